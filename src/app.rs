@@ -191,7 +191,7 @@ pub struct App {
     pub frozen: Option<Box<App>>,
     pub study: Study,
     /// A and B, and the knobs between them.
-    pub fix: Comparison,
+    pub comparison: Comparison,
     pub exercises: Exercises,
     pub run: RequestedRun,
     pub devices: Devices,
@@ -240,7 +240,7 @@ impl App {
             presentation: None,
             frozen: None,
             study: Study::new(progress, replayed),
-            fix: Comparison::default(),
+            comparison: Comparison::default(),
             exercises: Exercises::default(),
             run: RequestedRun::default(),
             devices: Devices::new(&options.device),
@@ -428,7 +428,7 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
 impl App {
     fn take(&mut self, message: Message) {
         match message {
-            Message::Did(action) => self.act(action),
+            Message::Action(action) => self.act(action),
             Message::Engine(report) if self.mode.is_watching() => self.hear_beside(&report),
             Message::Engine(report) => {
                 self.hear(report);
@@ -444,19 +444,19 @@ impl App {
                 self.view.limits = limits.panels.into_iter().collect();
             }
             // A stage's file has nothing to do with a mystery.
-            Message::Saved { .. } if self.mystery().is_some() => {}
-            Message::Saved { config } => self.saved(config),
-            Message::Kept { stage, config } => self.kept(&stage, config),
+            Message::FileSaved { .. } if self.mystery().is_some() => {}
+            Message::FileSaved { config } => self.saved(config),
+            Message::FileRead { stage, config } => self.kept(&stage, config),
             Message::Journey(journey) => self.journey = journey.map(|it| bounds::journey(*it)),
             Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
             Message::Room(news) => self.hear_room(news),
-            Message::Unsaved { why } => {
+            Message::ProgressUnsaved { why } => {
                 if why.is_none() {
                     self.tell("Progress is saved again", false);
                 }
                 self.unsaved = why.map(|why| clean::line(&why));
             }
-            Message::Told { text, warning } => self.tell(&text, warning),
+            Message::Notice { text, warning } => self.tell(&text, warning),
         }
     }
 

@@ -29,7 +29,7 @@ use crate::room::member::Member;
 use crate::tui::{Session, SessionEnd, terminal};
 
 use effects::Workshop;
-use speaker::Speaker;
+use speaker::SpeakerServer;
 
 /// Reports taken in before a frame is due again, so that many of them cannot keep the screen from drawing.
 const REPORTS_AT_ONCE: usize = 4096;
@@ -65,7 +65,7 @@ fn until_the_end(
 ) -> Result<SessionEnd> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let mut session = Session::begin(app, abilities)?;
-    let mut speaker = Speaker::default();
+    let mut speaker = SpeakerServer::default();
     loop {
         for effect in std::mem::take(&mut effects) {
             let done = match effect {
@@ -81,7 +81,7 @@ fn until_the_end(
                 Ok(Some(text)) => (text, false),
                 Err(error) => (format!("{error:#}"), true),
             };
-            effects.extend(update(app, Message::Told { text, warning }));
+            effects.extend(update(app, Message::Notice { text, warning }));
         }
         if session.handle_signals(app)? {
             return Ok(SessionEnd::Signal);

@@ -520,7 +520,7 @@ fn the_knobs_of_a_config_exercise_open_once_its_answer_is_measured() {
     let config = app.configs().expect("c01").config.clone();
     act(&mut app, Action::Knobs);
     assert!(app.knobs_open() && app.exercise().is_none());
-    assert_eq!(app.fix.found, config, "a free run of it");
+    assert_eq!(app.comparison.config_a, config, "a free run of it");
     // A kernel is changed in its file.
     let mut app = begin();
     open(&mut app, "k01");

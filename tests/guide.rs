@@ -154,7 +154,7 @@ fn stage(said: &mut Said, number: u32) {
     said.look(&app);
     said.did(&mut app, Action::Lesson);
     said.did(&mut app, Action::Lesson);
-    said.did(&mut app, Action::GuessKeep);
+    said.did(&mut app, Action::RangeKeep);
     app.notice = None;
     said.look(&app);
     said.did(&mut app, Action::Lesson);
@@ -183,7 +183,7 @@ fn stage(said: &mut Said, number: u32) {
     app.study.of_mut(&of.id).state = State::Passed;
     app.notice = None;
     said.look(&app);
-    app.fix.take(of.fixed.clone(), false);
+    app.comparison.set_b(of.fixed.clone(), false);
     act(&mut app, Action::Toggle);
     train(&mut app, 5);
     said.did(&mut app, Action::Pair);
@@ -228,7 +228,7 @@ fn check(said: &mut Said, mut app: App) {
     app.study.tries(&of);
     (app.notice, app.view.knobs) = (None, false);
     said.look(&app);
-    app.fix.take(of.fixed.clone(), false);
+    app.comparison.set_b(of.fixed.clone(), false);
     said.look(&app);
     act(&mut app, Action::Toggle);
     app.notice = None;

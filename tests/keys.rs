@@ -365,7 +365,7 @@ fn a_click_marks_a_knob_and_a_second_one_turns_it() {
     for size in [(60, 16), (120, 36), (200, 50)] {
         let mut app = with(|app| {
             act(app, Action::Answer(1));
-            act(app, Action::GuessKeep);
+            act(app, Action::RangeKeep);
             resize(app, size.0, size.1);
             act(app, Action::Knobs);
         });
@@ -378,9 +378,9 @@ fn a_click_marks_a_knob_and_a_second_one_turns_it() {
             "{hits:?}"
         );
         act(&mut app, Action::KnobAt(2));
-        assert!(app.fix.row == 2 && app.fix.same());
+        assert!(app.comparison.row == 2 && app.comparison.same());
         act(&mut app, Action::KnobAt(2));
-        assert!(!app.fix.same());
+        assert!(!app.comparison.same());
         let turn = at(MouseEventKind::ScrollUp, area.x + 3, area.y + 3);
         assert_eq!(mouse::action(turn, &app), Some(Action::KnobRow(-1)));
     }

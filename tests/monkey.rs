@@ -101,7 +101,7 @@ fn exercise(app: &App, kind: u8, which: u8) -> Message {
     let news = match kind {
         0 => {
             let entry = app.course.stages.len() + at;
-            return Message::Did(Action::ChooseLine(entry));
+            return Message::Action(Action::ChooseLine(entry));
         }
         1 => {
             return Message::Engine(FromEngine::Line(Line {
@@ -146,13 +146,13 @@ fn exercise(app: &App, kind: u8, which: u8) -> Message {
 
 fn message(app: &App, happens: Happens) -> Option<Message> {
     Some(match happens {
-        Happens::Key(at) => Message::Did(
+        Happens::Key(at) => Message::Action(
             BINDINGS
                 .get(at)
                 .filter(|binding| (binding.when)(app))?
                 .action,
         ),
-        Happens::Action(at) => Message::Did(BINDINGS.get(at)?.action),
+        Happens::Action(at) => Message::Action(BINDINGS.get(at)?.action),
         Happens::Click(column, row, wheel) => {
             let kind = if wheel {
                 MouseEventKind::ScrollDown
@@ -160,7 +160,7 @@ fn message(app: &App, happens: Happens) -> Option<Message> {
                 MouseEventKind::Down(MouseButton::Left)
             };
             let modifiers = KeyModifiers::NONE;
-            Message::Did(mouse::action(
+            Message::Action(mouse::action(
                 MouseEvent {
                     kind,
                     column,

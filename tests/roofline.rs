@@ -29,7 +29,7 @@ fn both() -> App {
     let mut app = begin();
     train(&mut app, 40, |event| event);
     act(&mut app, Action::Answer(1));
-    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeKeep);
     solve(&mut app);
     act(&mut app, Action::Toggle);
     train(&mut app, 60, faster);

@@ -57,7 +57,7 @@ fn guessing() -> App {
 fn toggled() -> App {
     let mut app = first();
     act(&mut app, Action::Answer(1));
-    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeKeep);
     solve(&mut app);
     act(&mut app, Action::Toggle);
     train(&mut app, 60);
@@ -445,7 +445,7 @@ fn a_solved_mystery_whose_fault_cost_nothing_says_so() {
     for (width, height) in [(80, 24), (120, 36)] {
         let mut app = riddled();
         let broken = app.mystery().expect("open").mystery.broken.clone();
-        app.fix.take(broken, false);
+        app.comparison.set_b(broken, false);
         let Mode::Mystery(mystery) = &mut app.mode else {
             unreachable!()
         };
@@ -779,7 +779,7 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
     let mut prediction_complete = shipped();
     act(&mut prediction_complete, Action::Lesson);
     act(&mut prediction_complete, Action::Answer(1));
-    act(&mut prediction_complete, Action::GuessKeep);
+    act(&mut prediction_complete, Action::RangeKeep);
     let mut walking = prediction_complete.clone();
     act(&mut walking, Action::NextPointer);
     let mut evidence = walking.clone();
@@ -817,7 +817,7 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
 fn knobs() -> App {
     let mut app = first();
     act(&mut app, Action::Answer(1));
-    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeKeep);
     act(&mut app, Action::Knobs);
     act(&mut app, Action::KnobRow(2));
     act(&mut app, Action::KnobTurn(1));
@@ -835,11 +835,11 @@ fn free() -> App {
     let mut app = session::begin(sample::course(), options).0;
     train(&mut app, 40);
     let heads = app
-        .fix
+        .comparison
         .offers
         .iter()
         .position(|it| it.path == "model.kv-heads");
-    app.fix.select(heads.expect("a knob"));
+    app.comparison.select(heads.expect("a knob"));
     act(&mut app, Action::KnobTurn(1));
     act(&mut app, Action::KnobTurn(1));
     app
@@ -851,7 +851,7 @@ fn the_knobs_stand_beside_the_panels_or_over_them() {
     let config = Err(
         "config.toml:5: unknown key `model.nrom`; the nearest known key is `model.norm`".to_owned(),
     );
-    update(&mut broken, Message::Saved { config });
+    update(&mut broken, Message::FileSaved { config });
     for (name, app) in [
         ("knobs", knobs()),
         ("knobs_broken_file", broken),
@@ -868,9 +868,9 @@ fn the_knobs_stand_beside_the_panels_or_over_them() {
 fn what_a_knob_takes_stands_on_every_screen() {
     for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
         let mut app = free();
-        for at in 0..app.fix.offers.len() {
-            app.fix.select(at);
-            let knob = app.fix.offers[at];
+        for at in 0..app.comparison.offers.len() {
+            app.comparison.select(at);
+            let knob = app.comparison.offers[at];
             let shown = text(&screen::screen(
                 &mut app,
                 width,
@@ -1327,7 +1327,7 @@ fn the_cause_is_hidden_until_the_prediction() {
             !whole(&mut app).contains("tied head multiplies"),
             "how much is still open"
         );
-        act(&mut app, Action::GuessKeep);
+        act(&mut app, Action::RangeKeep);
         assert!(
             !whole(&mut app).contains("tied head multiplies"),
             "the evidence is still to be looked at"

@@ -269,7 +269,7 @@ fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
         Some(20)
     );
     assert_eq!(
-        app.study.phase(app.stage().expect("a stage")),
+        app.study.activity(app.stage().expect("a stage")),
         Activity::Check
     );
 }
@@ -364,7 +364,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
     assert!(shown.finished.is_none(), "it sums up no run");
     assert_eq!(shown.loss.last().map(|(step, _)| step), Some(5));
     let stage = app.stage().expect("a stage");
-    assert_eq!(app.study.phase(stage), Activity::Check);
+    assert_eq!(app.study.activity(stage), Activity::Check);
     assert!(app.study.looks_back(stage));
     assert_ne!(
         app.study.of(stage).state,
@@ -670,17 +670,17 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
         })
     );
     assert_eq!(
-        app.study.phase(&stage),
+        app.study.activity(&stage),
         Activity::Predict,
         "how much is asked next"
     );
-    act(&mut app, Action::GuessKeep);
-    assert_eq!(app.study.phase(&stage), Activity::Evidence);
+    act(&mut app, Action::RangeKeep);
+    assert_eq!(app.study.activity(&stage), Activity::Evidence);
     assert!(!revealed(&app), "the cause waits for the evidence");
     for _ in 0..=stage.evidence.len() {
         act(&mut app, Action::NextPointer);
     }
-    assert_eq!(app.study.phase(&stage), Activity::Fix);
+    assert_eq!(app.study.activity(&stage), Activity::Fix);
     assert!(revealed(&app) && app.page().0 == Page::Cause);
     let score = app.study.progress.calibration();
     assert_eq!(
@@ -694,15 +694,15 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
 fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
     let mut app = running(10);
     assert_eq!(
-        act(&mut app, Action::GuessKeep),
+        act(&mut app, Action::RangeKeep),
         [],
         "the prediction comes first"
     );
     act(&mut app, Action::Answer(1));
     assert!(app.study.estimate(app.stage().expect("a stage")).is_some());
-    act(&mut app, Action::GuessShift(-3));
-    act(&mut app, Action::GuessWiden(1));
-    let effects = act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeShift(-3));
+    act(&mut app, Action::RangeWiden(1));
+    let effects = act(&mut app, Action::RangeKeep);
     let [Effect::SaveStage { progress, .. }] = &effects[..] else {
         panic!("saved: {effects:?}")
     };
@@ -712,7 +712,7 @@ fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
         "{low} {high}"
     );
     assert_eq!(
-        act(&mut app, Action::GuessKeep),
+        act(&mut app, Action::RangeKeep),
         [],
         "the first range counts"
     );
@@ -743,7 +743,7 @@ fn checked() -> Course {
 /// The learner's own configuration, and its run's first steps.
 fn mend(app: &mut App, config: RunConfig, steps: u64) -> Vec<Effect> {
     let config = Ok(Box::new(config));
-    update(app, Message::Saved { config });
+    update(app, Message::FileSaved { config });
     let run = wanted(app);
     sample::until(&run, steps)
         .into_iter()
@@ -756,7 +756,7 @@ fn what_judged_a_range_stays() {
     let (mut app, _) = session::begin(checked(), Options::default());
     train(&mut app, 10);
     act(&mut app, Action::Answer(1));
-    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
     // A change that mends nothing judges nothing.
     let mut other = stage.broken.clone();
@@ -849,7 +849,7 @@ fn choices_are_shuffled_on_the_screen_and_kept_as_the_course_has_them() {
 fn answers_to_the_quiz_stay_and_can_be_given_again() {
     let mut app = running(1);
     act(&mut app, Action::Answer(1));
-    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
     app.study.of_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::Question);
@@ -923,7 +923,7 @@ fn the_next_move_says_what_is_missing() {
     );
     act(&mut app, Action::Answer(1));
     assert!(next(&app).starts_with("How much?"), "{}", next(&app));
-    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeKeep);
     app.study.looked_at(&stage);
     app.study.tries(&stage);
     let is = |app: &App, says: &[&str]| {
@@ -933,7 +933,7 @@ fn the_next_move_says_what_is_missing() {
             .for_each(|it| assert!(said.contains(it), "{it}: {said}"));
     };
     is(&app, &["as the stage was found", "<Knobs>"]);
-    app.fix.mine = stage.fixed.clone();
+    app.comparison.config_b = stage.fixed.clone();
     app.study.report = None;
     is(&app, &["has not run", "<Toggle>"]);
     let mut other = stage.broken.clone();
@@ -982,14 +982,14 @@ fn what_was_not_measured_comes_before_what_fails_after_it_and_pairs_come_last() 
     let (mut app, _) = session::begin(course, Options::default());
     train(&mut app, 10);
     act(&mut app, Action::Answer(1));
-    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
     app.study.tries(&stage);
     // B goes on from A's weights, so that it has no first loss; its last one is too large.
     let mut config = stage.broken.clone();
     config.train.seed += 1;
     let config = Ok(Box::new(config));
-    update(&mut app, Message::Saved { config });
+    update(&mut app, Message::FileSaved { config });
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 10));
     hear(&mut app, sample::step(&run, 10));
@@ -1023,7 +1023,7 @@ fn asks_for_the_ratio() -> App {
     let (mut app, _) = session::begin(course, Options::default());
     train(&mut app, 10);
     act(&mut app, Action::Answer(1));
-    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeKeep);
     let fixed = app.stage().expect("a stage").fixed.clone();
     mend(&mut app, fixed, 6);
     app
@@ -1231,7 +1231,7 @@ fn a_saved_configuration_runs_beside_the_starter() {
     config.train.learning_rate = 1e-3;
     let effects = update(
         &mut app,
-        Message::Saved {
+        Message::FileSaved {
             config: Ok(Box::new(config)),
         },
     );
@@ -1239,7 +1239,7 @@ fn a_saved_configuration_runs_beside_the_starter() {
     assert_eq!((run.variant.as_str(), run.slot), ("custom", Slot::B));
     let effects = update(
         &mut app,
-        Message::Saved {
+        Message::FileSaved {
             config: Err("config.toml:2: unknown key".to_owned()),
         },
     );
@@ -1497,7 +1497,7 @@ fn a_notice_goes_after_a_while() {
     let mut app = running(1);
     update(
         &mut app,
-        Message::Told {
+        Message::Notice {
             text: "written".to_owned(),
             warning: false,
         },
@@ -1592,8 +1592,8 @@ fn progress_of_earlier_sittings_is_shown() {
     let (app, _) = App::new(sample::course(), progress, Options::default());
     let stage = app.stage().expect("a stage");
     assert_eq!(
-        (app.study.phase(stage), app.hints().0),
-        (Activity::Debrief, 2)
+        (app.study.activity(stage), app.hints().0),
+        (Activity::LookBack, 2)
     );
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::message::{Action, Effect};
-use super::mode::Mode;
+use super::mode::{AudienceScreen, Mode};
 use super::mystery::{next_level, unsolved};
 use super::pages::Page;
 use super::source::ReplayControl;
@@ -39,7 +39,7 @@ impl App {
         let course = Arc::clone(&self.course);
         let there = self.stage().is_some();
         let stage = course.stages.get(self.study.at).filter(|_| there);
-        if self.mendable() && self.act_on_knobs(action) {
+        if self.can_edit() && self.act_on_knobs(action) {
             return;
         }
         if self.mystery().is_some() && self.act_in_mystery(action) {
@@ -140,13 +140,14 @@ impl App {
             Action::LeaveExercise => self.leave_exercise(),
             // The stage's text is not on the screen.
             Action::Question
-            | Action::GuessShift(_)
-            | Action::GuessWiden(_)
-            | Action::GuessKeep
+            | Action::RangeShift(_)
+            | Action::RangeWiden(_)
+            | Action::RangeKeep
             | Action::NextPointer
             | Action::Present
             | Action::PresentFrom(_)
-            | Action::HideFromAudience(_)
+            | Action::BlankScreen
+            | Action::FreezeScreen
             | Action::NextBeat
             | Action::PreviousBeat => {}
             _ => return false,
@@ -163,10 +164,10 @@ impl App {
             Action::Answer(_) if self.presentation.is_some() => {}
             Action::Answer(choice) => self.answer(stage, choice),
             Action::Question => self.show_question(stage),
-            Action::GuessShift(by) => self.study.guess.shift(by),
-            Action::GuessWiden(by) => self.study.guess.widen(by),
-            Action::GuessKeep => {
-                if self.study.keep_guess(stage) {
+            Action::RangeShift(by) => self.study.range.shift(by),
+            Action::RangeWiden(by) => self.study.range.widen(by),
+            Action::RangeKeep => {
+                if self.study.keep_range(stage) {
                     self.open_page(Page::Evidence);
                     self.save(&stage.id);
                 }
@@ -177,7 +178,8 @@ impl App {
             Action::Pair => self.unless_unpredicted(stage, AfterSkip::Pair),
             Action::Present => self.present(0),
             Action::PresentFrom(start) => self.present_from(start),
-            Action::HideFromAudience(blank) => self.hide_from_audience(blank),
+            Action::BlankScreen => self.cover_screen(AudienceScreen::Blank),
+            Action::FreezeScreen => self.cover_screen(AudienceScreen::Frozen),
             Action::NextBeat => self.beat_by(1),
             Action::PreviousBeat => self.beat_by(-1),
             Action::NextPointer => self.next_pointer(stage),
@@ -359,7 +361,7 @@ impl App {
     }
 
     pub(super) fn show_lesson(&mut self) {
-        if self.view.room() == ScreenSize::Compact {
+        if self.view.screen_size() == ScreenSize::Compact {
             (self.view.lesson_open, self.view.expanded) = (true, false);
         }
         (self.view.focus, self.view.knobs) = (Some(Panel::Lesson), false);
@@ -394,7 +396,9 @@ impl App {
             AfterSkip::Toggle => self.toggle(),
             AfterSkip::Pair => {
                 // So do the knobs there: the pairs are shown in the panels below them.
-                if self.view.room() == ScreenSize::Compact && std::mem::take(&mut self.view.knobs) {
+                if self.view.screen_size() == ScreenSize::Compact
+                    && std::mem::take(&mut self.view.knobs)
+                {
                     self.view.focus = Some(Panel::Loss);
                 }
                 self.pair();

@@ -142,24 +142,25 @@ impl App {
         self.presentation = Some(Presentation {
             beat,
             kept: Default::default(),
-            audience_screen: AudienceScreen::Open,
+            audience_screen: AudienceScreen::Live,
             used_ms: Default::default(),
             own: Box::new(self.study.clone()),
-            own_comparison: Box::new(self.fix.clone()),
+            own_comparison: Box::new(self.comparison.clone()),
         });
-        self.with_stage(|app, stage| app.fix.take(solution(stage, app.preset), true));
+        self.with_stage(|app, stage| app.comparison.set_b(solution(stage, app.preset), true));
         // A room compares its votes: choices stand as the course has them.
         self.study.progress.seed = None;
         self.show_beat(self.study.at, beat);
     }
 
     /// The learner's own study comes back: what was shown to an audience is not the learner's progress.
-    fn stop_presenting(&mut self, own: Study, fix: Comparison) {
+    fn stop_presenting(&mut self, own: Study, comparison: Comparison) {
         (self.view.expanded, self.view.lesson_open) = (false, false);
         self.frozen = None;
         let shown = std::mem::replace(&mut self.study, own).at;
-        self.fix = fix;
-        let moved = self.study.at != shown || self.run.wanted.as_ref() != Some(&self.fix.a());
+        self.comparison = comparison;
+        let moved =
+            self.study.at != shown || self.run.wanted.as_ref() != Some(&self.comparison.run_a());
         if moved && self.recording().is_none() {
             self.enter(shown);
         }
@@ -214,12 +215,11 @@ impl App {
         }
     }
 
-    /// Empties or freezes what the audience sees, and shows it again.
-    pub(super) fn hide_from_audience(&mut self, blank: bool) {
-        let now = match (self.audience_screen(), blank) {
-            (AudienceScreen::Blank, true) | (AudienceScreen::Frozen, false) => AudienceScreen::Open,
-            (_, true) => AudienceScreen::Blank,
-            (_, false) => AudienceScreen::Frozen,
+    /// Empties or freezes what the audience sees, or shows it again.
+    pub(super) fn cover_screen(&mut self, cover: AudienceScreen) {
+        let now = match self.audience_screen() == cover {
+            true => AudienceScreen::Live,
+            false => cover,
         };
         self.frozen = None;
         self.frozen = (now == AudienceScreen::Frozen).then(|| Box::new(self.clone()));
@@ -231,7 +231,7 @@ impl App {
     /// Whether the audience sees what happens.
     pub fn audience_screen(&self) -> AudienceScreen {
         let there = self.presentation.as_ref().filter(|_| self.beat().is_some());
-        there.map_or(AudienceScreen::Open, |it| it.audience_screen)
+        there.map_or(AudienceScreen::Live, |it| it.audience_screen)
     }
 
     /// Shows the presentation's beat again, if there is a presentation.
@@ -258,7 +258,7 @@ impl App {
         if let Some(presentation) = &mut self.presentation {
             presentation.beat = beat.at;
             if presentation.audience_screen == AudienceScreen::Blank {
-                presentation.audience_screen = AudienceScreen::Open;
+                presentation.audience_screen = AudienceScreen::Live;
             }
         }
         self.effects.push(Effect::SaveBeat {
@@ -280,7 +280,7 @@ impl App {
             }
             return;
         }
-        self.fix.take(solution(stage, self.preset), true);
+        self.comparison.set_b(solution(stage, self.preset), true);
         match beat.pairs {
             true => self.show_pairs(),
             false => self.show_run(beat.variant, stage),
@@ -304,7 +304,7 @@ impl App {
         if let Some(kept) = presentation.kept.remove(&at) {
             (self.run.slots, self.study.pair) = (kept.slots, kept.pair);
         }
-        self.fix = Comparison::of_stage(stage, self.preset);
+        self.comparison = Comparison::of_stage(stage, self.preset);
         self.leave_run();
     }
 
@@ -319,8 +319,8 @@ impl App {
     /// Shows the run of a side: the one that goes on, the one that was made, or else a new one.
     fn show_run(&mut self, slot: Slot, stage: &Stage) {
         let run = match slot {
-            Slot::A => self.fix.a(),
-            Slot::B => self.fix.b(),
+            Slot::A => self.comparison.run_a(),
+            Slot::B => self.comparison.run_b(),
         };
         let wanted = self.run.wanted.as_ref() == Some(&run) && !self.run.pairing;
         if wanted && self.run.state.is_active() {

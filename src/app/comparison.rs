@@ -14,8 +14,8 @@ pub struct Comparison {
     pub stage: u32,
     /// What A is called.
     pub variant: &'static str,
-    pub found: RunConfig,
-    pub mine: RunConfig,
+    pub config_a: RunConfig,
+    pub config_b: RunConfig,
     /// In the order of the table.
     pub offers: Vec<&'static Knob>,
     /// What was found is not shown: it is to be found out.
@@ -77,8 +77,8 @@ impl Comparison {
         Self {
             stage,
             variant,
-            mine: found.clone(),
-            found,
+            config_b: found.clone(),
+            config_a: found,
             offers: KNOBS.iter().filter(offered).collect(),
             hidden: false,
             row: 0,
@@ -108,14 +108,14 @@ impl Comparison {
     }
 
     /// The run of A.
-    pub fn a(&self) -> RunSpec {
-        self.spec(Slot::A, self.variant, &self.found)
+    pub fn run_a(&self) -> RunSpec {
+        self.spec(Slot::A, self.variant, &self.config_a)
     }
 
     /// The run of B.
-    pub fn b(&self) -> RunSpec {
+    pub fn run_b(&self) -> RunSpec {
         let variant = if self.solved { "fixed" } else { "custom" };
-        self.spec(Slot::B, variant, &self.mine)
+        self.spec(Slot::B, variant, &self.config_b)
     }
 
     fn spec(&self, slot: Slot, variant: &str, config: &RunConfig) -> RunSpec {
@@ -132,7 +132,7 @@ impl Comparison {
     pub fn same(&self) -> bool {
         match self.hidden {
             true => self.touched.is_empty(),
-            false => self.found == self.mine,
+            false => self.config_a == self.config_b,
         }
     }
 
@@ -140,9 +140,9 @@ impl Comparison {
     pub fn differences(&self) -> String {
         let changed = KNOBS.iter().filter(|knob| match self.hidden {
             true => self.touched.contains(knob.path),
-            false => (knob.get)(&self.found) != (knob.get)(&self.mine),
+            false => (knob.get)(&self.config_a) != (knob.get)(&self.config_b),
         });
-        let named = changed.map(|knob| format!("{} {}", knob.path, (knob.get)(&self.mine)));
+        let named = changed.map(|knob| format!("{} {}", knob.path, (knob.get)(&self.config_b)));
         named.collect::<Vec<_>>().join(", ")
     }
 
@@ -153,11 +153,11 @@ impl Comparison {
             let refused = self.refused.as_ref().filter(|it| it.row == at);
             KnobRow {
                 knob,
-                a: (!self.hidden).then(|| (knob.get)(&self.found)),
-                b: shown.then(|| (knob.get)(&self.mine)),
+                a: (!self.hidden).then(|| (knob.get)(&self.config_a)),
+                b: shown.then(|| (knob.get)(&self.config_b)),
                 refused: refused.map(|it| it.why.as_str()),
                 // It would name hidden values.
-                idle: knob.idle(&self.mine).filter(|_| !self.hidden),
+                idle: knob.idle(&self.config_b).filter(|_| !self.hidden),
             }
         })
     }
@@ -187,13 +187,13 @@ impl Comparison {
         let refused = self.refused.take().filter(|it| it.row == self.row);
         let from = match refused {
             Some(refused) => refused.value,
-            None => (knob.get)(&self.mine),
+            None => (knob.get)(&self.config_b),
         };
         let next = match (known, knob.kind) {
             // The first value says nothing about the hidden one.
             (false, Kind::Choice(names)) => names.first().map(|it| Value::Text((*it).to_owned())),
             (false, _) => {
-                let plain = (knob.get)(&RunConfig::preset(self.mine.preset));
+                let plain = (knob.get)(&RunConfig::preset(self.config_b.preset));
                 Some(Value::from_word(&plain))
             }
             (true, _) => knob.after(&from, by),
@@ -212,7 +212,7 @@ impl Comparison {
         let Some(knob) = self.offers.get(row) else {
             return false;
         };
-        let mut changed = self.mine.clone();
+        let mut changed = self.config_b.clone();
         let done = knob.set(&mut changed, value);
         let problem = changed.problems().into_iter().next();
         let wrong = done.err().or(problem.map(|problem| problem.what));
@@ -222,10 +222,10 @@ impl Comparison {
         }
         self.refused = None;
         let first = self.touched.insert(knob.path);
-        if changed == self.mine {
+        if changed == self.config_b {
             return first && self.hidden;
         }
-        let before = std::mem::replace(&mut self.mine, changed);
+        let before = std::mem::replace(&mut self.config_b, changed);
         self.trial.get_or_insert((row, before));
         self.solved = false;
         true
@@ -237,28 +237,28 @@ impl Comparison {
     }
 
     /// B is another configuration as a whole: the learner's file, or the solution.
-    pub fn take(&mut self, config: RunConfig, solved: bool) {
-        let changed = config.differences(&self.mine);
+    pub fn set_b(&mut self, config: RunConfig, solved: bool) {
+        let changed = config.differences(&self.config_b);
         self.touched.extend(changed);
-        (self.mine, self.solved) = (config, solved);
+        (self.config_b, self.solved) = (config, solved);
         (self.refused, self.trial) = (None, None);
     }
 
     /// A run of B has begun: what was tried is possible.
     pub(super) fn confirm(&mut self, config: &RunConfig) {
-        if *config == self.mine {
+        if *config == self.config_b {
             self.trial = None;
         }
     }
 
     /// The engine could not run B, for this reason. Where a change was tried, B is again what it was before, and the row
     /// says why; the result is whether there was one.
-    pub(super) fn could_not(&mut self, why: &str) -> bool {
+    pub(super) fn undo_trial(&mut self, why: &str) -> bool {
         let Some((row, before)) = self.trial.take() else {
             return false;
         };
-        let tried = self.offers.get(row).map(|knob| (knob.get)(&self.mine));
-        self.mine = before;
+        let tried = self.offers.get(row).map(|knob| (knob.get)(&self.config_b));
+        self.config_b = before;
         self.refuse(row, tried.unwrap_or_default(), why);
         true
     }
@@ -269,84 +269,102 @@ mod tests {
     use super::*;
     use crate::config::KvLayout;
 
-    fn fix(paths: &[&str]) -> Comparison {
+    fn comparison(paths: &[&str]) -> Comparison {
         let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
         Comparison::new(0, "start", RunConfig::preset(Preset::Tiny), &paths)
     }
 
     #[test]
     fn a_knob_goes_through_its_values_and_back_to_what_was_found() {
-        let mut fix = fix(&["model.norm", "train.batch"]);
-        assert!(fix.same() && fix.differences().is_empty());
-        assert!(fix.step(1) && !fix.same());
-        assert_eq!(fix.differences(), "model.norm fused");
-        assert_eq!(fix.b().variant, "custom");
-        assert!(fix.step(1) && fix.same(), "choices go round");
-        fix.select(9);
-        assert!(fix.step(-1));
-        assert_eq!(fix.mine.train.batch, 4);
+        let mut comparison = comparison(&["model.norm", "train.batch"]);
+        assert!(comparison.same() && comparison.differences().is_empty());
+        assert!(comparison.step(1) && !comparison.same());
+        assert_eq!(comparison.differences(), "model.norm fused");
+        assert_eq!(comparison.run_b().variant, "custom");
+        assert!(comparison.step(1) && comparison.same(), "choices go round");
+        comparison.select(9);
+        assert!(comparison.step(-1));
+        assert_eq!(comparison.config_b.train.batch, 4);
     }
 
     #[test]
     fn a_knob_that_does_nothing_beside_the_others_says_so() {
-        let mut fix = fix(&["model.kv-layout", "model.attention"]);
-        let idle = |fix: &Comparison| fix.rows().map(|row| row.idle.is_some()).collect::<Vec<_>>();
-        assert_eq!(idle(&fix), [false, false]);
-        fix.mine.model.kv_layout = crate::config::KvLayout::Strided;
-        assert_eq!(idle(&fix), [false, true]);
-        fix.mine.model.attention = crate::config::Attention::Flash;
-        assert_eq!(idle(&fix), [true, false]);
-        fix.hidden = true;
-        assert_eq!(idle(&fix), [false, false], "it would name a hidden value");
+        let mut comparison = comparison(&["model.kv-layout", "model.attention"]);
+        let idle = |comparison: &Comparison| {
+            comparison
+                .rows()
+                .map(|row| row.idle.is_some())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(idle(&comparison), [false, false]);
+        comparison.config_b.model.kv_layout = crate::config::KvLayout::Strided;
+        assert_eq!(idle(&comparison), [false, true]);
+        comparison.config_b.model.attention = crate::config::Attention::Flash;
+        assert_eq!(idle(&comparison), [true, false]);
+        comparison.hidden = true;
+        assert_eq!(
+            idle(&comparison),
+            [false, false],
+            "it would name a hidden value"
+        );
     }
 
     #[test]
     fn what_cannot_be_is_said_on_its_row_and_stepped_over() {
-        let mut fix = fix(&["model.kv-heads", "model.norm"]);
-        assert!(fix.step(1), "2 to 4");
-        assert!(!fix.step(1), "8 do not divide 4 heads");
-        assert_eq!(fix.mine.model.kv_heads, 4);
-        let said = |fix: &Comparison| {
-            fix.rows()
+        let mut comparison = comparison(&["model.kv-heads", "model.norm"]);
+        assert!(comparison.step(1), "2 to 4");
+        assert!(!comparison.step(1), "8 do not divide 4 heads");
+        assert_eq!(comparison.config_b.model.kv_heads, 4);
+        let said = |comparison: &Comparison| {
+            comparison
+                .rows()
                 .next()
                 .and_then(|row| row.refused.map(str::to_owned))
         };
-        assert!(said(&fix).is_some_and(|why| why.contains("do not divide heads")));
-        assert!(!fix.step(-1), "back from it to the value that B has");
-        assert_eq!(said(&fix), None);
-        assert!(fix.step(-1), "4 to 2");
+        assert!(said(&comparison).is_some_and(|why| why.contains("do not divide heads")));
+        assert!(!comparison.step(-1), "back from it to the value that B has");
+        assert_eq!(said(&comparison), None);
+        assert!(comparison.step(-1), "4 to 2");
     }
 
     #[test]
     fn a_refusal_of_the_engine_takes_the_change_back() {
-        let mut fix = fix(&["model.kv-layout"]);
-        assert!(fix.step(1));
-        assert_eq!(fix.mine.model.kv_layout, KvLayout::Strided);
-        assert!(fix.could_not("this device has no room"));
-        assert!(fix.same() && !fix.could_not("again"));
+        let mut comparison = comparison(&["model.kv-layout"]);
+        assert!(comparison.step(1));
+        assert_eq!(comparison.config_b.model.kv_layout, KvLayout::Strided);
+        assert!(comparison.undo_trial("this device has no room"));
+        assert!(comparison.same() && !comparison.undo_trial("again"));
         assert_eq!(
-            fix.rows().next().and_then(|row| row.refused),
+            comparison.rows().next().and_then(|row| row.refused),
             Some("this device has no room")
         );
-        assert!(fix.step(1), "goes on behind it");
-        assert_eq!(fix.mine.model.kv_layout, KvLayout::Assumed);
-        fix.confirm(&fix.mine.clone());
-        assert!(!fix.could_not("a later failure has nothing to do with it"));
+        assert!(comparison.step(1), "goes on behind it");
+        assert_eq!(comparison.config_b.model.kv_layout, KvLayout::Assumed);
+        comparison.confirm(&comparison.config_b.clone());
+        assert!(!comparison.undo_trial("a later failure has nothing to do with it"));
     }
 
     #[test]
     fn hidden_values_are_not_told_by_steps() {
-        let mut fix = fix(&["model.norm", "train.batch"]);
-        (fix.hidden, fix.found.train.batch, fix.mine.train.batch) = (true, 1, 1);
-        assert!(fix.rows().all(|row| row.a.is_none() && row.b.is_none()));
-        assert!(fix.step(-1), "turned, whatever it was");
-        let shown: Vec<Option<String>> = fix.rows().map(|row| row.b).collect();
+        let mut comparison = comparison(&["model.norm", "train.batch"]);
+        (
+            comparison.hidden,
+            comparison.config_a.train.batch,
+            comparison.config_b.train.batch,
+        ) = (true, 1, 1);
+        assert!(
+            comparison
+                .rows()
+                .all(|row| row.a.is_none() && row.b.is_none())
+        );
+        assert!(comparison.step(-1), "turned, whatever it was");
+        let shown: Vec<Option<String>> = comparison.rows().map(|row| row.b).collect();
         assert_eq!(shown, [Some("composed".to_owned()), None]);
-        assert!(!fix.same());
-        fix.select(1);
-        assert!(fix.step(1));
+        assert!(!comparison.same());
+        comparison.select(1);
+        assert!(comparison.step(1));
         assert_eq!(
-            fix.mine.train.batch, 8,
+            comparison.config_b.train.batch, 8,
             "the preset's, not twice what was hidden"
         );
     }

@@ -14,15 +14,17 @@ const SETTLE_MS: u64 = 500;
 
 impl App {
     /// Whether the knobs can be opened: there is something to change, and it can run.
-    pub fn mendable(&self) -> bool {
-        self.mode.exercise().is_none() && self.recording().is_none() && !self.fix.offers.is_empty()
+    pub fn can_edit(&self) -> bool {
+        self.mode.exercise().is_none()
+            && self.recording().is_none()
+            && !self.comparison.offers.is_empty()
     }
 
     /// Whether the knobs are on the screen.
     pub fn knobs_open(&self) -> bool {
         let view = &self.view;
         let covered = view.expanded && view.focus != Some(Panel::Lesson);
-        view.knobs && !covered && self.mendable() && view.room() > ScreenSize::Numbers
+        view.knobs && !covered && self.can_edit() && view.screen_size() > ScreenSize::Numbers
     }
 
     /// What an action means for the knobs; false where it means something else.
@@ -36,12 +38,12 @@ impl App {
                 (false, _) => self.open_knobs(),
             },
             Action::KnobRow(by) => {
-                let row = self.fix.row.saturating_add_signed(by as isize);
-                self.fix.select(row);
+                let row = self.comparison.row.saturating_add_signed(by as isize);
+                self.comparison.select(row);
             }
             Action::KnobTurn(by) => self.turn(by),
-            Action::KnobAt(row) if row == self.fix.row => self.turn(1),
-            Action::KnobAt(row) => self.fix.select(row),
+            Action::KnobAt(row) if row == self.comparison.row => self.turn(1),
+            Action::KnobAt(row) => self.comparison.select(row),
             Action::TakeSolution => self.take_solution(),
             _ => return false,
         }
@@ -49,7 +51,7 @@ impl App {
     }
 
     pub(super) fn open_knobs(&mut self) {
-        if !self.mendable() {
+        if !self.can_edit() {
             return self.tell("There is nothing to change here", false);
         }
         let view = &mut self.view;
@@ -88,7 +90,7 @@ impl App {
 
     /// Opens the knobs where B is still what A is, and says so.
     pub(super) fn knobs_first(&mut self) -> bool {
-        let same = self.fix.same();
+        let same = self.comparison.same();
         if same {
             self.open_knobs();
             self.tell("B is still the same as A: change a knob first", false);
@@ -100,8 +102,8 @@ impl App {
         if self.waits_for_measurement() {
             return;
         }
-        let knob = self.fix.knob();
-        if !self.fix.step(by) {
+        let knob = self.comparison.knob();
+        if !self.comparison.step(by) {
             return;
         }
         // What was said of B before does not hold for this one.
@@ -116,8 +118,9 @@ impl App {
         if !self.run.pairing {
             self.study.pair = None;
         }
-        let wait = again || self.run.pairing || !self.run.is_current() || self.fix.due_ms.is_some();
-        self.fix.due_ms = wait.then_some(self.now_ms + SETTLE_MS);
+        let wait =
+            again || self.run.pairing || !self.run.is_current() || self.comparison.due_ms.is_some();
+        self.comparison.due_ms = wait.then_some(self.now_ms + SETTLE_MS);
         if !wait {
             self.run_mine();
         }
@@ -125,22 +128,26 @@ impl App {
 
     /// Runs B when its changes have settled.
     pub(super) fn run_when_due(&mut self) {
-        if self.fix.due_ms.is_some_and(|due| due <= self.now_ms) {
+        if self.comparison.due_ms.is_some_and(|due| due <= self.now_ms) {
             self.revision += 1;
             self.run_mine();
         }
     }
 
     fn run_mine(&mut self) {
-        self.fix.due_ms = None;
+        self.comparison.due_ms = None;
         if !self.run.pairing {
             self.no_verdict();
         }
-        let same = self.fix.same();
+        let same = self.comparison.same();
         if self.run.pairing && !same {
             return self.pair();
         }
-        let run = if same { self.fix.a() } else { self.fix.b() };
+        let run = if same {
+            self.comparison.run_a()
+        } else {
+            self.comparison.run_b()
+        };
         if self.run.wanted.as_ref() != Some(&run) || self.run.pairing {
             self.change_to(run);
         }
@@ -148,12 +155,16 @@ impl App {
 
     /// The learner's file follows the panel. A file that cannot be read stays as it is until it can.
     fn write_mine(&mut self) {
-        let fix = &self.fix;
-        match (&fix.file, &fix.problem) {
+        let comparison = &self.comparison;
+        match (&comparison.file, &comparison.problem) {
             (Some(stage), None) => self.effects.push(Effect::WriteKnobs {
                 stage: stage.clone(),
-                config: Box::new(fix.mine.clone()),
-                offers: fix.offers.iter().map(|knob| knob.path.to_owned()).collect(),
+                config: Box::new(comparison.config_b.clone()),
+                offers: comparison
+                    .offers
+                    .iter()
+                    .map(|knob| knob.path.to_owned())
+                    .collect(),
             }),
             (Some(_), Some(problem)) => {
                 let text = format!("B changed; the file did not: {problem}");
@@ -165,17 +176,17 @@ impl App {
 
     /// The learner's configuration was saved: it is B from now on.
     pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) {
-        let mended = self.fix.problem.is_some();
+        let mended = self.comparison.problem.is_some();
         let Some(config) = self.readable(config) else {
             return;
         };
-        if self.fix.mine == config || self.fix.offers.is_empty() {
+        if self.comparison.config_b == config || self.comparison.offers.is_empty() {
             return;
         }
         if mended {
             self.tell("The file can be read again: B is what it says", false);
         }
-        self.fix.take(config, false);
+        self.comparison.set_b(config, false);
         if !self.waits_for_measurement() {
             self.changed(false);
         }
@@ -183,13 +194,13 @@ impl App {
 
     /// What the learner's file held when the stage was entered.
     pub(super) fn kept(&mut self, stage: &str, config: Result<Box<RunConfig>, String>) {
-        if self.fix.file.as_deref() != Some(stage) || self.presentation.is_some() {
+        if self.comparison.file.as_deref() != Some(stage) || self.presentation.is_some() {
             return;
         }
         if let Some(config) = self.readable(config) {
-            self.fix.take(config, false);
-            if !self.fix.same() {
-                let text = format!("B is as you left it: {}", self.fix.differences());
+            self.comparison.set_b(config, false);
+            if !self.comparison.same() {
+                let text = format!("B is as you left it: {}", self.comparison.differences());
                 self.tell(&text, false);
             }
         }
@@ -197,7 +208,7 @@ impl App {
 
     /// What the learner's file holds, at the preset that was asked for. A file that cannot be read is told of, and noted.
     fn readable(&mut self, config: Result<Box<RunConfig>, String>) -> Option<RunConfig> {
-        self.fix.problem = config.as_ref().err().cloned();
+        self.comparison.problem = config.as_ref().err().cloned();
         match config {
             Ok(config) => Some(self.at_preset(*config)),
             Err(what) => {
@@ -218,7 +229,7 @@ impl App {
     fn take_solution(&mut self) {
         self.with_stage(|app, stage| {
             app.view.overlay = None;
-            app.fix.take(solution(stage, app.preset), true);
+            app.comparison.set_b(solution(stage, app.preset), true);
             app.write_mine();
             app.changed(false);
         });
@@ -227,7 +238,7 @@ impl App {
     /// The engine could not run B as it was changed: B is what it was before, and that runs on, or again.
     pub(super) fn could_not_change(&mut self, reason: &str, kind: FailedKind) -> bool {
         let tried = self.run.wanted.as_ref();
-        if tried.is_none_or(|run| run.slot == Slot::A) || !self.fix.could_not(reason) {
+        if tried.is_none_or(|run| run.slot == Slot::A) || !self.comparison.undo_trial(reason) {
             return self.goes_on(kind, reason);
         }
         self.write_mine();
@@ -241,8 +252,8 @@ impl App {
         let goes_on = self.run.switching.take().is_some() && self.run.state.is_active();
         match self.run.shown().started.as_ref().filter(|_| goes_on) {
             Some(started) => self.run.wanted = Some(started.run.clone()),
-            None if self.fix.same() => self.start(self.fix.a()),
-            None => self.start(self.fix.b()),
+            None if self.comparison.same() => self.start(self.comparison.run_a()),
+            None => self.start(self.comparison.run_b()),
         }
         true
     }

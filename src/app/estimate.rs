@@ -79,17 +79,17 @@ mod tests {
 
     #[test]
     fn a_range_stays_on_the_scale() {
-        let mut guess = RangeSteps::default();
-        guess.shift(100);
-        assert_eq!(guess, RangeSteps { low: 48, high: 60 });
-        guess.widen(100);
-        assert_eq!(guess, RangeSteps { low: 0, high: 60 });
-        guess.widen(-29);
-        assert_eq!(guess, RangeSteps { low: 29, high: 31 });
-        guess.widen(-1);
-        assert_eq!(guess, RangeSteps { low: 29, high: 31 }, "something remains");
-        guess.shift(-100);
-        assert_eq!(guess.low, 0);
+        let mut range = RangeSteps::default();
+        range.shift(100);
+        assert_eq!(range, RangeSteps { low: 48, high: 60 });
+        range.widen(100);
+        assert_eq!(range, RangeSteps { low: 0, high: 60 });
+        range.widen(-29);
+        assert_eq!(range, RangeSteps { low: 29, high: 31 });
+        range.widen(-1);
+        assert_eq!(range, RangeSteps { low: 29, high: 31 }, "something remains");
+        range.shift(-100);
+        assert_eq!(range.low, 0);
     }
 
     #[test]

@@ -218,7 +218,9 @@ impl App {
                 .started
                 .as_ref()
                 .map(|it| it.run.config.clone());
-            config.iter().for_each(|config| self.fix.confirm(config));
+            config
+                .iter()
+                .for_each(|config| self.comparison.confirm(config));
         }
         let run = &mut self.run;
         if recorded || run.state == RunState::Starting {

@@ -47,13 +47,13 @@ const KEYS: [(&str, A); 40] = [
     ("a", A::Answer(0)),
     ("close", A::Close),
     ("devices", A::Open(Overlay::Devices)),
-    ("down", A::GuessShift(-1)),
+    ("down", A::RangeShift(-1)),
     ("edit", A::OpenEditor),
     ("summary", A::Open(Overlay::Summary)),
     ("focus", A::FocusNext),
     ("hint", A::Hint),
     ("in-f32", A::InF32),
-    ("keep", A::GuessKeep),
+    ("keep", A::RangeKeep),
     ("knob-down", A::KnobRow(1)),
     ("knob-less", A::KnobTurn(-1)),
     ("knob-more", A::KnobTurn(1)),
@@ -62,7 +62,7 @@ const KEYS: [(&str, A); 40] = [
     ("leave", A::LeaveExercise),
     ("lesson", A::Lesson),
     ("list", A::Open(Overlay::Stages)),
-    ("narrower", A::GuessWiden(-1)),
+    ("narrower", A::RangeWiden(-1)),
     ("next", A::NextStage),
     ("no", A::No),
     ("page", A::TurnPage(1)),
@@ -81,8 +81,8 @@ const KEYS: [(&str, A); 40] = [
     ("switch", A::SwitchDevice),
     ("take-up", A::TakeUp),
     ("toggle", A::Toggle),
-    ("up", A::GuessShift(1)),
-    ("wider", A::GuessWiden(1)),
+    ("up", A::RangeShift(1)),
+    ("wider", A::RangeWiden(1)),
     ("yes", A::Yes),
 ];
 
@@ -172,7 +172,7 @@ fn next_text(app: &App) -> &'static str {
     match (app.exercise(), app.stage()) {
         (Some(exercise), _) => exercise_move(app, exercise),
         (None, Some(stage)) => stage_move(app, stage),
-        (None, None) if app.mendable() => {
+        (None, None) if app.can_edit() => {
             "{knobs} opens the knobs, {toggle} toggles A and B, {pair} measures both"
         }
         (None, None) => "This course has no stages",
@@ -187,10 +187,10 @@ fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
         (None, Some(JudgeStep::Pairs(_))) => {
             "B is judged: now its speed, in pairs with a configuration known to be good"
         }
-        (None, None) if app.knobs_open() && app.fix.same() => {
+        (None, None) if app.knobs_open() && app.comparison.same() => {
             "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B"
         }
-        (None, None) if app.fix.same() => {
+        (None, None) if app.comparison.same() => {
             "Something is wrong: {focus} turns the panels, {knobs} opens the knobs"
         }
         (None, None) if app.knobs_open() => {
@@ -202,16 +202,16 @@ fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
 
 /// The next move at the knobs.
 fn knobs_move(app: &App) -> &'static str {
-    if app.fix.same() {
+    if app.comparison.same() {
         "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B, {knobs} closes"
     } else if app.run.pairing {
         "A and B run in turns; changing B begins the pairs anew"
     } else if app
         .stage()
-        .is_some_and(|it| app.study.phase(it) == Activity::Debrief)
+        .is_some_and(|it| app.study.activity(it) == Activity::LookBack)
     {
         "The stage is passed; {knobs} closes the knobs, {lesson} goes on in the lesson"
-    } else if app.run.active == Slot::A && app.fix.due_ms.is_none() {
+    } else if app.run.active == Slot::A && app.comparison.due_ms.is_none() {
         "A runs; {toggle} toggles to B with your change, {pair} measures both"
     } else {
         "B runs with your change; {toggle} toggles, {pair} measures both"
@@ -222,7 +222,7 @@ fn knobs_move(app: &App) -> &'static str {
 fn stage_move(app: &App, stage: &Stage) -> &'static str {
     let study = &app.study;
     let reads = app.view.lesson_visible();
-    match study.phase(stage) {
+    match study.activity(stage) {
         Activity::Predict if !reads && study.predicted(stage) => {
             "Estimate how much; {lesson} goes back to the question"
         }
@@ -252,22 +252,22 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             "Passed; your range is still open: {pair} measures both in pairs"
         }
         Activity::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
-        Activity::Debrief if !reads => "{lesson} opens the lesson to look back at your prediction",
-        Activity::Debrief
+        Activity::LookBack if !reads => "{lesson} opens the lesson to look back at your prediction",
+        Activity::LookBack
             if study.question(stage).is_some() && app.asked_here() && app.reads_on() =>
         {
             "Answer the question: {a} to {last}; {page} reads the reasons on"
         }
-        Activity::Debrief if study.question(stage).is_some() && app.asked_here() => {
+        Activity::LookBack if study.question(stage).is_some() && app.asked_here() => {
             "Answer the question: {a} to {last}; {page-back} reads back"
         }
-        Activity::Debrief if study.question(stage).is_some() => {
+        Activity::LookBack if study.question(stage).is_some() => {
             "{question} goes to the questions; {page} reads on: your result, a look back"
         }
-        Activity::Debrief if study.at + 1 < app.course.stages.len() => {
+        Activity::LookBack if study.at + 1 < app.course.stages.len() => {
             "Look back at your prediction; {next} next stage, {list} stages and exercises"
         }
-        Activity::Debrief => {
+        Activity::LookBack => {
             "The last stage is done; {summary} shows what you have done, {list} the course"
         }
     }

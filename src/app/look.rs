@@ -78,11 +78,11 @@ impl App {
                 }
                 self.focus(panel);
             }
-            Action::Expand if view.knobs && view.room() == ScreenSize::Compact => {
+            Action::Expand if view.knobs && view.screen_size() == ScreenSize::Compact => {
                 view.knobs = false
             }
             Action::Expand => match view.focus {
-                Some(Panel::Lesson) if view.room() == ScreenSize::Compact => {
+                Some(Panel::Lesson) if view.screen_size() == ScreenSize::Compact => {
                     view.lesson_open = !view.lesson_open
                 }
                 Some(_) => view.expanded = !view.expanded,
@@ -100,7 +100,7 @@ impl App {
                 view.knobs = false;
                 self.show_lesson();
             }
-            Action::Lesson => match view.room() {
+            Action::Lesson => match view.screen_size() {
                 ScreenSize::Split | ScreenSize::Full => {
                     view.expanded = false;
                     view.focus = Some(Panel::Lesson);
@@ -196,7 +196,7 @@ impl App {
             return;
         }
         let view = &mut self.view;
-        if view.expanded || view.lesson_open && view.room() == ScreenSize::Compact {
+        if view.expanded || view.lesson_open && view.screen_size() == ScreenSize::Compact {
             (view.expanded, view.lesson_open) = (false, false);
             return;
         }
@@ -222,7 +222,7 @@ impl App {
         if !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput) {
             view.third = Some(panel);
         }
-        if view.room() == ScreenSize::Compact {
+        if view.screen_size() == ScreenSize::Compact {
             // A strip has no room for more panels: the focused one lies over the strips.
             (view.lesson_open, view.knobs) = (panel == Panel::Lesson, false);
             view.expanded = !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
@@ -247,12 +247,14 @@ impl App {
                 view.overlay_scroll = to.clamp(0, i32::from(u16::MAX)) as u16;
             }
             None => {
-                let focus =
-                    if view.room() == ScreenSize::Compact && !view.expanded && !view.lesson_open {
-                        Some(Panel::Kernels)
-                    } else {
-                        view.focus
-                    };
+                let focus = if view.screen_size() == ScreenSize::Compact
+                    && !view.expanded
+                    && !view.lesson_open
+                {
+                    Some(Panel::Kernels)
+                } else {
+                    view.focus
+                };
                 let Some(panel) = focus else {
                     return;
                 };

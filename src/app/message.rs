@@ -16,7 +16,7 @@ use crate::room::record::{InstructorRequest, Participant};
 /// Everything that can change the state.
 #[derive(Clone, Debug)]
 pub enum Message {
-    Did(Action),
+    Action(Action),
     Engine(FromEngine),
     /// A line of the recording that the open exercise is about.
     Recorded(FromEngine),
@@ -31,11 +31,11 @@ pub enum Message {
     /// How far things can scroll in the frame just drawn.
     Drawn(Limits),
     /// The learner saved the stage's configuration: what it holds, or what is wrong with it.
-    Saved {
+    FileSaved {
         config: Result<Box<RunConfig>, String>,
     },
     /// What the learner's file of this stage holds as the stage is entered.
-    Kept {
+    FileRead {
         stage: String,
         config: Result<Box<RunConfig>, String>,
     },
@@ -49,11 +49,11 @@ pub enum Message {
     /// What the room says.
     Room(RoomNews),
     /// Why progress is not saved at the moment; none once it is.
-    Unsaved {
+    ProgressUnsaved {
         why: Option<String>,
     },
     /// An effect was carried out, or failed: one sentence to show.
-    Told {
+    Notice {
         text: String,
         warning: bool,
     },
@@ -81,9 +81,9 @@ pub enum Action {
     /// Goes to the open question; in the quiz, asks those again that were answered wrongly.
     Question,
     /// Moves, widens and keeps the range of an estimate.
-    GuessShift(i32),
-    GuessWiden(i32),
-    GuessKeep,
+    RangeShift(i32),
+    RangeWiden(i32),
+    RangeKeep,
     Hint,
     Solution,
     Reset,
@@ -100,8 +100,9 @@ pub enum Action {
     PreviousBeat,
     /// Presents from the first beat of the course (true), or from where the last presentation was.
     PresentFrom(bool),
-    /// Empties the audience's screen (true) or freezes it, and shows it again.
-    HideFromAudience(bool),
+    /// Empties the audience's screen, or freezes it; the same key shows it again.
+    BlankScreen,
+    FreezeScreen,
     /// Quits once that was confirmed.
     AskQuit,
     /// Turns the pages of the lesson, or of the glossary over it.
@@ -198,7 +199,7 @@ pub enum Effect {
         name: String,
         score: MysteryScore,
     },
-    /// Where the learner is. What their file holds comes back as `Kept`.
+    /// Where the learner is. What their file holds comes back as `FileRead`.
     SaveCurrent {
         stage: String,
     },

@@ -57,7 +57,7 @@ pub struct Presentation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AudienceScreen {
     #[default]
-    Open,
+    Live,
     /// The screen is empty.
     Blank,
     /// The screen stays as it was then: `App::frozen`.

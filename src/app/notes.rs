@@ -51,8 +51,8 @@ pub struct AgendaItem {
 pub const ORDERS: [(&str, Action); 4] = [
     ("next", Action::NextBeat),
     ("back", Action::PreviousBeat),
-    ("blank", Action::HideFromAudience(true)),
-    ("freeze", Action::HideFromAudience(false)),
+    ("blank", Action::BlankScreen),
+    ("freeze", Action::FreezeScreen),
 ];
 
 /// Notes of what is presented; none while nothing is.
@@ -102,7 +102,7 @@ pub fn notes(app: &App) -> Option<Notes> {
         vote: choices.filter(|_| beat.vote == VoteState::Open).collect(),
         votes: app.tally_in_words().unwrap_or_default(),
         covered: match presentation.audience_screen {
-            AudienceScreen::Open => "",
+            AudienceScreen::Live => "",
             AudienceScreen::Blank => "blank",
             AudienceScreen::Frozen => "frozen",
         }

@@ -102,7 +102,7 @@ impl App {
 
     /// Shows the next thing that the evidence names, and after the last one the cause.
     pub(super) fn next_pointer(&mut self, stage: &Stage) {
-        if self.study.phase(stage) != Activity::Evidence {
+        if self.study.activity(stage) != Activity::Evidence {
             return;
         }
         let at = self.study.pointer.map_or(0, |at| at + 1);

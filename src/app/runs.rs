@@ -12,12 +12,12 @@ use crate::protocol::{Command, RunSpec, Slot};
 
 /// The run of a stage's variant as shipped: `broken` goes to slot A, anything else, the solution, to B.
 pub fn spec(stage: &Stage, variant: &str, preset: Option<Preset>) -> RunSpec {
-    let mut fix = Comparison::of_stage(stage, preset);
+    let mut comparison = Comparison::of_stage(stage, preset);
     if variant == "broken" {
-        return fix.a();
+        return comparison.run_a();
     }
-    fix.take(solution(stage, preset), true);
-    fix.b()
+    comparison.set_b(solution(stage, preset), true);
+    comparison.run_b()
 }
 
 /// The stage's solution, at another preset if one is given.
@@ -46,9 +46,9 @@ impl App {
         }
         let first = self.run.wanted.is_none();
         self.run.slots = [SlotRun::default(), SlotRun::default()];
-        self.fix = Comparison::of_stage(stage, self.preset);
+        self.comparison = Comparison::of_stage(stage, self.preset);
         self.view.knobs = false;
-        self.start(self.fix.a());
+        self.start(self.comparison.run_a());
         if first {
             self.probe_devices();
         }
@@ -75,8 +75,8 @@ impl App {
         (self.study.pair, self.study.report) = (None, None);
         let first = self.run.wanted.is_none();
         self.run.slots = [SlotRun::default(), SlotRun::default()];
-        self.fix = Comparison::free(config);
-        self.start(self.fix.a());
+        self.comparison = Comparison::free(config);
+        self.start(self.comparison.run_a());
         self.open_knobs();
         if first {
             self.probe_devices();
@@ -157,15 +157,19 @@ impl App {
         if self.knobs_first() {
             return;
         }
-        self.fix.due_ms = None;
+        self.comparison.due_ms = None;
         self.no_verdict();
         // A B that the learner has changed since counts as another one.
-        let mine = |run: &RunSpec| run.slot == Slot::B && run.config == self.fix.mine;
+        let mine = |run: &RunSpec| run.slot == Slot::B && run.config == self.comparison.config_b;
         let to_b = !self.run.wanted.as_ref().is_some_and(mine);
         if to_b {
             self.with_stage(|app, stage| app.study.tries(stage));
         }
-        let run = if to_b { self.fix.b() } else { self.fix.a() };
+        let run = if to_b {
+            self.comparison.run_b()
+        } else {
+            self.comparison.run_a()
+        };
         self.change_to(run);
     }
 
@@ -178,9 +182,9 @@ impl App {
         if self.knobs_first() {
             return;
         }
-        self.fix.due_ms = None;
+        self.comparison.due_ms = None;
         self.renew_engine();
-        let (a, b) = (self.fix.a(), self.fix.b());
+        let (a, b) = (self.comparison.run_a(), self.comparison.run_b());
         self.expect(vec![a.clone(), b.clone()]);
         // What both have shown so far stays: pairs measure times, the lesson is about the rest.
         self.run.pairing = true;
@@ -188,7 +192,7 @@ impl App {
         self.with_stage(|app, stage| app.study.tries(stage));
         self.send(Command::Pair {
             device: self.devices.using.clone(),
-            stage: self.fix.stage,
+            stage: self.comparison.stage,
             a,
             b,
             pairs: 0,
@@ -205,7 +209,7 @@ impl App {
         }
         match self.run.wanted.clone() {
             Some(run) => self.start(run),
-            None if self.mendable() => self.start(self.fix.a()),
+            None if self.can_edit() => self.start(self.comparison.run_a()),
             None => self.enter(self.study.at),
         }
     }

@@ -22,7 +22,7 @@ pub enum Activity {
     /// Let the measured checks and the pairs decide.
     Check,
     /// Compare the prediction with the numbers.
-    Debrief,
+    LookBack,
 }
 
 impl Activity {
@@ -31,7 +31,7 @@ impl Activity {
         Self::Evidence,
         Self::Fix,
         Self::Check,
-        Self::Debrief,
+        Self::LookBack,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -40,7 +40,7 @@ impl Activity {
             Self::Evidence => "evidence",
             Self::Fix => "fix",
             Self::Check => "check",
-            Self::Debrief => "look back",
+            Self::LookBack => "look back",
         }
     }
 }
@@ -58,7 +58,7 @@ pub struct Study {
     /// The stage's criteria against what was measured.
     pub report: Option<Report>,
     /// The range that is being set.
-    pub guess: RangeSteps,
+    pub range: RangeSteps,
     /// The pointer of the evidence that is looked at.
     pub pointer: Option<usize>,
     /// A recording is replayed: nothing is asked and nothing is hidden.
@@ -68,12 +68,12 @@ pub struct Study {
     /// Stages whose fix was tried in this session.
     tried: BTreeSet<String>,
     /// Questions of the quiz that are asked once more, by stage.
-    again: BTreeMap<String, Again>,
+    again: BTreeMap<String, QuizRetry>,
 }
 
 /// A quiz that is asked once more, in this session.
 #[derive(Clone, Debug, Default)]
-struct Again {
+struct QuizRetry {
     /// Questions still to be answered, the next one first.
     open: VecDeque<usize>,
     /// What was said to those before.
@@ -105,7 +105,7 @@ impl Study {
         self.at = at;
         (self.pair, self.report, self.solution) = (None, None, false);
         self.pointer = None;
-        self.guess = RangeSteps::default();
+        self.range = RangeSteps::default();
         self.progress.current = Some(stage.id.clone());
         let known = self.of_mut(&stage.id);
         known.state = known.state.max(State::Seen);
@@ -198,9 +198,9 @@ impl Study {
     }
 
     /// The part of the loop that comes next.
-    pub fn phase(&self, stage: &Stage) -> Activity {
+    pub fn activity(&self, stage: &Stage) -> Activity {
         if self.nothing_hidden {
-            Activity::Debrief
+            Activity::LookBack
         } else if !self.prediction_complete(stage) {
             Activity::Predict
         } else if !self.revealed(stage) {
@@ -210,14 +210,14 @@ impl Study {
         } else if self.of(stage).state != State::Passed || self.awaits_pairs(stage) {
             Activity::Check
         } else {
-            Activity::Debrief
+            Activity::LookBack
         }
     }
 
     /// The question that waits for an answer: the prediction, and in the debrief the quiz. The index is that of the
     /// quiz question.
     pub fn question<'a>(&self, stage: &'a Stage) -> Option<(Option<usize>, &'a Question)> {
-        match self.phase(stage) {
+        match self.activity(stage) {
             Activity::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
             _ if self.looks_back(stage) && !self.nothing_hidden => {
                 let at = self.quiz_at(stage)?;
@@ -235,11 +235,11 @@ impl Study {
     }
 
     /// Keeps the range as it is set.
-    pub fn keep_guess(&mut self, stage: &Stage) -> bool {
+    pub fn keep_range(&mut self, stage: &Stage) -> bool {
         let Some(of) = self.estimate(stage) else {
             return false;
         };
-        let values = self.guess.values(of);
+        let values = self.range.values(of);
         self.of_mut(&stage.id).estimate = Some(values);
         true
     }
@@ -289,7 +289,7 @@ impl Study {
     pub fn ask_again(&mut self, stage: &Stage) {
         let right = self.of(stage).quiz;
         let open = (0..stage.quiz.len()).filter(|at| !right.contains(at));
-        let again = Again {
+        let again = QuizRetry {
             open: open.collect(),
             said: BTreeMap::new(),
         };
@@ -381,7 +381,7 @@ pub enum Page {
 impl Page {
     /// Where a learner who comes back to a stage goes on reading.
     pub fn of(study: &Study, stage: &Stage) -> Self {
-        match study.phase(stage) {
+        match study.activity(stage) {
             Activity::Evidence => Self::Evidence,
             Activity::Fix => Self::Cause,
             _ => Self::Start,

@@ -203,7 +203,7 @@ pub struct View {
 
 impl View {
     /// The class of the present size.
-    pub fn room(&self) -> ScreenSize {
+    pub fn screen_size(&self) -> ScreenSize {
         match self.size {
             // On a projector three panels are as many as can be read.
             (w, h) if w >= 160 && h >= 45 && self.theme != ThemeName::Projector => ScreenSize::Full,
@@ -215,7 +215,7 @@ impl View {
 
     /// Whether the lesson, and with it the question, can be read now.
     pub fn lesson_visible(&self) -> bool {
-        match self.room() {
+        match self.screen_size() {
             _ if self.knobs => false,
             _ if self.expanded => self.focus == Some(Panel::Lesson),
             ScreenSize::Numbers => false,

@@ -70,8 +70,8 @@ pub fn speaker(event: KeyEvent) -> Option<Action> {
     Some(match key(event) {
         PageDown | Right | Down | Enter | Char(' ') => Action::NextBeat,
         PageUp | Left | Up => Action::PreviousBeat,
-        Char('b' | '.') => Action::HideFromAudience(true),
-        Char('F') => Action::HideFromAudience(false),
+        Char('b' | '.') => Action::BlankScreen,
+        Char('F') => Action::FreezeScreen,
         Char('q') | Esc => Action::Quit,
         _ => return None,
     })

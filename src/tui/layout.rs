@@ -51,7 +51,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
         theme: app.view.theme,
         ..View::default()
     }
-    .room();
+    .screen_size();
     let mut it = Arrangement {
         room: Some(room),
         ..Arrangement::default()

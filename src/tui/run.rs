@@ -147,8 +147,8 @@ impl Session {
                     self.signals.end.store(true, Ordering::SeqCst);
                     break;
                 }
-                Event::Key(key) => keys::action(key, app).map(Message::Did),
-                Event::Mouse(event) => mouse::action(event, app).map(Message::Did),
+                Event::Key(key) => keys::action(key, app).map(Message::Action),
+                Event::Mouse(event) => mouse::action(event, app).map(Message::Action),
                 Event::Resize(width, height) => {
                     let (width, height) = drawn(width, height);
                     Some(Message::Resized { width, height })
@@ -157,7 +157,7 @@ impl Session {
             };
             if let Some(message) = message {
                 self.urgent = true;
-                let ends = matches!(message, Message::Did(Action::Quit | Action::Suspend));
+                let ends = matches!(message, Message::Action(Action::Quit | Action::Suspend));
                 effects.extend(update(app, message));
                 if ends {
                     break;

@@ -180,7 +180,7 @@ impl<'a> Surface<'a, '_> {
 /// Panels stand as strips under a rule, without boxes.
 pub fn is_strip(app: &App) -> bool {
     let covered = app.view.expanded || app.view.lesson_open || app.knobs_open();
-    app.view.room() <= ScreenSize::Compact && !covered
+    app.view.screen_size() <= ScreenSize::Compact && !covered
 }
 
 /// One empty column on both sides, where there is room.

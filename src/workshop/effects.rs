@@ -15,7 +15,7 @@ use super::knobs::Knobs;
 use super::replay::Replay;
 use super::runs;
 use super::saving::Saving;
-use super::watch::Watch;
+use super::watch::FileWatch;
 use crate::app::source::EventSource as _;
 use crate::app::{Effect, Message, source};
 use crate::config::file::{FileError, load};
@@ -46,7 +46,7 @@ pub struct Workshop {
     /// What the stream has shown so far, for a report.
     collector: Rc<RefCell<RunCollector>>,
     editor: Option<Editor>,
-    watch: Watch,
+    watch: FileWatch,
     exercise: ExerciseRunner,
     /// The recorded run of the open exercise.
     replay: Option<Replay>,
@@ -82,7 +82,7 @@ impl Workshop {
                 let first = (name == "VISUAL").then(chosen).flatten();
                 first.or_else(|| std::env::var(name).ok())
             }),
-            watch: Watch::new(Vec::new()),
+            watch: FileWatch::new(Vec::new()),
             exercise: ExerciseRunner::new(engine),
             replay: None,
             current: None,
@@ -220,7 +220,7 @@ impl Workshop {
         let stage = self.current.as_deref();
         let mut files = stage.map_or_else(Vec::new, |id| self.watched(id));
         files.extend(self.exercise.watched());
-        self.watch = Watch::new(files);
+        self.watch = FileWatch::new(files);
     }
 
     fn stage(&self, id: &str) -> Result<&Stage> {
@@ -289,7 +289,7 @@ impl Workshop {
             }),
         };
         let stage = id.to_owned();
-        self.news.push_back(Message::Kept { stage, config });
+        self.news.push_back(Message::FileRead { stage, config });
     }
 
     /// Writes the knobs that are not written yet, and tells the screen when it becomes possible or impossible.
@@ -301,7 +301,7 @@ impl Workshop {
         }
         let unreadable = written.unreadable.into_iter().map(|problem| {
             let config = Err(in_short(problem));
-            Message::Saved { config }
+            Message::FileSaved { config }
         });
         self.news.extend(unreadable);
         if self.knobs.why() != before.as_deref() {
@@ -312,7 +312,7 @@ impl Workshop {
 
     fn unsaved_message(&self) -> Message {
         let why = self.unsaved.as_deref().or(self.knobs.why());
-        Message::Unsaved {
+        Message::ProgressUnsaved {
             why: why.map(str::to_owned),
         }
     }
@@ -405,7 +405,7 @@ impl Workshop {
         let mut own = self.news.pop_front();
         if own.is_none() {
             own = self.saving.as_ref().and_then(Saving::next_message);
-            if let Some(Message::Unsaved { why }) = own {
+            if let Some(Message::ProgressUnsaved { why }) = own {
                 self.unsaved = why;
                 own = Some(self.unsaved_message());
             }
@@ -424,7 +424,7 @@ impl Workshop {
         // What the learner wrote comes before what the knobs did.
         self.knobs.forget();
         let config = load(&path).map(Box::new).map_err(in_short);
-        Some(Message::Saved { config })
+        Some(Message::FileSaved { config })
     }
 }
 

@@ -180,7 +180,7 @@ impl ExerciseRunner {
             self.say_files();
         }
         if let Err(error) = self.look(context, true) {
-            self.news.push_back(Message::Told {
+            self.news.push_back(Message::Notice {
                 text: format!("{error:#}"),
                 warning: true,
             });

@@ -17,12 +17,12 @@ use crate::course::workspace;
 /// Knobs of stages that are not in the learner's files yet.
 #[derive(Default)]
 pub struct Knobs {
-    unwritten: BTreeMap<String, Values>,
+    unwritten: BTreeMap<String, KnobValues>,
     tried: Option<Instant>,
     why: Option<String>,
 }
 
-struct Values {
+struct KnobValues {
     config: Box<RunConfig>,
     /// The keys that the stage offers; only these change in the file.
     offers: Vec<String>,
@@ -39,7 +39,7 @@ pub struct FileUpdate {
 
 impl Knobs {
     pub fn add(&mut self, stage: String, config: Box<RunConfig>, offers: Vec<String>) {
-        self.unwritten.insert(stage, Values { config, offers });
+        self.unwritten.insert(stage, KnobValues { config, offers });
     }
 
     /// Why something is not on the disk.
@@ -85,7 +85,7 @@ impl Knobs {
 fn write(
     context: &CourseContext,
     id: &str,
-    values: &Values,
+    values: &KnobValues,
     written: &mut FileUpdate,
 ) -> Result<()> {
     let stage = context.course.stage_by_id(id);

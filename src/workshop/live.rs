@@ -26,7 +26,7 @@ pub struct LiveEngine {
     main: Client,
     /// What the first engine was last asked to compute on.
     device: Option<String>,
-    warm: Option<Warm>,
+    warm: Option<WarmUpEngine>,
     last_run: Option<RunSpec>,
     own: VecDeque<FromEngine>,
     recorder: Option<Recorder>,
@@ -34,7 +34,7 @@ pub struct LiveEngine {
     collector: Rc<RefCell<RunCollector>>,
 }
 
-struct Warm {
+struct WarmUpEngine {
     client: Client,
     select: String,
     /// The device, once it is open; it is reported when the warm-up run is over.
@@ -73,7 +73,7 @@ impl LiveEngine {
                 client.send(Command::Open {
                     device: select.clone(),
                 });
-                self.warm = Some(Warm {
+                self.warm = Some(WarmUpEngine {
                     client,
                     select,
                     opened: None,
@@ -154,7 +154,7 @@ impl LiveEngine {
     }
 }
 
-impl Warm {
+impl WarmUpEngine {
     /// What the screen has to know of this engine's stream.
     fn hear(&mut self, line: Line, last_run: Option<&RunSpec>) -> Option<FromEngine> {
         match line.event {

@@ -24,7 +24,7 @@ impl Saving {
     pub fn begin(dir: PathBuf, known: Progress) -> std::io::Result<Self> {
         let (changes, wanted) = channel();
         let (teller, news) = channel();
-        let mut keeper = Keeper {
+        let mut saver = SavingThread {
             dir,
             known,
             unsaved: Vec::new(),
@@ -32,7 +32,7 @@ impl Saving {
             news: teller,
         };
         let thread = Builder::new().name("saving".to_owned());
-        let thread = thread.spawn(move || keeper.keep(&wanted))?;
+        let thread = thread.spawn(move || saver.keep(&wanted))?;
         Ok(Self {
             changes,
             news,
@@ -57,7 +57,7 @@ impl Saving {
     }
 }
 
-struct Keeper {
+struct SavingThread {
     dir: PathBuf,
     /// What the file said last, for the case that it is lost.
     known: Progress,
@@ -67,7 +67,7 @@ struct Keeper {
     news: Sender<Message>,
 }
 
-impl Keeper {
+impl SavingThread {
     fn keep(&mut self, wanted: &Receiver<ProgressChange>) -> Option<String> {
         loop {
             let next = match self.unsaved.is_empty() {
@@ -101,7 +101,7 @@ impl Keeper {
                 self.unsaved.clear();
                 if let Some(damage) = damage {
                     let text = damage.to_string();
-                    self.tell(Message::Told {
+                    self.tell(Message::Notice {
                         text,
                         warning: true,
                     });
@@ -112,7 +112,7 @@ impl Keeper {
         };
         if why != self.why {
             let why = why.clone();
-            self.tell(Message::Unsaved { why });
+            self.tell(Message::ProgressUnsaved { why });
         }
         self.why = why;
     }

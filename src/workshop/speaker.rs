@@ -32,10 +32,10 @@ pub fn path() -> Option<PathBuf> {
 #[cfg(not(unix))]
 /// There are no sockets of this kind here.
 #[derive(Default)]
-pub struct Speaker;
+pub struct SpeakerServer;
 
 #[cfg(not(unix))]
-impl Speaker {
+impl SpeakerServer {
     pub fn serve(&mut self, _: &App) -> Option<Message> {
         None
     }
@@ -44,7 +44,7 @@ impl Speaker {
 /// The listening side, in the program that presents.
 #[cfg(unix)]
 #[derive(Default)]
-pub struct Speaker {
+pub struct SpeakerServer {
     open: Option<(UnixListener, PathBuf)>,
     listeners: Vec<Listener>,
     orders: VecDeque<Message>,
@@ -63,7 +63,7 @@ struct Listener {
 }
 
 #[cfg(unix)]
-impl Speaker {
+impl SpeakerServer {
     /// Tells those who listen what has changed. The result is what they asked for next.
     pub fn serve(&mut self, app: &App) -> Option<Message> {
         if let Some(order) = self.orders.pop_front() {
@@ -85,7 +85,7 @@ impl Speaker {
                     "No speaker view: its socket could not be made, or another presentation has it";
                 let warning = true;
                 let text = text.to_owned();
-                return Some(Message::Told { text, warning });
+                return Some(Message::Notice { text, warning });
             }
         }
         let fresh = serde_json::to_string(&notes).unwrap_or_default() + "\n";
@@ -120,7 +120,7 @@ impl Speaker {
 }
 
 #[cfg(unix)]
-impl Drop for Speaker {
+impl Drop for SpeakerServer {
     fn drop(&mut self) {
         self.close();
     }
@@ -151,7 +151,7 @@ impl Listener {
         }
         while let Some((line, rest)) = self.begun.split_once('\n') {
             let order = ORDERS.iter().find(|(word, _)| *word == line.trim());
-            orders.extend(order.map(|(_, action)| Message::Did(*action)));
+            orders.extend(order.map(|(_, action)| Message::Action(*action)));
             self.begun = rest.to_owned();
         }
         self.begun.len() < 64 && orders.len() < 64

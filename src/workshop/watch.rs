@@ -11,7 +11,7 @@ const INTERVAL: Duration = Duration::from_millis(150);
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedFile {
     path: PathBuf,
     reported: Stamp,
     seen: Stamp,
@@ -19,17 +19,17 @@ struct Watched {
 
 /// A few files that are watched.
 #[derive(Debug)]
-pub struct Watch {
-    files: Vec<Watched>,
+pub struct FileWatch {
+    files: Vec<WatchedFile>,
     polled_at: Instant,
 }
 
-impl Watch {
+impl FileWatch {
     /// Watches these files from now on; what they hold now is known.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let watched = |path: PathBuf| {
             let now = stamp(&path);
-            Watched {
+            WatchedFile {
                 path,
                 reported: now,
                 seen: now,
@@ -97,7 +97,7 @@ mod tests {
     fn a_file_is_saved_when_writing_has_ended() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("later/config.toml");
-        let mut watch = Watch::new(vec![path.clone()]);
+        let mut watch = FileWatch::new(vec![path.clone()]);
         assert_eq!(watch.poll(), None);
         std::fs::create_dir(dir.path().join("later")).expect("made");
         std::fs::write(&path, "half").expect("written");

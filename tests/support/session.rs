@@ -29,7 +29,7 @@ pub fn hear(app: &mut App, event: Event) -> Vec<Effect> {
 }
 
 pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
-    update(app, Message::Did(action))
+    update(app, Message::Action(action))
 }
 
 /// The run that the app asked for.
@@ -67,5 +67,5 @@ pub fn play_recording(app: &mut App) -> usize {
 /// The learner's B is the stage's solution from now on; nothing runs yet.
 pub fn solve(app: &mut App) {
     let solution = app.stage().expect("a stage").fixed.clone();
-    app.fix.take(solution, true);
+    app.comparison.set_b(solution, true);
 }

@@ -142,7 +142,7 @@ fn holds(app: &App, beat: BeatState) {
         beat.vote == VoteState::Closed
     );
     assert_eq!(app.study.revealed(stage), beat.vote == VoteState::Closed);
-    assert_eq!(app.fix.mine, stage.fixed);
+    assert_eq!(app.comparison.config_b, stage.fixed);
     assert_eq!(app.cue().map(|cue| cue.show), Some(beat.panel));
 }
 
@@ -297,20 +297,20 @@ fn the_curtain_hides_and_freezes_and_no_key_answers() {
     act(&mut app, Action::Answer(1));
     let stage = app.stage().expect("a stage").clone();
     assert!(!app.study.predicted(&stage), "a room votes");
-    act(&mut app, Action::HideFromAudience(true));
+    act(&mut app, Action::BlankScreen);
     assert!(matches!(app.audience_screen(), AudienceScreen::Blank));
     act(&mut app, Action::NextBeat);
     assert!(
-        matches!(app.audience_screen(), AudienceScreen::Open),
+        matches!(app.audience_screen(), AudienceScreen::Live),
         "a beat comes into view"
     );
-    act(&mut app, Action::HideFromAudience(false));
+    act(&mut app, Action::FreezeScreen);
     act(&mut app, Action::NextBeat);
     assert_eq!(app.audience_screen(), AudienceScreen::Frozen);
     let then = app.frozen.as_deref().expect("what the room sees");
     assert_eq!((at(then), at(&app)), ((0, 2), (0, 3)));
-    act(&mut app, Action::HideFromAudience(false));
-    assert!(matches!(app.audience_screen(), AudienceScreen::Open));
+    act(&mut app, Action::FreezeScreen);
+    assert!(matches!(app.audience_screen(), AudienceScreen::Live));
     let effects = act(&mut app, Action::AskQuit);
     assert!(effects.is_empty() && app.view.confirm.is_some());
     assert_eq!(act(&mut app, Action::Yes), [Effect::Quit]);

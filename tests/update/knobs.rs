@@ -12,7 +12,7 @@ fn mending() -> App {
     let (mut app, _) = begin(sample::course(), Options::default());
     train(&mut app, 30);
     act(&mut app, Action::Answer(1));
-    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeKeep);
     app
 }
 
@@ -38,14 +38,14 @@ fn written(effects: &[Effect]) -> Option<&RunConfig> {
 
 /// Selects the knob with this path.
 fn select(app: &mut App, path: &str) {
-    let mut knobs = app.fix.offers.iter();
+    let mut knobs = app.comparison.offers.iter();
     let row = knobs.position(|knob| knob.path == path).expect("offered");
-    app.fix.select(row);
+    app.comparison.select(row);
 }
 
 fn saved(app: &mut App, config: Result<RunConfig, &str>) -> Vec<Effect> {
     let config = config.map(Box::new).map_err(str::to_owned);
-    update(app, Message::Saved { config })
+    update(app, Message::FileSaved { config })
 }
 
 #[test]
@@ -56,9 +56,13 @@ fn f_opens_the_knobs_in_the_lesson_s_place_and_closes_them() {
     assert!(app.knobs_open() && !app.view.lesson_visible());
     act(&mut app, Action::KnobRow(2));
     act(&mut app, Action::KnobRow(-1));
-    assert_eq!(app.fix.row, 1);
+    assert_eq!(app.comparison.row, 1);
     act(&mut app, Action::KnobRow(99));
-    assert_eq!(app.fix.row + 1, app.fix.offers.len(), "the last one");
+    assert_eq!(
+        app.comparison.row + 1,
+        app.comparison.offers.len(),
+        "the last one"
+    );
     act(&mut app, Action::Close);
     assert!(!app.knobs_open() && app.view.lesson_visible());
     act(&mut app, Action::Knobs);
@@ -167,7 +171,11 @@ fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
         panic!("{effects:?}");
     };
     assert_eq!(a.config.differences(&b.config), ["model.loss"]);
-    assert_eq!(app.fix.differences(), "model.loss fused", "the title");
+    assert_eq!(
+        app.comparison.differences(),
+        "model.loss fused",
+        "the title"
+    );
     hear(&mut app, sample::pair(8, false));
     select(&mut app, "model.norm");
     let effects = act(&mut app, Action::KnobTurn(1));
@@ -226,7 +234,11 @@ fn what_the_device_cannot_do_is_said_on_its_row_and_b_runs_on_as_it_was() {
     assert!(matches!(sent(&effects)[..], [Command::Start { .. }]));
     assert_eq!(wanted(&app).config.model.init, Init::Normal002);
     assert_eq!(app.run.state, RunState::Starting, "no card");
-    let row = app.fix.rows().nth(app.fix.row).expect("selected");
+    let row = app
+        .comparison
+        .rows()
+        .nth(app.comparison.row)
+        .expect("selected");
     assert_eq!(row.refused, Some("this device has no room"));
 }
 
@@ -261,7 +273,11 @@ fn a_refused_change_leaves_the_run_and_its_curve_as_they_were() {
     hear(&mut app, sample::step(&run, 11));
     assert!(before < last(&app), "the curve goes on");
     assert_eq!(app.run.shown().loss.first().map(|it| it.0), Some(0));
-    let row = app.fix.rows().nth(app.fix.row).expect("selected");
+    let row = app
+        .comparison
+        .rows()
+        .nth(app.comparison.row)
+        .expect("selected");
     assert_eq!(row.refused, Some("this device has no room"));
 }
 
@@ -278,26 +294,29 @@ fn what_was_said_of_a_b_goes_with_it() {
 #[test]
 fn the_learner_s_file_is_b_at_the_start_and_whenever_it_is_saved() {
     let mut app = mending();
-    let mut mine = app.fix.found.clone();
+    let mut mine = app.comparison.config_a.clone();
     mine.model.norm = Norm::Fused;
-    let kept = Message::Kept {
+    let kept = Message::FileRead {
         stage: "broken-init".to_owned(),
         config: Ok(Box::new(mine.clone())),
     };
     let effects = update(&mut app, kept);
-    assert_eq!((sent(&effects), &app.fix.mine), (Vec::new(), &mine));
+    assert_eq!(
+        (sent(&effects), &app.comparison.config_b),
+        (Vec::new(), &mine)
+    );
     act(&mut app, Action::Toggle);
     assert_eq!(wanted(&app).config, mine, "as it was left");
     mine.model.init = Init::Normal002;
     let effects = saved(&mut app, Ok(mine.clone()));
     assert!(matches!(sent(&effects)[..], [Command::Start { run, .. }] if run.config == mine));
     assert_eq!(written(&effects), None, "it is in the file already");
-    let elsewhere = Message::Kept {
+    let elsewhere = Message::FileRead {
         stage: "strides".to_owned(),
-        config: Ok(Box::new(app.fix.found.clone())),
+        config: Ok(Box::new(app.comparison.config_a.clone())),
     };
     update(&mut app, elsewhere);
-    assert_eq!(app.fix.mine, mine, "another stage's file");
+    assert_eq!(app.comparison.config_b, mine, "another stage's file");
 }
 
 #[test]
@@ -306,14 +325,14 @@ fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
     act(&mut app, Action::Knobs);
     select(&mut app, "model.norm");
     act(&mut app, Action::KnobTurn(1));
-    let before = app.fix.mine.clone();
+    let before = app.comparison.config_b.clone();
     assert_eq!(
         sent(&saved(&mut app, Err("config.toml:4: unknown key"))),
         Vec::<&Command>::new()
     );
-    assert_eq!(app.fix.mine, before);
+    assert_eq!(app.comparison.config_b, before);
     assert!(
-        app.fix
+        app.comparison
             .problem
             .as_deref()
             .is_some_and(|it| it.contains("config.toml:4"))
@@ -328,7 +347,7 @@ fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
     );
     saved(&mut app, Ok(before.clone()));
     assert_eq!(
-        (&app.fix.mine, &app.fix.problem),
+        (&app.comparison.config_b, &app.comparison.problem),
         (&before, &None),
         "the file counts"
     );
@@ -340,7 +359,7 @@ fn the_solution_is_shown_first_and_then_can_be_taken() {
     let mut app = mending();
     act(&mut app, Action::Solution);
     act(&mut app, Action::Yes);
-    assert!(app.fix.same(), "shown, not taken");
+    assert!(app.comparison.same(), "shown, not taken");
     let effects = act(&mut app, Action::TakeSolution);
     let run = wanted(&app);
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
@@ -355,7 +374,7 @@ fn a_presentation_shows_the_solution_and_gives_the_learner_s_b_back() {
     act(&mut app, Action::Knobs);
     select(&mut app, "model.norm");
     act(&mut app, Action::KnobTurn(1));
-    let mine = app.fix.mine.clone();
+    let mine = app.comparison.config_b.clone();
     train(&mut app, 5);
     act(&mut app, Action::Present);
     let effects = act(&mut app, Action::Toggle);
@@ -366,7 +385,8 @@ fn a_presentation_shows_the_solution_and_gives_the_learner_s_b_back() {
     assert!(shown.variant == "fixed" && shown.config == stage.fixed || shown.slot == Slot::A);
     let effects = act(&mut app, Action::Present);
     assert_eq!(written(&effects), None);
-    let back = app.fix.mine == mine || effects.contains(&Effect::SaveCurrent { stage: stage.id });
+    let back = app.comparison.config_b == mine
+        || effects.contains(&Effect::SaveCurrent { stage: stage.id });
     assert!(back, "as it was, or read again from the file");
 }
 
@@ -384,7 +404,7 @@ fn a_free_run_has_every_knob_and_no_stage() {
     };
     assert_eq!((run.stage, run.config.preset), (0, Preset::Small));
     assert!(app.stage().is_none() && app.knobs_open());
-    assert_eq!(app.fix.offers.len(), perflings::config::KNOBS.len());
+    assert_eq!(app.comparison.offers.len(), perflings::config::KNOBS.len());
     train(&mut app, 10);
     select(&mut app, "train.batch");
     let effects = act(&mut app, Action::KnobTurn(-1));
@@ -404,5 +424,5 @@ fn a_free_run_has_every_knob_and_no_stage() {
     act(&mut app, Action::Open(perflings::app::Overlay::Stages));
     let last = app.course.stages.len() + app.course.exercises.len();
     act(&mut app, Action::ChooseLine(last));
-    assert!(app.stage().is_none() && app.fix.same());
+    assert!(app.stage().is_none() && app.comparison.same());
 }

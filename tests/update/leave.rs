@@ -24,7 +24,7 @@ fn asked(app: &App) -> String {
 fn looking_back() -> App {
     let mut app = running(20);
     act(&mut app, Action::Answer(1));
-    act(&mut app, Action::GuessKeep);
+    act(&mut app, Action::RangeKeep);
     solve(&mut app);
     act(&mut app, Action::Toggle);
     train(&mut app, 20);

@@ -24,9 +24,9 @@ fn open() -> App {
 fn mended() -> App {
     let mut app = open();
     act(&mut app, Action::Knobs);
-    let mut knobs = app.fix.offers.iter();
+    let mut knobs = app.comparison.offers.iter();
     let row = knobs.position(|knob| knob.path == "train.learning-rate");
-    app.fix.select(row.expect("offered"));
+    app.comparison.select(row.expect("offered"));
     act(&mut app, Action::KnobTurn(1));
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 31));
@@ -96,7 +96,10 @@ fn judged(verdict: Verdict) -> (App, Vec<Effect>) {
     let effects = hear(&mut app, event);
     let (a, b) = paired(&effects).expect("pairs begin");
     let mystery = &app.mystery().expect("open").mystery;
-    assert_eq!((&a.config, &b.config), (&mystery.good, &app.fix.mine));
+    assert_eq!(
+        (&a.config, &b.config),
+        (&mystery.good, &app.comparison.config_b)
+    );
     for run in [a.clone(), b.clone()] {
         let Event::Started(started) = sample::started(&run, 0) else {
             unreachable!()
@@ -118,8 +121,12 @@ fn nothing_tells_the_values_of_a() {
     let app = open();
     let mystery = app.mystery().expect("open");
     assert_eq!(wanted(&app).config, mystery.mystery.broken);
-    assert!(app.is_unsolved() && app.stage().is_none() && app.fix.hidden);
-    assert!(app.fix.rows().all(|row| row.a.is_none() && row.b.is_none()));
+    assert!(app.is_unsolved() && app.stage().is_none() && app.comparison.hidden);
+    assert!(
+        app.comparison
+            .rows()
+            .all(|row| row.a.is_none() && row.b.is_none())
+    );
     assert_eq!(app.slot_name(Slot::A), "A mystery");
 }
 
@@ -157,7 +164,7 @@ fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
     let saved = effects.iter().any(|effect| {
         matches!(effect, Effect::SaveMystery { name, score } if name == "14-1" && score.best == 90)
     });
-    assert!(saved && !app.is_unsolved() && !app.fix.hidden);
+    assert!(saved && !app.is_unsolved() && !app.comparison.hidden);
     // What ran before stays on the screen: the known-good configuration is not shown as A.
     let a = app.run.slot(Slot::A).started.as_ref().expect("it ran");
     assert_eq!(a.run.config, mystery.mystery.broken);
@@ -167,7 +174,7 @@ fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
 fn a_slower_b_is_not_right_and_the_verdict_names_no_key() {
     let (app, effects) = judged(Verdict::Slower);
     let mystery = app.mystery().expect("open");
-    assert!(mystery.end.is_none() && app.is_unsolved() && app.fix.hidden);
+    assert!(mystery.end.is_none() && app.is_unsolved() && app.comparison.hidden);
     assert!(
         !effects
             .iter()
@@ -177,7 +184,12 @@ fn a_slower_b_is_not_right_and_the_verdict_names_no_key() {
     assert!(!report.passed());
     for line in &report.lines {
         let said = format!("{} {} {}", line.name, line.asked, line.measured);
-        assert!(app.fix.offers.iter().all(|knob| !said.contains(knob.path)));
+        assert!(
+            app.comparison
+                .offers
+                .iter()
+                .all(|knob| !said.contains(knob.path))
+        );
     }
 }
 

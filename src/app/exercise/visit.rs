@@ -59,7 +59,7 @@ impl App {
             Mode::Stage | Mode::Free | Mode::Mystery(_) | Mode::Replay(_) => return,
         };
         // A free run goes on where it was.
-        let free = self.fix.stage == 0 && !self.fix.offers.is_empty();
+        let free = self.comparison.stage == 0 && !self.comparison.offers.is_empty();
         self.mode = if free { Mode::Free } else { Mode::Stage };
         let course = Arc::clone(&self.course);
         let Some(exercise) = course.exercises.get(open.at) else {
@@ -128,7 +128,7 @@ impl App {
             self.effects.push(Effect::Restart);
         }
         if self.stage().is_some() && self.presentation.is_none() {
-            self.start(self.fix.a());
+            self.start(self.comparison.run_a());
         }
     }
 

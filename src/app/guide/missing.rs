@@ -11,12 +11,13 @@ use crate::protocol::Slot;
 /// Says what is missing and the key that helps, keys named in braces; nothing where the stage waits for something else.
 pub fn missing(app: &App, stage: &Stage) -> Option<String> {
     let study = &app.study;
-    let checked = study.phase(stage) == Activity::Check && study.of(stage).state != State::Passed;
+    let checked =
+        study.activity(stage) == Activity::Check && study.of(stage).state != State::Passed;
     if !checked || app.run.pairing || app.run.switching.is_some() {
         return None;
     }
     let said = |what: String| Some(format!("Stage {} is not passed. {what}", stage.number));
-    if app.fix.same() {
+    if app.comparison.same() {
         return said("Your B is as the stage was found; {knobs} changes it".to_owned());
     }
     let Some(report) = &study.report else {
@@ -56,7 +57,7 @@ pub fn missing(app: &App, stage: &Stage) -> Option<String> {
 /// What B, as it is now, does not meet in a stage that was passed before.
 pub fn lost(app: &App, stage: &Stage) -> Option<String> {
     let passed = app.study.of(stage).state == State::Passed;
-    if !passed || app.fix.same() || app.run.pairing || app.run.switching.is_some() {
+    if !passed || app.comparison.same() || app.run.pairing || app.run.switching.is_some() {
         return None;
     }
     let report = app.study.report.as_ref()?;

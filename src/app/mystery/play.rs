@@ -35,8 +35,8 @@ impl App {
         self.leave_exercise();
         let mystery = Mystery::draw(seed, level, self.preset.unwrap_or(Preset::Tiny));
         let paths: Vec<String> = offers().map(|knob| knob.path.to_owned()).collect();
-        self.fix = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
-        self.fix.hidden = true;
+        self.comparison = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
+        self.comparison.hidden = true;
         (self.mode, self.presentation) = (
             Mode::Mystery(Box::new(MysteryRun::new(mystery, self.now_ms))),
             None,
@@ -46,7 +46,7 @@ impl App {
         (self.view.overlay, self.view.confirm, self.view.third) = (None, None, None);
         let first = self.run.wanted.is_none();
         self.run.slots = [SlotRun::default(), SlotRun::default()];
-        self.start(self.fix.a());
+        self.start(self.comparison.run_a());
         self.show_text();
         if first {
             self.probe_devices();
@@ -125,7 +125,7 @@ impl App {
 
     pub(in crate::app) fn left_mystery(&mut self, to: usize) {
         self.mode = Mode::Stage;
-        (self.fix, self.run.slots) = (Comparison::default(), Default::default());
+        (self.comparison, self.run.slots) = (Comparison::default(), Default::default());
         // A stage is entered anew, also the one from which the mystery was begun.
         let stages = self.course.stages.len();
         self.enter(if to < stages { to } else { self.study.at });
@@ -137,7 +137,7 @@ impl App {
 
     /// Gives up, or ends as solved: the faults are shown, and the knobs hide nothing any more.
     fn end_mystery(&mut self, end: MysteryEnd) {
-        self.fix.hidden = false;
+        self.comparison.hidden = false;
         self.view.knobs = false;
         let Some(mystery) = self.mystery_mut() else {
             return;
@@ -165,10 +165,10 @@ impl App {
         if self.knobs_first() {
             return;
         }
-        self.fix.due_ms = None;
+        self.comparison.due_ms = None;
         let run = RunSpec {
             steps: Some(STEPS),
-            ..self.fix.b()
+            ..self.comparison.run_b()
         };
         self.study.pair = None;
         self.start(run);
@@ -199,7 +199,7 @@ impl App {
             return;
         }
         let report = evaluate(StageFacts {
-            config: Some(&self.fix.mine),
+            config: Some(&self.comparison.config_b),
             finished: Some(finished),
             ..StageFacts::default()
         });
@@ -207,7 +207,7 @@ impl App {
             return self.verdict(report);
         }
         let (b, good) = (
-            self.fix.b(),
+            self.comparison.run_b(),
             self.mystery().map(|it| it.mystery.good.clone()),
         );
         let Some(good) = good else {
@@ -240,7 +240,7 @@ impl App {
         let judging = self.mystery().and_then(|it| it.judging.clone());
         if let Some(JudgeStep::Pairs(finished)) = judging {
             let report = evaluate(StageFacts {
-                config: Some(&self.fix.mine),
+                config: Some(&self.comparison.config_b),
                 finished: Some(&finished),
                 pair: self.study.pair.as_ref(),
                 quiz_right: None,
@@ -264,7 +264,7 @@ impl App {
             self.tell("Not solved yet: the verdict names what is not right", true);
             self.show_text();
         }
-        self.start(self.fix.b());
+        self.start(self.comparison.run_b());
     }
 }
 

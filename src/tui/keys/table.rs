@@ -73,7 +73,7 @@ fn confirming(app: &App) -> bool {
 
 /// The welcome card is open; any key closes it.
 fn welcoming(app: &App) -> bool {
-    let shown = app.view.room() > ScreenSize::Numbers;
+    let shown = app.view.screen_size() > ScreenSize::Numbers;
     !confirming(app) && app.view.overlay == Some(Overlay::Welcome) && shown
 }
 
@@ -172,13 +172,13 @@ fn in_exercise(app: &App) -> bool {
 
 /// The same, and the fix comes next: prediction and evidence are done, and no question is open.
 fn fixable(app: &App) -> bool {
-    let ready = |stage| app.study.phase(stage) > Activity::Evidence;
-    mendable(app) && app.stage().is_none_or(ready) && !asked(app) && !estimating(app)
+    let ready = |stage| app.study.activity(stage) > Activity::Evidence;
+    can_edit(app) && app.stage().is_none_or(ready) && !asked(app) && !estimating(app)
 }
 
 /// There are knobs, and they can be opened.
-fn mendable(app: &App) -> bool {
-    main(app) && app.mendable()
+fn can_edit(app: &App) -> bool {
+    main(app) && app.can_edit()
 }
 
 /// The knobs are on the screen: arrows turn them.
@@ -194,7 +194,7 @@ fn solvable(app: &App) -> bool {
 
 /// The solution of the stage is shown and can be taken.
 fn takeable(app: &App) -> bool {
-    free(app) && app.view.overlay == Some(Overlay::Solution) && app.mendable()
+    free(app) && app.view.overlay == Some(Overlay::Solution) && app.can_edit()
 }
 
 fn estimating(app: &App) -> bool {
@@ -212,7 +212,7 @@ fn walking(app: &App) -> bool {
         && (app.study.pointer.is_some() || app.view.lesson_visible())
         && app
             .stage()
-            .is_some_and(|stage| app.study.phase(stage) == Activity::Evidence)
+            .is_some_and(|stage| app.study.activity(stage) == Activity::Evidence)
 }
 
 /// There is more of the stage's text to read.
@@ -351,15 +351,15 @@ fn leaving_room(app: &App) -> bool {
 }
 
 fn small(app: &App) -> bool {
-    main(app) && !estimating(app) && app.view.room() <= ScreenSize::Compact
+    main(app) && !estimating(app) && app.view.screen_size() <= ScreenSize::Compact
 }
 
 fn wide(app: &App) -> bool {
-    main(app) && !estimating(app) && app.view.room() > ScreenSize::Compact
+    main(app) && !estimating(app) && app.view.screen_size() > ScreenSize::Compact
 }
 
 fn something_open(app: &App) -> bool {
-    let lesson = app.view.lesson_open && app.view.room() == ScreenSize::Compact;
+    let lesson = app.view.lesson_open && app.view.screen_size() == ScreenSize::Compact;
     free(app) && (app.view.overlay.is_some() || app.view.expanded || lesson || app.knobs_open())
 }
 
@@ -406,8 +406,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[PageUp], A::PreviousBeat, "back", PAGES, Move, presenting),
     bind(&[Right, Down], A::NextBeat, "", "", Move, presenting),
     bind(&[Left, Up], A::PreviousBeat, "", "", Move, presenting),
-    bind(&[Char('b'), Char('.')], A::HideFromAudience(true), "blank", "", Screen, presenting),
-    bind(&[Char('F')], A::HideFromAudience(false), "freeze", "freeze a beat; b blanks", Screen, presenting),
+    bind(&[Char('b'), Char('.')], A::BlankScreen, "blank", "", Screen, presenting),
+    bind(&[Char('F')], A::FreezeScreen, "freeze", "freeze a beat; b blanks", Screen, presenting),
     bind(&[Char('q')], A::AskQuit, "quit", QUIT, Program, presenting),
     bind(&[Esc], A::Present, "leave", ESCAPE, Screen, presenting),
     bind(&[KeyCode::F(5)], A::PresentFrom(true), "", BEGIN, Stage, presentable),
@@ -442,11 +442,11 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('X')], A::LeaveRoom, "leave the room", ROOM, Program, leaving_room),
     bind(&[Char('I')], A::Open(Overlay::Room), "", ROOM, Program, free),
     // The stage.
-    bind(&[Enter], A::GuessKeep, "keep the range", ENTER, Stage, estimating),
-    bind(&[Left], A::GuessShift(-1), "lower", SIDEWAYS, Move, estimating),
-    bind(&[Right], A::GuessShift(1), "higher", SIDEWAYS, Move, estimating),
-    bind(&[Char('+'), Char('=')], A::GuessWiden(1), "wider", SIZE, Stage, estimating),
-    bind(&[Char('-')], A::GuessWiden(-1), "narrower", SIZE, Stage, estimating),
+    bind(&[Enter], A::RangeKeep, "keep the range", ENTER, Stage, estimating),
+    bind(&[Left], A::RangeShift(-1), "lower", SIDEWAYS, Move, estimating),
+    bind(&[Right], A::RangeShift(1), "higher", SIDEWAYS, Move, estimating),
+    bind(&[Char('+'), Char('=')], A::RangeWiden(1), "wider", SIZE, Stage, estimating),
+    bind(&[Char('-')], A::RangeWiden(-1), "narrower", SIZE, Stage, estimating),
     bind(&[Enter], A::NextPointer, "go on", ENTER, Stage, walking),
     bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, picking),
     bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, picking),
@@ -474,7 +474,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('F')], A::InF32, "in f32", "", Run, short_broke_off),
     bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, turning),
     bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, fixable),
-    bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, mendable),
+    bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, can_edit),
     bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, in_exercise),
     bind(&[Char('t')], A::Toggle, "run B", TOGGLE, Stage, fixable),
     bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, in_stage),

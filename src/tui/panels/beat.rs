@@ -361,7 +361,7 @@ pub fn draw_foot(s: &mut Surface<'_, '_>) {
 
 /// At the end of that line: the screen stays as it was.
 pub fn draw_frozen(s: &mut Surface<'_, '_>) {
-    let key = keys::label(Action::HideFromAudience(false), s.app);
+    let key = keys::label(Action::FreezeScreen, s.app);
     let said = format!(" frozen: {key} goes on ");
     let columns = text::width(&said) as u16;
     let x = s.area.right().saturating_sub(columns);

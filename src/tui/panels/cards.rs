@@ -180,14 +180,14 @@ fn looks(pair: &Pair, width: usize, theme: &Theme) -> Line<'static> {
 
 /// What the learner's B has that A has not.
 fn titled(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    if app.recording().is_some() || app.fix.same() {
+    if app.recording().is_some() || app.comparison.same() {
         return Vec::new();
     }
     if app.mystery().is_some_and(|it| it.in_pairs) {
         let said = [Span::styled("a configuration known to be good", theme.text)];
         return text::wrap(&said, width, Span::styled("A: ", theme.a), "   ");
     }
-    let said = [Span::styled(app.fix.differences(), theme.text)];
+    let said = [Span::styled(app.comparison.differences(), theme.text)];
     text::wrap(&said, width, Span::styled("B: ", theme.b), "   ")
 }
 

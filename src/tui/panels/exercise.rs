@@ -50,7 +50,7 @@ pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Re
     // What was found stays in view: at the foot where there is room for text above it, else before the text. In a
     // small frame it is always before, so that it does not jump from one check to the next.
     let height = usize::from(area.height);
-    let small = app.view.room() <= ScreenSize::Compact && app.question().is_none();
+    let small = app.view.screen_size() <= ScreenSize::Compact && app.question().is_none();
     let long = foot.len() * 5 > height * 3;
     let mut above = Vec::new();
     if (small || long) && foot.len() + head.len() + tail.len() > height {

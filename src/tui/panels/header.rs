@@ -34,7 +34,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
             format!(" mystery {seed}, level {level}"),
             theme.strong,
         ));
-    } else if app.mendable() {
+    } else if app.can_edit() {
         spans.push(Span::styled(" a free run", theme.strong));
     }
     let room = usize::from(s.area.width).saturating_sub(text::width_of(&spans) + 2);

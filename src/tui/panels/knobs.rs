@@ -33,18 +33,22 @@ struct Parts {
 }
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let fix = &s.app.fix;
-    let differ = match fix.rows().filter(KnobRow::differs).count() {
+    let comparison = &s.app.comparison;
+    let differ = match comparison.rows().filter(KnobRow::differs).count() {
         0 => "B is the same as A".to_owned(),
         1 => "1 differs".to_owned(),
         many => format!("{many} differ"),
     };
     // Not every row is on a small screen.
-    let aside = format!("{} of {} · {differ}", fix.row + 1, fix.offers.len());
+    let aside = format!(
+        "{} of {} · {differ}",
+        comparison.row + 1,
+        comparison.offers.len()
+    );
     s.open_as(Panel::Lesson, "knobs", &aside);
     let parts = parts(s.app, s.theme, s.area);
     let (top, list, foot) = areas(s.area, &parts);
-    let from = scrolled(fix.row, list.height, &parts);
+    let from = scrolled(comparison.row, list.height, &parts);
     s.put(top, parts.top);
     s.put(foot, parts.foot);
     let lines = parts.list.into_iter().map(|(_, line)| line).collect();
@@ -65,7 +69,7 @@ pub fn row_at(y: u16, area: Rect, app: &App) -> Option<usize> {
     let parts = parts(app, &plain, inner);
     let (_, list, _) = areas(inner, &parts);
     let at = y.checked_sub(list.y).filter(|at| *at < list.height)?;
-    let from = scrolled(app.fix.row, list.height, &parts);
+    let from = scrolled(app.comparison.row, list.height, &parts);
     parts.list.get(usize::from(from + at))?.0
 }
 
@@ -85,12 +89,12 @@ fn scrolled(row: usize, rows: u16, parts: &Parts) -> u16 {
 fn parts(app: &App, theme: &Theme, area: Rect) -> Parts {
     let columns = usize::from(area.width);
     let low = area.height < LOW;
-    let fix = &app.fix;
+    let comparison = &app.comparison;
     let mut top = Writer::new(app, theme, columns);
-    if app.view.room() <= ScreenSize::Compact && !(low && fix.problem.is_some()) {
+    if app.view.screen_size() <= ScreenSize::Compact && !(low && comparison.problem.is_some()) {
         top.runs(&effect(app, theme), "", "");
     }
-    if let Some(problem) = &fix.problem {
+    if let Some(problem) = &comparison.problem {
         let mark = (theme.symbols.warning, theme.bad);
         let said = format!(
             "{problem}. B keeps its last values; the file is not written until it can be read"
@@ -98,10 +102,10 @@ fn parts(app: &App, theme: &Theme, area: Rect) -> Parts {
         top.marked(mark, &said, theme.bad);
     }
     let mut foot = Writer::new(app, theme, columns);
-    about(fix, low, &mut foot);
+    about(comparison, low, &mut foot);
     Parts {
         top: top.lines,
-        list: list(fix, theme, columns),
+        list: list(comparison, theme, columns),
         foot: foot.lines,
     }
 }
@@ -135,9 +139,9 @@ fn effect(app: &App, theme: &Theme) -> Vec<Span<'static>> {
 }
 
 /// What the selected knob does, what it takes, when a change counts, and why the last one could not be.
-fn about(fix: &Comparison, low: bool, w: &mut Writer<'_>) {
+fn about(comparison: &Comparison, low: bool, w: &mut Writer<'_>) {
     let theme = w.theme;
-    let Some((knob, row)) = fix.knob().zip(fix.rows().nth(fix.row)) else {
+    let Some((knob, row)) = comparison.knob().zip(comparison.rows().nth(comparison.row)) else {
         return;
     };
     if !low {
@@ -169,10 +173,15 @@ fn about(fix: &Comparison, low: bool, w: &mut Writer<'_>) {
 }
 
 /// A line for each knob where A and B fit beside the name, else two.
-fn list(fix: &Comparison, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'static>)> {
+fn list(
+    comparison: &Comparison,
+    theme: &Theme,
+    columns: usize,
+) -> Vec<(Option<usize>, Line<'static>)> {
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "?".to_owned());
-    let widest =
-        |of: &dyn Fn(&KnobRow<'_>) -> usize| fix.rows().map(|row| of(&row)).max().unwrap_or(0);
+    let widest = |of: &dyn Fn(&KnobRow<'_>) -> usize| {
+        comparison.rows().map(|row| of(&row)).max().unwrap_or(0)
+    };
     let name = widest(&|row| text::width(row.knob.name()));
     let a = widest(&|row| text::width(&shown(&row.a))).max(1);
     let b = widest(&|row| text::width(&shown(&row.b))).max(1);
@@ -183,13 +192,13 @@ fn list(fix: &Comparison, theme: &Theme, columns: usize) -> Vec<(Option<usize>, 
         lines.push((None, Line::styled(head, theme.dim)));
     }
     let mut section = "";
-    for (at, row) in fix.rows().enumerate() {
+    for (at, row) in comparison.rows().enumerate() {
         let head = row.knob.path.split_once('.').map_or("", |(head, _)| head);
-        if fix.offers.len() > FEW && head != section {
+        if comparison.offers.len() > FEW && head != section {
             lines.push((None, Line::styled(head.to_owned(), theme.heading)));
             section = head;
         }
-        let selected = at == fix.row;
+        let selected = at == comparison.row;
         let mark = match (selected, row.refused.is_some()) {
             (true, _) => theme.symbols.pointer,
             (false, true) => theme.symbols.warning,

@@ -47,7 +47,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.open(Panel::Lesson, &aside);
     let Some(stage) = app.stage() else {
         let mut w = s.writer();
-        match app.mendable() {
+        match app.can_edit() {
             true => w.keys(
                 "A run without a stage: {} opens the knobs.",
                 &[Action::Knobs],
@@ -143,7 +143,7 @@ impl Text<'_> {
 
     /// Where in the stage the learner is. Where room is short, what is done has its mark alone.
     fn phases(&mut self) {
-        let (theme, now) = (self.w.theme, self.w.app.study.phase(self.stage));
+        let (theme, now) = (self.w.theme, self.w.app.study.activity(self.stage));
         let row = |names: bool| {
             let mut row = Vec::new();
             for phase in Activity::ALL {

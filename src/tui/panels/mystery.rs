@@ -35,7 +35,7 @@ fn task(open: &MysteryRun, w: &mut Writer<'_>) {
     };
     w.plain(&text, theme.strong);
     w.blank();
-    let changes = match w.app.fix.differences() {
+    let changes = match w.app.comparison.differences() {
         none if none.is_empty() => "nothing yet".to_owned(),
         some => some,
     };
@@ -169,7 +169,7 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut Writer<'_>) {
             w.runs(&runs, "", "  ");
         }
         w.plain(fault.does, theme.text);
-        if end != MysteryEnd::GivenUp && fault.is_in(&w.app.fix.mine) {
+        if end != MysteryEnd::GivenUp && fault.is_in(&w.app.comparison.config_b) {
             let said = "B has it now. Where the pairs did not find B slower, it costs nothing that can be measured on this device.";
             w.plain(said, theme.warning);
         }

@@ -22,7 +22,7 @@ pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     if let Some(of) = study.estimate(stage) {
         w.rule("how much");
         w.course_text("", w.theme.dim, &of.prompt, w.theme.strong);
-        return scale(of, study.guess.values(of), None, w);
+        return scale(of, study.range.values(of), None, w);
     }
     let asked = study.question(stage);
     if let Some((quiz, question)) = asked.filter(|(_, it)| !it.choices.is_empty()) {

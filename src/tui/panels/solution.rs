@@ -16,7 +16,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     if let Some(open) = s.app.exercise() {
         exercise(open, &mut w);
     } else if let Some(open) = s.app.stage() {
-        if s.app.mendable() {
+        if s.app.can_edit() {
             w.keys("{} runs it as your B", &[Action::TakeSolution]);
             w.blank();
         }
