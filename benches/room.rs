@@ -29,7 +29,7 @@ fn main() {
     let participants = numbers.first().map_or(500, |n| *n as usize);
     let seconds = numbers.get(1).map_or(300, |n| *n);
     network(participants, Duration::from_secs(seconds));
-    folder(200, Duration::from_millis(50));
+    folder(200);
 }
 
 /// The room, ended with the benchmark.
@@ -203,9 +203,9 @@ fn memory(id: u32) -> String {
     line.map_or_else(|| "not known here".to_owned(), |it| it.trim().to_owned())
 }
 
-fn folder(files: usize, slow: Duration) {
+fn folder(files: usize) {
     let dir = tempfile::tempdir().expect("a folder");
-    let mut desk = Folder::slowed(dir.path().to_owned(), slow);
+    let mut desk = Folder::new(dir.path().to_owned());
     let fast = Folder::new(dir.path().to_owned());
     fast.open().expect("opened");
     let write = |update: u32| {
@@ -214,10 +214,7 @@ fn folder(files: usize, slow: Duration) {
                 .expect("written");
         }
     };
-    println!(
-        "folder: {files} files, {} ms added to each call",
-        slow.as_millis()
-    );
+    println!("folder: {files} files");
     let mut look = |what: &str, expected: usize| {
         let began = Instant::now();
         assert_eq!(desk.look().expect("read").len(), expected);
@@ -233,7 +230,7 @@ fn folder(files: usize, slow: Duration) {
     look("one file changed", 1);
     write(20);
     look("every file changed", files);
-    let mut learner = Folder::slowed(dir.path().to_owned(), slow);
+    let mut learner = Folder::new(dir.path().to_owned());
     let began = Instant::now();
     learner.share(&record(3, 3)).expect("shared");
     println!(

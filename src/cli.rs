@@ -21,7 +21,6 @@ mod replay;
 mod room;
 mod run;
 mod summary;
-mod unknown;
 mod values;
 mod variant;
 mod workshop;
@@ -35,7 +34,7 @@ pub use crate::out::{Exit, Stop};
 
 use args::{Cli, CourseCommand, CourseTask, Task};
 
-use crate::course::{Course, embedded};
+use crate::course::embedded;
 use crate::engine::client::EngineCommand;
 use crate::out;
 use crate::settings::Settings;
@@ -61,16 +60,13 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
     let cli = match parsed.and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => cli,
         Err(error) => {
-            match unknown::answer(&error, &args, &Course::builtin("en")) {
-                Some(answer) => out::error(&answer),
-                // Help and version are errors to clap, with an exit code of 0, and all of their text is ours.
-                None if error.exit_code() == 0 => drop(error.print()),
-                None => out::error(error.render().to_string().trim_end()),
+            // Help and version are errors to clap, with an exit code of 0, and all of their text is ours.
+            if error.exit_code() == 0 {
+                drop(error.print());
+                return Exit::Ok;
             }
-            return match error.exit_code() {
-                0 => Exit::Ok,
-                _ => Exit::Usage,
-            };
+            out::error(error.render().to_string().trim_end());
+            return Exit::Usage;
         }
     };
     out::be(cli.global.quiet, cli.global.no_progress);

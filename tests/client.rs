@@ -447,7 +447,7 @@ fn a_measurement_ends_where_the_device_hangs_and_the_heartbeat_goes_on() {
         .expect_err("it hangs");
     assert_eq!(
         error.to_string(),
-        "the engine is alive, but its device has not got on for 0 s; it was ended"
+        "the engine is alive, but its device made no progress for 0 s, so it was ended"
     );
 }
 
@@ -498,23 +498,5 @@ fn every_recipe_of_the_documentation_reaches_an_engine() {
         let greets =
             matches!(&heard, ClientEvent::Line(line, _) if matches!(line.event, Event::Hello(_)));
         assert!(greets, "{recipe}: {heard:?}");
-    }
-}
-
-#[test]
-fn a_prompt_is_told_as_what_it_is_and_not_waited_for() {
-    for prompt in [
-        "me@host's password: ",
-        "Enter passphrase for key '/home/me/.ssh/id': ",
-        "me@host: Permission denied (publickey,password).",
-    ] {
-        let mut client = spawn(&format!("printf %s \"{prompt}\" >&2; sleep 20"));
-        let (_, over) = until_over(&mut client);
-        let said = over.reason();
-        assert!(matches!(over, EngineEnd::Refused(_)), "{said}");
-        assert!(
-            said.contains("ControlMaster") && said.contains(prompt.trim()),
-            "{said}"
-        );
     }
 }

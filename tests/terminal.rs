@@ -37,14 +37,6 @@ fn colours(output: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn an_engine_that_asks_on_the_terminal_is_told_as_what_it_is() {
-    let asks = "sh -c 'read answer </dev/tty; exec perflings engine'";
-    let mut terminal = Terminal::start_with(&["--engine", asks], &[]);
-    terminal.see(&["ControlMaster", "it reads from the terminal"]);
-    terminal.press("q");
-}
-
-#[test]
 fn a_session_from_the_first_frame_to_a_restored_terminal() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();

@@ -73,26 +73,8 @@ pub fn notes(_: &NotesArgs) -> Result<Exit> {
     Err(usage("the speaker view needs a Unix system"))
 }
 
-/// The time of day.
+/// The local time of day.
 #[cfg(unix)]
 fn clock() -> String {
-    use std::time::{SystemTime, UNIX_EPOCH};
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let seconds = since.map_or(0, |it| it.as_secs());
-    // Hours of UTC would mislead: the offset of the local clock is asked of the system once.
-    let local = seconds as i64 + offset();
-    let (hours, minutes) = (local.rem_euclid(86_400) / 3600, local.rem_euclid(3600) / 60);
-    format!("{hours:02}:{minutes:02}")
-}
-
-/// Seconds that the local clock is ahead of UTC, as `date` says.
-#[cfg(unix)]
-fn offset() -> i64 {
-    static OFFSET: std::sync::OnceLock<i64> = std::sync::OnceLock::new();
-    *OFFSET.get_or_init(|| {
-        let said = std::process::Command::new("date").arg("+%z").output();
-        let said = said.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned());
-        let number: i64 = said.ok().and_then(|it| it.parse().ok()).unwrap_or(0);
-        (number / 100) * 3600 + (number % 100) * 60
-    })
+    jiff::Zoned::now().strftime("%H:%M").to_string()
 }

@@ -93,7 +93,7 @@ fn speed(f: &Finished) -> String {
     let enqueued = f.clock == "enqueue";
     let clock = match f.enqueue_samples_per_s {
         Some(rate) => format!(
-            "wall time; these steps were only handed over, at {} samples/s",
+            "wall time; these steps were only submitted, at {} samples/s",
             show(rate, 2)
         ),
         None => f.clock.clone(),

@@ -18,7 +18,7 @@ pub use command::{EngineCommand, split_words};
 pub use event::{ClientEvent, EngineEnd};
 pub use pipes::MAX_LINE;
 
-use event::{asked, asks, describe, newer, nothing_spoken, told_why};
+use event::{describe, newer, nothing_spoken, told_why};
 use pipes::{FromPipe, Pipes};
 
 /// Lines in a row that are not the protocol before the engine is given up.
@@ -26,9 +26,6 @@ const MAX_NONSENSE: u32 = 100;
 
 /// What was said so long before an engine's end was not about it.
 const LAST_WORDS: Duration = Duration::from_secs(3);
-
-/// How often an engine that has not greeted is looked at: it may ask on the terminal.
-const PROMPT_LOOK: Duration = Duration::from_millis(200);
 
 /// How long stderr of an engine that exited is waited for; something it started may hold it open.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
@@ -186,12 +183,6 @@ impl Client {
                     let limit = MAX_LINE / (1024 * 1024);
                     self.nonsense("…".to_owned(), format!("longer than {limit} MiB"))
                 }
-                Some(FromPipe::Stray(text))
-                    if matches!(self.phase, Phase::Greeting { .. }) && asks(&text) =>
-                {
-                    let command = self.command.to_string();
-                    Some(self.refuse(asked(&command, &text)))
-                }
                 Some(FromPipe::Stray(text)) => {
                     if harmless(&text).is_none() {
                         self.last_stray = Some((Instant::now(), text.clone()));
@@ -265,10 +256,7 @@ impl Client {
     /// Time left until something must be said about the engine.
     fn until_deadline(&self) -> Duration {
         match self.phase {
-            Phase::Greeting { since } => {
-                let left = self.limits.hello.saturating_sub(since.elapsed());
-                left.min(PROMPT_LOOK)
-            }
+            Phase::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
             Phase::Talking { silent: false } => self.limits.silence.saturating_sub(self.silent()),
             _ => Duration::MAX,
         }
@@ -276,10 +264,6 @@ impl Client {
 
     fn check_deadlines(&mut self) -> Option<ClientEvent> {
         match self.phase {
-            Phase::Greeting { .. } if command::wants_terminal(&self.child) => {
-                let command = self.command.to_string();
-                Some(self.refuse(asked(&command, "it reads from the terminal")))
-            }
             Phase::Greeting { since } if since.elapsed() >= self.limits.hello => {
                 let seconds = self.limits.hello.as_secs_f64();
                 let said = self.first_nonsense.as_deref().map_or_else(

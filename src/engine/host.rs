@@ -1,7 +1,5 @@
 //! What the host says: free memory and the date.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use anyhow::{Result, ensure};
 
 use crate::units::bytes;
@@ -38,19 +36,7 @@ pub fn ensure_memory(what: &str, need: u64, given_back: u64) -> Result<()> {
     Ok(())
 }
 
-/// The date in UTC, `YYYY-MM-DD` (Hinnant's days-to-civil algorithm).
+/// The date in UTC, `YYYY-MM-DD`.
 pub fn today() -> String {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
-    let days = (since.as_secs() / 86_400) as i64 + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = (shifted + 2) % 12 + 1;
-    let year = year + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

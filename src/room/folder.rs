@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde::Serialize;
 
@@ -36,8 +36,6 @@ pub struct Folder {
     earlier: Option<Participant>,
     /// Files that were read, as they were then.
     seen: BTreeMap<String, Stamp>,
-    /// Waited before each call to the file system: a slow one, for the benchmark.
-    slow: Duration,
 }
 
 impl Folder {
@@ -47,19 +45,6 @@ impl Folder {
             written: None,
             earlier: None,
             seen: BTreeMap::new(),
-            slow: Duration::ZERO,
-        }
-    }
-
-    /// The same on a file system that takes so long for each call.
-    pub fn slowed(dir: PathBuf, slow: Duration) -> Self {
-        let folder = Self::new(dir);
-        Self { slow, ..folder }
-    }
-
-    fn wait(&self, calls: u32) {
-        if !self.slow.is_zero() {
-            std::thread::sleep(self.slow * calls);
         }
     }
 
@@ -84,7 +69,6 @@ impl Folder {
 
     /// What the class is told.
     pub fn class(&self) -> Result<ClassState, RoomError> {
-        self.wait(4);
         let path = self.dir.join(CLASS);
         let bytes = files::read(&path, MOST_CLASS_BYTES).map_err(|error| {
             RoomError::Later(match error.kind() {
@@ -122,7 +106,6 @@ impl Folder {
     }
 
     fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
-        self.wait(8);
         let path = self.dir.join(name);
         let new = files::write(&path, &serde_json::to_vec(value)?)? == files::WriteOutcome::New;
         // Others read it, whatever this user's files are like elsewhere.
@@ -137,7 +120,6 @@ impl Folder {
 
     /// The files of participants that changed since the last look.
     pub fn look(&mut self) -> Result<Vec<RecordFile>, String> {
-        self.wait(2);
         let failed = |error: io::Error| format!("{}: {}", self.shown(), in_words(&error));
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.dir).map_err(failed)? {
@@ -176,14 +158,12 @@ impl Folder {
 
     /// What a file holds, if it changed.
     fn look_at(&self, name: &str) -> Option<(Stamp, Result<Participant, String>)> {
-        self.wait(1);
         let path = self.dir.join(name);
         let meta = fs::metadata(&path).ok()?;
         let stamp = (meta.modified().ok()?, meta.len());
         if self.seen.get(name) == Some(&stamp) {
             return None;
         }
-        self.wait(4);
         let read = match files::read(&path, MOST_BYTES as u64) {
             Ok(bytes) => Participant::read(&bytes).map_err(|fault| fault.to_string()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

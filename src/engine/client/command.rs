@@ -119,67 +119,14 @@ pub(super) fn kill_group(child: &mut Child) {
     let _ = child.kill();
 }
 
-/// Whether the child was stopped because it, or what it started, wanted the terminal: it is in the background there.
-pub(super) fn wants_terminal(child: &Child) -> bool {
-    #[cfg(all(unix, not(target_os = "openbsd")))]
-    {
-        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-        // The child is left as it is for whoever waits for it.
-        let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let found = pid.and_then(|pid| waitid(WaitId::Pid(pid), look).ok().flatten());
-        found.is_some_and(|status| status.stopped())
-    }
-    #[cfg(not(all(unix, not(target_os = "openbsd"))))]
-    {
-        let _ = child;
-        false
-    }
-}
-
-/// Splits a command line into words: blanks separate, '…' keeps everything, "…" keeps all but \" and \\, and a
-/// backslash keeps the next character. Nothing else is special: no variables, no globs, no pipes.
+/// Splits a command line into words as a POSIX shell does; variables, globs and pipes mean nothing here.
+///
+/// # Errors
+/// When a quotation is not closed, or a backslash ends the line.
 pub fn split_words(line: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            c if c.is_whitespace() => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next() {
-                        Some('\'') => break,
-                        Some(c) => word.push(c),
-                        None => return Err(format!("a ' is not closed in `{line}`")),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next() {
-                        Some('"') => break,
-                        Some('\\') => match chars.next() {
-                            Some(c @ ('"' | '\\')) => word.push(c),
-                            Some(c) => word.extend(['\\', c]),
-                            None => return Err(format!("a \" is not closed in `{line}`")),
-                        },
-                        Some(c) => word.push(c),
-                        None => return Err(format!("a \" is not closed in `{line}`")),
-                    }
-                }
-            }
-            '\\' => match chars.next() {
-                Some(c) => word.get_or_insert_default().push(c),
-                None => return Err(format!("a backslash ends `{line}`")),
-            },
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    Ok(words)
+    shlex::split(line).ok_or_else(|| {
+        format!("`{line}` has a quotation mark that is not closed, or ends with a backslash")
+    })
 }
 
 #[cfg(test)]
@@ -197,23 +144,10 @@ mod tests {
             split(r#"sh -c 'exec "$0" engine' ./a\ b """#),
             ["sh", "-c", r#"exec "$0" engine"#, "./a b", ""]
         );
-        assert_eq!(split(r#""a\"b\\c\d""#), [r#"a"b\c\d"#]);
-        assert_eq!(split(" "), Vec::<String>::new());
-        assert!(
-            split_words("sh 'x")
-                .expect_err("open quote")
-                .contains("' is not closed")
-        );
-        assert!(
-            split_words("sh \"x")
-                .expect_err("open quote")
-                .contains("\" is not closed")
-        );
-        assert!(
-            split_words("sh x\\")
-                .expect_err("backslash")
-                .contains("backslash ends")
-        );
+        for open in ["sh 'x", "sh \"x", "sh x\\"] {
+            let why = split_words(open).expect_err("open");
+            assert!(why.contains("not closed"), "{why}");
+        }
         assert!(
             EngineCommand::parse("  ")
                 .expect_err("empty")

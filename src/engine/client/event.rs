@@ -39,28 +39,6 @@ impl EngineEnd {
     }
 }
 
-/// Whether a program asks for a password or a yes, or has just failed for want of one.
-pub(super) fn asks(text: &str) -> bool {
-    const SIGNS: [&str; 7] = [
-        "password:",
-        "password for ",
-        "passphrase for ",
-        "verification code:",
-        "(yes/no",
-        "permission denied (",
-        "host key verification failed",
-    ];
-    let text = text.to_lowercase();
-    SIGNS.iter().any(|sign| text.contains(sign))
-}
-
-/// What to do where a program asks.
-pub(super) fn asked(command: &str, text: &str) -> String {
-    format!(
-        "`{command}` wants a password or a yes (`{text}`): use a key or ssh's ControlMaster, or log in once by hand; this program needs the terminal"
-    )
-}
-
 /// Why a greeting of a newer protocol is refused: both versions, and what to update.
 pub(super) fn newer(protocol: u32, version: &str) -> String {
     let ours = env!("CARGO_PKG_VERSION");

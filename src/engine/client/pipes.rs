@@ -11,7 +11,6 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::command::{EngineCommand, kill_group};
-use super::event::asks;
 use crate::clean::shown;
 use crate::protocol::{Command, PROTOCOL};
 
@@ -136,16 +135,6 @@ fn read_stderr(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) ->
         let mut reader = BufReader::new(pipe);
         let mut bytes = Vec::new();
         loop {
-            // A prompt ends without a line's end: it would be waited for.
-            let prompt = reader
-                .fill_buf()
-                .map(|it| String::from_utf8_lossy(it).into_owned());
-            let prompt = prompt.ok().filter(|it| !it.ends_with('\n') && asks(it));
-            if let Some(text) = prompt
-                && inbox.send(FromPipe::Stray(printable(&text, 200))).is_err()
-            {
-                return;
-            }
             let Ok(found) = bounded_line(&mut reader, &mut bytes, MAX_STRAY) else {
                 return;
             };
