@@ -65,7 +65,7 @@ pub struct Options {
     pub preset: Option<Preset>,
     /// The stage to begin with, instead of where the learner was.
     pub stage: Option<u32>,
-    /// Run this without a stage, every knob to be turned.
+    /// Run this without a stage, with every knob offered.
     pub free: Option<RunConfig>,
     /// A mystery instead of a stage: its seed, if one was named, and its level.
     pub mystery: Option<(Option<u64>, u8)>,

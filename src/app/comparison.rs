@@ -1,4 +1,4 @@
-//! The learner's side of a comparison: A as it was found, B as the learner made it, and the knobs that may be turned. The
+//! The learner's side of a comparison: A as it was found, B as the learner made it, and the knobs that the learner may change. The
 //! panel, the learner's file and every run of B come from this one state. What follows from a change is in `edit.rs`.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub struct Comparison {
     pub config_b: RunConfig,
     /// In the order of the table.
     pub offers: Vec<&'static Knob>,
-    /// What was found is not shown: it is to be found out.
+    /// A is hidden, because the learner is to find out what is wrong with it.
     pub hidden: bool,
     /// The selected row.
     pub row: usize,
@@ -26,7 +26,7 @@ pub struct Comparison {
     pub file: Option<String>,
     /// What is wrong with that file, with its line; B keeps its last good values meanwhile.
     pub problem: Option<String>,
-    /// Knobs that the learner turned.
+    /// Knobs that the learner changed.
     pub touched: BTreeSet<&'static str>,
     /// B is the built-in solution as it was shown.
     pub solved: bool,
@@ -71,7 +71,7 @@ impl Default for Comparison {
 }
 
 impl Comparison {
-    /// B equals A, and the knobs with these paths may be turned.
+    /// B equals A, and the knobs with these paths may be changed.
     pub fn new(stage: u32, variant: &'static str, found: RunConfig, offers: &[String]) -> Self {
         let offered = |knob: &&Knob| offers.iter().any(|path| path == knob.path);
         Self {
@@ -101,7 +101,7 @@ impl Comparison {
         }
     }
 
-    /// A run without a stage: every knob may be turned.
+    /// A run without a stage: every knob may be changed.
     pub fn free(found: RunConfig) -> Self {
         let all: Vec<String> = KNOBS.iter().map(|knob| knob.path.to_owned()).collect();
         Self::new(0, "start", found, &all)
@@ -357,7 +357,7 @@ mod tests {
                 .rows()
                 .all(|row| row.a.is_none() && row.b.is_none())
         );
-        assert!(comparison.step(-1), "turned, whatever it was");
+        assert!(comparison.step(-1), "changed, whatever it was");
         let shown: Vec<Option<String>> = comparison.rows().map(|row| row.b).collect();
         assert_eq!(shown, [Some("composed".to_owned()), None]);
         assert!(!comparison.same());

@@ -138,7 +138,7 @@ impl Kernels {
         let (model, train) = (&config.model, &config.train);
         let tokens = (train.batch * train.context) as u64;
         let head = (model.hidden / model.heads.max(1)) as u64;
-        let turned = |heads: usize| {
+        let rotated = |heads: usize| {
             vec![
                 ("T", train.context as u64),
                 ("H", heads as u64),
@@ -152,8 +152,8 @@ impl Kernels {
                 vec![("this model", sizes)]
             }
             Some("attention.rope") => vec![
-                ("this model's queries", turned(model.heads)),
-                ("this model's keys", turned(model.kv_heads)),
+                ("this model's queries", rotated(model.heads)),
+                ("this model's keys", rotated(model.kv_heads)),
             ],
             _ => Vec::new(),
         };

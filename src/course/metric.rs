@@ -111,7 +111,7 @@ metrics! {
     "ln_vocab" 3 "nats" "loss of a model that knows nothing" |f| Some(steps(f)?.ln_vocab);
     "entropy" 3 "nats" "entropy rate of the data: the lowest honest loss" |f| f.entropy;
     "samples_per_s" 1 "samples/s" "rows trained in a second" |f| f.samples_per_s;
-    "enqueue_samples_per_s" 1 "samples/s" "rows handed over in a second, where no step waited" |f| f.enqueue_samples_per_s;
+    "enqueue_samples_per_s" 1 "samples/s" "rows submitted in a second, where no step waited" |f| f.enqueue_samples_per_s;
     "tokens_per_s" 0 "tokens/s" "tokens trained in a second" |f| f.tokens_per_s;
     "step_ms" 2 "ms" "time of a step, median" |f| Some(f.step_ms?.median);
     "step_ms.p25" 2 "ms" "a quarter of the steps took less" |f| Some(f.step_ms?.p25);

@@ -106,7 +106,7 @@ pub static FAULTS: &[Fault] = &[
     fault!("noise", BadLoss, LossFalls, [("train.data", "noise")], &[], "The tokens are noise: their entropy is ln V, so no model can lose less."),
     fault!("detached", BadLoss, Gradients, [("model.gradient", "detached-norm")], &[], "The final norm is cut from the graph: only the output layer gets a gradient, and backward is suspiciously short."),
     fault!("assumed-layout", TooGood, Parity, [("model.kv-layout", "assumed")], &[("model.attention", "kernel")], "The attention kernel reads keys and values as if they were contiguous: the loss looks right, the outputs are not those of the reference."),
-    fault!("no-sync", TooGood, Ledger, [("measure.sync", "never")], &[], "Nothing waits for the device: the clock measures how fast work is handed over, and the phases miss the step."),
+    fault!("no-sync", TooGood, Ledger, [("measure.sync", "never")], &[], "Nothing waits for the device: the clock measures how fast work is submitted, and the phases miss the step."),
 ];
 
 /// Faults that cannot be seen beside each other, with the reason.

@@ -113,7 +113,7 @@ impl Queue {
         }
     }
 
-    /// Waits until everything handed over is done.
+    /// Waits until everything submitted is done.
     pub fn sync(&mut self) -> Result<()> {
         self.ask(Worker::sync)?
     }

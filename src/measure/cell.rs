@@ -344,7 +344,7 @@ pub mod tests {
     #[test]
     fn a_run_in_which_no_step_waits_has_its_speed_by_wall_time() {
         let of = |samples_per_s| {
-            // Steps are handed over in a tenth of the time that they take.
+            // Steps are submitted in a tenth of the time that they take.
             let mut run = run(2.0, 25);
             let finished = run.finished.as_mut().expect("a summary");
             (finished.clock, finished.steps) = (ENQUEUE.to_owned(), 25);

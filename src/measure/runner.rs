@@ -286,7 +286,7 @@ impl Runner {
                 client.kill();
                 let seconds = idle.as_secs();
                 let text = format!(
-                    "the engine is alive, but its device has not got on for {seconds} s; it was ended"
+                    "the engine is alive, but its device made no progress for {seconds} s, so it was ended"
                 );
                 let exit = Exit::Failed;
                 return Err(Stop { exit, text }.into());

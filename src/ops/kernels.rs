@@ -77,7 +77,7 @@ pub trait Kernels: Backend {
         earlier: Option<Float<Self>>,
     ) -> (Float<Self>, Float<Self>);
 
-    /// `[n, w]` → `[n, w]`, the first `rotated` columns turned; for products in `format`.
+    /// `[n, w]` → `[n, w]`, the first `rotated` columns rotated; for products in `format`.
     fn rope(
         x: Float<Self>,
         cos: Float<Self>,

@@ -55,11 +55,11 @@ impl Operation<1> for Rope {
 
     fn cost(&self, [x]: &[Vec<usize>; 1]) -> (Cost, Cost) {
         let n = x.iter().product::<usize>() as f64;
-        let turned = n * self.rotated as f64 / x[1] as f64;
+        let rotated = n * self.rotated as f64 / x[1] as f64;
         let written = n * self.format.written(self.fused);
         (
-            Cost::new(3.0 * turned, 2.0 * n),
-            Cost::new(3.0 * turned, n + written),
+            Cost::new(3.0 * rotated, 2.0 * n),
+            Cost::new(3.0 * rotated, n + written),
         )
     }
 }
@@ -125,11 +125,11 @@ pub fn turn<B: Kernels>(x: Float<B>, cos: Float<B>, sin: Float<B>, rotation: Rot
         B::float_mul(b.clone(), sin.clone()),
     );
     let second = B::float_add(B::float_mul(a, sin), B::float_mul(b, cos));
-    let turned = B::float_cat(vec![first, second], 4); // [b, t, h, dh/2, 2]
-    let turned = B::float_reshape(turned, Shape::from([rows, rotated])); // [n, rotated]
+    let pairs = B::float_cat(vec![first, second], 4); // [b, t, h, dh/2, 2]
+    let pairs = B::float_reshape(pairs, Shape::from([rows, rotated])); // [n, rotated]
     if rotated == width {
-        return turned;
+        return pairs;
     }
     let rest = B::float_slice(x, &[Slice::full(), Slice::from(rotated..width)]); // [n, w - rotated]
-    B::float_cat(vec![turned, rest], 1)
+    B::float_cat(vec![pairs, rest], 1)
 }

@@ -157,7 +157,7 @@ pub struct Throughput {
     /// batch / median; where nothing waited for the device, samples over the wall time between two waits of the audit.
     pub samples_per_s: f64,
     pub tokens_per_s: f64,
-    /// batch / median of steps that were only handed over: no throughput.
+    /// batch / median of steps that were only submitted: no throughput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enqueue_samples_per_s: Option<f64>,
     /// Samples over all wall time since the run began, profiling and pauses of the engine's own included.

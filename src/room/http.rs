@@ -190,7 +190,7 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Respo
     let head = match parsed.parse(arrived) {
         Ok(httparse::Status::Complete(head)) => head,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(_) => return Err(wrong("this is no request")),
+        Err(_) => return Err(wrong("not a valid HTTP request")),
     };
     let mut request = Request {
         method: parsed.method.unwrap_or_default().to_owned(),
@@ -200,14 +200,14 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Respo
     let path = parsed.path.unwrap_or_default().split('?').next();
     request.path = path.unwrap_or_default().to_owned();
     if !request.path.starts_with('/') {
-        return Err(wrong("this is no request"));
+        return Err(wrong("not a valid HTTP request"));
     }
     let mut body = None;
     for header in parsed.headers {
         let value = std::str::from_utf8(header.value).unwrap_or_default().trim();
         match header.name.to_ascii_lowercase().as_str() {
             // Two lengths may be read differently by what stands in between.
-            "content-length" if body.is_some() => return Err(wrong("this is no request")),
+            "content-length" if body.is_some() => return Err(wrong("not a valid HTTP request")),
             "content-length" => match value.parse::<u32>() {
                 Ok(length) if value.bytes().all(|b| b.is_ascii_digit()) => {
                     body = Some(length as usize)
@@ -215,10 +215,7 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Respo
                 _ => return Err(Some(Response::refused(413, "what was sent is too long"))),
             },
             "transfer-encoding" => {
-                return Err(Some(Response::refused(
-                    411,
-                    "the length is to be said first",
-                )));
+                return Err(Some(Response::refused(411, "Content-Length is required")));
             }
             "connection" if value.eq_ignore_ascii_case("close") => request.keeps = false,
             "authorization" => {

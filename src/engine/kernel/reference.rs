@@ -180,16 +180,16 @@ fn matmul(x: &[Vec<f64>], [m, n, k]: [usize; 3]) -> Vec<f64> {
     out
 }
 
-/// x [T, H, D] → pairs (2i, 2i+1) turned by t·θ^(−2i/D)
+/// x [T, H, D] → pairs (2i, 2i+1) rotated by t·θ^(−2i/D)
 fn rope(x: &[f64], [h, d]: [usize; 2]) -> Vec<f64> {
-    let turned = |(pair, values): (usize, &[f64; 2])| {
+    let rotated_values = |(pair, values): (usize, &[f64; 2])| {
         let (token, i) = (pair * 2 / (h * d).max(1), pair % (d / 2).max(1));
         let angle = token as f64 * THETA.powf(-2.0 * i as f64 / d as f64);
         let ([x, y], (sin, cos)) = (*values, angle.sin_cos());
         [x * cos - y * sin, x * sin + y * cos]
     };
     let pairs = x.as_chunks::<2>().0.iter().enumerate();
-    pairs.flat_map(turned).collect()
+    pairs.flat_map(rotated_values).collect()
 }
 
 /// x [ROWS, COLS] → softmax of each row

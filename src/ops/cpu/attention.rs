@@ -64,7 +64,7 @@ fn forward_block(
     let shape = q.shape;
     let Workspace {
         scores,
-        keys: turned,
+        keys: transposed,
         most,
         total,
         ..
@@ -74,7 +74,7 @@ fn forward_block(
     total.fill(0.0);
     for key in (0..=first).step_by(BLOCK) {
         let keys = BLOCK.min(shape.context - key);
-        k.turn(turned, (batch, key, kv_head), keys);
+        k.turn(transposed, (batch, key, kv_head), keys);
         for (index, head) in shape.queries_of(kv_head).enumerate() {
             let (most, total) = (
                 &mut most[index * BLOCK..][..rows],
@@ -86,7 +86,7 @@ fn forward_block(
                 k: width,
                 a: q.at(batch, first, head),
                 a_strides: (q.row_stride, 1),
-                b: turned.as_ptr(),
+                b: transposed.as_ptr(),
                 b_strides: (BLOCK, 1),
                 out: scores.as_mut_ptr(),
                 out_stride: BLOCK,

@@ -451,7 +451,7 @@ impl Shape {
         line!(text, "  workgroupBarrier();");
     }
 
-    /// Own rows `own` times the 32 rows of the tile from row `from` on, turned, into `scores`. Ends behind a barrier.
+    /// Own rows `own` times the 32 rows of the tile from row `from` on, transposed, into `scores`. Ends behind a barrier.
     fn scores(&self, text: &mut String, own: &str, from: usize) {
         let pitch = self.pitch();
         for side in 0..OTHER / SIDE {

@@ -49,7 +49,7 @@ impl Tile {
         self.vectors().div_ceil(8)
     }
 
-    /// Vectors in workgroup memory: the workgroup's own rows, turned.
+    /// Vectors in workgroup memory: the workgroup's own rows, transposed.
     pub const fn own_side(&self) -> usize {
         self.vectors() * 4 * self.row_groups
     }
@@ -222,7 +222,7 @@ pub fn load_other<N: Size>(
     }
 }
 
-/// The workgroup's own rows, times `scale`, turned: vector (d, y) holds value d of rows 4y to 4y+3.
+/// The workgroup's own rows, times `scale`, transposed: vector (d, y) holds value d of rows 4y to 4y+3.
 #[cube]
 pub fn load_own<N: Size>(
     source: &[Vector<f32, N>],
@@ -251,12 +251,12 @@ pub fn load_own<N: Size>(
         }
         #[unroll]
         for d in 0..4usize {
-            let mut turned = Float4::new(0.0);
+            let mut transposed = Float4::new(0.0);
             #[unroll]
             for i in 0..4usize {
-                turned.insert(i, own[i].extract(d));
+                transposed.insert(i, own[i].extract(d));
             }
-            shared[(vector * 4 + d) * groups + y + at] = turned;
+            shared[(vector * 4 + d) * groups + y + at] = transposed;
         }
         block += comptime!(tile.threads());
     }

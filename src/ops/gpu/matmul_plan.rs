@@ -151,7 +151,7 @@ impl Plan {
     }
 }
 
-/// Vectors between the lines of an operand that is turned on its way into workgroup memory: they put lines that are written
+/// Vectors between the lines of an operand that is transposed on its way into workgroup memory: they put lines that are written
 /// one after the other into different banks.
 pub const fn filling(step: usize) -> usize {
     let quads = step / 4;

@@ -46,7 +46,7 @@ pub struct Source {
 }
 
 /// One operand's share of a step: `side` rows of A or columns of B, times the plan's `step`. In workgroup memory it lies with
-/// its side contiguous: the inner loop reads four rows, or four columns, of one inner value at a time. If one operand is turned,
+/// its side contiguous: the inner loop reads four rows, or four columns, of one inner value at a time. If one operand is transposed,
 /// inner values are in the order 0, 4, 8, …, 1, 5, 9, … in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
@@ -55,8 +55,8 @@ pub struct Operand {
     pub threads: usize,
     /// Whether neighbours in memory are neighbours along the inner dimension. Then an invocation reads blocks of four rows by four
     /// inner values and turns them on the way.
-    pub turned: bool,
-    /// Whether this operand or the other one is turned.
+    pub transposed: bool,
+    /// Whether this operand or the other one is transposed.
     pub reordered: bool,
     pub ragged: bool,
     /// Place of its tile in workgroup memory, in vectors.
@@ -71,7 +71,7 @@ impl Operand {
             side: plan.tile.0,
             step: plan.step,
             threads: plan.threads(),
-            turned: !form.a_transposed,
+            transposed: !form.a_transposed,
             reordered: !form.a_transposed || form.b_transposed,
             ragged: form.ragged_rows || form.ragged_inner,
             at: 0,
@@ -83,7 +83,7 @@ impl Operand {
         let a = Self::a(form, plan);
         Self {
             side: plan.tile.1,
-            turned: form.b_transposed,
+            transposed: form.b_transposed,
             ragged: form.ragged_columns || form.ragged_inner,
             at: a.pitch() * plan.step,
             first: a.pieces() % a.threads,
@@ -99,12 +99,17 @@ impl Operand {
     /// Distance between lines in workgroup memory. Eight invocations that turn neighbouring blocks of the same rows write lines
     /// one after the other: the filling puts them into different banks.
     pub fn pitch(&self) -> usize {
-        self.line() + if self.turned { filling(self.step) } else { 0 }
+        self.line()
+            + if self.transposed {
+                filling(self.step)
+            } else {
+                0
+            }
     }
 
     /// What is read by one invocation at a time: a block of four vectors, or one vector.
     pub fn pieces(&self) -> usize {
-        self.side * self.step / if self.turned { 16 } else { 4 }
+        self.side * self.step / if self.transposed { 16 } else { 4 }
     }
 
     /// Pieces of one invocation.
@@ -114,7 +119,7 @@ impl Operand {
 
     /// Vectors that an invocation holds between global and workgroup memory.
     pub fn held(&self) -> usize {
-        self.shares() * if self.turned { 4 } else { 1 }
+        self.shares() * if self.transposed { 4 } else { 1 }
     }
 
     /// Whether no invocation holds values of both operands.
@@ -161,7 +166,7 @@ pub fn fetch<N: Size>(
         if comptime!((share + 1) * operand.threads <= operand.pieces())
             || piece < comptime!(operand.pieces())
         {
-            if operand.turned {
+            if operand.transposed {
                 let (group, quad) = block_of(piece, operand);
                 #[unroll]
                 for i in 0..4usize {
@@ -191,7 +196,7 @@ pub fn fetch<N: Size>(
     }
 }
 
-/// Puts the fetched values into workgroup memory, turned where they have to be: registers are renamed, nothing is moved.
+/// Puts the fetched values into workgroup memory, transposed where they have to be: registers are renamed, nothing is moved.
 #[cube]
 pub fn stage(
     shared: &mut Shared<[Float4]>,
@@ -205,7 +210,7 @@ pub fn stage(
         if comptime!((share + 1) * operand.threads <= operand.pieces())
             || piece < comptime!(operand.pieces())
         {
-            if operand.turned {
+            if operand.transposed {
                 let (group, quad) = block_of(piece, operand);
                 #[unroll]
                 for k in 0..4usize {

@@ -270,13 +270,13 @@ mod tests {
                     }]);
                     check::valid_wgsl(&program.text());
                 }
-                let turned = Problem {
+                let transposed = Problem {
                     a_transposed: true,
                     b_transposed: false,
                     ..problem
                 };
-                let plans = choose_pair(&[problem, turned], halves);
-                let products = plans.into_iter().zip([problem, turned]);
+                let plans = choose_pair(&[problem, transposed], halves);
+                let products = plans.into_iter().zip([problem, transposed]);
                 let products = products.map(|(plan, problem)| Product {
                     problem,
                     plan,
@@ -296,10 +296,10 @@ mod tests {
             [300, 1000, 200],
             [2048, 1024, 64],
         ];
-        let turned = [(false, true), (false, false), (true, false)];
+        let transposed = [(false, true), (false, false), (true, false)];
         let all = sizes
             .iter()
-            .flat_map(|size| turned.map(|(a, b)| Problem::new(*size, a, b)));
+            .flat_map(|size| transposed.map(|(a, b)| Problem::new(*size, a, b)));
         all.collect()
     }
 

@@ -417,7 +417,7 @@ impl Product {
                 (outer, "next"),
             );
             let turn = |(x, y)| (y, x);
-            // A as it is and B turned have the inner values of a row or column side by side.
+            // A as it is and B transposed have the inner values of a row or column side by side.
             let inner_lines = (name == 'a') == transposed;
             Operand {
                 name,

@@ -71,7 +71,7 @@ fn rope_rotate<O: Numeric, N: Size>(
     let row = i / per_row;
     let column = (i % per_row) * N::value();
     let value = x[i];
-    let mut turned = value;
+    let mut rotated = value;
     if column < comptime!(rotation.rotated) {
         let half = comptime!(rotation.head_dim / 2);
         let angle = (row % comptime!(rotation.context)) * half
@@ -86,9 +86,9 @@ fn rope_rotate<O: Numeric, N: Size>(
             if comptime!(rotation.inverse) {
                 s = -s;
             }
-            turned.insert(pair * 2, a * c - b * s);
-            turned.insert(pair * 2 + 1, a * s + b * c);
+            rotated.insert(pair * 2, a * c - b * s);
+            rotated.insert(pair * 2 + 1, a * s + b * c);
         }
     }
-    out[i] = Vector::cast_from(turned);
+    out[i] = Vector::cast_from(rotated);
 }

@@ -373,7 +373,7 @@ const ANY: KeyCode = Null;
 pub const SHIFT_F5: KeyCode = KeyCode::F(17);
 
 /// Keys whose meaning follows what is open share one line of the help.
-const ENTER: &str = "read on; take the marked";
+const ENTER: &str = "continue; select";
 const ESCAPE: &str = "one back: close, leave";
 const SIDEWAYS: &str = "turn pages, knobs; move an estimate";
 const SIZE: &str = "widen, narrow an estimate";

@@ -136,9 +136,9 @@ pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
         .filter(|_| !app.withholds("clocks"))
     {
         let times = [
-            ("clock: handed over", Some(clocks.enqueue)),
+            ("clock: submitted", Some(clocks.enqueue)),
             ("clock: device computes", clocks.device),
-            ("clock: handed over and waited", Some(clocks.host_sync)),
+            ("clock: submitted and waited", Some(clocks.host_sync)),
         ];
         let most = times
             .iter()

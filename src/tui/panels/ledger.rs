@@ -258,7 +258,7 @@ pub fn clocks_in_short(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'st
         return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };
     let clocks = [
-        ("handed over ", Some(it.enqueue)),
+        ("submitted ", Some(it.enqueue)),
         (" · device ", it.device),
         (" · synced ", Some(it.host_sync)),
     ];

@@ -18,7 +18,7 @@ use crate::units::{duration, ms, number, percent};
 pub fn reading(app: &App) -> &'static [&'static str] {
     match app.run.shown().synced() {
         false => &[
-            "This run never waits for the device. A time here ends when the work is handed over or, once the queue is full, when \
+            "This run never waits for the device. A time here ends when the work is submitted or, once the queue is full, when \
              it has room again: a median of such times is not the step time, and samples/s from it are not the throughput.",
             "The wall average is the throughput: samples since the start, over all the time since then.",
         ],
@@ -31,7 +31,7 @@ pub fn reading(app: &App) -> &'static [&'static str] {
     }
 }
 
-/// The times end when the work is handed over. The rate is then by wall time.
+/// The times end when the work is submitted. The rate is then by wall time.
 const ENQUEUE: &str = "enqueue";
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
@@ -153,7 +153,7 @@ fn rates(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
     };
     let handed = it.enqueue_samples_per_s.map(|rate| {
         let rate = number(rate);
-        format!("these step times include no wait: handed over at {rate} samples/s")
+        format!("these step times include no wait: submitted at {rate} samples/s")
     });
     let parts = match &handed {
         Some(handed) => vec![handed.as_str(), "samples/s by wall time"],

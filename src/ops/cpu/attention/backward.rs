@@ -129,13 +129,13 @@ impl Backward<'_> {
         );
         let [dq, dk, dv] = &self.to;
         let [q, k, _] = &self.from;
-        let to_block = |a: &Place<*const f32>, turned: &[f32], out: &mut [f32]| Product {
+        let to_block = |a: &Place<*const f32>, transposed: &[f32], out: &mut [f32]| Product {
             m: queries,
             n: keys,
             k: width,
             a: a.at(batch, query, head),
             a_strides: (a.row_stride, 1),
-            b: turned.as_ptr(),
+            b: transposed.as_ptr(),
             b_strides: (BLOCK, 1),
             out: out.as_mut_ptr(),
             out_stride: BLOCK,
