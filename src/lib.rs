@@ -31,6 +31,7 @@ pub mod exit;
 pub mod export;
 pub mod files;
 pub mod judge;
+pub mod limits;
 pub mod lints;
 pub mod measure;
 pub mod model;

@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use crate::config::{Data, Precision, RunConfig, Sync};
+use crate::config::{Data, RunConfig, Sync};
+use crate::limits;
 use crate::protocol::{Event, Evidence, Gradients, Kernels, Lint, Phases, Throughput};
 use crate::units::show;
 
@@ -11,12 +12,6 @@ use crate::units::show;
 const RECENT: usize = 64;
 /// Steps after which a learnable chain must have moved the loss.
 const STUCK_AFTER_STEPS: u64 = 300;
-/// Share of the step by which the phases may miss it.
-pub const LEDGER_LIMIT: f64 = 0.05;
-/// A first loss above this many times ln(vocab) means that the initial weights make confident wrong predictions.
-pub const FIRST_LOSS_LIMIT: f64 = 1.1;
-/// Largest relative difference from the reference logits.
-pub const PARITY_LIMIT: f64 = 1e-3;
 
 /// Why a lint holds, and what to look at next.
 type Finding = (String, &'static str);
@@ -133,7 +128,7 @@ impl RunFacts {
 fn first_loss(f: &RunFacts) -> Option<Finding> {
     let first = f.first_loss.filter(|first| first.is_finite())?;
     let uniform = f.config.ln_vocab();
-    if first <= FIRST_LOSS_LIMIT * uniform {
+    if first <= limits::FIRST_LOSS_HIGH * uniform {
         return None;
     }
     Some((
@@ -186,7 +181,7 @@ fn ledger_open(f: &RunFacts) -> Option<Finding> {
     }
     let p = f
         .ledger()
-        .filter(|p| p.step > 0.0 && p.residual.abs() > LEDGER_LIMIT * p.step)?;
+        .filter(|p| p.step > 0.0 && p.residual.abs() > limits::PHASES_MISS_STEP * p.step)?;
     Some((
         format!(
             "Forward, backward and optimizer miss the step by {:+.1} ms of {:.1} ms ({:+.0} %).",
@@ -242,15 +237,13 @@ fn wrong_logits(f: &RunFacts) -> Option<Finding> {
         .evidence
         .as_ref()?
         .parity
-        .filter(|p| p.0.is_nan() || p.0 > f.config.rounding().max(PARITY_LIMIT))?;
-    let rounding = match f.config.train.precision {
-        Precision::F32 => "rounding stays far below 1e-4".to_owned(),
-        short => format!("rounding to {short} stays below {}", f.config.rounding()),
-    };
+        .filter(|p| p.0.is_nan() || p.0 > f.config.rounding())?;
     Some((
         format!(
-            "The logits differ from the plain reference's by {:.1e} of the largest; {rounding}.",
-            parity.0
+            "The logits differ from the plain reference's by {:.1e} of the largest; rounding in {} stays below {:.0e}.",
+            parity.0,
+            f.config.train.precision,
+            f.config.rounding()
         ),
         "The loss may look right all the same. Compare what the operation reads with what lies in memory.",
     ))

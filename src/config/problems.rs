@@ -2,6 +2,7 @@
 
 use super::knobs::KNOBS;
 use super::run::{Launches, LossScaling, Optimizer, Precision, RunConfig, Swiglu};
+use crate::limits;
 
 /// One thing wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,13 +98,12 @@ impl RunConfig {
 }
 
 impl RunConfig {
-    /// The largest parity that rounding explains: ten times what an operand of a product in a short
-    /// format is off by, 2⁻¹¹ and 2⁻⁸.
+    /// The largest parity that rounding explains.
     pub fn rounding(&self) -> f64 {
         match self.train.precision {
-            Precision::F32 => 1e-4,
-            Precision::F16 => 5e-3,
-            Precision::Bf16 => 4e-2,
+            Precision::F32 => limits::PARITY_F32,
+            Precision::F16 => limits::PARITY_F16,
+            Precision::Bf16 => limits::PARITY_BF16,
         }
     }
 }

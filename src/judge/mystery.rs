@@ -7,19 +7,12 @@ use crate::config::{RunConfig, Sync};
 use crate::course::metric;
 use crate::course::mystery::Criterion;
 use crate::course::placeholder::measured as shown;
+use crate::limits::{FIRST_LOSS_NEAR, LOSS_MOVED, PARITY_F32, PHASES_MISS_STEP};
 use crate::protocol::{Finished, Pair, Verdict};
 use crate::units::show;
 
 /// Steps of the run that is judged: enough for the loss to fall, few enough to wait for.
 pub const STEPS: u64 = 60;
-/// How far the loss has to be below ln V after so many steps, in nats.
-const FALLS_BY: f64 = 0.05;
-/// How far the first loss may be from ln V.
-const STARTS_WITHIN: f64 = 0.03;
-/// Largest relative difference from the reference's logits.
-const PARITY: f64 = 1e-4;
-/// Share of the step by which its phases may miss it.
-const LEDGER: f64 = 0.05;
 
 /// Answers every criterion. The pair is the known-good configuration (A) against the learner's (B).
 pub fn evaluate(measured: StageFacts<'_>) -> Report {
@@ -32,7 +25,7 @@ pub fn evaluate(measured: StageFacts<'_>) -> Report {
     let lines = vec![
         of_run(
             Criterion::Parity,
-            format!("parity at most {PARITY}"),
+            format!("parity at most {PARITY_F32}"),
             &|run| parity(run, config),
         ),
         of_run(
@@ -44,22 +37,22 @@ pub fn evaluate(measured: StageFacts<'_>) -> Report {
             Criterion::Ledger,
             format!(
                 "times end at a sync, phases miss the step by at most {} %",
-                100.0 * LEDGER
+                100.0 * PHASES_MISS_STEP
             ),
             &|run| ledger(run, config),
         ),
         of_run(
             Criterion::LossStarts,
-            format!("first loss within {} % of ln V", 100.0 * STARTS_WITHIN),
+            format!("first loss within {} % of ln V", 100.0 * FIRST_LOSS_NEAR),
             &|run| {
                 figure("loss_first", run, |loss| {
-                    (loss - run.ln_vocab).abs() <= STARTS_WITHIN * run.ln_vocab
+                    (loss - run.ln_vocab).abs() <= FIRST_LOSS_NEAR * run.ln_vocab
                 })
             },
         ),
         of_run(
             Criterion::LossFalls,
-            format!("loss {FALLS_BY} below ln V after {STEPS} steps"),
+            format!("loss {LOSS_MOVED} below ln V after {STEPS} steps"),
             &falls,
         ),
         speed_line(measured.pair),
@@ -99,7 +92,7 @@ fn parity(run: &Finished, config: Option<&RunConfig>) -> Found {
         return ("0, this is the reference itself".to_owned(), Some(true));
     }
     // NaN is not at most anything.
-    figure("parity", run, |parity| parity <= PARITY)
+    figure("parity", run, |parity| parity <= PARITY_F32)
 }
 
 /// Where the host waits once a step, its phases are times of handing over, and only the whole step is true.
@@ -114,7 +107,7 @@ fn ledger(run: &Finished, config: Option<&RunConfig>) -> Found {
         return ("each step ends at a sync".to_owned(), Some(true));
     }
     figure("phases.residual_pct", run, |percent| {
-        percent <= 100.0 * LEDGER
+        percent <= 100.0 * PHASES_MISS_STEP
     })
 }
 
@@ -124,7 +117,7 @@ fn falls(run: &Finished) -> Found {
     if run.ended.is_some() && !last.is_finite() {
         return (text, Some(false));
     }
-    let falls = last <= run.ln_vocab - FALLS_BY;
+    let falls = last <= run.ln_vocab - LOSS_MOVED;
     if !falls && run.steps < STEPS {
         return not_measured(format!("{} of {STEPS} steps", run.steps));
     }

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::config::Sync;
-use crate::lints::FIRST_LOSS_LIMIT;
+use crate::limits;
 use crate::protocol::{State, Throughput};
 use crate::units::{number, percent};
 
@@ -81,7 +81,7 @@ fn loss(app: &App) -> RunFigure {
     let (Some(loss), Some(started)) = (slot.latest_loss(), &slot.started) else {
         return vital("loss", None);
     };
-    let limit = FIRST_LOSS_LIMIT * started.ln_vocab;
+    let limit = limits::FIRST_LOSS_HIGH * started.ln_vocab;
     let of = format!("of ln V {:.2}", started.ln_vocab);
     // A later loss below ln V does not undo a bad beginning: steps were spent on correcting the weights.
     if let Some(first) = app.run.first_loss()
@@ -90,7 +90,9 @@ fn loss(app: &App) -> RunFigure {
         let value = format!("{} {of}, now {}", number(first), number(loss));
         return vital("first loss", Some((value, FigureState::Bad)));
     }
-    let below_floor = started.entropy.is_some_and(|floor| loss < floor - 0.05);
+    let below_floor = started
+        .entropy
+        .is_some_and(|floor| loss < floor - limits::LOSS_MOVED);
     let mark = match loss {
         _ if !loss.is_finite() || loss > limit || below_floor => FigureState::Bad,
         _ if loss < started.ln_vocab => FigureState::Good,

@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 use super::large::{self, Picture, Row};
 use super::ledger;
 use crate::course::Beat;
+use crate::limits::PARITY_F32;
 use crate::panel::Panel;
 use crate::protocol::{Evidence, Num, Slot};
 use crate::tui::surface::{Surface, letter, missing, slots};
@@ -20,8 +21,6 @@ pub const READING: &[&str] = &[
              rounding stays below 1e-4, in f16 below 5e-3, in bf16 below 4e-2.",
 ];
 
-/// Largest parity that rounding of f32 explains.
-const PARITY: f64 = 1e-4;
 /// Columns of a name, and the fewest of a figure.
 const NAME: usize = 19;
 const FIGURE: usize = 23;
@@ -54,7 +53,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         it.argmax_is_input.map(|it| format!("{:.0} %", 100.0 * it))
     });
     let started = app.run.shown().started.as_ref();
-    let most = started.map_or(PARITY, |it| it.run.config.rounding());
+    let most = started.map_or(PARITY_F32, |it| it.run.config.rounding());
     f.add("parity", |it| {
         let far = it.parity?.0;
         Some((parity(far), Some(far.is_finite() && far <= most)))

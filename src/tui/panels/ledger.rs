@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 use super::large::{self, Picture, Row};
 use crate::app::{SlotRun, StepReading};
 use crate::config::Sync;
+use crate::limits::PHASES_MISS_STEP;
 use crate::panel::Panel;
 use crate::protocol::{Phases, Slot};
 use crate::tui::surface::{Surface, height, slot_label, slots, take_bottom};
@@ -21,8 +22,6 @@ pub const READING: &[&str] = &[
     "The header's residual is the median of many steps.",
 ];
 
-/// Share of the step above which the residual is marked.
-const TOLERANCE: f64 = 0.05;
 const NAMES: [&str; 4] = ["forward", "backward", "optimizer", "residual"];
 /// Columns of a name, a time and a share.
 const NAME: usize = 11;
@@ -95,7 +94,7 @@ pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
     let below = take_bottom(&mut s.area, height(sum.len()));
     s.put(below, sum);
     let row = |(at, value): (usize, f64)| {
-        let wrong = at == 3 && (value / phases.step).abs() > TOLERANCE && !once;
+        let wrong = at == 3 && (value / phases.step).abs() > PHASES_MISS_STEP && !once;
         let of_step = value.abs() / phases.step;
         let (style, ink) = match wrong {
             true => (theme.bad, theme.bad),
@@ -134,7 +133,7 @@ fn parts(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'st
     let share = phases.residual / phases.step;
     let room = width.saturating_sub((NAME + TIME + SHARE) as u16 + 2);
     let part = |(at, value): (usize, f64)| {
-        let wrong = at == 3 && share.abs() > TOLERANCE && !once;
+        let wrong = at == 3 && share.abs() > PHASES_MISS_STEP && !once;
         let style = if wrong { theme.bad } else { theme.phases[at] };
         let plain = if wrong { theme.bad } else { theme.text };
         let of_step = value.abs() / phases.step;
@@ -164,12 +163,12 @@ fn sum(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'stat
     let share = phases.residual / phases.step;
     let sum = phases.forward + phases.backward + phases.optimizer;
     let (good, says) = match share {
-        s if s > TOLERANCE && once => (
+        s if s > PHASES_MISS_STEP && once => (
             None,
             "one wait a step: the phases are times of handing over",
         ),
-        s if s > TOLERANCE => (Some(false), "time is missing from the phases"),
-        s if s < -TOLERANCE => (Some(false), "the phases claim more than the step took"),
+        s if s > PHASES_MISS_STEP => (Some(false), "time is missing from the phases"),
+        s if s < -PHASES_MISS_STEP => (Some(false), "the phases claim more than the step took"),
         _ => (Some(true), "the phases add up to the step"),
     };
     let (mark, style) = good.map_or((theme.symbols.ghost, theme.text), |good| theme.mark(good));

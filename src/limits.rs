@@ -1,0 +1,19 @@
+//! The numbers that lints, checks of mysteries and marks of panels compare a run with: each once, with its reason. Limits of stages
+//! and exercises are in their course files.
+
+/// Share of a step by which forward, backward and optimizer may miss it: more than the clock's own calls and the loop around
+/// them take.
+pub const PHASES_MISS_STEP: f64 = 0.05;
+/// A first loss above this many times ln V means that the initial weights make confident wrong predictions: those of
+/// `normal-0.02` begin within 1 % of ln V.
+pub const FIRST_LOSS_HIGH: f64 = 1.1;
+/// Share of ln V by which the first loss of a mystery's solution may differ from ln V.
+pub const FIRST_LOSS_NEAR: f64 = 0.03;
+/// Nats by which a loss must lie below ln V before it counts as learning, or below the data's entropy before it counts as a leak.
+pub const LOSS_MOVED: f64 = 0.05;
+/// Largest parity that rounding of f32 explains: sums in another order differ by some 1e-6 of the largest logit.
+pub const PARITY_F32: f64 = 1e-4;
+/// The same with products of f16: ten times the error of an operand, 2⁻¹¹.
+pub const PARITY_F16: f64 = 5e-3;
+/// The same with products of bf16: ten times the error of an operand, 2⁻⁸.
+pub const PARITY_BF16: f64 = 4e-2;
