@@ -53,32 +53,26 @@ impl FileError {
 /// Reads a text file that a person wrote: a plain file of at most `limit` bytes, UTF-8, with or without a byte order mark, which is left out.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
     let shown = path.display().to_string();
-    let fail = |line, what| {
-        Err(FileError {
-            path: shown.clone(),
-            line,
-            what,
-        })
-    };
-    match files::read(path, limit) {
-        Err(error) => match error.kind() {
-            ErrorKind::InvalidInput | ErrorKind::FileTooLarge => fail(0, error.to_string()),
-            _ => fail(0, format!("cannot be read: {error}")),
-        },
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(mut text) => {
-                const MARK: char = '\u{feff}';
-                if text.starts_with(MARK) {
-                    text.drain(..MARK.len_utf8());
-                }
-                Ok(text)
-            }
-            Err(error) => {
-                let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
-                fail(line, "is not UTF-8 text; save it as UTF-8".to_owned())
-            }
-        },
+    let bytes = files::read(path, limit).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput | ErrorKind::FileTooLarge => {
+            FileError::new(&shown, 0, error.to_string())
+        }
+        _ => FileError::new(&shown, 0, format!("cannot be read: {error}")),
+    })?;
+    decode(bytes, &shown)
+}
+
+/// The bytes of a file as text without a byte order mark; `path` is only for messages.
+pub fn decode(bytes: Vec<u8>, path: &str) -> Result<String, FileError> {
+    const MARK: char = '\u{feff}';
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
+        FileError::new(path, line, "is not UTF-8 text; save it as UTF-8")
+    })?;
+    if text.starts_with(MARK) {
+        text.drain(..MARK.len_utf8());
     }
+    Ok(text)
 }
 
 /// The line of a byte offset, from 1.

@@ -2,23 +2,22 @@
 //! file and a rename, under a lock; only the keys of one stage change, so two instances and newer versions lose nothing.
 //!
 //! Functions take the folder; the one that finds it is `directory`. A damaged file is set aside as
-//! `progress.toml.damaged-1`, named, and never overwritten; what can be read of it is kept.
+//! `progress.toml.damaged-1` and named; `progress.toml.previous`, the file before the last change, takes its place.
 
 mod document;
-mod salvage;
 mod store;
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::random::Rng;
 pub use store::{Busy, directory, in_words, load, save, save_knowing, times};
 
 /// How far a stage has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     #[default]
@@ -101,7 +100,7 @@ pub struct Progress {
 }
 
 /// Points of a solved mystery.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MysteryScore {
     pub last: u32,
     pub best: u32,

@@ -63,9 +63,10 @@ fn a_wrong_command_line_is_one_message_and_two() {
     let far = learner.run(&["check", "zzz"]);
     assert!(!far.err.contains("did you mean"), "{}", far.err);
     far.fails(2, &["there is no stage `zzz`.", "`perflings list` shows"]);
-    learner
-        .run(&["run", "1", "--engine", "sh 'x"])
-        .fails(2, &["--engine: a ' is not closed"]);
+    learner.run(&["run", "1", "--engine", "sh 'x"]).fails(
+        2,
+        &["--engine: `sh 'x` has a quotation mark that is not closed"],
+    );
     learner
         .run(&["run", "1", "--engine", "no-such-program engine"])
         .fails(2, &["Failed to start the engine `no-such-program engine`"]);

@@ -76,7 +76,7 @@ fn flags_stand_before_or_after_the_command() {
         .fails(2, &["unexpected argument '--stage'"]);
     for (line, wanted) in [
         (["--quiet", "lst"], "a similar subcommand exists: 'list'"),
-        (["--quiet", "3"], "perflings --stage 3 "),
+        (["--quiet", "3"], "unrecognized subcommand '3'"),
     ] {
         learner.run(&line).fails(2, &[wanted]);
     }

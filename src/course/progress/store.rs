@@ -1,21 +1,20 @@
-//! The file of the progress: locked, read, written whole. A damaged one is set aside, and what can be read of it is kept.
+//! The file of the progress: locked, read, written whole, with one previous copy. A file that cannot be read is set aside,
+//! and the previous copy takes its place.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toml_edit::DocumentMut;
-
-use super::salvage::{Kept, kept_of};
-use super::{Progress, ProgressChange, Times, document};
-use crate::config::file::FileError;
+use super::document::Document;
+use super::{Progress, ProgressChange, Times};
+use crate::config::file::{FileError, decode, not_toml};
 use crate::course::text;
 use crate::files;
 
 const FILE: &str = "progress.toml";
-/// What is kept of a damaged file, before it takes its place.
-const PART: &str = "progress.toml.kept";
+/// The file as it was before the last change.
+const PREVIOUS: &str = "progress.toml.previous";
 const LOCK: &str = "progress.lock";
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 const HEADER: &str =
@@ -36,26 +35,24 @@ pub fn directory(course: &str) -> Option<PathBuf> {
 
 /// Reads the progress; the second part says what was damaged, or why nothing could be read.
 pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
-    let found = match read(dir) {
-        Ok(found) if found.damage.is_some() => {
-            // Another program may be mending it.
+    let found = match read(dir, FILE) {
+        Err(_) => {
+            // Another program may be replacing it.
             let _lock = lock(dir, Busy::GoOn);
-            read(dir).map(|found| mended(dir, found))
+            read_or_previous(dir)
         }
-        found => found,
+        Ok(found) => Ok((found.unwrap_or_default(), None)),
     };
     match found {
-        Ok(found) => (document::progress(&found.document).0, found.damage),
+        Ok((document, damage)) => (document.progress(), damage),
         Err(error) => (Progress::default(), Some(error)),
     }
 }
 
 /// When things were said in a stage; nothing where the file does not say.
 pub fn times(dir: &Path, id: &str) -> Times {
-    read(dir).map_or_else(
-        |_| Times::default(),
-        |found| document::times(&found.document, id),
-    )
+    let document = read(dir, FILE).ok().flatten().unwrap_or_default();
+    document.times(id)
 }
 
 /// What to do about a lock that another program has held for a second.
@@ -68,33 +65,38 @@ pub enum Busy {
 }
 
 /// What the file says after a change; the second part says what was damaged.
-pub type Saved = Result<(Progress, Option<FileError>), FileError>;
+pub type SaveResult = Result<(Progress, Option<FileError>), FileError>;
 
 /// Merges changes into the file; what others recorded stays.
-pub fn save(dir: &Path, changes: &[ProgressChange]) -> Saved {
+pub fn save(dir: &Path, changes: &[ProgressChange]) -> SaveResult {
     save_knowing(dir, &Progress::default(), changes, Busy::GoOn)
 }
 
 /// The same for a program that knows the progress: what a lost or damaged file no longer says is written again.
-pub fn save_knowing(dir: &Path, known: &Progress, changes: &[ProgressChange], busy: Busy) -> Saved {
+pub fn save_knowing(
+    dir: &Path,
+    known: &Progress,
+    changes: &[ProgressChange],
+    busy: Busy,
+) -> SaveResult {
     let failed = |error: io::Error| FileError::new(shown(dir), 0, in_words(&error));
     fs::create_dir_all(dir).map_err(failed)?;
     let _lock = lock(dir, busy).map_err(failed)?;
-    let found = read(dir).map_err(|error| {
+    let missing = !files::is_taken(&dir.join(FILE));
+    let (mut document, damage) = read_or_previous(dir).map_err(|error| {
         let what = format!("{FILE} {}", error.what);
         FileError { what, ..error }
     })?;
-    let mut found = mended(dir, found);
-    if found.missing || found.damage.is_some() {
+    if missing || damage.is_some() {
         for change in known.as_changes() {
-            document::apply(&mut found.document, &change);
+            document.apply(&change);
         }
     }
     for change in changes {
-        document::apply(&mut found.document, change);
+        document.apply(change);
     }
-    write(&dir.join(FILE), &found.document).map_err(failed)?;
-    Ok((document::progress(&found.document).0, found.damage))
+    write(dir, &document).map_err(failed)?;
+    Ok((document.progress(), damage))
 }
 
 /// Why something cannot be written, in a few words.
@@ -130,81 +132,70 @@ fn lock(dir: &Path, busy: Busy) -> io::Result<File> {
     }
 }
 
-/// What is there.
-struct Found {
-    document: DocumentMut,
-    /// There is no file.
-    missing: bool,
-    /// What could not be read of it.
-    damage: Option<FileError>,
+/// Why a file could not be read.
+enum ReadError {
+    /// It is no file, or the system does not let us read it: not ours to replace.
+    Refused(FileError),
+    /// Its content is not a progress.
+    Damaged(FileError),
 }
 
-fn read(dir: &Path) -> Result<Found, FileError> {
-    let path = dir.join(FILE);
-    let missing = !files::is_taken(&path);
-    let kept = match files::read(&path, MAX_BYTES) {
-        _ if missing => Kept::default(),
-        Ok(bytes) => kept_of(&bytes),
-        Err(error) => match error.kind() {
-            ErrorKind::FileTooLarge => Kept::nothing(&error.to_string()),
-            // What is no file is not ours to set aside.
-            ErrorKind::InvalidInput => {
-                return Err(FileError::new(shown(&path), 0, error.to_string()));
-            }
-            _ => {
-                let what = format!("cannot be read: {error}");
-                return Err(FileError::new(shown(&path), 0, what));
-            }
-        },
-    };
-    let damage = kept
-        .damage
-        .map(|(line, what)| FileError::new(shown(&path), line, what));
-    Ok(Found {
-        document: kept.document,
-        missing,
-        damage,
-    })
+/// Reads one of the two files; nothing where it does not exist.
+fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
+    let path = dir.join(name);
+    if !files::is_taken(&path) {
+        return Ok(None);
+    }
+    let fault = |line, what: &str| FileError::new(shown(&path), line, text::one_line(what));
+    let bytes = files::read(&path, MAX_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => ReadError::Damaged(fault(0, &error.to_string())),
+        ErrorKind::InvalidInput => ReadError::Refused(fault(0, &error.to_string())),
+        _ => ReadError::Refused(fault(0, &format!("cannot be read: {error}"))),
+    })?;
+    let text = decode(bytes, &shown(&path)).map_err(ReadError::Damaged)?;
+    let document = Document::parse(&text).map_err(|error| {
+        let (line, what) = not_toml(&text, error.message(), error.span());
+        ReadError::Damaged(fault(line, &what))
+    })?;
+    Ok(Some(document))
 }
 
-/// Sets a damaged file aside and writes what could be read of it. Where that fails, the file stays as it is.
-fn mended(dir: &Path, mut found: Found) -> Found {
-    let Some(damage) = &mut found.damage else {
-        return found;
+/// Reads the file. A damaged one is set aside, and the previous copy takes its place; the second part says so.
+fn read_or_previous(dir: &Path) -> Result<(Document, Option<FileError>), FileError> {
+    let mut damage = match read(dir, FILE) {
+        Ok(document) => return Ok((document.unwrap_or_default(), None)),
+        Err(ReadError::Refused(error)) => return Err(error),
+        Err(ReadError::Damaged(damage)) => damage,
     };
-    let empty = found.document.is_empty();
-    match set_aside(dir, (!empty).then_some(&found.document)) {
-        Ok(aside) => {
-            damage.what += &format!("; it was set aside as {}", aside.display());
-            if empty {
-                damage.what += ", and progress starts from zero";
-            }
+    let previous = read(dir, PREVIOUS).ok().flatten();
+    let aside = match files::set_aside(&dir.join(FILE), "damaged-") {
+        Ok(aside) => aside,
+        Err(error) => {
+            damage.what += &format!("; it could not be set aside: {}", in_words(&error));
+            return Ok((previous.unwrap_or_default(), Some(damage)));
         }
-        Err(error) => damage.what += &format!("; it could not be set aside: {}", in_words(&error)),
+    };
+    damage.what += &format!("; it was set aside as {}", shown(&aside));
+    damage.what += match &previous {
+        Some(_) => ", and progress is as it was before the last change",
+        None => ", and progress starts from zero",
+    };
+    if let Some(document) = &previous
+        && let Err(error) = write(dir, document)
+    {
+        damage.what += &format!("; it is not written yet: {}", in_words(&error));
     }
-    found
+    Ok((previous.unwrap_or_default(), Some(damage)))
 }
 
-fn set_aside(dir: &Path, kept: Option<&DocumentMut>) -> io::Result<PathBuf> {
-    // Written before the damaged file is moved, so that a full disk leaves everything as it was.
-    let part = dir.join(PART);
-    if let Some(document) = kept {
-        write(&part, document)?;
-    }
+/// Keeps the file as the previous copy and writes the new one whole.
+fn write(dir: &Path, document: &Document) -> io::Result<()> {
+    let text = document.to_toml().map_err(io::Error::other)?;
     let path = dir.join(FILE);
-    let aside = files::set_aside(&path, "damaged-")?;
-    if kept.is_some() {
-        files::rename(&part, &path)?;
+    if files::is_taken(&path) {
+        files::write(&dir.join(PREVIOUS), &files::read(&path, MAX_BYTES)?)?;
     }
-    Ok(aside)
-}
-
-fn write(path: &Path, document: &DocumentMut) -> io::Result<()> {
-    let mut text = document.to_string();
-    if !text.starts_with('#') {
-        text.insert_str(0, HEADER);
-    }
-    files::write(path, text.as_bytes()).map(drop)
+    files::write(&path, format!("{HEADER}{text}").as_bytes()).map(drop)
 }
 
 #[cfg(test)]
