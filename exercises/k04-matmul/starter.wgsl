@@ -1,4 +1,4 @@
-// C = A·B, one output element for each invocation. Right, and slow: every number of A and B is fetched anew for every
+// C = A·B, one output element for each invocation. Right, but slow: every number of A and B is fetched anew for every
 // product it takes part in.
 
 const M: u32 = {{M}}u;

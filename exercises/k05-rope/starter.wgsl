@@ -1,4 +1,4 @@
-// Rotary position embedding on [T, H, D]: turn each pair of a head by the angle t·θ^(−2i/D), θ = 10000.
+// Rotary position embedding on [T, H, D]: rotate each pair by the angle t·θ^(−2i/D), θ = 10000.
 // One invocation for each pair. This model pairs neighbours: (0, 1), (2, 3), …
 
 const T: u32 = {{T}}u;
@@ -19,7 +19,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let row = id.x / PAIRS; // t·H + h
     let t = row / H;
     let turn = f32(t) * pow(10000.0, -2.0 * f32(i) / f32(D));
-    // sin and cos are exact near 0 only.
+    // sin and cos are accurate only near 0.
     let angle = turn - 6.2831853 * floor(turn / 6.2831853);
     // FILL ME IN (2 lines): these are the pairs of another convention, (0, D/2), (1, D/2 + 1), …
     let first = row * D + i;

@@ -17,7 +17,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     if (row >= ROWS) {
         return;
     }
-    // FILL ME IN (about 12 lines): the largest value of the row, found by all lanes together, as the sum below is.
+    // FILL ME IN (about 12 lines): the largest value of the row, found by all lanes together, like the sum below.
     let most = 0.0;
 
     var sum = 0.0;

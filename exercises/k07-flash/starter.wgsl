@@ -1,5 +1,5 @@
-// Causal attention without a T × T matrix: each invocation owns one query and walks over the keys in blocks, keeping
-// the largest score so far (m), the sum of e^(score − m) (l) and the mixed values (o).
+// Causal attention without a T × T matrix: each invocation owns one query and reads the keys in blocks, keeping
+// the largest score so far (m), the sum of e^(score − m) (l) and the weighted values (o).
 
 const H: u32 = {{H}}u; // heads of all sequences
 const T: u32 = {{T}}u;
@@ -7,7 +7,7 @@ const D: u32 = {{D}}u;
 const LANES: u32 = 64u;
 const BLOCK: u32 = 16u;
 
-@group(0) @binding(0) var<storage, read_write> q: array<f32>; // [H, T, D], as all four
+@group(0) @binding(0) var<storage, read_write> q: array<f32>; // [H, T, D], all four
 @group(0) @binding(1) var<storage, read_write> k: array<f32>;
 @group(0) @binding(2) var<storage, read_write> v: array<f32>;
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;

@@ -1,4 +1,4 @@
-// The residual sum, out = x + y on [ROWS, COLS]: nothing but bytes. How many invocations make a good workgroup?
+// The residual sum, out = x + y on [ROWS, COLS]: memory-bound. How many invocations make a good workgroup?
 // The grid follows the size you write: COLS / x workgroups across, ROWS / y down.
 
 const ROWS: u32 = {{ROWS}}u;

@@ -1,5 +1,5 @@
 // C = A·B, M, N and K multiples of 16: a tile of 16 × 16 outputs for each workgroup. Operands are rounded to f16, sums are
-// f32. Right, and slow: each invocation has 8 outputs, and multiplies number by number.
+// f32. Right, but slow: each invocation has 8 outputs, and multiplies number by number.
 
 enable f16;
 enable wgpu_cooperative_matrix;

@@ -1,5 +1,5 @@
 // The copy of stage 2: [T, H, D] to [H, T, D], so that each head's rows lie together.
-// Right in any order; which of its neighbours an invocation reads beside is your choice.
+// Any order is right; you choose which element each invocation copies.
 
 const T: u32 = {{T}}u;
 const H: u32 = {{H}}u;
