@@ -1,5 +1,5 @@
-// C = A·B, one output element for each invocation. Right, but slow: every number of A and B is fetched anew for every
-// product it takes part in.
+// C = A·B, one output element for each invocation. Right, but slow: every number of A and B is fetched again for every
+// product it is in.
 
 const M: u32 = {{M}}u;
 const N: u32 = {{N}}u;
@@ -10,7 +10,7 @@ const TILE: u32 = 16u;
 @group(0) @binding(1) var<storage, read_write> b: array<f32>; // [K, N]
 @group(0) @binding(2) var<storage, read_write> c: array<f32>; // [M, N]
 
-// FILL ME IN (about 18 lines): give the workgroup a tile of A and a tile of B in var<workgroup> memory. Walk along K one
+// FILL ME IN (about 18 lines): give the workgroup a tile of A and a tile of B in var<workgroup> memory. Loop over K one
 // tile at a time: load, barrier, multiply from the tiles, barrier. Past an edge load 0; do not return before a barrier.
 
 @compute @workgroup_size(TILE, TILE)
