@@ -44,6 +44,7 @@ pub mod random;
 pub mod record;
 pub mod room;
 pub mod settings;
+pub mod template;
 pub mod tui;
 pub mod units;
 pub mod workshop;

@@ -13,7 +13,6 @@ mod probe;
 mod race;
 pub mod reference;
 pub mod source;
-mod template;
 mod timing;
 mod tree;
 mod trial;

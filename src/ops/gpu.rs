@@ -11,7 +11,6 @@ pub mod attention_backward;
 pub mod attention_cores;
 pub mod attention_registers;
 pub mod attention_simple;
-mod attention_steps;
 mod attention_tile;
 mod attention_wgsl;
 #[cfg(test)]
@@ -29,8 +28,7 @@ pub mod matmul_register;
 mod matmul_stage;
 mod matmul_store;
 mod matrix_cores;
-mod matrix_cores_stage;
-mod matrix_cores_wgsl;
+mod matrix_cores_plan;
 pub mod recording;
 pub mod reduce;
 pub mod rms_norm;

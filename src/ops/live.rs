@@ -11,7 +11,8 @@ use burn::cubecl::prelude::ExecutionMode;
 use burn::cubecl::server::KernelArguments;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::gpu::wgsl::{self, Program};
+use super::gpu::wgsl::{self, Wgsl};
+use crate::template;
 
 /// Largest number of workgroups along an axis.
 const MAX_WORKGROUPS: u64 = 65_535;
@@ -291,8 +292,6 @@ impl LiveKernel<'_> {
                 ));
             }
         }
-        let sizes = self.sizes.iter();
-        let sizes: Vec<(String, u64)> = sizes.map(|(name, n)| ((*name).to_owned(), *n)).collect();
         for share in 0..shares {
             let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
                 let part = bytes(buffer) / shares;
@@ -300,10 +299,10 @@ impl LiveKernel<'_> {
                 let handle = handle.offset_end((shares - 1 - share) * part);
                 all.with_buffer(handle.binding())
             });
-            let kernel = Source {
+            let kernel = LearnerText {
                 name: self.live.name,
                 text: text.clone(),
-                sizes: sizes.clone(),
+                sizes: at.clone(),
             };
             wgsl::launch_with(kernel, [groups as usize, 1, 1], first, arguments);
         }
@@ -311,15 +310,15 @@ impl LiveKernel<'_> {
     }
 }
 
-/// A text with sizes; the sizes are put in only when it is compiled.
+/// A learner's text with sizes, which are put in only when it is compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Source {
+struct LearnerText {
     name: &'static str,
     text: Text,
-    sizes: Vec<(String, u64)>,
+    sizes: BTreeMap<String, u64>,
 }
 
-impl Program for Source {
+impl Wgsl for LearnerText {
     const MODE: ExecutionMode = ExecutionMode::Checked;
 
     fn name(&self) -> &'static str {
@@ -327,10 +326,9 @@ impl Program for Source {
     }
 
     fn text(&self) -> String {
-        let put_in = |text: String, (name, size): &(String, u64)| {
-            text.replace(&format!("{{{{{name}}}}}"), &size.to_string())
-        };
-        self.sizes.iter().fold(self.text.text.clone(), put_in)
+        let text = &self.text.text;
+        // `install` has seen it filled in.
+        template::fill(text, &self.sizes).map_or_else(|_| text.clone(), |it| it.text)
     }
 
     fn workgroup(&self) -> [u32; 3] {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{live, template};
+use super::live;
 use crate::protocol::KernelSwap;
+use crate::template;
 
 /// Lets the kernels take over their part; none at all gives the part its own back. The last good ones stay where these
 /// do not fit.
@@ -19,19 +20,10 @@ pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
     }
     let mut kernels = Vec::new();
     for kernel in &swap.kernels {
-        let filled = template::fill(&kernel.text, &sizes).map_err(|error| error.message)?;
+        let filled = template::fill(&kernel.text, &sizes)
+            .map_err(|unknown| format!("`{}` is no size of `{}`", unknown.name, swap.part))?;
         naga::front::wgsl::parse_str(&filled.text).map_err(|error| error.message().to_owned())?;
-        // Places may be written with blanks; the launch knows them without.
-        let plain = kernel
-            .text
-            .split("{{")
-            .map(|piece| match piece.split_once("}}") {
-                Some((name, rest)) if sizes.contains_key(name.trim()) => {
-                    format!("{}}}}}{rest}", name.trim())
-                }
-                _ => piece.to_owned(),
-            });
-        kernels.push((plain.collect::<Vec<_>>().join("{{"), kernel.workgroup));
+        kernels.push((kernel.text.clone(), kernel.workgroup));
     }
     live::install(&swap.part, &swap.exercise, &kernels, &swap.sizes)
 }

@@ -9,9 +9,9 @@ use naga::valid::ValidationError;
 
 use super::message::error;
 use super::source::without_comments;
-use super::template::FilledTemplate;
 use crate::config::nearest;
 use crate::protocol::KernelError;
+use crate::template::FilledTemplate;
 
 /// Labels of the front end that say less than its message.
 const SKIPPED_LABELS: &[&str] = &[

@@ -2,7 +2,7 @@
 //! exercise and the limits of plain WebGPU, and every invocation of a workgroup reaches the same barriers. Loops without
 //! end and indices outside of a buffer are found by running it, with probes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{
@@ -13,10 +13,11 @@ use naga::{
 use super::explain;
 use super::message::{self, whole};
 use super::source::{MAX_BYTES, longest, nested_deeper, too_large, without_comments};
-use super::template::{self, FilledTemplate};
 use super::tree::{blocks, functions};
 use super::uniform;
+use crate::config::nearest;
 use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec, Product};
+use crate::template::{self, FilledTemplate, UnknownSize};
 
 /// Limits that every WebGPU device keeps.
 const MAX_WORKGROUP: [u32; 3] = [256, 256, 64];
@@ -78,7 +79,8 @@ pub fn validate(
         texts: Vec::new(),
     };
     for shape in shapes {
-        let filled = template::fill(text, &shape.sizes)?;
+        let filled = template::fill(text, &shape.sizes)
+            .map_err(|unknown| no_size(text, &unknown, &shape.sizes))?;
         let source = Source {
             text,
             filled: &filled,
@@ -103,6 +105,20 @@ pub fn validate(
         });
     }
     Ok(checked)
+}
+
+/// A place that names no size of the exercise.
+fn no_size(text: &str, unknown: &UnknownSize, sizes: &BTreeMap<String, u64>) -> KernelError {
+    let UnknownSize { name, place } = unknown;
+    let names = sizes.keys().map(String::as_str);
+    let all = names.clone().map(|name| format!("{{{{{name}}}}}"));
+    let (all, near) = (all.collect::<Vec<_>>().join(", "), nearest(name, names));
+    message::error(
+        text,
+        place,
+        format!("`{name}` is no size of this exercise"),
+        format!("one of {all}; the nearest is {{{{{near}}}}}"),
+    )
 }
 
 /// A text with the sizes of one shape in it.

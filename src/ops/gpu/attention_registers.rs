@@ -1,21 +1,243 @@
 //! Flash attention in f32 for wide heads: the algorithm of `attention` and `attention_backward` with larger tiles, whose scores and
-//! sums stay in registers. While a part of a tile is multiplied, the next one is on its way from memory.
-//! A workgroup of 256 owns 64 rows of one head and walks over the other side in tiles of 64.
+//! sums stay in registers, in `wgsl/flash_attention.wgsl` and the two files of its backward pass.
+//! A workgroup owns 64 rows of one head and walks over the other side in tiles of 64.
 
-use super::attention_steps::{
-    ACROSS, COLUMNS, DOWN, EACH, INVOCATIONS, OTHER, OWN, Tiles, pairs, staged, weighing,
-};
-use super::attention_wgsl;
-use super::wgsl::{self, Program, line};
+use super::attention_wgsl::{self, Buffers, Shape, Values};
+use super::wgsl::{self, Program};
 use super::{MAX_GROUPS, empty};
 use crate::ops::shapes::{Heads, Rows};
 use burn_cubecl::tensor::CubeTensor;
-use std::fmt::Write as _;
+use serde::Serialize;
 
 /// Up to here the kernels with smaller tiles are as fast.
 const NARROW: usize = 64;
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 128;
+
+/// Sizes of a workgroup. Each invocation has four own rows and four columns of a tile of scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Tile {
+    /// Invocations: down × across.
+    down: usize,
+    across: usize,
+    /// Vectors of a row that are staged at once for scores.
+    part: usize,
+    /// Rows of the other side that are staged whole for sums.
+    slice: usize,
+}
+
+const LARGE: Tile = Tile {
+    down: 16,
+    across: 16,
+    part: 16,
+    slice: 32,
+};
+
+impl Tile {
+    /// Rows that a workgroup owns.
+    const fn own(&self) -> usize {
+        4 * self.down
+    }
+
+    /// Rows of the other side.
+    const fn other(&self) -> usize {
+        4 * self.across
+    }
+
+    const fn invocations(&self) -> usize {
+        self.down * self.across
+    }
+
+    /// Vectors of workgroup memory that are staged: own rows and the other side's by parts, or weights and a slice.
+    fn staged(&self, vectors: usize) -> usize {
+        let parts = (self.own() + self.other()) * (self.part + 1);
+        let weights = self.own() * (self.across + 1) + self.slice * vectors;
+        // The last invocations read past a slice whose rows are no multiple of `across` vectors.
+        parts.max(weights + self.across)
+    }
+
+    /// Bytes of workgroup memory.
+    fn bytes(&self, vectors: usize) -> usize {
+        16 * (self.staged(vectors) + self.invocations())
+    }
+}
+
+/// Rows that are brought to workgroup memory together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Stage {
+    source: &'static str,
+    /// Which rows of the source.
+    lines: &'static str,
+    first: String,
+    rows: usize,
+    /// Vectors of a row that are staged, and the first of them.
+    wide: usize,
+    from: usize,
+    /// The first vector in workgroup memory, and vectors from row to row there.
+    at: usize,
+    pitch: usize,
+    interleaved: bool,
+    /// Vectors of each invocation, and the register of the first.
+    loads: usize,
+    register: usize,
+}
+
+/// What is staged, and what is computed from it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Step {
+    stages: Vec<Stage>,
+    /// Whether scores are computed, and not sums.
+    scores: bool,
+    /// The name of the scores or sums.
+    to: &'static str,
+    /// Which slice of the other side is added.
+    slice: usize,
+    /// Whether weights follow from the scores, which all invocations read after the next step's staging.
+    weighs: bool,
+}
+
+/// The tile's numbers and the steps, as the files name them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Plan {
+    own: usize,
+    other: usize,
+    down: usize,
+    across: usize,
+    part: usize,
+    slice: usize,
+    staged: usize,
+    registers_of_a_step: usize,
+    steps: Vec<Step>,
+}
+
+/// The steps of a round.
+struct Steps {
+    tile: Tile,
+    vectors: usize,
+    steps: Vec<Step>,
+}
+
+impl Steps {
+    fn of(tile: Tile, sizes: &Heads) -> Self {
+        Self {
+            tile,
+            vectors: sizes.head_dim / 4,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Scores `to` of own rows by the other side's: (buffer, its rows) each.
+    fn scores(
+        mut self,
+        to: &'static str,
+        own: (&'static str, &'static str),
+        other: (&'static str, &'static str),
+    ) -> Self {
+        let Tile { part, .. } = self.tile;
+        let (own_rows, other_rows) = (self.tile.own(), self.tile.other());
+        for from in (0..self.vectors).step_by(part) {
+            let stage = |(source, lines), first: &str, rows: usize, at, register| Stage {
+                source,
+                lines,
+                first: first.to_owned(),
+                rows,
+                wide: part,
+                from,
+                at,
+                pitch: part + 1,
+                interleaved: at > 0,
+                loads: self.loads(rows * part),
+                register,
+            };
+            let of_own = stage(own, "first", own_rows, 0, 0);
+            let register = of_own.loads;
+            let of_other = stage(other, "other", other_rows, own_rows * (part + 1), register);
+            self.steps.push(Step {
+                stages: vec![of_own, of_other],
+                scores: true,
+                to,
+                slice: 0,
+                weighs: from + part >= self.vectors,
+            });
+        }
+        self
+    }
+
+    /// Scores from which no weights follow.
+    fn unweighed(mut self) -> Self {
+        for step in &mut self.steps {
+            step.weighs = false;
+        }
+        self
+    }
+
+    /// Sums `to` += weights · the other side's rows.
+    fn sums(mut self, to: &'static str, (source, lines): (&'static str, &'static str)) -> Self {
+        let Tile { slice, .. } = self.tile;
+        for n in 0..self.tile.other() / slice {
+            let stage = Stage {
+                source,
+                lines,
+                first: format!("other + {}u", n * slice),
+                rows: slice,
+                wide: self.vectors,
+                from: 0,
+                at: self.tile.own() * (self.tile.across + 1),
+                pitch: self.vectors,
+                interleaved: false,
+                loads: self.loads(slice * self.vectors),
+                register: 0,
+            };
+            self.steps.push(Step {
+                stages: vec![stage],
+                scores: false,
+                to,
+                slice: n,
+                weighs: false,
+            });
+        }
+        self
+    }
+
+    fn loads(&self, vectors: usize) -> usize {
+        vectors.div_ceil(self.tile.invocations())
+    }
+
+    fn program(
+        self,
+        [name, file]: [&'static str; 2],
+        shape: Shape,
+        buffers: Buffers,
+    ) -> Program<Values<Plan>> {
+        let Self {
+            tile,
+            vectors,
+            steps,
+        } = self;
+        let loads = |step: &Step| step.stages.iter().map(|it| it.loads).sum();
+        let plan = Plan {
+            own: tile.own(),
+            other: tile.other(),
+            down: tile.down,
+            across: tile.across,
+            part: tile.part,
+            slice: tile.slice,
+            staged: tile.staged(vectors),
+            registers_of_a_step: steps.iter().map(loads).max().unwrap_or(0),
+            steps,
+        };
+        Program {
+            name,
+            file,
+            invocations: tile.invocations(),
+            values: Values {
+                shape,
+                buffers,
+                tile: plan,
+            },
+        }
+    }
+}
 
 /// Whether the tiles fit a problem and the device's workgroup memory, and their workgroups a launch.
 pub fn fits(sizes: &Heads, tensor: &CubeTensor) -> bool {
@@ -23,12 +245,12 @@ pub fn fits(sizes: &Heads, tensor: &CubeTensor) -> bool {
     sizes.head_dim.is_multiple_of(4)
         && (NARROW + 1..=WIDEST).contains(&sizes.head_dim)
         && sizes.batch * sizes.heads <= MAX_GROUPS
-        && 16 * (staged(sizes.head_dim / 4) + OWN * ACROSS / 4) <= available
+        && LARGE.bytes(sizes.head_dim / 4) <= available
 }
 
 /// As [`super::attention::forward`]. 1 launch.
 pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor) {
-    attention_wgsl::forward(rows, sizes, OWN, |shape| Forward(Tiles(shape)))
+    attention_wgsl::forward(rows, sizes, LARGE.own(), |shape| output(LARGE, shape))
 }
 
 /// As [`super::attention_backward::backward`]. 2 launches.
@@ -39,310 +261,64 @@ pub fn backward(
     lse: &CubeTensor,
     sizes: Heads,
 ) -> Rows<CubeTensor> {
+    let tile = LARGE;
     let delta = &empty(dout, [sizes.rows(), sizes.heads]);
     attention_wgsl::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
-        let [of_queries, of_keys] = [sizes.heads, sizes.kv_heads].map(|it| shape.groups(OWN, it));
-        let queries = Queries(Tiles(shape.clone()));
-        wgsl::launch(queries, of_queries, &[q, k, v, dout, out, dq, lse, delta]);
-        let keys = Keys(Tiles(shape));
-        wgsl::launch(keys, of_keys, &[q, k, v, dout, dk, dv, lse, delta]);
+        let groups = [sizes.heads, sizes.kv_heads].map(|it| shape.groups(tile.own(), it));
+        let program = queries(tile, shape.clone());
+        wgsl::launch(program, groups[0], &[q, k, v, dout, out, dq, lse, delta]);
+        let program = keys(tile, shape);
+        wgsl::launch(program, groups[1], &[q, k, v, dout, dk, dv, lse, delta]);
     })
 }
 
 /// The output and the logarithms.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Forward(Tiles);
+fn output(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
+    let buffers = Buffers {
+        vectors: &["q", "k", "v", "out"],
+        numbers: &["lse"],
+    };
+    let steps = Steps::of(tile, &shape.sizes)
+        .scores("s", ("q", "q"), ("k", "k"))
+        .sums("sum", ("v", "v"));
+    let names = ["flash_attention_registers", "flash_attention.wgsl"];
+    steps.program(names, shape, buffers)
+}
 
 /// δ = rowsum(dout∘out), and dq.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Queries(Tiles);
+fn queries(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
+    let buffers = Buffers {
+        vectors: &["q", "k", "v", "dout", "out", "dq"],
+        numbers: &["lse", "delta"],
+    };
+    let steps = Steps::of(tile, &shape.sizes)
+        .scores("s", ("q", "q"), ("k", "k"))
+        .unweighed()
+        .scores("g", ("dout", "out"), ("v", "v"))
+        .sums("sum", ("k", "k"));
+    let names = [
+        "flash_attention_backward_q_registers",
+        "flash_attention_backward_q.wgsl",
+    ];
+    steps.program(names, shape, buffers)
+}
 
 /// dk and dv.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Keys(Tiles);
-
-impl Program for Forward {
-    fn name(&self) -> &'static str {
-        "flash_attention_registers"
-    }
-
-    fn workgroup(&self) -> [u32; 3] {
-        [INVOCATIONS as u32, 1, 1]
-    }
-
-    fn text(&self) -> String {
-        let tiles = &self.0;
-        let Heads { heads, context, .. } = tiles.0.sizes;
-        let scale = tiles.0.sizes.scale();
-        let mut text = tiles.begin(&["q", "k", "v", "out"], &["lse"], heads);
-        line!(text, "  let first = (tiles - 1u - group.x) * {OWN}u;");
-        tiles.zeros(&mut text, "sum");
-        for i in 0..EACH {
-            line!(text, "  var top{i} = lowest;\n  var total{i} = 0.0;");
-        }
-        let mut steps = Vec::new();
-        tiles.scores(
-            &mut steps,
-            "s",
-            ("q", tiles.0.lines(0, "head")),
-            ("k", tiles.0.lines(1, "kv_head")),
-        );
-        let softmax = weighing(&mut steps);
-        for (i, j) in pairs() {
-            line!(
-                softmax,
-                "    s{i}{j} = select(lowest, s{i}{j} * {scale:?}, other + x + {}u <= first + y + {}u);",
-                j * ACROSS,
-                i * DOWN
-            );
-        }
-        for i in 0..EACH {
-            let all = (1..COLUMNS).fold(format!("s{i}0"), |m, j| format!("max({m}, s{i}{j})"));
-            line!(softmax, "    let most{i} = {all};");
-        }
-        tiles.over_rows(softmax, "most", "high", |a, b| format!("max({a}, {b})"));
-        for i in 0..EACH {
-            line!(
-                softmax,
-                "    let new{i} = max(top{i}, high{i});\n    let shrink{i} = exp(top{i} - new{i});\n    top{i} = new{i};\n    total{i} *= shrink{i};"
-            );
-            for j in 0..COLUMNS {
-                line!(
-                    softmax,
-                    "    let p{i}{j} = exp(s{i}{j} - new{i});\n    total{i} += p{i}{j};"
-                );
-                tiles.put_weight(softmax, i, j, &format!("p{i}{j}"));
-            }
-            for j in 0..tiles.owned() {
-                line!(softmax, "    sum{i}{j} *= shrink{i};");
-            }
-        }
-        tiles.accumulate(&mut steps, "sum", ("v", tiles.0.lines(2, "kv_head")));
-        tiles.tile(&mut text, "s");
-        tiles.registers(&mut text, &steps);
-        tiles.up_to_the_diagonal(&mut text, &steps);
-        tiles.over_rows(&mut text, "total", "whole", |a, b| format!("({a} + {b})"));
-        for i in 0..EACH {
-            line!(text, "  let inverse{i} = 1.0 / whole{i};");
-            line!(
-                text,
-                "  if x == 0u && first + y + {0}u < {context}u {{ lse[(sequence + first + y + {0}u) * {heads}u + head] = top{i} + log(whole{i}); }}",
-                i * DOWN
-            );
-        }
-        tiles.store(&mut text, "sum", "out", &tiles.0.dense(), Some("inverse"));
-        line!(text, "}}");
-        text
-    }
-}
-
-impl Program for Queries {
-    fn name(&self) -> &'static str {
-        "flash_attention_backward_q_registers"
-    }
-
-    fn workgroup(&self) -> [u32; 3] {
-        [INVOCATIONS as u32, 1, 1]
-    }
-
-    fn text(&self) -> String {
-        let tiles = &self.0;
-        let Heads { heads, context, .. } = tiles.0.sizes;
-        let scale = tiles.0.sizes.scale();
-        let mut text = tiles.begin(
-            &["q", "k", "v", "dout", "out", "dq"],
-            &["lse", "delta"],
-            heads,
-        );
-        line!(text, "  let first = (tiles - 1u - group.x) * {OWN}u;");
-        for i in 0..EACH {
-            line!(
-                text,
-                "  var log{i} = 0.0;\n  var part{i} = 0.0;\n  if first + y + {}u < {context}u {{",
-                i * DOWN
-            );
-            line!(
-                text,
-                "    log{i} = lse[(sequence + first + y + {}u) * {heads}u + head];",
-                i * DOWN
-            );
-            line!(
-                text,
-                "    let at = ({} + (first + y + {}u) * {}u) / 4u;",
-                tiles.0.dense().start,
-                i * DOWN,
-                tiles.0.dense().stride
-            );
-            line!(
-                text,
-                "    for (var v = x; v < {}u; v += {ACROSS}u) {{ part{i} += dot(out[at + v], dout[at + v]); }}\n  }}",
-                tiles.vectors()
-            );
-        }
-        tiles.over_rows(&mut text, "part", "delta_row", |a, b| {
-            format!("({a} + {b})")
-        });
-        for i in 0..EACH {
-            line!(
-                text,
-                "  if x == 0u && first + y + {0}u < {context}u {{ delta[(sequence + first + y + {0}u) * {heads}u + head] = delta_row{i}; }}",
-                i * DOWN
-            );
-        }
-        tiles.zeros(&mut text, "sum");
-        let mut steps = Vec::new();
-        tiles.scores(
-            &mut steps,
-            "s",
-            ("q", tiles.0.lines(0, "head")),
-            ("k", tiles.0.lines(1, "kv_head")),
-        );
-        tiles.scores(
-            &mut steps,
-            "g",
-            ("dout", tiles.0.dense()),
-            ("v", tiles.0.lines(2, "kv_head")),
-        );
-        let slopes = weighing(&mut steps);
-        for (i, j) in pairs() {
-            line!(
-                slopes,
-                "    s{i}{j} = select(0.0, exp(s{i}{j} * {scale:?} - log{i}), other + x + {}u <= first + y + {}u);",
-                j * ACROSS,
-                i * DOWN
-            );
-            tiles.put_weight(
-                slopes,
-                i,
-                j,
-                &format!("s{i}{j} * (g{i}{j} - delta_row{i}) * {scale:?}"),
-            );
-        }
-        tiles.accumulate(&mut steps, "sum", ("k", tiles.0.lines(1, "kv_head")));
-        tiles.tile(&mut text, "s");
-        tiles.tile(&mut text, "g");
-        tiles.registers(&mut text, &steps);
-        tiles.up_to_the_diagonal(&mut text, &steps);
-        tiles.store(&mut text, "sum", "dq", &tiles.0.lines(0, "head"), None);
-        line!(text, "}}");
-        text
-    }
-}
-
-impl Program for Keys {
-    fn name(&self) -> &'static str {
-        "flash_attention_backward_kv_registers"
-    }
-
-    fn workgroup(&self) -> [u32; 3] {
-        [INVOCATIONS as u32, 1, 1]
-    }
-
-    fn text(&self) -> String {
-        let tiles = &self.0;
-        let Heads {
-            heads,
-            kv_heads,
-            context,
-            ..
-        } = tiles.0.sizes;
-        let scale = tiles.0.sizes.scale();
-        let group = tiles.0.sizes.group();
-        let mut text = tiles.begin(
-            &["q", "k", "v", "dout", "dk", "dv"],
-            &["lse", "delta"],
-            kv_heads,
-        );
-        line!(text, "  let first = group.x * {OWN}u;");
-        tiles.zeros(&mut text, "dkey");
-        tiles.zeros(&mut text, "dvalue");
-        let mut steps = Vec::new();
-        tiles.scores(
-            &mut steps,
-            "s",
-            ("k", tiles.0.lines(1, "kv_head")),
-            ("q", tiles.0.lines(0, "head")),
-        );
-        let weigh = weighing(&mut steps);
-        for j in 0..COLUMNS {
-            line!(
-                weigh,
-                "    let line{j} = (sequence + min(other + x + {}u, {}u)) * {heads}u + head;",
-                j * ACROSS,
-                context - 1
-            );
-            line!(weigh, "    let log{j} = lse[line{j}];");
-        }
-        for (i, j) in pairs() {
-            let column = format!("other + x + {}u", j * ACROSS);
-            let guard = if context.is_multiple_of(OWN) {
-                String::new()
-            } else {
-                format!(" && {column} < {context}u")
-            };
-            line!(
-                weigh,
-                "    s{i}{j} = select(0.0, exp(s{i}{j} * {scale:?} - log{j}), first + y + {}u <= {column}{guard});",
-                i * DOWN
-            );
-            tiles.put_weight(weigh, i, j, &format!("s{i}{j}"));
-        }
-        tiles.accumulate(&mut steps, "dvalue", ("dout", tiles.0.dense()));
-        tiles.scores(
-            &mut steps,
-            "g",
-            ("v", tiles.0.lines(2, "kv_head")),
-            ("dout", tiles.0.dense()),
-        );
-        let slopes = weighing(&mut steps);
-        for j in 0..COLUMNS {
-            line!(
-                slopes,
-                "    let delta{j} = delta[(sequence + min(other + x + {}u, {}u)) * {heads}u + head];",
-                j * ACROSS,
-                context - 1
-            );
-        }
-        for (i, j) in pairs() {
-            tiles.put_weight(
-                slopes,
-                i,
-                j,
-                &format!("s{i}{j} * (g{i}{j} - delta{j}) * {scale:?}"),
-            );
-        }
-        tiles.accumulate(&mut steps, "dkey", ("q", tiles.0.lines(0, "head")));
-        tiles.tile(&mut text, "s");
-        tiles.tile(&mut text, "g");
-        tiles.registers(&mut text, &steps);
-        let per = format!("({context}u - first + {}u) / {OTHER}u", OTHER - 1);
-        line!(
-            text,
-            "  let tiles_after = {per};\n  let rounds = tiles_after * {group}u;"
-        );
-        line!(
-            text,
-            "  {{ let other = first; let head = kv_head * {group}u;"
-        );
-        tiles.fetch(&mut text, &steps[0]);
-        line!(text, "  }}");
-        line!(
-            text,
-            "  for (var round = 0u; round < rounds; round += 1u) {{\n    let head = kv_head * {group}u + round / tiles_after;\n    let other = first + round % tiles_after * {OTHER}u;"
-        );
-        tiles.run(&mut text, &steps, &format!("let next = select(0u, round + 1u, round + 1u < rounds); let head = kv_head * {group}u + next / tiles_after; let other = first + next % tiles_after * {OTHER}u;"));
-        line!(text, "  }}");
-        tiles.store(&mut text, "dkey", "dk", &tiles.0.lines(1, "kv_head"), None);
-        tiles.store(
-            &mut text,
-            "dvalue",
-            "dv",
-            &tiles.0.lines(2, "kv_head"),
-            None,
-        );
-        line!(text, "}}");
-        text
-    }
+fn keys(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
+    let buffers = Buffers {
+        vectors: &["q", "k", "v", "dout", "dk", "dv"],
+        numbers: &["lse", "delta"],
+    };
+    let steps = Steps::of(tile, &shape.sizes)
+        .scores("s", ("k", "k"), ("q", "q"))
+        .sums("dvalue", ("dout", "out"))
+        .scores("g", ("v", "v"), ("dout", "out"))
+        .sums("dkey", ("q", "q"));
+    let names = [
+        "flash_attention_backward_kv_registers",
+        "flash_attention_backward_kv.wgsl",
+    ];
+    steps.program(names, shape, buffers)
 }
 
 #[cfg(test)]
@@ -361,9 +337,9 @@ mod tests {
     #[test]
     fn every_text_is_valid_wgsl() {
         for sizes in problems(PROBLEMS) {
-            valid(sizes, |shape| Forward(Tiles(shape)));
-            valid(sizes, |shape| Queries(Tiles(shape)));
-            valid(sizes, |shape| Keys(Tiles(shape)));
+            valid(sizes, |shape| output(LARGE, shape));
+            valid(sizes, |shape| queries(LARGE, shape));
+            valid(sizes, |shape| keys(LARGE, shape));
         }
     }
 

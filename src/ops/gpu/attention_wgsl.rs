@@ -1,18 +1,18 @@
-//! What the attention kernels that are written as WGSL share: their launches, what their texts depend on, and how they name the
-//! rows of a head.
+//! What the attention kernels of `wgsl/` share: their launches, and the values that fill their files in.
 
 use super::empty;
-use super::wgsl::{self, Program, line};
+use super::wgsl::{self, Wgsl};
 use crate::ops::shapes::{Columns, Heads, Rows};
 use burn_cubecl::tensor::CubeTensor;
-use std::fmt::Write as _;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// As [`super::attention::forward`], by the kernel that `program` makes, whose workgroups own `own` rows. 1 launch.
-pub fn forward<P: Program>(
+pub fn forward<P: Wgsl>(
     rows: &Rows<CubeTensor>,
     sizes: Heads,
     own: usize,
-    program: fn(Shape) -> P,
+    program: impl FnOnce(Shape) -> P,
 ) -> (CubeTensor, CubeTensor) {
     let ([q, k, v], shape) = Shape::of(rows, sizes);
     let out = empty(q, [sizes.rows(), sizes.heads * sizes.head_dim]);
@@ -45,11 +45,65 @@ pub struct Shape {
     pub columns: [Columns; 3],
 }
 
+/// Buffers in the order of their bindings: of vectors, then of numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Buffers {
+    pub vectors: &'static [&'static str],
+    pub numbers: &'static [&'static str],
+}
+
+/// What fills a file in: the names of the sizes and of the tile are those of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Values<T> {
+    pub shape: Shape,
+    pub buffers: Buffers,
+    /// Sizes of tile and workgroup.
+    pub tile: T,
+}
+
 /// The rows of one head in a buffer, as WGSL: where row 0 begins, and values from row to row.
-#[derive(Clone, Debug)]
-pub struct Lines {
-    pub start: String,
-    pub stride: usize,
+#[derive(Serialize)]
+struct Lines {
+    start: String,
+    stride: usize,
+}
+
+impl<T: Serialize> Serialize for Values<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct All<'a, T> {
+            batch: usize,
+            context: usize,
+            heads: usize,
+            kv_heads: usize,
+            head_dim: usize,
+            scale: String,
+            lines: BTreeMap<&'static str, Lines>,
+            #[serde(flatten)]
+            buffers: &'a Buffers,
+            #[serde(flatten)]
+            tile: &'a T,
+        }
+        let Heads {
+            batch,
+            context,
+            heads,
+            kv_heads,
+            head_dim,
+        } = self.shape.sizes;
+        let all = All {
+            batch,
+            context,
+            heads,
+            kv_heads,
+            head_dim,
+            scale: format!("{:?}", self.shape.sizes.scale()),
+            lines: self.shape.lines(),
+            buffers: &self.buffers,
+            tile: &self.tile,
+        };
+        all.serialize(serializer)
+    }
 }
 
 impl Shape {
@@ -66,53 +120,31 @@ impl Shape {
         [context.div_ceil(own), batch * heads, 1]
     }
 
-    /// The rows of q, k or v.
-    pub fn lines(&self, index: usize, head: &str) -> Lines {
-        let Columns { offset, stride } = self.columns[index];
-        let head_dim = self.sizes.head_dim;
-        Lines {
-            start: format!("(sequence * {stride}u + {offset}u + {head} * {head_dim}u)"),
-            stride,
-        }
-    }
-
-    /// The rows of the output and its gradient.
-    pub fn dense(&self) -> Lines {
+    /// The rows of q, k and v, and of the output and its gradient, which have no others beside them.
+    fn lines(&self) -> BTreeMap<&'static str, Lines> {
         let Heads {
             heads, head_dim, ..
         } = self.sizes;
-        let stride = heads * head_dim;
-        Lines {
-            start: format!("(sequence * {stride}u + head * {head_dim}u)"),
-            stride,
-        }
-    }
-
-    /// Buffers of vectors, then of numbers, in the order of their bindings.
-    pub fn bindings(text: &mut String, vectors: &[&str], numbers: &[&str]) {
-        let vectors = vectors.iter().map(|name| (name, "vec4<f32>"));
-        let all = vectors.chain(numbers.iter().map(|name| (name, "f32")));
-        for (index, (name, kind)) in all.enumerate() {
-            line!(
-                text,
-                "@group(0) @binding({index}) var<storage, read_write> {name}: array<{kind}>;"
-            );
-        }
-    }
-
-    /// Workgroup y as a sequence's first row, and one of `heads`: query heads, or key and value heads.
-    pub fn place(&self, text: &mut String, heads: usize) {
-        let context = self.sizes.context;
-        line!(text, "  let sequence = group.y / {heads}u * {context}u;");
-        if heads == self.sizes.heads {
-            line!(
-                text,
-                "  let head = group.y % {heads}u;\n  let kv_head = head / {}u;",
-                self.sizes.group()
-            );
-        } else {
-            line!(text, "  let kv_head = group.y % {heads}u;");
-        }
+        let [q, k, v] = self.columns;
+        let out = Columns {
+            offset: 0,
+            stride: heads * head_dim,
+        };
+        let all = [
+            ("q", "head", q),
+            ("k", "kv_head", k),
+            ("v", "kv_head", v),
+            ("out", "head", out),
+        ];
+        let lines = all.map(|(name, head, Columns { offset, stride })| {
+            let offset = match name {
+                "out" => String::new(),
+                _ => format!(" + {offset}u"),
+            };
+            let start = format!("(sequence * {stride}u{offset} + {head} * {head_dim}u)");
+            (name, Lines { start, stride })
+        });
+        lines.into()
     }
 }
 
@@ -137,7 +169,7 @@ pub mod testing {
     }
 
     /// The text is valid for q, k and v in one buffer.
-    pub fn valid<P: Program>(sizes: Heads, program: fn(Shape) -> P) {
+    pub fn valid<P: Wgsl>(sizes: Heads, program: fn(Shape) -> P) {
         let [q, k, _] = sizes.widths();
         let stride = q + 2 * k;
         let columns = [0, q, q + k].map(|offset| Columns { offset, stride });

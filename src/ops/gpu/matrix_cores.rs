@@ -8,8 +8,7 @@
 //! (Ootomo and Yokota, 2022, arXiv 2203.03341).
 
 use super::matmul_plan::Problem;
-use super::matrix_cores_stage::{LANES, Staged};
-use super::matrix_cores_wgsl::{Plan, Product, Products};
+use super::matrix_cores_plan::{LANES, Plan, Product, Products, Staged};
 use super::wgsl;
 use super::{grad_norm, is_f16, reduce, shaped};
 use burn_cubecl::tensor::CubeTensor;
@@ -234,17 +233,17 @@ fn pair_by(
 
 /// Launches products with their buffers.
 fn launch(products: Vec<Product>, buffers: Vec<&CubeTensor>, largest: Option<&CubeTensor>) {
-    let program = Products(products);
-    let groups = program.groups();
+    let products = Products(products);
+    let groups = products.groups();
     let buffers: Vec<&CubeTensor> = buffers.into_iter().chain(largest).collect();
-    wgsl::launch(program, groups, &buffers);
+    wgsl::launch(products.program(), groups, &buffers);
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, Device};
     use super::super::format::half;
-    use super::super::wgsl::Program as _;
+    use super::super::wgsl::Wgsl as _;
     use super::*;
     use crate::config::Precision;
     use crate::ops::cpu::format::nearest;
@@ -268,7 +267,7 @@ mod tests {
                         residual: splits == 1,
                         staged: staged.clone(),
                     }]);
-                    check::valid_wgsl(&program.text());
+                    check::valid_wgsl(&program.program().text());
                 }
                 let transposed = Problem {
                     a_transposed: true,
@@ -283,7 +282,7 @@ mod tests {
                     residual: false,
                     staged: staged.clone(),
                 });
-                check::valid_wgsl(&Products(products.collect()).text());
+                check::valid_wgsl(&Products(products.collect()).program().text());
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Kernels that reach a device's roofs and compute nothing of use: multiply-adds on registers alone, products of matrix cores on
 //! registers alone, and a walk over memory that does next to nothing with it. No kernel with more work by shape can be faster.
 
-use super::wgsl::{self, Program, line};
+use super::wgsl::{self, Program};
 use super::{Float4, arg};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
-use std::fmt::Write as _;
+use serde::Serialize;
 
 const THREADS: usize = 256;
 /// Sums of four numbers for each invocation. Eight independent numbers hide an addition's latency, and fit into the registers
@@ -95,80 +95,28 @@ pub const MATRIX_OUTPUTS: usize = SUBGROUPS * OPERANDS * OPERANDS * SIDE * SIDE;
 /// sum_ij ← a_i·b_j + sum_ij, `rounds` times, on f16 matrices with f32 sums that stay in registers. 1 launch.
 pub fn matrix_products(out: &CubeTensor, groups: u32, rounds: usize) {
     debug_assert!(out.meta.num_elements() >= MATRIX_OUTPUTS);
-    wgsl::launch(MatrixProducts { rounds }, [groups as usize, 1, 1], &[out]);
+    wgsl::launch(matrix_program(rounds), [groups as usize, 1, 1], &[out]);
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+fn matrix_program(rounds: usize) -> Program<MatrixProducts> {
+    let threads = SUBGROUPS * SUBGROUP;
+    Program {
+        name: "roof_matrix_cores",
+        file: "roof_matrix_cores.wgsl",
+        invocations: threads,
+        values: MatrixProducts {
+            rounds,
+            operands: OPERANDS,
+            threads,
+        },
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct MatrixProducts {
     rounds: usize,
-}
-
-impl Program for MatrixProducts {
-    fn name(&self) -> &'static str {
-        "roof_matrix_cores"
-    }
-
-    fn workgroup(&self) -> [u32; 3] {
-        [(SUBGROUPS * SUBGROUP) as u32, 1, 1]
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::from("enable f16;\nenable wgpu_cooperative_matrix;\n");
-        let (matrix, threads) = (SIDE * SIDE, SUBGROUPS * SUBGROUP);
-        let values = OPERANDS * matrix;
-        line!(
-            text,
-            "@group(0) @binding(0) var<storage, read_write> out: array<f32>;"
-        );
-        line!(text, "var<workgroup> operands: array<f16, {values}>;");
-        line!(text, "@compute @workgroup_size({threads})");
-        line!(
-            text,
-            "fn main(@builtin(local_invocation_index) lane: u32) {{"
-        );
-        line!(
-            text,
-            "  for (var i = lane; i < {values}u; i += {threads}u) {{ operands[i] = f16(f32(i % 61u) * 1e-3); }}"
-        );
-        line!(text, "  workgroupBarrier();");
-        let pairs = || (0..OPERANDS).flat_map(|i| (0..OPERANDS).map(move |j| (i, j)));
-        for i in 0..OPERANDS {
-            let at = i * matrix;
-            line!(
-                text,
-                "  let a{i} = coopLoadT<coop_mat16x16<f16, A>>(&operands[{at}], {SIDE}u);"
-            );
-            line!(
-                text,
-                "  let b{i} = coopLoadT<coop_mat16x16<f16, B>>(&operands[{at}], {SIDE}u);"
-            );
-        }
-        for (i, j) in pairs() {
-            line!(text, "  var sum{i}{j} = coop_mat16x16<f32, C>();");
-        }
-        line!(
-            text,
-            "  for (var round = 0u; round < {}u; round += 1u) {{",
-            self.rounds
-        );
-        for (i, j) in pairs() {
-            line!(
-                text,
-                "    sum{i}{j} = coopMultiplyAdd(a{i}, b{j}, sum{i}{j});"
-            );
-        }
-        line!(text, "  }}");
-        for (i, j) in pairs() {
-            let at = (i * OPERANDS + j) * matrix;
-            line!(
-                text,
-                "  coopStoreT(sum{i}{j}, &out[lane / {SUBGROUP}u * {}u + {at}u], {SIDE}u);",
-                OPERANDS * values
-            );
-        }
-        line!(text, "}}");
-        text
-    }
+    operands: usize,
+    threads: usize,
 }
 
 /// Bytes that [`triad`] moves over `len` values: two read, one written.
@@ -208,6 +156,7 @@ fn roof_triad(a: &[Float4], b: &[Float4], out: &mut [Float4], vectors: usize, st
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, Device};
+    use super::super::wgsl::Wgsl as _;
     use super::*;
     use crate::config::Precision;
     use crate::ops::cpu::format::nearest;
@@ -234,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_product_of_matrix_cores_is_done() {
-        check::valid_wgsl(&MatrixProducts { rounds: 3 }.text());
+        check::valid_wgsl(&matrix_program(3).text());
         let Some(device) = Device::any() else { return };
         if !check::has_matrix_cores() {
             return println!("skipped: no matrix cores of 16x16x16 f16 to f32");

@@ -1,4 +1,5 @@
-//! Kernels written as WGSL text: what CubeCL has no words for, such as matrix cores. Only devices that compile WGSL take them.
+//! Kernels written in WGSL, one file each in `wgsl/`: what CubeCL has no words for, such as matrix cores. A file is a minijinja
+//! template. Rust chooses the plan and the buffers, and the plan's numbers fill the file in. Only devices that compile WGSL take them.
 
 use burn::cubecl::ir::metadata::Info;
 use burn::cubecl::ir::{self, ElemType, UIntKind};
@@ -6,18 +7,31 @@ use burn::cubecl::prelude::*;
 use burn::cubecl::server::KernelArguments;
 use burn::cubecl::{CubeKernel, PrecompiledSource};
 use burn_cubecl::tensor::CubeTensor;
+use minijinja::{Environment, UndefinedBehavior};
+use serde::Serialize;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// Adds a line to a text. Writing to a `String` cannot fail.
-macro_rules! line {
-    ($text:expr, $($part:tt)*) => {{ let _ = writeln!($text, $($part)*); }};
+macro_rules! files {
+    ($($name:literal),*) => { &[$(($name, include_str!(concat!("wgsl/", $name)))),*] };
 }
-pub(super) use line;
+
+/// Every file by its name.
+const FILES: &[(&str, &str)] = files![
+    "attention_rows.wgsl",
+    "attention_tile.wgsl",
+    "flash_attention.wgsl",
+    "flash_attention_backward_kv.wgsl",
+    "flash_attention_backward_matrix_cores.wgsl",
+    "flash_attention_backward_q.wgsl",
+    "flash_attention_matrix_cores.wgsl",
+    "matmul_matrix_cores.wgsl",
+    "roof_matrix_cores.wgsl"
+];
 
 /// A kernel's text and everything it depends on: equal values have equal texts, so that each is written and compiled once.
 /// Bindings are `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers; the entry is `main`.
-pub trait Program: Clone + Debug + Eq + Hash + Send + Sync + 'static {
+pub trait Wgsl: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// Checked where a driver has to bound the loops of a text that is not ours.
     const MODE: ExecutionMode = ExecutionMode::Unchecked;
 
@@ -30,8 +44,47 @@ pub trait Program: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn workgroup(&self) -> [u32; 3];
 }
 
+/// A kernel from a file of `wgsl/`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Program<V> {
+    /// The name in the table of kernels.
+    pub name: &'static str,
+    /// One of [`FILES`].
+    pub file: &'static str,
+    /// What fills the file in.
+    pub values: V,
+    /// Invocations of a workgroup, along x.
+    pub invocations: usize,
+}
+
+impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for Program<V> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// A file that cannot be filled in is a fault of this program: the text then says which, and no driver compiles it.
+    fn text(&self) -> String {
+        filled(self.file, &self.values).unwrap_or_else(|error| format!("{error:#}"))
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        [self.invocations as u32, 1, 1]
+    }
+}
+
+fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Error> {
+    let mut files = Environment::new();
+    files.set_trim_blocks(true);
+    files.set_lstrip_blocks(true);
+    files.set_undefined_behavior(UndefinedBehavior::Strict);
+    for (name, text) in FILES {
+        files.add_template(name, text)?;
+    }
+    files.get_template(file)?.render(values)
+}
+
 /// Launches a program on contiguous tensors in the order of its bindings.
-pub fn launch<P: Program>(program: P, groups: [usize; 3], buffers: &[&CubeTensor]) {
+pub fn launch(program: impl Wgsl, groups: [usize; 3], buffers: &[&CubeTensor]) {
     let Some(first) = buffers.first() else { return };
     let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
         debug_assert!(buffer.is_contiguous(), "kernels read contiguous tensors");
@@ -41,8 +94,8 @@ pub fn launch<P: Program>(program: P, groups: [usize; 3], buffers: &[&CubeTensor
 }
 
 /// Launches a program with these buffers, or parts of buffers, on the device of `like`.
-pub fn launch_with<P: Program>(
-    program: P,
+pub fn launch_with(
+    program: impl Wgsl,
     groups: [usize; 3],
     like: &CubeTensor,
     arguments: KernelArguments,
@@ -55,14 +108,14 @@ pub fn launch_with<P: Program>(
 
 struct Kernel<P>(P);
 
-impl<P: Program> Kernel<P> {
+impl<P: Wgsl> Kernel<P> {
     fn dim(&self) -> CubeDim {
         let [x, y, z] = self.0.workgroup();
         CubeDim::new_3d(x, y, z)
     }
 }
 
-impl<P: Program> KernelMetadata for Kernel<P> {
+impl<P: Wgsl> KernelMetadata for Kernel<P> {
     fn name(&self) -> &'static str {
         self.0.name()
     }
@@ -79,7 +132,7 @@ impl<P: Program> KernelMetadata for Kernel<P> {
     }
 }
 
-impl<P: Program> CubeKernel for Kernel<P> {
+impl<P: Wgsl> CubeKernel for Kernel<P> {
     fn define(&self) -> KernelDefinition {
         let settings = KernelSettings::new(self.dim().0, P::MODE, AddressType::U32);
         KernelDefinition {

@@ -1,12 +1,8 @@
-//! A kernel's text with the sizes put in, `{{N}}` by its number. It remembers where each piece came from, so that a
+//! A learner's kernel with the sizes put in, `{{N}}` by its number. It remembers where each piece came from, so that a
 //! message about the filled text names a place in the learner's file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-use super::message;
-use crate::config::nearest;
-use crate::protocol::KernelError;
 
 /// A text ready to compile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,27 +32,25 @@ impl FilledTemplate {
     }
 }
 
+/// A place `{{name}}` of the original that names no size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownSize {
+    pub name: String,
+    /// Bytes of the original.
+    pub place: Range<usize>,
+}
+
 /// Puts the sizes into their places.
 ///
 /// # Errors
-/// When a place names no size of the exercise.
-pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<FilledTemplate, KernelError> {
+/// When a place names no size.
+pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<FilledTemplate, UnknownSize> {
     let mut filled = FilledTemplate::default();
     let mut done = 0;
     while let Some((place, name)) = next_place(original, done) {
         let Some(size) = sizes.get(name) else {
-            let names = sizes.keys().map(String::as_str);
-            let all: Vec<_> = names
-                .clone()
-                .map(|name| format!("{{{{{name}}}}}"))
-                .collect();
-            let (all, near) = (all.join(", "), nearest(name, names));
-            return Err(message::error(
-                original,
-                &place,
-                format!("`{name}` is no size of this exercise"),
-                format!("one of {all}; the nearest is {{{{{near}}}}}"),
-            ));
+            let name = name.to_owned();
+            return Err(UnknownSize { name, place });
         };
         filled.text += &original[done..place.start];
         let start = filled.text.len();

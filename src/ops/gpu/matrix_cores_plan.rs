@@ -1,0 +1,393 @@
+//! How products on matrix cores are cut into blocks, and the numbers of a plan that fill in `wgsl/matmul_matrix_cores.wgsl`.
+
+use super::matmul_plan::Problem;
+use super::wgsl::Program;
+use super::{MAX_GROUPS, empty};
+use burn_cubecl::tensor::CubeTensor;
+use serde::{Serialize, Serializer};
+use std::ops::Range;
+
+/// Side of the matrices that one instruction multiplies.
+pub const TILE: usize = 16;
+/// Values per vector of a load.
+pub const LANES: usize = 4;
+/// Values between the rows of workgroup memory, against bank conflicts.
+const PADDING: usize = 8;
+/// Invocations of a subgroup.
+const SUBGROUP: usize = 32;
+
+/// The blocking of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Plan {
+    /// 16×16 tiles of the result that a subgroup holds, rows by columns.
+    pub tiles: (usize, usize),
+    /// Subgroups of a workgroup, rows by columns.
+    pub subgroups: (usize, usize),
+    /// Inner values staged at a time.
+    pub step: usize,
+    /// Workgroups along the inner dimension, whose results a second launch adds.
+    pub splits: usize,
+}
+
+impl Plan {
+    /// Values of the result of one workgroup, rows by columns.
+    pub fn block(&self) -> (usize, usize) {
+        (
+            self.tiles.0 * self.subgroups.0 * TILE,
+            self.tiles.1 * self.subgroups.1 * TILE,
+        )
+    }
+
+    /// Whether blocks reach over an edge of the result.
+    pub fn is_ragged(&self, problem: &Problem) -> bool {
+        let (height, width) = self.block();
+        !problem.rows.is_multiple_of(height) || !problem.columns.is_multiple_of(width)
+    }
+
+    pub fn groups(&self, problem: &Problem) -> usize {
+        let (rows, columns) = self.block();
+        problem.rows.div_ceil(rows) * problem.columns.div_ceil(columns)
+    }
+
+    pub fn invocations(&self) -> usize {
+        self.subgroups.0 * self.subgroups.1 * SUBGROUP
+    }
+
+    /// Inner values of one part: whole steps.
+    pub fn share(&self, problem: &Problem) -> usize {
+        problem
+            .inner
+            .div_ceil(self.splits)
+            .next_multiple_of(self.step)
+    }
+
+    /// The inner dimension in about `splits` parts: as many as there are of whole steps.
+    pub fn in_parts(self, splits: usize, problem: &Problem) -> Self {
+        let share = Self { splits, ..self }.share(problem);
+        let splits = problem.inner.div_ceil(share);
+        Self { splits, ..self }
+    }
+}
+
+/// How an operand comes to workgroup memory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Staged {
+    /// f16 as it is.
+    Short,
+    /// f32 rounded to f16.
+    Rounded,
+    /// f32 as two f16; which values its largest magnitude is the largest of.
+    Halves(Range<usize>),
+}
+
+/// One problem by one plan.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Product {
+    pub problem: Problem,
+    pub plan: Plan,
+    /// Whether a matrix of the result's shape is added.
+    pub residual: bool,
+    /// How A is staged, and B.
+    pub staged: [Staged; 2],
+}
+
+/// Some products in one launch, whose plans have as many invocations and whose operands one format. Bindings: A, B, the
+/// results (and the residual) of each, and then the largest magnitudes of f32 operands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Products(pub Vec<Product>);
+
+impl Products {
+    pub fn program(self) -> Program<Self> {
+        let name = match (&self.0[..], self.halves()) {
+            ([_], false) => "matmul_matrix_cores",
+            ([_], true) => "matmul_split_matrix_cores",
+            (_, false) => "matmul_pair_matrix_cores",
+            (_, true) => "matmul_pair_split_matrix_cores",
+        };
+        Program {
+            name,
+            file: "matmul_matrix_cores.wgsl",
+            invocations: self.invocations(),
+            values: self,
+        }
+    }
+
+    /// Workgroups along each axis.
+    pub fn groups(&self) -> [usize; 3] {
+        match &self.0[..] {
+            [one] => one.groups(),
+            several => {
+                let all: usize = several.iter().map(Product::count).sum();
+                let rows = all.div_ceil(MAX_GROUPS);
+                [all.div_ceil(rows), rows, 1]
+            }
+        }
+    }
+
+    fn halves(&self) -> bool {
+        self.0.iter().any(Product::halves)
+    }
+
+    fn invocations(&self) -> usize {
+        self.0.first().map_or(1, |it| it.plan.invocations())
+    }
+
+    fn bindings(&self) -> Vec<Binding> {
+        let mut bindings = Vec::new();
+        let mut bind = |name: String, of| bindings.push(Binding { name, of });
+        for (i, product) in self.0.iter().enumerate() {
+            for operand in product.operands() {
+                bind(format!("{}{i}", operand.name), operand.vector);
+            }
+            bind(format!("out{i}"), "f32");
+            if product.residual {
+                bind(format!("residual{i}"), "f32");
+            }
+        }
+        if self.halves() {
+            bind("largest".to_owned(), "f32");
+        }
+        bindings
+    }
+
+    /// Workgroup memory is that of the product that takes the most.
+    fn staged(&self) -> Vec<StagedMatrix> {
+        let operands: Vec<Operand> = self.0.iter().flat_map(Product::operands).collect();
+        let parts = self.0.first().map_or(&[][..], Product::parts);
+        let names = ["a", "b"].iter().flat_map(|name| {
+            let of_name = operands.iter().filter(|it| it.name == *name);
+            let vectors = of_name.map(|it| it.lines * it.pitch).max().unwrap_or(0);
+            parts.iter().map(move |part| StagedMatrix {
+                name: format!("{name}_{part}"),
+                vectors,
+            })
+        });
+        names.collect()
+    }
+}
+
+/// What the file names `bindings`: a buffer and its elements.
+#[derive(Serialize)]
+struct Binding {
+    name: String,
+    of: &'static str,
+}
+
+/// What the file names `staged`: an array of workgroup memory.
+#[derive(Serialize)]
+struct StagedMatrix {
+    name: String,
+    vectors: usize,
+}
+
+/// What the file names `products`.
+#[derive(Serialize)]
+struct ProductValues {
+    rows: usize,
+    columns: usize,
+    inner: usize,
+    tiles: (usize, usize),
+    subgroups: (usize, usize),
+    block: (usize, usize),
+    step: usize,
+    /// Inner values of a workgroup.
+    share: usize,
+    /// Workgroups along each axis, the first of the launch's that has this product, and the one behind its last.
+    groups: [usize; 3],
+    begin: usize,
+    end: usize,
+    /// Whether other workgroups are behind them.
+    bounded: bool,
+    residual: bool,
+    ragged: bool,
+    halves: bool,
+    parts: &'static [&'static str],
+    a: Operand,
+    b: Operand,
+}
+
+/// An operand as it lies in memory: lines of neighbouring values, which go to workgroup memory as they are.
+#[derive(Serialize)]
+struct Operand {
+    name: &'static str,
+    /// The matrix's role in an instruction.
+    role: &'static str,
+    /// Four values as they lie in memory.
+    vector: &'static str,
+    /// Whether a line belongs to one inner value, and not to one row of A or column of B.
+    inner_lines: bool,
+    /// Whether a matrix's rows are lines.
+    by_rows: bool,
+    /// Lines that a workgroup stages in a step, vectors of each, and vectors from line to line in workgroup memory.
+    lines: usize,
+    across: usize,
+    pitch: usize,
+    /// Vectors of each invocation.
+    loads: usize,
+    /// Lines and values of the whole operand, and whether they are whole steps.
+    whole: (usize, usize),
+    even: bool,
+    /// Where the staged part begins.
+    at: (&'static str, &'static str),
+    /// Which values the largest magnitude is the largest of.
+    largest: Range<usize>,
+}
+
+impl Serialize for Products {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Values {
+            bindings: Vec<Binding>,
+            staged: Vec<StagedMatrix>,
+            halves: bool,
+            ragged: bool,
+            threads: usize,
+            groups: [usize; 3],
+            products: Vec<ProductValues>,
+        }
+        let launched: usize = self.groups().iter().product();
+        let mut end = 0;
+        let products = self.0.iter().enumerate().map(|(i, product)| {
+            let begin = end;
+            end += product.count();
+            let bounded = i + 1 < self.0.len() || end < launched;
+            product.values(begin, end, bounded)
+        });
+        let products = products.collect();
+        let values = Values {
+            bindings: self.bindings(),
+            staged: self.staged(),
+            halves: self.halves(),
+            ragged: self.0.iter().any(Product::is_ragged),
+            threads: self.invocations(),
+            groups: self.groups(),
+            products,
+        };
+        values.serialize(serializer)
+    }
+}
+
+impl Product {
+    fn groups(&self) -> [usize; 3] {
+        let (height, width) = self.plan.block();
+        let Problem { rows, columns, .. } = self.problem;
+        [
+            columns.div_ceil(width),
+            rows.div_ceil(height),
+            self.plan.splits,
+        ]
+    }
+
+    /// Workgroups.
+    fn count(&self) -> usize {
+        self.groups().iter().product()
+    }
+
+    fn is_ragged(&self) -> bool {
+        self.plan.is_ragged(&self.problem)
+    }
+
+    fn halves(&self) -> bool {
+        matches!(self.staged, [Staged::Halves(_), _])
+    }
+
+    /// The matrices that an operand becomes.
+    fn parts(&self) -> &'static [&'static str] {
+        if self.halves() {
+            &["high", "low"]
+        } else {
+            &["high"]
+        }
+    }
+
+    /// Its result in as many parts as the plan has, on the device of `like`.
+    pub fn empty(&self, like: &CubeTensor) -> CubeTensor {
+        let Problem { rows, columns, .. } = self.problem;
+        empty(like, [self.plan.splits, rows, columns])
+    }
+
+    fn values(&self, begin: usize, end: usize, bounded: bool) -> ProductValues {
+        let Plan {
+            tiles,
+            subgroups,
+            step,
+            ..
+        } = self.plan;
+        let Problem {
+            rows,
+            columns,
+            inner,
+            ..
+        } = self.problem;
+        let [a, b] = self.operands();
+        ProductValues {
+            rows,
+            columns,
+            inner,
+            tiles,
+            subgroups,
+            block: self.plan.block(),
+            step,
+            share: self.plan.share(&self.problem),
+            groups: self.groups(),
+            begin,
+            end,
+            bounded,
+            residual: self.residual,
+            ragged: self.is_ragged(),
+            halves: self.halves(),
+            parts: self.parts(),
+            a,
+            b,
+        }
+    }
+
+    /// A and B.
+    fn operands(&self) -> [Operand; 2] {
+        let (problem, (height, width)) = (&self.problem, self.plan.block());
+        let [of_a, of_b] = &self.staged;
+        // A as it is and B transposed have the inner values of a row or column side by side.
+        let (a_lines, b_lines) = (problem.a_transposed, !problem.b_transposed);
+        [
+            self.operand("a", a_lines, ("row", height, problem.rows), of_a),
+            self.operand("b", b_lines, ("column", width, problem.columns), of_b),
+        ]
+    }
+
+    fn operand(
+        &self,
+        name: &'static str,
+        inner_lines: bool,
+        (outer, block, whole): (&'static str, usize, usize),
+        staged: &Staged,
+    ) -> Operand {
+        let part = (block, self.plan.step);
+        let size = (whole, self.problem.inner);
+        let (part, whole, at) = if inner_lines {
+            ((part.1, part.0), (size.1, size.0), ("next", outer))
+        } else {
+            (part, size, (outer, "next"))
+        };
+        Operand {
+            name,
+            role: if name == "a" { "A" } else { "B" },
+            vector: match staged {
+                Staged::Short => "vec4<f16>",
+                Staged::Rounded | Staged::Halves(_) => "vec4<f32>",
+            },
+            inner_lines,
+            by_rows: inner_lines == (name == "b"),
+            lines: part.0,
+            across: part.1 / LANES,
+            pitch: (part.1 + PADDING) / LANES,
+            loads: part.0 * part.1 / LANES / self.plan.invocations(),
+            whole,
+            even: whole.0.is_multiple_of(part.0) && whole.1.is_multiple_of(part.1),
+            at,
+            largest: match staged {
+                Staged::Halves(range) => range.clone(),
+                Staged::Short | Staged::Rounded => 0..0,
+            },
+        }
+    }
+}

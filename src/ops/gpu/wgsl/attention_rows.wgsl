@@ -1,0 +1,149 @@
+{# What the three kernels of attention in f32 share. #}
+{% set c = ["x", "y", "z", "w"] %}
+{% set row_vectors = head_dim // 4 %}
+{% set owned = (row_vectors + across - 1) // across %}
+{% set pitch = part + 1 %}
+{% set weight_pitch = other // 4 + 1 %}
+{% for name in vectors %}
+@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ name }}: array<vec4<f32>>;
+{% endfor %}
+{% for name in numbers %}
+@group(0) @binding({{ vectors | length + loop.index0 }}) var<storage, read_write> {{ name }}: array<f32>;
+{% endfor %}
+
+// What a step reads: parts of own rows and of the other side's, or weights and rows of the other side. Padded against bank conflicts.
+var<workgroup> staged: array<vec4<f32>, {{ staged }}>;
+// A value of each own row from each of its {{ across }} invocations, four rows together.
+var<workgroup> shares: array<vec4<f32>, {{ down * across }}>;
+const lowest = -3.0e38;
+
+@compute @workgroup_size({{ down * across }})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  // This invocation has rows y, y + {{ down }}, y + {{ 2 * down }} and y + {{ 3 * down }} of the workgroup's own, columns 4x to 4x + 3 of a tile of scores, and
+  // vectors x, x + {{ across }}, … of a row of the result. Neighbours have neighbouring rows.
+  let y = lane % 8u + lane / 32u % {{ down // 8 }}u * 8u;
+  let x = lane / 8u % 4u + lane / {{ down * 4 }}u * 4u;
+  let tiles = {{ (context + own - 1) // own }}u;
+{# Workgroup y as a sequence's first row, and one of `count` heads: query heads, or key and value heads. #}
+{% macro place_in_batch(count) %}
+  let sequence = group.y / {{ count }}u * {{ context }}u;
+{% if count == heads %}
+  let head = group.y % {{ count }}u;
+  let kv_head = head / {{ heads // kv_heads }}u;
+{% else %}
+  let kv_head = group.y % {{ count }}u;
+{% endif %}
+{% endmacro %}
+{# Reads this invocation's share of a step into registers; zeros past the ends. #}
+{% macro fetch(step) %}
+{% for it in step.stages %}
+{% for i in range(it.loads) %}
+{% set at = "(lane + " ~ i * down * across ~ "u)" %}
+{% set row = it.first ~ " + " ~ at ~ " / " ~ it.wide ~ "u" %}
+{% set vector = it.from ~ "u + " ~ at ~ " % " ~ it.wide ~ "u" %}
+{% set read = it.source ~ "[(" ~ lines[it.lines].start ~ " + (" ~ row ~ ") * " ~ lines[it.lines].stride ~ "u) / 4u + " ~ vector ~ "]" %}
+{% set r = "r" ~ (it.register + i) %}
+{% set bounds = [] %}
+{% if context % own != 0 %}{% set bounds = bounds + [row ~ " < " ~ context ~ "u"] %}{% endif %}
+{% if it.from + it.wide > row_vectors %}{% set bounds = bounds + [vector ~ " < " ~ row_vectors ~ "u"] %}{% endif %}
+{% if (i + 1) * down * across > it.rows * it.wide %}{% set bounds = bounds + [at ~ " < " ~ it.rows * it.wide ~ "u"] %}{% endif %}
+{% if bounds %}
+    {{ r }} = vec4<f32>();
+    if {{ bounds | join(" && ") }} { {{ r }} = {{ read }}; }
+{% else %}
+    {{ r }} = {{ read }};
+{% endif %}
+{% endfor %}
+{% endfor %}
+{% endmacro %}
+{# Writes what was read to workgroup memory. Rows of the other side that scores are computed with are interleaved, so that
+   neighbouring invocations read neighbouring rows there. #}
+{% macro put(step) %}
+{% for it in step.stages %}
+{% for i in range(it.loads) %}
+{% set at = "(lane + " ~ i * down * across ~ "u)" %}
+{% set row = at ~ " / " ~ it.wide ~ "u" %}
+{% set to = "(" ~ row ~ " % 4u * " ~ it.rows // 4 ~ "u + " ~ row ~ " / 4u)" if it.interleaved else row %}
+    {{ "if " ~ at ~ " < " ~ it.rows * it.wide ~ "u " if (i + 1) * down * across > it.rows * it.wide }}{ staged[{{ it.at }}u + {{ to }} * {{ it.pitch }}u + {{ at }} % {{ it.wide }}u] = r{{ it.register + i }}; }
+{% endfor %}
+{% endfor %}
+{% endmacro %}
+{# What a step computes: a part of the scores `to`ij of own row i and column j, or a slice of `to` += weights · rows. #}
+{% macro compute(step) %}
+{% if step.scores %}
+{% if step.stages[0].from == 0 %}
+{% for i in range(4) %}{% for j in range(4) %}
+    {{ step.to }}{{ i }}{{ j }} = 0.0;
+{% endfor %}{% endfor %}
+{% endif %}
+    for (var v = 0u; v < {{ part }}u; v += 1u) {
+{% for i in range(4) %}
+      let a{{ i }} = staged[(y + {{ i * down }}u) * {{ pitch }}u + v];
+{% endfor %}
+{% for j in range(4) %}
+      let b{{ j }} = staged[{{ own * pitch }}u + (x + {{ j * across }}u) * {{ pitch }}u + v];
+{% endfor %}
+{% for component in c %}{% for i in range(4) %}{% for j in range(4) %}
+      {{ step.to }}{{ i }}{{ j }} = fma(a{{ i }}.{{ component }}, b{{ j }}.{{ component }}, {{ step.to }}{{ i }}{{ j }});
+{% endfor %}{% endfor %}{% endfor %}
+    }
+{% else %}
+    for (var k = 0u; k < {{ slice // 4 }}u; k += 1u) {
+{% for i in range(4) %}
+      let w{{ i }} = staged[(y + {{ i * down }}u) * {{ weight_pitch }}u + {{ step.slice * slice // 4 }}u + k];
+{% endfor %}
+{% for component in c %}{% set d = loop.index0 %}
+{% for j in range(owned) %}
+      let v{{ d }}{{ j }} = staged[{{ own * weight_pitch }}u + (k * 4u + {{ d }}u) * {{ row_vectors }}u + x + {{ j * across }}u];
+{% for i in range(4) %}
+      {{ step.to }}{{ i }}{{ j }} = fma(vec4<f32>(w{{ i }}.{{ component }}), v{{ d }}{{ j }}, {{ step.to }}{{ i }}{{ j }});
+{% endfor %}
+{% endfor %}
+{% endfor %}
+    }
+{% endif %}
+{% endmacro %}
+{# Registers: a tile's scores, the sums of own rows, and values on their way. #}
+{% macro tile(name) %}
+{% for i in range(4) %}{% for j in range(4) %}
+  var {{ name }}{{ i }}{{ j }} = 0.0;
+{% endfor %}{% endfor %}
+{% endmacro %}
+{% macro zeros(name) %}
+{% for i in range(4) %}{% for j in range(owned) %}
+  var {{ name }}{{ i }}{{ j }} = vec4<f32>();
+{% endfor %}{% endfor %}
+{% endmacro %}
+{% macro registers() %}
+{% for r in range(registers_of_a_step) %}
+  var r{{ r }} = vec4<f32>();
+{% endfor %}
+{% endmacro %}
+{# `to`: the sum or the highest of `from`0 to `from`3 over the invocations of each row, as a vector of four rows. #}
+{% macro over_rows(from, to, highest) %}
+    shares[y * {{ across }}u + x] = vec4<f32>({{ from }}0, {{ from }}1, {{ from }}2, {{ from }}3);
+    workgroupBarrier();
+    var {{ to }} = shares[y * {{ across }}u];
+{% for i in range(1, across) %}
+{% if highest %}
+    {{ to }} = max({{ to }}, shares[y * {{ across }}u + {{ i }}u]);
+{% else %}
+    {{ to }} += shares[y * {{ across }}u + {{ i }}u];
+{% endif %}
+{% endfor %}
+{% endmacro %}
+{# Writes the weights of own row i, for the steps that accumulate: a whole vector, by one invocation. #}
+{% macro put_weights(i, value) %}
+    staged[(y + {{ i * down }}u) * {{ weight_pitch }}u + x] = {{ value }};
+{% endmacro %}
+{# Writes the accumulated rows, times `factor`. #}
+{% macro store(sum, target, lines, factor) %}
+{% for i in range(4) %}
+  if first + y + {{ i * down }}u < {{ context }}u {
+    let at = ({{ lines.start }} + (first + y + {{ i * down }}u) * {{ lines.stride }}u) / 4u + x;
+{% for j in range(owned) %}
+    {{ "if x + " ~ j * across ~ "u < " ~ row_vectors ~ "u " if (j + 1) * across > row_vectors }}{ {{ target }}[at + {{ j * across }}u] = {{ sum }}{{ i }}{{ j }}{{ " * " ~ factor ~ "." ~ c[i] if factor }}; }
+{% endfor %}
+  }
+{% endfor %}
+{% endmacro %}

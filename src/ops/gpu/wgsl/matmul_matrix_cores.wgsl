@@ -1,0 +1,183 @@
+// C = A·B (+ R) on matrix cores: f16 operands, f32 sums. A is rows × inner, B inner × columns; either may be stored transposed.
+//
+// The plain loop:
+//
+//   for each row r and column c of C:
+//     sum = 0
+//     for k in 0..inner:  sum += A[r, k] * B[k, c]
+//     C[r, c] = sum + R[r, c]
+//
+// 1. Blocks. A workgroup computes a block of C. Each step copies `step` columns of its rows of A, and as many rows of its
+//    columns of B, to workgroup memory, from where all its subgroups read them.
+// 2. Matrix instructions. `coopMultiplyAdd` multiplies two 16×16 matrices and adds the product to a third. A subgroup
+//    holds a grid of such sums in its registers.
+// 3. Loads ahead of use. While a step is multiplied, the next step's values are on their way to registers.
+// 4. Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.
+enable f16;
+enable wgpu_cooperative_matrix;
+
+// Operands are declared as written to, too. A driver would move the loads of a buffer that is only read down to their use,
+// behind the products that should hide them.
+{% for binding in bindings %}
+@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
+{% endfor %}
+{% for it in staged %}
+var<workgroup> {{ it.name }}: array<vec4<f16>, {{ it.vectors }}>;
+{% endfor %}
+{% if halves %}
+// The largest magnitude of A and of B, as bits. Only two are used: with four, the matrices behind them stay at multiples of
+// 16 bytes, which their loads need.
+var<workgroup> bits: array<atomic<u32>, 4>;
+{% endif %}
+{% if ragged %}
+// A tile that reaches over an edge of C, for each subgroup.
+var<workgroup> edge: array<f32, {{ 256 * threads // 32 }}>;
+{% endif %}
+
+@compute @workgroup_size({{ threads }})
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let place = (id.z * {{ groups[1] }}u + id.y) * {{ groups[0] }}u + id.x;
+{% for p in products %}
+{% set n = loop.index0 %}
+{% set down = p.tiles[0] %}
+{% set across = p.tiles[1] %}
+{% set operands = [p.a, p.b] %}
+  {{ "if place < " ~ p.end ~ "u " if p.bounded }}{
+  let at = place - {{ p.begin }}u;
+  let group = vec3<u32>(at % {{ p.groups[0] }}u, at / {{ p.groups[0] }}u % {{ p.groups[1] }}u, at / {{ p.groups[0] * p.groups[1] }}u);
+
+  // The block of C, this subgroup's tiles in it, and the part of the inner dimension.
+  let row = group.y * {{ p.block[0] }}u;
+  let column = group.x * {{ p.block[1] }}u;
+  let subgroup = lane / 32u;
+  let a_first = subgroup / {{ p.subgroups[1] }}u * {{ down * 16 }}u;
+  let b_first = subgroup % {{ p.subgroups[1] }}u * {{ across * 16 }}u;
+  let target_first = group.z * {{ p.rows * p.columns }}u + (row + a_first) * {{ p.columns }}u + column + b_first;
+{% if p.halves %}
+
+  // The largest magnitude has exponent e: the scale is 2^(14 - e), which brings it just below the end of f16.
+  if lane < 2u { atomicStore(&bits[lane], 0u); }
+  workgroupBarrier();
+{% for o in operands %}
+  for (var i = {{ o.largest.start }}u + lane; i < {{ o.largest.end }}u; i += {{ threads }}u) { atomicMax(&bits[{{ loop.index0 }}], bitcast<u32>(largest[i])); }
+{% endfor %}
+  workgroupBarrier();
+{% for o in operands %}
+  let {{ o.name }}_exponent = clamp(atomicLoad(&bits[{{ loop.index0 }}]) >> 23u, 15u, 254u);
+  let {{ o.name }}_scale = bitcast<f32>((268u - {{ o.name }}_exponent) << 23u);
+  let {{ o.name }}_inverse = bitcast<f32>(({{ o.name }}_exponent - 14u) << 23u);
+{% endfor %}
+{% endif %}
+
+{% for i in range(down) %}{% for j in range(across) %}
+  var sum{{ i }}_{{ j }} = coop_mat16x16<f32, C>();
+{% endfor %}{% endfor %}
+  let begin = group.z * {{ p.share }}u;
+  let end = min(begin + {{ p.share }}u, {{ p.inner }}u);
+  var k = begin;
+  var next = begin;
+{# Reads this invocation's share of the step at `next` into registers; zeros past the operand's ends. #}
+{% macro fetch(o) %}
+{% for load in range(o.loads) %}
+{% set at = "(lane + " ~ load * threads ~ "u)" %}
+{% set line = o.at[0] ~ " + " ~ at ~ " / " ~ o.across ~ "u" %}
+{% set value = o.at[1] ~ " + " ~ at ~ " % " ~ o.across ~ "u * 4u" %}
+{% set read = o.name ~ n ~ "[((" ~ line ~ ") * " ~ o.whole[1] ~ "u + " ~ value ~ ") / 4u]" %}
+{% if o.even %}
+    {{ o.name }}_{{ load }} = {{ read }};
+{% else %}
+    {{ o.name }}_{{ load }} = {{ o.vector }}();
+    if {{ line }} < {{ o.whole[0] }}u && {{ value }} < {{ o.whole[1] }}u { {{ o.name }}_{{ load }} = {{ read }}; }
+{% endif %}
+{% endfor %}
+{% endmacro %}
+{% for o in operands %}
+{% for load in range(o.loads) %}
+  var {{ o.name }}_{{ load }} = {{ o.vector }}();
+{% endfor %}
+  {{ fetch(o) | trim }}
+{% endfor %}
+
+  while k < end {
+    // Registers to workgroup memory.
+{% for o in operands %}
+{% for load in range(o.loads) %}
+{% set at = "(lane + " ~ load * threads ~ "u)" %}
+{% set to = at ~ " / " ~ o.across ~ "u * " ~ o.pitch ~ "u + " ~ at ~ " % " ~ o.across ~ "u" %}
+{% if p.halves %}
+    // `high` has the 11 leading bits of the significand, which are f16's. Drivers would leave out a conversion there and back.
+    { let value = {{ o.name }}_{{ load }} * {{ o.name }}_scale;
+      let high = bitcast<vec4<f32>>(bitcast<vec4<u32>>(value) & vec4<u32>(0xffffe000u));
+      {{ o.name }}_high[{{ to }}] = vec4<f16>(high);
+      {{ o.name }}_low[{{ to }}] = vec4<f16>(value - high); }
+{% else %}
+    {{ o.name }}_high[{{ to }}] = vec4<f16>({{ o.name }}_{{ load }});
+{% endif %}
+{% endfor %}
+{% endfor %}
+    workgroupBarrier();
+
+    // The next step's values, or the first's after the last one, are fetched while this step is multiplied.
+    k += {{ p.step }}u;
+    next = select(k, begin, k >= end);
+{% for o in operands %}
+    {{ fetch(o) | trim }}
+{% endfor %}
+
+    // A loop, and not {{ p.step // 32 }} times its body: in training another kernel follows, and a longer program waits longer for its instructions.
+    for (var slice = 0u; slice < {{ p.step }}u; slice += 32u) {
+{# Matrix `index` of 16 lines of an operand, at inner value `inner` + slice. `coopLoadT` loads a matrix that lies row by row. #}
+{% macro load(o, half, index, inner) %}
+{% set outer = "(" ~ o.name ~ "_first + " ~ index * 16 ~ "u)" %}
+{% set inner_at = "(" ~ inner ~ "u + slice)" %}
+{% if o.inner_lines %}{% set at = inner_at ~ " * " ~ o.pitch ~ "u + " ~ outer ~ " / 4u" %}{% else %}{% set at = outer ~ " * " ~ o.pitch ~ "u + " ~ inner_at ~ " / 4u" %}{% endif %}
+      let {{ o.name }}_{{ half }}{{ index }}_{{ inner }} = {{ "coopLoadT" if o.by_rows else "coopLoad" }}<coop_mat16x16<f16, {{ o.role }}>>(&{{ o.name }}_{{ half }}[{{ at }}], {{ o.pitch }}u);
+{% endmacro %}
+{% for half in p.parts %}{% for i in range(down) %}{% for inner in [0, 16] %}
+      {{ load(p.a, half, i, inner) | trim }}
+{% endfor %}{% endfor %}{% endfor %}
+{% for j in range(across) %}
+{% for half in p.parts %}{% for inner in [0, 16] %}
+      {{ load(p.b, half, j, inner) | trim }}
+{% endfor %}{% endfor %}
+{% for i in range(down) %}
+{% set sum = "sum" ~ i ~ "_" ~ j %}
+{% if p.halves %}
+{% set first = "coopMultiplyAdd(a_high" ~ i ~ "_0, b_high" ~ j ~ "_0, coopMultiplyAdd(a_high" ~ i ~ "_0, b_low" ~ j ~ "_0, coopMultiplyAdd(a_low" ~ i ~ "_0, b_high" ~ j ~ "_0, coop_mat16x16<f32, C>())))" %}
+      {{ sum }} = {{ sum }} + coopMultiplyAdd(a_high{{ i }}_16, b_high{{ j }}_16, coopMultiplyAdd(a_high{{ i }}_16, b_low{{ j }}_16, coopMultiplyAdd(a_low{{ i }}_16, b_high{{ j }}_16, {{ first }})));
+{% else %}
+      {{ sum }} = coopMultiplyAdd(a_high{{ i }}_16, b_high{{ j }}_16, coopMultiplyAdd(a_high{{ i }}_0, b_high{{ j }}_0, {{ sum }}));
+{% endif %}
+{% endfor %}
+{% endfor %}
+    }
+    workgroupBarrier();
+  }
+
+  // The sums, unscaled, with R added, go to C.
+{% set unscaled = " * a_inverse * b_inverse" if p.halves else "" %}
+{% for i in range(down) %}{% for j in range(across) %}
+{% set sum = "sum" ~ i ~ "_" ~ j %}
+{% set at = "target_first + " ~ (i * 16 * p.columns + j * 16) ~ "u" %}
+{% if p.residual %}
+  {{ sum }} = {{ sum }}{{ unscaled }} + coopLoadT<coop_mat16x16<f32, C>>(&residual{{ n }}[{{ at }}], {{ p.columns }}u);
+{% elif p.halves %}
+  {{ sum }} = {{ sum }}{{ unscaled }};
+{% endif %}
+{% if p.ragged %}
+  // Through workgroup memory, so that what lies past the edges is left out.
+  coopStoreT({{ sum }}, &edge[subgroup * 256u], 16u);
+  workgroupBarrier();
+  for (var e = lane % 32u; e < 256u; e += 32u) {
+    let r = e / 16u + {{ i * 16 }}u;
+    let c = e % 16u + {{ j * 16 }}u;
+    if row + a_first + r < {{ p.rows }}u && column + b_first + c < {{ p.columns }}u { out{{ n }}[target_first + r * {{ p.columns }}u + c] = edge[subgroup * 256u + e]; }
+  }
+  workgroupBarrier();
+{% else %}
+  coopStoreT({{ sum }}, &out{{ n }}[{{ at }}], {{ p.columns }}u);
+{% endif %}
+{% endfor %}{% endfor %}
+  }{{ " else" if not loop.last }}
+{% endfor %}
+}
