@@ -111,6 +111,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Task::Config(args)) => config::config(&args),
         Some(Task::Completions(args)) => manual::completions(&args),
         Some(Task::Man(args)) => manual::man(&args),
-        Some(Task::Engine) => crate::engine::serve().map(|()| Exit::Ok),
+        Some(Task::Engine { kernel_texts }) => {
+            crate::engine::serve(kernel_texts).map(|()| Exit::Ok)
+        }
     }
 }

@@ -14,17 +14,22 @@ mod pair;
 mod queue;
 pub mod roof;
 mod session;
+mod texts;
 mod trainer;
 mod wire;
 mod worker;
 
 use anyhow::Result;
 
-/// Serves one reader until its input ends or it says `quit`.
+/// Serves one reader until its input ends or it says `quit`. With `kernel_texts` it also sends the text of each kernel that it
+/// compiles.
 ///
 /// # Errors
 /// When the streams cannot be set up.
-pub fn serve() -> Result<()> {
+pub fn serve(kernel_texts: bool) -> Result<()> {
+    if kernel_texts {
+        texts::ask();
+    }
     let (outlet, commands, writer) = wire::open()?;
     session::run(&outlet, &commands);
     outlet.close(writer);

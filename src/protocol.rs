@@ -119,6 +119,8 @@ pub enum Event {
         device: Device,
         roof: Roof,
     },
+    /// A kernel that was compiled, from an engine that was asked for texts.
+    KernelText(KernelText),
     /// Kernels are being compiled; the total is not knowable.
     Compiling {
         kernels: u32,

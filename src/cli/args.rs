@@ -101,7 +101,11 @@ pub enum Task {
     /// Print the manual page, or write those of all commands into a folder
     Man(ManArgs),
     /// The engine process: commands on stdin, events on stdout, one JSON object a line
-    Engine,
+    Engine {
+        /// Also send the text of each kernel that is compiled
+        #[arg(long)]
+        kernel_texts: bool,
+    },
 }
 
 /// Where the course comes from.
@@ -469,18 +473,34 @@ pub struct ReportArgs {
 }
 
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+With --kernels, FILE is what `compare` takes: 4:fixed, small:v3 or a configuration file; without it, the stage you are in.
+
+Examples:
+  perflings export run.jsonl --format csv --table kernels
+  perflings export 5:fixed --kernels kernels --device gpu")]
 pub struct ExportArgs {
     /// A file written by --record, or by `run --json`
-    pub file: PathBuf,
+    #[arg(required_unless_present = "kernels")]
+    pub file: Option<PathBuf>,
     /// perfetto: a trace for ui.perfetto.dev; csv: a table
-    #[arg(long, value_enum)]
-    pub format: Format,
+    #[arg(long, value_enum, required_unless_present = "kernels")]
+    pub format: Option<Format>,
+    /// Write the text of every kernel that a step launches into this folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "table", "out"])]
+    pub kernels: Option<PathBuf>,
     /// Which table, with csv
     #[arg(long, value_enum, default_value_t = ExportTable::Steps)]
     pub table: ExportTable,
     /// Write here instead of stdout
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    #[command(flatten)]
+    pub course: CourseArgs,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -1,22 +1,31 @@
 //! `perflings export` and `perflings report`: a recording for other tools.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::args::{ExportArgs, ExportTable, Format, ReportArgs};
 use super::progress::progress_of;
+use super::variant::{change, named};
 use crate::course::context::CourseContext;
 use crate::course::{Stage, journey};
 use crate::export::sheet::Sheet;
 use crate::export::{csv, html, learner, perfetto, report::collect};
+use crate::measure::kernels::{read_kernels, write_kernels};
+use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, usage};
 use crate::record::Recording;
 use crate::workshop::runs;
 
 pub fn export(args: &ExportArgs) -> Result<Exit> {
-    let recording = open(&args.file)?;
-    let bytes = match (args.format, args.table) {
+    if let Some(folder) = &args.kernels {
+        return kernels(args, folder);
+    }
+    let (Some(file), Some(format)) = (&args.file, args.format) else {
+        return Err(usage("name a recording and a --format, or a folder with --kernels"));
+    };
+    let recording = open(file)?;
+    let bytes = match (format, args.table) {
         (Format::Perfetto, _) => perfetto::trace(recording.iter(), &recording.badge()),
         (Format::Csv, ExportTable::Steps) => csv::steps(recording.iter()).into_bytes(),
         (Format::Csv, ExportTable::Kernels) => csv::kernels(recording.iter()).into_bytes(),
@@ -24,13 +33,44 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     };
     match &args.out {
         Some(path) => out::file(path, &bytes)?,
-        None if args.format == Format::Perfetto && out::is_terminal() => {
+        None if format == Format::Perfetto && out::is_terminal() => {
             return Err(usage(
                 "a trace is binary; write it with --out run.pftrace and open it in ui.perfetto.dev",
             ));
         }
         None => out::bytes(&bytes)?,
     }
+    Ok(Exit::Ok)
+}
+
+/// Writes the kernels that a step of a configuration launches.
+fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
+    let context = args.course.load()?;
+    let preset = args.change.preset;
+    let mut named = match &args.file {
+        Some(name) => named(&name.display().to_string(), &context, preset)?,
+        None => {
+            let progress = progress_of(&context);
+            let stages = &context.course.stages;
+            let current = stages
+                .iter()
+                .find(|stage| Some(&stage.id) == progress.current.as_ref());
+            let stage = current.or(stages.first());
+            let stage = stage.ok_or_else(|| usage("name what to run, such as 4:fixed"))?;
+            context.learner(stage, preset)?.0
+        }
+    };
+    change(&mut named.config, &args.change)?;
+    let command = engine_command(args.engine.engine.as_deref())?.with_kernel_texts();
+    let mut runner = Runner::new(command, None)?;
+    let texts = read_kernels(&mut runner, &args.engine.device, &named.config)?;
+    let files = write_kernels(folder, &texts)
+        .with_context(|| format!("Failed to write to {}", folder.display()))?;
+    notice(&format!(
+        "{files} files with the kernels of a step of {} are in {}",
+        named.name,
+        folder.display()
+    ));
     Ok(Exit::Ok)
 }
 

@@ -146,7 +146,7 @@ fn on_device(spans: &[Span], observed: Observed) -> Profiled {
 }
 
 /// `path::to::kernel_name<f32, …>` as `kernel_name`.
-fn short(kernel: &str) -> String {
+pub fn short(kernel: &str) -> String {
     let plain = kernel.split(['<', '(']).next().unwrap_or(kernel);
     plain.rsplit("::").next().unwrap_or(plain).to_owned()
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::load::Meter;
+use super::texts;
 use crate::clean;
 use crate::ops::progress;
 use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log, read};
@@ -191,10 +192,14 @@ struct Logs(EventSender);
 
 impl log::Log for Logs {
     fn enabled(&self, metadata: &log::Metadata) -> bool {
-        metadata.level() <= log::Level::Warn
+        metadata.level() <= log::Level::Warn || metadata.target() == texts::TARGET
     }
 
     fn log(&self, record: &log::Record) {
+        if record.target() == texts::TARGET {
+            let text = texts::read(&record.args().to_string());
+            return text.map_or((), |text| self.0.send(Event::KernelText(text)));
+        }
         // naga and wgpu describe what they support at length; only what went wrong is of interest.
         if self.enabled(record.metadata()) {
             let text = format!("{}: {}", record.target(), record.args());
@@ -212,7 +217,7 @@ impl log::Log for Logs {
 fn route_logs(outlet: EventSender) {
     let for_panics = outlet.clone();
     if log::set_logger(Box::leak(Box::new(Logs(outlet)))).is_ok() {
-        log::set_max_level(log::LevelFilter::Warn);
+        log::set_max_level(log::LevelFilter::Info);
     }
     std::panic::set_hook(Box::new(move |info| {
         let thread = std::thread::current();

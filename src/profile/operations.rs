@@ -27,6 +27,25 @@ pub fn short(phase: &str) -> &str {
     }
 }
 
+/// What an operation computes, in one line; its backward pass follows from it.
+pub fn formula(op: &str) -> &'static str {
+    match op {
+        "add" => "y = a + b",
+        "attention" => "out = softmax(q·kᵀ/√dh + causal mask)·v",
+        "adamw" => {
+            "m = β₁·m + (1−β₁)·g, v = β₂·v + (1−β₂)·g², p −= lr·(wd·p + (m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε))"
+        }
+        "cross-entropy" => "L = mean(log Σ exp(z) − z[target])",
+        "embedding" => "y[i] = W[token[i]]",
+        "linear" => "y = x·Wᵀ; backward dx = dy·W, dW = dyᵀ·x",
+        "linear+residual" => "y = x·Wᵀ + r; backward dx = dy·W, dW = dyᵀ·x",
+        "rms-norm" => "y = x / √(mean(x²) + ε) · γ",
+        "rope" => "(a, b) → (a·cos φ − b·sin φ, a·sin φ + b·cos φ), φ = t·θ^(−2i/dh)",
+        "swiglu" | "naive-swiglu" => "y = g·σ(g)·u",
+        _ => "",
+    }
+}
+
 /// One operation in one phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {

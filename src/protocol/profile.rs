@@ -36,6 +36,18 @@ pub struct KernelRow {
     pub no_work: Option<String>,
 }
 
+/// The text of a kernel as its driver gets it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelText {
+    /// The name that a row of the profile has, too.
+    pub kernel: String,
+    /// Where it is written.
+    pub file: String,
+    /// Invocations of a workgroup along x, y and z.
+    pub workgroup: String,
+    pub text: String,
+}
+
 /// The profile of one step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kernels {

@@ -36,7 +36,8 @@ pub fn directory(course: &str) -> Option<PathBuf> {
 /// Reads the progress; the second part says what was damaged, or why nothing could be read.
 pub fn load(dir: &Path) -> (Progress, Option<FileError>) {
     let found = match read(dir, FILE) {
-        Err(_) => {
+        Err(ReadError::Refused(error)) => Err(error),
+        Err(ReadError::Damaged(_)) => {
             // Another program may be replacing it.
             let _lock = lock(dir, Busy::GoOn);
             read_or_previous(dir)

@@ -56,6 +56,13 @@ impl EngineCommand {
         }
     }
 
+    /// The same engine, which also sends the texts of the kernels that it compiles.
+    #[must_use]
+    pub fn with_kernel_texts(mut self) -> Self {
+        self.args.push("--kernel-texts".into());
+        self
+    }
+
     /// Engines that this process starts from now on compute on so many threads.
     pub fn limit_threads(threads: u32) {
         // The command line is read once.

@@ -64,7 +64,8 @@ impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for 
 
     /// A file that cannot be filled in is a fault of this program: the text then says which, and no driver compiles it.
     fn text(&self) -> String {
-        filled(self.file, &self.values).unwrap_or_else(|error| format!("{error:#}"))
+        let text = filled(self.file, &self.values).unwrap_or_else(|error| format!("{error:#}"));
+        format!("// src/ops/gpu/wgsl/{}\n{text}", self.file)
     }
 
     fn workgroup(&self) -> [u32; 3] {

@@ -1,0 +1,133 @@
+//! The kernels that a step of a configuration launches, with the texts that the driver gets: an engine of its own runs one
+//! step and sends them, so that no run that is measured compiles differently.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::runner::{EngineTask, Runner};
+use crate::config::RunConfig;
+use crate::files;
+use crate::profile::operations::formula;
+use crate::protocol::{Event, KernelText, Kernels, RunSpec, Slot};
+
+/// Reads the texts, those that take the longest first. `runner` drives an engine that was started for them.
+///
+/// # Errors
+/// When the run breaks off, or no step could be profiled.
+pub fn read_kernels(
+    runner: &mut Runner,
+    device: &str,
+    config: &RunConfig,
+) -> Result<Vec<KernelText>> {
+    let work = EngineTask::Run(RunSpec {
+        stage: 0,
+        variant: "custom".to_owned(),
+        slot: Slot::A,
+        config: config.clone(),
+        steps: Some(1),
+    });
+    let (mut compiled, mut profile) = (Vec::new(), None);
+    runner.measure(device, &work, |line, _| {
+        match &line.event {
+            Event::KernelText(text) => compiled.push(text.clone()),
+            Event::Kernels(kernels) => profile = Some(kernels.clone()),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let Some(profile) = profile else {
+        bail!("the engine profiled no step");
+    };
+    if let Some(reason) = &profile.reason {
+        bail!("{reason}");
+    }
+    Ok(launched(&profile, &compiled))
+}
+
+/// The texts of the kernels in a profile. A function of the CPU has no text: its formula stands for it.
+fn launched(profile: &Kernels, compiled: &[KernelText]) -> Vec<KernelText> {
+    let mut rows: Vec<_> = profile.rows.iter().collect();
+    rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    let mut texts: Vec<KernelText> = Vec::new();
+    for row in rows {
+        if texts.iter().any(|it| it.kernel == row.kernel) {
+            continue;
+        }
+        let own = compiled.iter().filter(|it| it.kernel == row.kernel);
+        let before = texts.len();
+        texts.extend(own.cloned());
+        if texts.len() == before {
+            texts.push(KernelText {
+                kernel: row.kernel.clone(),
+                text: formula(&row.op).to_owned(),
+                ..KernelText::default()
+            });
+        }
+    }
+    texts
+}
+
+/// Writes each kernel into a file of its own: those of the GPU as `NAME.wgsl`, further ones of the same name numbered, and all
+/// functions of the CPU with their formulas into `functions.txt`. The result is the number of files.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_kernels(folder: &Path, texts: &[KernelText]) -> Result<usize> {
+    std::fs::create_dir_all(folder)?;
+    let mut written = 0;
+    let mut functions = String::new();
+    for (at, it) in texts.iter().enumerate() {
+        if it.workgroup.is_empty() {
+            functions += &format!("{}: {}\n", it.kernel, it.text);
+            continue;
+        }
+        let same = |other: &&KernelText| other.kernel == it.kernel;
+        let name = match texts[..at].iter().filter(same).count() {
+            0 => format!("{}.wgsl", it.kernel),
+            before => format!("{}-{}.wgsl", it.kernel, before + 1),
+        };
+        let text = format!("// {}\n{}\n", it.file, it.text);
+        files::write(&folder.join(name), text.as_bytes())?;
+        written += 1;
+    }
+    if !functions.is_empty() {
+        files::write(&folder.join("functions.txt"), functions.as_bytes())?;
+        written += 1;
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::KernelRow;
+
+    #[test]
+    fn each_kernel_is_written_once_and_the_longest_comes_first() {
+        let row = |kernel: &str, op: &str, ms: f64| KernelRow {
+            kernel: kernel.to_owned(),
+            op: op.to_owned(),
+            ms,
+            ..KernelRow::default()
+        };
+        let profile = Kernels {
+            rows: vec![row("rope", "rope", 1.0), row("norm", "rms-norm", 3.0), row("rope", "rope", 2.0)],
+            ..Kernels::default()
+        };
+        let text = |text: &str| KernelText {
+            kernel: "norm".to_owned(),
+            file: "src/norm.rs".to_owned(),
+            workgroup: "64".to_owned(),
+            text: text.to_owned(),
+        };
+        let texts = launched(&profile, &[text("one"), text("two")]);
+        let names: Vec<&str> = texts.iter().map(|it| it.kernel.as_str()).collect();
+        assert_eq!(names, ["norm", "norm", "rope"]);
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(write_kernels(folder.path(), &texts).expect("written"), 3);
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("read");
+        assert_eq!(read("norm-2.wgsl"), "// src/norm.rs\ntwo\n");
+        assert!(read("functions.txt").starts_with("rope: (a, b)"));
+    }
+}
