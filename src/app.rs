@@ -13,6 +13,7 @@ mod events;
 pub mod exercise;
 pub mod figures;
 pub mod guide;
+pub mod kernels;
 mod leave;
 pub mod log;
 mod look;
@@ -52,6 +53,7 @@ pub use view::{
 use comparison::Comparison;
 use devices::Devices;
 use exercise::Exercises;
+use kernels::KernelTexts;
 use log::Log;
 use member::{JoinSettings, Membership};
 use study::Study;
@@ -203,6 +205,8 @@ pub struct App {
     pub member: Option<Box<Membership>>,
     /// What `perflings run all` measured last, as far as it was read.
     pub journey: Option<Journey>,
+    /// The texts of the kernels that were asked for last.
+    pub kernel_texts: KernelTexts,
     pub notice: Option<Notice>,
     /// It was said that a stage has no text in the language that was asked for.
     told_untranslated: bool,
@@ -255,6 +259,7 @@ impl App {
             },
             member: None,
             journey: None,
+            kernel_texts: KernelTexts::default(),
             notice: None,
             told_untranslated: false,
             unsaved: None,
@@ -447,6 +452,11 @@ impl App {
             Message::FileSaved { .. } if self.mystery().is_some() => {}
             Message::FileSaved { config } => self.saved(config),
             Message::FileRead { stage, config } => self.kept(&stage, config),
+            Message::KernelsRead {
+                device,
+                config,
+                texts,
+            } => self.kernels_read(device, config, texts),
             Message::Journey(journey) => self.journey = journey.map(|it| bounds::journey(*it)),
             Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
             Message::Room(news) => self.hear_room(news),

@@ -120,7 +120,7 @@ pub enum Event {
         roof: Roof,
     },
     /// A kernel that was compiled, from an engine that was asked for texts.
-    KernelText(KernelText),
+    CompiledKernel(CompiledKernel),
     /// Kernels are being compiled; the total is not knowable.
     Compiling {
         kernels: u32,

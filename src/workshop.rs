@@ -4,6 +4,7 @@
 mod editor;
 mod effects;
 pub mod exercise;
+mod kernels;
 mod knobs;
 pub mod live;
 pub mod replay;

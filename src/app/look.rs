@@ -51,6 +51,14 @@ impl App {
                 (view.page, view.overlay_scroll) = (to as usize, 0);
                 view.search = Search::default();
             }
+            Action::OpenKernel => self.open_kernel(),
+            Action::Search if view.overlay == Some(Overlay::Kernel) => {
+                view.search = Search {
+                    typing: true,
+                    ..Search::default()
+                };
+                view.overlay_scroll = 0;
+            }
             Action::Search => {
                 // Words are looked up in the glossary itself, its first page.
                 (view.page, view.overlay_scroll) = (0, 0);
@@ -77,6 +85,9 @@ impl App {
                     view.expanded = !view.expanded;
                 }
                 self.focus(panel);
+            }
+            Action::Expand if view.overlay == Some(Overlay::Kernel) => {
+                view.card_expanded = !view.card_expanded;
             }
             Action::Expand if view.knobs && view.screen_size() == ScreenSize::Compact => {
                 view.knobs = false
@@ -133,9 +144,10 @@ impl App {
             }
             Action::Sort => {
                 view.sort = Sort::next(view.sort);
-                view.scroll.remove(&Panel::Kernels);
+                view.kernel = 0;
             }
             Action::Scroll(lines) => self.scroll(lines),
+            Action::ScrollPanel(Panel::Kernels, lines) => self.select_kernel(lines),
             Action::ScrollPanel(panel, lines) => view.scroll_by(panel, lines),
             Action::ScrollToTop => self.scroll(i32::MIN / 2),
             Action::ScrollToEnd => self.scroll(i32::MAX / 2),
@@ -183,7 +195,8 @@ impl App {
         if view.confirm.take().is_some() {
             return;
         }
-        if view.overlay == Some(Overlay::Glossary) && view.search.is_open() {
+        let searched = matches!(view.overlay, Some(Overlay::Glossary | Overlay::Kernel));
+        if searched && view.search.is_open() {
             (view.search, view.overlay_scroll) = (Search::default(), 0);
             return;
         }
@@ -261,6 +274,8 @@ impl App {
                 let stage = panel == Panel::Lesson && self.mode.exercise().is_none();
                 if stage && lines.abs() == PAGE {
                     self.read_on(lines.signum());
+                } else if panel == Panel::Kernels {
+                    self.select_kernel(lines);
                 } else {
                     view.scroll_by(panel, lines);
                 }

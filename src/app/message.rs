@@ -9,7 +9,7 @@ use crate::course::exercise::config::Answers;
 use crate::course::journey::Journey;
 use crate::course::progress::{MysteryScore, Progress, StageProgress};
 use crate::panel::Panel;
-use crate::protocol::Command;
+use crate::protocol::{Command, CompiledKernel};
 use crate::room::news::RoomNews;
 use crate::room::record::{InstructorRequest, Participant};
 
@@ -41,6 +41,12 @@ pub enum Message {
     },
     /// The table of the last journey, where one was kept.
     Journey(Option<Box<Journey>>),
+    /// The texts of the kernels that a configuration launches on a device, or why they cannot be read.
+    KernelsRead {
+        device: String,
+        config: Box<RunConfig>,
+        texts: Result<Vec<CompiledKernel>, String>,
+    },
     /// Something happened to an exercise, by id.
     Exercise {
         exercise: String,
@@ -165,6 +171,8 @@ pub enum Action {
     Markers,
     Theme,
     Sort,
+    /// The text of the selected row's kernel.
+    OpenKernel,
     Scroll(i32),
     ScrollPanel(Panel, i32),
     ScrollToTop,
@@ -216,6 +224,11 @@ pub enum Effect {
     },
     /// Read the table of the last journey; it comes back as `Journey`.
     ReadJourney,
+    /// Read the texts of the kernels that a step launches; they come back as `KernelsRead`.
+    ReadKernels {
+        device: String,
+        config: Box<RunConfig>,
+    },
     /// The welcome was shown: never again unasked.
     SaveWelcomed,
     /// Keeps a choice of the look for the next time.

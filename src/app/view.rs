@@ -93,6 +93,8 @@ pub enum Overlay {
     Vote,
     /// What the stages were about that were jumped over.
     Skipped,
+    /// The text of a kernel.
+    Kernel,
 }
 
 /// A question that wants yes or no.
@@ -199,6 +201,10 @@ pub struct View {
     pub markers: Markers,
     pub theme: ThemeName,
     pub sort: Sort,
+    /// Selected row of the kernels panel.
+    pub kernel: usize,
+    /// The open card fills the screen.
+    pub card_expanded: bool,
 }
 
 impl View {
@@ -224,9 +230,9 @@ impl View {
         }
     }
 
-    /// Letters go into the search of the glossary.
+    /// Letters go into the search of the open card.
     pub fn typing(&self) -> bool {
-        self.overlay == Some(Overlay::Glossary) && self.search.typing
+        matches!(self.overlay, Some(Overlay::Glossary | Overlay::Kernel)) && self.search.typing
     }
 
     /// First line shown of a panel.

@@ -22,7 +22,9 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
         return kernels(args, folder);
     }
     let (Some(file), Some(format)) = (&args.file, args.format) else {
-        return Err(usage("name a recording and a --format, or a folder with --kernels"));
+        return Err(usage(
+            "name a recording and a --format, or a folder with --kernels",
+        ));
     };
     let recording = open(file)?;
     let bytes = match (format, args.table) {

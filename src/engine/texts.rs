@@ -1,34 +1,32 @@
 //! The texts of the kernels that a run compiles. cubecl writes each into its log before the driver gets it, if asked to
 //! before a device is opened; drivers then check more, so an engine that measures does not ask.
 
-use burn::cubecl::config::compilation::CompilationLogLevel;
 use burn::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
-use burn::cubecl::environment::config::logger::LogCrateLevel;
 
 use super::observer::short;
-use crate::protocol::KernelText;
+use crate::protocol::CompiledKernel;
 
 /// Where cubecl's log speaks of compilation.
 pub const TARGET: &str = "cubecl::compilation";
 
 /// Asks cubecl for the texts. No effect once a device is open.
 pub fn ask() {
-    let mut config = CubeClRuntimeConfig::default();
-    config.compilation.logger.level = CompilationLogLevel::Full;
-    config.compilation.logger.log = Some(LogCrateLevel::Info);
-    CubeClRuntimeConfig::try_set(config);
+    let full = "[compilation.logger]\nlevel = \"full\"\nlog = \"info\"\n";
+    if let Ok(config) = toml::from_str(full) {
+        CubeClRuntimeConfig::try_set(config);
+    }
 }
 
 /// The kernel in a message of the log: `name: …`, and the source between a line that begins with three backquotes and one
 /// that is three backquotes.
-pub fn read(message: &str) -> Option<KernelText> {
+pub fn read(message: &str) -> Option<CompiledKernel> {
     let name = message.lines().find_map(|it| it.strip_prefix("name: "))?;
     let (_, source) = message.split_once("\n```")?;
     let (_, source) = source.split_once('\n')?;
     let (text, _) = source.rsplit_once("\n```")?;
     let workgroup = text.split_once("@workgroup_size(");
     let workgroup = workgroup.and_then(|(_, rest)| Some(rest.split_once(')')?.0.to_owned()));
-    Some(KernelText {
+    Some(CompiledKernel {
         kernel: short(name),
         file: file(name, text),
         workgroup: workgroup.unwrap_or_default(),
@@ -38,7 +36,11 @@ pub fn read(message: &str) -> Option<KernelText> {
 
 /// Where the kernel is written: a file of ours names itself in its first line, and a function's path begins with its file's.
 fn file(name: &str, text: &str) -> String {
-    if let Some(file) = text.lines().next().and_then(|it| it.strip_prefix("// src/")) {
+    if let Some(file) = text
+        .lines()
+        .next()
+        .and_then(|it| it.strip_prefix("// src/"))
+    {
         return format!("src/{file}");
     }
     let path = name.split(['<', '(']).next().unwrap_or(name).trim();
@@ -63,10 +65,16 @@ mod tests {
         let found = read(message).expect("a kernel");
         assert_eq!(found.file, "src/ops/gpu/rope.rs");
         assert_eq!(found.workgroup, "64, 1, 1");
-        assert_eq!(found.text, "@compute @workgroup_size(64, 1, 1)\nfn main() {}");
+        assert_eq!(
+            found.text,
+            "@compute @workgroup_size(64, 1, 1)\nfn main() {}"
+        );
         assert_eq!(read("[Compiling kernel] x"), None);
         let ours = "// src/ops/gpu/wgsl/x.wgsl\nfn main() {}";
         assert_eq!(file("x", ours), "src/ops/gpu/wgsl/x.wgsl");
-        assert_eq!(file("cubek_matmul::a::b::C<f32>", ""), "the library cubek_matmul");
+        assert_eq!(
+            file("cubek_matmul::a::b::C<f32>", ""),
+            "the library cubek_matmul"
+        );
     }
 }

@@ -198,7 +198,7 @@ impl log::Log for Logs {
     fn log(&self, record: &log::Record) {
         if record.target() == texts::TARGET {
             let text = texts::read(&record.args().to_string());
-            return text.map_or((), |text| self.0.send(Event::KernelText(text)));
+            return text.map_or((), |text| self.0.send(Event::CompiledKernel(text)));
         }
         // naga and wgpu describe what they support at length; only what went wrong is of interest.
         if self.enabled(record.metadata()) {

@@ -9,7 +9,7 @@ use super::runner::{EngineTask, Runner};
 use crate::config::RunConfig;
 use crate::files;
 use crate::profile::operations::formula;
-use crate::protocol::{Event, KernelText, Kernels, RunSpec, Slot};
+use crate::protocol::{CompiledKernel, Event, Kernels, RunSpec, Slot};
 
 /// Reads the texts, those that take the longest first. `runner` drives an engine that was started for them.
 ///
@@ -19,7 +19,7 @@ pub fn read_kernels(
     runner: &mut Runner,
     device: &str,
     config: &RunConfig,
-) -> Result<Vec<KernelText>> {
+) -> Result<Vec<CompiledKernel>> {
     let work = EngineTask::Run(RunSpec {
         stage: 0,
         variant: "custom".to_owned(),
@@ -30,7 +30,7 @@ pub fn read_kernels(
     let (mut compiled, mut profile) = (Vec::new(), None);
     runner.measure(device, &work, |line, _| {
         match &line.event {
-            Event::KernelText(text) => compiled.push(text.clone()),
+            Event::CompiledKernel(text) => compiled.push(text.clone()),
             Event::Kernels(kernels) => profile = Some(kernels.clone()),
             _ => {}
         }
@@ -46,10 +46,10 @@ pub fn read_kernels(
 }
 
 /// The texts of the kernels in a profile. A function of the CPU has no text: its formula stands for it.
-fn launched(profile: &Kernels, compiled: &[KernelText]) -> Vec<KernelText> {
+fn launched(profile: &Kernels, compiled: &[CompiledKernel]) -> Vec<CompiledKernel> {
     let mut rows: Vec<_> = profile.rows.iter().collect();
     rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    let mut texts: Vec<KernelText> = Vec::new();
+    let mut texts: Vec<CompiledKernel> = Vec::new();
     for row in rows {
         if texts.iter().any(|it| it.kernel == row.kernel) {
             continue;
@@ -58,10 +58,10 @@ fn launched(profile: &Kernels, compiled: &[KernelText]) -> Vec<KernelText> {
         let before = texts.len();
         texts.extend(own.cloned());
         if texts.len() == before {
-            texts.push(KernelText {
+            texts.push(CompiledKernel {
                 kernel: row.kernel.clone(),
                 text: formula(&row.op).to_owned(),
-                ..KernelText::default()
+                ..CompiledKernel::default()
             });
         }
     }
@@ -73,7 +73,7 @@ fn launched(profile: &Kernels, compiled: &[KernelText]) -> Vec<KernelText> {
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn write_kernels(folder: &Path, texts: &[KernelText]) -> Result<usize> {
+pub fn write_kernels(folder: &Path, texts: &[CompiledKernel]) -> Result<usize> {
     std::fs::create_dir_all(folder)?;
     let mut written = 0;
     let mut functions = String::new();
@@ -82,7 +82,7 @@ pub fn write_kernels(folder: &Path, texts: &[KernelText]) -> Result<usize> {
             functions += &format!("{}: {}\n", it.kernel, it.text);
             continue;
         }
-        let same = |other: &&KernelText| other.kernel == it.kernel;
+        let same = |other: &&CompiledKernel| other.kernel == it.kernel;
         let name = match texts[..at].iter().filter(same).count() {
             0 => format!("{}.wgsl", it.kernel),
             before => format!("{}-{}.wgsl", it.kernel, before + 1),
@@ -112,10 +112,14 @@ mod tests {
             ..KernelRow::default()
         };
         let profile = Kernels {
-            rows: vec![row("rope", "rope", 1.0), row("norm", "rms-norm", 3.0), row("rope", "rope", 2.0)],
+            rows: vec![
+                row("rope", "rope", 1.0),
+                row("norm", "rms-norm", 3.0),
+                row("rope", "rope", 2.0),
+            ],
             ..Kernels::default()
         };
-        let text = |text: &str| KernelText {
+        let text = |text: &str| CompiledKernel {
             kernel: "norm".to_owned(),
             file: "src/norm.rs".to_owned(),
             workgroup: "64".to_owned(),

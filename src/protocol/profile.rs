@@ -38,7 +38,7 @@ pub struct KernelRow {
 
 /// The text of a kernel as its driver gets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KernelText {
+pub struct CompiledKernel {
     /// The name that a row of the profile has, too.
     pub kernel: String,
     /// Where it is written.

@@ -72,6 +72,15 @@ pub enum Slot {
     B,
 }
 
+impl Slot {
+    pub const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+}
+
 /// What to run. `steps: None` runs until stopped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {

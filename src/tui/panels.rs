@@ -12,6 +12,7 @@ mod glossary;
 mod gradients;
 pub mod header;
 mod help;
+mod kernel;
 mod kernels;
 pub mod knobs;
 mod large;
@@ -90,7 +91,7 @@ pub const PANELS: [PanelRow; Panel::ALL.len()] = [
 
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
-pub const CARDS: [CardRow; 12] = [
+pub const CARDS: [CardRow; 13] = [
     CardRow { overlay: Overlay::Help, size: |_, area, theme| help::size(area, theme), draw: help::draw },
     CardRow { overlay: Overlay::Stages, size: |app, _, _| stages::size(app), draw: stages::draw },
     CardRow { overlay: Overlay::Devices, size: |app, _, _| devices::size(app), draw: devices::draw },
@@ -100,6 +101,7 @@ pub const CARDS: [CardRow; 12] = [
     CardRow { overlay: Overlay::Solution, size: |_, area, _| (100, area.height), draw: solution::draw },
     CardRow { overlay: Overlay::Skipped, size: |_, area, _| (84, area.height), draw: skipped::draw },
     CardRow { overlay: Overlay::Summary, size: summary::size, draw: summary::draw },
+    CardRow { overlay: Overlay::Kernel, size: |app, area, _| kernel::size(app, area), draw: kernel::draw },
     CardRow { overlay: Overlay::Room, size: room::size, draw: room::draw },
     CardRow { overlay: Overlay::Vote, size: room::size_of_vote, draw: room::draw_vote },
     CardRow { overlay: Overlay::Welcome, size: welcome::size, draw: welcome::draw },

@@ -250,14 +250,6 @@ pub const fn letter(slot: Slot) -> &'static str {
     }
 }
 
-/// The other slot.
-pub const fn other(slot: Slot) -> Slot {
-    match slot {
-        Slot::A => Slot::B,
-        Slot::B => Slot::A,
-    }
-}
-
 /// The letter of a slot in its style, with a mark for the one that runs, and what runs there.
 pub fn slot_label(slot: Slot, app: &App, theme: &Theme) -> Span<'static> {
     label(slot, &app.slot_name(slot), app, theme)

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::editor::Editor;
 use super::exercise::ExerciseRunner;
+use super::kernels::KernelReader;
 use super::knobs::Knobs;
 use super::replay::Replay;
 use super::runs;
@@ -56,6 +57,8 @@ pub struct Workshop {
     news: VecDeque<Message>,
     /// The folder for reports.
     reports: Option<PathBuf>,
+    /// The kernels that are being read.
+    kernels: Option<KernelReader>,
     /// The room that the learner is in.
     pub member: Option<Member>,
 }
@@ -88,6 +91,7 @@ impl Workshop {
             current: None,
             news: VecDeque::new(),
             reports,
+            kernels: None,
             member: None,
         }
     }
@@ -152,6 +156,10 @@ impl Workshop {
                     .transpose()?;
                 let found = found.flatten().map(Box::new);
                 self.news.push_back(Message::Journey(found));
+            }
+            Effect::ReadKernels { device, config } => {
+                let command = self.exercise.command().with_kernel_texts();
+                self.kernels = Some(KernelReader::begin(command, device, config)?);
             }
             Effect::SaveWelcomed => self.keep(ProgressChange::Welcomed)?,
             Effect::SaveSetting { key, value } => {
@@ -409,6 +417,10 @@ impl Workshop {
                 self.unsaved = why;
                 own = Some(self.unsaved_message());
             }
+        }
+        if let Some(read) = self.kernels.as_ref().and_then(KernelReader::next_message) {
+            self.kernels = None;
+            return Some(read);
         }
         let news = || self.member.as_ref()?.next_news().map(Message::Room);
         if let Some(message) = own.or_else(news).or_else(|| self.exercise.next_message()) {

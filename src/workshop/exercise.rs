@@ -50,6 +50,11 @@ struct Open {
 }
 
 impl ExerciseRunner {
+    /// How engines are started.
+    pub fn command(&self) -> EngineCommand {
+        self.command.clone()
+    }
+
     pub fn new(command: EngineCommand) -> Self {
         Self {
             checker: Checker::new(command.clone()),

@@ -10,6 +10,7 @@ use crate::app::exercise::measuring::AnswerFile;
 use crate::app::member::{Link, Membership};
 use crate::app::study::{Activity, Page};
 use crate::app::{Action, App, Overlay, RunState, ScreenSize};
+use crate::panel::Panel;
 
 /// Under which heading the help lists a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,16 @@ fn in_list(app: &App) -> bool {
 /// The panels are in use: no card lies over them.
 fn main(app: &App) -> bool {
     free(app) && app.view.overlay.is_none()
+}
+
+/// The kernels panel is marked and has a row to open.
+fn on_kernels(app: &App) -> bool {
+    main(app) && app.view.focus == Some(Panel::Kernels) && app.selected_kernel().is_some()
+}
+
+/// The text of a kernel is open.
+fn in_kernel(app: &App) -> bool {
+    free(app) && app.view.overlay == Some(Overlay::Kernel)
 }
 
 fn live(app: &App) -> bool {
@@ -451,6 +462,9 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, picking),
     bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, picking),
     bind(&[Right], A::PickOther(1), "other answer", SIDEWAYS, Move, picking),
+    bind(&[Enter], A::OpenKernel, "kernel", ENTER, Stage, on_kernels),
+    bind(&[Char('/')], A::Search, "search", LOOK_UP, Move, in_kernel),
+    bind(&[Char('e')], A::Expand, "large", "the marked panel, large", Screen, in_kernel),
     bind(&[Enter], A::Lesson, "lesson", ENTER, Stage, small),
     bind(&[Enter], A::Lesson, "", ENTER, Stage, wide),
     bind(&[Char('a')], A::Answer(0), "answer", ANSWER, Stage, asked_for::<0>),

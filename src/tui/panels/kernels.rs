@@ -1,19 +1,17 @@
 //! The profile of one step: a row per operation with its place, calls, time, share and rate, A beside B, and the rest
 //! of the step as a row of its own, so that nothing hides. Empty only with its reason.
 
-use std::cmp::Ordering;
-
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::large::{self, Picture, Row};
-use crate::app::{App, SlotRun, Sort};
+use crate::app::kernels::{name, sorted};
+use crate::app::{SlotRun, Sort};
 use crate::course::{Beat, KernelFigure};
 use crate::panel::Panel;
-use crate::profile::operations;
 use crate::profile::roofline::{RowRates, reached};
 use crate::protocol::{KernelRow, Kernels, Roof, Slot};
-use crate::tui::surface::{Surface, joined, letter, missing, other, take_top};
+use crate::tui::surface::{Surface, joined, letter, missing, take_top};
 use crate::tui::table::{Column, cells, fit, heads, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -30,7 +28,7 @@ pub const READING: &[&str] = &[
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let shown = profiled(app);
+    let shown = app.profiled();
     let aside = shown.as_ref().map_or(String::new(), |(slot, kernels)| {
         let (name, sort) = (app.slot_name(*slot), app.view.sort.name());
         match app.run.slot(*slot).profiles.len() {
@@ -47,7 +45,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         return s.show(s.area, vec![summary, missing(reason, theme)], 0);
     }
     let (slot, run) = (*slot, app.run.slot(*slot));
-    let beside = app.run.slot(other(slot)).typical();
+    let beside = app.run.slot(slot.other()).typical();
     let beside = beside.as_ref().filter(|it| it.reason.is_none());
     let started = run.started.as_ref();
     let roof = started.and_then(|it| it.roof.as_deref());
@@ -62,13 +60,21 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         let top = take_top(&mut s.area, 1);
         s.put(top, table.head());
     }
-    s.show_panel(Panel::Kernels, table.rows(app.view.sort))
+    let mut rows = table.rows(app.view.sort);
+    let focused = app.view.focus == Some(Panel::Kernels);
+    let selected = app.view.kernel.min(rows.len().saturating_sub(2));
+    if focused && let Some(row) = rows.get_mut(selected) {
+        *row = std::mem::take(row).patch_style(theme.selected);
+    }
+    // The selected row stays in sight.
+    let above = selected.saturating_sub(usize::from(s.area.height.saturating_sub(1)));
+    s.show(s.area, rows, above as u16)
 }
 
 /// The operations with the most of what is looked at, in large; those in question come first and stand out.
 pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let Some((slot, kernels)) = profiled(app) else {
+    let Some((slot, kernels)) = app.profiled() else {
         return s.missing("no step was profiled yet");
     };
     if let Some(reason) = &kernels.reason {
@@ -76,7 +82,7 @@ pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
     }
     let roof = app.run.slot(slot).started.as_ref();
     let roof = roof.and_then(|it| it.roof.as_deref());
-    let beside = app.run.slot(other(slot)).typical();
+    let beside = app.run.slot(slot.other()).typical();
     let whole = kernels.device_ms + kernels.unbracketed_ms.max(0.0);
     let value = |row: &KernelRow| match cue.figure {
         KernelFigure::Share => Some(row.ms / whole),
@@ -116,7 +122,7 @@ pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
     let row = |(row, value): (&KernelRow, f64)| {
         let was = beside.as_ref().and_then(|it| counterpart(row, it));
         let was = was.map_or(String::new(), |was| {
-            format!(", {} {}", letter(other(slot)), ms(was))
+            format!(", {} {}", letter(slot.other()), ms(was))
         });
         let stands_out = asked(row);
         Row {
@@ -139,13 +145,6 @@ pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
     };
     let rows = rows.into_iter().map(row).collect();
     large::draw(s, rows)
-}
-
-/// The running slot's profile, and until it has one, the other's.
-fn profiled(app: &App) -> Option<(Slot, Kernels)> {
-    let active = app.run.active;
-    let mut slots = [active, other(active)].into_iter();
-    slots.find_map(|slot| Some((slot, app.run.slot(slot).typical()?)))
 }
 
 /// Launches, unique kernels, device time and coverage.
@@ -262,8 +261,7 @@ impl<'a> Table<'a> {
     }
 
     fn rows(&self, sort: Sort) -> Vec<Line<'static>> {
-        let mut rows: Vec<&KernelRow> = self.kernels.rows.iter().collect();
-        rows.sort_by(|a, b| order(a, b, sort));
+        let rows = sorted(self.kernels, sort);
         let longest = rows.iter().map(|row| row.ms).fold(0.0, f64::max);
         let line = |row: &KernelRow| {
             let was = self.beside.and_then(|it| counterpart(row, it));
@@ -298,7 +296,7 @@ impl<'a> Table<'a> {
         let figures = [
             (calls.map_or(String::new(), |it| it.to_string()), theme.dim),
             (ms(row.ms), theme.strong),
-            (or_dash(was, ms), theme.slot(other(self.slot))),
+            (or_dash(was, ms), theme.slot(self.slot.other())),
             (percent(share), plain),
             (or_dash(reached.flops_per_s, giga), theme.dim),
             (or_dash(reached.bytes_per_s, giga), theme.dim),
@@ -324,19 +322,4 @@ fn counterpart(row: &KernelRow, beside: &Kernels) -> Option<f64> {
     let mut same = beside.rows.iter().filter(here);
     let kernel = same.clone().find(|it| it.kernel == row.kernel);
     kernel.or_else(|| same.next()).map(|it| it.ms)
-}
-
-/// `linear mlp.gate bwd`
-fn name(row: &KernelRow) -> String {
-    operations::name(&row.op, &row.part, &row.phase)
-}
-
-fn order(a: &KernelRow, b: &KernelRow, sort: Sort) -> Ordering {
-    let rate = |row: &KernelRow| reached(row, None).flops_per_s.unwrap_or(0.0);
-    match sort {
-        Sort::Time => b.ms.total_cmp(&a.ms),
-        Sort::Calls => b.calls.cmp(&a.calls),
-        Sort::Rate => rate(b).total_cmp(&rate(a)),
-        Sort::Name => name(a).cmp(&name(b)),
-    }
 }

@@ -8,7 +8,7 @@ use crate::app::{App, Window};
 use crate::panel::Panel;
 use crate::protocol::Slot;
 use crate::tui::chart::{Chart, Reference};
-use crate::tui::surface::{Surface, letter, other, slot_label, slots, take_top};
+use crate::tui::surface::{Surface, letter, slot_label, slots, take_top};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::number;
@@ -81,7 +81,7 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
 }
 
 fn continued(slot: Slot, begin: u64, words: u8) -> String {
-    let other = letter(other(slot));
+    let other = letter(slot.other());
     match words {
         0 => String::new(),
         1 => format!(" from step {begin} on"),

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use super::large::{self, Picture, Row};
 use crate::panel::Panel;
 use crate::protocol::{Memory, Slot};
-use crate::tui::surface::{Surface, missing, other, short_label, slots, take_bottom};
+use crate::tui::surface::{Surface, missing, short_label, slots, take_bottom};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::bytes;
@@ -42,7 +42,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 /// The peaks of both runs, and what the shown one is made of, in large.
 pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let ghost = || Some((other(app.run.active), app.run.ghost()?.memory.as_ref()?));
+    let ghost = || Some((app.run.active.other(), app.run.ghost()?.memory.as_ref()?));
     let shown = app.run.shown().memory.as_ref();
     let Some((slot, it)) = shown.map(|it| (app.run.active, it)).or_else(ghost) else {
         return s.missing("the engine has not reported it yet");

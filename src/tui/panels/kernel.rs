@@ -1,0 +1,108 @@
+//! The kernel behind a row of the kernels panel: where it is written, its workgroup, and the text that the driver gets. On the
+//! CPU its function and formula.
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use crate::app::kernels::name;
+use crate::app::{Action, App};
+use crate::profile::operations::formula;
+use crate::protocol::{CompiledKernel, KernelRow};
+use crate::tui::keys;
+use crate::tui::surface::{Surface, closes, take_top};
+use crate::tui::theme::Theme;
+
+/// Columns and rows that the card wants.
+pub fn size(app: &App, area: Rect) -> (u16, u16) {
+    match app.view.card_expanded {
+        true => (area.width, area.height),
+        false => (110, area.height),
+    }
+}
+
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let Some(row) = app.selected_kernel() else {
+        return s.missing("no step was profiled yet");
+    };
+    let large = keys::label(Action::Expand, app);
+    let aside = format!("{large} large, {}", closes(app));
+    s.card(&name(&row), &aside, theme.border_focused);
+    let slot = app.profiled().map(|(slot, _)| slot);
+    let started = slot.and_then(|slot| app.run.slot(slot).started.as_ref());
+    let on_cpu = started.is_some_and(|it| it.device.kind == "cpu");
+    if on_cpu {
+        return of_cpu(s, &row);
+    }
+    if app.recording().is_some() {
+        return s.missing("a recording holds no text; `perflings export --kernels DIR` writes those of a configuration");
+    }
+    match &app.kernel_texts.read {
+        None => s.missing("an engine of its own compiles one step to read the text; a few seconds"),
+        Some(Err(why)) => s.missing(why),
+        Some(Ok(texts)) => of_gpu(s, &row, texts),
+    }
+}
+
+/// The function and what it computes.
+fn of_cpu(s: &mut Surface<'_, '_>, row: &KernelRow) -> u16 {
+    let theme = s.theme;
+    let mut w = s.writer();
+    w.item("function ", theme.dim, &row.kernel, theme.strong);
+    w.item("formula  ", theme.dim, formula(&row.op), theme.text);
+    w.blank();
+    let plain = "A function of the CPU: compiled with the program, so there is no text to show. Its source is in \
+                 src/ops of perflings, one file for each operation.";
+    w.plain(plain, theme.dim);
+    s.show_card(w.lines)
+}
+
+/// The texts of all kernels of the row's name, one after the other.
+fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let own: Vec<&CompiledKernel> = texts.iter().filter(|it| it.kernel == row.kernel).collect();
+    let search = &app.view.search;
+    let mut lines = Vec::new();
+    for (at, it) in own.iter().enumerate() {
+        let which = match own.len() {
+            1 => String::new(),
+            all => format!(" ({} of {all})", at + 1),
+        };
+        lines.push(Line::from(vec![
+            Span::styled(format!("{}{which}", it.kernel), theme.strong),
+            Span::styled(
+                format!("  {}  workgroup {}", it.file, it.workgroup),
+                theme.dim,
+            ),
+        ]));
+        let numbered = it.text.lines().enumerate();
+        let found = numbered.filter(|(_, line)| search.text.is_empty() || search.finds(line));
+        lines.extend(found.map(|(number, line)| numbered_line(number + 1, line, theme)));
+        lines.push(Line::default());
+    }
+    if own.is_empty() {
+        return s.missing("the engine compiled no kernel of this name");
+    }
+    if search.is_open() {
+        let found = lines.len() - 2 * own.len();
+        let cursor = if search.typing { "_" } else { "" };
+        let top = take_top(&mut s.area, 1);
+        let line = Line::from(vec![
+            Span::styled(format!("{} ", keys::label(Action::Search, app)), theme.key),
+            Span::styled(format!("{}{cursor}", search.text), theme.strong),
+            Span::styled(format!("  {found} lines"), theme.dim),
+        ]);
+        s.put(top, line);
+    }
+    s.show_card(lines)
+}
+
+/// A line of WGSL behind its number; comments are dimmed.
+fn numbered_line(number: usize, line: &str, theme: &Theme) -> Line<'static> {
+    let (code, comment) = line.split_at(line.find("//").unwrap_or(line.len()));
+    Line::from(vec![
+        Span::styled(format!("{number:>4} "), theme.dim),
+        Span::styled(code.to_owned(), theme.text),
+        Span::styled(comment.to_owned(), theme.dim),
+    ])
+}
