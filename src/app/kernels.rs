@@ -14,6 +14,8 @@ use crate::protocol::{CompiledKernel, KernelRow, Kernels, Slot};
 pub struct KernelTexts {
     /// Whose texts they are.
     of: Option<(String, Box<RunConfig>)>,
+    /// The row whose kernel is shown.
+    pub row: KernelRow,
     /// None while they are read; or why they cannot be.
     pub read: Option<Result<Vec<CompiledKernel>, String>>,
 }
@@ -43,7 +45,7 @@ impl App {
 
     /// Shows the text of the selected row's kernel. The texts are read once for a configuration.
     pub(super) fn open_kernel(&mut self) {
-        let Some((slot, _)) = self.profiled() else {
+        let (Some((slot, _)), Some(row)) = (self.profiled(), self.selected_kernel()) else {
             return self.tell("No step was profiled yet", false);
         };
         if self.withholds("names") {
@@ -55,13 +57,14 @@ impl App {
         let on_cpu = started.device.kind == "cpu";
         let device = self.devices.using.clone();
         let config = Box::new(started.run.config.clone());
+        self.kernel_texts.row = row;
         self.view.overlay = Some(Overlay::Kernel);
         (self.view.overlay_scroll, self.view.search) = (0, Search::default());
         let of = Some((device.clone(), config.clone()));
         if on_cpu || self.recording().is_some() || self.kernel_texts.of == of {
             return;
         }
-        self.kernel_texts = KernelTexts { of, read: None };
+        (self.kernel_texts.of, self.kernel_texts.read) = (of, None);
         self.effects.push(Effect::ReadKernels { device, config });
     }
 

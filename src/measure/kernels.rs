@@ -51,18 +51,21 @@ fn launched(profile: &Kernels, compiled: &[CompiledKernel]) -> Vec<CompiledKerne
     rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     let mut texts: Vec<CompiledKernel> = Vec::new();
     for row in rows {
-        if texts.iter().any(|it| it.kernel == row.kernel) {
-            continue;
-        }
-        let own = compiled.iter().filter(|it| it.kernel == row.kernel);
-        let before = texts.len();
-        texts.extend(own.cloned());
-        if texts.len() == before {
-            texts.push(CompiledKernel {
-                kernel: row.kernel.clone(),
+        let known = |name: &str| texts.iter().any(|it| it.kernel == name);
+        let mut own = compiled
+            .iter()
+            .filter(|it| it.kernel == row.kernel)
+            .peekable();
+        let function = format!("{}, {}", row.op, row.kernel);
+        match own.peek() {
+            Some(_) if known(&row.kernel) => {}
+            Some(_) => texts.extend(own.cloned()),
+            None if known(&function) => {}
+            None => texts.push(CompiledKernel {
+                kernel: function,
                 text: formula(&row.op).to_owned(),
                 ..CompiledKernel::default()
-            });
+            }),
         }
     }
     texts
@@ -87,7 +90,12 @@ pub fn write_kernels(folder: &Path, texts: &[CompiledKernel]) -> Result<usize> {
             0 => format!("{}.wgsl", it.kernel),
             before => format!("{}-{}.wgsl", it.kernel, before + 1),
         };
-        let text = format!("// {}\n{}\n", it.file, it.text);
+        // A file of ours names itself.
+        let head = match it.text.starts_with("// src/") {
+            true => String::new(),
+            false => format!("// {}\n", it.file),
+        };
+        let text = format!("{head}{}\n", it.text);
         files::write(&folder.join(name), text.as_bytes())?;
         written += 1;
     }
@@ -127,11 +135,11 @@ mod tests {
         };
         let texts = launched(&profile, &[text("one"), text("two")]);
         let names: Vec<&str> = texts.iter().map(|it| it.kernel.as_str()).collect();
-        assert_eq!(names, ["norm", "norm", "rope"]);
+        assert_eq!(names, ["norm", "norm", "rope, rope"]);
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(write_kernels(folder.path(), &texts).expect("written"), 3);
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("read");
         assert_eq!(read("norm-2.wgsl"), "// src/norm.rs\ntwo\n");
-        assert!(read("functions.txt").starts_with("rope: (a, b)"));
+        assert!(read("functions.txt").starts_with("rope, rope: (a, b)"));
     }
 }

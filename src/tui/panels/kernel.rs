@@ -22,26 +22,38 @@ pub fn size(app: &App, area: Rect) -> (u16, u16) {
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let Some(row) = app.selected_kernel() else {
-        return s.missing("no step was profiled yet");
-    };
+    let row = &app.kernel_texts.row;
     let large = keys::label(Action::Expand, app);
     let aside = format!("{large} large, {}", closes(app));
-    s.card(&name(&row), &aside, theme.border_focused);
+    s.card(&name(row), &aside, theme.border_focused);
     let slot = app.profiled().map(|(slot, _)| slot);
     let started = slot.and_then(|slot| app.run.slot(slot).started.as_ref());
     let on_cpu = started.is_some_and(|it| it.device.kind == "cpu");
     if on_cpu {
-        return of_cpu(s, &row);
+        return of_cpu(s, row);
     }
     if app.recording().is_some() {
-        return s.missing("a recording holds no text; `perflings export --kernels DIR` writes those of a configuration");
+        return say(
+            s,
+            "A recording holds no text. `perflings export --kernels DIR` writes the kernels of a configuration.",
+        );
     }
     match &app.kernel_texts.read {
-        None => s.missing("an engine of its own compiles one step to read the text; a few seconds"),
-        Some(Err(why)) => s.missing(why),
-        Some(Ok(texts)) => of_gpu(s, &row, texts),
+        None => say(
+            s,
+            "A second engine runs one step to read the texts. It takes as long as the first step took here.",
+        ),
+        Some(Err(why)) => say(s, &format!("The texts cannot be read: {why}")),
+        Some(Ok(texts)) => of_gpu(s, row, texts),
     }
+}
+
+/// One sentence in place of a text.
+fn say(s: &mut Surface<'_, '_>, sentence: &str) -> u16 {
+    let dim = s.theme.dim;
+    let mut w = s.writer();
+    w.plain(sentence, dim);
+    s.show_card(w.lines)
 }
 
 /// The function and what it computes.
@@ -63,7 +75,16 @@ fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) ->
     let own: Vec<&CompiledKernel> = texts.iter().filter(|it| it.kernel == row.kernel).collect();
     let search = &app.view.search;
     let mut lines = Vec::new();
+    let mut count = 0;
     for (at, it) in own.iter().enumerate() {
+        let numbered = it.text.lines().enumerate();
+        let found = numbered.filter(|(_, line)| search.text.is_empty() || search.finds(line));
+        let found = found.map(|(number, line)| numbered_line(number + 1, line, theme));
+        let found: Vec<Line<'static>> = found.collect();
+        if found.is_empty() {
+            continue;
+        }
+        count += found.len();
         let which = match own.len() {
             1 => String::new(),
             all => format!(" ({} of {all})", at + 1),
@@ -75,22 +96,19 @@ fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) ->
                 theme.dim,
             ),
         ]));
-        let numbered = it.text.lines().enumerate();
-        let found = numbered.filter(|(_, line)| search.text.is_empty() || search.finds(line));
-        lines.extend(found.map(|(number, line)| numbered_line(number + 1, line, theme)));
+        lines.extend(found);
         lines.push(Line::default());
     }
     if own.is_empty() {
-        return s.missing("the engine compiled no kernel of this name");
+        return say(s, "The engine compiled no kernel of this name.");
     }
     if search.is_open() {
-        let found = lines.len() - 2 * own.len();
         let cursor = if search.typing { "_" } else { "" };
         let top = take_top(&mut s.area, 1);
         let line = Line::from(vec![
             Span::styled(format!("{} ", keys::label(Action::Search, app)), theme.key),
             Span::styled(format!("{}{cursor}", search.text), theme.strong),
-            Span::styled(format!("  {found} lines"), theme.dim),
+            Span::styled(format!("  {count} lines"), theme.dim),
         ]);
         s.put(top, line);
     }
