@@ -5,6 +5,8 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use tempfile::TempPath;
+
 /// What happened to the place that was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
@@ -26,14 +28,10 @@ impl WriteOutcome {
 /// A plain file of at most `limit` bytes. The kind of the error is `InvalidInput` where it is no plain file, and
 /// `FileTooLarge` where it is longer; its text then follows the file's name in a message.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    // Looked at before it is opened, because opening a device may do something, and again after.
-    plain(&fs::metadata(path)?)?;
-    let file = without_waiting(File::options().read(true), true).open(path)?;
-    let meta = file.metadata()?;
-    plain(&meta)?;
+    let (file, bytes) = stream(path)?;
     let too_large = |what| Err(io::Error::new(ErrorKind::FileTooLarge, what));
-    if meta.len() > limit {
-        return too_large(format!("has {} bytes; the limit is {limit}", meta.len()));
+    if bytes > limit {
+        return too_large(format!("has {bytes} bytes; the limit is {limit}"));
     }
     // A file of the system reports no length, and another one may grow.
     let mut bytes = Vec::new();
@@ -42,6 +40,23 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         return too_large(format!("is longer than the limit of {limit} bytes"));
     }
     Ok(bytes)
+}
+
+/// A plain file to be read bit by bit, and its length. The kind of the error is `InvalidInput` where it is no plain file.
+pub fn stream(path: &Path) -> io::Result<(File, u64)> {
+    // Looked at before it is opened, because opening a device may do something, and again after.
+    plain(&fs::metadata(path)?)?;
+    let file = without_waiting(File::options().read(true), true).open(path)?;
+    let meta = file.metadata()?;
+    plain(&meta)?;
+    Ok((file, meta.len()))
+}
+
+/// What is read, as a temporary file that goes when its path is dropped.
+pub fn scratch(data: &mut impl Read) -> io::Result<TempPath> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    io::copy(data, file.as_file_mut())?;
+    Ok(file.into_temp_path())
 }
 
 /// The same as text; empty where it cannot be read. For what the system says of itself, such as `/proc/meminfo`.
@@ -227,7 +242,10 @@ mod tests {
         for path in all {
             let kind = |path: &Path| path.symlink_metadata().expect("there").file_type();
             let was = kind(&path);
-            assert!(read(&path, 10).is_err(), "{path:?}");
+            assert!(
+                read(&path, 10).is_err() && stream(&path).is_err(),
+                "{path:?}"
+            );
             let error = write(&path, b"new").expect_err("refused");
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{path:?}");
             assert!(error.to_string().starts_with("is a "), "{error}");

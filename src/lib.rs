@@ -11,6 +11,7 @@
 //! | [`measure`] | runs and comparisons in an engine, for the command line and the screen |
 //! | [`course`] | stages, lessons, checks and progress, as data |
 //! | [`judge`] | turns measured facts into outcomes and the lines that say so |
+//! | [`trace`] | profiles from elsewhere: formats, figures, lints, a timeline, from one model |
 //! | [`app`] | what the screen knows, and how it changes |
 //! | [`room`] | a class: what learners share, the instructor's board, over a folder or the network |
 //! | [`tui`] | drawing it, keys, themes, the terminal |
@@ -45,6 +46,7 @@ pub mod record;
 pub mod room;
 pub mod settings;
 pub mod template;
+pub mod trace;
 pub mod tui;
 pub mod units;
 pub mod workshop;

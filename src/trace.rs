@@ -1,0 +1,132 @@
+//! Profiles from elsewhere: every format becomes one model (`model::Trace`), and figures, lints, comparisons, a timeline and
+//! files are made from that alone. A format is one file with a function that recognises it and one that reads it, and one
+//! row of `FORMATS`.
+
+pub mod chrome;
+pub mod compare;
+pub mod csv;
+pub mod figures;
+mod json;
+pub mod lints;
+pub mod model;
+pub mod names;
+pub mod nsys;
+pub mod pftrace;
+pub mod proto;
+pub mod rocpd;
+mod source;
+pub mod sqlite;
+pub mod summary;
+pub mod timeline;
+pub mod write;
+
+use std::io::Read;
+use std::path::Path;
+
+pub use model::{Builder, Kind, Trace};
+pub use source::{Head, OpenError, Progress, Source};
+
+/// One format.
+pub struct Format {
+    /// What it is, for people.
+    pub title: &'static str,
+    /// Whether these are its first bytes, or its tables.
+    pub recognises: fn(&Head) -> bool,
+    /// Reads it.
+    pub read: fn(&mut Source<'_>) -> Result<Trace, OpenError>,
+}
+
+/// Every format there is; the first that recognises a file reads it.
+#[rustfmt::skip] // One line for each format.
+pub const FORMATS: [Format; 7] = [
+    Format { title: "Nsight Systems SQLite export", recognises: nsys::recognises, read: nsys::read },
+    Format { title: "rocpd SQLite (ROCm 7)", recognises: rocpd::recognises, read: rocpd::read },
+    Format { title: "Perfetto trace (TrackEvent)", recognises: pftrace::recognises, read: pftrace::read },
+    Format { title: "rocprofv3 kernel_trace.csv", recognises: csv::is_kernel_trace, read: csv::read_kernel_trace },
+    Format { title: "rocprofv3 kernel_stats.csv", recognises: csv::is_kernel_stats, read: csv::read_kernel_stats },
+    Format { title: "nsys stats cuda_gpu_kern_sum as CSV", recognises: csv::is_kern_sum, read: csv::read_kern_sum },
+    Format { title: "PyTorch profiler or Chrome trace JSON", recognises: chrome::recognises, read: chrome::read },
+];
+
+/// Opens a trace of any format, plain or gzip, and says now and then how far it is.
+pub fn open(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Trace, OpenError> {
+    let name = path.display().to_string();
+    Source::open(path, progress)
+        .and_then(recognise)
+        .map_err(|error| OpenError {
+            path: name,
+            ..error
+        })
+}
+
+/// The same from any reader, for data that are in memory; databases need a file.
+pub fn read(name: &str, data: impl Read + 'static, total: u64) -> Result<Trace, OpenError> {
+    let mut quiet = |_: Progress| {};
+    let source = Source::of(name, data, total, &mut quiet);
+    source.and_then(recognise).map_err(|error| OpenError {
+        path: name.to_owned(),
+        ..error
+    })
+}
+
+/// Reads a source as the first format that recognises it.
+fn recognise(mut source: Source<'_>) -> Result<Trace, OpenError> {
+    let bytes = source.head()?;
+    let tables = match bytes.starts_with(b"SQLite format 3\0") {
+        true => Some(sqlite::tables(&sqlite::connect(&mut source)?)?),
+        false => None,
+    };
+    let head = Head { bytes, tables };
+    let format = FORMATS
+        .iter()
+        .find(|format| (format.recognises)(&head))
+        .ok_or_else(|| unknown(&head))?;
+    let mut trace = (format.read)(&mut source)?;
+    if let Some(damage) = source.damage() {
+        trace.truncated.get_or_insert(damage);
+    }
+    Ok(trace)
+}
+
+/// Why no format recognises a file.
+fn unknown(head: &Head) -> OpenError {
+    let known = "These can be opened: PyTorch profiler and Chrome JSON, rocprofv3 kernel_trace.csv and kernel_stats.csv, \
+                 rocpd and Nsight Systems SQLite, cuda_gpu_kern_sum CSV, Perfetto .pftrace.";
+    if let Some(tables) = &head.tables {
+        let some: Vec<&str> = tables.iter().take(6).map(String::as_str).collect();
+        let what = match tables.len() {
+            0 => "is a database without tables.".to_owned(),
+            n => format!(
+                "is a database with {n} tables of another schema ({}).",
+                some.join(", ")
+            ),
+        };
+        return OpenError::new(
+            what,
+            "Export with `nsys export --type sqlite`, or record with rocprofv3 of ROCm 7.",
+        );
+    }
+    if let Some(sibling) = csv::sibling(&head.bytes) {
+        return OpenError::new(
+            sibling,
+            "Open the *_kernel_trace.csv or *_kernel_stats.csv of the same run.",
+        );
+    }
+    let text = String::from_utf8_lossy(&head.bytes);
+    if text.contains("SKIPPED") && text.contains("does not contain") {
+        return OpenError::new(
+            "is a report of nsys that found no kernels.",
+            "Record with `nsys profile --trace=cuda` and a step that runs on the device.",
+        );
+    }
+    if head.bytes.starts_with(b"NVIDIA Tegra Profiler") || head.bytes.starts_with(b"QDSTRM") {
+        return OpenError::new(
+            "is a report of Nsight Systems.",
+            "Run `nsys export --type sqlite FILE` and open the result.",
+        );
+    }
+    if head.bytes.contains(&0) {
+        return OpenError::new("is binary, but no format that is known here.", known);
+    }
+    OpenError::new("is text, but no trace that is known here.", known)
+}

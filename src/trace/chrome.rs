@@ -1,0 +1,565 @@
+//! Chrome trace JSON, and what PyTorch's profiler (Kineto) writes in that form. The array of events is read as a stream; a
+//! bare array may end without its bracket, as the format allows.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::json::{self, Ended, Scanner};
+use super::model::{Builder, Counter, Detail, Direction, Kind, LaneKind, Trace};
+use super::source::{Head, OpenError, Source};
+
+/// Kinds of objects at the top of a file of Kineto.
+const KINETO: [&str; 4] = [
+    "schemaVersion",
+    "deviceProperties",
+    "trace_id",
+    "baseTimeNanoseconds",
+];
+
+/// Most bytes that are looked at again to find the next event behind a damaged one.
+const SEARCHED: usize = 1 << 30;
+/// Longest event that is mended, in bytes.
+const MENDED: usize = 64 * 1024;
+
+/// Whether this is JSON that can be a trace.
+pub fn recognises(head: &Head) -> bool {
+    let text = head
+        .bytes
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(&head.bytes);
+    matches!(
+        text.iter().find(|b| !b.is_ascii_whitespace()),
+        Some(b'{' | b'[')
+    )
+}
+
+/// One event, as far as it matters.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow, default)]
+    ph: Cow<'a, str>,
+    #[serde(borrow, default)]
+    cat: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pid: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tid: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    ts: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    dur: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    args: Option<&'a RawValue>,
+}
+
+/// Arguments of an event, as far as they matter.
+#[derive(Default, Deserialize)]
+struct Args<'a> {
+    #[serde(borrow, default)]
+    correlation: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    device: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    bytes: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    grid: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    block: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    labels: Option<&'a RawValue>,
+}
+
+/// A number or a text as an identifier: `7`, `"7"`, `"Spans"`.
+fn label(raw: Option<&RawValue>) -> Cow<'_, str> {
+    let Some(raw) = raw else {
+        return Cow::Borrowed("");
+    };
+    match raw.get().strip_prefix('"') {
+        None => Cow::Borrowed(raw.get()),
+        Some(inner) if !inner.contains('\\') => {
+            Cow::Borrowed(inner.strip_suffix('"').unwrap_or(inner))
+        }
+        Some(_) => Cow::Owned(serde_json::from_str(raw.get()).unwrap_or_default()),
+    }
+}
+
+fn whole(raw: Option<&RawValue>) -> Option<u64> {
+    let text = label(raw);
+    text.parse()
+        .ok()
+        .or_else(|| text.parse::<i64>().ok().map(|it| it as u64))
+}
+
+fn three(raw: Option<&RawValue>) -> Option<[u32; 3]> {
+    let sizes: Vec<f64> = serde_json::from_str(raw?.get()).ok()?;
+    let [x, y, z] = sizes[..] else { return None };
+    Some([x as u32, y as u32, z as u32])
+}
+
+/// Microseconds in decimal notation as whole nanoseconds, rounded half up, without a detour over floating point.
+fn nanoseconds(text: &str) -> Option<i128> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let plain = |text: &str| text.len() < 30 && text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !plain(whole) || !part.bytes().all(|b| b.is_ascii_digit()) {
+        let micros: f64 = text.parse().ok()?;
+        return (micros.abs() < 1e25).then(|| (micros * 1e3).round() as i128);
+    }
+    let digit = |i: usize| part.as_bytes().get(i).map_or(0, |b| i128::from(b - b'0'));
+    let mut nanos = whole.parse::<i128>().ok()? * 1000 + digit(0) * 100 + digit(1) * 10 + digit(2);
+    if digit(3) >= 5 {
+        nanos += 1;
+    }
+    Some(if negative { -nanos } else { nanos })
+}
+
+/// A lane as it grows.
+struct Track {
+    lane: u32,
+    device: Option<u32>,
+    /// Begun with `B`, not yet ended.
+    open: Vec<u32>,
+}
+
+struct Reader {
+    out: Builder,
+    /// By process, then by thread.
+    lanes: HashMap<String, HashMap<String, Track>>,
+    /// Names of processes.
+    processes: HashMap<String, String>,
+    /// Ranges begun with `b`, by identifier, category and name.
+    ranges: HashMap<String, Vec<u32>>,
+    counters: HashMap<String, usize>,
+    events: u64,
+    /// Bytes that were looked at again to find the next event behind a damaged one.
+    searched: usize,
+    damaged: bool,
+    kineto: bool,
+}
+
+/// Reads it.
+pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+    let mut reader = Reader {
+        out: Builder::new(source.name(), "chrome json", false),
+        lanes: HashMap::new(),
+        processes: HashMap::new(),
+        ranges: HashMap::new(),
+        counters: HashMap::new(),
+        events: 0,
+        searched: 0,
+        damaged: false,
+        kineto: false,
+    };
+    let mut scanner = Scanner::new(&mut *source);
+    let array = scanner.blanks() == Some(b'[');
+    let mut found = array;
+    let cut = if array {
+        scanner.skip();
+        reader.events(&mut scanner, true)
+    } else {
+        scanner.skip();
+        reader.object(&mut scanner, &mut found)
+    };
+    let end = scanner.offset();
+    if !found || (reader.events == 0 && reader.out.trace().unread_count() > 0) {
+        return Err(OpenError::new(
+            format!("is JSON without a readable event in \"traceEvents\" ({end} bytes looked at)."),
+            "Export it with `prof.export_chrome_trace(\"trace.json\")`, or choose another file.",
+        ));
+    }
+    if cut {
+        let why = format!(
+            "The JSON ends early, at byte {end}, after {} events.",
+            reader.events
+        );
+        reader.out.trace().truncated = Some(why);
+    }
+    source.done();
+    Ok(reader.finish())
+}
+
+impl Reader {
+    /// The members of the object at the top. True where it ends too early.
+    fn object(&mut self, scanner: &mut Scanner<&mut Source<'_>>, found: &mut bool) -> bool {
+        loop {
+            match scanner.blanks() {
+                None => return true,
+                Some(b'}') => return false,
+                Some(b',' | b':') => scanner.skip(),
+                Some(b'"') => {
+                    let (key, ended) = scanner.value(json::EVENT);
+                    let key: String = serde_json::from_slice(key).unwrap_or_default();
+                    if ended != Ended::Whole || scanner.blanks() != Some(b':') {
+                        return ended == Ended::Cut || scanner.peek().is_none();
+                    }
+                    scanner.skip();
+                    if key == "traceEvents" && scanner.blanks() == Some(b'[') {
+                        scanner.skip();
+                        *found = true;
+                        if self.events(scanner, false) {
+                            return true;
+                        }
+                        if self.damaged && scanner.blanks().is_none() {
+                            return false;
+                        }
+                        continue;
+                    }
+                    self.kineto |= KINETO.contains(&key.as_str());
+                    scanner.blanks();
+                    if scanner.value(json::VALUE).1 != Ended::Whole {
+                        return true;
+                    }
+                }
+                Some(_) => {
+                    // Not JSON: nothing after this can be trusted.
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// The events up to the end of the array. True where it ends too early; `open` arrays may end after any event.
+    fn events(&mut self, scanner: &mut Scanner<&mut Source<'_>>, open: bool) -> bool {
+        // After damage a bracket may be any: only the end of the data shows which one was the array's.
+        let (mut closed, mut noise) = (false, false);
+        loop {
+            let at = scanner.offset();
+            match scanner.blanks() {
+                None => return !(open || closed),
+                Some(b']') => {
+                    scanner.skip();
+                    if !self.damaged {
+                        return false;
+                    }
+                    closed = true;
+                }
+                Some(b',') => scanner.skip(),
+                Some(b'{') => {
+                    let (bytes, ended) = scanner.value(json::EVENT);
+                    let place = || format!("byte {at}");
+                    if self.event(bytes) {
+                        self.events += 1;
+                        (closed, noise) = (false, false);
+                        continue;
+                    }
+                    // A lost quote swallows what follows: go on at the next event that begins in there.
+                    let next = bytes
+                        .windows(6)
+                        .skip(1)
+                        .position(|w| w.starts_with(b"},") && w[2..].contains(&b'{'));
+                    let next = next.filter(|_| self.searched < SEARCHED);
+                    let next = next.map(|n| bytes.len() - n - 3);
+                    self.searched += next.unwrap_or(0);
+                    self.damaged = true;
+                    match next {
+                        Some(left) => scanner.back(left),
+                        None if ended == Ended::Cut => {
+                            self.out.unread("the event is cut off", place);
+                            return true;
+                        }
+                        None => {}
+                    }
+                    self.out.unread("no readable event", place);
+                }
+                Some(_) => {
+                    let (_, ended) = scanner.value(json::EVENT);
+                    self.damaged = true;
+                    if !std::mem::replace(&mut noise, true) && !closed {
+                        self.out.unread("not an event", || format!("byte {at}"));
+                    }
+                    if ended == Ended::Cut {
+                        return true;
+                    }
+                    if scanner.offset() == at {
+                        scanner.skip();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes in one event. False where it cannot be read at all.
+    fn event(&mut self, bytes: &[u8]) -> bool {
+        if let Some(event) = std::str::from_utf8(bytes)
+            .ok()
+            .and_then(|text| serde_json::from_str(text).ok())
+        {
+            self.take(&event);
+            return true;
+        }
+        if bytes.len() > MENDED {
+            return false;
+        }
+        // Python writes NaN, some exporters raw control characters or a key twice.
+        let Ok(value) = serde_json::from_str::<serde_json::Value>(&json::mended(bytes)) else {
+            return false;
+        };
+        let text = value.to_string();
+        match serde_json::from_str(&text) {
+            Ok(event) => self.take(&event),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn take(&mut self, event: &Event<'_>) {
+        let number = self.events + 1;
+        let place = || format!("event {number}");
+        let name = event.name.as_deref().unwrap_or("");
+        let cat = event.cat.as_deref().unwrap_or("");
+        let phase = event.ph.as_ref();
+        match phase {
+            "M" => return self.metadata(event, name),
+            "X" | "B" | "E" | "b" | "e" | "C" => {}
+            // Instants, flows and the like: nothing here is drawn from them.
+            _ => return,
+        }
+        let Some(start) = nanoseconds(&label(event.ts)) else {
+            return self.out.unread("an event without a time", place);
+        };
+        if phase == "C" {
+            return self.counter(event, name, start);
+        }
+        let (process, thread) = (label(event.pid), label(event.tid));
+        if phase == "e" || phase == "b" {
+            let key = format!("{}\n{cat}\n{name}", label(event.id));
+            if phase == "e" {
+                let open = self.ranges.get_mut(&key).and_then(Vec::pop);
+                if !open.is_some_and(|slice| self.out.close(slice, start)) {
+                    self.out.unread("an end without a beginning", place);
+                }
+                return;
+            }
+            let (lane, _) = self.track(&process, &thread);
+            let name = self.out.name(name);
+            let kind = Kind::of_category(cat, "");
+            if let Some(slice) = self.out.slice(kind, lane, name, (start, start), place) {
+                self.ranges.entry(key).or_default().push(slice);
+            }
+            return;
+        }
+        let (lane, device) = self.track(&process, &thread);
+        if phase == "E" {
+            let open = self
+                .lanes
+                .get_mut(process.as_ref())
+                .and_then(|lanes| lanes.get_mut(thread.as_ref()));
+            let slice = open.and_then(|track| track.open.pop());
+            if !slice.is_some_and(|slice| self.out.close(slice, start)) {
+                self.out.unread("an end without a beginning", place);
+            }
+            return;
+        }
+        let end = match (phase, event.dur) {
+            ("X", Some(_)) => {
+                let Some(length) = nanoseconds(&label(event.dur)) else {
+                    return self.out.unread("an event without a length", place);
+                };
+                start + length
+            }
+            ("X", None) => return self.out.unread("an event without a length", place),
+            _ => start,
+        };
+        let kind = Kind::of_category(cat, name);
+        self.kineto |= matches!(cat, "cpu_op" | "cuda_runtime" | "gpu_user_annotation");
+        let id = self.out.name(name);
+        let Some(slice) = self.out.slice(kind, lane, id, (start, end), place) else {
+            return;
+        };
+        if phase == "B"
+            && let Some(track) = self
+                .lanes
+                .get_mut(process.as_ref())
+                .and_then(|lanes| lanes.get_mut(thread.as_ref()))
+        {
+            track.open.push(slice);
+        }
+        if !(kind.on_device() || kind.is_call()) {
+            return;
+        }
+        let args: Args<'_> = event
+            .args
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
+        if kind.is_call() {
+            if let Some(correlation) = whole(args.correlation) {
+                self.out.call(slice, 0, correlation);
+            }
+            return;
+        }
+        if let Some(correlation) = whole(args.correlation) {
+            self.out.work(slice, 0, correlation);
+        }
+        if device.is_none() {
+            let named = args.device.map_or(process.clone(), |_| label(args.device));
+            let device = self.out.device(&named);
+            self.out.trace().lanes[lane as usize].device = Some(device);
+            if let Some(track) = self
+                .lanes
+                .get_mut(process.as_ref())
+                .and_then(|lanes| lanes.get_mut(thread.as_ref()))
+            {
+                track.device = Some(device);
+            }
+        }
+        let direction = (kind == Kind::Copy).then(|| Direction::of_name(name));
+        let (grid, block) = (three(args.grid), three(args.block));
+        self.out.detail(
+            slice,
+            Detail {
+                bytes: whole(args.bytes),
+                direction,
+                grid,
+                block,
+            },
+        );
+    }
+
+    /// The lane of a thread, and its device.
+    fn track(&mut self, process: &str, thread: &str) -> (u32, Option<u32>) {
+        if let Some(track) = self.lanes.get(process).and_then(|lanes| lanes.get(thread)) {
+            return (track.lane, track.device);
+        }
+        let lane = self.out.lane(LaneKind::Host, process, thread, None);
+        let track = Track {
+            lane,
+            device: None,
+            open: Vec::new(),
+        };
+        self.lanes
+            .entry(process.to_owned())
+            .or_default()
+            .insert(thread.to_owned(), track);
+        (lane, None)
+    }
+
+    fn metadata(&mut self, event: &Event<'_>, name: &str) {
+        let process = label(event.pid);
+        let args: Args<'_> = event
+            .args
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
+        match name {
+            "process_name" => {
+                self.processes
+                    .entry(process.into_owned())
+                    .or_insert_with(|| label(args.name).into_owned());
+            }
+            "process_labels" if label(args.labels).starts_with("GPU") => {
+                self.processes
+                    .insert(process.into_owned(), label(args.labels).into_owned());
+            }
+            "thread_name" => {
+                let (lane, _) = self.track(&process, &label(event.tid));
+                self.out.trace().lanes[lane as usize].name = label(args.name).trim().to_owned();
+            }
+            _ => {}
+        }
+    }
+
+    fn counter(&mut self, event: &Event<'_>, name: &str, at: i128) {
+        let Some(time) = self.out.time(at) else {
+            return;
+        };
+        let values = event.args.and_then(|raw| {
+            serde_json::from_str::<HashMap<String, serde_json::Value>>(raw.get()).ok()
+        });
+        for (key, value) in values.unwrap_or_default() {
+            let Some(value) = value.as_f64() else {
+                continue;
+            };
+            let name = if key == "value" || key == name {
+                name.to_owned()
+            } else {
+                format!("{name} {key}")
+            };
+            let counters = &mut self.out.trace().counters;
+            let at = *self.counters.entry(name.clone()).or_insert(counters.len());
+            if at == counters.len() {
+                counters.push(Counter {
+                    name,
+                    unit: String::new(),
+                    samples: Vec::new(),
+                });
+            }
+            counters[at].samples.push((time, value));
+        }
+    }
+
+    fn finish(mut self) -> Trace {
+        let open = self
+            .lanes
+            .values()
+            .flat_map(HashMap::values)
+            .map(|track| track.open.len())
+            .sum::<usize>();
+        let open = open + self.ranges.values().map(Vec::len).sum::<usize>();
+        for _ in 0..open {
+            self.out.unread("a beginning without an end", || {
+                "the end of the file".to_owned()
+            });
+        }
+        let trace = self.out.trace();
+        trace.holds.kernels = true;
+        for lane in &mut trace.lanes {
+            if let Some(name) = self.processes.get(&lane.group) {
+                lane.group = match lane.kind {
+                    LaneKind::Device => name.clone(),
+                    LaneKind::Host => format!("{name} {}", lane.group),
+                };
+            }
+        }
+        let work = trace.slices.iter().any(|slice| slice.kind.on_device());
+        if self.kineto {
+            trace.format = "kineto json";
+            // The profiler records copies and memsets with the kernels: none found are none there.
+            trace.holds.copies = work;
+            trace.holds.memsets =
+                work && !trace.slices.iter().any(|slice| is_hip(&trace.names, slice));
+        }
+        self.out.finish()
+    }
+}
+
+/// Whether a slice is a call of HIP, where a memset is a kernel.
+fn is_hip(names: &[std::sync::Arc<str>], slice: &super::model::Slice) -> bool {
+    slice.kind.is_call()
+        && names
+            .get(slice.name as usize)
+            .is_some_and(|name| name.starts_with("hip"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nanoseconds;
+
+    #[test]
+    fn microseconds_become_whole_nanoseconds_exactly() {
+        for (text, expected) in [
+            ("4456641320622.455", Some(4_456_641_320_622_455)),
+            ("1790857026000000.001", Some(1_790_857_026_000_000_001)),
+            ("0.0005", Some(1)),
+            ("-1.5", Some(-1500)),
+            ("7", Some(7000)),
+            ("1.5e3", Some(1_500_000)),
+            ("", None),
+            ("x", None),
+            ("1e300", None),
+            ("NaN", None),
+        ] {
+            assert_eq!(nanoseconds(text), expected, "{text}");
+        }
+    }
+}

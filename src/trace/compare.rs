@@ -1,0 +1,297 @@
+//! Two traces side by side: kernels matched by name and by family, launches, times, what vanished and what is new.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::figures::{KernelRow, Summary, median};
+use super::names::{self, Family};
+use crate::clean;
+
+/// A figure on both sides; `None` where a file does not hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Both<T> {
+    pub a: Option<T>,
+    pub b: Option<T>,
+}
+
+/// One row: a figure of the whole file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    pub name: &'static str,
+    pub unit: &'static str,
+    #[serde(flatten)]
+    pub both: Both<f64>,
+    /// B over A, where both are known and A is not 0.
+    pub ratio: Option<f64>,
+}
+
+/// Executions and time of a name or a family on one side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Share {
+    pub calls: u64,
+    pub total_ns: u64,
+    pub share_of_kernels: f64,
+    /// Different names.
+    pub names: u64,
+}
+
+/// A family on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FamilyRow {
+    pub family: Family,
+    #[serde(flatten)]
+    pub both: Both<Share>,
+}
+
+/// A kernel on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NameRow {
+    pub name: String,
+    pub short: String,
+    pub family: Family,
+    #[serde(flatten)]
+    pub both: Both<Share>,
+}
+
+/// Two traces side by side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Files and formats.
+    pub files: [String; 2],
+    pub formats: [&'static str; 2],
+    pub figures: Vec<Figure>,
+    pub families: Vec<FamilyRow>,
+    /// On both sides, largest time first.
+    pub kernels: Vec<NameRow>,
+    /// In A alone.
+    pub vanished: Vec<NameRow>,
+    /// In B alone.
+    pub new: Vec<NameRow>,
+    /// Names of lints.
+    pub lints: [Vec<&'static str>; 2],
+}
+
+/// Compares two traces.
+pub fn compare(a: &Summary, b: &Summary) -> Comparison {
+    let (left, right) = (by_name(&a.table), by_name(&b.table));
+    let names: BTreeSet<&str> = left.keys().chain(right.keys()).copied().collect();
+    let (mut kernels, mut vanished, mut new) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+        let both = Both {
+            a: left.get(name).copied(),
+            b: right.get(name).copied(),
+        };
+        let row = NameRow {
+            name: name.to_owned(),
+            short: names::short(name, 60),
+            family: names::family(name),
+            both,
+        };
+        match (both.a, both.b) {
+            (Some(_), Some(_)) => kernels.push(row),
+            (Some(_), None) => vanished.push(row),
+            _ => new.push(row),
+        }
+    }
+    let weight = |it: Option<Share>| it.map_or(0, |it| it.total_ns);
+    for rows in [&mut kernels, &mut vanished, &mut new] {
+        rows.sort_by_key(|row: &NameRow| {
+            std::cmp::Reverse(weight(row.both.a).max(weight(row.both.b)))
+        });
+    }
+    let (left, right) = (by_family(&a.table), by_family(&b.table));
+    let all: BTreeSet<Family> = left.keys().chain(right.keys()).copied().collect();
+    let family = |family| FamilyRow {
+        family,
+        both: Both {
+            a: left.get(&family).copied(),
+            b: right.get(&family).copied(),
+        },
+    };
+    Comparison {
+        files: [a.file.clone(), b.file.clone()],
+        formats: [a.format, b.format],
+        figures: figures(a, b),
+        families: all.into_iter().map(family).collect(),
+        kernels,
+        vanished,
+        new,
+        lints: [a, b].map(|it| it.lints.iter().map(|lint| lint.name).collect()),
+    }
+}
+
+fn share(row: &KernelRow) -> Share {
+    Share {
+        calls: row.calls,
+        total_ns: row.total_ns,
+        share_of_kernels: row.share_of_kernels,
+        names: 1,
+    }
+}
+
+fn by_name(table: &[KernelRow]) -> BTreeMap<&str, Share> {
+    table
+        .iter()
+        .map(|row| (row.name.as_str(), share(row)))
+        .collect()
+}
+
+fn by_family(table: &[KernelRow]) -> BTreeMap<Family, Share> {
+    let mut families: BTreeMap<Family, Share> = BTreeMap::new();
+    for row in table {
+        let sum = families.entry(row.family).or_default();
+        sum.calls = sum.calls.saturating_add(row.calls);
+        sum.total_ns = sum.total_ns.saturating_add(row.total_ns);
+        sum.share_of_kernels += row.share_of_kernels;
+        sum.names += 1;
+    }
+    families
+}
+
+/// Executions in a step, where steps are annotated.
+fn a_step(it: &Summary) -> Option<f64> {
+    it.steps.as_ref()?;
+    Some(it.table.iter().filter_map(|row| row.a_step).sum())
+}
+
+fn step(it: &Summary) -> Option<f64> {
+    let mut lengths: Vec<u64> = it.steps.as_ref()?.iter().map(|step| step.dur_ns).collect();
+    lengths.sort_unstable();
+    median(&lengths).map(|ns| ns as f64)
+}
+
+fn figures(a: &Summary, b: &Summary) -> Vec<Figure> {
+    type Get = fn(&Summary) -> Option<f64>;
+    #[rustfmt::skip] // One line for each figure.
+    let rows: [(&'static str, &'static str, Get); 15] = [
+        ("kernels", "", |it| Some(it.kernels as f64)),
+        ("unique kernels", "", |it| Some(it.distinct_names as f64)),
+        ("kernel time", "ns", |it| Some(it.kernel_ns as f64)),
+        ("device busy", "ns", |it| it.busy_ns.map(|it| it as f64)),
+        ("device span", "ns", |it| it.device_span_ns.map(|it| it as f64)),
+        ("idle share", "share", |it| it.idle_share),
+        ("median kernel", "ns", |it| it.median_kernel_ns.map(|it| it as f64)),
+        ("launch calls", "", |it| it.launches.map(|it| it as f64)),
+        ("graph launches", "", |it| it.graph_launches.map(|it| it as f64)),
+        ("kernels a step", "", a_step),
+        ("median step", "ns", step),
+        ("host-bound", "ns", |it| it.ledger.and_then(|it| it.host_bound).map(|it| it as f64)),
+        ("synchronisations", "", |it| it.syncs.map(|it| it as f64)),
+        ("copies", "", |it| it.copies.as_ref().map(|it| it.count as f64)),
+        ("bytes copied", "B", |it| it.copies.as_ref().and_then(|it| it.bytes).map(|it| it as f64)),
+    ];
+    let row = |(name, unit, get): (&'static str, &'static str, Get)| {
+        let both = Both {
+            a: get(a),
+            b: get(b),
+        };
+        let ratio = both.a.filter(|a| *a > 0.0).zip(both.b).map(|(a, b)| b / a);
+        Figure {
+            name,
+            unit,
+            both,
+            ratio,
+        }
+    };
+    rows.into_iter().map(row).collect()
+}
+
+/// A number with its unit for people; `not in this file` where there is none.
+fn shown(value: Option<f64>, unit: &str) -> String {
+    let Some(value) = value else {
+        return "not in this file".to_owned();
+    };
+    match unit {
+        "ns" => format!("{:.1} µs", value / 1e3),
+        "share" => format!("{:.1} %", 100.0 * value),
+        "" if value.fract() != 0.0 => format!("{value:.1}"),
+        "" => format!("{value:.0}"),
+        unit => format!("{value:.0} {unit}"),
+    }
+}
+
+/// A text as part of a table in Markdown.
+fn plain(text: &str) -> String {
+    clean::markdown(&clean::bounded(text, 200))
+}
+
+impl Comparison {
+    /// As a page in Markdown.
+    pub fn markdown(&self) -> String {
+        let mut out = String::from("# Two traces\n\n| | A | B | B / A |\n|---|---:|---:|---:|\n");
+        let [a, b] = &self.files;
+        let _ = writeln!(out, "| file | {} | {} | |", plain(a), plain(b));
+        let _ = writeln!(
+            out,
+            "| format | {} | {} | |",
+            self.formats[0], self.formats[1]
+        );
+        for row in &self.figures {
+            let (a, b) = (shown(row.both.a, row.unit), shown(row.both.b, row.unit));
+            let ratio = row
+                .ratio
+                .map_or(String::new(), |ratio| format!("{ratio:.2}"));
+            let _ = writeln!(out, "| {} | {a} | {b} | {ratio} |", row.name);
+        }
+        let lints = |side: usize| {
+            if self.lints[side].is_empty() {
+                "none".to_owned()
+            } else {
+                self.lints[side].join(", ")
+            }
+        };
+        let _ = writeln!(out, "| lints | {} | {} | |", lints(0), lints(1));
+        out.push_str("\n## Families\n\n| family | A calls | A time | A share | B calls | B time | B share |\n|---|---:|---:|---:|---:|---:|---:|\n");
+        for row in &self.families {
+            let _ = writeln!(
+                out,
+                "| {} |{}{}",
+                row.family.label(),
+                side(row.both.a),
+                side(row.both.b)
+            );
+        }
+        for (title, rows) in [
+            ("Kernels in both", &self.kernels),
+            ("Vanished", &self.vanished),
+            ("New", &self.new),
+        ] {
+            let _ = writeln!(out, "\n## {title}: {}\n", rows.len());
+            if rows.is_empty() {
+                continue;
+            }
+            out.push_str("| kernel | A calls | A time | A share | B calls | B time | B share |\n|---|---:|---:|---:|---:|---:|---:|\n");
+            for row in rows {
+                let _ = writeln!(
+                    out,
+                    "| {} |{}{}",
+                    plain(&row.short),
+                    side(row.both.a),
+                    side(row.both.b)
+                );
+            }
+        }
+        out
+    }
+
+    /// As one JSON object.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+fn side(it: Option<Share>) -> String {
+    match it {
+        Some(it) => {
+            format!(
+                " {} | {} | {:.1} % |",
+                it.calls,
+                shown(Some(it.total_ns as f64), "ns"),
+                100.0 * it.share_of_kernels
+            )
+        }
+        None => " – | – | – |".to_owned(),
+    }
+}

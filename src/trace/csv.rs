@@ -1,0 +1,406 @@
+//! Tables: rocprofv3's `kernel_trace.csv` and `kernel_stats.csv` in every header they had, and what `nsys stats` prints for
+//! `cuda_gpu_kern_sum`. Columns are found by name, whatever their order and capitals. The cells are split here because
+//! rocprofv3 does not double quotes inside of a name, which readers of proper CSV cannot take.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+
+use super::model::{Builder, Detail, KernelStat, Kind, LaneKind, Trace};
+use super::source::{Head, OpenError, Source};
+
+/// Longest line that is taken, in bytes.
+const LINE: usize = 1 << 20;
+/// Lines before a header.
+const PREAMBLE: usize = 2000;
+
+/// Columns by what they hold; the first name that is there counts.
+const NAME: &[&str] = &["kernel_name", "kernelname", "name"];
+const START: &[&str] = &["start_timestamp", "beginns", "start_ns"];
+const END: &[&str] = &["end_timestamp", "endns", "end_ns"];
+const CALLS: &[&str] = &["calls", "instances", "count"];
+const TOTAL: &[&str] = &[
+    "totaldurationns",
+    "total time (ns)",
+    "duration (nsec)",
+    "total_duration",
+    "sum(ns)",
+];
+const MEDIAN: &[&str] = &["med (ns)", "median (ns)"];
+const MIN: &[&str] = &["minns", "min (ns)", "minimum (ns)", "min (nsec)"];
+const MAX: &[&str] = &["maxns", "max (ns)", "maximum (ns)", "max (nsec)"];
+const STD: &[&str] = &["stddev", "stddev (ns)", "std_dev"];
+
+/// Whether this is a table of kernels with start and end.
+pub fn is_kernel_trace(head: &Head) -> bool {
+    header(&head.bytes)
+        .is_some_and(|h| has(&h, &[NAME, START, END]) && !h.iter().any(|c| c == "counter_name"))
+}
+
+/// Whether this is a table of sums as rocprofv3 writes it.
+pub fn is_kernel_stats(head: &Head) -> bool {
+    header(&head.bytes)
+        .is_some_and(|h| has(&h, &[NAME, CALLS, TOTAL]) && !has(&h, &[&["instances"]]))
+}
+
+/// Whether this is a table of sums as nsys prints it.
+pub fn is_kern_sum(head: &Head) -> bool {
+    header(&head.bytes).is_some_and(|h| has(&h, &[&["name"], &["instances"], &["total time (ns)"]]))
+}
+
+/// What this table is, where it belongs to the same tools but holds no kernels.
+pub fn sibling(head: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(head);
+    let first = columns(text.lines().next()?);
+    let is = |names: &[&str]| {
+        names
+            .iter()
+            .all(|name| first.iter().any(|column| column == name))
+    };
+    let what = if is(&["counter_name", "counter_value"]) {
+        "a table of hardware counters, with one row for each counter of a kernel"
+    } else if is(&["direction", "start_timestamp"]) {
+        "rocprofv3's table of copies"
+    } else if is(&["function", "start_timestamp"]) {
+        "rocprofv3's table of API calls"
+    } else if is(&["cu_count"]) {
+        "rocprofv3's table of agents"
+    } else {
+        return None;
+    };
+    Some(format!("is {what}, without kernel times."))
+}
+
+fn has(header: &[String], wanted: &[&[&str]]) -> bool {
+    wanted.iter().all(|names| find(header, names).is_some())
+}
+
+fn find(header: &[String], names: &[&str]) -> Option<usize> {
+    names
+        .iter()
+        .find_map(|name| header.iter().position(|column| column == name))
+}
+
+/// The header of a table of kernels among the first lines.
+fn header(bytes: &[u8]) -> Option<Vec<String>> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines = text
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .take(PREAMBLE)
+        .map(columns);
+    lines.find(|line| is_header(line))
+}
+
+fn is_header(line: &[String]) -> bool {
+    line.len() > 2 && (has(line, &[NAME, START, END]) || has(line, &[NAME, CALLS, TOTAL]))
+}
+
+/// Names of columns, without regard to capitals.
+fn columns(line: &str) -> Vec<String> {
+    let cells = cells(line).unwrap_or_default();
+    cells
+        .iter()
+        .map(|cell| cell.trim().to_ascii_lowercase())
+        .collect()
+}
+
+/// The cells of a line. `None` where it ends inside of quotes. A quote ends a cell only before a comma or the end.
+fn cells(line: &str) -> Option<Vec<String>> {
+    let mut cells = Vec::new();
+    let mut rest = line;
+    loop {
+        if let Some(quoted) = rest.strip_prefix('"') {
+            let (mut cell, mut at) = (String::new(), 0);
+            loop {
+                let quote = at + quoted[at..].find('"')?;
+                cell.push_str(&quoted[at..quote]);
+                let after = &quoted[quote + 1..];
+                if after.is_empty() || after.starts_with(',') {
+                    cells.push(cell);
+                    rest = after;
+                    break;
+                }
+                cell.push('"');
+                at = quote + 1 + usize::from(after.starts_with('"'));
+            }
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            cells.push(rest[..end].to_owned());
+            rest = &rest[end..];
+        }
+        match rest.strip_prefix(',') {
+            Some(more) => rest = more,
+            None => return Some(cells),
+        }
+    }
+}
+
+/// The rows of a table below its header.
+struct Table<'a, 'b> {
+    lines: BufReader<&'a mut Source<'b>>,
+    header: Vec<String>,
+    /// Lines read so far.
+    line: u64,
+    /// Whether the last line ended without a line break.
+    open: bool,
+}
+
+impl<'a, 'b> Table<'a, 'b> {
+    fn new(source: &'a mut Source<'b>) -> Self {
+        let lines = BufReader::with_capacity(256 * 1024, source);
+        let mut table = Self {
+            lines,
+            header: Vec::new(),
+            line: 0,
+            open: false,
+        };
+        while table.header.is_empty() && table.line < PREAMBLE as u64 {
+            let Some(line) = table.next_line() else { break };
+            let line = columns(line.trim_start_matches('\u{feff}'));
+            if is_header(&line) {
+                table.header = line;
+            }
+        }
+        table
+    }
+
+    fn next_line(&mut self) -> Option<String> {
+        let mut bytes = Vec::new();
+        let limited = &mut std::io::Read::take(&mut self.lines, LINE as u64);
+        if limited.read_until(b'\n', &mut bytes).unwrap_or(0) == 0 {
+            return None;
+        }
+        self.line += 1;
+        self.open = bytes.last() != Some(&b'\n');
+        while matches!(bytes.last(), Some(b'\n' | b'\r')) {
+            bytes.pop();
+        }
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn column(&self, names: &[&str]) -> Option<usize> {
+        find(&self.header, names)
+    }
+
+    /// The next row with as many cells as the header has: its line and its cells. The table ends at a blank line.
+    fn row(&mut self, out: &mut Builder) -> Option<(u64, Vec<String>)> {
+        loop {
+            let mut text = self.next_line()?;
+            let line = self.line;
+            let place = || format!("line {line}");
+            if text.trim().is_empty() {
+                return None;
+            }
+            let mut cells = cells(&text);
+            // A quoted name may go over some lines.
+            for _ in 0..3 {
+                if cells.is_some() || self.open {
+                    break;
+                }
+                let Some(more) = self.next_line() else { break };
+                text = format!("{text} {more}");
+                cells = self::cells(&text);
+            }
+            let Some(mut cells) = cells else {
+                out.unread("a quote is not closed", place);
+                continue;
+            };
+            if cells.len() > self.header.len()
+                && let Some(name) = self.column(NAME)
+            {
+                // A quote inside of the name ended it too early.
+                let surplus = cells.len() - self.header.len();
+                let quoted = text.contains('"');
+                let joined = cells[name..=name + surplus].join(if quoted { "\"," } else { "," });
+                let joined = joined.strip_suffix('"').unwrap_or(&joined).to_owned();
+                cells.splice(name..=name + surplus, [joined]);
+            }
+            if cells.len() != self.header.len() {
+                let why = if self.open {
+                    "the line ends early"
+                } else {
+                    "another number of cells than the header"
+                };
+                out.unread(why, place);
+                continue;
+            }
+            return Some((line, cells));
+        }
+    }
+
+    /// Says that the file ends inside of a row, where it does.
+    fn check_end(&self, out: &mut Builder) {
+        let cut = out
+            .trace()
+            .unread
+            .iter()
+            .any(|it| it.why == "the line ends early" || it.why.starts_with("a quote"));
+        if self.open && cut {
+            out.trace().truncated = Some(format!("The table ends inside of line {}.", self.line));
+        }
+    }
+}
+
+/// Reads kernels with start and end.
+pub fn read_kernel_trace(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+    let mut out = Builder::new(source.name(), "rocprofv3 kernel_trace.csv", true);
+    let mut table = Table::new(source);
+    let (name, start, end) = (table.column(NAME), table.column(START), table.column(END));
+    let (Some(name), Some(start), Some(end)) = (name, start, end) else {
+        return Err(no_header());
+    };
+    let agent = table.column(&["agent_id", "agent", "gpu-id", "gpu_id"]);
+    let queue = table.column(&["queue_id", "queue-id"]);
+    let sizes = |table: &Table<'_, '_>, what: &str| {
+        ["x", "y", "z"].map(|axis| table.column(&[&format!("{what}_size_{axis}")]))
+    };
+    let (grid, block) = (sizes(&table, "grid"), sizes(&table, "workgroup"));
+    let mut lanes: HashMap<(String, String), u32> = HashMap::new();
+    while let Some((line, cells)) = table.row(&mut out) {
+        let place = || format!("line {line}");
+        let time = |at: usize| cells[at].trim().parse::<u64>().ok();
+        let (Some(start), Some(end)) = (time(start), time(end)) else {
+            out.unread("a time is no whole number of 64 bits", place);
+            continue;
+        };
+        let cell = |at: Option<usize>| at.map_or("", |at| cells[at].trim());
+        let key = (device(cell(agent)), cell(queue).to_owned());
+        let lane = match lanes.get(&key) {
+            Some(lane) => *lane,
+            None => {
+                let device = out.device(&key.0);
+                let (group, queue) = (format!("GPU {}", key.0), format!("queue {}", key.1));
+                *lanes.entry(key).or_insert(out.lane(
+                    LaneKind::Device,
+                    &group,
+                    &queue,
+                    Some(device),
+                ))
+            }
+        };
+        let id = out.name(&cells[name]);
+        let Some(slice) = out.slice(Kind::Kernel, lane, id, (start.into(), end.into()), place)
+        else {
+            continue;
+        };
+        let size = |axes: [Option<usize>; 3]| {
+            let [x, y, z] = axes.map(|axis| cell(axis).parse().ok());
+            Some([x?, y?, z?])
+        };
+        out.detail(
+            slice,
+            Detail {
+                grid: size(grid),
+                block: size(block),
+                ..Detail::default()
+            },
+        );
+    }
+    table.check_end(&mut out);
+    source.done();
+    out.trace().holds.kernels = true;
+    out.trace().grid_in_items = true;
+    Ok(out.finish())
+}
+
+/// The device an agent is: `4` of `Agent 4`.
+pub fn device(agent: &str) -> String {
+    let number = agent.trim_start_matches(|c: char| !c.is_ascii_digit());
+    if number.is_empty() {
+        agent.to_owned()
+    } else {
+        number.to_owned()
+    }
+}
+
+/// Reads sums of rocprofv3.
+pub fn read_kernel_stats(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+    sums(source, "rocprofv3 kernel_stats.csv")
+}
+
+/// Reads sums of nsys.
+pub fn read_kern_sum(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+    sums(source, "nsys cuda_gpu_kern_sum.csv")
+}
+
+fn sums(source: &mut Source<'_>, format: &'static str) -> Result<Trace, OpenError> {
+    let mut out = Builder::new(source.name(), format, false);
+    let mut table = Table::new(source);
+    let (name, calls, total) = (table.column(NAME), table.column(CALLS), table.column(TOTAL));
+    let (Some(name), Some(calls), Some(total)) = (name, calls, total) else {
+        return Err(no_header());
+    };
+    let [median, min, max, std] = [MEDIAN, MIN, MAX, STD].map(|names| table.column(names));
+    let mut stats: Vec<KernelStat> = Vec::new();
+    let mut known: HashMap<u32, usize> = HashMap::new();
+    while let Some((line, cells)) = table.row(&mut out) {
+        let number = |at: usize| whole(&cells[at]);
+        let (Some(calls), Some(total)) = (number(calls), number(total)) else {
+            out.unread("calls or total are no numbers", || format!("line {line}"));
+            continue;
+        };
+        let some = |at: Option<usize>| at.and_then(number);
+        let id = out.name(&cells[name]);
+        let row = KernelStat {
+            name: id,
+            calls,
+            total,
+            median: some(median),
+            min: some(min),
+            max: some(max),
+            std_dev: std.and_then(|at| cells[at].trim().parse().ok()),
+        };
+        // With launch shapes, a name stands on several rows: no median follows from theirs.
+        match known.get(&id) {
+            None => {
+                known.insert(id, stats.len());
+                stats.push(row);
+            }
+            Some(&at) => {
+                let sum = &mut stats[at];
+                sum.calls = sum.calls.saturating_add(row.calls);
+                sum.total = sum.total.saturating_add(row.total);
+                sum.min = sum.min.min(row.min);
+                sum.max = sum.max.max(row.max);
+                (sum.median, sum.std_dev) = (None, None);
+            }
+        }
+    }
+    table.check_end(&mut out);
+    source.done();
+    let calls = ["hip", "hsa_", "roctx", "__hip"];
+    let domain =
+        |name: &str| name.len() > 3 && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    let names = &out.trace().names;
+    let no_kernel = |row: &KernelStat| {
+        let name = &names[row.name as usize];
+        calls.iter().any(|it| name.starts_with(it)) || domain(name)
+    };
+    if !stats.is_empty() && stats.iter().all(no_kernel) {
+        return Err(OpenError::new(
+            "is a table of API calls or domains, not of kernels.",
+            "Open the *_kernel_stats.csv or *_kernel_trace.csv of the same run.",
+        ));
+    }
+    out.trace().stats = Some(stats);
+    out.trace().holds.kernels = true;
+    Ok(out.finish())
+}
+
+/// A number as whole nanoseconds: `440`, `440.0`, `1,024`.
+fn whole(cell: &str) -> Option<u64> {
+    let cell = cell.trim().replace(',', "");
+    cell.parse().ok().or_else(|| {
+        let number: f64 = cell.parse().ok()?;
+        (0.0..1.8e19)
+            .contains(&number)
+            .then_some(number.round() as u64)
+    })
+}
+
+fn no_header() -> OpenError {
+    OpenError::new(
+        "has no header with the columns of kernels.",
+        "Open the file as the profiler wrote it.",
+    )
+}

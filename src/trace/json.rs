@@ -1,0 +1,191 @@
+//! JSON as a stream of values: finds where each element of a long array begins and ends, so that a file of any size is
+//! read with a small buffer, and a damaged element costs that element alone.
+
+use std::io::Read;
+
+/// Bytes read at a time.
+const CHUNK: usize = 1 << 20;
+/// Longest event that is taken, in bytes; no profiler's is near it.
+pub const EVENT: usize = 1 << 20;
+/// Longest other value.
+pub const VALUE: usize = 64 << 20;
+
+/// How a value ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Where it should.
+    Whole,
+    /// The data end inside of it.
+    Cut,
+    /// It is longer than anything that makes sense.
+    TooLong,
+}
+
+/// A window over the data.
+pub struct Scanner<R> {
+    data: R,
+    buffer: Vec<u8>,
+    at: usize,
+    end: bool,
+    /// Bytes before the buffer.
+    before: u64,
+}
+
+impl<R: Read> Scanner<R> {
+    /// At the beginning of the data.
+    pub fn new(data: R) -> Self {
+        Self {
+            data,
+            buffer: Vec::new(),
+            at: 0,
+            end: false,
+            before: 0,
+        }
+    }
+
+    /// Byte of the data that comes next.
+    pub fn offset(&self) -> u64 {
+        self.before + self.at as u64
+    }
+
+    /// Reads on, keeping what is not yet used. False at the end of the data.
+    fn more(&mut self) -> bool {
+        if self.end {
+            return false;
+        }
+        if self.at > 0 {
+            self.buffer.drain(..self.at);
+            self.before += self.at as u64;
+            self.at = 0;
+        }
+        let had = self.buffer.len();
+        let _ = (&mut self.data)
+            .take(CHUNK as u64)
+            .read_to_end(&mut self.buffer);
+        self.end = self.buffer.len() == had;
+        !self.end
+    }
+
+    /// The next byte, not yet taken.
+    pub fn peek(&mut self) -> Option<u8> {
+        while self.at == self.buffer.len() {
+            if !self.more() {
+                return None;
+            }
+        }
+        Some(self.buffer[self.at])
+    }
+
+    /// Takes a byte that was seen.
+    pub fn skip(&mut self) {
+        self.at = (self.at + 1).min(self.buffer.len());
+    }
+
+    /// The next byte that is no blank, not yet taken.
+    pub fn blanks(&mut self) -> Option<u8> {
+        loop {
+            let byte = self.peek()?;
+            if !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xef | 0xbb | 0xbf) {
+                return Some(byte);
+            }
+            self.skip();
+        }
+    }
+
+    /// Takes the value that begins here, up to `longest` bytes of it.
+    pub fn value(&mut self, longest: usize) -> (&[u8], Ended) {
+        let (mut seen, mut depth, mut text, mut ended) = (0, 0_usize, false, Ended::Cut);
+        let first = self.peek();
+        'reading: loop {
+            let bytes = &self.buffer[self.at..];
+            while seen < bytes.len() {
+                let byte = bytes[seen];
+                if text {
+                    match byte {
+                        b'\\' if seen + 1 == bytes.len() => break,
+                        b'\\' => seen += 1,
+                        b'"' => text = false,
+                        _ => {}
+                    }
+                    seen += 1;
+                    if !text && depth == 0 && first == Some(b'"') {
+                        ended = Ended::Whole;
+                        break 'reading;
+                    }
+                    continue;
+                }
+                match byte {
+                    b'"' => text = true,
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' if depth <= 1 => {
+                        // At depth 0 a number or a word ends before the bracket of what it is in.
+                        seen += depth;
+                        ended = Ended::Whole;
+                        break 'reading;
+                    }
+                    b'}' | b']' => depth -= 1,
+                    b',' if depth == 0 => {
+                        ended = Ended::Whole;
+                        break 'reading;
+                    }
+                    _ => {}
+                }
+                seen += 1;
+            }
+            if self.buffer.len() - self.at > longest {
+                ended = Ended::TooLong;
+                break;
+            }
+            if !self.more() {
+                seen = self.buffer.len() - self.at;
+                break;
+            }
+        }
+        let from = self.at;
+        self.at += seen;
+        (&self.buffer[from..self.at], ended)
+    }
+
+    /// Goes back by some of the bytes that `value` just gave, so that they are looked at again.
+    pub fn back(&mut self, bytes: usize) {
+        self.at -= bytes.min(self.at);
+    }
+}
+
+/// JSON text with what strict readers refuse made harmless: control characters in strings, `NaN` and `Infinity`, bytes that
+/// are no UTF-8.
+pub fn mended(bytes: &[u8]) -> String {
+    let lossy = String::from_utf8_lossy(bytes);
+    let (mut out, mut text, mut escaped) = (String::with_capacity(lossy.len()), false, false);
+    let mut rest: &str = &lossy;
+    while let Some(c) = rest.chars().next() {
+        if !text {
+            if let Some(word) = [
+                "-Infinity",
+                "-NaN",
+                "Infinity",
+                "NaN",
+                "-nan",
+                "nan",
+                "-inf",
+                "inf",
+            ]
+            .into_iter()
+            .find(|word| rest.starts_with(word))
+            {
+                out.push_str("null");
+                rest = &rest[word.len()..];
+                continue;
+            }
+            text = c == '"';
+            out.push(c);
+        } else {
+            let (was, now) = (escaped, c == '\\' && !escaped);
+            escaped = now;
+            text = c != '"' || was;
+            out.push(if c < ' ' { ' ' } else { c });
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    out
+}

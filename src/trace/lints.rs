@@ -1,0 +1,261 @@
+//! What is wrong with a trace, or with the run it shows: a name, why, and what to do next. Each is one function over the
+//! figures; none knows a format.
+
+use super::figures::{Lint, Summary, median};
+use super::model::{Kind, Trace};
+use super::names::Family;
+
+/// Idle share of a device from which on launches may be what binds.
+const IDLE: f64 = 0.30;
+/// Median kernel, in nanoseconds, below which launching takes as long as running.
+const SHORT: u64 = 20_000;
+/// Share of kernel time from which on one kernel is the run.
+const DOMINATES: f64 = 0.50;
+/// Backward has about twice the products of forward; below this share of forward something is missing.
+const BACKWARD: f64 = 0.50;
+/// A profiled step that takes so many times the unprofiled one.
+const OVERHEAD: f64 = 1.25;
+/// Share of linked kernels that begin before their launch from which on two clocks disagree.
+const EARLY: f64 = 0.01;
+
+type Finding = (String, String);
+type Rule = fn(&Trace, &Summary) -> Option<Finding>;
+
+/// Every lint there is, in the order they are shown.
+const LINTS: [(&str, Rule); 9] = [
+    ("truncated-file", truncated_file),
+    ("no-device-activity", no_device_activity),
+    ("clock-mismatch", clock_mismatch),
+    ("launch-bound", launch_bound),
+    ("sync-in-step", sync_in_step),
+    ("copy-in-step", copy_in_step),
+    ("one-kernel-dominates", one_kernel_dominates),
+    ("missing-backward", missing_backward),
+    ("profiler-overhead", profiler_overhead),
+];
+
+/// The names of all lints.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    LINTS.iter().map(|(name, _)| *name)
+}
+
+/// Every lint that holds.
+pub fn lints(trace: &Trace, figures: &Summary) -> Vec<Lint> {
+    let holds = |(name, rule): &(&'static str, Rule)| {
+        let (why, next) = rule(trace, figures)?;
+        Some(Lint { name, why, next })
+    };
+    LINTS.iter().filter_map(holds).collect()
+}
+
+/// Nanoseconds for people.
+fn time(ns: u64) -> String {
+    match ns as f64 {
+        ns if ns >= 1e9 => format!("{:.2} s", ns / 1e9),
+        ns if ns >= 1e6 => format!("{:.2} ms", ns / 1e6),
+        ns if ns >= 1e3 => format!("{:.1} µs", ns / 1e3),
+        ns => format!("{ns:.0} ns"),
+    }
+}
+
+fn found(why: String, next: &str) -> Option<Finding> {
+    Some((why, next.to_owned()))
+}
+
+fn truncated_file(trace: &Trace, f: &Summary) -> Option<Finding> {
+    let why = trace.truncated.as_ref()?;
+    found(
+        format!("{why} What was read up to there: {} kernels.", f.kernels),
+        "Copy the file again, or end the profiler properly (`prof.stop()`, no `kill -9`) and record fewer steps.",
+    )
+}
+
+fn no_device_activity(trace: &Trace, f: &Summary) -> Option<Finding> {
+    if f.kernels > 0 || trace.of(Kind::Graph).next().is_some() {
+        return None;
+    }
+    let launches = f.launches.unwrap_or(0) + f.graph_launches.unwrap_or(0);
+    let ops = trace.of(Kind::Op).count();
+    let why = match (launches, ops) {
+        (0, 0) if trace.slices.is_empty() => {
+            "The file has no kernels and nothing else: it may be that of a subprocess, or of a run that had ended.".to_owned()
+        }
+        (0, 0) => "The file has no kernels and no calls that launch any.".to_owned(),
+        (0, ops) => format!("The host ran {ops} operations, but launched no kernel: the model was on the CPU, or calls were not recorded."),
+        (n, _) => format!("The host launched {n} kernels, but the file has none of them: the device worked unseen."),
+    };
+    let next = match trace.format {
+        "nsys sqlite" => {
+            "Record with `nsys profile --trace=cuda,nvtx,osrt`, and look at the export's DIAGNOSTIC_EVENT."
+        }
+        "rocpd"
+        | "perfetto pftrace"
+        | "rocprofv3 kernel_trace.csv"
+        | "rocprofv3 kernel_stats.csv" => {
+            "Record with `rocprofv3 --kernel-trace --hip-trace -- …`; start the profiler before HIP; of several files open \
+             the one with kernels. Work through Vulkan or wgpu is invisible to it."
+        }
+        "nsys cuda_gpu_kern_sum.csv" => {
+            "Record with `nsys profile --trace=cuda`; then run `nsys stats` again."
+        }
+        _ => {
+            "Record with `profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`, on a machine where \
+             `torch.cuda.is_available()`, and after a first step, so that the tracer is there before the work."
+        }
+    };
+    found(why, next)
+}
+
+fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<Finding> {
+    let (early, linked) = f.early;
+    let next = "Trust lengths, not gaps between host and device. Record again with a newer driver, after a first step.";
+    if early > 0 && early as f64 > EARLY * linked as f64 {
+        return found(
+            format!("{early} of {linked} kernels begin before the call that launched them."),
+            next,
+        );
+    }
+    let bounds = |device: bool| {
+        let slices = || {
+            trace.slices.iter().filter(|it| {
+                if device {
+                    it.kind == Kind::Kernel
+                } else {
+                    it.kind.is_call()
+                }
+            })
+        };
+        Some((
+            slices().map(|it| it.start).min()?,
+            slices().map(|it| it.end).max()?,
+        ))
+    };
+    let ((start, end), (first, last)) = (bounds(true)?, bounds(false)?);
+    let apart = if start > last {
+        start.abs_diff(last)
+    } else {
+        first.saturating_sub(end).max(0) as u64
+    };
+    if apart > last.abs_diff(first).max(1_000_000_000) {
+        return found(
+            format!(
+                "Host and device are {} apart: their clocks have nothing to do with each other.",
+                time(apart)
+            ),
+            next,
+        );
+    }
+    None
+}
+
+fn launch_bound(_: &Trace, f: &Summary) -> Option<Finding> {
+    let (idle, median) = (f.idle_with_graphs?, f.median_kernel_ns?);
+    if idle <= IDLE || median >= SHORT || f.kernels < 2 {
+        return None;
+    }
+    found(
+        format!(
+            "The device is idle for {:.0} % of its time, and half of the kernels take less than {}.",
+            100.0 * idle,
+            time(median)
+        ),
+        "Launch less: fuse (`torch.compile`), replay (CUDA graphs), larger batches, a fused optimizer.",
+    )
+}
+
+fn sync_in_step(_: &Trace, f: &Summary) -> Option<Finding> {
+    let steps = f.steps.as_ref()?;
+    let with = steps
+        .iter()
+        .filter(|step| step.syncs.unwrap_or(0) > 0)
+        .count();
+    let all: u64 = steps.iter().filter_map(|step| step.syncs).sum();
+    (all > 0).then_some(())?;
+    let waiting = f
+        .ledger
+        .and_then(|ledger| ledger.syncs)
+        .filter(|ns| *ns > 0);
+    let waiting = waiting.map_or(String::new(), |ns| {
+        format!(" The device was idle for {} of that.", time(ns))
+    });
+    found(
+        format!(
+            "The host waits for the device {all} times in {with} of {} steps.{waiting}",
+            steps.len()
+        ),
+        "Look for `.item()`, `print(loss)`, `torch.cuda.synchronize()`, `.cpu()`: log every N steps, or after the step.",
+    )
+}
+
+fn copy_in_step(_: &Trace, f: &Summary) -> Option<Finding> {
+    let steps = f.steps.as_ref()?;
+    let all: u64 = steps
+        .iter()
+        .filter_map(|step| step.host_device_copies)
+        .sum();
+    (all > 0).then_some(())?;
+    found(
+        format!(
+            "{all} copies between host and device within {} steps.",
+            steps.len()
+        ),
+        "Pin memory and prefetch the next batch (`pin_memory=True`, `non_blocking=True`); keep losses on the device.",
+    )
+}
+
+fn one_kernel_dominates(_: &Trace, f: &Summary) -> Option<Finding> {
+    let row = f.table.first()?;
+    if row.share_of_kernels <= DOMINATES || row.total_ns == 0 {
+        return None;
+    }
+    found(
+        format!(
+            "{} takes {:.0} % of the kernel time in {} calls.",
+            row.short,
+            100.0 * row.share_of_kernels,
+            row.calls
+        ),
+        "Look at this one alone: its shape, its data type, its share of the roof. Everything else is noise beside it.",
+    )
+}
+
+fn missing_backward(_: &Trace, f: &Summary) -> Option<Finding> {
+    let next = "Print which parameters have `p.grad is None`: a result written into `torch.empty_like` outside of autograd \
+                cuts the graph.";
+    let (forward, backward) = (f.phases.forward.filter(|ns| *ns > 0)?, f.phases.backward?);
+    if (backward as f64) < BACKWARD * forward as f64 {
+        let (backward, forward) = (time(backward), time(forward));
+        return found(
+            format!(
+                "Backward takes {backward} of kernel time, forward {forward}; about twice as much is usual."
+            ),
+            next,
+        );
+    }
+    let named = f.table.iter().any(|row| row.family == Family::Optimizer);
+    let unnamed = f.phases.optimizer_kernels.or(f.phases.other_kernels);
+    if !named && unnamed == Some(0) {
+        return found(
+            "There is a backward phase, but no kernel of an optimizer.".to_owned(),
+            next,
+        );
+    }
+    None
+}
+
+fn profiler_overhead(trace: &Trace, f: &Summary) -> Option<Finding> {
+    let mut steps: Vec<u64> = f.steps.as_ref()?.iter().map(|step| step.dur_ns).collect();
+    steps.sort_unstable();
+    let (profiled, plain) = (median(&steps)?, trace.unprofiled_step.filter(|ns| *ns > 0)?);
+    let ratio = profiled as f64 / plain as f64;
+    (ratio > OVERHEAD).then_some(())?;
+    let times = format!(
+        "{} with the profiler, {} without it ({ratio:.1} times)",
+        time(profiled),
+        time(plain)
+    );
+    found(
+        format!("A step takes {times}."),
+        "Believe shares and counts, not times. Record fewer steps, without stacks and shapes, or with the device alone.",
+    )
+}

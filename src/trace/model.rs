@@ -1,0 +1,596 @@
+//! One model for every format: lanes, slices, what launched what, counters, and what could not be read. Times are whole
+//! nanoseconds. What a file does not hold is `None` here and in every figure, never 0.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::names;
+
+/// Index into `Trace::names`.
+pub type NameId = u32;
+/// Stands for "no other slice" in `Slice::link`, and for "no detail" in `Slice::detail`.
+pub const NONE: u32 = u32::MAX;
+/// Longest name that is kept, in bytes.
+const NAME_BYTES: usize = 16 * 1024;
+/// Most slices that are kept: about 1.3 GB while they are sorted.
+const SLICES: usize = 16_000_000;
+/// Different reasons kept for rows that could not be read.
+const REASONS: usize = 32;
+
+/// What a slice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// One execution of a kernel on a device.
+    Kernel,
+    /// A whole graph on a device, where the profiler did not look inside.
+    Graph,
+    /// A copy between or within memories, done by a device.
+    Copy,
+    /// A memory region filled by a device (CUDA alone; in HIP this is a kernel).
+    Memset,
+    /// A call of the host that launches a kernel.
+    Launch,
+    /// A call of the host that launches a graph.
+    GraphLaunch,
+    /// A call in which the host waits for a device.
+    Sync,
+    /// Any other call of a runtime or driver.
+    Api,
+    /// An operation of the framework, on the host.
+    Op,
+    /// A range named by the program, on the host: a step, a phase.
+    Annotation,
+    /// The same range as the profiler projects it onto a device.
+    DeviceAnnotation,
+    /// What the profiler itself cost.
+    Overhead,
+    /// Anything else.
+    Other,
+}
+
+impl Kind {
+    /// Whether a device does it.
+    pub fn on_device(self) -> bool {
+        matches!(self, Self::Kernel | Self::Graph | Self::Copy | Self::Memset)
+    }
+
+    /// Whether it is a call of a runtime or driver.
+    pub fn is_call(self) -> bool {
+        matches!(
+            self,
+            Self::Launch | Self::GraphLaunch | Self::Sync | Self::Api
+        )
+    }
+
+    /// The kind of an event by its category, as Kineto, rocprofv3 and we name them, and by its name.
+    pub fn of_category(category: &str, name: &str) -> Self {
+        match category {
+            "cpu_op" | "python_function" => Self::Op,
+            "kernel" | "gpu_kernel" | "kernel_dispatch" | "concurrent_kernel" => Self::Kernel,
+            "graph" => Self::Graph,
+            "gpu_memcpy" | "memcpy" | "memory_copy" => Self::Copy,
+            "gpu_memset" | "memset" => Self::Memset,
+            "user_annotation" | "nvtx" | "roctx" | "marker_api" | "annotation" | "step"
+            | "phase" => Self::Annotation,
+            "gpu_user_annotation" => Self::DeviceAnnotation,
+            "overhead" => Self::Overhead,
+            _ if ["runtime", "driver", "hip_api", "cuda_api", "hsa_api"]
+                .into_iter()
+                .any(|it| category.contains(it)) =>
+            {
+                Self::of_call(name)
+            }
+            _ if names::step(name) => Self::Annotation,
+            _ => Self::Other,
+        }
+    }
+
+    /// The category that `of_category` takes for this kind.
+    pub fn category(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel_dispatch",
+            Self::Graph => "graph",
+            Self::Copy => "memory_copy",
+            Self::Memset => "memset",
+            Self::Launch | Self::GraphLaunch | Self::Sync | Self::Api => "runtime_api",
+            Self::Op => "cpu_op",
+            Self::Annotation => "annotation",
+            Self::DeviceAnnotation => "gpu_user_annotation",
+            Self::Overhead => "overhead",
+            Self::Other => "other",
+        }
+    }
+
+    /// The kind of a call of CUDA, HIP or a driver, by its name; versions such as `_v7000` do not matter.
+    pub fn of_call(name: &str) -> Self {
+        let name = match name.rfind("_v") {
+            Some(at) if name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
+            _ => name,
+        };
+        let has = |part: &str| name.contains(part);
+        if has("GraphLaunch") {
+            Self::GraphLaunch
+        } else if has("Synchronize")
+            && ["Device", "Stream", "Event", "Context", "Ctx"]
+                .into_iter()
+                .any(has)
+        {
+            Self::Sync
+        } else if has("Launch")
+            && (has("Kernel")
+                || has("LaunchByPtr")
+                || has("LaunchGrid")
+                || matches!(name, "cudaLaunch" | "cuLaunch"))
+            && !has("HostFunc")
+        {
+            Self::Launch
+        } else {
+            Self::Api
+        }
+    }
+}
+
+/// Who works on a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneKind {
+    /// A thread of a host process.
+    Host,
+    /// A queue or stream of a device.
+    Device,
+}
+
+/// A row of slices: a host thread or a device queue.
+#[derive(Clone, Debug)]
+pub struct Lane {
+    pub kind: LaneKind,
+    /// The process or device it belongs to, as the file names it.
+    pub group: String,
+    /// The thread, queue or stream, as the file names it.
+    pub name: String,
+    /// Index into `Trace::devices`; set for lanes with work of a device.
+    pub device: Option<u32>,
+}
+
+/// From where to where a copy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub enum Direction {
+    H2D,
+    D2H,
+    D2D,
+    H2H,
+    P2P,
+    /// Not said in the file, or arrays and the like.
+    Other,
+}
+
+impl Direction {
+    /// Whether host and device exchange data.
+    pub fn crosses(self) -> bool {
+        matches!(self, Self::H2D | Self::D2H)
+    }
+
+    /// The direction a name speaks of: `Memcpy HtoD (…)`, `MEMORY_COPY_HOST_TO_DEVICE`, `Host-to-Device`.
+    pub fn of_name(name: &str) -> Self {
+        let name: String = name
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect::<String>()
+            .to_ascii_lowercase();
+        let has = |parts: [&str; 3]| parts.into_iter().any(|part| name.contains(part));
+        if has(["htod", "hosttodevice", "h2d"]) {
+            Self::H2D
+        } else if has(["dtoh", "devicetohost", "d2h"]) {
+            Self::D2H
+        } else if has(["dtod", "devicetodevice", "d2d"]) {
+            Self::D2D
+        } else if has(["htoh", "hosttohost", "h2h"]) {
+            Self::H2H
+        } else if has(["ptop", "peertopeer", "p2p"]) {
+            Self::P2P
+        } else {
+            Self::Other
+        }
+    }
+
+    /// As in the JSON: `H2D`.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::H2D => "H2D",
+            Self::D2H => "D2H",
+            Self::D2D => "D2D",
+            Self::H2H => "H2H",
+            Self::P2P => "P2P",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// What is known about work of a device beyond its time. Equal ones are stored once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Detail {
+    /// Bytes copied or filled.
+    pub bytes: Option<u64>,
+    pub direction: Option<Direction>,
+    /// Size of the launch: workgroups, or work items where `Trace::grid_in_items`.
+    pub grid: Option<[u32; 3]>,
+    /// Work items of a workgroup.
+    pub block: Option<[u32; 3]>,
+}
+
+/// Something with a beginning and an end on a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Slice {
+    /// Nanoseconds; `Trace::bias` added gives the file's own clock.
+    pub start: i64,
+    /// Nanoseconds; never before `start`.
+    pub end: i64,
+    /// Index into `Trace::lanes`.
+    pub lane: u32,
+    pub name: NameId,
+    /// For work of a device the call that launched it, for a call the first work it launched; else `NONE`.
+    pub link: u32,
+    /// Index into `Trace::details`, or `NONE`.
+    pub detail: u32,
+    pub kind: Kind,
+}
+
+impl Slice {
+    /// Length in nanoseconds.
+    pub fn ns(&self) -> u64 {
+        self.end.abs_diff(self.start)
+    }
+}
+
+/// A row of a summary file: one kernel name, or one name and launch shape.
+#[derive(Clone, Debug, Default)]
+pub struct KernelStat {
+    pub name: NameId,
+    pub calls: u64,
+    /// Nanoseconds, as all of these.
+    pub total: u64,
+    pub median: Option<u64>,
+    pub min: Option<u64>,
+    pub max: Option<u64>,
+    pub std_dev: Option<f64>,
+}
+
+/// Values over time.
+#[derive(Clone, Debug)]
+pub struct Counter {
+    pub name: String,
+    pub unit: String,
+    /// Time in nanoseconds, and the value.
+    pub samples: Vec<(i64, f64)>,
+}
+
+/// Which kinds of records the file holds at all, be it none of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Holds {
+    /// Kernels, one by one or as a summary.
+    pub kernels: bool,
+    /// Calls of the runtime: launches and synchronisations.
+    pub calls: bool,
+    pub copies: bool,
+    pub memsets: bool,
+    pub annotations: bool,
+    /// Graphs traced as a whole.
+    pub graphs: bool,
+}
+
+/// Rows, events or packets that could not be read.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unread {
+    pub count: u64,
+    pub why: String,
+    /// Where the first one is.
+    pub first: String,
+}
+
+/// A trace, whatever file it came from. Slices are sorted by start, longer ones first.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Name of the file.
+    pub source: String,
+    /// As in the JSON: `kineto json`.
+    pub format: &'static str,
+    pub names: Vec<Arc<str>>,
+    /// Labels of devices, as the file numbers them.
+    pub devices: Vec<String>,
+    pub lanes: Vec<Lane>,
+    pub slices: Vec<Slice>,
+    pub details: Vec<Detail>,
+    pub counters: Vec<Counter>,
+    /// Kernels of a file that holds sums only.
+    pub stats: Option<Vec<KernelStat>>,
+    pub holds: Holds,
+    pub unread: Vec<Unread>,
+    /// Where and how the file ends too early.
+    pub truncated: Option<String>,
+    /// What to add to a time for the file's own clock, in nanoseconds.
+    pub bias: i128,
+    /// Whether launch sizes count work items (ROCm) and not workgroups (CUDA).
+    pub grid_in_items: bool,
+    /// Version of a database's schema.
+    pub schema_version: Option<Vec<String>>,
+    /// Tables of a known kind that a database has not.
+    pub tables_absent: Option<Vec<String>>,
+    /// Median length of a step without the profiler, in nanoseconds, where the source knows it.
+    pub unprofiled_step: Option<u64>,
+}
+
+impl Trace {
+    /// A name in full, as the file has it: not safe for a screen (`clean::line`).
+    pub fn name(&self, id: NameId) -> &str {
+        self.names.get(id as usize).map_or("", |name| name)
+    }
+
+    /// Every slice of a kind, with its index.
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = (u32, &Slice)> {
+        (0..)
+            .zip(&self.slices)
+            .filter(move |(_, slice)| slice.kind == kind)
+    }
+
+    /// The slice a slice is linked with: a kernel's launch, a launch's kernel.
+    pub fn linked(&self, slice: &Slice) -> Option<&Slice> {
+        self.slices.get(slice.link as usize)
+    }
+
+    /// What is known about a slice beyond its time.
+    pub fn detail(&self, slice: &Slice) -> Detail {
+        self.details
+            .get(slice.detail as usize)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// A time on the file's own clock, in nanoseconds.
+    pub fn clock(&self, time: i64) -> i128 {
+        i128::from(time) + self.bias
+    }
+
+    /// How many rows or events could not be read.
+    pub fn unread_count(&self) -> u64 {
+        self.unread
+            .iter()
+            .map(|it| it.count)
+            .fold(0, u64::saturating_add)
+    }
+}
+
+/// Builds a trace from plain data: what readers of files use, and what any other source can use.
+pub struct Builder {
+    trace: Trace,
+    ids: HashMap<Arc<str>, NameId>,
+    details: HashMap<Detail, u32>,
+    /// Calls by scope (a process, or a kind of number) and correlation.
+    calls: HashMap<(u64, u64), u32>,
+    /// Work of devices, the same way.
+    work: Vec<(u32, u64, u64)>,
+}
+
+impl Builder {
+    /// An empty trace of `source`. `unsigned` says that times come from a clock of 64 bits without sign.
+    pub fn new(source: &str, format: &'static str, unsigned: bool) -> Self {
+        let bias = if unsigned { 1 << 63 } else { 0 };
+        Self {
+            trace: Trace {
+                source: source.to_owned(),
+                format,
+                bias,
+                ..Trace::default()
+            },
+            ids: HashMap::new(),
+            details: HashMap::new(),
+            calls: HashMap::new(),
+            work: Vec::new(),
+        }
+    }
+
+    /// The trace so far, for what has no function of its own.
+    pub fn trace(&mut self) -> &mut Trace {
+        &mut self.trace
+    }
+
+    /// The number of a name. Very long ones are cut.
+    pub fn name(&mut self, text: &str) -> NameId {
+        let mut end = text.len().min(NAME_BYTES);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let text = &text[..end];
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let id = self.trace.names.len() as NameId;
+        let text: Arc<str> = text.into();
+        self.trace.names.push(text.clone());
+        self.ids.insert(text, id);
+        id
+    }
+
+    /// The number of a device, by its label.
+    pub fn device(&mut self, label: &str) -> u32 {
+        let devices = &mut self.trace.devices;
+        let at = devices
+            .iter()
+            .position(|known| known == label)
+            .unwrap_or_else(|| {
+                devices.push(label.to_owned());
+                devices.len() - 1
+            });
+        at as u32
+    }
+
+    /// A new lane.
+    pub fn lane(&mut self, kind: LaneKind, group: &str, name: &str, device: Option<u32>) -> u32 {
+        let (group, name) = (group.to_owned(), name.to_owned());
+        self.trace.lanes.push(Lane {
+            kind,
+            group,
+            name,
+            device,
+        });
+        self.trace.lanes.len() as u32 - 1
+    }
+
+    /// A time of the file's clock as it is stored.
+    pub fn time(&self, clock: i128) -> Option<i64> {
+        i64::try_from(clock.checked_sub(self.trace.bias)?).ok()
+    }
+
+    /// Adds a slice and gives its number until `finish`; `place` says where it is in the file, should it be unreadable.
+    pub fn slice(
+        &mut self,
+        kind: Kind,
+        lane: u32,
+        name: NameId,
+        (start, end): (i128, i128),
+        place: impl FnOnce() -> String,
+    ) -> Option<u32> {
+        let (Some(start), Some(end)) = (self.time(start), self.time(end)) else {
+            self.unread("a time is beyond 64 bits", place);
+            return None;
+        };
+        if end < start {
+            self.unread("the end is before the start", place);
+            return None;
+        }
+        if self.trace.slices.len() >= SLICES {
+            self.unread(
+                "more events than fit in memory: the first 16 million are shown",
+                place,
+            );
+            return None;
+        }
+        if kind.on_device() {
+            self.trace.lanes[lane as usize].kind = LaneKind::Device;
+        }
+        self.trace.slices.push(Slice {
+            start,
+            end,
+            lane,
+            name,
+            link: NONE,
+            detail: NONE,
+            kind,
+        });
+        Some(self.trace.slices.len() as u32 - 1)
+    }
+
+    /// Says more about a slice.
+    pub fn detail(&mut self, slice: u32, detail: Detail) {
+        let next = self.trace.details.len() as u32;
+        let id = *self.details.entry(detail).or_insert(next);
+        if id == next {
+            self.trace.details.push(detail);
+        }
+        self.trace.slices[slice as usize].detail = id;
+    }
+
+    /// Gives a slice that is still open its end, in the file's clock.
+    pub fn close(&mut self, slice: u32, end: i128) -> bool {
+        let end = self.time(end);
+        let slice = &mut self.trace.slices[slice as usize];
+        match end {
+            Some(end) if end >= slice.start => {
+                slice.end = end;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Says that a call has this correlation. The first launch of a number counts.
+    pub fn call(&mut self, slice: u32, scope: u64, correlation: u64) {
+        let slices = &self.trace.slices;
+        let launches =
+            |at: u32| matches!(slices[at as usize].kind, Kind::Launch | Kind::GraphLaunch);
+        self.calls
+            .entry((scope, correlation))
+            .and_modify(|known| {
+                if launches(slice) && !launches(*known) {
+                    *known = slice;
+                }
+            })
+            .or_insert(slice);
+    }
+
+    /// Says that work of a device has this correlation.
+    pub fn work(&mut self, slice: u32, scope: u64, correlation: u64) {
+        self.work.push((slice, scope, correlation));
+    }
+
+    /// Counts a row, an event or a packet that could not be read.
+    pub fn unread(&mut self, why: &str, place: impl FnOnce() -> String) {
+        self.unread_many(why, 1, place);
+    }
+
+    /// The same for many at once.
+    pub fn unread_many(&mut self, why: &str, count: u64, place: impl FnOnce() -> String) {
+        if count == 0 {
+            return;
+        }
+        let known = self.trace.unread.iter().position(|it| it.why == why);
+        let at = known.or((self.trace.unread.len() >= REASONS).then_some(REASONS - 1));
+        match at {
+            Some(at) => self.trace.unread[at].count += count,
+            None => self.trace.unread.push(Unread {
+                count,
+                why: why.to_owned(),
+                first: place(),
+            }),
+        }
+    }
+
+    /// The finished trace: sorted and linked.
+    pub fn finish(mut self) -> Trace {
+        let slices = &mut self.trace.slices;
+        for (work, scope, correlation) in self.work {
+            if let Some(&call) = self.calls.get(&(scope, correlation)) {
+                slices[work as usize].link = call;
+                let kind = slices[work as usize].kind;
+                let call = &mut slices[call as usize];
+                if call.link == NONE && (kind != Kind::Memset || call.kind != Kind::Launch) {
+                    call.link = work;
+                }
+            }
+        }
+        let mut order: Vec<u32> = (0..slices.len() as u32).collect();
+        order.sort_by_key(|&i| {
+            let slice = &slices[i as usize];
+            (slice.start, std::cmp::Reverse(slice.end), i)
+        });
+        let mut place = vec![0_u32; order.len()];
+        for (new, old) in (0..).zip(&order) {
+            place[*old as usize] = new;
+        }
+        let sorted = order.iter().map(|old| {
+            let mut slice = slices[*old as usize];
+            if slice.link != NONE {
+                slice.link = place[slice.link as usize];
+            }
+            slice
+        });
+        let sorted: Vec<Slice> = sorted.collect();
+        let mut trace = self.trace;
+        trace.slices = sorted;
+        let holds = &mut trace.holds;
+        for slice in &trace.slices {
+            match slice.kind {
+                Kind::Kernel => holds.kernels = true,
+                Kind::Copy => holds.copies = true,
+                Kind::Memset => holds.memsets = true,
+                Kind::Annotation => holds.annotations = true,
+                Kind::Graph => holds.graphs = true,
+                kind => holds.calls |= kind.is_call(),
+            }
+        }
+        for counter in &mut trace.counters {
+            counter.samples.sort_by_key(|sample| sample.0);
+        }
+        trace
+    }
+}

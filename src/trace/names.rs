@@ -1,0 +1,353 @@
+//! Names for people: kernel names without templates, arguments and tile sizes, and families of kernels.
+
+use serde::Serialize;
+
+use crate::clean;
+
+/// What a kernel does, as far as its name says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    Product,
+    Attention,
+    Elementwise,
+    Reduction,
+    Optimizer,
+    Copy,
+    Other,
+}
+
+impl Family {
+    /// The word for it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Product => "product",
+            Self::Attention => "attention",
+            Self::Elementwise => "elementwise",
+            Self::Reduction => "reduction",
+            Self::Optimizer => "optimizer",
+            Self::Copy => "copy",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Parts of names by family. The first family that has a part of the name is it.
+#[rustfmt::skip] // One line for each family.
+const FAMILIES: [(Family, &[&str]); 9] = [
+    (Family::Copy, &["memcpy", "memset", "copybuffer", "fillbuffer", "direct_copy", "copy_kernel", "batchedcopy", "copyrect"]),
+    (Family::Optimizer, &["adam", "multi_tensor_apply", "optimizer", "sgd", "lamb_", "lion_", "zero_grad"]),
+    (Family::Attention, &["flash", "fmha", "attention", "attn", "mha_", "aotriton"]),
+    (Family::Reduction, &["triton_red", "triton_per"]),
+    (Family::Elementwise, &["triton_poi"]),
+    (Family::Product, &[
+        "gemm", "cijk_", "matmul", "xmma", "cutlass", "nvjet", "gemv", "splitk", "conv2d", "convolution", "implicit_con", "wgrad",
+        "dgrad", "dot_kernel", "cublas", "hipblas", "mfma", "triton_tem", "_mm_kernel", "linear_kernel",
+    ]),
+    (Family::Reduction, &[
+        "reduce", "norm", "softmax", "_sum", "sum_", "mean", "argmax", "argmin", "nll", "loss", "cross_entropy", "scan", "cumsum",
+        "sort", "topk", "histogram", "welford", "cunn_",
+    ]),
+    (Family::Elementwise, &[
+        "elementwise", "vectorized", "unrolled", "fill", "silu", "gelu", "relu", "swiglu", "sigmoid", "rope", "rotary",
+        "embedding", "gather", "scatter", "index", "dropout", "activation", "arange", "residual", "add_kernel", "mul_kernel",
+        "cast", "transpose", "distribution",
+    ]),
+    (Family::Copy, &["copy"]),
+];
+
+/// What a kernel does, as far as its name says.
+pub fn family(name: &str) -> Family {
+    let name = name.to_ascii_lowercase();
+    let has = |(_, parts): &&(Family, &[&str])| parts.iter().any(|part| name.contains(part));
+    FAMILIES
+        .iter()
+        .find(has)
+        .map_or(Family::Other, |(family, _)| *family)
+}
+
+/// Whether a range of this name is a step: `step 3`, `iteration 3`, `ProfilerStep#3`.
+pub fn step(name: &str) -> bool {
+    let number = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let word = name[..name.len() - number].trim_end_matches([' ', '#', '_', ':', '=']);
+    let known = [
+        "step",
+        "iteration",
+        "iter",
+        "profilerstep",
+        "train_step",
+        "train step",
+        "training step",
+    ];
+    number > 0 && known.iter().any(|it| word.eq_ignore_ascii_case(it))
+}
+
+/// Phases of a training step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Forward,
+    Backward,
+    Optimizer,
+}
+
+/// The phase a range stands for, by its name alone.
+pub fn phase(name: &str) -> Option<Phase> {
+    let name = name.trim().to_ascii_lowercase();
+    let is = |names: &[&str]| names.contains(&name.as_str());
+    if is(&[
+        "forward",
+        "fwd",
+        "forward pass",
+        "forward_pass",
+        "## forward ##",
+        "model_forward",
+    ]) {
+        Some(Phase::Forward)
+    } else if is(&[
+        "backward",
+        "bwd",
+        "backward pass",
+        "backward_pass",
+        "## backward ##",
+        "loss.backward",
+    ]) {
+        Some(Phase::Backward)
+    } else if is(&["optimizer", "optim", "optimizer step", "optimizer_step"])
+        || name.starts_with("optimizer.step")
+    {
+        Some(Phase::Optimizer)
+    } else {
+        None
+    }
+}
+
+/// A kernel's name for people, up to `width` characters: what it is, without return type, namespaces, templates, arguments
+/// and sizes of tiles. Of PyTorch's generic kernels, what they compute is put behind: `vectorized_elementwise_kernel (add)`.
+pub fn short(name: &str, width: usize) -> String {
+    let name = name
+        .replace("(anonymous namespace)", "_")
+        .replace("<unnamed>", "_")
+        .replace("(lambda", "_");
+    let base = outer(&name);
+    let folded = fold(last_segment(&base));
+    let generic = [
+        "elementwise",
+        "reduce_kernel",
+        "multi_tensor_apply",
+        "Kernel2",
+        "device_kernel",
+        "index_kernel",
+    ];
+    let text = match name.find('<') {
+        Some(at) if generic.iter().any(|it| folded.contains(it)) => {
+            match inner(&name[at + 1..], &folded) {
+                Some(what) if folded == "Kernel2" || folded == "device_kernel" => what,
+                Some(what) => format!("{folded} ({what})"),
+                None => folded,
+            }
+        }
+        _ => folded,
+    };
+    fit(if text.is_empty() { &name } else { &text }, width)
+}
+
+/// The name outside of all brackets, without return type; all of it where they do not match.
+fn outer(name: &str) -> String {
+    let (mut depth, mut out) = (0_i32, String::new());
+    for c in name.chars() {
+        match c {
+            '<' | '(' | '[' | '{' => depth += 1,
+            '>' | ')' | ']' | '}' => depth = (depth - 1).max(0),
+            _ if depth == 0 => out.push(c),
+            _ => {}
+        }
+    }
+    if depth > 0 {
+        return name.to_owned();
+    }
+    let out = out
+        .trim()
+        .trim_start_matches("void ")
+        .trim_start_matches("static ");
+    out.split(" [with").next().unwrap_or(out).trim().to_owned()
+}
+
+fn last_segment(name: &str) -> &str {
+    name.rsplit("::")
+        .find(|part| !part.is_empty() && *part != "_")
+        .unwrap_or(name)
+}
+
+/// What a generic kernel computes: the functor or the inner kernel among its template arguments. One that says only how it
+/// is called (`BinaryFunctor`, `gpu_kernel_impl`) counts where there is no other.
+fn inner(arguments: &str, known: &str) -> Option<String> {
+    let words = arguments.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let mut vague = None;
+    for word in words.filter(|word| word.len() > 3 && *word != known) {
+        if word.starts_with("cutlass_") {
+            return Some(fold(word));
+        }
+        let telling = ["Functor", "_functor", "_kernel"]
+            .into_iter()
+            .any(|it| word.contains(it))
+            || word.ends_with("Ops");
+        if !telling || word.contains("elementwise") || word.starts_with("gpu_kernel") {
+            continue;
+        }
+        let plain = word
+            .trim_start_matches("CUDAFunctorOnSelf_")
+            .trim_start_matches("CUDAFunctor_");
+        let plain = ["Functor", "_functor", "_kernel", "_cuda"]
+            .into_iter()
+            .fold(plain, |it, end| it.split(end).next().unwrap_or(it));
+        match plain {
+            "" => {}
+            "AUnary" | "BUnary" | "Binary" | "Unary" => vague = vague.or(Some(plain.to_owned())),
+            plain => return Some(plain.to_owned()),
+        }
+    }
+    vague
+}
+
+/// A name without sizes of tiles and what a compiler adds: `Cijk_Ailk_Bljk_SB`, `ampere_sgemm_nt`, `triton_red_fused_mean`.
+fn fold(name: &str) -> String {
+    let is_size = |word: &str| {
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        word.contains('x') && word.split('x').all(digits)
+    };
+    let prefixed = |word: &str, prefix: &str| {
+        word.strip_prefix(prefix)
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let specialised = |word: &str| {
+        word.len() > 2
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_digit() || b"dceD".contains(&b))
+            && word.starts_with("0d")
+    };
+    let tensile = name.starts_with("Cijk_") || name.starts_with("Custom_Cijk");
+    let mut words = Vec::new();
+    for word in name.split('_') {
+        if tensile && prefixed(word, "MT") {
+            break;
+        }
+        let dropped = is_size(word)
+            || [
+                "tilesize", "stage", "warpsize", "tensor", "align", "aligna", "alignc", "ldg",
+            ]
+            .iter()
+            .any(|it| prefixed(word, it))
+            || specialised(word)
+            || (name.contains("xmma")
+                && matches!(word, "execute" | "kernel" | "" | "5x" | "cublas"));
+        if !dropped {
+            words.push(word);
+        }
+    }
+    if name.starts_with("triton_")
+        && words
+            .last()
+            .is_some_and(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()))
+    {
+        words.pop();
+    }
+    words.join("_")
+}
+
+/// One line of text that is safe to show, in at most `width` characters.
+pub fn fit(text: &str, width: usize) -> String {
+    match text.chars().nth(width) {
+        Some(_) => clean::bounded(text, width.saturating_sub(1)),
+        None => clean::plain(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_folded_for_people() {
+        for (name, expected, family_is) in [
+            (
+                "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, float, \
+                 at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int, float)",
+                "vectorized_elementwise_kernel (Mul)",
+                Family::Elementwise,
+            ),
+            (
+                "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t<float, \
+                 at::native::sum_functor<float>::operator()(at::TensorIterator&)::{lambda(float)#1}> > >(int)",
+                "reduce_kernel (sum)",
+                Family::Reduction,
+            ),
+            (
+                "void (anonymous namespace)::softmax_warp_forward<float, 10, true>(float*, int)",
+                "softmax_warp_forward",
+                Family::Reduction,
+            ),
+            (
+                "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256_8x4_nt_align1>(Params)",
+                "cutlass_80_simt_sgemm_nt",
+                Family::Product,
+            ),
+            (
+                "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x16_stage4_warpsize2x2x1_tensor16x8x8_kernel",
+                "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n",
+                Family::Product,
+            ),
+            (
+                "Cijk_Ailk_Bljk_SB_MT64x64x16_MI16x16x4x1_SE_K1",
+                "Cijk_Ailk_Bljk_SB",
+                Family::Product,
+            ),
+            (
+                "triton_red_fused_rsqrt_mean_pow_0d1d2d",
+                "triton_red_fused_rsqrt_mean_pow",
+                Family::Reduction,
+            ),
+            (
+                "void flash_fwd_kernel<Flash_traits<64, 128>, true>(Params)",
+                "flash_fwd_kernel",
+                Family::Attention,
+            ),
+            (
+                "__amd_rocclr_fillBufferAligned",
+                "__amd_rocclr_fillBufferAligned",
+                Family::Copy,
+            ),
+            ("a\u{1b}[2Jb", "a·[2Jb", Family::Other),
+            ("<>", "<>", Family::Other),
+            ("", "", Family::Other),
+        ] {
+            assert_eq!(short(name, 60), expected, "{name}");
+            assert_eq!(family(name), family_is, "{name}");
+        }
+        assert_eq!(short("abcdefgh", 4), "abc…");
+    }
+
+    #[test]
+    fn steps_and_phases_are_known_by_name() {
+        let steps = [
+            "step 1",
+            "iteration 12",
+            "ProfilerStep#0",
+            "Step_3",
+            "iter 4",
+        ];
+        assert!(steps.into_iter().all(step));
+        let others = [
+            "step",
+            "stepping 1",
+            "optimizer.step 1",
+            "1",
+            "",
+            "my step 2 of 3",
+        ];
+        assert!(!others.into_iter().any(step));
+        assert_eq!(phase("Optimizer.step#AdamW.step"), Some(Phase::Optimizer));
+        assert_eq!(phase("backward"), Some(Phase::Backward));
+        assert_eq!(phase("forward_hook"), None);
+    }
+}

@@ -1,0 +1,291 @@
+//! Nsight Systems' SQLite export. Its tables exist only where there was something to put in: an absent one means "not
+//! recorded", never 0.
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+
+use super::model::{Builder, Detail, Direction, Kind, LaneKind, Trace};
+use super::source::{Head, OpenError, Source};
+use super::sqlite::{self, int, rows, text};
+
+const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
+const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
+const COPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
+const MEMSET: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
+const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
+const NVTX: &str = "NVTX_EVENTS";
+/// NVTX ranges: pushed and popped, started and ended.
+const RANGES: [i64; 2] = [59, 60];
+
+/// Whether these are tables of an export.
+pub fn recognises(head: &Head) -> bool {
+    let tables = head.tables.iter().flatten();
+    tables
+        .into_iter()
+        .any(|it| it.starts_with("CUPTI_ACTIVITY_KIND_") || it == "META_DATA_EXPORT" || it == NVTX)
+}
+
+/// Reads it.
+pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+    let db = sqlite::connect(source)?;
+    let tables = sqlite::tables(&db)?;
+    let there = |name: &str| tables.iter().any(|it| it == name);
+    let mut out = Builder::new(source.name(), "nsys sqlite", false);
+    let strings = strings(&db, &mut out);
+    let mut lanes = Lanes {
+        lanes: HashMap::new(),
+        strings,
+    };
+    if there(RUNTIME) {
+        calls(&db, &mut out, &mut lanes);
+    }
+    for (table, kind) in [
+        (KERNEL, Kind::Kernel),
+        (COPY, Kind::Copy),
+        (MEMSET, Kind::Memset),
+        (GRAPH, Kind::Graph),
+    ] {
+        if there(table) {
+            work(&db, &mut out, &mut lanes, table, kind);
+        }
+    }
+    if there(NVTX) {
+        ranges(&db, &mut out, &mut lanes);
+    }
+    if there("PROFILER_OVERHEAD") {
+        overhead(&db, &mut out, &mut lanes);
+    }
+    if there("ThreadNames") {
+        lanes.threads(&db, &mut out);
+    }
+    source.done();
+    let trace = out.trace();
+    let absent = [KERNEL, COPY, MEMSET, NVTX, RUNTIME]
+        .into_iter()
+        .filter(|name| !there(name));
+    trace.tables_absent = Some(absent.map(str::to_owned).collect());
+    let holds = &mut trace.holds;
+    holds.kernels = true;
+    (holds.calls, holds.copies, holds.memsets) = (there(RUNTIME), there(COPY), there(MEMSET));
+    (holds.annotations, holds.graphs) = (there(NVTX), there(GRAPH));
+    Ok(out.finish())
+}
+
+struct Lanes {
+    /// By process or thread, device and stream.
+    lanes: HashMap<(i64, i64, i64), u32>,
+    /// Names by `StringIds.id`.
+    strings: HashMap<i64, u32>,
+}
+
+fn strings(db: &Connection, out: &mut Builder) -> HashMap<i64, u32> {
+    let mut strings = HashMap::new();
+    rows(
+        db,
+        &sqlite::select(db, "StringIds", &["id", "value"]),
+        "StringIds",
+        out,
+        |out, row, _| {
+            let id = int(row, 0).ok_or("a name without a number")?;
+            let name = text(row, 1).unwrap_or_default();
+            strings.insert(id, out.name(&name));
+            Ok(())
+        },
+    );
+    strings
+}
+
+/// The process of a thread: correlation numbers are unique only within it.
+fn process(global: i64) -> u64 {
+    global as u64 & !0xff_ffff
+}
+
+impl Lanes {
+    fn thread(&mut self, out: &mut Builder, global: i64) -> u32 {
+        *self.lanes.entry((global, -1, -1)).or_insert_with(|| {
+            let group = format!("process {}", process(global) >> 24 & 0xff_ffff);
+            out.lane(
+                LaneKind::Host,
+                &group,
+                &format!("thread {}", global & 0xff_ffff),
+                None,
+            )
+        })
+    }
+
+    /// Puts in the names that threads have.
+    fn threads(&self, db: &Connection, out: &mut Builder) {
+        let query = sqlite::select(db, "ThreadNames", &["globalTid", "nameId"]);
+        rows(db, &query, "ThreadNames", out, |out, row, _| {
+            let lane = int(row, 0).and_then(|global| self.lanes.get(&(global, -1, -1)));
+            let name = int(row, 1).and_then(|id| self.strings.get(&id));
+            if let (Some(lane), Some(name)) = (lane, name) {
+                let name = out.trace().names[*name as usize].to_string();
+                let lane = &mut out.trace().lanes[*lane as usize].name;
+                *lane = format!("{name} {}", lane.trim_start_matches("thread "));
+            }
+            Ok(())
+        });
+    }
+
+    fn stream(&mut self, out: &mut Builder, process: i64, device: i64, stream: i64) -> u32 {
+        *self
+            .lanes
+            .entry((process, device, stream))
+            .or_insert_with(|| {
+                let label = device.to_string();
+                let id = out.device(&label);
+                out.lane(
+                    LaneKind::Device,
+                    &format!("GPU {label}"),
+                    &format!("stream {stream}"),
+                    Some(id),
+                )
+            })
+    }
+
+    fn name(&self, out: &mut Builder, id: Option<i64>) -> u32 {
+        let known = id.and_then(|id| self.strings.get(&id).copied());
+        known.unwrap_or_else(|| {
+            out.name(&id.map_or("(no name)".to_owned(), |id| format!("(name {id})")))
+        })
+    }
+}
+
+fn span(row: &rusqlite::Row<'_>) -> Result<(i128, i128), String> {
+    match (int(row, 0), int(row, 1)) {
+        (Some(start), Some(end)) => Ok((start.into(), end.into())),
+        _ => Err("a row without start or end".to_owned()),
+    }
+}
+
+fn calls(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+    let query = sqlite::select(
+        db,
+        RUNTIME,
+        &["start", "end", "globalTid", "correlationId", "nameId"],
+    );
+    rows(db, &query, RUNTIME, out, |out, row, place| {
+        let span = span(row)?;
+        let thread = int(row, 2).unwrap_or(0);
+        let name = lanes.name(out, int(row, 4));
+        let kind = Kind::of_call(&out.trace().names[name as usize].clone());
+        let lane = lanes.thread(out, thread);
+        if let (Some(slice), Some(correlation)) = (
+            out.slice(kind, lane, name, span, || place.to_string()),
+            int(row, 3),
+        ) {
+            out.call(slice, process(thread), correlation as u64);
+        }
+        Ok(())
+    });
+}
+
+fn work(db: &Connection, out: &mut Builder, lanes: &mut Lanes, table: &str, kind: Kind) {
+    #[rustfmt::skip] // In groups of what belongs together.
+    let wanted = [
+        "start", "end", "globalPid", "deviceId", "streamId", "correlationId", "demangledName", "shortName",
+        "bytes", "copyKind", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "graphId",
+    ];
+    rows(
+        db,
+        &sqlite::select(db, table, &wanted),
+        table,
+        out,
+        |out, row, place| {
+            let span = span(row)?;
+            let process_id = int(row, 2).unwrap_or(0);
+            let lane = lanes.stream(
+                out,
+                process_id,
+                int(row, 3).unwrap_or(0),
+                int(row, 4).unwrap_or(0),
+            );
+            let direction = (kind == Kind::Copy).then(|| direction(int(row, 9)));
+            let name = match kind {
+                Kind::Kernel => lanes.name(out, int(row, 6).or(int(row, 7))),
+                Kind::Copy => out.name(&format!("copy {}", direction.map_or("", Direction::label))),
+                Kind::Memset => out.name("memset"),
+                _ => out.name(&int(row, 16).map_or("graph".to_owned(), |id| format!("graph {id}"))),
+            };
+            let Some(slice) = out.slice(kind, lane, name, span, || place.to_string()) else {
+                return Ok(());
+            };
+            if let Some(correlation) = int(row, 5) {
+                out.work(slice, process(process_id), correlation as u64);
+            }
+            let three = |from: usize| {
+                let size = |at: usize| int(row, at).and_then(|it| u32::try_from(it).ok());
+                Some([size(from)?, size(from + 1)?, size(from + 2)?])
+            };
+            let bytes = int(row, 8).and_then(|it| u64::try_from(it).ok());
+            out.detail(
+                slice,
+                Detail {
+                    bytes,
+                    direction,
+                    grid: three(10),
+                    block: three(13),
+                },
+            );
+            Ok(())
+        },
+    );
+}
+
+/// Of `ENUM_CUDA_MEMCPY_OPER`.
+fn direction(kind: Option<i64>) -> Direction {
+    match kind {
+        Some(1) => Direction::H2D,
+        Some(2) => Direction::D2H,
+        Some(8) => Direction::D2D,
+        Some(9) => Direction::H2H,
+        Some(10) => Direction::P2P,
+        _ => Direction::Other,
+    }
+}
+
+fn ranges(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+    let query = sqlite::select(
+        db,
+        NVTX,
+        &["start", "end", "globalTid", "eventType", "text", "textId"],
+    );
+    rows(db, &query, NVTX, out, |out, row, place| {
+        // Marks, domains and the like have no length.
+        if int(row, 3).is_some_and(|kind| !RANGES.contains(&kind)) {
+            return Ok(());
+        }
+        let start = int(row, 0).ok_or("a range without a start")?;
+        let end = int(row, 1).ok_or("a range without an end")?;
+        let name = match text(row, 4) {
+            Some(name) => out.name(&name),
+            None => lanes.name(out, int(row, 5)),
+        };
+        let lane = lanes.thread(out, int(row, 2).unwrap_or(0));
+        out.slice(
+            Kind::Annotation,
+            lane,
+            name,
+            (start.into(), end.into()),
+            || place.to_string(),
+        );
+        Ok(())
+    });
+}
+
+fn overhead(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+    let query = sqlite::select(
+        db,
+        "PROFILER_OVERHEAD",
+        &["start", "end", "globalTid", "nameId"],
+    );
+    rows(db, &query, "PROFILER_OVERHEAD", out, |out, row, place| {
+        let span = span(row)?;
+        let name = lanes.name(out, int(row, 3));
+        let lane = lanes.thread(out, int(row, 2).unwrap_or(0));
+        out.slice(Kind::Overhead, lane, name, span, || place.to_string());
+        Ok(())
+    });
+}

@@ -1,0 +1,256 @@
+//! The bytes of a file, plain or out of gzip, with progress; and what its beginning looks like.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use flate2::read::MultiGzDecoder;
+
+use crate::{clean, files};
+
+/// Bytes by which a format is recognised.
+const HEAD: u64 = 64 * 1024;
+/// Bytes between two reports of progress.
+const STRIDE: u64 = 1 << 20;
+
+/// Why a file could not be opened as a trace, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenError {
+    /// The file.
+    pub path: String,
+    /// What is wrong, and where.
+    pub what: String,
+    /// What to do.
+    pub next: String,
+}
+
+impl OpenError {
+    /// An error whose file is filled in by `open`.
+    pub fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
+        Self {
+            path: String::new(),
+            what: what.into(),
+            next: next.into(),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {} {}",
+            clean::line(&self.path),
+            clean::line(&self.what),
+            clean::line(&self.next)
+        )
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// How far reading has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the file read so far.
+    pub read: u64,
+    /// Bytes of the file.
+    pub total: u64,
+}
+
+/// What a file begins with.
+pub struct Head {
+    /// The first bytes, unpacked.
+    pub bytes: Vec<u8>,
+    /// Tables and views, where it is a database.
+    pub tables: Option<Vec<String>>,
+}
+
+/// A file that is being read, from its beginning on.
+pub struct Source<'a> {
+    name: String,
+    path: Option<PathBuf>,
+    gzip: bool,
+    head: Cursor<Vec<u8>>,
+    rest: Box<dyn Read>,
+    packed: Rc<Cell<u64>>,
+    total: u64,
+    told: u64,
+    damage: Option<String>,
+    progress: &'a mut dyn FnMut(Progress),
+    unpacked: Option<tempfile::TempPath>,
+}
+
+/// Counts what is read through it.
+struct Counted<R> {
+    inner: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.count.set(self.count.get() + n as u64);
+        Ok(n)
+    }
+}
+
+impl<'a> Source<'a> {
+    /// Opens a file and reads its first bytes.
+    pub fn open(path: &Path, progress: &'a mut dyn FnMut(Progress)) -> Result<Self, OpenError> {
+        let unreadable = |error: io::Error| {
+            OpenError::new(
+                format!("cannot be read: {error}."),
+                "Look at the path and its permissions.",
+            )
+        };
+        let (file, total) = files::stream(path).map_err(unreadable)?;
+        let name = path
+            .file_name()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy();
+        let mut source = Self::of(&name, file, total, progress)?;
+        source.path = Some(path.to_owned());
+        Ok(source)
+    }
+
+    /// Any reader as a source.
+    pub fn of(
+        name: &str,
+        data: impl Read + 'static,
+        total: u64,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> Result<Self, OpenError> {
+        let packed = Rc::new(Cell::new(0));
+        let mut data = io::BufReader::with_capacity(
+            256 * 1024,
+            Counted {
+                inner: data,
+                count: packed.clone(),
+            },
+        );
+        let gzip = io::BufRead::fill_buf(&mut data)
+            .map_err(|error| {
+                OpenError::new(
+                    format!("cannot be read: {error}."),
+                    "Copy it to this machine and try again.",
+                )
+            })?
+            .starts_with(&[0x1f, 0x8b]);
+        let rest: Box<dyn Read> = if gzip {
+            Box::new(MultiGzDecoder::new(data))
+        } else {
+            Box::new(data)
+        };
+        let mut source = Self {
+            name: name.to_owned(),
+            path: None,
+            gzip,
+            head: Cursor::default(),
+            rest,
+            packed,
+            total,
+            told: 0,
+            damage: None,
+            progress,
+            unpacked: None,
+        };
+        let mut head = Vec::new();
+        let _ = (&mut source).take(HEAD).read_to_end(&mut head);
+        source.head = Cursor::new(head);
+        if source.head.get_ref().is_empty() {
+            let what = source
+                .damage
+                .take()
+                .unwrap_or_else(|| "is empty.".to_owned());
+            return Err(OpenError::new(
+                what,
+                "Was the profiler stopped before it wrote? Record again.",
+            ));
+        }
+        Ok(source)
+    }
+
+    /// Name of the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the file begins with.
+    pub fn head(&self) -> Result<Vec<u8>, OpenError> {
+        let bytes = self.head.get_ref().clone();
+        let wide = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+        let ascii_wide = bytes.len() > 8 && bytes[..8].iter().skip(1).step_by(2).all(|b| *b == 0);
+        if wide || (ascii_wide && bytes[..8].iter().step_by(2).all(u8::is_ascii_graphic)) {
+            return Err(OpenError::new(
+                "is text in UTF-16, as PowerShell writes it.",
+                "Convert it with `iconv -f UTF-16 -t UTF-8`, or let the profiler write the file itself.",
+            ));
+        }
+        Ok(bytes)
+    }
+
+    /// Where the data end too early or are damaged, as far as was seen.
+    pub fn damage(&self) -> Option<String> {
+        self.damage.clone()
+    }
+
+    /// A path to the unpacked file, for what cannot be read from a stream. A packed one becomes a temporary file.
+    pub fn file(&mut self) -> Result<PathBuf, OpenError> {
+        if let (Some(path), false) = (&self.path, self.gzip) {
+            return Ok(path.clone());
+        }
+        if self.unpacked.is_none() {
+            let failed = |error: io::Error| {
+                let next = "Unpack it with gunzip and open the result.";
+                OpenError::new(format!("cannot be unpacked: {error}."), next)
+            };
+            self.unpacked = Some(files::scratch(self).map_err(failed)?);
+        }
+        let path = self.unpacked.as_ref().map(|path| path.to_path_buf());
+        Ok(path.unwrap_or_default())
+    }
+
+    /// Says that everything was read.
+    pub fn done(&mut self) {
+        (self.progress)(Progress {
+            read: self.total,
+            total: self.total,
+        });
+    }
+}
+
+impl Read for Source<'_> {
+    /// Damaged data end here; `damage` says why.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.head.read(buffer)?;
+        if n > 0 || buffer.is_empty() {
+            return Ok(n);
+        }
+        let n = match self.rest.read(buffer) {
+            Ok(n) => n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+            Err(error) => {
+                let at = self.packed.get();
+                self.damage.get_or_insert(match self.gzip {
+                    true => {
+                        format!("The gzip data end early or are damaged near byte {at}: {error}.")
+                    }
+                    false => format!("Reading failed near byte {at}: {error}."),
+                });
+                0
+            }
+        };
+        let read = self.packed.get();
+        if read >= self.told + STRIDE {
+            self.told = read;
+            (self.progress)(Progress {
+                read,
+                total: self.total.max(read),
+            });
+        }
+        Ok(n)
+    }
+}

@@ -1,0 +1,169 @@
+//! What the two kinds of databases have in common: opening without a write, tables and columns by name, and errors in words.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
+
+use super::model::Builder;
+use super::source::{OpenError, Source};
+
+/// Opens the file of a source for reading only.
+pub fn connect(source: &mut Source<'_>) -> Result<Connection, OpenError> {
+    let path = source.file()?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let try_open = |immutable: bool| -> rusqlite::Result<Connection> {
+        let db = Connection::open_with_flags(uri(&path, immutable), flags)?;
+        db.busy_timeout(Duration::from_millis(500))?;
+        db.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA query_only = ON;")?;
+        db.query_row("SELECT COUNT(*) FROM sqlite_master", [], |_| Ok(()))?;
+        Ok(db)
+    };
+    let cannot = |error: &rusqlite::Error| {
+        let code = error.sqlite_error_code();
+        matches!(
+            code,
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::SystemIoFailure)
+        )
+    };
+    match try_open(false) {
+        // A file in WAL mode in a folder without write permission opens only so.
+        Err(error) if cannot(&error) => try_open(true),
+        other => other,
+    }
+    .map_err(|error| explain(&error))
+}
+
+fn uri(path: &Path, immutable: bool) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                uri.push(char::from(*byte))
+            }
+            _ => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    uri + if immutable {
+        "?mode=ro&immutable=1"
+    } else {
+        "?mode=ro"
+    }
+}
+
+/// What an error of the database means for who wants to read it.
+pub fn explain(error: &rusqlite::Error) -> OpenError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::new(
+            "is a database that another program has locked.",
+            "Wait until the profiler is done, or copy the file and open the copy.",
+        ),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => OpenError::new(
+            format!("is a damaged database, or the half of one ({error})."),
+            "Copy it again, or `sqlite3 FILE .recover | sqlite3 NEW` and open NEW.",
+        ),
+        _ => OpenError::new(
+            format!("is a database that cannot be read ({error})."),
+            "Check whether its version is one of nsys 2022 or later, or of ROCm 7.",
+        ),
+    }
+}
+
+/// Names of all tables and views.
+pub fn tables(db: &Connection) -> Result<Vec<String>, OpenError> {
+    let names = || -> rusqlite::Result<Vec<String>> {
+        let mut query =
+            db.prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")?;
+        query.query_map([], |row| row.get(0))?.collect()
+    };
+    names().map_err(|error| explain(&error))
+}
+
+/// Names of the columns of a table or view; none where there is no such table.
+pub fn columns(db: &Connection, table: &str) -> Vec<String> {
+    let names = || -> rusqlite::Result<Vec<String>> {
+        let mut query = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+        query.query_map([table], |row| row.get(0))?.collect()
+    };
+    names().unwrap_or_default()
+}
+
+/// `SELECT` of columns of a table, with NULL for those that it has not. Names are ours, never the file's.
+pub fn select(db: &Connection, table: &str, wanted: &[&str]) -> String {
+    let there = columns(db, table);
+    let column = |name: &&str| match there.iter().any(|it| it.eq_ignore_ascii_case(name)) {
+        true => format!("\"{name}\""),
+        false => "NULL".to_owned(),
+    };
+    let list: Vec<String> = wanted.iter().map(column).collect();
+    format!("SELECT {} FROM \"{table}\"", list.join(", "))
+}
+
+/// A row of a table.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    table: &'a str,
+    row: u64,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} row {}", self.table, self.row)
+    }
+}
+
+/// Calls `take` for every row, and says what could not be read. `take` answers with why a row is unreadable.
+pub fn rows(
+    db: &Connection,
+    query: &str,
+    what: &str,
+    out: &mut Builder,
+    mut take: impl FnMut(&mut Builder, &Row<'_>, Place<'_>) -> Result<(), String>,
+) {
+    let mut count = 0_u64;
+    let mut run = || -> rusqlite::Result<()> {
+        let mut prepared = db.prepare(query)?;
+        let mut rows = prepared.query([])?;
+        while let Some(row) = rows.next()? {
+            count += 1;
+            let place = Place {
+                table: what,
+                row: count,
+            };
+            if let Err(why) = take(out, row, place) {
+                out.unread(&why, || place.to_string());
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = run() {
+        let why = format!("reading {what} failed: {error}");
+        out.unread(&why, || format!("{what} row {}", count + 1));
+        if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt)) {
+            out.trace().truncated = Some(format!(
+                "The database is damaged: {what} ends after row {count}."
+            ));
+        }
+    }
+}
+
+/// A whole number of a row, `None` where it is NULL or no number.
+pub fn int(row: &Row<'_>, at: usize) -> Option<i64> {
+    match row.get_ref(at).ok()? {
+        rusqlite::types::ValueRef::Integer(it) => Some(it),
+        rusqlite::types::ValueRef::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A text of a row, lossily; a number as its digits.
+pub fn text(row: &Row<'_>, at: usize) -> Option<String> {
+    match row.get_ref(at).ok()? {
+        rusqlite::types::ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        rusqlite::types::ValueRef::Integer(it) => Some(it.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,562 @@
+//! Counts the figures of a trace.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::figures::{
+    Amount, Copies, Device, KernelRow, Ledger, Phases, Step, Summary, Top, UnreadRows, median,
+};
+use super::lints;
+use super::model::{Direction, Kind, NONE, Slice, Trace};
+use super::names::{self, Phase};
+
+/// Intervals that do not overlap, in order.
+type Union = Vec<(i64, i64)>;
+
+/// The union of intervals that are sorted by their start.
+fn union(spans: impl Iterator<Item = (i64, i64)>) -> Union {
+    let mut union: Union = Vec::new();
+    for (start, end) in spans {
+        match union.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => union.push((start, end)),
+        }
+    }
+    union
+}
+
+/// The intervals of a union that touch a window, cut to it.
+fn within(union: &Union, (from, to): (i64, i64)) -> impl Iterator<Item = (i64, i64)> {
+    let first = union.partition_point(|span| span.1 <= from);
+    let cut = move |span: &(i64, i64)| (span.0.max(from), span.1.min(to));
+    union[first..]
+        .iter()
+        .take_while(move |span| span.0 < to)
+        .map(cut)
+}
+
+/// Whether a time is within one of the intervals.
+fn covers(union: &Union, at: i64) -> bool {
+    let next = union.partition_point(|span| span.1 <= at);
+    union.get(next).is_some_and(|span| span.0 <= at)
+}
+
+fn length(spans: impl Iterator<Item = (i64, i64)>) -> u64 {
+    clip(
+        spans
+            .map(|(start, end)| u128::from(end.abs_diff(start)))
+            .sum(),
+    )
+}
+
+fn clip(sum: u128) -> u64 {
+    u64::try_from(sum).unwrap_or(u64::MAX)
+}
+
+/// What a device did.
+#[derive(Default)]
+struct Work {
+    kernels: Union,
+    copies: Union,
+    /// Starts of kernels, and until when each was not launched.
+    launched: Vec<(i64, i64)>,
+}
+
+/// Every figure of a trace.
+pub fn summary(trace: &Trace) -> Summary {
+    let mut it = match &trace.stats {
+        Some(_) => of_sums(trace),
+        None => of_slices(trace),
+    };
+    it.lints = lints::lints(trace, &it);
+    it
+}
+
+fn empty(trace: &Trace) -> Summary {
+    let count = trace.unread_count();
+    Summary {
+        file: trace.source.clone(),
+        format: trace.format,
+        kernels: 0,
+        bad_rows: count,
+        distinct_names: 0,
+        kernel_ns: 0,
+        top: Vec::new(),
+        busy_ns: None,
+        device_span_ns: None,
+        idle_share: None,
+        median_kernel_ns: None,
+        zero_length_kernels: None,
+        devices: None,
+        lanes: None,
+        launches: None,
+        launches_without_kernel: None,
+        graph_launches: None,
+        graph_trace_rows: None,
+        graph_trace_ns: None,
+        syncs: None,
+        copies: None,
+        memsets: None,
+        steps: None,
+        trace_span_ns: None,
+        schema_version: trace.schema_version.clone(),
+        tables_absent: trace.tables_absent.clone(),
+        lints: Vec::new(),
+        unread: (count > 0).then(|| UnreadRows {
+            count,
+            why: trace.unread.clone(),
+        }),
+        table: Vec::new(),
+        ledger: None,
+        phases: Phases::default(),
+        early: (0, 0),
+        idle_with_graphs: None,
+    }
+}
+
+/// Figures of a file that holds sums only.
+fn of_sums(trace: &Trace) -> Summary {
+    let stats = trace.stats.as_deref().unwrap_or_default();
+    let total: u128 = stats.iter().map(|row| u128::from(row.total)).sum();
+    let table = stats.iter().map(|row| KernelRow {
+        name: trace.name(row.name).to_owned(),
+        short: names::short(trace.name(row.name), 60),
+        family: names::family(trace.name(row.name)),
+        calls: row.calls,
+        total_ns: row.total,
+        median_ns: row.median,
+        min_ns: row.min,
+        max_ns: row.max,
+        std_dev_ns: row.std_dev,
+        share_of_kernels: share(row.total, total),
+        share_of_wall: None,
+        a_step: None,
+    });
+    let mut it = empty(trace);
+    it.table = sorted(table.collect());
+    it.kernels = clip(stats.iter().map(|row| u128::from(row.calls)).sum());
+    it.distinct_names = it.table.len() as u64;
+    it.kernel_ns = clip(total);
+    it.top = top(&it.table);
+    it
+}
+
+fn share(part: u64, whole: u128) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+fn sorted(mut table: Vec<KernelRow>) -> Vec<KernelRow> {
+    table.sort_by(|a, b| {
+        b.total_ns
+            .cmp(&a.total_ns)
+            .then_with(|| a.name.cmp(&b.name))
+    });
+    table
+}
+
+fn top(table: &[KernelRow]) -> Vec<Top> {
+    let row = |row: &KernelRow| Top {
+        name: row.name.clone(),
+        calls: row.calls,
+        total_ns: row.total_ns,
+    };
+    table.iter().take(3).map(row).collect()
+}
+
+fn of_slices(trace: &Trace) -> Summary {
+    let mut it = empty(trace);
+    let kernels: Vec<&Slice> = trace.of(Kind::Kernel).map(|(_, slice)| slice).collect();
+    let device = |slice: &Slice| trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
+    let mut work: BTreeMap<u32, Work> = BTreeMap::new();
+    devices(trace, &kernels, &mut it, &mut work);
+    let bounds = |kinds: fn(Kind) -> bool| {
+        let slices = || trace.slices.iter().filter(|slice| kinds(slice.kind));
+        Some((
+            slices().map(|slice| slice.start).min()?,
+            slices().map(|slice| slice.end).max()?,
+        ))
+    };
+    let span = bounds(|kind| kind == Kind::Kernel);
+    it.device_span_ns = span.map(|(start, end)| end.abs_diff(start));
+    it.trace_span_ns = bounds(|_| true).map(|(start, end)| end.abs_diff(start));
+    it.idle_share = it.device_span_ns.filter(|span| *span > 0).map(|span| {
+        let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1);
+        (1.0 - it.busy_ns.unwrap_or(0) as f64 / (span as f64 * devices as f64)).max(0.0)
+    });
+    let graphs = union(
+        trace
+            .slices
+            .iter()
+            .filter(|s| matches!(s.kind, Kind::Kernel | Kind::Graph))
+            .map(|s| (s.start, s.end)),
+    );
+    let all = bounds(|kind| matches!(kind, Kind::Kernel | Kind::Graph))
+        .map(|(start, end)| end.abs_diff(start));
+    it.idle_with_graphs = match trace.of(Kind::Graph).next() {
+        None => it.idle_share,
+        Some(_) => all
+            .filter(|span| *span > 0)
+            .map(|span| 1.0 - length(graphs.iter().copied()) as f64 / span as f64),
+    };
+    calls(trace, &mut it);
+    moves(trace, &mut it);
+    let sync = union(
+        trace
+            .of(Kind::Sync)
+            .map(|(_, slice)| (slice.start, slice.end)),
+    );
+    let launch = |slice: &Slice| trace.linked(slice);
+    for (_, slice) in trace.of(Kind::Copy).chain(trace.of(Kind::Memset)) {
+        work.entry(device(slice))
+            .or_default()
+            .copies
+            .push((slice.start, slice.end));
+    }
+    for work in work.values_mut() {
+        work.copies.sort_unstable();
+        work.copies = union(std::mem::take(&mut work.copies).into_iter());
+    }
+    let with_kernels: Vec<&Work> = work
+        .values()
+        .filter(|work| !work.kernels.is_empty())
+        .collect();
+    let ledger = |window| {
+        let mut sum = Ledger {
+            syncs: Some(0),
+            host_bound: Some(0),
+            ..Ledger::default()
+        };
+        for work in &with_kernels {
+            sum.add(&one_ledger(work, &sync, window, trace.holds.calls));
+        }
+        sum
+    };
+    it.steps = steps(trace, &kernels, &with_kernels, &ledger);
+    it.ledger = match &it.steps {
+        Some(steps) if !with_kernels.is_empty() => {
+            let mut sum = Ledger {
+                syncs: Some(0),
+                host_bound: Some(0),
+                ..Ledger::default()
+            };
+            steps.iter().for_each(|step| sum.add(&step.ledger));
+            Some(sum)
+        }
+        _ => span.map(ledger),
+    };
+    it.phases = phases(trace, &kernels, it.steps.as_deref());
+    let linked = kernels
+        .iter()
+        .filter_map(|slice| Some((slice.start, launch(slice)?.start)));
+    it.early = linked.fold((0, 0), |(early, all), (start, call)| {
+        (early + u64::from(start < call), all + 1)
+    });
+    it.table = table(trace, &kernels, &it);
+    it.distinct_names = it.table.len() as u64;
+    it.top = top(&it.table);
+    it
+}
+
+/// Figures of kernels and devices.
+fn devices(trace: &Trace, kernels: &[&Slice], it: &mut Summary, work: &mut BTreeMap<u32, Work>) {
+    let mut lengths: Vec<u64> = kernels.iter().map(|slice| slice.ns()).collect();
+    lengths.sort_unstable();
+    it.kernels = kernels.len() as u64;
+    it.kernel_ns = clip(lengths.iter().map(|ns| u128::from(*ns)).sum());
+    it.median_kernel_ns = median(&lengths);
+    it.zero_length_kernels = Some(lengths.iter().take_while(|ns| **ns == 0).count() as u64);
+    let mut lanes: Vec<u32> = kernels.iter().map(|slice| slice.lane).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    it.lanes = Some(lanes.len() as u64);
+    let mut sums: HashMap<u32, (u64, u128)> = HashMap::new();
+    for slice in kernels {
+        let id = trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
+        let sum = sums.entry(id).or_default();
+        *sum = (sum.0 + 1, sum.1 + u128::from(slice.ns()));
+        let work = work.entry(id).or_default();
+        work.kernels.push((slice.start, slice.end));
+        if let Some(call) = trace.linked(slice) {
+            work.launched.push((slice.start, call.end));
+        }
+    }
+    let mut devices = BTreeMap::new();
+    let mut busy = 0_u128;
+    for (id, work) in work.iter_mut() {
+        work.kernels = union(std::mem::take(&mut work.kernels).into_iter());
+        let label = trace
+            .devices
+            .get(*id as usize)
+            .cloned()
+            .unwrap_or_else(|| "?".to_owned());
+        let (kernels, sum) = sums.get(id).copied().unwrap_or_default();
+        let busy_ns = length(work.kernels.iter().copied());
+        busy += u128::from(busy_ns);
+        devices.insert(
+            label,
+            Device {
+                kernels,
+                kernel_ns: clip(sum),
+                busy_ns,
+            },
+        );
+    }
+    it.busy_ns = Some(clip(busy));
+    it.devices = Some(devices);
+}
+
+fn calls(trace: &Trace, it: &mut Summary) {
+    if trace.holds.graphs {
+        it.graph_trace_rows = Some(trace.of(Kind::Graph).count() as u64);
+        it.graph_trace_ns = Some(clip(
+            trace
+                .of(Kind::Graph)
+                .map(|(_, slice)| u128::from(slice.ns()))
+                .sum(),
+        ));
+    }
+    if !trace.holds.calls {
+        return;
+    }
+    let count = |kind| Some(trace.of(kind).count() as u64);
+    it.launches = count(Kind::Launch);
+    it.graph_launches = count(Kind::GraphLaunch);
+    it.syncs = count(Kind::Sync);
+    it.launches_without_kernel = Some(
+        trace
+            .of(Kind::Launch)
+            .filter(|(_, slice)| slice.link == NONE)
+            .count() as u64,
+    );
+}
+
+fn moves(trace: &Trace, it: &mut Summary) {
+    let add = |amount: &mut Amount, slice: &Slice| {
+        let bytes = trace.detail(slice).bytes;
+        amount.bytes = match (amount.count, bytes) {
+            (0, bytes) => bytes,
+            _ => amount
+                .bytes
+                .and_then(|sum| Some(sum.saturating_add(bytes?))),
+        };
+        amount.count += 1;
+    };
+    if trace.holds.copies {
+        let (mut all, mut by_direction) = (Amount::default(), BTreeMap::new());
+        for (_, slice) in trace.of(Kind::Copy) {
+            let direction = trace.detail(slice).direction.unwrap_or(Direction::Other);
+            add(&mut all, slice);
+            add(by_direction.entry(direction.label()).or_default(), slice);
+        }
+        let bytes = if all.count == 0 { Some(0) } else { all.bytes };
+        it.copies = Some(Copies {
+            count: all.count,
+            bytes,
+            by_direction,
+        });
+    }
+    if trace.holds.memsets {
+        let mut all = Amount::default();
+        trace
+            .of(Kind::Memset)
+            .for_each(|(_, slice)| add(&mut all, slice));
+        all.bytes = if all.count == 0 { Some(0) } else { all.bytes };
+        it.memsets = Some(all);
+    }
+}
+
+/// How many of sorted times are in a window.
+fn inside(times: &[i64], (from, to): (i64, i64)) -> u64 {
+    let at = |time| times.partition_point(|it| *it < time);
+    at(to).saturating_sub(at(from)) as u64
+}
+
+fn steps(
+    trace: &Trace,
+    kernels: &[&Slice],
+    work: &[&Work],
+    ledger: &impl Fn((i64, i64)) -> Ledger,
+) -> Option<Vec<Step>> {
+    let mut known: HashMap<u32, bool> = HashMap::new();
+    let ranges: Vec<&Slice> = trace
+        .of(Kind::Annotation)
+        .map(|(_, slice)| slice)
+        .filter(|slice| {
+            *known
+                .entry(slice.name)
+                .or_insert_with(|| names::step(trace.name(slice.name)))
+        })
+        .collect();
+    if ranges.is_empty() {
+        return None;
+    }
+    let starts: Vec<i64> = kernels.iter().map(|slice| slice.start).collect();
+    let mut launches: Vec<i64> = kernels
+        .iter()
+        .filter_map(|slice| Some(trace.linked(slice)?.start))
+        .collect();
+    launches.sort_unstable();
+    let syncs: Vec<i64> = trace.of(Kind::Sync).map(|(_, slice)| slice.start).collect();
+    let crosses = |slice: &Slice| {
+        trace
+            .detail(slice)
+            .direction
+            .is_some_and(Direction::crosses)
+    };
+    let copies: Vec<i64> = trace
+        .of(Kind::Copy)
+        .filter(|it| crosses(it.1))
+        .map(|(_, slice)| slice.start)
+        .collect();
+    let step = |slice: &&Slice| {
+        let span = (slice.start, slice.end);
+        Step {
+            name: trace.name(slice.name).to_owned(),
+            dur_ns: slice.ns(),
+            kernels_by_start: inside(&starts, span),
+            kernels_by_launch: trace.holds.calls.then(|| inside(&launches, span)),
+            busy_ns: clip(
+                work.iter()
+                    .map(|work| u128::from(length(within(&work.kernels, span))))
+                    .sum(),
+            ),
+            syncs: trace.holds.calls.then(|| inside(&syncs, span)),
+            host_device_copies: trace.holds.copies.then(|| inside(&copies, span)),
+            ledger: ledger(span),
+            span,
+        }
+    };
+    Some(ranges.iter().map(step).collect())
+}
+
+/// Where the time of a window went on one device.
+fn one_ledger(work: &Work, sync: &Union, window: (i64, i64), calls: bool) -> Ledger {
+    let mut it = Ledger {
+        wall: window.1.abs_diff(window.0),
+        ..Ledger::default()
+    };
+    let (mut waiting, mut unlaunched) = (0_u64, 0_u64);
+    let mut gap = |from: i64, to: i64| {
+        let next = work.launched.partition_point(|kernel| kernel.0 < to);
+        let launched = work.launched.get(next).map_or(i64::MIN, |kernel| kernel.1);
+        let copies: Union = within(&work.copies, (from, to)).collect();
+        let mut at = from;
+        let mut rest = |from: i64, to: i64| {
+            let syncs: Union = within(sync, (from, to)).collect();
+            let mut free = |from: i64, to: i64| {
+                let until = launched.clamp(from, to);
+                unlaunched = unlaunched.saturating_add(until.abs_diff(from));
+                it.idle = it.idle.saturating_add(to.abs_diff(until));
+            };
+            let mut at = from;
+            for (start, end) in syncs {
+                free(at, start);
+                waiting = waiting.saturating_add(end.abs_diff(start));
+                at = end;
+            }
+            free(at, to);
+        };
+        for (start, end) in copies {
+            rest(at, start);
+            it.copies = it.copies.saturating_add(end.abs_diff(start));
+            at = end;
+        }
+        rest(at, to);
+    };
+    let mut at = window.0;
+    let mut busy = 0_u64;
+    for (start, end) in within(&work.kernels, window) {
+        gap(at, start);
+        busy = busy.saturating_add(end.abs_diff(start));
+        at = end;
+    }
+    gap(at, window.1);
+    it.busy = busy;
+    if calls {
+        (it.syncs, it.host_bound) = (Some(waiting), Some(unlaunched));
+    }
+    it
+}
+
+fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[Step]>) -> Phases {
+    let mut ranges: [Union; 3] = Default::default();
+    let mut known: HashMap<u32, Option<Phase>> = HashMap::new();
+    for (_, slice) in trace.of(Kind::Annotation) {
+        if let Some(phase) = *known
+            .entry(slice.name)
+            .or_insert_with(|| names::phase(trace.name(slice.name)))
+        {
+            ranges[phase as usize].push((slice.start, slice.end));
+        }
+    }
+    let ranges = ranges.map(|ranges| union(ranges.into_iter()));
+    let steps = steps.map(|steps| union(steps.iter().map(|step| step.span)));
+    let mut sums = [(0_u64, 0_u128); 3];
+    let mut others = 0;
+    for slice in kernels {
+        let at = match (trace.linked(slice), trace.holds.calls) {
+            (Some(call), _) => call.start,
+            (None, false) => slice.start,
+            (None, true) => continue,
+        };
+        let mut phased = false;
+        for (ranges, sum) in ranges
+            .iter()
+            .zip(&mut sums)
+            .filter(|(ranges, _)| covers(ranges, at))
+        {
+            phased |= !ranges.is_empty();
+            *sum = (sum.0 + 1, sum.1 + u128::from(slice.ns()));
+        }
+        others += u64::from(!phased && steps.as_ref().is_some_and(|steps| covers(steps, at)));
+    }
+    let there = |phase: usize| !ranges[phase].is_empty();
+    Phases {
+        forward: there(0).then(|| clip(sums[0].1)),
+        backward: there(1).then(|| clip(sums[1].1)),
+        optimizer_kernels: there(2).then_some(sums[2].0),
+        other_kernels: steps.map(|_| others),
+    }
+}
+
+fn table(trace: &Trace, kernels: &[&Slice], it: &Summary) -> Vec<KernelRow> {
+    let mut by_name: HashMap<u32, Vec<u64>> = HashMap::new();
+    let mut in_steps: HashMap<u32, u64> = HashMap::new();
+    let steps = it.steps.as_deref().unwrap_or_default();
+    let windows = union(steps.iter().map(|step| step.span));
+    for slice in kernels {
+        by_name.entry(slice.name).or_default().push(slice.ns());
+        let at = trace.linked(slice).map_or(slice.start, |call| call.start);
+        if covers(&windows, at) {
+            *in_steps.entry(slice.name).or_default() += 1;
+        }
+    }
+    let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1) as u128;
+    let wall = it.trace_span_ns.map(|span| u128::from(span) * devices);
+    let rows = by_name.into_iter().map(|(id, mut lengths)| {
+        lengths.sort_unstable();
+        let total: u128 = lengths.iter().map(|ns| u128::from(*ns)).sum();
+        let name = trace.name(id);
+        let mean = total as f64 / lengths.len() as f64;
+        let spread: f64 = lengths.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum();
+        KernelRow {
+            short: names::short(name, 60),
+            family: names::family(name),
+            name: name.to_owned(),
+            calls: lengths.len() as u64,
+            total_ns: clip(total),
+            median_ns: median(&lengths),
+            min_ns: lengths.first().copied(),
+            max_ns: lengths.last().copied(),
+            std_dev_ns: (lengths.len() > 1).then(|| (spread / (lengths.len() - 1) as f64).sqrt()),
+            share_of_kernels: share(clip(total), u128::from(it.kernel_ns)),
+            share_of_wall: wall.map(|wall| share(clip(total), wall)),
+            a_step: (!steps.is_empty())
+                .then(|| *in_steps.get(&id).unwrap_or(&0) as f64 / steps.len() as f64),
+        }
+    });
+    sorted(rows.collect())
+}

@@ -1,0 +1,379 @@
+//! A timeline of a trace as cells for a screen: rows of slices that do not overlap, and for a window of time what fills each
+//! column. Built once; a window is answered by binary search alone, however many slices there are.
+
+use super::model::{Kind, LaneKind, NONE, Trace};
+use super::names;
+
+/// Rows that one lane may take: what lies deeper is not drawn.
+const DEPTH: usize = 12;
+
+/// A row of slices that do not overlap, sorted by time.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Index into `Trace::lanes`.
+    pub lane: u32,
+    /// 0 for the lane itself, more for what lies within or over another slice of it.
+    pub depth: usize,
+    /// Indices into `Trace::slices`.
+    slices: Vec<u32>,
+    starts: Vec<i64>,
+    ends: Vec<i64>,
+    /// Nanoseconds of all slices before each one.
+    before: Vec<u64>,
+    /// Longest slice of every range, as a heap-ordered tree over positions.
+    longest: Vec<u32>,
+}
+
+/// What one column of a row shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// The slice with the longest part of the column: an index into `Trace::slices`.
+    pub slice: Option<u32>,
+    /// Share of the column's time that is filled, 0 to 1.
+    pub filled: f64,
+    /// How many slices touch the column.
+    pub count: u32,
+}
+
+/// A slice that is wide enough for a name, and where the name goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    pub slice: u32,
+    /// First column.
+    pub column: usize,
+    /// Columns of the slice.
+    pub width: usize,
+    /// The name, cut to the width and safe for a screen.
+    pub text: String,
+}
+
+/// The cells of a row in a window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    pub cells: Vec<Cell>,
+    pub labels: Vec<Label>,
+}
+
+/// What a timeline shows: a span of time over some columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// First nanosecond.
+    pub start: i64,
+    /// The one after the last.
+    pub end: i64,
+    pub columns: usize,
+}
+
+impl Window {
+    /// Where a column begins.
+    pub fn time(&self, column: usize) -> i64 {
+        let width = i128::from(self.end) - i128::from(self.start);
+        (i128::from(self.start) + width * column as i128 / self.columns.max(1) as i128) as i64
+    }
+
+    /// The column of a time, as far as it is in the window.
+    pub fn column(&self, time: i64) -> Option<usize> {
+        let width = i128::from(self.end) - i128::from(self.start);
+        let from = i128::from(time) - i128::from(self.start);
+        (width > 0 && (0..width).contains(&from))
+            .then(|| (from * self.columns as i128 / width) as usize)
+    }
+
+    /// The window moved by a share of its width, kept within bounds.
+    pub fn pan(&self, share: f64, bounds: (i64, i64)) -> Self {
+        let width = i128::from(self.end) - i128::from(self.start);
+        let (low, high) = (i128::from(bounds.0), i128::from(bounds.1));
+        let start = i128::from(self.start) + (width as f64 * share) as i128;
+        let start = start.min(high - width).max(low);
+        Self {
+            start: start as i64,
+            end: (start + width).min(i128::from(i64::MAX)) as i64,
+            ..*self
+        }
+    }
+
+    /// The window made `factor` times as wide around a column, at least one nanosecond a column, kept within bounds.
+    pub fn zoom(&self, factor: f64, column: usize, bounds: (i64, i64)) -> Self {
+        let at = i128::from(self.time(column));
+        let width = i128::from(self.end) - i128::from(self.start);
+        let most = (i128::from(bounds.1) - i128::from(bounds.0)).max(1);
+        let least = (self.columns.max(1) as i128).min(most);
+        let new = ((width as f64 * factor) as i128).clamp(least, most);
+        let share = (at - i128::from(self.start)) as f64 / width.max(1) as f64;
+        let start = at - (new as f64 * share) as i128;
+        let start = start
+            .min(i128::from(bounds.1) - new)
+            .max(i128::from(bounds.0));
+        Self {
+            start: start as i64,
+            end: (start + new).min(i128::from(i64::MAX)) as i64,
+            ..*self
+        }
+    }
+}
+
+/// A trace made ready for drawing.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Lane by lane, devices first.
+    pub rows: Vec<Row>,
+    /// From the first start to the last end, in nanoseconds.
+    pub bounds: (i64, i64),
+    /// Row of each slice, and its place there; `NONE` where it is not drawn.
+    places: Vec<(u32, u32)>,
+    /// Slices that lie deeper than is drawn.
+    pub hidden: u64,
+}
+
+impl Timeline {
+    /// Puts the slices of these kinds into rows.
+    pub fn new(trace: &Trace, shown: impl Fn(Kind) -> bool) -> Self {
+        let mut lanes: Vec<Vec<Row>> = vec![Vec::new(); trace.lanes.len()];
+        let mut places = vec![(NONE, NONE); trace.slices.len()];
+        let (mut hidden, mut bounds) = (0, None);
+        for (index, slice) in (0..)
+            .zip(&trace.slices)
+            .filter(|(_, slice)| shown(slice.kind))
+        {
+            let (low, high) = bounds.unwrap_or((slice.start, slice.end));
+            bounds = Some((low.min(slice.start), high.max(slice.end)));
+            let rows = &mut lanes[slice.lane as usize];
+            let depth = rows
+                .iter()
+                .position(|row| row.ends.last().is_none_or(|end| *end <= slice.start));
+            let depth = depth.unwrap_or(rows.len());
+            if depth == DEPTH {
+                hidden += 1;
+                continue;
+            }
+            if depth == rows.len() {
+                rows.push(Row::new(slice.lane, depth));
+            }
+            let row = &mut rows[depth];
+            places[index as usize] = (depth as u32, row.slices.len() as u32);
+            let before = row.before.last().copied().unwrap_or(0);
+            row.slices.push(index);
+            row.starts.push(slice.start);
+            row.ends.push(slice.end);
+            row.before.push(before.saturating_add(slice.ns()));
+        }
+        let order = |rows: &Vec<Row>| {
+            let lane = rows.first().map(|row| row.lane);
+            let device =
+                lane.is_some_and(|lane| trace.lanes[lane as usize].kind == LaneKind::Device);
+            (!device, lane)
+        };
+        lanes.retain(|rows| !rows.is_empty());
+        lanes.sort_by_key(order);
+        let mut rows: Vec<Row> = lanes.into_iter().flatten().collect();
+        for (number, row) in (0..).zip(&mut rows) {
+            row.index();
+            for slice in &row.slices {
+                places[*slice as usize].0 = number;
+            }
+        }
+        Self {
+            rows,
+            bounds: bounds.unwrap_or((0, 0)),
+            places,
+            hidden,
+        }
+    }
+
+    /// The row of a slice.
+    pub fn row_of(&self, slice: u32) -> Option<usize> {
+        let (row, _) = *self.places.get(slice as usize)?;
+        (row != NONE).then_some(row as usize)
+    }
+
+    /// The row of what launched a slice, or what it launched, and that slice.
+    pub fn link(&self, trace: &Trace, slice: u32) -> Option<(usize, u32)> {
+        let other = trace.slices.get(slice as usize)?.link;
+        Some((self.row_of(other)?, other))
+    }
+
+    /// The slice of the same row before or after one.
+    pub fn neighbour(&self, slice: u32, forward: bool) -> Option<u32> {
+        let (_, at) = *self.places.get(slice as usize)?;
+        let row = self.rows.get(self.row_of(slice)?)?;
+        let at = if forward {
+            at as usize + 1
+        } else {
+            (at as usize).checked_sub(1)?
+        };
+        row.slices.get(at).copied()
+    }
+
+    /// The cells of a row, and the names that fit.
+    pub fn line(&self, trace: &Trace, row: usize, window: Window) -> Line {
+        let Some(row) = self.rows.get(row) else {
+            return Line::default();
+        };
+        let cells = (0..window.columns)
+            .map(|column| row.cell(window.time(column), window.time(column + 1)));
+        let cells: Vec<Cell> = cells.collect();
+        let mut labels: Vec<Label> = Vec::new();
+        let mut column = 0;
+        while column < cells.len() {
+            let slice = cells[column].slice;
+            let width = cells[column..]
+                .iter()
+                .take_while(|cell| cell.slice == slice)
+                .count();
+            if let Some(slice) = slice.filter(|_| width >= 3) {
+                let it = &trace.slices[slice as usize];
+                let name = trace.name(it.name);
+                let text = if it.kind.on_device() {
+                    names::short(name, width)
+                } else {
+                    names::fit(name, width)
+                };
+                labels.push(Label {
+                    slice,
+                    column,
+                    width,
+                    text,
+                });
+            }
+            column += width;
+        }
+        Line { cells, labels }
+    }
+
+    /// The slice at a time in a row; where there is none, the nearest one within `reach` nanoseconds.
+    pub fn at(&self, row: usize, time: i64, reach: u64) -> Option<u32> {
+        let row = self.rows.get(row)?;
+        let after = row.starts.partition_point(|start| *start <= time);
+        let near = |at: usize| {
+            let (start, end) = (*row.starts.get(at)?, *row.ends.get(at)?);
+            let far = if time < start {
+                start.abs_diff(time)
+            } else {
+                time.abs_diff(end.min(time))
+            };
+            Some((far, row.slices[at]))
+        };
+        let found = [after.checked_sub(1).and_then(near), near(after)];
+        let (far, slice) = found.into_iter().flatten().min_by_key(|it| it.0)?;
+        (far <= reach).then_some(slice)
+    }
+
+    /// The longest times in which a row has nothing, within a span: start and end, longest first.
+    pub fn gaps(&self, row: usize, (from, to): (i64, i64), most: usize) -> Vec<(i64, i64)> {
+        let Some(row) = self.rows.get(row) else {
+            return Vec::new();
+        };
+        let first = row.ends.partition_point(|end| *end < from);
+        let spans = row.ends[first..]
+            .iter()
+            .zip(row.starts[first..].iter().skip(1));
+        let mut gaps: Vec<(i64, i64)> = spans
+            .map(|(end, start)| (*end, *start))
+            .take_while(|gap| gap.0 < to)
+            .collect();
+        gaps.retain(|gap| gap.1 > gap.0);
+        gaps.sort_by_key(|gap| std::cmp::Reverse(gap.1.abs_diff(gap.0)));
+        gaps.truncate(most);
+        gaps
+    }
+}
+
+impl Row {
+    fn new(lane: u32, depth: usize) -> Self {
+        let (slices, starts, ends) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            lane,
+            depth,
+            slices,
+            starts,
+            ends,
+            before: vec![0],
+            longest: Vec::new(),
+        }
+    }
+
+    /// Whether the row has nothing.
+    pub fn is_empty(&self) -> bool {
+        self.slices.is_empty()
+    }
+
+    /// How many slices the row has.
+    pub fn len(&self) -> usize {
+        self.slices.len()
+    }
+
+    fn ns(&self, at: u32) -> u64 {
+        self.ends[at as usize].abs_diff(self.starts[at as usize])
+    }
+
+    fn longer(&self, a: u32, b: u32) -> u32 {
+        if b == NONE || (a != NONE && self.ns(a) >= self.ns(b)) {
+            a
+        } else {
+            b
+        }
+    }
+
+    fn index(&mut self) {
+        let n = self.slices.len();
+        let mut tree = vec![NONE; n];
+        tree.extend(0..n as u32);
+        for node in (1..n).rev() {
+            tree[node] = self.longer(tree[2 * node], tree[2 * node + 1]);
+        }
+        self.longest = tree;
+    }
+
+    /// The longest of some slices, by their places.
+    fn longest(&self, from: usize, to: usize) -> u32 {
+        let n = self.slices.len();
+        let (mut low, mut high, mut best) = (from + n, to + n, NONE);
+        while low < high {
+            if low & 1 == 1 {
+                best = self.longer(best, self.longest[low]);
+                low += 1;
+            }
+            if high & 1 == 1 {
+                high -= 1;
+                best = self.longer(best, self.longest[high]);
+            }
+            (low, high) = (low / 2, high / 2);
+        }
+        best
+    }
+
+    fn cell(&self, from: i64, to: i64) -> Cell {
+        let to = to.max(from.saturating_add(1));
+        // A slice without length counts where it is.
+        let first = self.ends.partition_point(|end| *end < from);
+        let first =
+            first + usize::from(self.ends.get(first) == Some(&from) && self.starts[first] < from);
+        let last = self.starts.partition_point(|start| *start < to);
+        if first >= last {
+            return Cell::default();
+        }
+        let part = |at: usize| {
+            self.ends[at]
+                .min(to)
+                .abs_diff(self.starts[at].max(from).min(self.ends[at].min(to)))
+        };
+        let cut = |at: usize| self.ns(at as u32) - part(at);
+        let whole = self.before[last].saturating_sub(self.before[first]);
+        let outside = cut(first) + if last - first > 1 { cut(last - 1) } else { 0 };
+        let ends = [first, last - 1];
+        let middle = if last - first > 2 {
+            self.longest(first + 1, last - 1)
+        } else {
+            NONE
+        };
+        let best = ends
+            .into_iter()
+            .chain((middle != NONE).then_some(middle as usize))
+            .max_by_key(|at| part(*at));
+        Cell {
+            slice: best.map(|at| self.slices[at]),
+            filled: (whole.saturating_sub(outside) as f64 / to.abs_diff(from) as f64).min(1.0),
+            count: (last - first) as u32,
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Traces as files for other programs.
+
+pub mod perfetto;
+pub mod rocprof_csv;

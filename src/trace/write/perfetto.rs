@@ -1,0 +1,256 @@
+//! A trace as a Perfetto trace of TrackEvents, for ui.perfetto.dev and for reading back here. Slices of one track nest;
+//! what overlaps otherwise goes to a further track of the same name.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use prost::Message;
+
+use crate::trace::model::{Kind, LaneKind, NONE, Slice, Trace};
+use crate::trace::proto::{
+    self, CounterDescriptor, DebugAnnotation, Packets, ProcessDescriptor, ThreadDescriptor,
+    TracePacket, TrackDescriptor, TrackEvent,
+};
+
+/// The sequence of all packets.
+const SEQUENCE: u32 = 1;
+/// Most tracks of a lane. What overlaps more is drawn shorter, and says its own begin and end.
+const OVERLAPS: usize = 64;
+/// First number of tracks: below are those of groups.
+const TRACKS: u64 = 1 << 32;
+/// First number of counters' tracks.
+const COUNTERS: u64 = 1 << 48;
+
+/// Writes a trace.
+pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+    let mut writer = Writer {
+        out,
+        trace,
+        groups: Vec::new(),
+        open: vec![Vec::new(); trace.lanes.len()],
+    };
+    writer.tracks()?;
+    for (index, slice) in (0..).zip(&trace.slices) {
+        writer.slice(index, slice)?;
+    }
+    for lane in 0..trace.lanes.len() {
+        for (number, track) in std::mem::take(&mut writer.open[lane])
+            .into_iter()
+            .enumerate()
+        {
+            for end in track.into_iter().rev() {
+                writer.end(lane, number, end)?;
+            }
+        }
+    }
+    for (number, counter) in (COUNTERS..).zip(&trace.counters) {
+        for (time, value) in &counter.samples {
+            let event = TrackEvent {
+                r#type: Some(proto::COUNTER),
+                track_uuid: Some(number),
+                double_counter_value: Some(*value),
+                ..TrackEvent::default()
+            };
+            writer.event(*time, event)?;
+        }
+    }
+    Ok(())
+}
+
+struct Writer<'a, W> {
+    out: &'a mut W,
+    trace: &'a Trace,
+    /// Number of each lane's group.
+    groups: Vec<u64>,
+    /// For each lane its tracks, and for each of those the ends of the slices that are open.
+    open: Vec<Vec<Vec<i64>>>,
+}
+
+fn number(name: &'static str, value: u64) -> DebugAnnotation {
+    DebugAnnotation {
+        name: Some(name.into()),
+        uint_value: Some(value),
+        ..DebugAnnotation::default()
+    }
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn packet(&mut self, mut packet: TracePacket) -> io::Result<()> {
+        packet.trusted_packet_sequence_id = Some(SEQUENCE);
+        self.out.write_all(
+            &Packets {
+                packet: vec![packet],
+            }
+            .encode_to_vec(),
+        )
+    }
+
+    fn clock(&self, time: i64) -> u64 {
+        u64::try_from(self.trace.clock(time).max(0)).unwrap_or(u64::MAX)
+    }
+
+    fn event(&mut self, time: i64, event: TrackEvent) -> io::Result<()> {
+        let timestamp = Some(self.clock(time));
+        self.packet(TracePacket {
+            timestamp,
+            track_event: Some(event),
+            ..TracePacket::default()
+        })
+    }
+
+    fn descriptor(&mut self, descriptor: TrackDescriptor) -> io::Result<()> {
+        self.packet(TracePacket {
+            track_descriptor: Some(descriptor),
+            ..TracePacket::default()
+        })
+    }
+
+    /// Groups as processes; counters. Tracks of lanes follow when they are needed.
+    fn tracks(&mut self) -> io::Result<()> {
+        let mut groups: BTreeMap<&str, u64> = BTreeMap::new();
+        for lane in &self.trace.lanes {
+            let next = groups.len() as u64 + 1;
+            self.groups.push(*groups.entry(&lane.group).or_insert(next));
+        }
+        for (name, id) in groups {
+            let name = if name.is_empty() { "trace" } else { name };
+            let process = ProcessDescriptor {
+                pid: Some(id as i32),
+                process_name: Some(name.into()),
+            };
+            self.descriptor(TrackDescriptor {
+                uuid: Some(id),
+                process: Some(process),
+                ..TrackDescriptor::default()
+            })?;
+        }
+        for (id, counter) in (COUNTERS..).zip(&self.trace.counters) {
+            let unit = CounterDescriptor {
+                unit_name: Some(counter.unit.clone().into()),
+                ..CounterDescriptor::default()
+            };
+            let name = Some(counter.name.clone().into());
+            self.descriptor(TrackDescriptor {
+                uuid: Some(id),
+                name,
+                counter: Some(unit),
+                ..TrackDescriptor::default()
+            })?;
+        }
+        Ok(())
+    }
+
+    fn track(lane: usize, number: usize) -> u64 {
+        TRACKS + ((lane as u64) << 24) + number as u64
+    }
+
+    fn declare(&mut self, lane: usize, number: usize) -> io::Result<()> {
+        let it = &self.trace.lanes[lane];
+        let thread = (it.kind == LaneKind::Host && number == 0).then(|| ThreadDescriptor {
+            pid: Some(self.groups[lane] as i32),
+            tid: Some(lane as i64 + 1),
+            thread_name: Some(it.name.clone().into()),
+        });
+        let descriptor = TrackDescriptor {
+            uuid: Some(Self::track(lane, number)),
+            parent_uuid: Some(self.groups[lane]),
+            name: thread.is_none().then(|| it.name.clone().into()),
+            thread,
+            ..TrackDescriptor::default()
+        };
+        self.descriptor(descriptor)
+    }
+
+    fn slice(&mut self, index: u32, slice: &Slice) -> io::Result<()> {
+        let lane = slice.lane as usize;
+        let tracks = self.open[lane].len();
+        let mut at = tracks;
+        for number in 0..tracks {
+            while let Some(end) = self.open[lane][number]
+                .last()
+                .copied()
+                .filter(|end| *end <= slice.start)
+            {
+                self.open[lane][number].pop();
+                self.end(lane, number, end)?;
+            }
+            let fits = self.open[lane][number]
+                .last()
+                .is_none_or(|end| slice.end <= *end);
+            if fits && at == tracks {
+                at = number;
+            }
+        }
+        let mut notes = Vec::new();
+        let mut end = slice.end;
+        if at == tracks && tracks == OVERLAPS {
+            at = tracks - 1;
+            end = self.open[lane][at].last().copied().unwrap_or(end);
+            notes = vec![
+                number("begin_ns", self.clock(slice.start)),
+                number("end_ns", self.clock(slice.end)),
+            ];
+        } else if at == tracks {
+            self.open[lane].push(Vec::new());
+            self.declare(lane, at)?;
+        }
+        self.open[lane][at].push(end);
+        let trace = self.trace;
+        let detail = trace.detail(slice);
+        if slice.kind.on_device() {
+            let device = trace.lanes[lane]
+                .device
+                .and_then(|id| trace.devices.get(id as usize));
+            let name = if slice.kind == Kind::Copy {
+                "dst_agent"
+            } else {
+                "agent"
+            };
+            notes.extend(device.map(|label| DebugAnnotation {
+                name: Some(name.into()),
+                string_value: Some(label.clone().into()),
+                ..DebugAnnotation::default()
+            }));
+            notes.extend(detail.bytes.map(|bytes| number("copy_bytes", bytes)));
+            for (names, sizes) in [
+                (["grid_x", "grid_y", "grid_z"], detail.grid),
+                (["workgroup_x", "workgroup_y", "workgroup_z"], detail.block),
+            ] {
+                notes.extend(
+                    sizes
+                        .into_iter()
+                        .flat_map(|it| names.into_iter().zip(it))
+                        .map(|(name, it)| number(name, it.into())),
+                );
+            }
+        }
+        // The flow has the number of the launch, on both of its ends.
+        let flow = match slice.kind.on_device() {
+            _ if slice.link == NONE => None,
+            true => Some(slice.link),
+            false => Some(index),
+        };
+        let event = TrackEvent {
+            r#type: Some(proto::BEGIN),
+            track_uuid: Some(Self::track(lane, at)),
+            categories: vec![slice.kind.category().into()],
+            name: Some(trace.name(slice.name).into()),
+            flow_ids: flow.map(|flow| u64::from(flow) + 1).into_iter().collect(),
+            debug_annotations: notes,
+            ..TrackEvent::default()
+        };
+        self.event(slice.start, event)
+    }
+
+    fn end(&mut self, lane: usize, number: usize, time: i64) -> io::Result<()> {
+        let track_uuid = Some(Self::track(lane, number));
+        self.event(
+            time,
+            TrackEvent {
+                r#type: Some(proto::END),
+                track_uuid,
+                ..TrackEvent::default()
+            },
+        )
+    }
+}

@@ -1,0 +1,91 @@
+//! The kernels of a trace as the tables of rocprofv3: `kernel_trace.csv` and `kernel_stats.csv`, with its headers of 2025.
+//! An empty cell is not known. No cell can be taken for a formula by a spreadsheet.
+
+use std::io::{self, Write};
+
+use crate::clean;
+use crate::trace::figures::Summary;
+use crate::trace::model::{Kind, Trace};
+
+const TRACE: &str = "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\
+    \"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\
+    \"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\
+    \"Grid_Size_Y\",\"Grid_Size_Z\"";
+const STATS: &str = "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"";
+
+/// A text as a cell: always quoted, as rocprofv3 does.
+fn cell(text: &str) -> String {
+    let cell = clean::csv(text);
+    match cell.starts_with('"') {
+        true => cell,
+        false => format!("\"{cell}\""),
+    }
+}
+
+/// A number, or nothing.
+fn known(value: Option<impl ToString>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
+}
+
+/// Every kernel, by start. Sizes of grids are in work items, as rocprofv3 counts them.
+pub fn kernel_trace(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{TRACE}")?;
+    for (dispatch, (_, slice)) in (1_u64..).zip(trace.of(Kind::Kernel)) {
+        let lane = &trace.lanes[slice.lane as usize];
+        let device = lane
+            .device
+            .and_then(|id| trace.devices.get(id as usize))
+            .map_or("?", String::as_str);
+        let detail = trace.detail(slice);
+        let grid = detail
+            .grid
+            .and_then(|grid| match (trace.grid_in_items, detail.block) {
+                (true, _) => Some(grid.map(u64::from)),
+                (false, Some(block)) => {
+                    Some([0, 1, 2].map(|axis| u64::from(grid[axis]) * u64::from(block[axis])))
+                }
+                (false, None) => None,
+            });
+        let sizes = |sizes: Option<[u64; 3]>| {
+            [0, 1, 2]
+                .map(|axis| known(sizes.map(|sizes| sizes[axis])))
+                .join(",")
+        };
+        writeln!(
+            out,
+            "\"KERNEL_DISPATCH\",{},{},,,{dispatch},{},{},{},{},{},,,,,,{},{}",
+            cell(&format!("Agent {device}")),
+            slice.lane,
+            slice.name,
+            cell(trace.name(slice.name)),
+            trace
+                .linked(slice)
+                .map_or(dispatch, |_| u64::from(slice.link)),
+            trace.clock(slice.start),
+            trace.clock(slice.end),
+            sizes(detail.block.map(|block| block.map(u64::from))),
+            sizes(grid),
+        )?;
+    }
+    Ok(())
+}
+
+/// Every name of a kernel, longest total first.
+pub fn kernel_stats(figures: &Summary, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{STATS}")?;
+    for row in &figures.table {
+        writeln!(
+            out,
+            "{},{},{},{:.6},{:.6},{},{},{}",
+            cell(&row.name),
+            row.calls,
+            row.total_ns,
+            row.total_ns as f64 / row.calls.max(1) as f64,
+            100.0 * row.share_of_kernels,
+            known(row.min_ns),
+            known(row.max_ns),
+            known(row.std_dev_ns.map(|it| format!("{it:.6}"))),
+        )?;
+    }
+    Ok(())
+}
