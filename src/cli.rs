@@ -36,6 +36,7 @@ use args::{Cli, CourseCommand, CourseTask, Task};
 
 use crate::course::embedded;
 use crate::engine::client::EngineCommand;
+use crate::files;
 use crate::out;
 use crate::settings::Settings;
 
@@ -43,6 +44,7 @@ use crate::settings::Settings;
 pub fn main(course: embedded::EmbeddedFolders) -> ExitCode {
     embedded::set(course);
     out::tell_panics();
+    files::outlive_size_limit();
     ExitCode::from(run(std::env::args_os()) as u8)
 }
 

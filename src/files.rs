@@ -117,6 +117,17 @@ pub fn target(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// From now on writing past the limit for a file's size (`ulimit -f`) is an error, as on a full disk, and no longer the end of
+/// this program. What it starts is not concerned.
+pub fn outlive_size_limit() {
+    #[cfg(unix)]
+    {
+        // A signal that is caught leaves the error to the write. Where it cannot be caught, nothing is lost.
+        let _ =
+            signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
+    }
+}
+
 /// The folder that a file is in.
 pub fn folder(path: &Path) -> &Path {
     let parent = path.parent();

@@ -4,6 +4,7 @@
 pub mod board;
 pub mod chart;
 pub mod digits;
+mod input;
 pub mod keys;
 pub mod layout;
 pub mod mouse;

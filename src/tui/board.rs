@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use crossterm::event::{Event, poll, read};
+use crossterm::event::Event;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
+use super::input::Input;
 use super::keys::board::{BoardAction, action, footer};
 use super::keys::interrupts;
 use super::run::{SessionEnd, Signals};
@@ -67,6 +68,7 @@ pub trait RoomControl {
 pub fn show(room: &mut dyn RoomControl, theme: &Theme, mut view: BoardView) -> Result<SessionEnd> {
     let signals = Signals::watch().context("Failed to watch for signals")?;
     let mut screen = Screen::take()?;
+    let mut input = Input::default();
     let mut told = Instant::now();
     loop {
         if signals.ends() {
@@ -80,9 +82,12 @@ pub fn show(room: &mut dyn RoomControl, theme: &Theme, mut view: BoardView) -> R
             .draw(|frame| draw(frame, &board, &view, theme))
             .context("The terminal is gone")?;
         let mut wait = LOOK;
-        while poll(wait).context("The terminal is gone")? {
+        let drawn = Instant::now();
+        while drawn.elapsed() < 2 * LOOK
+            && let Some(event) = input.next(wait).context("The terminal is gone")?
+        {
             wait = Duration::ZERO;
-            let Event::Key(key) = read().context("The terminal is gone")? else {
+            let Event::Key(key) = event else {
                 continue;
             };
             if interrupts(key) {

@@ -2,6 +2,7 @@
 //! A binding counts only while its condition holds, so a key never does what the screen does not offer.
 
 pub mod board;
+pub mod decode;
 mod table;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -54,6 +55,12 @@ pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
         (Action::Type(_), _) => None,
         (action, _) => Some(action),
     }
+}
+
+/// What a pasted letter asks for now: to be typed, where a word is typed.
+pub fn typed(letter: char, app: &App) -> Option<Action> {
+    let event = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
+    action(event, app).filter(|action| matches!(action, Action::Type(_)))
 }
 
 /// Whether it is ctrl-c, which ends every screen as the signal does.

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use crossterm::event::{Event, poll, read};
+use crossterm::event::Event;
 
+use super::input::Input;
 use super::terminal::{Screen, drawn};
 use super::theme::{Terminal, Theme};
 use super::{keys, mouse, view};
@@ -18,19 +19,22 @@ use crate::app::{Action, App, Effect, Message, update};
 pub enum SessionEnd {
     /// The learner asked for it.
     Quit,
-    /// A signal asked for it, SIGTERM, SIGHUP or SIGINT, or ctrl-c.
+    /// A signal asked for it, such as SIGTERM or SIGHUP, or ctrl-c.
     Signal,
 }
 
 /// Frames that only show new data, and frames that answer a key, are at least this far apart.
 const DATA_FRAME: Duration = Duration::from_millis(150);
 const KEY_FRAME: Duration = Duration::from_millis(34);
+/// The most letters of a pasted text that are typed.
+const PASTED: usize = 100;
 /// How long to wait for a key when there is nothing to draw.
 const IDLE: Duration = Duration::from_millis(50);
 
 /// The screen and the keys, from taking the terminal to giving it back.
 pub struct Session {
     screen: Screen,
+    input: Input,
     signals: Signals,
     terminal: Terminal,
     began: Instant,
@@ -51,6 +55,7 @@ impl Session {
         let now = Instant::now();
         let mut session = Self {
             screen,
+            input: Input::default(),
             signals,
             terminal,
             began: now,
@@ -132,7 +137,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for keys until the next frame is due. Everything that was typed is taken in before that frame.
+    /// Waits for keys until the next frame is due. Everything that was typed is taken in before that frame, but no key waits
+    /// for one because more keys keep coming.
     pub fn take_input(&mut self, app: &mut App) -> Result<Vec<Effect>> {
         let mut effects = Vec::new();
         let mut wait = if app.revision == self.drawn {
@@ -140,32 +146,56 @@ impl Session {
         } else {
             self.due_in()
         };
-        while poll(wait).context("The terminal is gone")? {
+        let mut first = None;
+        while let Some(event) = self.input.next(wait).context("The terminal is gone")? {
             wait = Duration::ZERO;
-            let message = match read().context("The terminal is gone")? {
+            let messages = match event {
                 Event::Key(key) if keys::interrupts(key) => {
                     self.signals.end.store(true, Ordering::SeqCst);
                     break;
                 }
-                Event::Key(key) => keys::action(key, app).map(Message::Action),
-                Event::Mouse(event) => mouse::action(event, app).map(Message::Action),
+                Event::Key(key) => keys::action(key, app)
+                    .map(Message::Action)
+                    .into_iter()
+                    .collect(),
+                Event::Mouse(event) => mouse::action(event, app)
+                    .map(Message::Action)
+                    .into_iter()
+                    .collect(),
+                Event::Paste(text) => pasted(&text, app),
                 Event::Resize(width, height) => {
                     let (width, height) = drawn(width, height);
-                    Some(Message::Resized { width, height })
+                    vec![Message::Resized { width, height }]
                 }
-                _ => None,
+                _ => Vec::new(),
             };
-            if let Some(message) = message {
+            let mut ends = first.get_or_insert_with(Instant::now).elapsed() > KEY_FRAME;
+            for message in messages {
                 self.urgent = true;
-                let ends = matches!(message, Message::Action(Action::Quit | Action::Suspend));
+                ends |= matches!(message, Message::Action(Action::Quit | Action::Suspend));
                 effects.extend(update(app, message));
-                if ends {
-                    break;
-                }
+            }
+            if ends {
+                break;
             }
         }
         Ok(effects)
     }
+}
+
+/// What pasted text means: letters where a word is typed, and nothing elsewhere.
+fn pasted(text: &str, app: &App) -> Vec<Message> {
+    let letters = text.chars().take(PASTED);
+    let typed: Vec<Message> = letters
+        .filter_map(|letter| keys::typed(letter, app))
+        .map(Message::Action)
+        .collect();
+    if !typed.is_empty() {
+        return typed;
+    }
+    let text = "Pasted text does nothing here".to_owned();
+    let warning = false;
+    vec![Message::Notice { text, warning }]
 }
 
 /// What signals ask for.
@@ -186,20 +216,21 @@ impl Signals {
 
     #[cfg(unix)]
     pub(super) fn watch() -> std::io::Result<Self> {
-        use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+        use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXCPU};
         /// How long the program may take to end after a signal.
         const GRACE: Duration = Duration::from_millis(700);
         let it = Self::default();
         signal_hook::flag::register(SIGTSTP, Arc::clone(&it.stop))?;
         signal_hook::flag::register(SIGCONT, Arc::clone(&it.resumed))?;
         let end = Arc::clone(&it.end);
-        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT])?;
+        let mut signals =
+            signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU])?;
         let wait = move || {
             if signals.forever().next().is_none() {
                 return;
             }
             end.store(true, Ordering::SeqCst);
-            // A terminal that hung up can keep the loop inside the library's read for ever.
+            // A terminal that takes nothing more keeps the loop inside a write for ever.
             std::thread::sleep(GRACE);
             super::terminal::leave();
             std::process::exit(130);

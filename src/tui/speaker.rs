@@ -5,15 +5,16 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use crossterm::event::{Event, poll, read};
+use crossterm::event::Event;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
+use super::input::Input;
 use super::keys;
-use super::run::SessionEnd;
+use super::run::{SessionEnd, Signals};
 use super::surface::{height, take_bottom, take_left};
 use super::symbols;
 use super::terminal::{self, Screen};
@@ -35,9 +36,14 @@ pub fn show(
 ) -> Result<Option<SessionEnd>> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let theme = Theme::new(theme, Markers::Braille, abilities);
+    let signals = Signals::watch().context("Failed to watch for signals")?;
     let mut screen = Screen::take()?;
+    let mut input = Input::default();
     let mut notes = Notes::default();
     loop {
+        if signals.ends() {
+            return Ok(Some(SessionEnd::Signal));
+        }
         loop {
             match news.try_recv() {
                 Ok(next) => notes = next,
@@ -49,9 +55,7 @@ pub fn show(
         screen
             .draw(|frame| draw(frame, &notes, &time, &theme))
             .context("The terminal is gone")?;
-        if poll(WAIT).context("The terminal is gone")?
-            && let Event::Key(key) = read().context("The terminal is gone")?
-        {
+        if let Some(Event::Key(key)) = input.next(WAIT).context("The terminal is gone")? {
             match keys::speaker(key) {
                 _ if keys::interrupts(key) => return Ok(Some(SessionEnd::Signal)),
                 Some(Action::Quit) => return Ok(Some(SessionEnd::Quit)),

@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 
 use anyhow::{Context, Result};
 use crossterm::cursor::{Hide, Show};
-use crossterm::event::DisableMouseCapture;
+use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste};
 use crossterm::style::Print;
 use crossterm::terminal::{
     BeginSynchronizedUpdate, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate,
@@ -41,9 +41,19 @@ pub fn panic_messages() -> Vec<String> {
 /// The terminal, as long as this lives.
 pub struct Screen {
     terminal: ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    /// Somebody else may have written on the screen: the next frame is drawn whole.
+    is_foreign: bool,
 }
 
 /// Columns and rows of the terminal, where there is one.
+#[cfg(unix)]
+pub fn columns_and_rows() -> Option<(u16, u16)> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    Some((size.ws_col, size.ws_row))
+}
+
+/// Columns and rows of the terminal, where there is one.
+#[cfg(not(unix))]
 pub fn columns_and_rows() -> Option<(u16, u16)> {
     crossterm::terminal::size().ok()
 }
@@ -67,7 +77,11 @@ impl Screen {
         let terminal = ratatui::Terminal::with_options(backend, TerminalOptions { viewport })
             .inspect_err(|_| leave())
             .context("Failed to ask the terminal's size")?;
-        Ok(Self { terminal })
+        let is_foreign = false;
+        Ok(Self {
+            terminal,
+            is_foreign,
+        })
     }
 
     /// Draws a frame in one piece.
@@ -75,8 +89,9 @@ impl Screen {
         let mut result = None;
         let (width, height) = self.size()?;
         let area = Rect::new(0, 0, width, height);
-        if self.terminal.get_frame().area() != area {
+        if self.is_foreign || self.terminal.get_frame().area() != area {
             self.terminal.resize(area)?;
+            self.is_foreign = false;
         }
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| result = Some(view(frame)))?;
@@ -95,7 +110,8 @@ impl Screen {
         leave();
         let result = to();
         enter()?;
-        self.terminal.clear()?;
+        // The library's own way to clear asks the terminal where its cursor is, and not every terminal answers.
+        self.is_foreign = true;
         Ok(result)
     }
 
@@ -104,7 +120,8 @@ impl Screen {
         // A shell may have changed the modes meanwhile, which the library does not know.
         disable_raw_mode()?;
         enter()?;
-        self.terminal.clear()
+        self.is_foreign = true;
+        Ok(())
     }
 }
 
@@ -121,6 +138,7 @@ fn enter() -> io::Result<()> {
         io::stdout(),
         EnterAlternateScreen,
         Print(CLICKS_AND_WHEEL),
+        EnableBracketedPaste,
         DisableLineWrap,
         Hide
     )
@@ -132,6 +150,7 @@ pub(super) fn leave() {
         let _ = execute!(
             io::stdout(),
             EndSynchronizedUpdate,
+            DisableBracketedPaste,
             DisableMouseCapture,
             EnableLineWrap,
             LeaveAlternateScreen,

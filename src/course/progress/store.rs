@@ -106,6 +106,15 @@ pub fn in_words(error: &io::Error) -> String {
         ErrorKind::StorageFull => "the disk is full".to_owned(),
         ErrorKind::QuotaExceeded => "your share of the disk is full".to_owned(),
         ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
+        // EPERM, and not EACCES: the folder may be written to.
+        ErrorKind::PermissionDenied if error.raw_os_error() == Some(1) => {
+            format!(
+                "{FILE} may not be replaced: it or its folder is protected (`lsattr`, `chattr -i`)"
+            )
+        }
+        ErrorKind::FileTooLarge if error.raw_os_error().is_some() => {
+            "files may not grow any more here (`ulimit -f`)".to_owned()
+        }
         ErrorKind::PermissionDenied => "its folder may not be written to".to_owned(),
         ErrorKind::WouldBlock => format!("another program holds {LOCK}"),
         ErrorKind::InvalidInput => "something else is in the place of its file".to_owned(),

@@ -1,0 +1,443 @@
+//! Bytes of a terminal become keys, clicks and pasted text. Bytes may come in pieces of any size; what no terminal sends is
+//! dropped, and nothing that came before can keep a later ctrl-c from being read.
+
+use crossterm::event::{
+    Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+
+/// Longest sequence that is waited for the end of; a longer one is no key.
+const MAX_SEQUENCE: usize = 64;
+/// Longest answer of a terminal (its colours, its name) that is skipped.
+const MAX_ANSWER: usize = 4096;
+/// The most of a pasted text that is kept.
+const MAX_PASTE: usize = 64 * 1024;
+const PASTE_ENDS: &[u8] = b"\x1b[201~";
+
+/// What the bytes so far are the beginning of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Ground,
+    Escape,
+    /// `ESC [` and what follows.
+    Sequence,
+    /// `ESC O` and one more byte.
+    Single,
+    /// Three bytes of a click in the oldest form.
+    OldClick,
+    /// A character of several bytes; with alt, where escape came before it.
+    Character {
+        alt: bool,
+    },
+    /// An answer of the terminal, up to BEL or `ESC \`.
+    Answer {
+        escape: bool,
+    },
+    Paste,
+}
+
+/// Reads bytes as they come.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    state: State,
+    bytes: Vec<u8>,
+}
+
+impl Decoder {
+    /// Whether something has begun that is not complete.
+    pub fn is_waiting(&self) -> bool {
+        self.state != State::Ground
+    }
+
+    /// Whether a pasted text has begun.
+    pub fn is_pasting(&self) -> bool {
+        self.state == State::Paste
+    }
+
+    /// Reads further bytes.
+    pub fn read(&mut self, bytes: &[u8], found: &mut impl FnMut(Event)) {
+        for byte in bytes {
+            self.byte(*byte, found);
+        }
+    }
+
+    /// Nothing more has come for a while: what has begun is all there is of it.
+    pub fn give_up(&mut self, found: &mut impl FnMut(Event)) {
+        match std::mem::take(&mut self.state) {
+            State::Escape => found(key(KeyCode::Esc, KeyModifiers::NONE)),
+            State::Paste => self.pasted(found),
+            _ => {}
+        }
+        self.bytes.clear();
+    }
+
+    fn byte(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
+        match self.state {
+            State::Ground => self.ground(byte, KeyModifiers::NONE, found),
+            State::Escape => self.after_escape(byte, found),
+            State::Paste => self.pasting(byte, found),
+            State::Answer { escape } => match byte {
+                b'\\' if escape => self.state = State::Ground,
+                0x07 => self.state = State::Ground,
+                0x1b => self.state = State::Answer { escape: true },
+                // Not an answer: its end is missing.
+                0..=0x1f => self.again(byte, found),
+                _ if escape => {
+                    self.state = State::Escape;
+                    self.bytes.clear();
+                    self.after_escape(byte, found);
+                }
+                _ => {
+                    self.bytes.push(byte);
+                    if self.bytes.len() > MAX_ANSWER {
+                        self.state = State::Ground;
+                    }
+                }
+            },
+            State::OldClick => {
+                self.bytes.push(byte);
+                if let [button, x, y] = self.bytes[..] {
+                    self.state = State::Ground;
+                    let at = |it: u8| u32::from(it.saturating_sub(32));
+                    let release = at(button) & 3 == 3 && at(button) & 64 == 0;
+                    found(click(at(button), at(x), at(y), release));
+                }
+            }
+            // A control character belongs to no sequence: what came before is dropped.
+            _ if byte < 0x20 || byte == 0x7f => self.again(byte, found),
+            State::Single => {
+                self.state = State::Ground;
+                if let Some(code) = letter_code(byte) {
+                    found(key(code, KeyModifiers::NONE));
+                }
+            }
+            State::Sequence => {
+                self.bytes.push(byte);
+                // The Linux console sends `ESC [ [ A` for F1.
+                let console = self.bytes == b"[";
+                if (0x40..=0x7e).contains(&byte) && !console {
+                    self.state = State::Ground;
+                    self.sequence(found);
+                } else if self.bytes.len() > MAX_SEQUENCE {
+                    self.state = State::Ground;
+                }
+            }
+            State::Character { alt } => {
+                if !(0x80..0xc0).contains(&byte) {
+                    return self.again(byte, found);
+                }
+                self.bytes.push(byte);
+                if self.bytes.len() < length(self.bytes[0]) {
+                    return;
+                }
+                self.state = State::Ground;
+                let modifiers = if alt {
+                    KeyModifiers::ALT
+                } else {
+                    KeyModifiers::NONE
+                };
+                if let Ok(text) = std::str::from_utf8(&self.bytes) {
+                    text.chars()
+                        .for_each(|c| found(key(KeyCode::Char(c), modifiers)));
+                }
+            }
+        }
+    }
+
+    /// Drops what has begun, and reads the byte as the first one of something else.
+    fn again(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
+        self.state = State::Ground;
+        self.ground(byte, KeyModifiers::NONE, found);
+    }
+
+    fn begin(&mut self, state: State) {
+        self.state = state;
+        self.bytes.clear();
+    }
+
+    fn ground(&mut self, byte: u8, modifiers: KeyModifiers, found: &mut impl FnMut(Event)) {
+        use KeyCode::{Backspace, Char, Enter, Tab};
+        let control = modifiers | KeyModifiers::CONTROL;
+        found(match byte {
+            0x1b => return self.begin(State::Escape),
+            b'\r' => key(Enter, modifiers),
+            b'\t' => key(Tab, modifiers),
+            0x7f => key(Backspace, modifiers),
+            0 => key(Char(' '), control),
+            1..=0x1a => key(Char((byte | 0x60) as char), control),
+            0x1c..=0x1f => key(Char((byte - 0x1c + b'4') as char), control),
+            0x20..0x7f => key(Char(byte as char), modifiers),
+            _ if length(byte) > 1 => {
+                let alt = modifiers.contains(KeyModifiers::ALT);
+                self.begin(State::Character { alt });
+                return self.bytes.push(byte);
+            }
+            _ => return,
+        });
+    }
+
+    fn after_escape(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
+        match byte {
+            b'[' => self.begin(State::Sequence),
+            b'O' => self.begin(State::Single),
+            // OSC, DCS, SOS, PM and APC.
+            b']' | b'P' | b'X' | b'^' | b'_' => self.begin(State::Answer { escape: false }),
+            // The first one was the key; the second one may begin something.
+            0x1b => found(key(KeyCode::Esc, KeyModifiers::NONE)),
+            _ => {
+                self.state = State::Ground;
+                self.ground(byte, KeyModifiers::ALT, found);
+            }
+        }
+    }
+
+    fn pasting(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
+        self.bytes.push(byte);
+        if self.bytes.ends_with(PASTE_ENDS) {
+            let text = self.bytes.len() - PASTE_ENDS.len();
+            self.bytes.truncate(text);
+            self.state = State::Ground;
+            self.pasted(found);
+        } else if self.bytes.len() > MAX_PASTE {
+            // The tail is looked at for the end; what stands before it is not kept.
+            let keep = MAX_PASTE - PASTE_ENDS.len();
+            self.bytes.remove(keep);
+        }
+    }
+
+    fn pasted(&mut self, found: &mut impl FnMut(Event)) {
+        found(Event::Paste(
+            String::from_utf8_lossy(&self.bytes).into_owned(),
+        ));
+        self.bytes.clear();
+    }
+
+    /// What follows `ESC [`, complete.
+    fn sequence(&mut self, found: &mut impl FnMut(Event)) {
+        let Some((last, body)) = self.bytes.split_last() else {
+            return;
+        };
+        let (last, body) = (*last, std::str::from_utf8(body).unwrap_or_default());
+        if let Some(body) = body.strip_prefix('<') {
+            if let [button, x, y] = numbers(body)[..]
+                && matches!(last, b'M' | b'm')
+            {
+                found(click(button, x, y, last == b'm'));
+            }
+            return;
+        }
+        if last == b'M' && body.is_empty() {
+            return self.begin(State::OldClick);
+        }
+        let parts = numbers(body);
+        let modifiers = modifiers(parts.get(1).copied().unwrap_or(1));
+        let code = match (last, body) {
+            (b'A'..=b'E', "[") => Some(KeyCode::F(last - b'A' + 1)),
+            (b'Z', _) => Some(KeyCode::BackTab),
+            (b'~', "200") => return self.begin(State::Paste),
+            (b'~', _) => parts.first().copied().and_then(number_code),
+            // `ESC [ 5 ; 7 R` is where the cursor is, and no key.
+            (b'R', _) => None,
+            _ => letter_code(last),
+        };
+        if let Some(code) = code {
+            found(key(code, modifiers));
+        }
+    }
+}
+
+/// How many bytes the character has that begins with this one; 0 where none does.
+fn length(first: u8) -> usize {
+    match first {
+        0..0x80 => 1,
+        0xc2..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        0xf0..0xf5 => 4,
+        _ => 0,
+    }
+}
+
+fn key(code: KeyCode, modifiers: KeyModifiers) -> Event {
+    Event::Key(KeyEvent::new(code, modifiers))
+}
+
+fn numbers(text: &str) -> Vec<u32> {
+    text.split(';').map(|it| it.parse().unwrap_or(1)).collect()
+}
+
+/// Modifiers as terminals number them: 1 is none.
+fn modifiers(number: u32) -> KeyModifiers {
+    let bits = number.saturating_sub(1);
+    let named = [
+        (1, KeyModifiers::SHIFT),
+        (2, KeyModifiers::ALT),
+        (4, KeyModifiers::CONTROL),
+    ];
+    let held = named.into_iter().filter(|(bit, _)| bits & bit != 0);
+    held.fold(KeyModifiers::NONE, |all, (_, one)| all | one)
+}
+
+/// The key of `ESC [ A` and `ESC O A`.
+fn letter_code(letter: u8) -> Option<KeyCode> {
+    Some(match letter {
+        b'A' => KeyCode::Up,
+        b'B' => KeyCode::Down,
+        b'C' => KeyCode::Right,
+        b'D' => KeyCode::Left,
+        b'H' => KeyCode::Home,
+        b'F' => KeyCode::End,
+        b'M' => KeyCode::Enter,
+        b'P'..=b'S' => KeyCode::F(letter - b'P' + 1),
+        _ => return None,
+    })
+}
+
+/// The key of `ESC [ 5 ~`.
+fn number_code(number: u32) -> Option<KeyCode> {
+    Some(match number {
+        1 | 7 => KeyCode::Home,
+        2 => KeyCode::Insert,
+        3 => KeyCode::Delete,
+        4 | 8 => KeyCode::End,
+        5 => KeyCode::PageUp,
+        6 => KeyCode::PageDown,
+        11..=15 => KeyCode::F((number - 10) as u8),
+        17..=21 => KeyCode::F((number - 11) as u8),
+        23 | 24 => KeyCode::F((number - 12) as u8),
+        _ => return None,
+    })
+}
+
+/// A click, a turn of the wheel or a motion, by xterm's number of the button and places that begin at 1.
+fn click(button: u32, x: u32, y: u32, release: bool) -> Event {
+    use MouseEventKind::{Down, Drag, Moved, ScrollDown, ScrollLeft, ScrollRight, ScrollUp, Up};
+    let which = match button & 3 {
+        1 => MouseButton::Middle,
+        2 => MouseButton::Right,
+        _ => MouseButton::Left,
+    };
+    let kind = match (button & 64 != 0, button & 32 != 0, button & 3) {
+        (true, _, 0) => ScrollUp,
+        (true, _, 1) => ScrollDown,
+        (true, _, 2) => ScrollLeft,
+        (true, ..) => ScrollRight,
+        (_, true, 3) => Moved,
+        (_, true, _) => Drag(which),
+        _ if release => Up(which),
+        _ => Down(which),
+    };
+    let place = |it: u32| u16::try_from(it.saturating_sub(1)).unwrap_or(u16::MAX);
+    // Shift, alt and control stand two bits higher than in keys.
+    let modifiers = modifiers(((button >> 2) & 7) + 1);
+    Event::Mouse(MouseEvent {
+        kind,
+        column: place(x),
+        row: place(y),
+        modifiers,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of the bytes when they come one by one; held against what comes when they come together.
+    fn events(bytes: &[u8]) -> Vec<Event> {
+        let mut all = [Vec::new(), Vec::new()];
+        for (size, found) in [1, bytes.len().max(1)].into_iter().zip(&mut all) {
+            let mut decoder = Decoder::default();
+            for piece in bytes.chunks(size) {
+                decoder.read(piece, &mut |event| found.push(event));
+            }
+            decoder.give_up(&mut |event| found.push(event));
+            assert!(!decoder.is_waiting());
+        }
+        let [one_by_one, together] = all;
+        assert_eq!(one_by_one, together);
+        together
+    }
+
+    fn names(bytes: &[u8]) -> String {
+        let names = events(bytes).into_iter().map(|event| match event {
+            Event::Key(it) => {
+                let held = it
+                    .modifiers
+                    .iter_names()
+                    .map(|(name, _)| format!("{name}-"));
+                held.collect::<String>() + &super::super::key_name(it.code)
+            }
+            Event::Mouse(it) => format!("{:?} {} {}", it.kind, it.column, it.row),
+            Event::Paste(text) => format!("{text:?}"),
+            other => format!("{other:?}"),
+        });
+        names.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn keys_are_read_as_terminals_send_them() {
+        assert_eq!(names(b"j\r\t\x7f \x1b"), "j enter tab backspace space esc");
+        assert_eq!(names(b"\x03\x1a\0"), "CONTROL-c CONTROL-z CONTROL-space");
+        assert_eq!(names("é√\u{1f600}".as_bytes()), "é √ \u{1f600}");
+        assert_eq!(
+            names(b"\x1b[A\x1bOB\x1b[H\x1b[4~\x1b[5~\x1b[Z"),
+            "↑ ↓ home end PgUp shift-tab"
+        );
+        assert_eq!(
+            names(b"\x1b[15~\x1b[15;2~\x1bOP\x1b[[E"),
+            "F5 SHIFT-F5 F1 F5"
+        );
+        assert_eq!(
+            names(b"\x1b[1;5C\x1bx\x1b\xc3\xa9"),
+            "CONTROL-→ ALT-x ALT-é"
+        );
+    }
+
+    #[test]
+    fn clicks_are_read_in_both_forms() {
+        assert_eq!(
+            names(b"\x1b[<0;9;4M\x1b[<0;9;4m"),
+            "Down(Left) 8 3 Up(Left) 8 3"
+        );
+        assert_eq!(
+            names(b"\x1b[<64;1;1M\x1b[<65;999;2M"),
+            "ScrollUp 0 0 ScrollDown 998 1"
+        );
+        assert_eq!(names(b"\x1b[M !\"q"), "Down(Left) 0 1 q");
+    }
+
+    #[test]
+    fn pasted_text_is_no_keys() {
+        let paste = b"\x1b[200~q\r\x03\x1b[Ay\x1b[201~j";
+        assert_eq!(names(paste), "\"q\\r\\u{3}\\u{1b}[Ay\" j");
+        assert_eq!(names(b"\x1b[200~never ends"), "\"never ends\"");
+        let mut long = b"\x1b[200~".to_vec();
+        long.extend(std::iter::repeat_n(b'x', 3 * MAX_PASTE));
+        long.extend(b"\x1b[201~q");
+        let found = events(&long);
+        assert_eq!(found.len(), 2);
+        assert!(matches!(&found[0], Event::Paste(text) if text.len() <= MAX_PASTE));
+    }
+
+    #[test]
+    fn what_no_terminal_sends_never_hides_a_ctrl_c() {
+        let hidden: [&[u8]; 9] = [
+            b"\x1b",
+            b"\x1b[",
+            b"\x1b[1;2",
+            b"\x1bO",
+            b"\x1b]11;rgb:0",
+            b"\xc3",
+            b"\xff\xfe",
+            b"\x1b[[",
+            b"\x1bP\x1b",
+        ];
+        for begun in hidden {
+            let bytes = [begun, b"\x03"].concat();
+            assert!(names(&bytes).ends_with("CONTROL-c"), "{begun:?}");
+        }
+        assert_eq!(names(b"\x1b]11;rgb:0/0/0\x07\x1bP1+r\x1b\\q\x1b[5;7R"), "q");
+        assert_eq!(names(&[0x1b; 3]), "esc esc esc");
+        let long = [&b"\x1b["[..], &[b'1'; 70], b"q"].concat();
+        assert!(names(&long).ends_with('q'));
+    }
+}
