@@ -2,6 +2,7 @@
 //! and returns `Effect`s. It knows no colour, no key and no clock, and it waits for nothing.
 
 mod actions;
+mod attempts;
 pub mod beats;
 mod bounds;
 pub mod busy;
@@ -116,7 +117,12 @@ pub struct Notice {
 #[derive(Clone, Debug, Default)]
 pub struct RequestedRun {
     pub state: RunState,
+    /// What A and B show.
     pub slots: [SlotRun; 2],
+    /// Attempts that neither shows now, the oldest first.
+    pub(crate) earlier: Vec<SlotRun>,
+    /// Starts from step 0 so far.
+    pub(crate) starts: u32,
     /// The slot that runs; the other is a ghost.
     pub active: Slot,
     /// The last run that was asked for.
@@ -175,10 +181,11 @@ impl RequestedRun {
     /// The loss of step 0, before any update, of the weights that train now: a run that went on with another's weights has
     /// that one's.
     pub fn first_loss(&self) -> Option<f64> {
-        let of = |slot: &SlotRun| slot.loss.first().filter(|(step, _)| *step == 0);
-        of(self.shown())
-            .or_else(|| of(self.ghost()?))
-            .map(|(_, loss)| loss)
+        let weights = self.shown().weights;
+        let others = self.slots.iter().chain(&self.earlier);
+        let mut same = others.filter(|it| it.weights == weights && !it.of_pairs);
+        let own = self.shown().first_loss();
+        own.or_else(|| same.find_map(SlotRun::first_loss))
     }
 }
 
@@ -397,6 +404,12 @@ impl App {
             "" => letter.to_string(),
             variant => format!("{letter} {variant}"),
         }
+    }
+
+    /// Whether pairs were measured to their end, and nothing has run since.
+    pub fn pairs_ended(&self) -> bool {
+        let pair = self.study.pair.as_ref();
+        self.run.state == RunState::Finished && pair.is_some_and(|pair| pair.done)
     }
 
     /// Where the run computes, once it is known.

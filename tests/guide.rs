@@ -28,7 +28,7 @@ use perflings::tui::layout::arrange;
 use perflings::tui::panels::status;
 use perflings::tui::theme::Theme;
 
-use session::{act, begin, hear, open, play_recording, train, wanted};
+use session::{act, begin, begin_pairs, hear, open, play_recording, train, wanted};
 
 const SIZES: [(u16, u16); 4] = [(60, 16), (80, 24), (120, 36), (200, 50)];
 
@@ -187,6 +187,7 @@ fn stage(said: &mut Said, number: u32) {
     act(&mut app, Action::Toggle);
     train(&mut app, 5);
     said.did(&mut app, Action::Pair);
+    begin_pairs(&mut app);
     said.heard(&mut app, sample::pair(40, true));
     for _ in 0..3 {
         app.notice = None;

@@ -25,7 +25,7 @@ use perflings::tui::panels::CARDS;
 use ratatui::style::Color;
 
 use screen::{LOOKS, text, with_styles};
-use session::{act, hear, open, play_recording, solve, train};
+use session::{act, hear, open, pair, play_recording, solve, train};
 
 /// Makes a state.
 type Make = fn() -> App;
@@ -86,7 +86,7 @@ fn paired() -> App {
             hear(&mut app, event);
         }
     }
-    hear(&mut app, sample::pair(40, true));
+    pair(&mut app, 40, true);
     app
 }
 
@@ -421,7 +421,7 @@ fn what_was_measured_since_is_told_while_b_passes() {
         solve(&mut app);
         train(&mut app, 30);
         act(&mut app, Action::Pair);
-        hear(&mut app, sample::pair(40, true));
+        pair(&mut app, 40, true);
         let stage = app.stage().expect("a stage").clone();
         assert!(app.truth(&stage).is_some_and(|it| it > 6.6));
         let known = app.study.of_mut(&stage.id);
@@ -760,7 +760,7 @@ fn beats_recorded_runs_and_pages() {
     train(&mut clocks, 40);
     let row = pairs.clone();
     (0..6).for_each(|_| drop(act(&mut pairs, Action::NextBeat)));
-    hear(&mut pairs, sample::pair(20, false));
+    pair(&mut pairs, 20, false);
     for (name, mut app) in [
         ("beat_fixed", fixed),
         ("beat_ledger", clocks),
@@ -795,7 +795,7 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
     act(&mut result, Action::Lesson);
     let mut quiz = result.clone();
     act(&mut quiz, Action::Pair);
-    hear(&mut quiz, sample::pair(40, true));
+    pair(&mut quiz, 40, true);
     act(&mut quiz, Action::Lesson);
     act(&mut quiz, Action::TurnPage(2));
     act(&mut quiz, Action::Answer(0));

@@ -1,5 +1,7 @@
 //! Messages in, state and effects out. No terminal, no engine, no clock.
 
+#[path = "update/attempts.rs"]
+mod attempts;
 #[path = "update/beats.rs"]
 mod beats;
 #[path = "update/course.rs"]
@@ -34,7 +36,7 @@ use perflings::course::progress::{Prediction, Progress, StageProgress, State as 
 use perflings::judge::Outcome;
 use perflings::protocol::*;
 
-use session::{act, hear, solve, train, wanted};
+use session::{act, begin_pairs, hear, pair, solve, train, wanted};
 
 fn begin() -> (App, Vec<Effect>) {
     begin_with(Options::default())
@@ -308,7 +310,7 @@ fn pairs_before_the_toggle_draw_the_side_that_never_ran() {
     assert_eq!(last(&app, Slot::A), Some(5), "its own run stays");
     assert_eq!(last(&app, Slot::B), Some(2), "the pairs are all it has");
     assert_eq!(app.run.active, Slot::A);
-    hear(&mut app, sample::pair(40, true));
+    pair(&mut app, 40, true);
     let started = &app.run.slot(Slot::B).started;
     assert_eq!(
         started.as_ref().map(|it| it.run.config.clone()),
@@ -341,7 +343,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
     let (a, b) = (a.clone(), b.clone());
     assert!(app.run.pairing);
     assert_eq!(act(&mut app, Action::Pause), [], "pairs cannot be paused");
-    hear(&mut app, sample::pair(6, false));
+    pair(&mut app, 6, false);
     hear(&mut app, sample::step(&a, 0));
     hear(&mut app, sample::step(&b, 0));
     assert_eq!(app.run.state, RunState::Running);
@@ -349,7 +351,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
         app.study.pair.as_ref().map(|pair| (pair.n, pair.verdict)),
         Some((6, Verdict::Unclear))
     );
-    hear(&mut app, sample::pair(40, true));
+    pair(&mut app, 40, true);
     assert_eq!(
         (app.run.state.clone(), app.run.pairing),
         (RunState::Finished, false)
@@ -790,6 +792,7 @@ fn what_judged_a_range_stays() {
     // So do pairs: the first ratio counts.
     for (n, ratio) in [(30, 1.5), (40, 1.2)] {
         act(&mut app, Action::Pair);
+        begin_pairs(&mut app);
         let Event::Pair(mut pair) = sample::pair(n, true) else {
             unreachable!()
         };
@@ -944,7 +947,7 @@ fn the_next_move_says_what_is_missing() {
     is(&app, &["Not measured", "it is faster", "<Pair>"]);
     act(&mut app, Action::Pair);
     assert!(next(&app).contains("run in turns"), "{}", next(&app));
-    hear(&mut app, sample::pair(40, true));
+    pair(&mut app, 40, true);
     assert_eq!(app.study.of(&stage).state, StageState::Passed);
     assert!(next(&app).contains("<Question>"), "{}", next(&app));
     // B is changed once more, so that it fails: said on the page and at the knobs, though the stage stays passed.
@@ -1092,7 +1095,7 @@ fn the_quiz_comes_in_the_debrief() {
     act(&mut app, Action::Answer(1));
     solve(&mut app);
     act(&mut app, Action::Pair);
-    hear(&mut app, sample::pair(40, true));
+    pair(&mut app, 40, true);
     assert!(
         app.study
             .question(app.stage().expect("a stage"))

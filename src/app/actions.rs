@@ -437,6 +437,7 @@ impl App {
                     self.leave_for(at);
                 }
             }
+            Some(Overlay::Attempts) => self.back_to_attempt(line),
             Some(Overlay::Devices) => {
                 let Some(info) = self.devices.known.get(line) else {
                     return;

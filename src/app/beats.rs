@@ -300,6 +300,7 @@ impl App {
             return;
         };
         let slots = std::mem::take(&mut self.run.slots);
+        self.run.forget();
         presentation.kept.insert(before, StageRuns { slots, pair });
         if let Some(kept) = presentation.kept.remove(&at) {
             (self.run.slots, self.study.pair) = (kept.slots, kept.pair);
@@ -356,7 +357,7 @@ impl App {
 
     /// Forgets what the stage of a presentation has measured, and shows its beat anew.
     pub(super) fn measure_beat_again(&mut self) {
-        self.run.slots = Default::default();
+        self.run.forget();
         (self.run.wanted, self.run.pairing) = (None, false);
         self.study.pair = None;
         self.show_beat_again();

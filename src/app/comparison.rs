@@ -138,11 +138,16 @@ impl Comparison {
 
     /// What the learner changed: `model.loss fused, train.batch 16`.
     pub fn differences(&self) -> String {
+        self.differences_of(&self.config_b)
+    }
+
+    /// The same of another configuration that was B.
+    pub(super) fn differences_of(&self, config: &RunConfig) -> String {
         let changed = KNOBS.iter().filter(|knob| match self.hidden {
             true => self.touched.contains(knob.path),
-            false => (knob.get)(&self.config_a) != (knob.get)(&self.config_b),
+            false => (knob.get)(&self.config_a) != (knob.get)(config),
         });
-        let named = changed.map(|knob| format!("{} {}", knob.path, (knob.get)(&self.config_b)));
+        let named = changed.map(|knob| format!("{} {}", knob.path, (knob.get)(config)));
         named.collect::<Vec<_>>().join(", ")
     }
 

@@ -112,12 +112,17 @@ impl App {
         self.changed(knob.is_some_and(super::comparison::Comparison::starts_again));
     }
 
+    /// B is another one as a whole: the learner's file and the run follow.
+    pub(super) fn mine_changed(&mut self) {
+        self.write_mine();
+        self.changed(false);
+    }
+
     /// B is another one from now on; what was measured against the old one does not count for it.
     fn changed(&mut self, again: bool) {
         self.with_stage(|app, stage| app.study.tries(stage));
-        if !self.run.pairing {
-            self.study.pair = None;
-        }
+        self.study.report = None;
+        self.study.pair = self.run.pair_of(&self.comparison.config_b).cloned();
         let wait =
             again || self.run.pairing || !self.run.is_current() || self.comparison.due_ms.is_some();
         self.comparison.due_ms = wait.then_some(self.now_ms + SETTLE_MS);
@@ -230,8 +235,7 @@ impl App {
         self.with_stage(|app, stage| {
             app.view.overlay = None;
             app.comparison.set_b(solution(stage, app.preset), true);
-            app.write_mine();
-            app.changed(false);
+            app.mine_changed();
         });
     }
 

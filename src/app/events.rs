@@ -191,7 +191,11 @@ impl App {
             if !run.pending.iter().any(same) {
                 return;
             }
-            run.pending.clear();
+            // Of a comparison both sides begin.
+            match started.paired {
+                true => run.pending.retain(|wanted| !same(wanted)),
+                false => run.pending.clear(),
+            }
         }
         if run.switching.as_ref().is_some_and(same) {
             run.switching = None;
@@ -206,10 +210,9 @@ impl App {
         if paired && matches!(self.mode, Mode::Mystery(_)) {
             // The known-good configuration is not shown: it would be compared with.
         } else if paired {
-            run.slots[slot as usize].start_paired(started);
+            run.begin_paired(started, self.now_ms);
         } else {
-            run.active = slot;
-            run.slots[slot as usize].start(started);
+            run.begin(started, self.now_ms);
         }
         run.share_peaks();
         run.compiling = None;
@@ -230,6 +233,9 @@ impl App {
         if !paired {
             self.use_kernel();
         }
+        if slot == Slot::B {
+            self.judge();
+        }
     }
 
     /// A recording says which stage it is about.
@@ -242,7 +248,7 @@ impl App {
             .filter(|at| *at != self.study.at);
         if let (Some(at), true) = (at, self.recording().is_some()) {
             self.study.enter(at, &course.stages[at]);
-            self.run.slots = Default::default();
+            self.run.forget();
         }
     }
 
@@ -276,6 +282,10 @@ impl App {
                 &format!("The run stopped at step {}: {why}", finished.steps),
                 true,
             );
+        }
+        // Pairs of a B that has changed meanwhile: they begin again with the B that is.
+        if finished.pair.is_some() && self.run.pairing && self.comparison.due_ms.is_some() {
+            return;
         }
         // The summary of a paired comparison sums up no run.
         let of_run = finished.pair.is_none().then(|| finished.clone());
@@ -333,12 +343,18 @@ impl App {
     }
 
     fn paired(&mut self, pair: Pair) {
-        if !self.run.pairing && self.recording().is_none() {
+        let live = self.recording().is_none();
+        // Pairs of a B that was changed meanwhile say nothing about the one that is.
+        let changed = !self.run.is_current() || self.comparison.due_ms.is_some();
+        if live && (!self.run.pairing || changed) {
             return;
         }
         self.run.pending.clear();
         self.run.pairing = true;
         let done = pair.done;
+        if done && self.mystery().is_none_or(|it| !it.in_pairs) {
+            self.run.slots[Slot::B as usize].pair = Some(pair.clone());
+        }
         self.study.measured(pair);
         self.judge();
         if done {

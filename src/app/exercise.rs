@@ -48,6 +48,8 @@ pub struct Checking {
     pub card: Vec<CardLine>,
     pub now: String,
     pub since_ms: u64,
+    /// The stage's run was paused for it and goes on afterwards.
+    pub paused: bool,
 }
 
 /// Whether the model computes with the learner's kernel.

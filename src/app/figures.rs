@@ -13,7 +13,7 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
     Some(FigureSources {
         config: wanted.unwrap_or(&stage.broken),
         language: &stage.language,
-        slots: [summary(&app.run.slots[0]), summary(&app.run.slots[1])],
+        slots: [app.run.fullest_a(), app.run.slot(Slot::B)].map(summary),
         shown: app.run.active,
         pair: app.study.pair.as_ref(),
         choice: app
@@ -51,10 +51,7 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
         device: started.device.clone(),
         steps: slot.last.as_ref().map_or(0, |step| step.step + 1),
         // A run that went on from another's weights has no loss before any update.
-        loss_first: match started.from_step {
-            0 => first.into(),
-            _ => f64::NAN.into(),
-        },
+        loss_first: slot.first_loss().unwrap_or(f64::NAN).into(),
         loss_last: slot.latest_loss().unwrap_or(first).into(),
         ln_vocab: started.ln_vocab,
         entropy: started.entropy,

@@ -200,18 +200,26 @@ fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
     }
 }
 
+/// After pairs the engine rests.
+const PAIRS_ENDED: &str =
+    "The pairs are done, nothing runs: {restart} trains again, {knobs} the knobs";
+
 /// The next move at the knobs.
 fn knobs_move(app: &App) -> &'static str {
     if app.comparison.same() {
         "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B, {knobs} closes"
     } else if app.run.pairing {
         "A and B run in turns; changing B begins the pairs anew"
+    } else if app.comparison.due_ms.is_some() {
+        "B starts again with your change in a moment"
+    } else if app.pairs_ended() {
+        PAIRS_ENDED
     } else if app
         .stage()
         .is_some_and(|it| app.study.activity(it) == Activity::LookBack)
     {
         "The stage is passed; {knobs} closes the knobs, {lesson} goes on in the lesson"
-    } else if app.run.active == Slot::A && app.comparison.due_ms.is_none() {
+    } else if app.run.active == Slot::A {
         "A runs; {toggle} toggles to B with your change, {pair} measures both"
     } else {
         "B runs with your change; {toggle} toggles, {pair} measures both"
@@ -251,6 +259,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         Activity::Check if study.looks_back(stage) => {
             "Passed; your range is still open: {pair} measures both in pairs"
         }
+        Activity::Check if app.pairs_ended() => PAIRS_ENDED,
         Activity::Check => "{toggle} toggles A and B, {pair} measures both; {knobs} changes B",
         Activity::LookBack if !reads => "{lesson} opens the lesson to look back at your prediction",
         Activity::LookBack
@@ -363,7 +372,7 @@ fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
         return "{next} is the next exercise, {list} lists all of them";
     }
     if app.checking().is_some() {
-        return "Your kernel is checked; the run goes on beside it";
+        return "Your kernel is checked; the stage's run waits meanwhile";
     }
     let state = app.exercises.of(exercise);
     match state.and_then(|state| state.report.as_ref()) {

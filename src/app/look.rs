@@ -9,6 +9,9 @@ impl App {
     pub(super) fn look(&mut self, action: Action) {
         let log_axis = self.log_axis();
         let no_stage = self.stage().is_none();
+        let attempts = self.attempts();
+        let here = attempts.iter().position(|it| self.is_present(it));
+        let here = here.unwrap_or(0);
         let view = &mut self.view;
         match action {
             Action::Open(overlay) => {
@@ -28,6 +31,7 @@ impl App {
                         .iter()
                         .position(|info| info.select == self.devices.using)
                         .unwrap_or(0),
+                    Overlay::Attempts => here,
                     _ => 0,
                 };
                 if matches!(overlay, Overlay::Summary | Overlay::Skipped) && !again {
@@ -243,11 +247,13 @@ impl App {
     }
 
     fn scroll(&mut self, lines: i32) {
+        let attempts = self.attempts().len();
         let view = &mut self.view;
         match view.overlay {
-            Some(list @ (Overlay::Stages | Overlay::Devices)) => {
+            Some(list @ (Overlay::Stages | Overlay::Devices | Overlay::Attempts)) => {
                 let count = match list {
                     Overlay::Devices => self.devices.known.len(),
+                    Overlay::Attempts => attempts,
                     // The last lines are the free run and the mystery.
                     _ => self.course.stages.len() + self.course.exercises.len() + 2,
                 };

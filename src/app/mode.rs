@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `Stage` | live | the stage's | yes |
 //! | `Exercise` | live; it pauses for a measurement | the exercise's | yes |
-//! | `Watching` | the exercise's recording; the engine is stopped | the exercise's | yes |
+//! | `Watching` | the exercise's recording; the stage's run is paused | the exercise's | yes |
 //! | `Free` | live, of no stage | none: the knobs | no |
 //! | `MysteryRun` | live, of no stage, its faults hidden | the task, then the faults | its score |
 //! | `Replay` | the recording named on the command line | the stage's, nothing hidden | no |
@@ -15,10 +15,12 @@
 
 use std::collections::BTreeMap;
 
+use super::RequestedRun;
 use super::comparison::Comparison;
 use super::mystery::MysteryRun;
 use super::run::SlotRun;
 use super::study::Study;
+use crate::judge::Report;
 use crate::protocol::{Device, Pair};
 
 /// What the screen is used for now.
@@ -32,6 +34,8 @@ pub enum Mode {
         recording: Recording,
         /// The engine ended meanwhile; leaving starts a new one.
         engine_gone: bool,
+        /// The stage's run, which waits meanwhile; none where it could not.
+        held: Option<Box<HeldRun>>,
     },
     Free,
     Mystery(Box<MysteryRun>),
@@ -69,6 +73,16 @@ pub enum AudienceScreen {
 pub struct StageRuns {
     pub slots: [SlotRun; 2],
     pub pair: Option<Pair>,
+}
+
+/// The stage's run while a recorded one is watched.
+#[derive(Clone, Debug)]
+pub struct HeldRun {
+    pub run: RequestedRun,
+    /// It was running and goes on.
+    pub resumes: bool,
+    pub pair: Option<Pair>,
+    pub report: Option<Report>,
 }
 
 /// The exercise that stands in the place of the stage's text.

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use super::series::Series;
+use crate::config::RunConfig;
 use crate::profile::rows;
 use crate::profile::stats::{quantile, sorted};
 use crate::protocol::*;
@@ -106,6 +107,13 @@ pub struct SlotRun {
     pub finished: Option<Finished>,
     /// The curve is made of a comparison's steps: no run of its own was here.
     pub of_pairs: bool,
+    /// Which start its weights come from. A run that went on with another's weights has that one's.
+    pub(super) weights: u32,
+    /// The slot whose weights it went on with, where it did not begin at step 0.
+    pub went_on_from: Option<Slot>,
+    /// What pairs measured of it.
+    pub pair: Option<Pair>,
+    pub began_ms: u64,
 }
 
 impl SlotRun {
@@ -116,37 +124,47 @@ impl SlotRun {
             .map_or("", |started| started.run.variant.as_str())
     }
 
-    /// Takes a new run in. One that goes on with other knobs keeps its curves, if it has any.
-    pub fn start(&mut self, started: Started) {
-        if started.from_step == 0 || self.variant() != started.run.variant {
-            *self = Self::default();
-        } else {
-            // Medians and lints of the earlier configuration say nothing about this one: they are measured anew.
-            self.of_pairs = false;
-            (self.throughput, self.finished, self.ledger) = (None, None, None);
-            if self.started.as_ref().map(|it| &it.config) != Some(&started.config) {
-                self.profiles.clear();
-                (self.kernels, self.gradients, self.evidence) = (None, None, None);
-                self.memory = None;
-            }
-            self.lints.clear();
-        }
-        self.started = Some(started);
+    /// The slot it ran in.
+    pub fn slot(&self) -> Option<Slot> {
+        self.started.as_ref().map(|started| started.run.slot)
     }
 
-    /// Takes one side of a comparison in. What a run of the same configuration has shown stays: pairs measure times.
-    pub fn start_paired(&mut self, started: Started) {
-        let known = self
-            .started
-            .as_ref()
-            .is_some_and(|now| now.config == started.config && now.run.stage == started.run.stage);
-        if !known || self.of_pairs {
-            *self = Self {
-                of_pairs: true,
-                started: Some(started),
-                ..Self::default()
-            };
-        }
+    /// Whether it is of the configuration that begins now, on the same device.
+    pub(super) fn is_of(&self, started: &Started) -> bool {
+        self.started.as_ref().is_some_and(|it| {
+            it.config == started.config
+                && it.device == started.device
+                && (it.run.stage, it.run.slot) == (started.run.stage, started.run.slot)
+        })
+    }
+
+    /// Whether both are of one configuration.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        other.started.as_ref().is_some_and(|it| self.is_of(it))
+    }
+
+    /// Whether it ran this configuration in this slot.
+    pub(super) fn ran(&self, slot: Slot, config: &RunConfig) -> bool {
+        let run = self.started.as_ref().map(|it| &it.run);
+        run.is_some_and(|run| run.slot == slot && run.config == *config)
+    }
+
+    /// Steps that it made, counted from step 0 of its weights.
+    pub(super) fn steps(&self) -> u64 {
+        self.loss.last().map_or(0, |(step, _)| step + 1)
+    }
+
+    /// The loss before any update, where it began at step 0.
+    pub fn first_loss(&self) -> Option<f64> {
+        let first = self.loss.first().filter(|(step, _)| *step == 0);
+        first.map(|(_, loss)| loss)
+    }
+
+    /// Its run begins or goes on. Summary, ledger and lints are measured again; the rest is of this configuration.
+    pub(super) fn begin(&mut self, started: Started) {
+        (self.finished, self.ledger) = (None, None);
+        self.lints.clear();
+        self.started = Some(started);
     }
 
     /// Takes a step in.
@@ -194,7 +212,11 @@ impl SlotRun {
                 self.kernels = Some(it);
             }
             Event::Gradients(it) => self.gradients = Some(it),
-            Event::Evidence(it) => self.evidence = Some(it),
+            // Its figures are of the first look. A later one, after a toggle, would change what the lesson quotes.
+            Event::Evidence(it) => match &mut self.evidence {
+                Some(seen) => seen.clocks = it.clocks.or(seen.clocks),
+                None => self.evidence = Some(it),
+            },
             Event::Memory(it) => self.memory = Some(it),
             Event::Lints { lints, .. } => self.lints = lints,
             _ => {}

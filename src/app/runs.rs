@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::comparison::Comparison;
 use super::pages::Page;
-use super::{App, Effect, Mode, RequestedRun, RunState, SlotRun};
+use super::{App, Effect, Mode, RequestedRun, RunState};
 use crate::app::source::ReplayControl;
 use crate::config::{Matmul, Precision, Preset, RunConfig};
 use crate::course::Stage;
@@ -45,7 +45,7 @@ impl App {
             return;
         }
         let first = self.run.wanted.is_none();
-        self.run.slots = [SlotRun::default(), SlotRun::default()];
+        self.run.forget();
         self.comparison = Comparison::of_stage(stage, self.preset);
         self.view.knobs = false;
         self.start(self.comparison.run_a());
@@ -74,7 +74,7 @@ impl App {
         (self.mode, self.presentation) = (Mode::Free, None);
         (self.study.pair, self.study.report) = (None, None);
         let first = self.run.wanted.is_none();
-        self.run.slots = [SlotRun::default(), SlotRun::default()];
+        self.run.forget();
         self.comparison = Comparison::free(config);
         self.start(self.comparison.run_a());
         self.open_knobs();
@@ -254,7 +254,7 @@ impl App {
     /// Moves to another device; figures of two devices are not compared, so the ghost goes.
     pub(super) fn use_device(&mut self, select: &str) {
         self.devices.switch_to(select);
-        self.run.slots = [SlotRun::default(), SlotRun::default()];
+        self.run.forget();
         self.study.pair = None;
         if let Some(presentation) = &mut self.presentation {
             presentation.kept.clear();

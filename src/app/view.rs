@@ -95,6 +95,8 @@ pub enum Overlay {
     Skipped,
     /// The text of a kernel.
     Kernel,
+    /// Each B that ran, with what it measured.
+    Attempts,
 }
 
 /// A question that wants yes or no.

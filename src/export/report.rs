@@ -22,9 +22,14 @@ const ROWS: usize = 10;
 pub struct RunCollector {
     hello: Hello,
     sections: Vec<Section>,
-    /// Which section each slot writes to.
+    /// Which section each slot writes to, and whether its steps belong to that section's curve.
     #[serde(skip)]
     current: [Option<usize>; 2],
+    #[serde(skip)]
+    drawn: [bool; 2],
+    /// Starts from step 0 so far.
+    #[serde(skip)]
+    starts: u32,
     /// The last paired comparison of each stage.
     pairs: Vec<(u32, Pair)>,
 }
@@ -41,6 +46,9 @@ pub fn collect(recording: &Recording) -> RunCollector {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Section {
     started: Started,
+    /// Which start its curve goes on from; none where it is made of a comparison's steps.
+    #[serde(skip)]
+    start: Option<u32>,
     /// As the engine's greeting had it.
     date: String,
     first: Option<(u64, Num)>,
@@ -64,10 +72,14 @@ impl RunCollector {
         match event {
             Event::Hello(hello) => self.hello = hello.clone(),
             Event::Started(started) => self.start(started),
+            Event::Step(step) if !self.drawn[step.slot as usize] => {}
             Event::Step(step) => self.keep(step.slot, |s| {
-                s.first.get_or_insert((step.step, step.loss));
-                s.last = Some((step.step, step.loss));
-                s.draw(step.step, step.loss);
+                // A start from the same weights repeats the curve until it gets beyond it.
+                if s.last.is_none_or(|(last, _)| step.step > last) {
+                    s.first.get_or_insert((step.step, step.loss));
+                    s.last = Some((step.step, step.loss));
+                    s.draw(step.step, step.loss);
+                }
             }),
             Event::Throughput(it) => self.keep(it.slot, |s| s.throughput = Some(it.clone())),
             Event::Kernels(it) => self.keep(it.slot, |s| s.kernels = Some(it.clone())),
@@ -98,8 +110,12 @@ impl RunCollector {
         };
         let at = self.sections.iter().position(same);
         let at = at.unwrap_or(self.sections.len());
+        let began = started.from_step == 0;
+        self.starts += u32::from(began && !started.paired);
+        let start = (!started.paired).then_some(self.starts);
         let fresh = Section {
             started: started.clone(),
+            start,
             date: self.hello.date.clone(),
             first: None,
             last: None,
@@ -113,13 +129,22 @@ impl RunCollector {
             ended: None,
             others: None,
         };
-        // Seen again: the later run replaces the earlier one, and a side of a comparison none.
-        if at == self.sections.len() {
-            self.sections.push(fresh);
-        } else if !started.paired {
-            self.sections[at] = fresh;
+        let slot = started.run.slot as usize;
+        (self.current[slot], self.drawn[slot]) = (Some(at), true);
+        let Some(known) = self.sections.get_mut(at) else {
+            return self.sections.push(fresh);
+        };
+        // Seen again: a curve goes on where its weights do, and is never joined with that of other weights.
+        let whole = known.start.is_some() && known.first.is_some_and(|(step, _)| step == 0);
+        match started.paired {
+            true => self.drawn[slot] = known.start.is_none(),
+            false if known.start == start || began && whole => {
+                (known.start, known.ended) = (start, None);
+                known.started = started.clone();
+            }
+            false if whole => self.drawn[slot] = false,
+            false => *known = fresh,
         }
-        self.current[started.run.slot as usize] = Some(at);
     }
 
     fn keep(&mut self, slot: Slot, write: impl FnOnce(&mut Section)) {

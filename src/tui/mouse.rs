@@ -5,7 +5,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
 use super::layout::{Arrangement, arrange};
-use super::panels::{devices, knobs, stages};
+use super::panels::{attempts, devices, knobs, stages};
 use crate::app::{Action, App, Overlay};
 use crate::panel::Panel;
 
@@ -52,6 +52,7 @@ fn click(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Action> {
     let entry_at = match overlay {
         Overlay::Stages => stages::entry_at,
         Overlay::Devices => devices::entry_at,
+        Overlay::Attempts => attempts::entry_at,
         _ => return None,
     };
     // The border is one line more.

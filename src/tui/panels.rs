@@ -1,6 +1,7 @@
 //! The table of all panels and that of all cards over them. A panel is a file and a row; it reads no file, no clock and
 //! starts no thread.
 
+pub mod attempts;
 pub mod beat;
 pub mod cards;
 pub mod devices;
@@ -95,6 +96,7 @@ pub const CARDS: [CardRow; 13] = [
     CardRow { overlay: Overlay::Help, size: |_, area, theme| help::size(area, theme), draw: help::draw },
     CardRow { overlay: Overlay::Stages, size: |app, _, _| stages::size(app), draw: stages::draw },
     CardRow { overlay: Overlay::Devices, size: |app, _, _| devices::size(app), draw: devices::draw },
+    CardRow { overlay: Overlay::Attempts, size: |app, _, _| attempts::size(app), draw: attempts::draw },
     CardRow { overlay: Overlay::Log, size: |_, area, _| (110, area.height), draw: log::draw },
     CardRow { overlay: Overlay::Problems, size: |app, _, _| log::size_of_problems(app), draw: log::draw_problems },
     CardRow { overlay: Overlay::Glossary, size: |_, area, _| (84, area.height), draw: glossary::draw },

@@ -7,7 +7,7 @@ use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::course::Course;
 use perflings::course::progress::Progress;
-use perflings::protocol::{Event, Line, RunSpec};
+use perflings::protocol::{Event, Line, RunSpec, Started};
 use perflings::record::Recording;
 
 use crate::sample;
@@ -68,4 +68,20 @@ pub fn play_recording(app: &mut App) -> usize {
 pub fn solve(app: &mut App) {
     let solution = app.stage().expect("a stage").fixed.clone();
     app.comparison.set_b(solution, true);
+}
+
+/// Pairs that were asked for: both sides begin, if they have not, and so many are measured.
+pub fn pair(app: &mut App, n: u32, done: bool) -> Vec<Effect> {
+    begin_pairs(app);
+    hear(app, sample::pair(n, done))
+}
+
+/// Both sides of the pairs that were asked for begin.
+pub fn begin_pairs(app: &mut App) {
+    for run in app.run.pending.clone() {
+        if let Event::Started(started) = sample::started(&run, 0) {
+            let paired = true;
+            hear(app, Event::Started(Started { paired, ..started }));
+        }
+    }
 }

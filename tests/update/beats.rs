@@ -8,7 +8,7 @@ use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
 use perflings::course::progress::Progress;
 use perflings::course::{BeatChange, Course};
-use perflings::protocol::{Command, Event, Line, RunSpec, Slot};
+use perflings::protocol::{Command, Event, Line, RunSpec, Slot, Started};
 use proptest::prelude::*;
 
 use super::session::{act, begin, hear, train, wanted};
@@ -59,8 +59,16 @@ impl Engine {
                     self.work = Some((Work::Run(run.clone()), 0));
                     self.resting = false;
                 }
-                Command::Pair { stage, .. } => {
+                Command::Pair { stage, a, b, .. } => {
                     self.asked.push((*stage, None));
+                    for run in [a, b] {
+                        let Event::Started(started) = sample::started(run, 0) else {
+                            unreachable!()
+                        };
+                        let paired = true;
+                        let started = Started { paired, ..started };
+                        self.said.push_back((Event::Started(started), None));
+                    }
                     self.work = Some((Work::Pairs(*stage), 0));
                     self.resting = false;
                 }

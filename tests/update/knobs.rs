@@ -5,7 +5,7 @@ use perflings::config::{Init, Loss, Norm, Preset, RunConfig};
 use perflings::protocol::*;
 
 use super::sample;
-use super::session::{act, begin, hear, solve, train, wanted};
+use super::session::{act, begin, hear, pair, solve, train, wanted};
 
 /// Stage 1, predicted; A has trained for some steps.
 fn mending() -> App {
@@ -176,7 +176,7 @@ fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
         "model.loss fused",
         "the title"
     );
-    hear(&mut app, sample::pair(8, false));
+    pair(&mut app, 8, false);
     select(&mut app, "model.norm");
     let effects = act(&mut app, Action::KnobTurn(1));
     assert_eq!(sent(&effects), Vec::<&Command>::new(), "more may come");
@@ -190,7 +190,7 @@ fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
     );
     assert!(app.run.pairing && app.study.pair.is_none());
     // A comparison that is over says nothing about another B.
-    hear(&mut app, sample::pair(30, true));
+    pair(&mut app, 30, true);
     assert!(app.study.pair.is_some());
     act(&mut app, Action::KnobTurn(1));
     assert!(app.study.pair.is_none());

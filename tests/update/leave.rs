@@ -5,7 +5,7 @@ use perflings::app::{Action, App, Confirm, Effect, Message, Options, Overlay, Re
 use perflings::course::progress::{Prediction, Progress, State};
 use perflings::protocol::Slot;
 
-use super::session::{act, hear, solve, train};
+use super::session::{act, pair, solve, train};
 use super::{begin_with, running, sample, start_of};
 
 /// The open question in words, a key as `_`.
@@ -29,7 +29,7 @@ fn looking_back() -> App {
     act(&mut app, Action::Toggle);
     train(&mut app, 20);
     act(&mut app, Action::Pair);
-    hear(&mut app, sample::pair(40, true));
+    pair(&mut app, 40, true);
     app
 }
 

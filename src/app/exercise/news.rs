@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{Checking, ExerciseNews, InModel};
-use crate::app::{App, Panel};
+use crate::app::{App, Panel, RunState};
 use crate::course::Exercise;
 use crate::judge::kernel::KernelVerdict;
 use crate::protocol::Command;
@@ -21,11 +21,14 @@ impl App {
         match news {
             ExerciseNews::Files(files) => state.files = files,
             ExerciseNews::Begun => {
+                let paused = state.checking.take().is_some_and(|it| it.paused);
                 state.checking = Some(Checking {
                     now: "starts".to_owned(),
                     since_ms: now,
+                    paused,
                     ..Checking::default()
                 });
+                self.wait_for_check(exercise);
             }
             ExerciseNews::Progress(progress) => {
                 if let Some(checking) = &mut state.checking {
@@ -45,12 +48,35 @@ impl App {
         }
     }
 
+    /// The stage's run would take processors from a check, whose time is limited: it pauses meanwhile.
+    fn wait_for_check(&mut self, exercise: &Exercise) {
+        let runs = matches!(
+            self.run.state,
+            RunState::Running | RunState::Warming | RunState::Resuming
+        );
+        if runs && !self.run.pairing {
+            self.pause();
+            if let Some(checking) = &mut self.exercises.of_mut(exercise).checking {
+                checking.paused = true;
+            }
+        }
+    }
+
+    /// The check is over, in whatever way: the stage's run goes on if it was paused for it.
+    pub(super) fn after_checking(&mut self, exercise: &Exercise) {
+        let checking = self.exercises.of_mut(exercise).checking.take();
+        let waits = matches!(self.run.state, RunState::Paused | RunState::Pausing);
+        if checking.is_some_and(|it| it.paused) && waits {
+            self.pause();
+        }
+    }
+
     fn checked(&mut self, exercise: &Exercise, report: KernelVerdict) {
         let open = self.exercise().is_some_and(|it| it.id == exercise.id);
         let (passed, swap) = (report.passed, report.swap.clone());
         let figures = report.timing();
+        self.after_checking(exercise);
         let state = self.exercises.of_mut(exercise);
-        state.checking = None;
         let again = state.report.replace(report).is_some();
         if open && (again || passed) {
             if let Some(open) = self.mode.exercise_mut() {

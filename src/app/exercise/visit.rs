@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::app::mode::OpenExercise;
+use crate::app::mode::{HeldRun, OpenExercise};
 use crate::app::{App, Effect, Mode, Panel, Recording, RequestedRun, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::{Detective, ExerciseKind};
@@ -49,13 +49,14 @@ impl App {
 
     /// Leaves the open exercise; the model gets its own kernels back, so that stages compare like with like.
     pub(in crate::app) fn leave_exercise(&mut self) {
-        let (open, engine_gone) = match &self.mode {
+        let (open, watched) = match &mut self.mode {
             Mode::Exercise(open) => (*open, None),
             Mode::Watching {
                 exercise,
                 engine_gone,
+                held,
                 ..
-            } => (*exercise, Some(*engine_gone)),
+            } => (*exercise, Some((*engine_gone, held.take()))),
             Mode::Stage | Mode::Free | Mode::Mystery(_) | Mode::Replay(_) => return,
         };
         // A free run goes on where it was.
@@ -68,15 +69,14 @@ impl App {
         self.view.scroll.remove(&Panel::Lesson);
         (self.view.confirm, self.view.lesson_open) = (None, false);
         self.take_out(exercise);
-        let state = self.exercises.of_mut(exercise);
-        state.checking = None;
-        state.draft = Default::default();
+        self.after_checking(exercise);
+        self.exercises.of_mut(exercise).draft = Default::default();
         if !exercise.files().is_empty() {
             self.effects.push(Effect::LeaveExercise);
         }
         self.after_measuring(exercise);
-        if let Some(engine_gone) = engine_gone {
-            self.run_again(engine_gone);
+        if let Some((engine_gone, held)) = watched {
+            self.run_again(engine_gone, held);
         }
         self.show_beat_again();
     }
@@ -92,8 +92,34 @@ impl App {
         }
     }
 
-    /// Shows a recorded run in the place of the live one, which stops.
+    /// Keeps the stage's run while a recorded one is shown. One that begins, or pairs, cannot wait: they are ended.
+    fn hold(&mut self) -> Option<Box<HeldRun>> {
+        use RunState::{EngineGone, Paused, Pausing, Resuming, Running, Starting, Warming};
+        let run = &mut self.run;
+        let settled = run.pending.is_empty() && run.switching.is_none() && !run.pairing;
+        let resumes = matches!(run.state, Running | Warming | Resuming);
+        if !settled || matches!(run.state, Starting | EngineGone { .. }) {
+            self.send(Command::Stop);
+            return None;
+        }
+        if resumes || run.state == Pausing {
+            run.state = Paused;
+        }
+        let held = HeldRun {
+            run: std::mem::take(run),
+            resumes,
+            pair: self.study.pair.take(),
+            report: self.study.report.take(),
+        };
+        if resumes {
+            self.send(Command::Pause);
+        }
+        Some(Box::new(held))
+    }
+
+    /// Shows a recorded run in the place of the live one, which waits.
     fn watch(&mut self, exercise: &Exercise, detective: &Detective, open: OpenExercise) {
+        let held = self.hold();
         self.mode = Mode::Watching {
             exercise: open,
             recording: Recording {
@@ -105,6 +131,7 @@ impl App {
                 unsolved: true,
             },
             engine_gone: false,
+            held,
         };
         self.run = RequestedRun {
             state: RunState::Starting,
@@ -113,17 +140,24 @@ impl App {
         };
         (self.study.pair, self.study.report) = (None, None);
         self.exercises.of_mut(exercise).quiz.clear();
-        self.send(Command::Stop);
         self.effects.push(Effect::ShowRecording {
             exercise: exercise.id.clone(),
         });
     }
 
-    /// After a recorded run the stage runs again, from its first step.
-    fn run_again(&mut self, engine_gone: bool) {
+    /// After a recorded run the stage's goes on where it was paused; where it could not wait, from its first step.
+    fn run_again(&mut self, engine_gone: bool, held: Option<Box<HeldRun>>) {
         self.notice = None;
         self.run = RequestedRun::default();
         self.effects.push(Effect::HideRecording);
+        if let Some(held) = held.filter(|_| !engine_gone && self.presentation.is_none()) {
+            self.run = held.run;
+            (self.study.pair, self.study.report) = (held.pair, held.report);
+            if held.resumes {
+                self.pause();
+            }
+            return;
+        }
         if engine_gone {
             self.effects.push(Effect::Restart);
         }

@@ -20,7 +20,11 @@ pub fn missing(app: &App, stage: &Stage) -> Option<String> {
     if app.comparison.same() {
         return said("Your B is as the stage was found; {knobs} changes it".to_owned());
     }
+    let starts = app.comparison.due_ms.is_some() || !app.run.pending.is_empty();
     let Some(report) = &study.report else {
+        if starts {
+            return None;
+        }
         return said("Your B has not run yet; {toggle} runs it".to_owned());
     };
     let metric = |line: &Line| {
@@ -71,8 +75,7 @@ pub fn lost(app: &App, stage: &Stage) -> Option<String> {
 
 /// B went on from the weights of another run.
 fn began_elsewhere(app: &App) -> bool {
-    let started = app.run.slot(Slot::B).started.as_ref();
-    started.is_some_and(|it| it.from_step > 0)
+    app.run.slot(Slot::B).went_on_from.is_some()
 }
 
 /// B runs and has not made as many steps as the stage's checks want.

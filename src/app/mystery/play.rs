@@ -4,7 +4,7 @@
 use super::{JudgeStep, MysteryEnd, MysteryRun};
 use crate::app::comparison::Comparison;
 use crate::app::view::{Confirm, Overlay};
-use crate::app::{Action, App, Effect, Mode, SlotRun};
+use crate::app::{Action, App, Effect, Mode};
 use crate::config::Preset;
 use crate::course::mystery::{Mystery, offers, score};
 use crate::course::progress::MysteryScore;
@@ -45,7 +45,7 @@ impl App {
         self.view.scroll.clear();
         (self.view.overlay, self.view.confirm, self.view.third) = (None, None, None);
         let first = self.run.wanted.is_none();
-        self.run.slots = [SlotRun::default(), SlotRun::default()];
+        self.run.forget();
         self.start(self.comparison.run_a());
         self.show_text();
         if first {
@@ -125,7 +125,8 @@ impl App {
 
     pub(in crate::app) fn left_mystery(&mut self, to: usize) {
         self.mode = Mode::Stage;
-        (self.comparison, self.run.slots) = (Comparison::default(), Default::default());
+        self.comparison = Comparison::default();
+        self.run.forget();
         // A stage is entered anew, also the one from which the mystery was begun.
         let stages = self.course.stages.len();
         self.enter(if to < stages { to } else { self.study.at });

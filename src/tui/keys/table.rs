@@ -95,7 +95,8 @@ fn free(app: &App) -> bool {
 }
 
 fn in_list(app: &App) -> bool {
-    free(app) && matches!(app.view.overlay, Some(Overlay::Stages | Overlay::Devices))
+    let lists = [Overlay::Stages, Overlay::Devices, Overlay::Attempts];
+    free(app) && app.view.overlay.is_some_and(|it| lists.contains(&it))
 }
 
 /// The panels are in use: no card lies over them.
@@ -190,6 +191,16 @@ fn fixable(app: &App) -> bool {
 /// There are knobs, and they can be opened.
 fn can_edit(app: &App) -> bool {
     main(app) && app.can_edit()
+}
+
+/// The log of attempts can be opened.
+fn tried_something(app: &App) -> bool {
+    main(app) && app.has_attempts()
+}
+
+/// The same while the knobs are on the screen.
+fn turning_attempts(app: &App) -> bool {
+    turning(app) && app.has_attempts()
 }
 
 /// The knobs are on the screen: arrows turn them.
@@ -403,6 +414,7 @@ const AGAIN: &str = "run again from step 0";
 const TOGGLE: &str = "run B, yours; and A again";
 const PAIRS: &str = "measure A and B in turns";
 const KNOBS: &str = "the knobs: change B";
+const ATTEMPTS: &str = "your Bs so far; enter goes back";
 const EDIT: &str = "edit the file; saving it runs or checks it";
 const WORDS: &str = "glossary and background";
 const LOOK_UP: &str = "look up a word";
@@ -490,6 +502,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, fixable),
     bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, can_edit),
     bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, in_exercise),
+    bind(&[Char('B')], A::Open(Overlay::Attempts), "attempts", ATTEMPTS, Stage, turning_attempts),
+    bind(&[Char('B')], A::Open(Overlay::Attempts), "", ATTEMPTS, Stage, tried_something),
     bind(&[Char('t')], A::Toggle, "run B", TOGGLE, Stage, fixable),
     bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, in_stage),
     bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixable),

@@ -63,7 +63,7 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
         // A toggle keeps the weights: the first loss after it says nothing of this variant.
         let (mut before, mut after) = (String::new(), String::new());
         if begin > 0 {
-            after = continued(slot, begin, words);
+            after = continued(run.went_on_from, slot, begin, words);
         } else if words > 1 && begin < step {
             before = format!("{} {} ", number(first), theme.symbols.to);
         }
@@ -80,13 +80,16 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
     spans
 }
 
-fn continued(slot: Slot, begin: u64, words: u8) -> String {
-    let other = letter(slot.other());
+fn continued(from: Option<Slot>, slot: Slot, begin: u64, words: u8) -> String {
+    let whose = match from {
+        Some(from) if from != slot => format!("{}'s", letter(from)),
+        _ => "an earlier run's".to_owned(),
+    };
     match words {
         0 => String::new(),
         1 => format!(" from step {begin} on"),
-        2 => format!(" from step {begin} on, {other}'s weights"),
-        _ => format!(" from step {begin} on, continued from {other}'s weights"),
+        2 => format!(" from step {begin} on, {whose} weights"),
+        _ => format!(" from step {begin} on, continued from {whose} weights"),
     }
 }
 

@@ -203,6 +203,7 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
         (RunState::Warming, Some((kernels, latest))) => {
             format!("{mark} compiling: {kernels} kernels so far, {latest}, {waited} s")
         }
+        _ if app.pairs_ended() => format!("{mark} pairs done, nothing runs"),
         _ => format!("{mark} {state}"),
     };
     if let Some(seconds) = app.device_silent_s() {

@@ -1,0 +1,173 @@
+//! The log of attempts. An attempt is one configuration of A or B with one start, and everything that it showed: curve, first loss,
+//! figures, pairs. The slots show one attempt each; the others are kept, so that the learner can go back to them.
+
+use super::run::SlotRun;
+use super::{App, RequestedRun};
+use crate::config::RunConfig;
+use crate::protocol::{Pair, Slot, Started};
+
+/// Attempts that are kept beside those on the screen.
+const KEPT: usize = 48;
+
+impl RequestedRun {
+    /// A run begins, or goes on with other knobs. A configuration that ran before on the same weights gets its curve and
+    /// figures back.
+    pub(super) fn begin(&mut self, started: Started, now_ms: u64) {
+        let slot = started.run.slot;
+        let went_on = started.from_step > 0;
+        let (before, weights) = match went_on {
+            true => (Some(self.active), self.shown().weights),
+            false => {
+                self.starts += 1;
+                (None, self.starts)
+            }
+        };
+        self.active = slot;
+        if slot == Slot::B {
+            self.show_fullest_a();
+        }
+        let same = |it: &SlotRun| it.is_of(&started) && it.weights == weights && !it.of_pairs;
+        if !same(&self.slots[slot as usize]) {
+            self.swap(slot, same);
+        }
+        let shown = &mut self.slots[slot as usize];
+        if shown.started.is_none() {
+            (shown.weights, shown.went_on_from) = (weights, before);
+            shown.began_ms = now_ms;
+        }
+        shown.begin(started);
+    }
+
+    /// One side of a comparison begins. What a run of the same configuration has shown stays: pairs measure times.
+    pub(super) fn begin_paired(&mut self, started: Started, now_ms: u64) {
+        let slot = started.run.slot;
+        let known = |it: &SlotRun| it.is_of(&started) && !it.of_pairs;
+        if !known(&self.slots[slot as usize]) {
+            self.swap(slot, known);
+        }
+        let shown = &mut self.slots[slot as usize];
+        if shown.started.is_none() {
+            (shown.of_pairs, shown.began_ms) = (true, now_ms);
+            shown.started = Some(started);
+        }
+    }
+
+    /// Puts away what a slot shows, and shows the latest of the kept attempts that is wanted there, or nothing.
+    fn swap(&mut self, slot: Slot, wanted: impl Fn(&SlotRun) -> bool) {
+        let found = self.earlier.iter().rposition(wanted);
+        let found = found.map(|at| self.earlier.remove(at));
+        let old = std::mem::replace(&mut self.slots[slot as usize], found.unwrap_or_default());
+        if old.started.is_some() {
+            self.earlier.push(old);
+        }
+        let oldest = self
+            .earlier
+            .iter()
+            .position(|it| it.slot() == Some(Slot::B));
+        if let Some(oldest) = oldest.filter(|_| self.earlier.len() > KEPT) {
+            self.earlier.remove(oldest);
+        }
+    }
+
+    /// Beside B stands the longest run of A. It began with the same weights and batches as every other one of A.
+    fn show_fullest_a(&mut self) {
+        let shown = &self.slots[0];
+        let longer = |it: &&SlotRun| it.is_like(shown) && it.steps() > shown.steps();
+        let longest = self.earlier.iter().filter(longer);
+        if let Some(began) = longest.max_by_key(|it| it.steps()).map(|it| it.weights) {
+            let like = shown.started.clone();
+            self.swap(Slot::A, |it| {
+                it.weights == began && like.as_ref().is_some_and(|started| it.is_of(started))
+            });
+        }
+    }
+
+    /// The longest run of A: a later one that begins again repeats it.
+    pub(super) fn fullest_a(&self) -> &SlotRun {
+        let shown = self.slot(Slot::A);
+        let others = self.earlier.iter().filter(|it| it.is_like(shown));
+        others.fold(
+            shown,
+            |best, it| if it.steps() > best.steps() { it } else { best },
+        )
+    }
+
+    /// Forgets all attempts: figures of another stage or device are not compared.
+    pub(super) fn forget(&mut self) {
+        (self.slots, self.earlier) = Default::default();
+    }
+
+    /// What pairs measured of this B.
+    pub(super) fn pair_of(&self, config: &RunConfig) -> Option<&Pair> {
+        let all = self.earlier.iter().chain(&self.slots).rev();
+        let mut of_b = all.filter(|it| it.ran(Slot::B, config));
+        of_b.find_map(|it| it.pair.as_ref())
+    }
+}
+
+impl App {
+    /// A and every B that ran in this stage, in their order: of each configuration the longest run.
+    pub fn attempts(&self) -> Vec<&SlotRun> {
+        let run = &self.run;
+        let mut all: Vec<&SlotRun> = run.earlier.iter().chain(&run.slots).collect();
+        all.retain(|it| it.started.is_some());
+        all.sort_by_key(|it| (it.slot() != Some(Slot::A), it.began_ms));
+        let mut rows: Vec<&SlotRun> = Vec::new();
+        for attempt in all {
+            match rows.iter_mut().find(|row| row.is_like(attempt)) {
+                Some(row) if attempt.steps() > row.steps() => *row = attempt,
+                Some(_) => {}
+                None => rows.push(attempt),
+            }
+        }
+        rows
+    }
+
+    /// What an attempt measured in pairs with A.
+    pub fn pair_of_attempt(&self, attempt: &SlotRun) -> Option<&Pair> {
+        let started = attempt.started.as_ref()?;
+        self.run.pair_of(&started.run.config)
+    }
+
+    /// What an attempt has that A has not: `model.norm fused`.
+    pub fn knobs_of_attempt(&self, attempt: &SlotRun) -> String {
+        let Some(started) = &attempt.started else {
+            return String::new();
+        };
+        self.comparison.differences_of(&started.run.config)
+    }
+
+    /// Whether an attempt is what B is now.
+    pub fn is_present(&self, attempt: &SlotRun) -> bool {
+        let config = attempt.started.as_ref().map(|it| &it.run.config);
+        config == Some(&self.comparison.config_b)
+    }
+
+    /// Whether the log can be opened: there are attempts, and nothing of them is hidden.
+    pub fn has_attempts(&self) -> bool {
+        self.can_edit()
+            && !self.comparison.hidden
+            && self.presentation.is_none()
+            && self.run.slot(Slot::A).started.is_some()
+    }
+
+    /// B is again what it was in this attempt.
+    pub(super) fn back_to_attempt(&mut self, line: usize) {
+        let attempts = self.attempts();
+        let chosen = attempts.get(line).and_then(|it| it.started.as_ref());
+        let Some(config) = chosen.map(|it| it.run.config.clone()) else {
+            return;
+        };
+        self.view.overlay = None;
+        if self.waits_for_measurement() || config == self.comparison.config_b {
+            return;
+        }
+        self.comparison.set_b(config, false);
+        let text = match self.comparison.same() {
+            true => "B is again the same as A".to_owned(),
+            false => format!("B is again: {}", self.comparison.differences()),
+        };
+        self.mine_changed();
+        self.tell(&text, false);
+    }
+}

@@ -1,0 +1,406 @@
+//! The log of attempts: whatever is pressed, a figure on the screen is of the configuration beside which it stands. An engine that
+//! answers as the real one does is played along with the keys.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use perflings::app::{App, Effect, Message, Options, Overlay, RunState, SlotRun, update};
+use perflings::config::{Init, RunConfig};
+use perflings::protocol::*;
+use perflings::tui::keys;
+
+use super::sample;
+use super::session::{begin, hear};
+
+/// What the engine is busy with.
+#[derive(Clone)]
+enum Work {
+    Nothing,
+    Run(RunSpec),
+    Pairs(RunSpec, RunSpec, u32),
+}
+
+/// A learner at the keys, and an engine behind them.
+struct Play {
+    app: App,
+    work: Work,
+    step: u64,
+    paused: bool,
+}
+
+impl Play {
+    /// A stage, its prediction made; A has trained for some steps.
+    fn of_stage(number: u32, steps: u64) -> Self {
+        let options = Options {
+            stage: Some(number),
+            ..Options::default()
+        };
+        let (app, effects) = begin(sample::course(), options);
+        let mut play = Self {
+            app,
+            work: Work::Nothing,
+            step: 0,
+            paused: false,
+        };
+        play.answer(effects);
+        play.train(steps);
+        play.keys("a");
+        if number == 1 {
+            play.key(KeyCode::Right);
+            play.key(KeyCode::Enter);
+        }
+        play.key(KeyCode::Char('f'));
+        play
+    }
+
+    fn key(&mut self, code: KeyCode) {
+        let event = KeyEvent::new(code, KeyModifiers::NONE);
+        let action = keys::action(event, &self.app);
+        let action = action.unwrap_or_else(|| panic!("{code:?} does nothing"));
+        let effects = update(&mut self.app, Message::Action(action));
+        self.answer(effects);
+    }
+
+    fn keys(&mut self, letters: &str) {
+        letters.chars().for_each(|it| self.key(KeyCode::Char(it)));
+    }
+
+    /// Marks the knob of this path, and turns it.
+    fn turn(&mut self, path: &str, key: KeyCode) {
+        let offers = &self.app.comparison.offers;
+        let row = offers.iter().position(|knob| knob.path == path);
+        let row = row.expect("offered");
+        while self.app.comparison.row < row {
+            self.key(KeyCode::Down);
+        }
+        while self.app.comparison.row > row {
+            self.key(KeyCode::Up);
+        }
+        self.key(key);
+    }
+
+    fn wait(&mut self, ms: u64) {
+        let now_ms = self.app.now_ms + ms;
+        let effects = update(&mut self.app, Message::Tick { now_ms });
+        self.answer(effects);
+    }
+
+    fn say(&mut self, event: Event) {
+        let effects = hear(&mut self.app, event);
+        self.answer(effects);
+    }
+
+    /// Carries the commands out.
+    fn answer(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            let Effect::Send(command) = effect else {
+                continue;
+            };
+            match command {
+                Command::Start { run, .. } => {
+                    self.end();
+                    (self.step, self.paused) = (0, false);
+                    self.work = Work::Run(run.clone());
+                    self.say(sample::started(&run, 0));
+                }
+                Command::Apply { run } => {
+                    self.work = Work::Run(run.clone());
+                    self.say(sample::started(&run, self.step));
+                }
+                Command::Pair { a, b, .. } => {
+                    self.end();
+                    self.work = Work::Pairs(a.clone(), b.clone(), 0);
+                    for run in [a, b] {
+                        if let Event::Started(it) = sample::started(&run, 0) {
+                            let paired = true;
+                            self.say(Event::Started(Started { paired, ..it }));
+                        }
+                    }
+                    self.say(sample::pair(0, false));
+                }
+                Command::Pause => {
+                    self.paused = true;
+                    self.say(Event::Paused { slot: Slot::A });
+                }
+                Command::Resume => {
+                    self.paused = false;
+                    self.say(Event::Resumed { slot: Slot::A });
+                }
+                Command::Stop => self.end(),
+                _ => {}
+            }
+        }
+    }
+
+    /// The summary of what was under way.
+    fn end(&mut self) {
+        let pair = match std::mem::replace(&mut self.work, Work::Nothing) {
+            Work::Pairs(_, _, n) => match sample::pair(n, n >= 40) {
+                Event::Pair(pair) => Some(pair),
+                _ => None,
+            },
+            _ => return,
+        };
+        let finished = Finished {
+            slot: Slot::B,
+            pair,
+            ..Finished::default()
+        };
+        self.say(Event::Finished(Box::new(finished)));
+    }
+
+    /// Trains, or measures as many pairs.
+    fn train(&mut self, steps: u64) {
+        for at in 0..steps {
+            match self.work.clone() {
+                Work::Run(run) if !self.paused => {
+                    for event in sample::at_step(&run, self.step) {
+                        self.say(event);
+                    }
+                    if at == 2 {
+                        self.say(evidence(&run, self.step));
+                    }
+                    self.step += 1;
+                }
+                Work::Pairs(a, b, n) => {
+                    let n = n + 1;
+                    self.work = Work::Pairs(a, b, n);
+                    self.say(sample::pair(n, n >= 40));
+                    if n >= 40 {
+                        return self.end();
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn slot(&self, slot: Slot) -> &SlotRun {
+        self.app.run.slot(slot)
+    }
+
+    /// What a slot shows is of one configuration and one start.
+    fn holds(&self) {
+        for slot in [Slot::A, Slot::B] {
+            let shown = self.slot(slot);
+            let Some(started) = &shown.started else {
+                continue;
+            };
+            let config = &started.run.config;
+            if slot == Slot::A {
+                assert_eq!(config, &self.app.comparison.config_a);
+            }
+            // The made-up losses tell the two initialisations apart.
+            let high = config.model.init == Init::LibraryDefault;
+            for (step, loss) in shown.loss.recent() {
+                let other_weights = shown.went_on_from.is_some();
+                assert!(
+                    (loss > 20.0) == high || other_weights,
+                    "{slot:?} {step}: {loss}"
+                );
+            }
+            let steps: Vec<u64> = shown.loss.recent().map(|it| it.0).collect();
+            assert!(steps.is_sorted(), "{slot:?} runs back: {steps:?}");
+        }
+        if let Some(pair) = &self.app.study.pair {
+            let b = &self.app.comparison.config_b;
+            assert!(pair.n == 0 || self.app.run.pairing || self.measured(b));
+        }
+    }
+
+    /// Whether pairs were measured with this B.
+    fn measured(&self, b: &RunConfig) -> bool {
+        let mut attempts = self.app.attempts().into_iter();
+        attempts.any(|it| {
+            let same = it.started.as_ref().is_some_and(|it| it.run.config == *b);
+            same && self.app.pair_of_attempt(it).is_some()
+        })
+    }
+}
+
+/// What a later look finds: parity falls while a run trains.
+fn evidence(run: &RunSpec, step: u64) -> Event {
+    let Event::Evidence(seen) = sample::evidence(run, step) else {
+        unreachable!()
+    };
+    let parity = seen.parity.map(|it| Num(it.0 / (step + 1) as f64));
+    Event::Evidence(Evidence { parity, ..seen })
+}
+
+/// Issue 25, 1.1.
+#[test]
+fn pairs_begin_again_with_the_b_that_was_changed_meanwhile() {
+    for (measured, later) in [(15, 0), (15, 3), (39, 3)] {
+        let mut play = Play::of_stage(1, 20);
+        play.turn("model.gradient", KeyCode::Right);
+        play.train(10);
+        play.keys("T");
+        play.train(measured);
+        assert_eq!(
+            play.app.study.pair.as_ref().map(|it| it.n),
+            Some(measured as u32)
+        );
+        play.turn("model.norm", KeyCode::Right);
+        assert!(play.app.study.pair.is_none(), "it was of another B");
+        play.train(later);
+        assert!(play.app.study.pair.is_none(), "{later} more of the other B");
+        play.wait(600);
+        assert!(play.app.run.pairing, "{measured}, {later}");
+        let Work::Pairs(_, b, 0) = &play.work else {
+            panic!("no pairs");
+        };
+        assert_eq!(b.config, play.app.comparison.config_b);
+        play.train(40);
+        play.holds();
+        assert!(play.app.pairs_ended() && !play.app.run.pairing);
+        assert_eq!(play.app.study.pair.as_ref().map(|it| it.n), Some(40));
+    }
+}
+
+/// Issue 25, 1.2.
+#[test]
+fn a_restart_knob_that_is_tried_and_taken_back_costs_nothing() {
+    let mut play = Play::of_stage(2, 120);
+    let first = play.slot(Slot::A).first_loss();
+    let parity = |play: &Play| {
+        let figures = perflings::app::figures::figures(&play.app).expect("a stage");
+        let of_a = figures.slots[0].as_ref().expect("A ran");
+        (of_a.steps, of_a.evidence.as_ref().and_then(|it| it.parity))
+    };
+    let before = parity(&play);
+    play.turn("model.init", KeyCode::Right);
+    play.wait(600);
+    play.train(30);
+    play.holds();
+    assert!(play.slot(Slot::B).first_loss() > first, "the other start");
+    play.turn("model.init", KeyCode::Left);
+    play.wait(600);
+    play.train(10);
+    play.holds();
+    assert_eq!(parity(&play), before, "A is not thrown away");
+    play.turn("model.gradient", KeyCode::Right);
+    play.train(10);
+    play.holds();
+    assert_eq!(play.slot(Slot::B).went_on_from, Some(Slot::A));
+    assert_eq!(
+        play.app.run.first_loss(),
+        first,
+        "of the weights that train now"
+    );
+    assert_eq!(play.slot(Slot::B).loss.first().map(|it| it.0), Some(10));
+    assert_eq!(play.slot(Slot::A).loss.last().map(|it| it.0), Some(119));
+}
+
+#[test]
+fn figures_of_a_stay_what_they_were_over_a_toggle() {
+    let mut play = Play::of_stage(2, 40);
+    let text = |play: &Play| {
+        let of_a = play.slot(Slot::A);
+        let parity = of_a.evidence.as_ref().and_then(|it| it.parity);
+        (of_a.first_loss(), parity)
+    };
+    let before = text(&play);
+    play.turn("model.norm", KeyCode::Right);
+    play.train(20);
+    play.keys("t");
+    play.train(20);
+    assert_eq!(text(&play), before);
+    play.turn("model.norm", KeyCode::Right);
+    play.train(20);
+    assert_eq!(text(&play), before, "B taken back");
+    play.holds();
+}
+
+#[test]
+fn each_b_has_a_curve_of_its_own_and_gets_it_back() {
+    let mut play = Play::of_stage(1, 20);
+    play.turn("model.norm", KeyCode::Right);
+    play.train(10);
+    let of_norm = play.slot(Slot::B).loss.first().map(|it| it.0);
+    play.turn("model.loss", KeyCode::Right);
+    play.train(10);
+    assert_eq!(play.slot(Slot::B).loss.first().map(|it| it.0), Some(30));
+    assert_eq!(play.slot(Slot::B).went_on_from, Some(Slot::B));
+    play.turn("model.loss", KeyCode::Left);
+    play.train(10);
+    let shown = play.slot(Slot::B);
+    assert_eq!(shown.loss.first().map(|it| it.0), of_norm);
+    assert_eq!(shown.loss.last().map(|it| it.0), Some(49));
+    play.holds();
+}
+
+#[test]
+fn the_log_leads_back_to_an_attempt_and_to_its_pairs() {
+    let mut play = Play::of_stage(1, 20);
+    play.turn("model.norm", KeyCode::Right);
+    play.train(10);
+    play.keys("T");
+    play.train(40);
+    play.turn("model.loss", KeyCode::Right);
+    play.wait(600);
+    play.train(10);
+    assert!(play.app.study.pair.is_none());
+    play.keys("B");
+    assert_eq!(play.app.view.overlay, Some(Overlay::Attempts));
+    let knobs = |play: &Play| {
+        let attempts = play.app.attempts().into_iter();
+        let knobs = attempts.map(|it| play.app.knobs_of_attempt(it));
+        knobs.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        knobs(&play),
+        ["", "model.norm fused", "model.norm fused, model.loss fused"]
+    );
+    assert_eq!(play.app.view.selected, 2, "the present one is marked");
+    play.key(KeyCode::Up);
+    play.key(KeyCode::Enter);
+    play.wait(600);
+    assert_eq!(play.app.comparison.differences(), "model.norm fused");
+    assert_eq!(play.app.study.pair.as_ref().map(|it| it.n), Some(40));
+    play.train(10);
+    play.holds();
+    // A is the first line: everything is undone.
+    play.keys("B");
+    play.keys("g");
+    play.key(KeyCode::Enter);
+    play.wait(600);
+    assert!(play.app.comparison.same() && play.app.study.pair.is_none());
+    assert_eq!(knobs(&play).len(), 3, "nothing is forgotten");
+}
+
+#[test]
+fn after_pairs_the_screen_says_that_nothing_runs() {
+    let mut play = Play::of_stage(1, 20);
+    play.turn("model.norm", KeyCode::Right);
+    play.train(10);
+    play.keys("T");
+    play.train(40);
+    assert_eq!(play.app.run.state, RunState::Finished);
+    let said = perflings::app::guide::next_move(&play.app);
+    let said = format!("{said:?}");
+    assert!(said.contains("nothing runs"), "{said}");
+}
+
+/// Random keys: what holds after one sequence holds after any.
+#[test]
+fn no_sequence_of_keys_shows_a_figure_of_another_configuration() {
+    let knobs = ["model.init", "model.norm", "model.loss", "model.gradient"];
+    for seed in 0..60 {
+        let mut random = perflings::random::Rng::named(seed, "keys", 0);
+        let mut play = Play::of_stage(1 + (seed % 2) as u32, 20);
+        for _ in 0..25 {
+            match random.bits() >> 61 {
+                0 | 1 => {
+                    let knob = knobs[(random.bits() >> 62) as usize];
+                    if play.app.knobs_open() {
+                        play.turn(knob, KeyCode::Right);
+                    }
+                }
+                2 if !play.app.comparison.same() => play.keys("T"),
+                3 if !play.app.comparison.same() => play.keys("t"),
+                4 => play.keys("r"),
+                5 => play.wait(600),
+                _ => play.train(1 + (random.bits() >> 59)),
+            }
+            play.holds();
+        }
+    }
+}
