@@ -226,6 +226,9 @@ fn stage(said: &mut Said, number: u32) {
 /// The learner's B is checked: whatever it still lacks is named.
 fn check(said: &mut Said, mut app: App) {
     let of = app.stage().expect("a stage").clone();
+    let now_ms = app.now_ms + 1000;
+    update(&mut app, Message::Tick { now_ms });
+    train(&mut app, 3);
     app.study.tries(&of);
     (app.notice, app.view.knobs) = (None, false);
     said.look(&app);

@@ -1034,6 +1034,7 @@ fn asks_for_the_ratio() -> App {
 
 fn measure_pairs(app: &mut App, ratio: f64, differs: &[&str]) {
     act(app, Action::Pair);
+    begin_pairs(app);
     let Event::Pair(mut pair) = sample::pair(40, true) else {
         unreachable!()
     };

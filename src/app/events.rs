@@ -73,6 +73,7 @@ impl App {
             };
         }
         self.run.pending.clear();
+        self.end_pairs();
         self.run.switching = None;
         if let GpuWarmUp::Warming { .. } | GpuWarmUp::Ready { .. } = self.devices.gpu_warm_up {
             self.devices.gpu_warm_up = GpuWarmUp::None;
@@ -335,7 +336,7 @@ impl App {
             return;
         }
         self.run.pending.clear();
-        self.run.pairing = false;
+        self.end_pairs();
         self.run.state = RunState::Failed {
             kind: failed.kind,
             reason: failed.reason,

@@ -15,10 +15,9 @@
 
 use std::collections::BTreeMap;
 
-use super::RequestedRun;
 use super::comparison::Comparison;
 use super::mystery::MysteryRun;
-use super::run::SlotRun;
+use super::run::{RequestedRun, SlotRun};
 use super::study::Study;
 use crate::judge::Report;
 use crate::protocol::{Device, Pair};

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use super::series::Series;
 use crate::config::RunConfig;
+use crate::profile::roofline::better;
 use crate::profile::rows;
 use crate::profile::stats::{quantile, sorted};
 use crate::protocol::*;
@@ -270,5 +271,81 @@ impl SlotRun {
     /// The latest loss, finite or not.
     pub fn latest_loss(&self) -> Option<f64> {
         self.loss.last().map(|(_, loss)| loss)
+    }
+}
+
+/// The run that was asked for, and what came of it.
+#[derive(Clone, Debug, Default)]
+pub struct RequestedRun {
+    pub state: RunState,
+    /// What A and B show.
+    pub slots: [SlotRun; 2],
+    /// Attempts that neither shows now, the oldest first.
+    pub(crate) earlier: Vec<SlotRun>,
+    /// Starts from step 0 so far.
+    pub(crate) starts: u32,
+    /// The slot that runs; the other is a ghost.
+    pub active: Slot,
+    /// The last run that was asked for.
+    pub wanted: Option<RunSpec>,
+    /// The one before it, which may go on where the last cannot be.
+    pub(crate) before: Option<RunSpec>,
+    /// Asked for and not confirmed: until then, events belong to an older run and are dropped.
+    pub pending: Vec<RunSpec>,
+    /// Knobs that change at the next step boundary; the run in progress goes on until then.
+    pub switching: Option<RunSpec>,
+    pub pairing: bool,
+    /// What the engine says until the next start is about a run that was left.
+    pub(crate) left: bool,
+    /// Kernels compiled so far, and the latest.
+    pub compiling: Option<(u32, String)>,
+    /// When the run was asked for.
+    pub asked_ms: u64,
+    /// When the last step came.
+    pub step_ms: u64,
+    /// When the device last got on, as far as the engine said.
+    pub progress_ms: u64,
+    /// The engine was replaced because it did not answer, and no step has come since.
+    pub replaced: bool,
+}
+
+impl RequestedRun {
+    /// What a slot has shown.
+    pub fn slot(&self, slot: Slot) -> &SlotRun {
+        &self.slots[slot as usize]
+    }
+
+    /// What the running slot has shown.
+    pub fn shown(&self) -> &SlotRun {
+        self.slot(self.active)
+    }
+
+    /// The other slot, if anything ran there.
+    pub fn ghost(&self) -> Option<&SlotRun> {
+        let other = &self.slots[1 - self.active as usize];
+        other.started.is_some().then_some(other)
+    }
+
+    /// Both slots are shown against the best peaks that are known of their device.
+    pub(super) fn share_peaks(&mut self) {
+        let [Some(a), Some(b)] = self.slots.each_mut().map(|slot| slot.started.as_mut()) else {
+            return;
+        };
+        if let (Some(of_a), Some(of_b)) = (&mut a.roof, &mut b.roof)
+            && a.device == b.device
+        {
+            **of_a = better(of_a.as_ref().clone(), of_b.as_ref().clone());
+            of_b.clone_from(of_a);
+        }
+    }
+
+    /// The loss of step 0, before any update, of the weights that train now: a run that went on with another's weights has
+    /// that one's.
+    pub fn first_loss(&self) -> Option<f64> {
+        let weights = self.shown().weights;
+        let others = self.slots.iter().chain(&self.earlier);
+        let mut same = others.filter(|it| it.weights == weights && !it.of_pairs);
+        let own = self.shown().first_loss();
+        own.or_else(|| same.find_map(SlotRun::first_loss))
     }
 }

@@ -105,12 +105,20 @@ impl App {
     /// Starts a run, replacing the one in progress. An engine that is gone or hangs is replaced first.
     pub(super) fn start(&mut self, run: RunSpec) {
         self.renew_engine();
+        self.end_pairs();
         self.run.before = self.run.wanted.take().filter(|_| self.run.is_current());
         self.expect(vec![run.clone()]);
         self.run.active = run.slot;
         self.run.wanted = Some(run.clone());
         let device = self.devices.using.clone();
         self.send(Command::Start { device, run });
+    }
+
+    /// Pairs that do not come to their end say nothing; what was measured of this B before counts.
+    pub(super) fn end_pairs(&mut self) {
+        if std::mem::take(&mut self.run.pairing) {
+            self.study.pair = self.run.pair_of(&self.comparison.config_b).cloned();
+        }
     }
 
     pub(super) fn expect(&mut self, runs: Vec<RunSpec>) {

@@ -62,8 +62,12 @@ fn a_start_at_a_later_stage_marks_the_ones_before() {
 #[test]
 fn a_recorded_run_is_looked_at_named_and_left() {
     let mut app = shipped();
+    let first_loss = app.run.shown().first_loss();
     let effects = open(&mut app, "d02");
-    assert!(effects.contains(&Effect::Send(Command::Stop)));
+    assert!(
+        effects.contains(&Effect::Send(Command::Pause)),
+        "the stage's run waits"
+    );
     assert!(effects.contains(&Effect::ShowRecording {
         exercise: "sprint".to_owned()
     }));
@@ -106,7 +110,8 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     );
     let effects = act(&mut app, Action::LeaveExercise);
     assert!(effects.contains(&Effect::HideRecording));
-    assert_eq!(start_of(&effects).1.stage, 1);
+    assert!(effects.contains(&Effect::Send(Command::Resume)));
+    assert_eq!(app.run.shown().first_loss(), first_loss, "it goes on");
     assert!(app.recording().is_none() && app.exercise().is_none());
     open(&mut app, "d02");
     act(&mut app, Action::Answer(3));
@@ -156,7 +161,8 @@ fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
     let effects = act(&mut app, Action::NextStage);
     assert_eq!(app.exercise().map(|one| one.label()), Some("k01"));
     assert!(app.recording().is_none());
-    assert_eq!(start_of(&effects).1.stage, 1, "kernels need a live run");
+    let resumes = effects.contains(&Effect::Send(Command::Resume));
+    assert!(resumes, "kernels need a live run");
     // A late line of the recording is about nothing now.
     let late = FromEngine::Line(Line {
         t: 9.0,
