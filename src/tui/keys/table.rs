@@ -413,8 +413,7 @@ const RECORDING: &str = "in a recording: one step, faster, slower";
 const AGAIN: &str = "run again from step 0";
 const TOGGLE: &str = "run B, yours; and A again";
 const PAIRS: &str = "measure A and B in turns";
-const KNOBS: &str = "the knobs: change B";
-const ATTEMPTS: &str = "your Bs so far; enter goes back";
+const KNOBS: &str = "the knobs of B; your Bs so far";
 const EDIT: &str = "edit the file; saving it runs or checks it";
 const WORDS: &str = "glossary and background";
 const LOOK_UP: &str = "look up a word";
@@ -502,8 +501,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, fixable),
     bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, can_edit),
     bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, in_exercise),
-    bind(&[Char('B')], A::Open(Overlay::Attempts), "attempts", ATTEMPTS, Stage, turning_attempts),
-    bind(&[Char('B')], A::Open(Overlay::Attempts), "", ATTEMPTS, Stage, tried_something),
+    bind(&[Char('B')], A::Open(Overlay::Attempts), "attempts", KNOBS, Stage, turning_attempts),
+    bind(&[Char('B')], A::Open(Overlay::Attempts), "", KNOBS, Stage, tried_something),
     bind(&[Char('t')], A::Toggle, "run B", TOGGLE, Stage, fixable),
     bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, in_stage),
     bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixable),
