@@ -92,7 +92,7 @@ pub const PANELS: [PanelRow; Panel::ALL.len()] = [
 
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
-pub const CARDS: [CardRow; 13] = [
+pub const CARDS: [CardRow; 14] = [
     CardRow { overlay: Overlay::Help, size: |_, area, theme| help::size(area, theme), draw: help::draw },
     CardRow { overlay: Overlay::Stages, size: |app, _, _| stages::size(app), draw: stages::draw },
     CardRow { overlay: Overlay::Devices, size: |app, _, _| devices::size(app), draw: devices::draw },
