@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use client::Http;
 use folder::Folder;
-use handle::{LocalInstructor, RoomHandle};
+use handle::RoomHandle;
 use link::{InstructorLink, ParticipantLink};
 
 use crate::course::Course;
@@ -38,10 +38,7 @@ pub fn participant_link(at: &str) -> Result<Box<dyn ParticipantLink>, String> {
 pub fn seat(at: &str, course: &Course) -> Result<Box<dyn InstructorLink>, String> {
     Ok(match address(at)? {
         Some(rest) => Box::new(Http::new(rest)?),
-        None => Box::new(LocalInstructor {
-            desk: RoomHandle::open(PathBuf::from(at), true)?,
-            course: course.clone(),
-        }),
+        None => Box::new(RoomHandle::open(PathBuf::from(at), true, course.clone())?),
     })
 }
 

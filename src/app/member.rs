@@ -6,7 +6,7 @@ mod share;
 use std::collections::BTreeMap;
 
 use crate::room::board::Board;
-use crate::room::record::{ClassState, InstructorRequest, Participant};
+use crate::room::record::{ClassState, InstructorRequest, Participant, RaceResult};
 
 /// What the command line says of the room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,10 +38,12 @@ pub struct Membership {
     pub link: Link,
     pub class: ClassState,
     pub raised: bool,
-    /// Votes after the discussion, by stage.
-    again: BTreeMap<String, usize>,
-    /// The best ratios of this session, by exercise or mystery.
-    races: BTreeMap<String, [f64; 3]>,
+    /// Votes by the number of their round.
+    ballots: BTreeMap<u64, usize>,
+    /// The round that is open, and whether the prediction was made before it: then it is no vote.
+    round: Option<(u64, bool)>,
+    /// What counts of this session, by exercise or mystery.
+    races: BTreeMap<String, RaceResult>,
     /// What is open, and since when.
     here: (String, u64),
     /// What was shared last.

@@ -16,6 +16,8 @@ use crate::protocol::Finished;
 pub struct MysteryRun {
     pub mystery: Mystery,
     pub began_ms: u64,
+    /// Nobody has solved or given it up here before: its result counts in a race.
+    pub first: bool,
     /// Panels that were brought into focus.
     pub looked: BTreeSet<Panel>,
     /// Configurations of B that ran, by hash.
@@ -45,10 +47,11 @@ pub enum MysteryEnd {
 }
 
 impl MysteryRun {
-    pub(super) fn new(mystery: Mystery, began_ms: u64) -> Self {
+    pub(super) fn new(mystery: Mystery, began_ms: u64, first: bool) -> Self {
         Self {
             mystery,
             began_ms,
+            first,
             looked: BTreeSet::new(),
             tried: BTreeSet::new(),
             judging: None,

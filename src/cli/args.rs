@@ -508,14 +508,18 @@ pub struct ExportArgs {
 Examples:
   perflings room --dir /shared/class              a folder that everybody can write to
   perflings room --listen 0.0.0.0:7878            over the network; the board shows what learners type
+  perflings room --listen 0.0.0.0:7878 --resume   the last one again
   perflings room --dir /shared/class --export class.csv")]
 pub struct RoomArgs {
-    /// The folder of the room; with --listen only this program reaches it, and it has a default
+    /// The folder of the room; with --listen the folder of all rooms of this machine, which has a default
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Serve the room over HTTP at this address
+    /// Serve a new room over HTTP at this address, with a code of its own
     #[arg(long, value_name = "ADDRESS", conflicts_with = "export")]
     pub listen: Option<String>,
+    /// Continue the room that was served last, with its code and everybody's results
+    #[arg(long, requires = "listen")]
+    pub resume: bool,
     /// Keep the board's page in this file, too: one HTML file that loads nothing
     #[arg(long, value_name = "FILE", conflicts_with = "export")]
     pub page: Option<PathBuf>,

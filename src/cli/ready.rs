@@ -1,4 +1,5 @@
-//! `perflings doctor --room`: one line that says whether this machine is ready for a class, or what is missing.
+//! `perflings doctor --room`: one line that says whether this machine is ready for a class, what is missing, or that other programs
+//! keep it busy.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -24,6 +25,8 @@ struct Ready {
     version: &'static str,
     ready: bool,
     missing: Vec<String>,
+    /// What other programs take: nothing is missing once they are ended.
+    busy: Vec<String>,
     terminal: TerminalReport,
     /// `--device` of each that was found.
     devices: Vec<String>,
@@ -47,7 +50,7 @@ pub fn ready(args: &DoctorArgs) -> Result<Exit> {
         match measure_peaks(&command, DEVICE, &mut found.notes) {
             Ok(roof) => {
                 ready.gflops = Some(roof.flops.best / 1e9);
-                ready.missing.extend(roof.load().map(|load| {
+                ready.busy.extend(roof.load().map(|load| {
                     let percent = 100.0 * load;
                     format!("other programs use {percent:.0} % of this machine: end them")
                 }));
@@ -59,14 +62,14 @@ pub fn ready(args: &DoctorArgs) -> Result<Exit> {
             Ok(Some(seconds)) => {
                 ready.first_loss_s = Some(seconds);
                 let what = format!("the first loss took {seconds:.0} s: end other programs");
-                ready.missing.push(what);
+                ready.busy.push(what);
             }
             Ok(None) => return Ok(Exit::Interrupted),
             Err(error) => ready.missing.push(format!("no loss: {error:#}")),
         }
     }
     ready.terminal = found.terminal;
-    ready.ready = ready.missing.is_empty();
+    ready.ready = ready.missing.is_empty() && ready.busy.is_empty();
     match args.json {
         true => out::json(&ready)?,
         false => result(&ready.line())?,
@@ -124,14 +127,12 @@ impl Ready {
         );
         let others = self.devices.iter().filter(|it| *it != DEVICE);
         said.extend(others.map(|it| format!("also {it}")));
-        match self.ready {
-            true => format!("pass     {}: {}", self.host, said.join("; ")),
-            false => format!(
-                "MISSING  {}: {} ({})",
-                self.host,
-                self.missing.join("; "),
-                said.join("; ")
-            ),
+        let (host, said) = (&self.host, said.join("; "));
+        let lacks = [self.missing.as_slice(), &self.busy].concat().join("; ");
+        match (self.ready, self.missing.is_empty()) {
+            (true, _) => format!("pass     {host}: {said}"),
+            (false, true) => format!("BUSY     {host}: {lacks} ({said})"),
+            (false, false) => format!("MISSING  {host}: {lacks} ({said})"),
         }
     }
 }
@@ -167,6 +168,15 @@ mod tests {
             ready.line(),
             "MISSING  seat-7: the terminal is 50x14: make it 60x16 or larger; no UTF-8: set LANG=C.UTF-8 \
              (50x14, ASCII, colours: 256; 61 GFLOP/s; first loss after 0.9 s; also gpu)"
+        );
+        ready.missing.clear();
+        ready
+            .busy
+            .push("other programs use 80 % of this machine: end them".to_owned());
+        assert!(
+            ready
+                .line()
+                .starts_with("BUSY     seat-7: other programs use 80 %")
         );
         ready.ready = true;
         assert!(ready.line().starts_with("pass     seat-7: 50x14"));

@@ -1,6 +1,7 @@
 //! `perflings room`: opens a class in a folder or over the network and shows the instructor's board: on this terminal, as a page,
 //! or a line at a time. `--export` writes down what the class has done.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,11 +13,13 @@ use crate::app::Markers;
 use crate::course::Course;
 use crate::course::context::CourseContext;
 use crate::course::mystery::LEVELS;
+use crate::course::placeholder::{FigureSources, fill_known};
 use crate::course::progress;
 use crate::export::{class, html};
 use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 use crate::room::board::Board;
+use crate::room::folder;
 use crate::room::handle::RoomHandle;
 use crate::room::page;
 use crate::room::record::InstructorRequest;
@@ -27,7 +30,7 @@ use crate::tui::theme::Theme;
 
 pub fn room(args: &RoomArgs) -> Result<Exit> {
     let context = args.course.open()?;
-    let dir = match &args.dir {
+    let base = match &args.dir {
         Some(dir) => dir.clone(),
         None if args.listen.is_none() && args.export.is_none() => {
             return Err(usage(
@@ -37,8 +40,19 @@ pub fn room(args: &RoomArgs) -> Result<Exit> {
         None => default_folder()?,
     };
     if let Some(file) = &args.export {
+        let dir = latest_room(&base).unwrap_or(base);
         return write_down(&dir, file, &context.course);
     }
+    let dir = match (&args.listen, args.resume) {
+        (None, _) => base,
+        (Some(_), false) => new_room(&base),
+        (Some(_), true) => latest_room(&base).ok_or_else(|| {
+            usage(format!(
+                "--resume: there is no room in {}; leave it out to open a new one",
+                shown(&base)
+            ))
+        })?,
+    };
     // A port that is taken is told before a room is made.
     let listener = args
         .listen
@@ -46,23 +60,28 @@ pub fn room(args: &RoomArgs) -> Result<Exit> {
         .map(bind)
         .transpose()
         .map_err(usage)?;
-    let desk = RoomHandle::open(dir.clone(), listener.is_none()).map_err(usage)?;
     let course = context.course.clone();
-    let addresses = match listener {
-        None => vec![format!("perflings --room {}", shown(&dir))],
-        Some(listener) => {
-            let codes = codes(&dir)?;
-            let at = host(listener, desk.clone(), course, codes.clone()).map_err(usage)?;
-            let at = match at.ip().is_unspecified() {
-                true => format!("{}:{}", host_name(), at.port()),
-                false => at.to_string(),
-            };
-            vec![
-                format!("perflings --room http://{at}/{}", codes.code),
-                format!("your page: http://{at}/{}", codes.key),
-            ]
-        }
-    };
+    let desk = RoomHandle::open(dir.clone(), listener.is_none(), course).map_err(usage)?;
+    let (mut places, mut own) = (vec![shown(&dir)], Vec::new());
+    if let Some(listener) = listener {
+        let codes = codes(&dir)?;
+        let at = host(listener, desk.clone(), codes.clone()).map_err(usage)?;
+        let hosts = hosts(at);
+        let with = |word: &str| {
+            hosts
+                .iter()
+                .map(|host| format!("http://{host}/{word}"))
+                .collect()
+        };
+        places = with(&codes.code);
+        let keyed: Vec<String> = with(&codes.key);
+        own.extend(keyed.iter().map(|it| format!("your page: {it}")));
+        own.extend(
+            keyed
+                .first()
+                .map(|it| format!("to present: perflings --present --room {it}")),
+        );
+    }
     let mut open = Open {
         desk,
         context,
@@ -76,14 +95,16 @@ pub fn room(args: &RoomArgs) -> Result<Exit> {
             terminal::abilities(|name| std::env::var(name).ok()),
         );
         let view = BoardView {
-            addresses,
+            places,
+            own,
             ..BoardView::default()
         };
         return show(&mut open, &theme, view).map(exit_of);
     }
-    for address in &addresses {
-        notice(address);
-    }
+    places
+        .iter()
+        .for_each(|it| notice(&format!("perflings --room {it}")));
+    own.iter().for_each(|it| notice(it));
     lines(&mut open, args.json)
 }
 
@@ -113,7 +134,44 @@ fn lines(open: &mut Open, json: bool) -> Result<Exit> {
     }
 }
 
-/// Where a room over the network is kept.
+/// Every `HOST:PORT` that others on the network may reach this machine by, the likeliest first.
+fn hosts(at: SocketAddr) -> Vec<String> {
+    if !at.ip().is_unspecified() {
+        return vec![at.to_string()];
+    }
+    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    let reached = all
+        .iter()
+        .filter(|it| !it.is_loopback() && !it.is_link_local());
+    let mut ips: Vec<IpAddr> = reached.map(|it| it.ip()).collect();
+    ips.retain(|ip| ip.is_ipv4() || at.is_ipv6());
+    ips.sort_by_key(|ip| (ip.is_ipv6(), *ip));
+    ips.dedup();
+    let sockets = ips
+        .into_iter()
+        .map(|ip| SocketAddr::new(ip, at.port()).to_string());
+    let name = format!("{}:{}", host_name(), at.port());
+    sockets.chain([name]).collect()
+}
+
+/// The folder of a new room: one for each time that a class begins.
+fn new_room(base: &Path) -> PathBuf {
+    let now = jiff::Zoned::now().strftime("%Y-%m-%d-%H%M%S").to_string();
+    let numbered = (2..).map(|n| base.join(format!("{now}-{n}")));
+    let mut all = std::iter::once(base.join(&now)).chain(numbered);
+    all.find(|dir| !files::is_taken(dir))
+        .unwrap_or_else(|| base.join(now))
+}
+
+/// The room that was opened last in a folder of rooms, or the folder where it is one itself.
+fn latest_room(base: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(base).ok()?.filter_map(Result::ok);
+    let rooms = entries.map(|it| it.path()).filter(|it| folder::is_room(it));
+    let itself = folder::is_room(base).then(|| base.to_owned());
+    rooms.max().or(itself)
+}
+
+/// Where rooms over the network are kept.
 fn default_folder() -> Result<PathBuf> {
     progress::directory("room").context("this system names no folder for the room; write --dir DIR")
 }
@@ -148,7 +206,7 @@ fn shown(path: &Path) -> String {
 }
 
 fn write_down(dir: &Path, file: &Path, course: &Course) -> Result<Exit> {
-    let hall = RoomHandle::read(dir.to_owned()).map_err(usage)?;
+    let hall = RoomHandle::read(dir.to_owned(), course).map_err(usage)?;
     let text = match file.extension().and_then(|it| it.to_str()) {
         Some("html") => html::page(&class::sheet(&hall, course)),
         Some("json") => class::json(&hall),
@@ -183,7 +241,7 @@ impl Open {
 
 impl RoomControl for Open {
     fn board(&mut self) -> Board {
-        let board = self.desk.board(self.course());
+        let board = self.desk.board();
         if let Some(path) = &self.page
             && self.drawn.as_ref() != Some(&board)
         {
@@ -221,6 +279,13 @@ impl RoomControl for Open {
                 "Write a mystery's seed and level, or an exercise, such as 7 2 or k04".to_owned(),
             ),
         }
+    }
+
+    fn answer(&self, stage: u32) -> Option<(String, String)> {
+        let stage = self.course().stages.iter().find(|it| it.number == stage)?;
+        let from = FigureSources::none(&stage.broken);
+        let reason = fill_known(&stage.prediction.explanation, &from);
+        Some((stage.id.clone(), reason))
     }
 
     fn order(&mut self, order: InstructorRequest) -> Result<(), String> {

@@ -131,6 +131,23 @@ pub fn fill(text: &str, from: &FigureSources<'_>) -> String {
         .collect()
 }
 
+/// The same without the sentences whose figures are not known.
+pub fn fill_known(text: &str, from: &FigureSources<'_>) -> String {
+    let (mut known, mut rest) = (String::new(), text.trim());
+    while !rest.is_empty() {
+        let ends = |(at, _): &(usize, char)| rest[..*at].ends_with(['.', ':', ';', '?', '!']);
+        let mut gaps = rest.char_indices().filter(|(_, c)| c.is_whitespace());
+        let (sentence, after) = rest.split_at(gaps.find(ends).map_or(rest.len(), |(at, _)| at));
+        let said = fill(sentence, from);
+        if !said.contains(NOT_MEASURED) {
+            known = known + &said + " ";
+        }
+        rest = after.trim_start();
+    }
+    known.truncate(known.trim_end().len());
+    known
+}
+
 /// The number behind a name, for an estimate.
 pub fn number(name: &str, from: &FigureSources<'_>) -> Option<f64> {
     let (head, rest) = name.split_once('.')?;

@@ -7,8 +7,8 @@ use super::sheet::{Block, Scale, Sheet, Table, interval};
 use crate::clean::{bounded, csv as cell};
 use crate::course::progress::letter;
 use crate::course::{Course, Stage};
-use crate::room::board::{VoteTally, race, tally};
-use crate::room::record::{Participant, SharedWork, Vote};
+use crate::room::board::{RaceRank, VoteTally, duration, race, tally};
+use crate::room::record::{Participant, RaceResult, SharedWork, Vote, mystery_of};
 use crate::room::state::RoomState;
 use crate::units::number;
 
@@ -47,21 +47,25 @@ pub fn json(hall: &RoomState) -> String {
 
 pub fn csv(hall: &RoomState) -> String {
     let mut out = String::from(
-        "name,device,stage,state,prediction,second_vote,range_low,range_high,measured,ratio,ratio_low,ratio_high,\
-         checks_met,checks,hints\n",
+        "name,device,stage,state,prediction,first_vote,second_vote,range_low,range_high,measured,ratio,ratio_low,ratio_high,\
+         checks_met,checks,hints,points,seconds,configurations\n",
     );
+    let none = RaceResult::default();
     for person in hall.people.values() {
         let it = &person.record;
         for (stage, shared) in &it.stages {
-            line(&mut out, &[hall.name_of(it), &it.device, stage], shared);
+            let vote = hall.class.votes.get(stage);
+            let ballots = [0, 1].map(|round| it.ballot(vote?, round));
+            let who = [hall.name_of(it), &it.device, stage];
+            line(&mut out, &who, ballots, shared, &none);
         }
-        for (task, ratio) in &it.races {
-            let ratio = Some(*ratio);
+        for (task, result) in &it.races {
             let shared = SharedWork {
-                ratio,
+                ratio: result.ratio,
                 ..SharedWork::default()
             };
-            line(&mut out, &[hall.name_of(it), &it.device, task], &shared);
+            let who = [hall.name_of(it), &it.device, task];
+            line(&mut out, &who, [None; 2], &shared, result);
         }
     }
     out
@@ -74,7 +78,11 @@ pub fn sheet(hall: &RoomState, course: &Course) -> Sheet {
     let mut blocks = vec![
         Block::Title(format!("{}: the class", course.title)),
         Block::Intro(format!(
-            "{} participants. Each ratio was measured on the participant's own device.",
+            "{}{} participants. Each ratio was measured on the participant's own device.",
+            match hall.class.opened.as_str() {
+                "" => String::new(),
+                day => format!("{day}. "),
+            },
             people.len()
         )),
         everybody(hall, course, &people),
@@ -93,17 +101,51 @@ pub fn sheet(hall: &RoomState, course: &Course) -> Sheet {
     tasks.sort_unstable();
     tasks.dedup();
     for task in tasks {
-        blocks.push(Block::Heading(format!("Ratios measured in {task}")));
-        blocks.push(Block::Table(Table::of(
-            race(hall, task).ranks,
-            &[
-                ("device", &|it| Ok(it.device.clone())),
-                ("name", &|it| Ok(it.name.clone())),
-                ("ratio", &|it| Ok(interval(it.ratio, it.low, it.high))),
-            ],
-        )));
+        let ranks = race(hall, task).ranks;
+        blocks.push(Block::Heading(format!("Results in {task}")));
+        blocks.push(Block::Table(match mystery_of(task) {
+            Some(_) => mystery_ranks(ranks),
+            None => kernel_ranks(ranks),
+        }));
     }
     Sheet(blocks)
+}
+
+fn place(it: &RaceRank) -> Result<String, String> {
+    Ok(it.place.map_or_else(|| "-".to_owned(), |it| it.to_string()))
+}
+
+fn mystery_ranks(ranks: Vec<RaceRank>) -> Table {
+    let of = |it: &RaceRank| it.result.mystery.unwrap_or_default();
+    Table::of(
+        ranks,
+        &[
+            ("place", &place),
+            ("name", &|it| Ok(it.name.clone())),
+            ("points", &|it| Ok(of(it).points.to_string())),
+            ("time", &|it| Ok(duration(of(it).seconds))),
+            ("configurations", &|it| {
+                Ok(of(it).configurations.to_string())
+            }),
+            ("device", &|it| Ok(it.device.clone())),
+        ],
+    )
+}
+
+fn kernel_ranks(ranks: Vec<RaceRank>) -> Table {
+    let ratio = |it: &RaceRank| it.result.ratio.unwrap_or_default();
+    Table::of(
+        ranks,
+        &[
+            ("device", &|it| Ok(it.device.clone())),
+            ("place", &place),
+            ("name", &|it| Ok(it.name.clone())),
+            ("ratio", &|it| {
+                let [ratio, low, high] = ratio(it);
+                Ok(interval(ratio, low, high))
+            }),
+        ],
+    )
 }
 
 fn everybody(hall: &RoomState, course: &Course, people: &[&Participant]) -> Block {
@@ -149,15 +191,22 @@ fn everybody(hall: &RoomState, course: &Course, people: &[&Participant]) -> Bloc
     ))
 }
 
-/// How the class voted and what it prediction_complete, and a line for everybody who has begun the stage.
+/// How the class voted and what it predicted, and a line for everybody who has begun the stage.
 fn of_stage(hall: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork)]) -> Vec<Block> {
     let passed = begun.iter().filter(|(_, it)| it.state == "passed").count();
-    let counted = || Vote {
-        counts: vec![hall.count(&stage.id, 0)],
-        ..Vote::default()
+    // Where the class has not voted, the predictions stand for the votes.
+    let predicted = || {
+        let mut counts = vec![0; stage.prediction.choices.len()];
+        let choices = begun.iter().filter_map(|(_, it)| it.vote);
+        choices.for_each(|it| counts.iter_mut().skip(it).take(1).for_each(|n| *n += 1));
+        Vote {
+            counts: vec![counts],
+            ..Vote::default()
+        }
     };
     let vote = hall.class.votes.get(&stage.id).cloned();
-    let found = tally(hall, stage, &vote.unwrap_or_else(counted));
+    let vote = vote.unwrap_or_else(predicted);
+    let found = tally(hall, stage, &vote);
     let (said, answer) = (found.prompt.clone(), stage.prediction.answer);
     let rounds = |it: &usize| {
         let votes = found.votes(*it);
@@ -186,15 +235,18 @@ fn of_stage(hall: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork
     ];
     blocks.extend(ranges(stage, &found));
     let figure = |it: Option<f64>| Ok(it.map_or_else(String::new, number));
-    let again = begun.iter().any(|(_, it)| it.again.is_some());
     blocks.push(Block::Table(Table::of(
         begun,
         &[
             ("name", &|(who, _)| Ok(hall.name_of(who).to_owned())),
             ("", &|(_, it)| Ok(it.state.clone())),
-            (if again { "votes" } else { "vote" }, &|(_, it)| {
-                let votes = [it.vote, it.again].into_iter().flatten();
-                Ok(votes.map(letter).collect::<Vec<_>>().join(", then "))
+            ("prediction", &|(_, it)| {
+                Ok(it.vote.map_or_else(String::new, letter))
+            }),
+            ("votes", &|(who, _)| {
+                let votes = [0, 1].map(|round| who.ballot(&vote, round));
+                let votes = votes.into_iter().flatten().map(letter);
+                Ok(votes.collect::<Vec<_>>().join(", then "))
             }),
             ("range", &|(_, it)| {
                 let said = |[low, high]: [f64; 2]| format!("{} to {}", number(low), number(high));
@@ -245,7 +297,17 @@ fn ranges(stage: &Stage, found: &VoteTally) -> Option<Block> {
     }))
 }
 
-fn line(out: &mut String, who: &[&str; 3], it: &SharedWork) {
+fn line(
+    out: &mut String,
+    who: &[&str; 3],
+    ballots: [Option<usize>; 2],
+    it: &SharedWork,
+    result: &RaceResult,
+) {
+    let mystery = |of: fn(&crate::room::record::MysteryResult) -> u64| {
+        let it = result.mystery.as_ref();
+        it.map_or_else(String::new, |it| of(it).to_string())
+    };
     let number = |x: Option<f64>| x.map_or_else(String::new, |x| x.to_string());
     let vote = |x: Option<usize>| x.map_or_else(String::new, letter);
     let [low, high] = [0, 1].map(|at| number(it.range.map(|range| range[at])));
@@ -257,7 +319,8 @@ fn line(out: &mut String, who: &[&str; 3], it: &SharedWork) {
         cell(who[2]),
         cell(&it.state),
         vote(it.vote),
-        vote(it.again),
+        vote(ballots[0]),
+        vote(ballots[1]),
         low,
         high,
         number(it.measured),
@@ -267,6 +330,9 @@ fn line(out: &mut String, who: &[&str; 3], it: &SharedWork) {
         met,
         all,
         it.hints.to_string(),
+        mystery(|it| u64::from(it.points)),
+        mystery(|it| it.seconds),
+        mystery(|it| it.configurations as u64),
     ];
     out.push_str(&cells.join(","));
     out.push('\n');
@@ -276,7 +342,18 @@ fn line(out: &mut String, who: &[&str; 3], it: &SharedWork) {
 mod tests {
     use super::*;
     use crate::export::html;
-    use crate::room::record::ClassState;
+    use crate::room::record::{ClassState, MysteryResult};
+
+    fn solved() -> RaceResult {
+        RaceResult {
+            ratio: Some([1.5, 1.25, 2.0]),
+            mystery: Some(MysteryResult {
+                points: 70,
+                seconds: 90,
+                configurations: 3,
+            }),
+        }
+    }
 
     #[test]
     fn a_class_is_kept_as_json_and_as_a_table() {
@@ -295,18 +372,18 @@ mod tests {
             ..SharedWork::default()
         };
         it.stages.insert("broken-init".to_owned(), shared);
-        it.races.insert("mystery 7-1".to_owned(), [1.5, 1.25, 2.0]);
+        it.races.insert("mystery 7-1".to_owned(), solved());
         hall.hear(it, 0).expect("heard");
         let table = csv(&hall);
         let lines: Vec<&str> = table.lines().collect();
-        assert!(lines[0].ends_with(",hints"), "{}", lines[0]);
+        assert!(lines[0].ends_with(",configurations"), "{}", lines[0]);
         assert_eq!(
             lines[1],
-            "\"'=cmd|' /C calc'!A0\",,broken-init,passed,b,,1,2.5,,,,,,,2"
+            "\"'=cmd|' /C calc'!A0\",,broken-init,passed,b,,,1,2.5,,,,,,,2,,,"
         );
         assert_eq!(
             lines[2],
-            "\"'=cmd|' /C calc'!A0\",,mystery 7-1,,,,,,,1.5,1.25,2,,,0"
+            "\"'=cmd|' /C calc'!A0\",,mystery 7-1,,,,,,,,1.5,1.25,2,,,0,70,90,3"
         );
         let json: serde_json::Value = serde_json::from_str(&json(&hall)).expect("JSON");
         assert_eq!(json["participants"][0]["stages"]["broken-init"]["vote"], 1);
@@ -331,7 +408,7 @@ mod tests {
                 name: name.to_owned(),
                 sequence: 1,
                 stages: [(stage.id.clone(), shared)].into(),
-                races: [("mystery 7-1".to_owned(), [1.5, 1.25, 2.0])].into(),
+                races: [("mystery 7-1".to_owned(), solved())].into(),
                 ..Participant::default()
             };
             hall.hear(it, 0).expect("heard");

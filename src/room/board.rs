@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::record::Vote;
+use super::record::{RaceResult, Vote, mystery_of};
 use super::state::{KnownParticipant, RoomState};
 use crate::clean;
 use crate::course::{Course, Stage};
@@ -15,6 +15,8 @@ pub const STUCK_S: u64 = 600;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Board {
+    /// The day on which the room was opened first.
+    pub opened: String,
     pub closed: bool,
     pub rows: Vec<ParticipantRow>,
     /// Here now, and those who have begun no stage.
@@ -45,6 +47,8 @@ pub struct ParticipantRow {
     pub at_s: u64,
     pub stuck: bool,
     pub raised: bool,
+    /// Its place among the raised hands, the first one 1.
+    pub hand: Option<usize>,
     pub presence: Presence,
     /// Something was predicted or passed.
     pub started: bool,
@@ -93,6 +97,15 @@ pub struct VoteTally {
     pub ranges: Vec<[f64; 2]>,
     pub measured: Option<f64>,
     pub unit: String,
+    /// The right choice and why, once the instructor has shown it.
+    pub answer: Option<Answer>,
+}
+
+/// The answer to a vote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub choice: usize,
+    pub reason: String,
 }
 
 impl VoteTally {
@@ -105,7 +118,8 @@ impl VoteTally {
     }
 }
 
-/// A race: the same task for everybody, by kind of device.
+/// A race: the same task for everybody. Kernels are ranked by their ratio within a kind of device, mysteries by what they were
+/// worth.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Race {
     pub task: String,
@@ -114,11 +128,12 @@ pub struct Race {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RaceRank {
+    /// From 1; who ties shares it. None for a mystery that was given up.
+    pub place: Option<usize>,
     pub name: String,
     pub device: String,
-    pub ratio: f64,
-    pub low: f64,
-    pub high: f64,
+    #[serde(flatten)]
+    pub result: RaceResult,
 }
 
 impl Board {
@@ -126,8 +141,16 @@ impl Board {
         let people = || hall.people.values();
         let mut rows: Vec<ParticipantRow> =
             people().map(|it| row(it, hall, course, now_ms)).collect();
-        // Raised hands first, then who is here, then by name.
-        rows.sort_by_cached_key(|it| (!it.raised, it.presence, it.name.to_lowercase()));
+        // Raised hands first, in their order; then who is here, then by name.
+        let up_since = |id: &str| hall.people.get(id).and_then(|it| it.raised_ms);
+        rows.sort_by_cached_key(|it| {
+            let since = up_since(&it.id).filter(|_| it.raised).unwrap_or(u64::MAX);
+            (since, it.presence, it.name.to_lowercase())
+        });
+        let raised = rows.iter_mut().filter(|it| it.raised);
+        raised
+            .zip(1..)
+            .for_each(|(it, place)| it.hand = Some(place));
         let stages = course.stages.iter().map(|stage| StageColumn {
             number: stage.number,
             title: stage.title.clone(),
@@ -150,6 +173,7 @@ impl Board {
         let named = |id: &String| course.stages.iter().find(|it| it.id == *id);
         let offer = hall.class.offer.as_ref().and_then(named);
         Self {
+            opened: hall.class.opened.clone(),
             closed: hall.class.closed,
             here: rows
                 .iter()
@@ -168,7 +192,10 @@ impl Board {
             faults: hall
                 .faults
                 .iter()
-                .map(|(who, what)| format!("{who} {what}").trim_start().to_owned())
+                .map(|(file, what)| match file.ends_with(".json") {
+                    true => format!("{file} {what}"),
+                    false => what.clone(),
+                })
                 .collect(),
             rows,
         }
@@ -208,7 +235,8 @@ fn row(
     let passed = shared.is_some_and(|it| it.state == "passed");
     let at_s = it.here_s.saturating_add(silent_s);
     let ratios = it.stages.values().filter_map(|it| it.ratio);
-    let ratios = ratios.chain(it.races.values().copied());
+    let kernels = it.races.values().filter(|it| it.mystery.is_none());
+    let ratios = ratios.chain(kernels.filter_map(|it| it.ratio));
     ParticipantRow {
         id: it.id.clone(),
         name: hall.name_of(it).to_owned(),
@@ -217,7 +245,8 @@ fn row(
         stuck: presence == Presence::Here && !passed && !at.is_empty() && at_s >= STUCK_S,
         at,
         at_s,
-        raised: it.raised && presence != Presence::Left,
+        raised: person.raised_ms.is_some(),
+        hand: None,
         presence,
         passed: it.passed(),
         checks: shared.and_then(|it| it.checks),
@@ -240,7 +269,7 @@ pub fn tally(hall: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
     let mut rounds = vote.counts.clone();
     if vote.open {
         rounds.truncate(vote.round);
-        rounds.push(hall.count(&stage.id, vote.round));
+        rounds.push(hall.count(vote, vote.round));
     }
     for round in &mut rounds {
         round.resize(choices, 0);
@@ -252,6 +281,10 @@ pub fn tally(hall: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
     let mut measured: Vec<f64> = shared.clone().filter_map(|it| it.measured).collect();
     measured.sort_by(f64::total_cmp);
     let text = |it: &String| clean::line(it.trim());
+    let answer = vote.answer.as_ref().map(|reason| Answer {
+        choice: stage.prediction.answer,
+        reason: reason.clone(),
+    });
     let voted = rounds.last().map_or(0, |counts| counts.iter().sum());
     let present = hall.people.values().filter(|it| !it.record.left).count();
     VoteTally {
@@ -269,26 +302,67 @@ pub fn tally(hall: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
             .estimate
             .as_ref()
             .map_or_else(String::new, |it| it.unit.clone()),
+        answer,
     }
 }
 
-/// Everybody's result of a task; within a kind of device the best first.
+/// Everybody's result of a task, the best first.
 pub fn race(hall: &RoomState, task: &str) -> Race {
     let ran = hall.people.values().filter_map(|it| {
-        let [ratio, low, high] = *it.record.races.get(task)?;
         Some(RaceRank {
+            place: None,
             name: hall.name_of(&it.record).to_owned(),
             device: it.record.device.clone(),
-            ratio,
-            low,
-            high,
+            result: *it.record.races.get(task)?,
         })
     });
     let mut ranks: Vec<RaceRank> = ran.collect();
-    ranks.sort_by(|a, b| a.device.cmp(&b.device).then(b.ratio.total_cmp(&a.ratio)));
+    match mystery_of(task) {
+        Some(_) => rank_mysteries(&mut ranks),
+        None => rank_kernels(&mut ranks),
+    }
     Race {
         task: task.to_owned(),
         ranks,
+    }
+}
+
+/// Points, then time, then configurations that were tried. All who solved it are about as fast as the known-good configuration, so
+/// that the ratio says nothing.
+fn rank_mysteries(ranks: &mut [RaceRank]) {
+    let key = |it: &RaceRank| {
+        let it = it.result.mystery.unwrap_or_default();
+        (std::cmp::Reverse(it.points), it.seconds, it.configurations)
+    };
+    ranks.sort_by_cached_key(|it| (key(it), it.name.to_lowercase()));
+    let (mut place, mut best) = (0, None);
+    for (at, rank) in ranks.iter_mut().enumerate() {
+        if best != Some(key(rank)) {
+            (place, best) = (at + 1, Some(key(rank)));
+        }
+        let solved = rank.result.mystery.is_some_and(|it| it.points > 0);
+        rank.place = solved.then_some(place);
+    }
+}
+
+/// By ratio within a kind of device. Whose interval reaches that of the first one of a place shares it.
+fn rank_kernels(ranks: &mut [RaceRank]) {
+    let interval = |it: &RaceRank| it.result.ratio.unwrap_or_default();
+    ranks.sort_by(|a, b| {
+        let faster = interval(b)[0].total_cmp(&interval(a)[0]);
+        a.device.cmp(&b.device).then(faster)
+    });
+    let (mut device, mut ahead, mut place, mut low) = (String::new(), 0, 0, 0.0);
+    for rank in ranks {
+        if rank.device != device {
+            (device, ahead, place, low) = (rank.device.clone(), 0, 0, 0.0);
+        }
+        ahead += 1;
+        let [_, from, to] = interval(rank);
+        if place == 0 || to < low {
+            (place, low) = (ahead, from);
+        }
+        rank.place = Some(place);
     }
 }
 
@@ -310,7 +384,9 @@ pub fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::record::{ClassState, InstructorRequest, Participant, SharedWork};
+    use crate::room::record::{
+        ClassState, InstructorRequest, MysteryResult, Participant, SharedWork,
+    };
 
     fn hall(course: &Course) -> RoomState {
         let mut hall = RoomState::new(ClassState::new());
@@ -327,7 +403,6 @@ mod tests {
             let shared = SharedWork {
                 state: if at == 0 { "passed" } else { "seen" }.to_owned(),
                 vote: Some(at.min(1)),
-                again: Some(1),
                 range: Some([1.0, 2.0]),
                 measured: Some(1.5),
                 ratio: Some([1.0 + at as f64, 1.0, 4.0]),
@@ -335,11 +410,22 @@ mod tests {
                 ..SharedWork::default()
             };
             it.stages.insert(course.stages[0].id.clone(), shared);
-            let (task, device) = (
-                "mystery 7-1".to_owned(),
-                if at == 1 { "gpu" } else { "cpu" },
-            );
-            it.races.insert(task, [1.0 + at as f64, 0.9, 4.0]);
+            let device = if at == 1 { "gpu" } else { "cpu" };
+            let kernel = |[ratio, low, high]: [f64; 3]| RaceResult {
+                ratio: Some([ratio, low, high]),
+                mystery: None,
+            };
+            let ratio = [[1.0, 0.9, 1.1], [3.0, 2.9, 3.1], [1.05, 0.95, 1.2]][at];
+            it.races.insert("k04-matmul".to_owned(), kernel(ratio));
+            let mystery = RaceResult {
+                ratio: Some([1.0 + at as f64 / 100.0, 0.9, 1.1]),
+                mystery: Some(MysteryResult {
+                    points: [70, 90, 70][at],
+                    seconds: 60,
+                    configurations: [3, 9, 2][at],
+                }),
+            };
+            it.races.insert("mystery 7-1".to_owned(), mystery);
             it.device = device.to_owned();
             hall.hear(it, 0).expect("heard");
         }
@@ -377,28 +463,76 @@ mod tests {
                 .vote
                 .expect("a vote")
         };
+        assert_eq!(vote(&hall).voted, 0, "older predictions are no votes");
+        cast(&mut hall, &stage, [0, 1, 1]);
         let open = vote(&hall);
         assert_eq!(
             (open.open, open.voted, open.rounds.len(), open.ranges.len()),
             (true, 3, 0, 0)
         );
+        let answer = InstructorRequest::ShowAnswer {
+            stage: stage.clone(),
+            reason: "why".to_owned(),
+        };
+        hall.apply(&answer);
+        assert_eq!(vote(&hall).answer, None, "not while it is open");
         hall.apply(&InstructorRequest::CloseVote);
+        hall.apply(&answer);
         let closed = vote(&hall);
         assert_eq!(closed.rounds[0][..2], [1, 2]);
         assert_eq!((closed.ranges.len(), closed.measured), (3, Some(1.5)));
-        hall.apply(&InstructorRequest::OpenVote(stage));
+        let choice = course.stages[0].prediction.answer;
+        let reason = "why".to_owned();
+        assert_eq!(closed.answer, Some(Answer { choice, reason }));
+        hall.apply(&InstructorRequest::OpenVote(stage.clone()));
+        cast(&mut hall, &stage, [1, 1, 1]);
         hall.apply(&InstructorRequest::CloseVote);
         let both = vote(&hall);
         assert_eq!((both.rounds[0][1], both.rounds[1][1]), (2, 3));
+        assert_eq!(both.answer, None);
+    }
+
+    /// Everybody votes in the round that is open.
+    fn cast(hall: &mut RoomState, stage: &str, choices: [usize; 3]) {
+        let number = hall.class.votes[stage].number().expect("a round");
+        for (at, choice) in choices.into_iter().enumerate() {
+            let mut it = hall.people[&at.to_string()].record.clone();
+            it.sequence += 1;
+            it.ballots.insert(number, choice);
+            hall.hear(it, 0).expect("heard");
+        }
     }
 
     #[test]
-    fn a_race_ranks_within_a_kind_of_device() {
+    fn hands_stand_in_the_order_in_which_they_were_raised() {
         let course = Course::builtin("en");
         let mut hall = hall(&course);
-        hall.apply(&InstructorRequest::Race(Some("mystery 7-1".to_owned())));
-        let race = Board::of(&hall, &course, 0).race.expect("a race");
-        let names: Vec<&str> = race.ranks.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(names, ["Cy", "Ana", "Bo"]);
+        let mut ana = hall.people["0"].record.clone();
+        (ana.raised, ana.sequence) = (true, 2);
+        hall.hear(ana, 9).expect("heard");
+        let board = Board::of(&hall, &course, 9);
+        let hands: Vec<_> = board.rows.iter().map(|it| (&*it.name, it.hand)).collect();
+        assert_eq!(hands, [("Cy", Some(1)), ("Ana", Some(2)), ("Bo", None)]);
+    }
+
+    #[test]
+    fn kernels_rank_by_ratio_within_a_kind_of_device_and_mysteries_by_points_time_and_configurations()
+     {
+        let course = Course::builtin("en");
+        let hall = hall(&course);
+        let ranks = |task: &str| -> Vec<(String, Option<usize>)> {
+            let ranks = race(&hall, task).ranks.into_iter();
+            ranks.map(|it| (it.name, it.place)).collect()
+        };
+        let is = |name: &str, place| (name.to_owned(), Some(place));
+        // Ana's interval reaches Cy's: the two are equally fast.
+        assert_eq!(
+            ranks("k04-matmul"),
+            [is("Cy", 1), is("Ana", 1), is("Bo", 1)]
+        );
+        assert_eq!(
+            ranks("mystery 7-1"),
+            [is("Bo", 1), is("Cy", 2), is("Ana", 3)]
+        );
     }
 }

@@ -29,8 +29,15 @@ type Stamp = (SystemTime, u64);
 /// What a look at the folder found new: the file's name, and the record or what is wrong with it.
 pub type RecordFile = (String, Result<Participant, String>);
 
+/// Whether a folder holds a room.
+pub fn is_room(dir: &Path) -> bool {
+    dir.join(CLASS).is_file()
+}
+
 pub struct Folder {
     dir: PathBuf,
+    /// Only this user's program reads and writes it.
+    private: bool,
     /// The record that was written last, and what the file had before.
     written: Option<Participant>,
     earlier: Option<Participant>,
@@ -39,32 +46,51 @@ pub struct Folder {
 }
 
 impl Folder {
+    /// A folder that participants and their instructor share.
     pub fn new(dir: PathBuf) -> Self {
         Self {
             dir,
+            private: false,
             written: None,
             earlier: None,
             seen: BTreeMap::new(),
         }
     }
 
-    pub fn dir(&self) -> &Path {
-        &self.dir
+    /// The folder of a room over the network: it holds what came, and nobody else needs it.
+    pub fn private(dir: PathBuf) -> Self {
+        Self {
+            private: true,
+            ..Self::new(dir)
+        }
     }
 
     /// Opens the room for its instructor: the class that is there goes on, else a new one begins.
     pub fn open(&self) -> Result<ClassState, String> {
         let why = |error: &io::Error| format!("{}: {}", self.shown(), in_words(error));
-        fs::create_dir_all(&self.dir).map_err(|error| why(&error))?;
+        self.create().map_err(|error| why(&error))?;
         let mut class = match self.class() {
             Ok(class) => class,
             Err(RoomError::Never(what)) => return Err(what),
-            Err(RoomError::Later(_)) => ClassState::new(),
+            Err(RoomError::Later(_)) => ClassState {
+                opened: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
+                ..ClassState::new()
+            },
         };
         class.closed = false;
         class.sequence += 1;
         self.write_class(&class).map_err(|error| why(&error))?;
         Ok(class)
+    }
+
+    fn create(&self) -> io::Result<()> {
+        let mut folders = fs::DirBuilder::new();
+        folders.recursive(true);
+        #[cfg(unix)]
+        if self.private {
+            std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
+        }
+        folders.create(&self.dir)
     }
 
     /// What the class is told.
@@ -108,14 +134,26 @@ impl Folder {
     fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         let path = self.dir.join(name);
         let new = files::write(&path, &serde_json::to_vec(value)?)? == files::WriteOutcome::New;
-        // Others read it, whatever this user's files are like elsewhere.
+        // Those of the class read it, whatever this user's files are like elsewhere.
         #[cfg(unix)]
         if new {
-            let all_read = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-            fs::set_permissions(&path, all_read)?;
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(self.mode_for(&path)?);
+            fs::set_permissions(&path, mode)?;
         }
         let _ = new;
         Ok(())
+    }
+
+    /// Who may read a file: where everybody may write into the folder, everybody is of the class; else its group is.
+    #[cfg(unix)]
+    fn mode_for(&self, path: &Path) -> io::Result<u32> {
+        use std::os::unix::fs::{MetadataExt, chown};
+        if self.private {
+            return Ok(0o600);
+        }
+        let folder = fs::metadata(&self.dir)?;
+        let of_group = folder.mode() & 0o002 == 0 && chown(path, None, Some(folder.gid())).is_ok();
+        Ok(if of_group { 0o640 } else { 0o644 })
     }
 
     /// The files of participants that changed since the last look.
@@ -247,6 +285,39 @@ mod tests {
         assert!(desk.look().expect("read").is_empty(), "nothing new");
         learner.share(&me('a', 22)).expect("shared");
         assert_eq!(desk.look().expect("read").len(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_are_read_by_the_group_where_it_suffices() {
+        use std::os::unix::fs::PermissionsExt;
+        for (private, of_folder, of_file) in [
+            (false, 0o777, 0o644),
+            (false, 0o1777, 0o644),
+            (false, 0o2770, 0o640),
+            (false, 0o755, 0o640),
+            (true, 0o755, 0o600),
+        ] {
+            let dir = tempfile::tempdir().expect("a folder");
+            let mode = fs::Permissions::from_mode(of_folder);
+            fs::set_permissions(dir.path(), mode).expect("set");
+            let place = match private {
+                true => Folder::private(dir.path().to_owned()),
+                false => Folder::new(dir.path().to_owned()),
+            };
+            place.open().expect("opened");
+            place.write_participant(&me('a', 1)).expect("written");
+            for file in fs::read_dir(dir.path()).expect("there") {
+                let mode = file.and_then(|it| it.metadata()).expect("a file");
+                let mode = mode.permissions().mode() & 0o777;
+                assert_eq!(mode, of_file, "in a folder of {of_folder:o}");
+            }
+        }
+        let dir = tempfile::tempdir().expect("a folder");
+        let inside = dir.path().join("rooms/today");
+        Folder::private(inside.clone()).open().expect("opened");
+        let mode = fs::metadata(inside).expect("made").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]

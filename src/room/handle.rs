@@ -1,4 +1,4 @@
-//! The instructor's side of a room: one hall, kept up to date from the folder, or by the server and written there.
+//! The instructor's side of a room: one state, kept up to date from the folder, or by the server and written there.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,24 +25,30 @@ pub struct RoomHandle {
     began: Instant,
     /// Participants write their files themselves; over the network this side does.
     shared: bool,
+    course: Arc<Course>,
 }
 
 impl RoomHandle {
     /// Opens a room in a folder. `shared`: participants reach the folder.
-    pub fn open(dir: PathBuf, shared: bool) -> Result<Self, String> {
+    pub fn open(dir: PathBuf, shared: bool, course: Course) -> Result<Self, String> {
+        let folder = |dir| match shared {
+            true => Folder::new(dir),
+            false => Folder::private(dir),
+        };
         let mut keeper = FolderSync {
-            folder: Folder::new(dir.clone()),
+            folder: folder(dir.clone()),
             class: ClassState::new(),
             written: BTreeMap::new(),
         };
         keeper.class = keeper.folder.open()?;
         let mut hall = RoomState::new(keeper.class.clone());
-        take(&mut hall, keeper.folder.look()?, 0);
+        take(&mut hall, keeper.folder.look()?, &course, 0);
         let desk = Self {
             hall: Arc::new(Mutex::new(hall)),
-            folder: Arc::new(Folder::new(dir)),
+            folder: Arc::new(folder(dir)),
             began: Instant::now(),
             shared,
+            course: Arc::new(course),
         };
         let of = desk.clone();
         let keep = move || {
@@ -57,11 +63,11 @@ impl RoomHandle {
     }
 
     /// What a room's folder holds, without opening the room.
-    pub fn read(dir: PathBuf) -> Result<RoomState, String> {
+    pub fn read(dir: PathBuf, course: &Course) -> Result<RoomState, String> {
         let mut folder = Folder::new(dir);
         let class = folder.class().map_err(|why| why.to_string())?;
         let mut hall = RoomState::new(class);
-        take(&mut hall, folder.look()?, 0);
+        take(&mut hall, folder.look()?, course, 0);
         Ok(hall)
     }
 
@@ -74,8 +80,19 @@ impl RoomHandle {
         self.began.elapsed().as_millis() as u64
     }
 
-    pub fn board(&self, course: &Course) -> Board {
-        Board::of(&self.hall(), course, self.now_ms())
+    /// The board as it is now.
+    pub fn board(&self) -> Board {
+        Board::of(&self.hall(), &self.course, self.now_ms())
+    }
+
+    /// Takes in what a participant sent, but for what is not plausible, which the board tells.
+    pub fn hear(&self, mut record: Participant) -> Result<ClassState, JoinError> {
+        let doubt = record.leave_out_implausible(&self.course);
+        let (id, now_ms) = (record.id.clone(), self.now_ms());
+        let mut hall = self.hall();
+        hall.hear(record, now_ms)?;
+        note_doubt(&mut hall, &id, doubt);
+        Ok(hall.class.clone())
     }
 
     /// Does what the instructor asks for, and writes it down.
@@ -94,19 +111,13 @@ impl RoomHandle {
     }
 }
 
-/// A room in a folder, for a program of its instructor.
-pub struct LocalInstructor {
-    pub desk: RoomHandle,
-    pub course: Course,
-}
-
-impl InstructorLink for LocalInstructor {
+impl InstructorLink for RoomHandle {
     fn board(&mut self) -> Result<Board, RoomError> {
-        Ok(self.desk.board(&self.course))
+        Ok(Self::board(self))
     }
 
     fn order(&mut self, order: &InstructorRequest) -> Result<(), RoomError> {
-        self.desk.order(order).map_err(RoomError::Later)
+        Self::order(self, order).map_err(RoomError::Later)
     }
 }
 
@@ -134,8 +145,9 @@ impl FolderSync {
                 hall.send_out();
             }
             hall.note(String::new(), found.as_ref().err().cloned());
-            take(&mut hall, found.unwrap_or_default(), now_ms);
-            let there = |file: &String| file.is_empty() || self.folder.has(file);
+            take(&mut hall, found.unwrap_or_default(), &desk.course, now_ms);
+            let there =
+                |file: &String| file.is_empty() || self.folder.has(file) || file.starts_with(DOUBT);
             let gone: Vec<String> = hall
                 .faults
                 .keys()
@@ -178,13 +190,32 @@ impl FolderSync {
     }
 }
 
+/// What the faults of a participant's results are kept under, before the id.
+const DOUBT: &str = "doubt ";
+
+/// Notes what a participant shared that is not plausible, or that nothing is any more.
+fn note_doubt(hall: &mut RoomState, id: &str, doubt: Option<String>) {
+    let known = hall.people.get(id);
+    let name = known.map_or("", |it| hall.name_of(&it.record)).to_owned();
+    hall.note(
+        format!("{DOUBT}{id}"),
+        doubt.map(|it| format!("{name} {it}")),
+    );
+}
+
 /// Takes in what was found in the folder.
-fn take(hall: &mut RoomState, found: Vec<RecordFile>, now_ms: u64) {
+fn take(hall: &mut RoomState, found: Vec<RecordFile>, course: &Course, now_ms: u64) {
     for (file, read) in found {
         let why = match read {
-            Ok(record) => {
-                let full = hall.hear(record, now_ms) == Err(JoinError::Full);
-                full.then(|| "is one too many: the room is full".to_owned())
+            Ok(mut record) => {
+                let doubt = record.leave_out_implausible(course);
+                let id = record.id.clone();
+                let heard = hall.hear(record, now_ms);
+                if heard.is_ok() {
+                    note_doubt(hall, &id, doubt);
+                }
+                (heard == Err(JoinError::Full))
+                    .then(|| "is one too many: the room is full".to_owned())
             }
             Err(why) => Some(why),
         };

@@ -3,6 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -11,7 +12,8 @@ use super::record::MOST_BYTES;
 
 const MOST_HEAD: usize = 8 * 1024;
 const MOST_HEADERS: usize = 48;
-/// How long a connection may say nothing, and how long a request may take to arrive.
+/// How long a connection may say nothing between two requests, and how long a request may take to arrive, the first one from
+/// the connection's beginning.
 const IDLE: Duration = Duration::from_secs(40);
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -65,20 +67,22 @@ impl Response {
 
 /// One connection of a guest.
 pub struct Connection {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     /// What has arrived and belongs to no request yet.
     arrived: Vec<u8>,
     keeps: bool,
+    idle: Duration,
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream) -> io::Result<Self> {
+    pub fn new(stream: Arc<TcpStream>) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self {
             stream,
             arrived: Vec::new(),
             keeps: true,
+            idle: PATIENCE,
         })
     }
 
@@ -110,8 +114,9 @@ impl Connection {
     fn read_request(&mut self) -> Result<Request, Option<Response>> {
         let refused = |status, why| Err(Some(Response::refused(status, why)));
         if self.arrived.is_empty() {
-            self.receive(IDLE)?;
+            self.receive(self.idle)?;
         }
+        self.idle = IDLE;
         let until = Instant::now() + PATIENCE;
         let (mut request, head, body) = loop {
             match parse(&self.arrived)? {
@@ -141,7 +146,7 @@ impl Connection {
         }
         let mut part = [0; 4096];
         let read = self.stream.set_read_timeout(Some(wait));
-        match read.and_then(|()| self.stream.read(&mut part)) {
+        match read.and_then(|()| (&*self.stream).read(&mut part)) {
             Ok(0) | Err(_) => Err(None),
             Ok(n) => {
                 self.arrived.extend_from_slice(&part[..n]);
@@ -160,15 +165,15 @@ impl Connection {
         )
         .into_bytes();
         text.extend_from_slice(&answer.body);
-        self.stream.write_all(&text).is_ok() && self.keeps
+        (&*self.stream).write_all(&text).is_ok() && self.keeps
     }
 
     /// Begins a stream of events, which lasts as long as the connection.
-    pub fn begin_events(&mut self) -> io::Result<&mut TcpStream> {
+    pub fn begin_events(&mut self) -> io::Result<&TcpStream> {
         self.keeps = false;
         let head = head(200, "text/event-stream") + "connection: close\r\n\r\n";
-        self.stream.write_all(head.as_bytes())?;
-        Ok(&mut self.stream)
+        (&*self.stream).write_all(head.as_bytes())?;
+        Ok(&self.stream)
     }
 }
 

@@ -6,15 +6,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::clean;
+use crate::course::Course;
+use crate::course::mystery::LEVELS;
 
 /// Both sides have to speak the same one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The longest record of a participant, in bytes.
 pub const MOST_BYTES: usize = 16 * 1024;
-/// Characters of a nickname.
+/// Characters of a nickname, and of the reason of an answer.
 const NAME: usize = 24;
-/// Stages, exercises and races in one record.
+const REASON: usize = 1200;
+/// Stages, exercises, races and ballots in one record.
 const MOST: usize = 64;
+/// The largest ratio that a kernel or the fix of a stage is believed to reach, and a mystery against its known-good
+/// configuration, which a solved one about equals.
+const MOST_RATIO: f64 = 50.0;
+const MOST_MYSTERY_RATIO: f64 = 3.0;
 
 /// What one participant shares: this, and nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,8 +45,30 @@ pub struct Participant {
     /// The learner quit.
     pub left: bool,
     pub stages: BTreeMap<String, SharedWork>,
-    /// Measured ratios with their intervals, by exercise or mystery.
-    pub races: BTreeMap<String, [f64; 3]>,
+    /// Votes, a = 0, by the number of the round (`Vote::asked`).
+    pub ballots: BTreeMap<u64, usize>,
+    /// By exercise or mystery.
+    pub races: BTreeMap<String, RaceResult>,
+}
+
+/// What was reached in a kernel exercise or a mystery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RaceResult {
+    /// The measured ratio with its interval; none where a mystery was given up.
+    pub ratio: Option<[f64; 3]>,
+    /// Of a mystery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mystery: Option<MysteryResult>,
+}
+
+/// What a mystery was worth, 0 where it was given up, and what it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MysteryResult {
+    pub points: u32,
+    pub seconds: u64,
+    pub configurations: usize,
 }
 
 /// What is shared of one stage or exercise.
@@ -51,9 +80,6 @@ pub struct SharedWork {
     /// The prediction, a = 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vote: Option<usize>,
-    /// The vote after the discussion.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub again: Option<usize>,
     /// The range that was drawn, and what was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
@@ -74,6 +100,8 @@ pub struct SharedWork {
 pub struct ClassState {
     pub version: u32,
     pub sequence: u64,
+    /// The day on which the room was opened first.
+    pub opened: String,
     /// The instructor has closed the room.
     pub closed: bool,
     /// By stage.
@@ -84,7 +112,7 @@ pub struct ClassState {
     pub offer: Option<String>,
     /// The exercise or mystery that is raced: `k04-matmul`, `mystery 7-1`.
     pub race: Option<String>,
-    /// What the board calls those whose name another one has, too, by id. Over the network everybody sees only their own.
+    /// What the board calls those whose name another one had before them, by id. Over the network everybody sees only their own.
     pub renamed: BTreeMap<String, String>,
     /// Whom the instructor keeps out, by id. Over the network nobody sees it.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -98,8 +126,20 @@ pub struct Vote {
     pub open: bool,
     /// 0 the first round, 1 the one after the discussion.
     pub round: usize,
+    /// The number of each round: a ballot names it, so that nothing older counts.
+    pub asked: Vec<u64>,
     /// What was counted when each round was closed, by choice.
     pub counts: Vec<Vec<u32>>,
+    /// Why the right choice is right, once the instructor has shown it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}
+
+impl Vote {
+    /// The number of the round that is open, or was last.
+    pub fn number(&self) -> Option<u64> {
+        self.asked.get(self.round).copied()
+    }
 }
 
 /// What the instructor asks for.
@@ -109,11 +149,16 @@ pub enum InstructorRequest {
     /// Opens the vote on a stage's prediction; after a round was counted, the next one.
     OpenVote(String),
     CloseVote,
+    /// Marks the right choice of a stage's closed vote, with its reason.
+    ShowAnswer {
+        stage: String,
+        reason: String,
+    },
     Offer(Option<String>),
     Race(Option<String>),
     Close(bool),
-    /// Takes a participant off the board and keeps them out.
-    Remove(String),
+    /// Takes participants off the board, by their ids, and keeps them out.
+    Remove(BTreeSet<String>),
     /// Lets everybody in again who was removed.
     LetIn,
 }
@@ -158,30 +203,90 @@ impl Participant {
         it.here = clean::bounded(&it.here, 40);
         bound(&mut it.stages);
         bound(&mut it.races);
-        let finite = |all: &[f64]| all.iter().all(|x| x.is_finite());
-        it.races.retain(|_, ratio| finite(ratio));
+        while it.ballots.len() > MOST {
+            it.ballots.pop_first();
+        }
         for shared in it.stages.values_mut() {
             shared.state = clean::bounded(&shared.state, 12);
-            shared.range = shared.range.filter(|it| finite(it) && it[0] <= it[1]);
-            shared.measured = shared.measured.filter(|it| it.is_finite());
-            shared.ratio = shared.ratio.filter(|it| finite(it));
             shared.hints = shared.hints.min(99);
         }
         Ok(it)
     }
 
-    /// Keeps what the earlier record has of a program that has ended since: results of races, and votes after a discussion.
-    pub fn keep(&mut self, earlier: &Self) {
-        for (task, ratio) in &earlier.races {
-            let best = self.races.entry(task.clone()).or_insert(*ratio);
-            if ratio[0] > best[0] {
-                *best = *ratio;
+    /// Leaves out what cannot have been measured or drawn in this course; the result says what, in one line.
+    pub fn leave_out_implausible(&mut self, course: &Course) -> Option<String> {
+        let mut out = Vec::new();
+        self.races.retain(|task, result| {
+            let known = result.is_plausible(task, course);
+            if !known {
+                out.push(match result.ratio {
+                    Some([ratio, ..]) => format!("a result of {ratio:.2}x in {task}"),
+                    None => format!("a result in {task}"),
+                });
+            }
+            known
+        });
+        for (id, shared) in &mut self.stages {
+            let Some(stage) = course.stages.iter().find(|it| it.id == *id) else {
+                continue;
+            };
+            let choices = stage.prediction.choices.len();
+            shared.vote = shared.vote.filter(|it| *it < choices);
+            shared.checks = shared.checks.filter(|[met, all]| met <= all && *all < 100);
+            let range = shared.range.take();
+            let scale = stage.estimate.as_ref();
+            let on_scale = |[low, high]: &[f64; 2]| {
+                // As much as rounding moves an end.
+                let little = scale.map_or(0.0, |it| 1e-6 * (it.to - it.from).abs());
+                scale.is_some_and(|it| {
+                    it.from - little <= *low && low <= high && *high <= it.to + little
+                })
+            };
+            shared.range = range.filter(on_scale);
+            if let (None, Some([low, high])) = (shared.range, range) {
+                let to = scale.map_or_else(String::new, |it| {
+                    format!(", where the scale goes from {} to {}", it.from, it.to)
+                });
+                // A number of any size in a few letters.
+                let short = |x: f64| match x.abs() {
+                    1e-3..1e6 => x.to_string(),
+                    _ => format!("{x:e}"),
+                };
+                let (low, high) = (short(low), short(high));
+                out.push(format!(
+                    "a range from {low} to {high} in stage {}{to}",
+                    stage.number
+                ));
+            }
+            let most = scale.map_or(0.0, |it| 1000.0 * it.to.abs());
+            shared.measured = shared.measured.filter(|it| it.abs() <= most);
+            if let Some(ratio) = shared.ratio
+                && !holds(ratio, MOST_RATIO)
+            {
+                shared.ratio = None;
+                out.push(format!(
+                    "a ratio of {:.2}x in stage {}",
+                    ratio[0], stage.number
+                ));
             }
         }
-        for (stage, was) in &earlier.stages {
-            if let (Some(again), Some(now)) = (was.again, self.stages.get_mut(stage)) {
-                now.again.get_or_insert(again);
-            }
+        let more = out.len().saturating_sub(1);
+        let first = clean::bounded(out.first()?, 160);
+        Some(match more {
+            0 => format!("shared {first}: left out, it is not plausible"),
+            _ => format!("shared {first}, and {more} more: left out, they are not plausible"),
+        })
+    }
+
+    /// Keeps what the earlier record has of a program that has ended since: results of races, and votes. The first result of
+    /// a mystery counts, because whoever plays it again knows its faults; of a kernel the best one does.
+    pub fn keep(&mut self, earlier: &Self) {
+        for (task, result) in &earlier.races {
+            let kept = self.races.entry(task.clone()).or_insert(*result);
+            kept.keep(result);
+        }
+        for (round, choice) in &earlier.ballots {
+            self.ballots.entry(*round).or_insert(*choice);
         }
         bound(&mut self.races);
     }
@@ -191,15 +296,54 @@ impl Participant {
         stages.filter(|it| it.state == "passed").count()
     }
 
-    /// The vote on a stage in a round.
-    pub fn vote(&self, stage: &str, round: usize) -> Option<usize> {
-        let shared = self.stages.get(stage)?;
-        if round == 0 {
-            shared.vote
-        } else {
-            shared.again
+    /// What was voted in a round of a vote.
+    pub fn ballot(&self, vote: &Vote, round: usize) -> Option<usize> {
+        self.ballots.get(vote.asked.get(round)?).copied()
+    }
+}
+
+impl RaceResult {
+    /// Keeps what counts of two results of one task, of which the other one is older.
+    pub fn keep(&mut self, older: &Self) {
+        let ratio = |it: &Self| it.ratio.map_or(0.0, |it| it[0]);
+        if older.mystery.is_some() || ratio(older) > ratio(self) {
+            *self = *older;
         }
     }
+
+    /// Whether this can be a result of that task of the course.
+    fn is_plausible(&self, task: &str, course: &Course) -> bool {
+        match (mystery_of(task), self.mystery) {
+            (Some((_, level)), Some(it)) => {
+                let solved = it.points > 0;
+                it.points <= 100 * u32::from(level)
+                    && self.ratio.is_some() == solved
+                    && self
+                        .ratio
+                        .is_none_or(|ratio| holds(ratio, MOST_MYSTERY_RATIO))
+            }
+            (None, None) => {
+                course.exercises.iter().any(|it| it.id == task)
+                    && self.ratio.is_some_and(|ratio| holds(ratio, MOST_RATIO))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether a ratio lies in its interval, and all of it within a limit.
+fn holds([ratio, low, high]: [f64; 3], most: f64) -> bool {
+    0.0 < low && low <= ratio && ratio <= high && high <= most
+}
+
+/// The seed and the level of a race's mystery: `mystery 7-2`.
+pub fn mystery_of(task: &str) -> Option<(u64, u8)> {
+    let (seed, level) = task.strip_prefix("mystery ")?.split_once('-')?;
+    let level = level
+        .parse()
+        .ok()
+        .filter(|level| (1..=LEVELS).contains(level))?;
+    Some((seed.parse().ok()?, level))
 }
 
 impl SharedWork {
@@ -230,36 +374,43 @@ impl ClassState {
             .map(|(stage, vote)| (stage.as_str(), vote))
     }
 
-    /// Does what the instructor asks for. `count` gives the votes on a stage in a round.
-    pub fn apply(&mut self, order: &InstructorRequest, count: impl Fn(&str, usize) -> Vec<u32>) {
+    /// Does what the instructor asks for. `count` gives the votes of a round.
+    pub fn apply(&mut self, order: &InstructorRequest, count: impl Fn(&Vote, usize) -> Vec<u32>) {
         self.sequence += 1;
         match order {
             InstructorRequest::OpenVote(stage) => {
                 self.close_vote(&count);
                 self.last_vote = Some(stage.clone());
                 let vote = self.votes.entry(stage.clone()).or_default();
-                vote.open = true;
+                (vote.open, vote.answer) = (true, None);
                 // The last round is taken again where all were counted.
                 vote.round = vote.counts.len().min(1);
+                vote.asked.truncate(vote.round);
+                vote.asked.push(self.sequence);
             }
             InstructorRequest::CloseVote => self.close_vote(&count),
+            InstructorRequest::ShowAnswer { stage, reason } => {
+                let vote = self.votes.get_mut(stage).filter(|it| !it.open);
+                if let Some(vote) = vote {
+                    vote.answer = Some(clean::bounded(reason, REASON));
+                }
+            }
             InstructorRequest::Offer(stage) => self.offer.clone_from(stage),
             InstructorRequest::Race(task) => self.race.clone_from(task),
             InstructorRequest::Close(closed) => {
                 self.close_vote(&count);
                 self.closed = *closed;
             }
-            InstructorRequest::Remove(id) => drop(self.removed.insert(id.clone())),
+            InstructorRequest::Remove(ids) => self.removed.extend(ids.iter().cloned()),
             InstructorRequest::LetIn => self.removed.clear(),
         }
     }
 
-    fn close_vote(&mut self, count: &impl Fn(&str, usize) -> Vec<u32>) {
-        let open = self.votes.iter_mut().filter(|(_, vote)| vote.open);
-        for (stage, vote) in open {
+    fn close_vote(&mut self, count: &impl Fn(&Vote, usize) -> Vec<u32>) {
+        for vote in self.votes.values_mut().filter(|vote| vote.open) {
             vote.open = false;
             vote.counts.truncate(vote.round);
-            vote.counts.push(count(stage, vote.round));
+            vote.counts.push(count(vote, vote.round));
         }
     }
 }
@@ -308,8 +459,8 @@ mod tests {
     #[test]
     fn what_comes_from_outside_is_cleaned_and_bounded() {
         let hostile = format!(
-            r#"{{"version":1,"id":"{ID}","name":"\u001b[2J<script>alert(1)</script>","device":"{}",
-            "stages":{{"a":{{"range":[2,1],"hints":4000000}},"\u001b":{{}}}},"races":{{"k":[1,2,1e400]}}}}"#,
+            r#"{{"version":{VERSION},"id":"{ID}","name":"\u001b[2J<script>alert(1)</script>","device":"{}",
+            "stages":{{"a":{{"hints":4000000}},"\u001b":{{}}}},"races":{{"k":{{"ratio":[1,2,1e400]}}}}}}"#,
             "x".repeat(900)
         );
         // A number that no float holds is no record at all.
@@ -318,7 +469,60 @@ mod tests {
         assert_eq!(it.name, "·[2J<script>alert(1)</sc…");
         assert_eq!(it.device.chars().count(), 41);
         assert_eq!(it.stages.len(), 1);
-        assert_eq!((it.stages["a"].range, it.stages["a"].hints), (None, 99));
+        assert_eq!(it.stages["a"].hints, 99);
+    }
+
+    #[test]
+    fn what_cannot_have_been_measured_is_left_out() {
+        let course = Course::builtin("en");
+        let stage = course.stages[0].id.clone();
+        let shared = |range| SharedWork {
+            range: Some(range),
+            measured: Some(7.0),
+            vote: Some(1),
+            ..SharedWork::default()
+        };
+        let result = |ratio, points: Option<u32>| RaceResult {
+            ratio: Some(ratio),
+            mystery: points.map(|points| MysteryResult {
+                points,
+                ..MysteryResult::default()
+            }),
+        };
+        let kernel = course.exercises.iter().find(|it| it.kernels().is_some());
+        let kernel = kernel.expect("a kernel exercise").id.clone();
+        let mut honest = Participant::default();
+        honest.stages.insert(stage.clone(), shared([6.0, 8.0]));
+        honest
+            .races
+            .insert(kernel.clone(), result([4.0, 3.0, 5.0], None));
+        let of_mystery = result([1.01, 0.98, 1.05], Some(80));
+        honest.races.insert("mystery 7-1".to_owned(), of_mystery);
+        let before = honest.clone();
+        assert_eq!(honest.leave_out_implausible(&course), None);
+        assert_eq!(honest, before);
+        for (task, it) in [
+            ("mystery 7-1", result([51.0, 48.0, 54.0], Some(90))),
+            ("mystery 7-1", result([1.0, 0.9, 1.1], Some(900))),
+            ("mystery 7-1", result([1.0, 0.9, 1.1], None)),
+            ("mystery 7-9", result([1.0, 0.9, 1.1], Some(90))),
+            (&kernel, result([51.0, 48.0, 54.0], None)),
+            (&kernel, result([1.0, 2.0, 3.0], None)),
+            ("nowhere", result([1.0, 0.9, 1.1], None)),
+        ] {
+            let mut hostile = Participant::default();
+            hostile.races.insert(task.to_owned(), it);
+            let said = hostile.leave_out_implausible(&course).unwrap_or_default();
+            assert!(hostile.races.is_empty() && said.contains(task), "{said}");
+        }
+        let mut hostile = Participant::default();
+        hostile.stages.insert(stage.clone(), shared([-5.0, 1e300]));
+        let said = hostile.leave_out_implausible(&course).unwrap_or_default();
+        assert!(said.contains("from 0.1 to 1000"), "{said}");
+        assert_eq!(
+            (hostile.stages[&stage].range, hostile.stages[&stage].vote),
+            (None, Some(1))
+        );
     }
 
     #[test]
@@ -327,9 +531,9 @@ mod tests {
             "",
             "[]",
             "{",
-            "{\"version\":1}",
+            "{\"version\":2}",
             "\u{0}\u{1b}]0;x",
-            "{\"version\":1,\"id\":\"../../x\"}",
+            "{\"version\":2,\"id\":\"../../x\"}",
         ] {
             let Err(RecordError::Garbage(why)) = read(text) else {
                 panic!("{text} is no record");
@@ -337,7 +541,7 @@ mod tests {
             assert!(!why.chars().any(clean::harmful) && why.len() < 200, "{why}");
         }
         let long = format!(
-            "{{\"version\":1,\"id\":\"{ID}\",\"name\":\"{}\"}}",
+            "{{\"version\":{VERSION},\"id\":\"{ID}\",\"name\":\"{}\"}}",
             "a".repeat(MOST_BYTES)
         );
         assert!(matches!(read(&long), Err(RecordError::Garbage(why)) if why.contains("longer")));
@@ -350,7 +554,7 @@ mod tests {
     #[test]
     fn a_question_is_voted_on_twice() {
         let mut class = ClassState::new();
-        let count = |_: &str, round: usize| vec![3 - round as u32, round as u32];
+        let count = |_: &Vote, round: usize| vec![3 - round as u32, round as u32];
         class.apply(&InstructorRequest::OpenVote("s".to_owned()), count);
         assert_eq!(
             class.open_vote().map(|(stage, it)| (stage, it.round)),

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,6 @@ use super::http::{Connection, Request, Response};
 use super::page;
 use super::record::{InstructorRequest, Participant, REMOVED, RecordError};
 use super::state::JoinError;
-use crate::course::Course;
 
 /// How often the board's page hears of changes at most, and how often of none.
 const EVENTS: Duration = Duration::from_millis(250);
@@ -28,6 +27,8 @@ const QUIET: Duration = Duration::from_secs(10);
 /// Pages that follow the board, and connections altogether.
 const MOST_VIEWERS: usize = 16;
 const MOST_CONNECTIONS: usize = 1500;
+/// Open files that are left to everything else.
+const OTHER_FILES: u64 = 64;
 /// Wrong codes are answered after this time, and only so many a second: nobody finds one by trying.
 const WRONG_WAIT: Duration = Duration::from_millis(500);
 const WRONG_RATE: f64 = 20.0;
@@ -101,7 +102,6 @@ impl Bucket {
 /// The room as the threads of connections share it.
 struct Hosted {
     desk: RoomHandle,
-    course: Course,
     codes: RoomSecrets,
     /// By participant.
     buckets: Mutex<BTreeMap<String, Bucket>>,
@@ -109,7 +109,47 @@ struct Hosted {
     /// New participants, by the address they come from.
     joins: Mutex<BTreeMap<IpAddr, Bucket>>,
     viewers: AtomicUsize,
-    connections: AtomicUsize,
+    guests: Mutex<Guests>,
+}
+
+/// Every open connection. Where there is no room for one more, the least needed one is closed: first one that has not shown a code,
+/// and of these the one that has been quiet for longest. So idle connections keep nobody out.
+struct Guests {
+    most: usize,
+    number: u64,
+    open: BTreeMap<u64, Guest>,
+}
+
+struct Guest {
+    stream: Arc<TcpStream>,
+    has_code: bool,
+    heard: Instant,
+}
+
+impl Guests {
+    fn enter(&mut self, stream: &Arc<TcpStream>) -> u64 {
+        while self.open.len() >= self.most {
+            self.close_one();
+        }
+        self.number += 1;
+        let guest = Guest {
+            stream: Arc::clone(stream),
+            has_code: false,
+            heard: Instant::now(),
+        };
+        self.open.insert(self.number, guest);
+        self.number
+    }
+
+    fn close_one(&mut self) {
+        let guests = self.open.iter();
+        let least = guests.min_by_key(|(_, it)| (it.has_code, it.heard));
+        let least = least.map(|(number, _)| *number);
+        // Its thread hears of it and ends.
+        if let Some(guest) = least.and_then(|it| self.open.remove(&it)) {
+            let _ = guest.stream.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 /// Binds an address; the error is one line.
@@ -138,27 +178,29 @@ pub fn bind(address: &str) -> Result<TcpListener, String> {
 pub fn host(
     listener: TcpListener,
     desk: RoomHandle,
-    course: Course,
     codes: RoomSecrets,
 ) -> Result<SocketAddr, String> {
     let failed = |error: std::io::Error| format!("the room cannot be served: {error}");
     let address = listener.local_addr().map_err(failed)?;
-    allow_connections();
+    let most = allow_connections();
     let hosted = Arc::new(Hosted {
         desk,
-        course,
         codes,
         buckets: Mutex::default(),
         wrong: Mutex::new(Bucket::full(WRONG_RATE)),
         joins: Mutex::default(),
         viewers: AtomicUsize::new(0),
-        connections: AtomicUsize::new(0),
+        guests: Mutex::new(Guests {
+            most,
+            number: 0,
+            open: BTreeMap::new(),
+        }),
     });
     let accept = move || {
         loop {
             match listener.accept() {
                 Ok((stream, _)) => begin(&hosted, stream),
-                // Too many open files, or a connection that is gone already.
+                // A connection that is gone already, or too many open files of others.
                 Err(_) => sleep(Duration::from_millis(20)),
             }
         }
@@ -168,43 +210,60 @@ pub fn host(
     Ok(address)
 }
 
-/// Answers a connection on a thread of its own; where there are too many, or no thread, it is closed.
+/// Answers a connection on a thread of its own.
 fn begin(hosted: &Arc<Hosted>, stream: TcpStream) {
-    if hosted.connections.fetch_add(1, Ordering::SeqCst) >= MOST_CONNECTIONS {
-        hosted.connections.fetch_sub(1, Ordering::SeqCst);
-        return;
-    }
+    let stream = Arc::new(stream);
+    let guest = hosted.guests().enter(&stream);
     let host = Arc::clone(hosted);
     let answer = move || {
         if let Ok(mut connection) = Connection::new(stream) {
             while let Some(request) = connection.next_request() {
+                host.note_request(guest, &request);
                 if !host.answer(&request, &mut connection) {
                     break;
                 }
             }
         }
-        host.connections.fetch_sub(1, Ordering::SeqCst);
+        host.guests().open.remove(&guest);
     };
     let thread = Builder::new()
         .name("room-guest".to_owned())
         .stack_size(STACK);
     if thread.spawn(answer).is_err() {
-        hosted.connections.fetch_sub(1, Ordering::SeqCst);
+        hosted.guests().open.remove(&guest);
     }
 }
 
-/// One connection a participant, and more: the system's usual limit of open files is lower than it has to be.
-fn allow_connections() {
+/// How many connections there may be. The system's usual limit of open files is lower than it has to be.
+fn allow_connections() -> usize {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, getrlimit, setrlimit};
         let mut limit = getrlimit(Resource::Nofile);
         limit.current = limit.maximum;
         let _ = setrlimit(Resource::Nofile, limit);
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = usize::try_from(files.saturating_sub(OTHER_FILES));
+        most.unwrap_or(MOST_CONNECTIONS).clamp(1, MOST_CONNECTIONS)
     }
+    #[cfg(not(unix))]
+    MOST_CONNECTIONS
 }
 
 impl Hosted {
+    fn guests(&self) -> MutexGuard<'_, Guests> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection whose requests have a code is worth more than one that says nothing.
+    fn note_request(&self, guest: u64, request: &Request) {
+        let code = request.path.strip_prefix("/events/");
+        let has_code = self.opens(code.unwrap_or(&request.code)).is_some();
+        if let Some(guest) = self.guests().open.get_mut(&guest) {
+            (guest.heard, guest.has_code) = (Instant::now(), has_code);
+        }
+    }
+
     /// Answers a request; false where the connection is of no more use.
     fn answer(&self, request: &Request, connection: &mut Connection) -> bool {
         if let ("GET", Some(key)) = (
@@ -244,22 +303,18 @@ impl Hosted {
             let why = "too many new participants at once from this address";
             return Err(Response::refused(429, why));
         }
-        let now_ms = self.desk.now_ms();
         let id = record.id.clone();
-        let mut hall = self.desk.hall();
-        hall.hear(record, now_ms).map_err(|unheard| match unheard {
+        let mut class = self.desk.hear(record).map_err(|refused| match refused {
             JoinError::Full => Response::refused(503, "the room is full"),
             JoinError::Removed => Response::refused(403, REMOVED),
         })?;
-        let mut class = hall.class.clone();
-        drop(hall);
         class.renamed.retain(|of, _| *of == id);
         class.removed.clear();
         Ok(Response::json(&class))
     }
 
     fn board(&self) -> Response {
-        Response::json(&self.desk.board(&self.course))
+        Response::json(&self.desk.board())
     }
 
     fn order(&self, request: &Request) -> Result<Response, Response> {
@@ -284,13 +339,13 @@ impl Hosted {
     }
 
     fn send_events(&self, connection: &mut Connection) -> std::io::Result<()> {
-        let stream = connection.begin_events()?;
+        let mut stream = connection.begin_events()?;
         let mut sent = None;
         loop {
             let revision = self.desk.hall().revision;
             // Times on the board grow although nothing is heard.
             if sent.is_none_or(|(of, at): (u64, Instant)| of != revision || at.elapsed() > QUIET) {
-                let board = self.desk.board(&self.course).for_everybody();
+                let board = self.desk.board().for_everybody();
                 let data = serde_json::to_string(&board).unwrap_or_default();
                 stream.write_all(format!("data: {data}\n\n").as_bytes())?;
                 sent = Some((revision, Instant::now()));
@@ -299,13 +354,22 @@ impl Hosted {
         }
     }
 
-    /// Whether a code opens this: a learner's, or only the instructor's. The time it takes does not tell how much of it was
-    /// right.
-    fn admit(&self, given: &str, instructor: bool) -> Result<(), Response> {
+    /// What a code opens: everything (true), or only what learners do. The time it takes does not tell how much of it was right.
+    fn opens(&self, given: &str) -> Option<bool> {
+        // Codes have no capitals; a QR code and who reads one aloud may.
+        let given = given.to_ascii_lowercase();
         let is = |secret: &str| bool::from(secret.as_bytes().ct_eq(given.as_bytes()));
         let (key, code) = (is(&self.codes.key), is(&self.codes.code));
-        if key || code && !instructor {
-            return Ok(());
+        (key || code).then_some(key)
+    }
+
+    /// Whether a code opens this: something for learners, or only for the instructor.
+    fn admit(&self, given: &str, instructor: bool) -> Result<(), Response> {
+        match self.opens(given) {
+            Some(key) if key || !instructor => return Ok(()),
+            // Whoever opens the learners' address in a browser has guessed nothing.
+            Some(_) => return Err(Response::refused(403, "this asks for the instructor's key")),
+            None => {}
         }
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         let takes = wrong.takes(WRONG_RATE, WRONG_RATE);

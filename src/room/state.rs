@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{ClassState, InstructorRequest, Participant};
+use super::record::{ClassState, InstructorRequest, Participant, Vote};
 
 /// Most participants of one room.
 pub const MOST_PEOPLE: usize = 1000;
@@ -20,13 +20,15 @@ pub struct KnownParticipant {
     pub record: Participant,
     /// When it last said something new, in milliseconds of this side.
     pub heard_ms: u64,
+    /// When the hand was raised that is up.
+    pub raised_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct RoomState {
     pub class: ClassState,
     pub people: BTreeMap<String, KnownParticipant>,
-    /// What could not be read, by file: one line each.
+    /// What could not be read or was not plausible, by file or participant: one line each.
     pub faults: BTreeMap<String, String>,
     /// Grows whenever there is something new to show.
     pub revision: u64,
@@ -56,13 +58,18 @@ impl RoomState {
             record.keep(&known.record);
         }
         let name_is_new = known.is_none_or(|it| it.record.name != record.name);
+        let up_since = known.and_then(|it| it.raised_ms).unwrap_or(now_ms);
+        let up = record.raised && !record.left;
         self.revision += 1;
-        let heard_ms = now_ms;
         let id = record.id.clone();
-        self.people
-            .insert(id, KnownParticipant { record, heard_ms });
+        let known = KnownParticipant {
+            record,
+            heard_ms: now_ms,
+            raised_ms: up.then_some(up_since),
+        };
+        self.people.insert(id.clone(), known);
         if name_is_new {
-            self.name_apart();
+            self.name_apart(&id);
         }
         Ok(())
     }
@@ -83,7 +90,7 @@ impl RoomState {
         self.revision += 1;
         let people = &self.people;
         self.class
-            .apply(order, |stage, round| count(people, stage, round));
+            .apply(order, |vote, round| count(people, vote, round));
         self.send_out();
     }
 
@@ -92,12 +99,14 @@ impl RoomState {
         let removed = &self.class.removed;
         if !removed.is_empty() {
             self.people.retain(|id, _| !removed.contains(id));
+            let gone = |key: &String| removed.iter().any(|id| key.ends_with(id.as_str()));
+            self.faults.retain(|key, _| !gone(key));
         }
     }
 
-    /// The votes on a stage in a round, by choice.
-    pub fn count(&self, stage: &str, round: usize) -> Vec<u32> {
-        count(&self.people, stage, round)
+    /// The votes of a round, by choice.
+    pub fn count(&self, vote: &Vote, round: usize) -> Vec<u32> {
+        count(&self.people, vote, round)
     }
 
     /// What the board calls somebody.
@@ -109,30 +118,51 @@ impl RoomState {
         }
     }
 
-    /// Numbers those who have one name: the first keeps it.
-    fn name_apart(&mut self) {
-        let mut taken: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut renamed = BTreeMap::new();
-        for (id, person) in &self.people {
-            let name = person.record.name.as_str();
-            let so_many = taken.entry(name).or_default();
-            *so_many += 1;
-            if *so_many > 1 && !name.is_empty() {
-                renamed.insert(id.clone(), format!("{name} ({so_many})"));
-            }
+    /// Numbers somebody whose name is on the board already: whoever came first keeps it, also after they left.
+    fn name_apart(&mut self, id: &str) {
+        let Some(name) = self.people.get(id).map(|it| it.record.name.clone()) else {
+            return;
+        };
+        let taken = |name: &str| {
+            let name = name.to_lowercase();
+            let others = self.people.iter().filter(|(other, _)| *other != id);
+            !name.is_empty()
+                && others
+                    .map(|(_, it)| self.name_of(&it.record))
+                    .any(|it| it.to_lowercase() == name)
+        };
+        let numbered = |n: usize| format!("{name} ({n})");
+        let renamed = self.class.renamed.get(id);
+        // A number that was given stays: the room may have been opened again since.
+        if renamed.is_some_and(|it| is_numbered(it, &name)) {
+            return;
         }
-        if renamed != self.class.renamed {
-            self.class.renamed = renamed;
+        let new = taken(&name)
+            .then(|| (2..).map(numbered).find(|it| !taken(it)))
+            .flatten();
+        if renamed != new.as_ref() {
+            match new {
+                Some(new) => drop(self.class.renamed.insert(id.to_owned(), new)),
+                None => drop(self.class.renamed.remove(id)),
+            }
             self.class.sequence += 1;
         }
     }
 }
 
-fn count(people: &BTreeMap<String, KnownParticipant>, stage: &str, round: usize) -> Vec<u32> {
+/// Whether this is a name with its number: `Ana (2)`.
+fn is_numbered(shown: &str, name: &str) -> bool {
+    let number = shown
+        .strip_prefix(name)
+        .and_then(|it| it.strip_prefix(" ("));
+    number.is_some_and(|it| it.ends_with(')'))
+}
+
+fn count(people: &BTreeMap<String, KnownParticipant>, vote: &Vote, round: usize) -> Vec<u32> {
     let mut counts = Vec::new();
     for choice in people
         .values()
-        .filter_map(|it| it.record.vote(stage, round))
+        .filter_map(|it| it.record.ballot(vote, round))
     {
         if choice < 26 {
             counts.resize(counts.len().max(choice + 1), 0);
@@ -145,6 +175,7 @@ fn count(people: &BTreeMap<String, KnownParticipant>, stage: &str, round: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::room::record::{MysteryResult, RaceResult};
 
     fn record(id: &str, name: &str, sequence: u64) -> Participant {
         Participant {
@@ -173,6 +204,38 @@ mod tests {
             .map(|it| hall.name_of(&it.record))
             .collect();
         assert_eq!(names, ["Ana", "Bo", "Ana (2)", "no name", "no name"]);
+        // Nobody takes a name over, whatever their id sorts like, and a room that is opened again knows who was who.
+        hall.hear(record("0", "ana (2)", 1), 0).expect("heard");
+        assert_eq!(hall.class.renamed["0"], "ana (2) (2)");
+        let mut again = RoomState::new(hall.class.clone());
+        for id in ["0", "3", "1"] {
+            let record = hall.people[id].record.clone();
+            again.hear(record, 0).expect("heard");
+        }
+        assert_eq!(again.name_of(&again.people["1"].record), "Ana");
+        assert_eq!(again.name_of(&again.people["3"].record), "Ana (2)");
+        let mut left = record("1", "Ana", 2);
+        left.left = true;
+        again.hear(left, 0).expect("heard");
+        again.hear(record("9", "Ana", 1), 0).expect("heard");
+        assert_eq!(again.class.renamed["9"], "Ana (3)");
+    }
+
+    #[test]
+    fn a_hand_keeps_the_time_at_which_it_was_raised() {
+        let mut hall = RoomState::new(ClassState::new());
+        let mut hand = |sequence, raised, now_ms| {
+            let it = Participant {
+                raised,
+                ..record("1", "Ana", sequence)
+            };
+            hall.hear(it, now_ms).expect("heard");
+            hall.people["1"].raised_ms
+        };
+        assert_eq!(hand(1, true, 10), Some(10));
+        assert_eq!(hand(2, true, 90), Some(10));
+        assert_eq!(hand(3, false, 95), None);
+        assert_eq!(hand(4, true, 99), Some(99));
     }
 
     #[test]
@@ -190,13 +253,29 @@ mod tests {
     fn a_result_outlives_the_program_that_measured_it() {
         let mut hall = RoomState::new(ClassState::new());
         let mut ran = record("1", "Ana", 1);
-        ran.races.insert("mystery 7-1".to_owned(), [2.0, 1.9, 2.1]);
+        let of_mystery = |points| RaceResult {
+            ratio: Some([1.0, 0.9, 1.1]),
+            mystery: Some(MysteryResult {
+                points,
+                ..MysteryResult::default()
+            }),
+        };
+        let of_kernel = |ratio| RaceResult {
+            ratio: Some([ratio, ratio, ratio]),
+            mystery: None,
+        };
+        ran.races.insert("mystery 7-1".to_owned(), of_mystery(60));
+        ran.races.insert("k04".to_owned(), of_kernel(2.0));
         hall.hear(ran, 0).expect("heard");
         hall.hear(record("1", "Ana", 2), 9).expect("heard");
-        assert_eq!(
-            hall.people["1"].record.races["mystery 7-1"],
-            [2.0, 1.9, 2.1]
-        );
+        let kept = |hall: &RoomState, task: &str| hall.people["1"].record.races[task];
+        assert_eq!(kept(&hall, "mystery 7-1"), of_mystery(60));
+        let mut again = record("1", "Ana", 3);
+        again.races.insert("mystery 7-1".to_owned(), of_mystery(95));
+        again.races.insert("k04".to_owned(), of_kernel(3.0));
+        hall.hear(again, 9).expect("heard");
+        assert_eq!(kept(&hall, "mystery 7-1"), of_mystery(60), "only once");
+        assert_eq!(kept(&hall, "k04"), of_kernel(3.0));
     }
 
     #[test]
@@ -217,7 +296,7 @@ mod tests {
     fn who_was_removed_is_not_heard_until_let_in() {
         let mut hall = RoomState::new(ClassState::new());
         hall.hear(record("1", "Ana", 1), 0).expect("heard");
-        hall.apply(&InstructorRequest::Remove("1".to_owned()));
+        hall.apply(&InstructorRequest::Remove(["1".to_owned()].into()));
         assert!(hall.people.is_empty());
         assert_eq!(hall.hear(record("1", "Ana", 2), 0), Err(JoinError::Removed));
         hall.apply(&InstructorRequest::LetIn);

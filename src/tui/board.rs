@@ -1,5 +1,7 @@
-//! The instructor's board on the terminal: who is where, votes and races, and the keys that open them.
+//! The instructor's board on the terminal: who is where, votes and races, and the keys that open them; and how to join, for the
+//! projector.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -25,6 +27,8 @@ use crate::course::progress::letter;
 use crate::room::board::{Board, ParticipantRow, Presence, Race, VoteTally, duration, offer_of};
 use crate::room::record::InstructorRequest;
 
+mod join;
+
 /// Between two looks at the room.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a sentence stays.
@@ -33,17 +37,49 @@ const NOTICE: Duration = Duration::from_secs(8);
 /// What the instructor looks at.
 #[derive(Clone, Debug, Default)]
 pub struct BoardView {
-    /// How learners join, and where the page is.
-    pub addresses: Vec<String>,
+    /// Where learners join: `http://HOST:PORT/CODE` for each address of this machine, or the room's folder.
+    pub places: Vec<String>,
+    /// The instructor's own addresses, with the key. They are shown alone, never beside what a class may see.
+    pub own: Vec<String>,
+    pub screen: BoardScreen,
     /// The marked stage, as its place in the course.
     pub marked: usize,
     /// The chosen participant: none until the first press of a key.
     pub chosen: Option<String>,
-    /// Asked whether the chosen one is to be removed.
-    pub removing: bool,
-    /// The race that is being named.
-    pub naming: Option<String>,
+    /// Participants that are selected, to be removed together.
+    pub selected: BTreeSet<String>,
+    /// What the same key once more does.
+    pub asked: Option<Question>,
+    /// The word that is being typed.
+    pub typing: Option<(Typing, String)>,
     pub notice: Option<String>,
+}
+
+/// What fills the screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BoardScreen {
+    #[default]
+    Board,
+    /// How to join.
+    Join,
+    /// The instructor's own addresses.
+    Own,
+}
+
+/// What is asked twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    Remove,
+    Quit,
+}
+
+/// What a word is typed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Typing {
+    /// The name of a race.
+    Race,
+    /// Letters of the names to select.
+    Names,
 }
 
 impl BoardView {
@@ -51,6 +87,24 @@ impl BoardView {
     fn chosen(&self, board: &Board) -> Option<usize> {
         let chosen = self.chosen.as_ref()?;
         board.rows.iter().position(|row| row.id == *chosen)
+    }
+
+    /// Who would be removed: those who are selected, or else the chosen one.
+    fn removed<'a>(&self, board: &'a Board) -> Vec<&'a ParticipantRow> {
+        let selected = board
+            .rows
+            .iter()
+            .filter(|it| self.selected.contains(&it.id));
+        let selected: Vec<_> = selected.collect();
+        match self.chosen(board).and_then(|at| board.rows.get(at)) {
+            Some(chosen) if selected.is_empty() => vec![chosen],
+            _ => selected,
+        }
+    }
+
+    /// Whether the room ends with this program.
+    fn serves(&self) -> bool {
+        !self.own.is_empty()
     }
 }
 
@@ -61,6 +115,8 @@ pub trait RoomControl {
     fn stage(&self, at: usize) -> Option<String>;
     /// The task that a line names, such as `7 2` or `k04`, or what to write instead.
     fn race(&self, named: &str) -> Result<String, String>;
+    /// Why the right choice of a stage is right, by its number, and the stage's id.
+    fn answer(&self, stage: u32) -> Option<(String, String)>;
     fn order(&mut self, order: InstructorRequest) -> Result<(), String>;
 }
 
@@ -93,8 +149,10 @@ pub fn show(room: &mut dyn RoomControl, theme: &Theme, mut view: BoardView) -> R
             if interrupts(key) {
                 return Ok(SessionEnd::Signal);
             }
-            match action(key, view.naming.is_some()) {
-                Some(BoardAction::Quit) => return Ok(SessionEnd::Quit),
+            match action(key, view.typing.is_some()) {
+                Some(BoardAction::Quit) if view.asked == Some(Question::Quit) => {
+                    return Ok(SessionEnd::Quit);
+                }
                 Some(asked) => {
                     if let Some(said) = act(asked, room, &board, &mut view) {
                         (view.notice, told) = (Some(said), Instant::now());
@@ -113,7 +171,7 @@ pub fn act(
     board: &Board,
     view: &mut BoardView,
 ) -> Option<String> {
-    let removing = std::mem::take(&mut view.removing);
+    let again = view.asked.take();
     let order = match asked {
         BoardAction::Mark(by) => {
             let last = board.stages.len().saturating_sub(1);
@@ -129,17 +187,55 @@ pub fn act(
             return None;
         }
         BoardAction::Remove => {
-            let Some(row) = view.chosen(board).and_then(|at| board.rows.get(at)) else {
-                return Some("Choose a participant with the arrows down and up first".to_owned());
+            let rows = view.removed(board);
+            let who = match rows.as_slice() {
+                [] => {
+                    let how = "Choose a participant with the arrows down and up, or select some with space or /";
+                    return Some(how.to_owned());
+                }
+                [row] => row.name.clone(),
+                rows => format!("{} participants", rows.len()),
             };
-            if !removing {
-                view.removing = true;
+            if again != Some(Question::Remove) {
+                view.asked = Some(Question::Remove);
                 return Some(format!(
-                    "The same key again removes {} and keeps them out; another one does not",
-                    row.name
+                    "The same key again removes {who} and keeps them out; another one does not"
                 ));
             }
-            InstructorRequest::Remove(row.id.clone())
+            let ids = rows.iter().map(|row| row.id.clone()).collect();
+            view.selected.clear();
+            InstructorRequest::Remove(ids)
+        }
+        BoardAction::Select => {
+            let row = view.chosen(board).and_then(|at| board.rows.get(at));
+            if let Some(row) = row
+                && !view.selected.remove(&row.id)
+            {
+                view.selected.insert(row.id.clone());
+            }
+            return act(BoardAction::Choose(1), room, board, view);
+        }
+        BoardAction::SelectNamed => {
+            view.typing = Some((Typing::Names, String::new()));
+            return None;
+        }
+        BoardAction::Join | BoardAction::Addresses => {
+            let other = match asked {
+                BoardAction::Join => BoardScreen::Join,
+                _ => BoardScreen::Own,
+            };
+            view.screen = match view.screen == other {
+                true => BoardScreen::Board,
+                false => other,
+            };
+            return None;
+        }
+        BoardAction::Answer => {
+            let Some(vote) = board.vote.as_ref().filter(|vote| !vote.open) else {
+                return Some("The answer can be shown once a vote is closed".to_owned());
+            };
+            let (stage, reason) = room.answer(vote.stage)?;
+            InstructorRequest::ShowAnswer { stage, reason }
         }
         BoardAction::LetIn => InstructorRequest::LetIn,
         BoardAction::Vote if board.vote.as_ref().is_some_and(|vote| vote.open) => {
@@ -154,32 +250,59 @@ pub fn act(
         }
         BoardAction::Race if board.race.is_some() => InstructorRequest::Race(None),
         BoardAction::Race => {
-            view.naming = Some(String::new());
+            view.typing = Some((Typing::Race, String::new()));
             return None;
         }
         BoardAction::Close => InstructorRequest::Close(!board.closed),
         BoardAction::Type(letter) => {
-            let name = view.naming.as_mut()?;
+            let (_, name) = view.typing.as_mut()?;
             if name.len() < 32 && !crate::clean::harmful(letter) {
                 name.push(letter);
             }
             return None;
         }
         BoardAction::Erase => {
-            view.naming.as_mut()?.pop();
+            view.typing.as_mut()?.1.pop();
             return None;
         }
-        BoardAction::Take => match room.race(&view.naming.take()?) {
-            Ok(task) => InstructorRequest::Race(Some(task)),
-            Err(why) => return Some(why),
+        BoardAction::Take => match view.typing.take()? {
+            (Typing::Race, name) => match room.race(&name) {
+                Ok(task) => InstructorRequest::Race(Some(task)),
+                Err(why) => return Some(why),
+            },
+            (Typing::Names, part) => return Some(select(&part, board, view)),
         },
         BoardAction::Drop => {
-            view.naming = None;
+            view.typing = None;
             return None;
         }
-        BoardAction::Quit => return None,
+        BoardAction::Quit => {
+            view.asked = Some(Question::Quit);
+            return Some(match view.serves() {
+                true => format!(
+                    "The same key again ends the class for {} here; another one does not. `--resume` would open it again",
+                    board.here
+                ),
+                false => "The same key again ends this board; the room stays open in its folder"
+                    .to_owned(),
+            });
+        }
     };
     room.order(order).err()
+}
+
+/// Selects everybody whose name has these letters; nobody where there are none.
+fn select(part: &str, board: &Board, view: &mut BoardView) -> String {
+    let part = part.trim().to_lowercase();
+    let named = board.rows.iter().filter(|row| {
+        let name = row.name.to_lowercase();
+        !part.is_empty() && name.contains(&part)
+    });
+    view.selected = named.map(|row| row.id.clone()).collect();
+    match view.selected.len() {
+        0 => "Nobody is selected".to_owned(),
+        n => format!("{n} selected: d removes them, / and enter selects nobody"),
+    }
 }
 
 /// Draws one frame.
@@ -190,6 +313,36 @@ pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &BoardView, theme: &Them
     let wide = usize::from(area.width);
     let keys = take_bottom(&mut rest, 1);
     put(frame, keys, vec![foot(view, wide, theme)]);
+    match view.screen {
+        BoardScreen::Board => draw_board(frame, rest, board, view, theme),
+        BoardScreen::Join => join::draw(frame, rest, board, &view.places, theme),
+        BoardScreen::Own => {
+            let lines = view.own.iter().flat_map(|it| {
+                text::wrap(&[Span::styled(it.clone(), theme.text)], wide, " ", "   ")
+            });
+            let lines = match view.serves() {
+                true => lines.collect(),
+                false => vec![Line::raw(
+                    " A room in a folder has no page of its own: see --page",
+                )],
+            };
+            put(frame, rest, lines);
+        }
+    }
+    symbols::sanitize(frame.buffer_mut());
+    if theme.symbols.ascii {
+        symbols::fold_to_ascii(frame.buffer_mut());
+    }
+}
+
+fn draw_board(
+    frame: &mut Frame<'_>,
+    mut rest: Rect,
+    board: &Board,
+    view: &BoardView,
+    theme: &Theme,
+) {
+    let wide = usize::from(rest.width);
     let top = head(board, view, wide, theme);
     let rows = height(top.len());
     put(frame, take_top(&mut rest, rows), top);
@@ -208,10 +361,6 @@ pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &BoardView, theme: &Them
         put(frame, take_top(&mut rest, rows), lines);
     }
     people(frame, rest, board, view, theme);
-    symbols::sanitize(frame.buffer_mut());
-    if theme.symbols.ascii {
-        symbols::fold_to_ascii(frame.buffer_mut());
-    }
 }
 
 fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
@@ -239,10 +388,16 @@ fn head(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
     if board.closed {
         spans.push(Span::styled(" closed ", theme.badge));
     }
+    if !view.selected.is_empty() {
+        let said = format!(" {} selected ", view.selected.len());
+        spans.push(Span::styled(said, theme.badge));
+    }
     let mut lines = text::wrap(&spans, wide, "", " ");
-    let address =
-        |it: &String| text::wrap(&[Span::styled(it.clone(), theme.text)], wide, " ", "   ");
-    lines.extend(view.addresses.iter().flat_map(address));
+    let address = |it: &String| {
+        let said = format!("perflings --room {it} --name NICKNAME");
+        text::wrap(&[Span::styled(said, theme.text)], wide, " ", "   ")
+    };
+    lines.extend(view.places.first().into_iter().flat_map(address));
     lines.extend(stages(board, view, wide, theme));
     lines
 }
@@ -306,12 +461,24 @@ fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = vec![rule(&title, wide, theme)];
     let both = vote.rounds.len() > 1;
     let bar = (wide / if both { 6 } else { 3 }).clamp(6, 40);
+    let right = vote.answer.as_ref();
     for (at, choice) in vote.choices.iter().enumerate() {
-        let mut spans = vec![Span::styled(format!(" {}  ", letter(at)), theme.strong)];
+        let (mark, style) = match right {
+            Some(it) if it.choice == at => (theme.symbols.good, theme.good),
+            _ => (" ", theme.text),
+        };
+        let mut spans = vec![
+            Span::styled(mark, style),
+            Span::styled(format!("{}  ", letter(at)), theme.strong),
+        ];
         spans.extend(bars(vote, at, bar, theme));
         let left = wide.saturating_sub(text::width_of(&spans) + 1);
-        spans.push(Span::styled(text::cut(choice, left), theme.text));
+        spans.push(Span::styled(text::cut(choice, left), style));
         lines.push(Line::from(spans));
+    }
+    if let Some(answer) = right {
+        let reason = Span::styled(answer.reason.clone(), theme.text);
+        lines.extend(text::wrap(&[reason], wide, " ", " "));
     }
     if !vote.ranges.is_empty() {
         let held = |truth: f64| {
@@ -342,23 +509,37 @@ fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     lines
 }
 
-/// The race, the best of each kind of device first.
+/// The race, the best first.
 fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = vec![rule(&format!("race: {}", race.task), wide, theme)];
     if race.ranks.is_empty() {
         lines.push(Line::styled(" nobody has measured it yet", theme.dim));
     }
-    let (mut device, mut place) = ("", 0);
     for rank in &race.ranks {
-        place = if device == rank.device { place + 1 } else { 1 };
-        device = &rank.device;
-        let figures = format!("{:.2}x [{:.2}, {:.2}]", rank.ratio, rank.low, rank.high);
+        let place = rank
+            .place
+            .map_or_else(|| "-".to_owned(), |it| it.to_string());
+        let figures = match (rank.result.mystery, rank.result.ratio) {
+            (Some(it), _) if it.points > 0 => format!(
+                "{} points, {}, {} tried",
+                it.points,
+                duration(it.seconds),
+                it.configurations
+            ),
+            (Some(_), _) => "gave up".to_owned(),
+            (None, Some([ratio, low, high])) => format!("{ratio:.2}x [{low:.2}, {high:.2}]"),
+            (None, None) => String::new(),
+        };
         let line = format!(
-            " {place:>3}  {}  {}  {device}",
+            " {place:>3}  {}  {}  {}",
             text::left(&rank.name, 24),
-            text::left(&figures, 22)
+            text::left(&figures, 30),
+            rank.device
         );
-        let style = if place == 1 { theme.strong } else { theme.text };
+        let style = match rank.place {
+            Some(1) => theme.strong,
+            _ => theme.text,
+        };
         lines.push(Line::styled(text::cut(&line, wide), style));
     }
     lines
@@ -406,13 +587,18 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
     let skipped = chosen.map_or(0, |at| (at + 1).saturating_sub(high));
     let shown = board.rows.iter().enumerate().skip(skipped).take(high);
     let lines = shown.map(|(at, row)| {
+        let selected = view.selected.contains(&row.id);
         let style = match row.presence {
-            _ if chosen == Some(at) => theme.selected,
+            _ if chosen == Some(at) || selected => theme.selected,
             Presence::Here => theme.text,
             _ => theme.dim,
         };
         let mut spans = vec![Span::styled(
-            format!(" {}", text::left(&row.name, name)),
+            format!(
+                "{}{}",
+                if selected { "*" } else { " " },
+                text::left(&row.name, name)
+            ),
             style,
         )];
         spans.extend(cells(figures(row, style, theme), &widths));
@@ -448,7 +634,7 @@ fn figures(row: &ParticipantRow, style: Style, theme: &Theme) -> [(String, Style
         (row.hints.to_string(), style),
         (or_dash(row.best, |it| format!("{it:.2}x")), style),
         (
-            if row.raised { "raised" } else { "" }.to_owned(),
+            row.hand.map_or_else(String::new, |it| format!("hand {it}")),
             theme.warning,
         ),
     ]
@@ -477,26 +663,32 @@ fn said(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
 }
 
 fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {
-    if let Some(name) = &view.naming {
-        let asked = format!(
-            " race: a mystery's seed and level, or an exercise, such as 7 2 or k04: {name}_"
-        );
+    if let Some((what, word)) = &view.typing {
+        let asked = match what {
+            Typing::Race => "race: a mystery's seed and level, or an exercise, such as 7 2 or k04",
+            Typing::Names => "select all whose name has these letters; none: nobody",
+        };
+        let asked = format!(" {asked}: {word}_");
         return Line::styled(text::cut(&asked, wide), theme.strong);
     }
-    let keys = |gap: &str| {
+    let line = |named: &[(String, &'static str)], gap: &str| {
         let mut spans = vec![Span::raw(" ")];
-        for (key, label) in footer() {
-            spans.push(Span::styled(key, theme.key));
+        for (key, label) in named {
+            spans.push(Span::styled(key.clone(), theme.key));
             spans.push(Span::styled(format!(" {label}{gap}"), theme.dim));
         }
         Line::from(spans)
     };
-    let line = keys("  ");
-    if line.width() > wide + 2 {
-        keys(" ")
-    } else {
-        line
+    let mut named = footer();
+    let wide_line = line(&named, "  ");
+    if wide_line.width() <= wide + 2 {
+        return wide_line;
     }
+    // The last one says how to quit; those before it go first.
+    while line(&named, " ").width() > wide + 1 && named.len() > 1 {
+        named.remove(named.len() - 2);
+    }
+    line(&named, " ")
 }
 
 fn rule(title: &str, wide: usize, theme: &Theme) -> Line<'static> {

@@ -61,6 +61,8 @@ pub struct Theme {
     pub quote: Style,
     pub link: Style,
     pub figure: Style,
+    /// What a camera reads: black on white in every theme.
+    pub scanned: Style,
     /// What lies behind it, laid over the styles that are there.
     pub behind: Style,
 }
@@ -211,6 +213,10 @@ impl Theme {
             quote: dim.add_modifier(if palette.is_some() { ITALIC } else { DIM }),
             link: accented(UNDERLINED, UNDERLINED),
             figure: style(b, BOLD, BOLD),
+            scanned: match palette {
+                Some(_) => Style::new().fg(Color::Black).bg(Color::White),
+                None => Style::new().add_modifier(REVERSED),
+            },
             behind: dim.remove_modifier(LOUD),
         }
     }

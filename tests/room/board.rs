@@ -1,11 +1,15 @@
 //! The instructor's board on the terminal, at every size and in ASCII, and its keys.
 
+use std::collections::BTreeSet;
+
 use perflings::app::{Markers, ThemeName};
 use perflings::course::Course;
 use perflings::room::board::Board;
-use perflings::room::record::{ClassState, InstructorRequest, SharedWork};
+use perflings::room::record::{
+    ClassState, InstructorRequest, MysteryResult, RaceResult, SharedWork,
+};
 use perflings::room::state::RoomState;
-use perflings::tui::board::{BoardView, RoomControl, act, draw};
+use perflings::tui::board::{BoardScreen, BoardView, Question, RoomControl, act, draw};
 use perflings::tui::keys::board::BoardAction;
 use perflings::tui::theme::{Terminal, Theme};
 use ratatui::backend::TestBackend;
@@ -31,7 +35,17 @@ fn hall() -> (RoomState, Course) {
             ..SharedWork::default()
         };
         it.stages.insert(course.stages[0].id.clone(), shared);
-        it.races.insert("mystery 7-1".to_owned(), [1.25, 1.2, 1.3]);
+        let result = RaceResult {
+            ratio: Some([1.0, 0.9, 1.1]),
+            mystery: Some(MysteryResult {
+                points: 80,
+                seconds: 75,
+                configurations: 2,
+            }),
+        };
+        it.races.insert("mystery 7-1".to_owned(), result);
+        // The number of the round that is opened below: a name was given before.
+        it.ballots.insert(2, 1);
         hall.hear(it, 0).expect("heard");
     }
     for order in [
@@ -73,7 +87,7 @@ fn the_board_at_every_size() {
             "stage 1: the votes, 4 of 4",
             "Ana (2)",
             "11 min",
-            "raised",
+            "hand 1",
             "q quit",
         ] {
             let kept = part != "Ana (2)" || size.1 > 16;
@@ -108,6 +122,10 @@ impl RoomControl for Noted {
         } else {
             Err(format!("no {named}"))
         }
+    }
+    fn answer(&self, stage: u32) -> Option<(String, String)> {
+        let stage = self.1.stages.iter().find(|it| it.number == stage)?;
+        Some((stage.id.clone(), "why".to_owned()))
     }
     fn order(&mut self, order: InstructorRequest) -> Result<(), String> {
         self.0.push(order);
@@ -203,8 +221,93 @@ fn keys_become_orders() {
     assert_eq!(
         ask(&twice, &hall, &mut view).0,
         [
-            InstructorRequest::Remove(board.rows[0].id.clone()),
+            InstructorRequest::Remove([board.rows[0].id.clone()].into()),
             InstructorRequest::LetIn
         ]
+    );
+    // Many at once: by a part of their names, or one by one.
+    let named = [
+        BoardAction::SelectNamed,
+        BoardAction::Type('A'),
+        BoardAction::Type('n'),
+        BoardAction::Take,
+        BoardAction::Remove,
+        BoardAction::Remove,
+    ];
+    let ids = |names: &[&str]| -> BTreeSet<String> {
+        let rows = board.rows.iter().filter(|it| names.contains(&&*it.name));
+        rows.map(|it| it.id.clone()).collect()
+    };
+    let both = InstructorRequest::Remove(ids(&["Ana", "Ana (2)"]));
+    assert_eq!(ask(&named, &hall, &mut view).0, [both]);
+    let one_by_one = [
+        BoardAction::Choose(-9),
+        BoardAction::Select,
+        BoardAction::Select,
+        BoardAction::Remove,
+        BoardAction::Remove,
+    ];
+    let first_two = board.rows[..2].iter().map(|it| it.id.clone()).collect();
+    assert_eq!(
+        ask(&one_by_one, &hall, &mut view).0,
+        [InstructorRequest::Remove(first_two)]
+    );
+    // The answer is for a vote that is over.
+    hall.apply(&InstructorRequest::CloseVote);
+    let answer = InstructorRequest::ShowAnswer {
+        stage: course.stages[1].id.clone(),
+        reason: "why".to_owned(),
+    };
+    assert_eq!(ask(&[BoardAction::Answer], &hall, &mut view).0, [answer]);
+}
+
+#[test]
+fn the_board_asks_before_the_class_ends() {
+    let (hall, course) = hall();
+    let board = Board::of(&hall, &course, 0);
+    let mut host = Noted(Vec::new(), course);
+    let mut view = BoardView {
+        own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
+        ..BoardView::default()
+    };
+    let said = act(BoardAction::Quit, &mut host, &board, &mut view).expect("a question");
+    assert!(said.contains("ends the class for 4 here"), "{said}");
+    assert_eq!(view.asked, Some(Question::Quit));
+    act(BoardAction::Mark(1), &mut host, &board, &mut view);
+    assert_eq!(view.asked, None, "another key is no");
+}
+
+#[test]
+fn how_to_join_is_shown_without_anything_of_the_instructors() {
+    let (hall, course) = hall();
+    let board = Board::of(&hall, &course, 0);
+    let mut view = BoardView {
+        places: ["10.0.0.7", "192.168.1.5", "lectern"]
+            .map(|host| format!("http://{host}:7878/abcd2345"))
+            .to_vec(),
+        own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
+        ..BoardView::default()
+    };
+    for size in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+        for of in [BoardScreen::Board, BoardScreen::Join] {
+            view.screen = of;
+            let text = screen(&board, &mut view, size, Markers::Braille);
+            assert!(!text.contains("secretkey"), "{text}");
+        }
+        let text = screen(&board, &mut view, size, Markers::Braille);
+        let squares = text.contains("█▀▀▀▀▀█");
+        assert!(squares, "a QR code at {size:?}:\n{text}");
+        for host in ["192.168.1.5", "lectern"] {
+            assert!(
+                text.contains(host) || size.1 < 24,
+                "{host} at {size:?}:\n{text}"
+            );
+        }
+    }
+    view.screen = BoardScreen::Own;
+    let text = screen(&board, &mut view, (80, 24), Markers::Braille);
+    assert!(
+        text.contains("secretkey") && !text.contains("abcd2345"),
+        "{text}"
     );
 }

@@ -1,5 +1,6 @@
 //! `perflings room` and `--room`: one line for each mistake, and what is written down of a class.
 
+use perflings::course::Course;
 use perflings::room::folder::Folder;
 use perflings::room::handle::RoomHandle;
 use perflings::room::link::ParticipantLink;
@@ -25,6 +26,22 @@ fn mistakes_are_one_line() {
         .run(&["room", "--dir", "/nowhere", "--export", "class.json"])
         .fails(2, &["no room is open in /nowhere"]);
     learner.run(&["--name", "Ana"]).fails(2, &["--room"]);
+    let dir = tempfile::tempdir().expect("a folder");
+    let base = dir.path().display().to_string();
+    let resume = [
+        "room",
+        "--listen",
+        "127.0.0.1:0",
+        "--resume",
+        "--dir",
+        &base,
+    ];
+    learner
+        .run(&resume)
+        .fails(2, &["no room in", "leave it out"]);
+    learner
+        .run(&["room", "--dir", &base, "--resume"])
+        .fails(2, &["--listen"]);
 }
 
 #[test]
@@ -32,7 +49,8 @@ fn a_class_is_exported() {
     let learner = Learner::new();
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().display().to_string();
-    drop(RoomHandle::open(dir.path().to_owned(), true).expect("opened"));
+    let course = Course::builtin("en");
+    drop(RoomHandle::open(dir.path().to_owned(), true, course).expect("opened"));
     Folder::new(dir.path().to_owned())
         .share(&participant('a', "Ana"))
         .expect("shared");
@@ -56,4 +74,35 @@ fn a_class_is_exported() {
     learner
         .run(&["room", "--dir", &path, "--export", &wrong])
         .fails(2, &[".html, .json or .csv"]);
+}
+
+/// The first line that a served room says: where learners join.
+fn served(learner: &Learner, base: &str, more: &[&str]) -> String {
+    use std::io::{BufRead, BufReader};
+    let mut command =
+        learner.process(&["room", "--listen", "127.0.0.1:0", "--json", "--dir", base]);
+    command.args(more).stdout(std::process::Stdio::null());
+    let mut child = command
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("perflings starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let line = lines.next().expect("a line").expect("text");
+    child.kill().expect("ended");
+    child.wait().expect("ended");
+    line.rsplit_once('/').expect("a code").1.to_owned()
+}
+
+#[test]
+fn a_served_room_is_a_new_one_unless_it_is_resumed() {
+    let learner = Learner::new();
+    let dir = tempfile::tempdir().expect("a folder");
+    let base = dir.path().display().to_string();
+    let first = served(&learner, &base, &[]);
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let second = served(&learner, &base, &[]);
+    assert_ne!(first, second, "a class of another day does not get in");
+    assert_eq!(served(&learner, &base, &["--resume"]), second);
+    let rooms = std::fs::read_dir(dir.path()).expect("there").count();
+    assert_eq!(rooms, 2);
 }

@@ -13,8 +13,12 @@ use perflings::room::record::InstructorRequest;
 
 use super::{news, participant, wait};
 
+fn open(dir: &tempfile::TempDir) -> RoomHandle {
+    RoomHandle::open(dir.path().to_owned(), true, Course::builtin("en")).expect("opened")
+}
+
 fn names(desk: &RoomHandle) -> Vec<String> {
-    let board = desk.board(&Course::builtin("en"));
+    let board = desk.board();
     board.rows.into_iter().map(|it| it.name).collect()
 }
 
@@ -28,7 +32,7 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
         panic!("no room is there");
     };
     assert!(why.starts_with("no room is open in "), "{why}");
-    let desk = RoomHandle::open(dir.path().to_owned(), true).expect("opened");
+    let desk = open(&dir);
     assert!(matches!(news(&member), RoomNews::Class(_)));
     wait("Ana", || (names(&desk) == ["Ana"]).then_some(()));
     desk.order(&InstructorRequest::OpenVote("broken-init".to_owned()))
@@ -41,7 +45,7 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
         Some("broken-init")
     );
     // A second instructor's program, such as the presenter's, closes it; both know.
-    let other = RoomHandle::open(dir.path().to_owned(), true).expect("opened");
+    let other = open(&dir);
     other.order(&InstructorRequest::CloseVote).expect("written");
     wait("the other's order", || {
         desk.hall().class.open_vote().is_none().then_some(())
@@ -51,7 +55,7 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
 #[test]
 fn clocks_of_other_machines_do_not_matter() {
     let dir = tempfile::tempdir().expect("a folder");
-    let desk = RoomHandle::open(dir.path().to_owned(), true).expect("opened");
+    let desk = open(&dir);
     let year = Duration::from_secs(365 * 24 * 3600);
     let dates = [SystemTime::now() - 20 * year, SystemTime::now() + 20 * year];
     for (digit, date) in ['a', 'b'].into_iter().zip(dates) {
@@ -70,7 +74,7 @@ fn clocks_of_other_machines_do_not_matter() {
         file.set_modified(date).expect("set");
     }
     wait("both", || (names(&desk) == ["a", "b"]).then_some(()));
-    let board = desk.board(&Course::builtin("en"));
+    let board = desk.board();
     assert!(
         board
             .rows
@@ -82,10 +86,10 @@ fn clocks_of_other_machines_do_not_matter() {
 #[test]
 fn a_bad_file_is_a_line_on_the_board_until_it_is_mended() {
     let dir = tempfile::tempdir().expect("a folder");
-    let desk = RoomHandle::open(dir.path().to_owned(), true).expect("opened");
+    let desk = open(&dir);
     let file = dir.path().join(format!("p-{}.json", "a".repeat(32)));
     std::fs::write(&file, "garbage\u{1b}[2J").expect("written");
-    let faults = || desk.board(&Course::builtin("en")).faults;
+    let faults = || desk.board().faults;
     let told = wait("a line", || faults().pop());
     assert!(told.contains("is no record of a participant"), "{told}");
     std::fs::remove_file(&file).expect("removed");

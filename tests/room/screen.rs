@@ -62,7 +62,7 @@ fn only_what_changed_is_shared() {
     act(&mut app, Action::Answer(1));
     let next = tick(&mut app, 61_000).expect("a hand and a vote");
     assert!(next.raised && next.here_s == 60);
-    assert_eq!(next.vote(&stage(&app, 0), 0), Some(1));
+    assert_eq!(next.stages[&stage(&app, 0)].vote, Some(1));
 }
 
 #[test]
@@ -100,10 +100,8 @@ fn the_class_votes_twice() {
     act(&mut app, Action::TakeUp);
     act(&mut app, Action::Vote(1));
     let shared = tick(&mut app, 1_000).expect("both votes");
-    assert_eq!(
-        (shared.vote(&id, 0), shared.vote(&id, 1)),
-        (Some(2), Some(1))
-    );
+    let votes: Vec<usize> = shared.ballots.into_values().collect();
+    assert_eq!(votes, [2, 1]);
     assert_eq!(
         app.study.progress.stage(&id).prediction,
         known,
@@ -277,4 +275,30 @@ fn a_presenter_opens_the_vote_with_its_beat_and_closes_it_with_the_next() {
     );
     // Back at the vote: it stays counted, and is opened again only when asked for.
     assert_eq!(hall.class.votes[&first].counts.len(), 1);
+}
+
+#[test]
+fn only_what_is_predicted_during_a_vote_is_a_vote() {
+    let mut app = joined();
+    let id = stage(&app, 0);
+    act(&mut app, Action::Answer(1));
+    tick(&mut app, 1_000).expect("a prediction");
+    // It was made before: the room asks, and the answer leaves the prediction alone.
+    said(&mut app, &[InstructorRequest::OpenVote(id.clone())]);
+    let at = 0;
+    let again = false;
+    assert_eq!(app.call(), Some(Call::Vote { at, again }));
+    let before = app.study.progress.stage(&id).prediction;
+    act(&mut app, Action::TakeUp);
+    act(&mut app, Action::Vote(2));
+    assert_eq!(app.study.progress.stage(&id).prediction, before);
+    let shared = tick(&mut app, 2_000).expect("a vote");
+    assert_eq!(shared.ballots.values().collect::<Vec<_>>(), [&2]);
+    // One that is made while the vote is open is the vote.
+    let mut app = joined();
+    said(&mut app, &[InstructorRequest::OpenVote(id)]);
+    act(&mut app, Action::Answer(3));
+    assert_eq!(app.call(), None);
+    let shared = tick(&mut app, 1_000).expect("a vote");
+    assert_eq!(shared.ballots.values().collect::<Vec<_>>(), [&3]);
 }

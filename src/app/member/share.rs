@@ -6,12 +6,14 @@ use crate::app::mode::Mode;
 use crate::app::mystery::MysteryEnd;
 use crate::app::{Action, App, Effect, Overlay};
 use crate::course::Stage;
-use crate::course::mystery::LEVELS;
 use crate::course::progress::{Prediction, StageProgress, State, letter};
 use crate::judge::Outcome;
+use crate::protocol::Pair;
 use crate::room::board::VoteTally;
 use crate::room::news::RoomNews;
-use crate::room::record::{ClassState, InstructorRequest, Participant, SharedWork};
+use crate::room::record::{
+    ClassState, InstructorRequest, MysteryResult, Participant, RaceResult, SharedWork, mystery_of,
+};
 
 /// Between two looks at whether there is something new to share.
 const LOOK_MS: u64 = 250;
@@ -30,11 +32,8 @@ impl App {
             && let Some(at) = place(id)
         {
             let again = vote.round > 0;
-            let voted = match again {
-                true => member.again.contains_key(id),
-                false => self.study.progress.stage(id).prediction.is_some(),
-            };
-            if !voted {
+            let cast = |number| member.ballots.contains_key(&number);
+            if !vote.number().is_some_and(cast) && self.predicted_in_round(id).is_none() {
                 return Some(Call::Vote { at, again });
             }
         }
@@ -110,12 +109,7 @@ impl App {
             }
             Call::Race(task) => {
                 member.taken = Some(task.clone());
-                let mystery = task
-                    .strip_prefix("mystery ")
-                    .and_then(|it| it.split_once('-'));
-                if let Some((seed, level)) = mystery
-                    && let (Ok(seed), Ok(level @ 1..=LEVELS)) = (seed.parse(), level.parse())
-                {
+                if let Some((seed, level)) = mystery_of(&task) {
                     self.run_mystery(seed, level);
                 } else if let Some(at) = self.course.exercises.iter().position(|it| it.id == task) {
                     self.open_exercise(at);
@@ -138,11 +132,12 @@ impl App {
         else {
             return;
         };
-        if again {
-            if let Some(member) = &mut self.member {
-                member.again.insert(id, choice);
-            }
-        } else {
+        if let Some(member) = &mut self.member
+            && let Some(number) = member.class.open_vote().and_then(|(_, it)| it.number())
+        {
+            member.ballots.insert(number, choice);
+        }
+        if !again && self.study.progress.stage(&id).prediction.is_none() {
             let right = choice == question.answer;
             let known = self.study.of_mut(&id);
             known.prediction = Some(Prediction::Choice { choice, right });
@@ -151,6 +146,36 @@ impl App {
         }
         self.view.overlay = None;
         self.tell(&format!("Your vote: {}", letter(choice)), false);
+    }
+
+    /// The prediction of this stage, where it was made while the first round of its vote was open: it is the vote.
+    fn predicted_in_round(&self, id: &str) -> Option<(u64, usize)> {
+        let member = self.member.as_ref()?;
+        let (open, vote) = member.class.open_vote()?;
+        let (number, before) = member.round?;
+        let counts = open == id && vote.round == 0 && !before && vote.number() == Some(number);
+        match self.study.progress.stage(id).prediction {
+            Some(Prediction::Choice { choice, .. }) if counts => Some((number, choice)),
+            _ => None,
+        }
+    }
+
+    /// Notes whether the learner had predicted before the round that is open.
+    fn note_round(&mut self) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        let open = member.class.open_vote();
+        let open = open.and_then(|(id, vote)| Some((id, vote.number()?)));
+        let known = member.round.map(|(number, _)| number);
+        member.round = match open {
+            Some((_, number)) if known == Some(number) => member.round,
+            Some((id, number)) => {
+                let prediction = self.study.progress.stage(id).prediction;
+                Some((number, prediction.is_some()))
+            }
+            None => None,
+        };
     }
 
     /// Takes in what the room says.
@@ -196,6 +221,7 @@ impl App {
                 Some((said, true))
             }
         };
+        self.note_round();
         if let Some((text, warning)) = said {
             self.tell(&text, warning);
         }
@@ -220,17 +246,22 @@ impl App {
         if self.presentation.is_some() {
             return;
         }
-        let (task, ratio) = (self.open_task(), self.race_ratio());
+        let (task, result) = (self.open_task(), self.race_result());
+        let voting = self.member.as_ref().and_then(|it| it.class.open_vote());
+        let predicted = voting.and_then(|(id, _)| self.predicted_in_round(id));
         if let Some(member) = &mut self.member {
+            if let Some((number, choice)) = predicted {
+                member.ballots.entry(number).or_insert(choice);
+            }
             member.looked_ms = now_ms;
             if member.here.0 != task {
                 member.here = (task, now_ms);
             }
-            if let Some((task, ratio)) = ratio {
-                let best = member.races.entry(task).or_insert(ratio);
-                if ratio[0] > best[0] {
-                    *best = ratio;
+            if let Some((task, mut result)) = result {
+                if let Some(older) = member.races.get(&task) {
+                    result.keep(older);
                 }
+                member.races.insert(task, result);
             }
         }
         let Some(record) = self.participant() else {
@@ -338,14 +369,15 @@ impl App {
             here_s: self.now_ms.saturating_sub(member.here.1) / 1000,
             raised: member.raised,
             stages: known
-                .map(|(id, it)| (id.clone(), self.shared(member, id, it)))
+                .map(|(id, it)| (id.clone(), self.shared(id, it)))
                 .collect(),
+            ballots: member.ballots.clone(),
             races: member.races.clone(),
             ..Participant::default()
         })
     }
 
-    fn shared(&self, member: &Membership, id: &str, it: &StageProgress) -> SharedWork {
+    fn shared(&self, id: &str, it: &StageProgress) -> SharedWork {
         let report = self.study.report.as_ref();
         let here = self.stage().is_some_and(|stage| stage.id == id);
         let checks = report.filter(|_| here).map(|report| {
@@ -361,7 +393,6 @@ impl App {
                 Some(Prediction::Choice { choice, .. }) => Some(choice),
                 _ => None,
             },
-            again: member.again.get(id).copied(),
             range: it.estimate.map(|(low, high)| [low, high]),
             measured: it.measured,
             ratio: it.ratio,
@@ -380,17 +411,28 @@ impl App {
         }
     }
 
-    /// The measured ratio of what is open, where that can be raced: a mystery that is solved, a kernel that passed.
-    fn race_ratio(&self) -> Option<(String, [f64; 3])> {
-        let ratio = match &self.mode {
-            Mode::Mystery(mystery) => {
-                let solved = matches!(mystery.end, Some(MysteryEnd::Solved { .. }));
-                let pair = self
-                    .study
-                    .pair
-                    .as_ref()
-                    .filter(|it| solved && it.done && mystery.in_pairs)?;
-                [pair.ratio, pair.low?, pair.high?]
+    /// The result of what is open, where that can be raced: a mystery that ended, a kernel that passed. A mystery that was solved
+    /// or given up before counts no more, because its faults are known.
+    fn race_result(&self) -> Option<(String, RaceResult)> {
+        let result = match &self.mode {
+            Mode::Mystery(run) => {
+                let (points, seconds) = match run.end.filter(|_| run.first)? {
+                    MysteryEnd::Solved { points, seconds } => (points, seconds),
+                    MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
+                };
+                let judged = |pair: &&Pair| points > 0 && pair.done && run.in_pairs;
+                let pair = self.study.pair.as_ref().filter(judged);
+                if points > 0 && pair.is_none() {
+                    return None;
+                }
+                RaceResult {
+                    ratio: pair.and_then(|it| Some([it.ratio, it.low?, it.high?])),
+                    mystery: Some(MysteryResult {
+                        points,
+                        seconds,
+                        configurations: run.tried.len(),
+                    }),
+                }
             }
             _ => {
                 let report = self.exercises.of(self.exercise()?)?.report.as_ref();
@@ -399,9 +441,12 @@ impl App {
                     .iter()
                     .filter_map(|it| it.time.as_ref()?.against_starter);
                 let slowest = times.min_by(|a, b| a.low.total_cmp(&b.low))?;
-                [slowest.ratio, slowest.low, slowest.high]
+                RaceResult {
+                    ratio: Some([slowest.ratio, slowest.low, slowest.high]),
+                    mystery: None,
+                }
             }
         };
-        Some((self.open_task(), ratio))
+        Some((self.open_task(), result))
     }
 }

@@ -37,10 +37,10 @@ impl App {
         let paths: Vec<String> = offers().map(|knob| knob.path.to_owned()).collect();
         self.comparison = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
         self.comparison.hidden = true;
-        (self.mode, self.presentation) = (
-            Mode::Mystery(Box::new(MysteryRun::new(mystery, self.now_ms))),
-            None,
-        );
+        let solved = &self.study.progress.mysteries;
+        let first = !solved.contains_key(&format!("{seed}-{level}"));
+        let run = MysteryRun::new(mystery, self.now_ms, first);
+        (self.mode, self.presentation) = (Mode::Mystery(Box::new(run)), None);
         (self.study.pair, self.study.report) = (None, None);
         self.view.scroll.clear();
         (self.view.overlay, self.view.confirm, self.view.third) = (None, None, None);

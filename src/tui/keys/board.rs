@@ -10,17 +10,26 @@ pub enum BoardAction {
     /// Marks another stage.
     Mark(i32),
     Vote,
+    /// Marks the right choice of the vote.
+    Answer,
     Offer,
     /// Names a race; ends the one that is on.
     Race,
     Close,
     /// Another participant.
     Choose(i32),
-    /// Removes the participant, once it was asked twice.
+    /// Selects the chosen participant, or no longer; and all whose name has some letters.
+    Select,
+    SelectNamed,
+    /// Removes those who are selected, or the chosen one, once it was asked twice.
     Remove,
     LetIn,
+    /// Shows how to join, for the projector; the instructor's own addresses; the board again.
+    Join,
+    Addresses,
+    /// Ends the board, once it was asked twice.
     Quit,
-    // While a race is named.
+    // While a word is typed.
     Type(char),
     Erase,
     Take,
@@ -39,12 +48,17 @@ const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
         BoardAction::Mark(-1),
         "",
     ),
+    (&[KeyCode::Char('c')], BoardAction::Join, "join"),
     (&[KeyCode::Char('v')], BoardAction::Vote, "vote"),
-    (&[KeyCode::Char('a')], BoardAction::Offer, "invite all"),
+    (&[KeyCode::Char('s')], BoardAction::Answer, "answer"),
+    (&[KeyCode::Char('a')], BoardAction::Offer, "invite"),
     (&[KeyCode::Char('r')], BoardAction::Race, "race"),
     (&[KeyCode::Char('x')], BoardAction::Close, "close"),
     (&[KeyCode::Char('d')], BoardAction::Remove, "remove"),
     (&[KeyCode::Char('u')], BoardAction::LetIn, ""),
+    (&[KeyCode::Char(' ')], BoardAction::Select, ""),
+    (&[KeyCode::Char('/')], BoardAction::SelectNamed, ""),
+    (&[KeyCode::Char('y')], BoardAction::Addresses, "my page"),
     (
         &[KeyCode::Down, KeyCode::Char('j')],
         BoardAction::Choose(1),
@@ -60,7 +74,7 @@ const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
     (&[KeyCode::Char('q')], BoardAction::Quit, "quit"),
 ];
 
-/// What a key asks for; while a race is named, letters are text.
+/// What a key asks for; while a word is typed, letters are text.
 pub fn action(event: KeyEvent, naming: bool) -> Option<BoardAction> {
     if event.kind == KeyEventKind::Release {
         return None;

@@ -104,11 +104,14 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
             text
         }
     };
-    let votes = it.stages.iter().filter_map(|(id, shared)| {
-        let again = shared
-            .again
-            .map_or_else(String::new, |it| format!(", then {}", letter(it)));
-        Some(format!("{id} {}{again}", letter(shared.vote?)))
+    let predictions = it
+        .stages
+        .iter()
+        .filter_map(|(id, shared)| Some(format!("{id} {}", letter(shared.vote?))));
+    let votes = member.class.votes.iter().filter_map(|(id, vote)| {
+        let ballots = (0..=vote.round).filter_map(|round| it.ballot(vote, round));
+        let ballots = ballots.map(letter).collect::<Vec<_>>().join(", then ");
+        (!ballots.is_empty()).then(|| format!("{id} {ballots}"))
     });
     let ranges = it.stages.iter().filter_map(|(id, shared)| {
         let [low, high] = shared.range?;
@@ -122,13 +125,23 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
         .stages
         .iter()
         .filter_map(|(id, it)| Some((id, it.ratio?)));
-    let ratios = ratios.chain(it.races.iter().map(|(id, ratio)| (id, *ratio)));
+    let kernels = it.races.iter().filter(|(_, it)| it.mystery.is_none());
+    let ratios = ratios.chain(kernels.filter_map(|(id, it)| Some((id, it.ratio?))));
     let ratios = ratios.map(|(id, ratio)| format!("{id} {:.2}x", ratio[0]));
+    let mysteries = it.races.iter().filter_map(|(id, it)| {
+        let it = it.mystery?;
+        let (points, tried) = (it.points, it.configurations);
+        let seconds = it.seconds;
+        Some(format!(
+            "{id} {points} points, {seconds} s, {tried} configurations"
+        ))
+    });
     let join = |all: &mut dyn Iterator<Item = String>| or_none(all.collect::<Vec<_>>().join("; "));
     vec![
         ("name", or_none(it.name.clone())),
         ("stage", or_none(it.here.clone())),
         ("passed", it.passed().to_string()),
+        ("predictions", join(&mut predictions.into_iter())),
         ("votes", join(&mut votes.into_iter())),
         ("ranges", join(&mut ranges.into_iter())),
         ("checks met", join(&mut checks.into_iter())),
@@ -137,6 +150,7 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
             stages.map(|it| it.hints).sum::<u32>().to_string(),
         ),
         ("speed-ups", join(&mut ratios.into_iter())),
+        ("mysteries", join(&mut mysteries.into_iter())),
         ("device", or_none(it.device.clone())),
         (
             "hand",
