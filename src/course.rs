@@ -32,6 +32,8 @@ pub use stage::{
     StageFile, StageLevel, at_preset,
 };
 
+use serde::Deserialize;
+
 use crate::config::file::FileError;
 
 /// Everything a learner can go through, in order.
@@ -54,6 +56,27 @@ pub struct Course {
     pub glossary: Option<Lesson>,
     /// Background that belongs to no single stage.
     pub readings: Vec<BackgroundText>,
+    /// How a class may go through it.
+    pub agendas: Vec<Agenda>,
+}
+
+/// A plan for a class of so many minutes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agenda {
+    pub minutes: u32,
+    #[serde(rename = "part")]
+    pub parts: Vec<AgendaPart>,
+}
+
+/// One part of it, with the numbers of the stages that it shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgendaPart {
+    pub minutes: u32,
+    pub what: String,
+    #[serde(default)]
+    pub stages: Vec<u32>,
 }
 
 impl Course {

@@ -26,7 +26,7 @@ impl App {
         {
             self.notice = None;
         }
-        if self.act_in_room(action) {
+        if self.act_in_room(action) || self.act_in_presentation(action) {
             return;
         }
         let moves_the_run = matches!(
@@ -305,18 +305,17 @@ impl App {
     }
 
     fn answer(&mut self, stage: &Stage, choice: usize) {
-        let Some((quiz, question)) = self.study.question(stage) else {
+        let Some((quiz, _)) = self.study.question(stage) else {
             return;
         };
-        let order = self.study.order(&stage.id, quiz, question);
         if !self.view.lesson_visible() {
             self.tell("Read the question first: it is in the lesson", false);
             return;
         }
-        let answered = order
-            .get(choice)
-            .filter(|_| self.asked_here())
-            .and_then(|choice| self.study.answer(stage, *choice));
+        let answered = match self.asked_here() {
+            true => self.study.answer(stage, choice),
+            false => None,
+        };
         if answered.is_none() {
             return;
         }

@@ -5,12 +5,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::comparison::Comparison;
+use super::figures::figures;
 use super::mode::{AudienceScreen, Presentation, StageRuns};
 use super::pages::Page;
 use super::run::RunState;
 use super::runs::solution;
 use super::study::Study;
 use super::{Action, App, Effect, Mode, Overlay, Panel, SlotRun};
+use crate::course::placeholder::fill_known;
 use crate::course::progress::State;
 use crate::course::{Beat, BeatChange, KernelFigure, Stage};
 use crate::protocol::{Command, RunSpec, Slot};
@@ -143,13 +145,12 @@ impl App {
             beat,
             kept: Default::default(),
             audience_screen: AudienceScreen::Live,
+            answered: Default::default(),
             used_ms: Default::default(),
             own: Box::new(self.study.clone()),
             own_comparison: Box::new(self.comparison.clone()),
         });
         self.with_stage(|app, stage| app.comparison.set_b(solution(stage, app.preset), true));
-        // A room compares its votes: choices stand as the course has them.
-        self.study.progress.seed = None;
         self.show_beat(self.study.at, beat);
     }
 
@@ -157,7 +158,9 @@ impl App {
     fn stop_presenting(&mut self, own: Study, comparison: Comparison) {
         (self.view.expanded, self.view.lesson_open) = (false, false);
         self.frozen = None;
+        let presented = self.study.progress.presented.take();
         let shown = std::mem::replace(&mut self.study, own).at;
+        self.study.progress.presented = presented;
         self.comparison = comparison;
         let moved =
             self.study.at != shown || self.run.wanted.as_ref() != Some(&self.comparison.run_a());
@@ -261,6 +264,7 @@ impl App {
                 presentation.audience_screen = AudienceScreen::Live;
             }
         }
+        self.study.progress.presented = Some((stage.id.clone(), beat.at));
         self.effects.push(Effect::SaveBeat {
             stage: stage.id.clone(),
             beat: beat.at,
@@ -330,7 +334,7 @@ impl App {
                 self.pause();
             }
             self.run.active = slot;
-        } else if has_shown(self.run.slot(slot), &run, stage) {
+        } else if has_shown(self.run.slot(slot), &run, stage) || self.pairs_keep(slot, &run) {
             self.run.active = slot;
             if !self.run.pending.is_empty() && !self.run.pairing {
                 self.leave_run();
@@ -340,6 +344,13 @@ impl App {
         } else if !(wanted && matches!(self.run.state, RunState::Failed { .. })) {
             self.start(run);
         }
+    }
+
+    /// Whether pairs go on behind this run: what it has shown stays as it is until their verdict.
+    fn pairs_keep(&self, slot: Slot, run: &RunSpec) -> bool {
+        let shown = self.run.slot(slot);
+        let same = shown.started.as_ref().is_some_and(|it| it.run == *run);
+        self.run.pairing && same && shown.last.is_some() && !shown.of_pairs
     }
 
     fn paused(&self) -> bool {
@@ -361,6 +372,64 @@ impl App {
         (self.run.wanted, self.run.pairing) = (None, false);
         self.study.pair = None;
         self.show_beat_again();
+    }
+
+    /// Does what concerns an audience before anything else; false where an action means something else. Before the vote nothing
+    /// shows B: it is the solution.
+    pub(super) fn act_in_presentation(&mut self, action: Action) -> bool {
+        if action == Action::Solution && self.view.overlay == Some(Overlay::Skipped) {
+            (self.view.fault_shown, self.view.overlay_scroll) = (true, 0);
+            return true;
+        }
+        let Some(beat) = self.beat() else {
+            return false;
+        };
+        match action {
+            Action::GoToBeat { stage, beat } => {
+                let mut stages = self.course.stages.iter();
+                if let Some(at) = stages.position(|it| it.number == stage) {
+                    self.show_beat(at, beat);
+                }
+            }
+            Action::EndPresentation => self.present(0),
+            Action::ShowAnswer if beat.vote == VoteState::Open => self.show_answer(beat.stage),
+            Action::Knobs | Action::Toggle | Action::Pair | Action::Solution
+                if beat.vote != VoteState::Closed =>
+            {
+                self.tell("B is the solution: it is shown after the vote", false);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Marks the right choice at the beat of the vote, or no longer. With a room its vote has to be closed.
+    fn show_answer(&mut self, stage: usize) {
+        if self.tally().is_some_and(|it| it.open) {
+            return self.tell(
+                "The vote is open: V closes it, then the answer can be shown",
+                false,
+            );
+        }
+        let Some(presentation) = &mut self.presentation else {
+            return;
+        };
+        if !presentation.answered.remove(&stage) {
+            presentation.answered.insert(stage);
+            self.order_answer();
+        }
+    }
+
+    /// Whether the right choice of the stage that is presented is marked.
+    pub fn answer_shown(&self) -> bool {
+        let presentation = self.presentation.as_ref();
+        presentation.is_some_and(|it| it.answered.contains(&self.study.at))
+    }
+
+    /// Why the right choice is right, as far as its figures are known.
+    pub fn reason_of_answer(&self) -> Option<String> {
+        let now = figures(self)?;
+        Some(fill_known(&self.stage()?.prediction.explanation, &now))
     }
 
     /// Stages before this one that were jumped over, by their place.

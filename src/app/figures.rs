@@ -16,10 +16,7 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
         slots: [app.run.fullest_a(), app.run.slot(Slot::B)].map(summary),
         shown: app.run.active,
         pair: app.study.pair.as_ref(),
-        choice: app
-            .study
-            .answered(stage)
-            .map(|choice| app.study.place(&stage.id, None, &stage.prediction, choice)),
+        choice: app.study.answered(stage),
         estimate: app.study.of(stage).estimate,
     })
 }

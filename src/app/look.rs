@@ -19,6 +19,7 @@ impl App {
                 view.overlay = (!again).then_some(overlay);
                 view.overlay_scroll = if overlay == Overlay::Log { u16::MAX } else { 0 };
                 view.search = Search::default();
+                view.fault_shown = false;
                 view.selected = match overlay {
                     Overlay::Stages => match self.mode.exercise() {
                         Some(open) => self.course.stages.len() + open.at,
@@ -47,6 +48,7 @@ impl App {
                     .saturating_add(by)
                     .rem_euclid(pages);
                 (self.view.selected, self.view.overlay_scroll) = (to as usize, 0);
+                self.view.fault_shown = false;
             }
             Action::TurnPage(by) if view.overlay.is_none() => self.read_on(by),
             Action::TurnPage(by) => {

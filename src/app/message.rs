@@ -104,6 +104,14 @@ pub enum Action {
     Present,
     NextBeat,
     PreviousBeat,
+    /// Shows a beat, by the number of its stage and its place from 0.
+    GoToBeat {
+        stage: u32,
+        beat: usize,
+    },
+    EndPresentation,
+    /// Marks the right choice of the vote, with its reason.
+    ShowAnswer,
     /// Presents from the first beat of the course (true), or from where the last presentation was.
     PresentFrom(bool),
     /// Empties the audience's screen, or freezes it; the same key shows it again.

@@ -13,7 +13,7 @@
 //! keeps no progress. `exercise/visit.rs` opens and leaves exercises, `beats.rs` shows beats, begins and ends presentations; `Replay` lasts
 //! for the whole session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison::Comparison;
 use super::mystery::MysteryRun;
@@ -49,6 +49,8 @@ pub struct Presentation {
     /// What was measured in other stages, to be shown again.
     pub kept: BTreeMap<usize, StageRuns>,
     pub audience_screen: AudienceScreen,
+    /// Stages whose right choice is marked at the beat of the vote.
+    pub answered: BTreeSet<usize>,
     /// How long each beat was shown, by stage and place.
     pub used_ms: BTreeMap<(usize, usize), u64>,
     /// The learner's own study, which comes back afterwards.

@@ -7,7 +7,7 @@ use super::beats::{VoteState, beats, cues};
 use super::figures::{as_found, figures};
 use super::{Action, App, AudienceScreen};
 use crate::clean;
-use crate::course::placeholder::fill;
+use crate::course::placeholder::{FigureSources, fill};
 
 /// What stands on the speaker's screen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,18 +42,62 @@ pub struct Notes {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgendaItem {
+    /// The number of the stage, and its beats.
+    pub number: u32,
+    pub beats: usize,
     pub title: String,
     pub planned_s: u64,
     pub used_s: u64,
 }
 
-/// What the speaker can ask for, a word a line.
-pub const ORDERS: [(&str, Action); 4] = [
-    ("next", Action::NextBeat),
-    ("back", Action::PreviousBeat),
-    ("blank", Action::BlankScreen),
-    ("freeze", Action::FreezeScreen),
-];
+/// What the speaker can ask for, a line each: `go-to 3 2` is the second beat of stage 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpeakerRequest {
+    /// A beat by the number of its stage and its own number, from 1.
+    GoTo(u32, usize),
+    Blank,
+    Freeze,
+    /// Ends the presentation.
+    End,
+}
+
+impl SpeakerRequest {
+    /// Reads a line.
+    pub fn parse(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        Some(match words.as_slice() {
+            ["go-to", stage, beat] => Self::GoTo(stage.parse().ok()?, beat.parse().ok()?),
+            ["blank"] => Self::Blank,
+            ["freeze"] => Self::Freeze,
+            ["end"] => Self::End,
+            _ => return None,
+        })
+    }
+
+    /// What it means to the program that presents.
+    pub fn action(self) -> Action {
+        match self {
+            Self::GoTo(stage, beat) => Action::GoToBeat {
+                stage,
+                beat: beat.saturating_sub(1),
+            },
+            Self::Blank => Action::BlankScreen,
+            Self::Freeze => Action::FreezeScreen,
+            Self::End => Action::EndPresentation,
+        }
+    }
+}
+
+impl std::fmt::Display for SpeakerRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::GoTo(stage, beat) => write!(f, "go-to {stage} {beat}"),
+            Self::Blank => f.write_str("blank"),
+            Self::Freeze => f.write_str("freeze"),
+            Self::End => f.write_str("end"),
+        }
+    }
+}
 
 /// Notes of what is presented; none while nothing is.
 pub fn notes(app: &App) -> Option<Notes> {
@@ -68,10 +112,18 @@ pub fn notes(app: &App) -> Option<Notes> {
     let seconds = |minutes: f64| (60.0 * minutes) as u64;
     let course = &app.course.stages;
     let here = cues(stage);
-    let next = here.get(beat.at + 1).cloned();
-    let next = next.or_else(|| cues(course.get(beat.stage + 1)?).first().cloned());
+    // Of another stage nothing is measured now.
+    let of_next_stage = || {
+        let stage = course.get(beat.stage + 1)?;
+        let none = FigureSources::none(&stage.broken);
+        Some(fill(&cues(stage).first()?.say, &none))
+    };
+    let next = here.get(beat.at + 1).map(|cue| filled(&cue.say));
+    let next = next.or_else(of_next_stage);
     let used = |stage: usize, at: usize| presentation.used_ms.get(&(stage, at)).copied();
     let item = |(at, stage): (usize, &crate::course::Stage)| AgendaItem {
+        number: stage.number,
+        beats: cues(stage).len(),
         title: stage.title.clone(),
         planned_s: cues(stage).iter().map(|cue| seconds(cue.minutes)).sum(),
         used_s: (0..beats(at, stage).len())
@@ -96,7 +148,7 @@ pub fn notes(app: &App) -> Option<Notes> {
         of: beat.of,
         says: filled(&cue.say),
         notes: filled(&cue.notes),
-        next: next.map_or(String::new(), |cue| cue.say),
+        next: next.unwrap_or_default(),
         planned_s: seconds(cue.minutes),
         used_s: used(beat.stage, beat.at).unwrap_or(0) / 1000,
         vote: choices.filter(|_| beat.vote == VoteState::Open).collect(),
@@ -113,6 +165,22 @@ pub fn notes(app: &App) -> Option<Notes> {
 }
 
 impl Notes {
+    /// The beat so many further on than another one, by the number of its stage and its own, from 1; none beyond the ends.
+    pub fn beat_from(&self, (stage, beat): (u32, usize), by: isize) -> Option<(u32, usize)> {
+        let all = self
+            .agenda
+            .iter()
+            .flat_map(|it| (1..=it.beats).map(|at| (it.number, at)));
+        let all: Vec<(u32, usize)> = all.collect();
+        let at = all.iter().position(|it| *it == (stage, beat))?;
+        all.get(at.checked_add_signed(by)?).copied()
+    }
+
+    /// Seconds for which beats were shown, altogether.
+    pub fn used_in_all_s(&self) -> u64 {
+        self.agenda.iter().map(|it| it.used_s).sum()
+    }
+
     /// A line as it comes from the other side; nothing in it can harm a terminal.
     pub fn read(line: &str) -> Option<Self> {
         let mut notes: Self = serde_json::from_str(line).ok()?;

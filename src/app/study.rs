@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::estimate::RangeSteps;
-use crate::course::progress::{Prediction, Progress, StageProgress, State, order};
+use crate::course::progress::{Prediction, Progress, StageProgress, State};
 use crate::course::{Estimate, Question, SectionKind, Stage};
 use crate::judge::Report;
 use crate::panel::Panel;
@@ -294,23 +294,6 @@ impl Study {
             said: BTreeMap::new(),
         };
         self.again.insert(stage.id.clone(), again);
-    }
-
-    /// The order in which the learner sees the choices of a stage's question: at each place the index in the course.
-    pub fn order(&self, id: &str, quiz: Option<usize>, question: &Question) -> Vec<usize> {
-        order(self.progress.seed, id, quiz, question.choices.len())
-    }
-
-    /// The place that a choice of the course has on the learner's screen.
-    pub fn place(
-        &self,
-        id: &str,
-        quiz: Option<usize>,
-        question: &Question,
-        choice: usize,
-    ) -> usize {
-        let order = self.order(id, quiz, question);
-        order.iter().position(|it| *it == choice).unwrap_or(choice)
     }
 
     /// Takes an answer, by its index in the course; of a prediction only the first one counts. Tells whether it was right;

@@ -194,6 +194,8 @@ pub struct View {
     pub search: Search,
     /// Selected line of the open list.
     pub selected: usize,
+    /// The card of a skipped stage shows its fault and fix: the learner asked for them.
+    pub fault_shown: bool,
     /// First line shown of the open overlay.
     pub overlay_scroll: u16,
     pub scroll: BTreeMap<Panel, u16>,

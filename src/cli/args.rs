@@ -149,6 +149,11 @@ pub struct NotesArgs {
     /// Print the notes as they change, without a screen
     #[arg(long)]
     pub plain: bool,
+    /// The agenda of so many minutes (30, 90 or 180), with the minutes that are left
+    #[arg(long, value_name = "MINUTES")]
+    pub agenda: Option<u32>,
+    #[command(flatten)]
+    pub course: CourseArgs,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -11,10 +11,23 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc::channel;
 
-    use crate::app::notes::{Notes, ORDERS};
+    use crate::app::notes::{Notes, SpeakerRequest};
     use crate::out::notice;
     use crate::workshop::speaker;
 
+    let context = args.course.load()?;
+    let agendas = &context.course.agendas;
+    let agenda = args.agenda.map(|minutes| {
+        let found = agendas.iter().find(|it| it.minutes == minutes);
+        found.ok_or_else(|| {
+            let all: Vec<String> = agendas.iter().map(|it| it.minutes.to_string()).collect();
+            usage(format!(
+                "--agenda {minutes}: the course has none of {minutes} minutes; it has {}",
+                all.join(", ")
+            ))
+        })
+    });
+    let agenda = agenda.transpose()?;
     let path = speaker::path().ok_or_else(|| usage("this system names no folder for sockets"))?;
     let Ok(mut stream) = UnixStream::connect(&path) else {
         return Err(usage(
@@ -54,14 +67,8 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
             "notes are shown on a screen, and there is no terminal here; --plain prints them",
         ));
     }
-    let orders = |action| {
-        let word = ORDERS.iter().find(|(_, it)| *it == action);
-        if let Some((word, _)) = word {
-            writeln!(stream, "{word}")?;
-        }
-        Ok(())
-    };
-    let outcome = crate::tui::speaker::show(&news, args.theme, clock, orders)?;
+    let send = |request: SpeakerRequest| Ok(writeln!(stream, "{request}")?);
+    let outcome = crate::tui::speaker::show(&news, args.theme, agenda, clock, send)?;
     if outcome.is_none() {
         notice("the presentation has ended");
     }

@@ -14,7 +14,7 @@ use crate::clean;
 use crate::config::RunConfig;
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
-use crate::course::progress::{self, ProgressChange};
+use crate::course::progress;
 use crate::export::report::RunCollector;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
@@ -74,17 +74,10 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         .as_deref()
         .map(|name| context.stage(name).map(|stage| stage.number))
         .transpose()?;
-    let (mut progress, aside) = match &context.state {
+    let (progress, aside) = match &context.state {
         Some(state) => progress::load(state),
         None => Default::default(),
     };
-    if let (None, Some(state)) = (progress.seed, &context.state) {
-        // Where the seed cannot be kept, choices stand in the order of the course.
-        let seed = ProgressChange::Seed(progress::drawn_seed());
-        if let Ok((seeded, _)) = progress::save(state, &[seed]) {
-            progress = seeded;
-        }
-    }
     let (room, member) = match &args.room {
         Some(at) => join(at, args, &context)?,
         None => (None, None),

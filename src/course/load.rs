@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::source::{CourseFiles, Loader};
 use super::toml_file::TomlFile;
 use super::{
-    BackgroundText, Course, Lesson, Stage, UnusableContent, exercise, lesson, stage, text,
+    Agenda, BackgroundText, Course, Lesson, Stage, UnusableContent, exercise, lesson, stage, text,
     translation,
 };
 
@@ -29,7 +29,7 @@ impl Course {
             let what = format!("`{language}` is not a language; write a code such as `de`");
             loader.fail("lessons", 0, what);
         }
-        (course.id, course.title) = head(&loader);
+        (course.id, course.title, course.agendas) = head(&loader);
         for entry in source.entries("exercises") {
             if entry.folder {
                 course.add(&loader, &entry.name);
@@ -148,11 +148,14 @@ fn readings(loader: &Loader<'_>, language: &str, stages: &[Stage]) -> Vec<Backgr
 struct CourseToml {
     id: String,
     title: String,
+    #[serde(default)]
+    agenda: Vec<Agenda>,
 }
 
-/// Id and title from `course.toml`; stand-ins where there is none.
-fn head(loader: &Loader<'_>) -> (String, String) {
+/// Id, title and agendas from `course.toml`; stand-ins where there is none.
+fn head(loader: &Loader<'_>) -> (String, String, Vec<Agenda>) {
     let (mut id, mut title) = ("course".to_owned(), "A course without a title".to_owned());
+    let mut agendas = Vec::new();
     TomlFile::read(
         loader,
         "exercises/course.toml",
@@ -164,9 +167,10 @@ fn head(loader: &Loader<'_>) -> (String, String) {
             if !found.title.is_empty() {
                 title = found.title;
             }
+            agendas = found.agenda;
         },
     );
-    (id, title)
+    (id, title, agendas)
 }
 
 enum Folder {

@@ -8,12 +8,9 @@ mod document;
 mod store;
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 
 use serde::{Deserialize, Serialize};
 
-use crate::random::Rng;
 pub use store::{Busy, directory, in_words, load, save, save_knowing, times};
 
 /// How far a stage has come.
@@ -92,8 +89,6 @@ pub struct Progress {
     pub presented: Option<(String, usize)>,
     /// The welcome was shown.
     pub welcomed: bool,
-    /// Decides the order of choices on this learner's screen; without it they stand as the course has them.
-    pub seed: Option<u32>,
     pub stages: BTreeMap<String, StageProgress>,
     /// Mysteries that were solved, by seed and level: `7-2`.
     pub mysteries: BTreeMap<String, MysteryScore>,
@@ -119,8 +114,6 @@ pub enum ProgressChange {
     Presented(String, usize),
     /// The welcome was shown.
     Welcomed,
-    /// The order of choices, if the file has none.
-    Seed(u32),
     /// Forgets a stage.
     Reset(String),
 }
@@ -168,10 +161,7 @@ impl Progress {
         let stages = stages.map(|(id, it)| ProgressChange::Stage(id.clone(), Box::new(it.clone())));
         let mysteries = self.mysteries.iter();
         let mysteries = mysteries.map(|(name, it)| ProgressChange::Mystery(name.clone(), *it));
-        let once = [
-            self.welcomed.then_some(ProgressChange::Welcomed),
-            self.seed.map(ProgressChange::Seed),
-        ];
+        let once = [self.welcomed.then_some(ProgressChange::Welcomed)];
         let once = once.into_iter().flatten();
         once.chain(current).chain(stages).chain(mysteries).collect()
     }
@@ -197,26 +187,6 @@ impl Progress {
 /// `a` for the first choice.
 pub fn letter(choice: usize) -> String {
     char::from(b'a' + u8::try_from(choice.min(25)).unwrap_or(0)).to_string()
-}
-
-/// A seed for the order of choices.
-pub fn drawn_seed() -> u32 {
-    // The standard library's own source of randomness.
-    (RandomState::new().build_hasher().finish() >> 32) as u32
-}
-
-/// The order in which a learner sees the choices of a question: at each place the index in the course. It is the same at
-/// every visit; what is kept and what commands say uses the course's own order.
-pub fn order(seed: Option<u32>, id: &str, quiz: Option<usize>, choices: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..choices).collect();
-    if let Some(seed) = seed {
-        let question = quiz.map_or(0, |at| at as u64 + 1);
-        let mut rng = Rng::named(u64::from(seed), id, question);
-        (1..choices)
-            .rev()
-            .for_each(|at| order.swap(at, rng.below(at + 1)));
-    }
-    order
 }
 
 impl StageProgress {

@@ -10,9 +10,9 @@ use super::chart::grid::put;
 /// Rows of the smallest size.
 pub const ROWS: u16 = 3;
 
-/// The rows of dots of each glyph. Letters have one form for both cases, but for x, which stands for "times".
+/// The rows of dots of each glyph.
 #[rustfmt::skip] // A glyph a line.
-const GLYPHS: [(char, [&str; 5]); 52] = [
+const GLYPHS: [(char, [&str; 5]); 88] = [
     ('0', ["###", "#.#", "#.#", "#.#", "###"]),
     ('1', ["##.", ".#.", ".#.", ".#.", "###"]),
     ('2', ["###", "..#", "###", "#..", "###"]),
@@ -65,11 +65,46 @@ const GLYPHS: [(char, [&str; 5]); 52] = [
     ('X', ["#.#", "#.#", ".#.", "#.#", "#.#"]),
     ('Y', ["#.#", "#.#", ".#.", ".#.", ".#."]),
     ('Z', ["###", "..#", ".#.", "#..", "###"]),
+    ('a', ["...", "##.", ".##", "#.#", ".##"]),
+    ('b', ["#..", "##.", "#.#", "#.#", "##."]),
+    ('c', ["...", ".##", "#..", "#..", ".##"]),
+    ('d', ["..#", ".##", "#.#", "#.#", ".##"]),
+    ('e', ["...", ".##", "#.#", "##.", ".##"]),
+    ('f', [".##", "#..", "##.", "#..", "#.."]),
+    ('g', ["...", ".##", "#.#", ".##", "##."]),
+    ('h', ["#..", "##.", "#.#", "#.#", "#.#"]),
+    ('i', ["#", ".", "#", "#", "#"]),
+    ('j', [".#", "..", ".#", ".#", "#."]),
+    ('k', ["#..", "#.#", "##.", "##.", "#.#"]),
+    ('l', ["#.", "#.", "#.", "#.", ".#"]),
+    ('m', [".....", "##.#.", "#.#.#", "#.#.#", "#.#.#"]),
+    ('n', ["...", "##.", "#.#", "#.#", "#.#"]),
+    ('o', ["...", ".#.", "#.#", "#.#", ".#."]),
+    ('p', ["...", "##.", "#.#", "##.", "#.."]),
+    ('q', ["...", ".##", "#.#", ".##", "..#"]),
+    ('r', ["...", "#.#", "##.", "#..", "#.."]),
+    ('s', ["...", ".##", "##.", ".##", "##."]),
+    ('t', [".#.", "###", ".#.", ".#.", ".##"]),
+    ('u', ["...", "#.#", "#.#", "#.#", ".##"]),
+    ('v', ["...", "#.#", "#.#", "#.#", ".#."]),
+    ('w', [".....", "#.#.#", "#.#.#", "#.#.#", ".#.#."]),
+    ('y', ["...", "#.#", "#.#", ".##", "##."]),
+    ('z', ["...", "###", ".##", "##.", "###"]),
+    ('(', [".#", "#.", "#.", "#.", ".#"]),
+    (')', ["#.", ".#", ".#", ".#", "#."]),
+    ('"', ["#.#", "#.#", "...", "...", "..."]),
+    (';', [".", "#", ".", "#", "#"]),
+    ('!', ["#", "#", "#", ".", "#"]),
+    ('–', ["...", "...", "###", "...", "..."]),
+    ('×', ["...", "#.#", ".#.", "#.#", "..."]),
+    ('<', ["..#", ".#.", "#..", ".#.", "..#"]),
+    ('>', ["#..", ".#.", "..#", ".#.", "#.."]),
+    ('…', [".....", ".....", ".....", ".....", "#.#.#"]),
+    ('’', ["#", "#", ".", ".", "."]),
 ];
 
 fn glyph(c: char) -> Option<&'static [&'static str; 5]> {
-    let find = |c: char| GLYPHS.iter().find(|(of, _)| *of == c);
-    let found = find(c).or_else(|| find(c.to_ascii_uppercase()));
+    let found = GLYPHS.iter().find(|(of, _)| *of == c);
     found.map(|(_, dots)| dots)
 }
 
@@ -77,6 +112,38 @@ fn glyph(c: char) -> Option<&'static [&'static str; 5]> {
 pub fn width(text: &str) -> Option<u16> {
     text.chars()
         .try_fold(0, |sum, c| Some(sum + glyph(c)?[0].len() as u16 + 1))
+}
+
+/// The lines that a text takes at the smallest size; none where a character has no large form, or a word is too wide.
+pub fn wrap(text: &str, columns: u16) -> Option<Vec<String>> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let longer = lines.last().map(|line| format!("{line} {word}"));
+        match longer {
+            Some(longer) if width(&longer)? <= columns => {
+                lines.pop();
+                lines.push(longer);
+            }
+            _ if width(word)? > columns => return None,
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    Some(lines)
+}
+
+/// Rows that so many lines take at the smallest size, with a gap between them.
+pub fn rows_of(lines: usize) -> u16 {
+    u16::try_from(lines)
+        .unwrap_or(u16::MAX)
+        .saturating_mul(ROWS + 1)
+        .saturating_sub(1)
+}
+
+/// Draws lines at the smallest size, one below the other.
+pub fn draw_lines(buffer: &mut Buffer, (x, y): (u16, u16), lines: &[String], style: Style) {
+    for (line, at) in lines.iter().zip(0..) {
+        draw(buffer, (x, y + at * (ROWS + 1)), line, 1, style);
+    }
 }
 
 /// Rows at a size.
@@ -138,6 +205,12 @@ mod tests {
             (1, 1, 2)
         );
         assert_eq!(size("ü", 100, 100), 0, "no large form");
+        assert_ne!(glyph('M'), glyph('m'), "a mega is no milli");
+        assert_eq!(
+            wrap("ms MiB", 20),
+            Some(vec!["ms".to_owned(), "MiB".to_owned()])
+        );
+        assert_eq!((wrap("ms MiB", 9), rows_of(2)), (None, 7));
         assert_eq!(width("3.1x"), Some(4 + 2 + 4 + 4));
         for (c, rows) in GLYPHS {
             assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{c}");

@@ -68,18 +68,35 @@ pub fn interrupts(event: KeyEvent) -> bool {
     event.kind != KeyEventKind::Release && key(event) == KeyCode::Char('\u{3}')
 }
 
-/// What a key of the speaker view asks for.
-pub fn speaker(event: KeyEvent) -> Option<Action> {
+/// What the speaker view is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpeakerKey {
+    /// So many beats on.
+    By(isize),
+    /// The first beat of a stage.
+    Stage(u32),
+    Blank,
+    Freeze,
+    /// Ends the presentation.
+    End,
+    /// Leaves the view.
+    Leave,
+}
+
+/// What a key of the speaker view asks for. `esc` is a clicker's key, too: it does nothing here.
+pub fn speaker(event: KeyEvent) -> Option<SpeakerKey> {
     if event.kind == KeyEventKind::Release {
         return None;
     }
-    use KeyCode::{Char, Down, Enter, Esc, Left, PageDown, PageUp, Right, Up};
+    use KeyCode::{Char, Down, Enter, Left, PageDown, PageUp, Right, Up};
     Some(match key(event) {
-        PageDown | Right | Down | Enter | Char(' ') => Action::NextBeat,
-        PageUp | Left | Up => Action::PreviousBeat,
-        Char('b' | '.') => Action::BlankScreen,
-        Char('F') => Action::FreezeScreen,
-        Char('q') | Esc => Action::Quit,
+        PageDown | Right | Down | Enter | Char(' ') => SpeakerKey::By(1),
+        PageUp | Left | Up => SpeakerKey::By(-1),
+        Char(digit @ '1'..='9') => SpeakerKey::Stage(digit.to_digit(10)?),
+        Char('b' | '.') => SpeakerKey::Blank,
+        Char('F') => SpeakerKey::Freeze,
+        Char('X') => SpeakerKey::End,
+        Char('q') => SpeakerKey::Leave,
         _ => return None,
     })
 }

@@ -13,15 +13,16 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
 use super::input::Input;
-use super::keys;
+use super::keys::{self, SpeakerKey};
 use super::run::{SessionEnd, Signals};
 use super::surface::{height, take_bottom, take_left};
 use super::symbols;
 use super::terminal::{self, Screen};
 use super::text;
 use super::theme::Theme;
-use crate::app::notes::Notes;
-use crate::app::{Action, Markers, ThemeName};
+use crate::app::notes::{Notes, SpeakerRequest};
+use crate::app::{Markers, ThemeName};
+use crate::course::Agenda;
 
 /// How long to wait for a key.
 const WAIT: Duration = Duration::from_millis(100);
@@ -31,8 +32,9 @@ const WAIT: Duration = Duration::from_millis(100);
 pub fn show(
     news: &Receiver<Notes>,
     theme: ThemeName,
+    agenda: Option<&Agenda>,
     clock: impl Fn() -> String,
-    mut send: impl FnMut(Action) -> Result<()>,
+    mut send: impl FnMut(SpeakerRequest) -> Result<()>,
 ) -> Result<Option<SessionEnd>> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let theme = Theme::new(theme, Markers::Braille, abilities);
@@ -40,26 +42,44 @@ pub fn show(
     let mut screen = Screen::take()?;
     let mut input = Input::default();
     let mut notes = Notes::default();
+    // Where keys have led that the notes have not heard of yet.
+    let mut ahead = None;
+    let place = |notes: &Notes| (notes.stage, notes.beat);
     loop {
         if signals.ends() {
             return Ok(Some(SessionEnd::Signal));
         }
         loop {
             match news.try_recv() {
-                Ok(next) => notes = next,
+                Ok(next) => {
+                    if place(&next) != place(&notes) {
+                        ahead = None;
+                    }
+                    notes = next;
+                }
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => return Ok(None),
             }
         }
         let time = clock();
         screen
-            .draw(|frame| draw(frame, &notes, &time, &theme))
+            .draw(|frame| draw(frame, &notes, agenda, &time, &theme))
             .context("The terminal is gone")?;
         if let Some(Event::Key(key)) = input.next(WAIT).context("The terminal is gone")? {
             match keys::speaker(key) {
                 _ if keys::interrupts(key) => return Ok(Some(SessionEnd::Signal)),
-                Some(Action::Quit) => return Ok(Some(SessionEnd::Quit)),
-                Some(action) => send(action)?,
+                Some(SpeakerKey::Leave) => return Ok(Some(SessionEnd::Quit)),
+                Some(SpeakerKey::By(by)) => {
+                    let from = ahead.unwrap_or_else(|| place(&notes));
+                    if let Some(to) = notes.beat_from(from, by) {
+                        ahead = Some(to);
+                        send(SpeakerRequest::GoTo(to.0, to.1))?;
+                    }
+                }
+                Some(SpeakerKey::Stage(stage)) => send(SpeakerRequest::GoTo(stage, 1))?,
+                Some(SpeakerKey::Blank) => send(SpeakerRequest::Blank)?,
+                Some(SpeakerKey::Freeze) => send(SpeakerRequest::Freeze)?,
+                Some(SpeakerKey::End) => send(SpeakerRequest::End)?,
                 None => {}
             }
         }
@@ -67,7 +87,13 @@ pub fn show(
 }
 
 /// Draws the notes: left what is said now and next, right the agenda, where there is room for both.
-pub fn draw(frame: &mut Frame<'_>, notes: &Notes, clock: &str, theme: &Theme) {
+pub fn draw(
+    frame: &mut Frame<'_>,
+    notes: &Notes,
+    chosen: Option<&Agenda>,
+    clock: &str,
+    theme: &Theme,
+) {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
     let mut rest = Rect {
@@ -76,25 +102,28 @@ pub fn draw(frame: &mut Frame<'_>, notes: &Notes, clock: &str, theme: &Theme) {
         ..area
     };
     let foot = take_bottom(&mut rest, 1);
-    let keys = " PgDn PgUp beats   b blank   F freeze   q leaves";
+    let keys = " PgDn PgUp beat 1-9 stage b blank F freeze X end q leave";
     frame.render_widget(Paragraph::new(Line::styled(keys, theme.dim)), foot);
-    let agenda = agenda(notes, clock, theme);
+    let agenda = match chosen {
+        Some(chosen) => chosen_agenda(chosen, notes, theme),
+        None => agenda(notes, theme),
+    };
     let wide = agenda.iter().map(Line::width).max().unwrap_or(0) as u16;
     let beside = rest.width >= wide + 50;
-    let mut left = rest;
+    let mut side = rest;
     if beside {
-        left = take_left(&mut rest, area.width - wide - 4);
+        side = take_left(&mut rest, area.width - wide - 4);
         frame.render_widget(Paragraph::new(agenda.clone()), rest);
     }
-    let mut lines = said(notes, clock, usize::from(left.width.min(100)), theme);
+    let mut lines = said(notes, clock, usize::from(side.width.min(100)), theme);
     if !beside {
-        let room = left.height.saturating_sub(height(lines.len()) + 1);
+        let room = side.height.saturating_sub(height(lines.len()) + 1);
         if room >= height(agenda.len()) {
             lines.push(Line::default());
             lines.extend(agenda);
         }
     }
-    frame.render_widget(Paragraph::new(lines), left);
+    frame.render_widget(Paragraph::new(lines), side);
     symbols::sanitize(frame.buffer_mut());
     if theme.symbols.ascii {
         symbols::fold_to_ascii(frame.buffer_mut());
@@ -107,25 +136,26 @@ fn said(notes: &Notes, clock: &str, columns: usize, theme: &Theme) -> Vec<Line<'
         text::wrap(&[span], columns, "", "")
     };
     let late = notes.planned_s > 0 && notes.used_s > notes.planned_s;
-    let mut head = vec![
-        Span::styled(format!("{}  ", clock), theme.strong),
+    let mut head = vec![Span::styled(format!("{clock}  "), theme.strong)];
+    // What the room does not see comes first: it must not be missed.
+    if !notes.covered.is_empty() {
+        let said = format!(" the room sees: {} ", notes.covered);
+        head.push(Span::styled(said, theme.badge));
+        head.push(Span::raw("  "));
+    }
+    head.extend([
         Span::styled(
             format!("stage {}, beat {}/{}  ", notes.stage, notes.beat, notes.of),
             theme.text,
         ),
         Span::styled(
-            format!("{} of {}", time(notes.used_s), time(notes.planned_s)),
+            format!("{} of {}  ", time(notes.used_s), time(notes.planned_s)),
             if late { theme.warning } else { theme.dim },
         ),
-        Span::styled(format!("  {}", notes.run), theme.dim),
-    ];
-    if !notes.covered.is_empty() {
-        head.push(Span::styled(
-            format!("  the room sees: {}", notes.covered),
-            theme.badge,
-        ));
-    }
-    let mut lines = vec![Line::from(head), Line::default()];
+        Span::styled(notes.run.clone(), theme.dim),
+    ]);
+    let mut lines = text::wrap(&head, columns, "", "");
+    lines.push(Line::default());
     lines.extend(wrapped(&notes.says, theme.heading));
     lines.push(Line::default());
     lines.extend(wrapped(&notes.notes, theme.text));
@@ -147,32 +177,148 @@ fn said(notes: &Notes, clock: &str, columns: usize, theme: &Theme) -> Vec<Line<'
     lines
 }
 
+/// Columns of a name in the agenda.
+const NAME: usize = 32;
+
+fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'static> {
+    let name = text::left(&text::cut(name, NAME), NAME + 1);
+    Line::styled(format!("{name}{planned:>7}{used:>8}"), style)
+}
+
 /// A line for each stage: planned and used, and their sums.
-fn agenda(notes: &Notes, clock: &str, theme: &Theme) -> Vec<Line<'static>> {
-    let line = |name: &str, planned: u64, used: u64, style: Style| {
-        let name = text::left(&text::cut(name, 32), 33);
-        let (planned, used) = (time(planned), time(used));
-        Line::styled(format!("{name}{planned:>7}{used:>8}"), style)
-    };
-    let head = text::left(&format!("agenda  {clock}"), 33);
-    let mut lines = vec![Line::styled(format!("{head}planned    used"), theme.dim)];
-    for (at, item) in notes.agenda.iter().enumerate() {
+fn agenda(notes: &Notes, theme: &Theme) -> Vec<Line<'static>> {
+    let planned = notes.agenda.iter().map(|item| item.planned_s).sum();
+    let mut lines = vec![agenda_line(
+        &left(planned, notes),
+        "planned",
+        "used",
+        theme.dim,
+    )];
+    for item in &notes.agenda {
         let late = item.used_s > item.planned_s && item.planned_s > 0;
-        let style = match at + 1 == notes.stage as usize {
+        let style = match item.number == notes.stage {
             true => theme.strong,
             false if late => theme.warning,
             false => theme.text,
         };
-        let name = format!("{} {}", at + 1, item.title);
-        lines.push(line(&name, item.planned_s, item.used_s, style));
+        let name = format!("{} {}", item.number, item.title);
+        lines.push(agenda_line(
+            &name,
+            &time(item.planned_s),
+            &time(item.used_s),
+            style,
+        ));
     }
-    let planned = notes.agenda.iter().map(|item| item.planned_s).sum();
-    let used = notes.agenda.iter().map(|item| item.used_s).sum();
-    lines.push(line("all", planned, used, theme.strong));
+    let used = time(notes.used_in_all_s());
+    lines.push(agenda_line("all", &time(planned), &used, theme.strong));
     lines
+}
+
+/// The parts of the agenda that was chosen, from minute to minute, with what their stages have used.
+fn chosen_agenda(agenda: &Agenda, notes: &Notes, theme: &Theme) -> Vec<Line<'static>> {
+    let head = left(60 * u64::from(agenda.minutes), notes);
+    let mut lines = vec![agenda_line(&head, "minutes", "used", theme.dim)];
+    let mut from = 0;
+    for part in &agenda.parts {
+        let planned = format!("{from}-{}", from + part.minutes);
+        from += part.minutes;
+        let of_part = notes
+            .agenda
+            .iter()
+            .filter(|it| part.stages.contains(&it.number));
+        let used: u64 = of_part.map(|it| it.used_s).sum();
+        let style = match part.stages.contains(&notes.stage) {
+            true => theme.strong,
+            false if used > 60 * u64::from(part.minutes) => theme.warning,
+            false => theme.text,
+        };
+        let used = if part.stages.is_empty() {
+            String::new()
+        } else {
+            time(used)
+        };
+        lines.push(agenda_line(&part.what, &planned, &used, style));
+    }
+    let used = time(notes.used_in_all_s());
+    let all = format!("0-{}", agenda.minutes);
+    lines.push(agenda_line("all", &all, &used, theme.strong));
+    lines
+}
+
+/// How much of the planned time is left.
+fn left(planned_s: u64, notes: &Notes) -> String {
+    let used_s = notes.used_in_all_s();
+    match planned_s.checked_sub(used_s) {
+        Some(left) => format!("agenda: {} min left", left.div_ceil(60)),
+        None => format!("agenda: {} min over", (used_s - planned_s).div_ceil(60)),
+    }
 }
 
 /// Minutes and seconds: `7:05`.
 fn time(seconds: u64) -> String {
     format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::app::notes::AgendaItem;
+    use crate::course::AgendaPart;
+
+    fn screen((columns, rows): (u16, u16), notes: &Notes, agenda: Option<&Agenda>) -> String {
+        let theme = Theme::new(
+            ThemeName::Dark,
+            Markers::Braille,
+            crate::tui::theme::Terminal::default(),
+        );
+        let mut terminal = Terminal::new(TestBackend::new(columns, rows)).expect("a terminal");
+        terminal
+            .draw(|frame| draw(frame, notes, agenda, "14:05", &theme))
+            .expect("drawn");
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn what_the_room_does_not_see_and_the_time_left_are_there_at_every_width() {
+        let item = |number| AgendaItem {
+            number,
+            beats: 6,
+            title: format!("Stage of number {number}"),
+            planned_s: 600,
+            used_s: 300,
+        };
+        let notes = Notes {
+            stage: 3,
+            beat: 2,
+            of: 6,
+            says: "A sentence.".to_owned(),
+            covered: "frozen".to_owned(),
+            run: "compiling kernels".to_owned(),
+            agenda: [1, 2, 3].map(item).to_vec(),
+            ..Notes::default()
+        };
+        let part = |minutes, what: &str, stages: &[u32]| AgendaPart {
+            minutes,
+            what: what.to_owned(),
+            stages: stages.to_vec(),
+        };
+        let agenda = Agenda {
+            minutes: 30,
+            parts: vec![part(10, "set-up", &[]), part(20, "stages 1 and 2", &[1, 2])],
+        };
+        for size in [(60, 16), (80, 24), (120, 36), (200, 50)] {
+            let text = screen(size, &notes, Some(&agenda));
+            for part in ["frozen", "compiling kernels", "14:05", "q leave"] {
+                assert!(text.contains(part), "{part} at {size:?}:\n{text}");
+            }
+            for part in ["15 min left", "10-30", "10:00", "set-up"] {
+                let kept = size.1 > 16;
+                assert!(!kept || text.contains(part), "{part} at {size:?}:\n{text}");
+            }
+        }
+        assert!(screen((120, 36), &notes, None).contains("15 min left"));
+    }
 }

@@ -1,5 +1,5 @@
 //! The presenter's other terminal: a socket in the runtime directory. Whoever connects gets the notes, a line whenever they change,
-//! and sends orders, a word a line. Nothing waits for it: a reader that does not read is let go.
+//! and sends requests, one a line. Nothing waits for it: a reader that does not read is let go.
 
 use std::path::PathBuf;
 #[cfg(unix)]
@@ -11,7 +11,7 @@ use std::{
 };
 
 #[cfg(unix)]
-use crate::app::notes::{ORDERS, notes};
+use crate::app::notes::{SpeakerRequest, notes};
 use crate::app::{App, Message};
 
 /// How often the notes are looked at.
@@ -150,8 +150,8 @@ impl Listener {
             Err(error) => return error.kind() == std::io::ErrorKind::WouldBlock,
         }
         while let Some((line, rest)) = self.begun.split_once('\n') {
-            let order = ORDERS.iter().find(|(word, _)| *word == line.trim());
-            orders.extend(order.map(|(_, action)| Message::Action(*action)));
+            let request = SpeakerRequest::parse(line);
+            orders.extend(request.map(|it| Message::Action(it.action())));
             self.begun = rest.to_owned();
         }
         self.begun.len() < 64 && orders.len() < 64

@@ -140,6 +140,12 @@ fn who_comes_late_sees_what_was_missed_and_can_go_back() {
         (app.view.overlay, app.skipped_stages()),
         (Some(Overlay::Skipped), vec![0])
     );
+    // Its fault is shown when the learner asks, and only then.
+    assert!(!app.view.fault_shown);
+    act(&mut app, Action::Solution);
+    assert!(app.view.fault_shown);
+    act(&mut app, Action::TurnPage(1));
+    assert!(!app.view.fault_shown);
     act(&mut app, Action::Choose);
     assert_eq!((app.view.overlay, app.study.at), (None, 0));
     // With the first start in the room the welcome comes first.

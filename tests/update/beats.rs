@@ -385,3 +385,145 @@ fn the_speaker_reads_notes_and_the_time_used() {
     act(&mut app, Action::Present);
     assert_eq!(notes(&app), None);
 }
+
+#[test]
+fn a_presentation_that_was_left_goes_on_at_the_beat_that_was_shown() {
+    let mut app = presented();
+    act(&mut app, Action::Stage(2));
+    act(&mut app, Action::NextBeat);
+    act(&mut app, Action::Present);
+    assert_eq!(app.beat(), None);
+    act(&mut app, Action::PresentFrom(false));
+    assert_eq!(at(&app), (1, 1));
+}
+
+#[test]
+fn nothing_shows_b_before_the_vote() {
+    let mut app = presented();
+    for action in [Action::Knobs, Action::Toggle, Action::Pair] {
+        let effects = act(&mut app, action);
+        assert_eq!(commands(&effects), Vec::<&Command>::new());
+        assert!(!app.knobs_open() && app.run.active == Slot::A);
+        let said = app.notice.as_ref().map(|it| it.text.clone());
+        assert!(said.is_some_and(|it| it.contains("after the vote")));
+    }
+    while app.beat().is_some_and(|it| it.vote != VoteState::Closed) {
+        act(&mut app, Action::NextBeat);
+    }
+    act(&mut app, Action::Toggle);
+    assert_eq!(app.run.active, Slot::B);
+}
+
+#[test]
+fn going_back_before_the_verdict_shows_what_was_shown_and_pairs_go_on() {
+    let mut app = presented();
+    act(&mut app, Action::Stage(2));
+    train(&mut app, 3);
+    let pairs = last_of(&app, 1);
+    while at(&app).1 + 1 < pairs {
+        act(&mut app, Action::NextBeat);
+    }
+    assert_eq!(wanted(&app).variant, "fixed");
+    train(&mut app, 3);
+    let shown = app.run.slot(Slot::B).loss.last();
+    let effects = act(&mut app, Action::NextBeat);
+    assert!(matches!(commands(&effects)[..], [Command::Pair { .. }]));
+    for (action, active) in [(Action::PreviousBeat, Slot::B), (Action::NextBeat, Slot::B)] {
+        let effects = act(&mut app, action);
+        assert_eq!(commands(&effects), Vec::<&Command>::new(), "pairs go on");
+        assert!(app.run.pairing && app.run.active == active);
+        assert_eq!(app.run.slot(Slot::B).loss.last(), shown);
+    }
+}
+
+#[test]
+fn the_answer_is_marked_at_the_beat_of_the_vote() {
+    let mut app = presented();
+    act(&mut app, Action::ShowAnswer);
+    assert!(!app.answer_shown(), "there is no vote yet");
+    act(&mut app, Action::NextBeat);
+    act(&mut app, Action::ShowAnswer);
+    assert!(app.answer_shown());
+    let reason = app.reason_of_answer().expect("a reason");
+    assert!(
+        reason.contains("learning rate") && !reason.contains("not measured"),
+        "{reason}"
+    );
+    act(&mut app, Action::ShowAnswer);
+    assert!(!app.answer_shown(), "the same key hides it");
+}
+
+#[test]
+fn the_speaker_goes_to_beats_and_ends() {
+    use perflings::app::notes::{SpeakerRequest, notes};
+    let mut app = presented();
+    let said = notes(&app).expect("something is presented");
+    let last = last_of(&app, 0) + 1;
+    assert_eq!(said.beat_from((1, last), 1), Some((2, 1)));
+    assert_eq!(said.beat_from((2, 1), -1), Some((1, last)));
+    assert_eq!(said.beat_from((1, 1), -1), None);
+    for (line, to) in [
+        ("go-to 3 2", (2, 1)),
+        ("go-to 1 1", (0, 0)),
+        ("go-to 77 1", (0, 0)),
+    ] {
+        let request = SpeakerRequest::parse(line).expect("a request");
+        assert_eq!(request.to_string(), line);
+        act(&mut app, request.action());
+        assert_eq!(at(&app), to);
+    }
+    assert_eq!(SpeakerRequest::parse("next"), None);
+    act(&mut app, SpeakerRequest::End.action());
+    assert_eq!(app.beat(), None);
+}
+
+#[test]
+fn previews_and_agendas_are_complete() {
+    use perflings::app::notes::notes;
+    let mut app = presented();
+    for stage in 0..app.course.stages.len() {
+        for _ in 0..=last_of(&app, stage) {
+            let said = notes(&app).expect("something is presented");
+            for text in [&said.next, &said.says, &said.notes] {
+                assert!(!text.contains("{{"), "{text}");
+            }
+            act(&mut app, Action::NextBeat);
+        }
+    }
+    let guide = include_str!("../../docs/instructor.md");
+    let lengths: Vec<u32> = app.course.agendas.iter().map(|it| it.minutes).collect();
+    assert_eq!(lengths, [30, 90, 180]);
+    for agenda in &app.course.agendas {
+        let sum: u32 = agenda.parts.iter().map(|it| it.minutes).sum();
+        assert_eq!(sum, agenda.minutes);
+        for part in &agenda.parts {
+            assert!(
+                guide.contains(&part.what),
+                "docs/instructor.md: {}",
+                part.what
+            );
+            let known = |number: &u32| app.course.stage(*number).is_some();
+            assert!(part.stages.iter().all(known));
+        }
+    }
+}
+
+#[test]
+fn every_vote_has_a_beat_that_shows_what_happened() {
+    for stage in &Course::builtin("en").stages {
+        let vote = stage
+            .cues
+            .iter()
+            .position(|cue| cue.does == BeatChange::Vote);
+        let after = &stage.cues[vote.expect("a vote") + 1..];
+        let shows = |cue: &perflings::course::Beat| {
+            let figures = [&cue.large, &cue.say].iter().any(|it| it.contains("{{"));
+            figures || !cue.row.is_empty() || cue.does == BeatChange::Pair
+        };
+        assert!(after.iter().any(shows), "stage {}", stage.number);
+    }
+    // Stage 8 asks for the peak with twice the context.
+    let stage = &Course::builtin("en").stages[7];
+    let double = |cue: &perflings::course::Beat| cue.large.contains("peak_composed_double_mib");
+    assert!(stage.cues.iter().any(double));
+}

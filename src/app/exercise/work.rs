@@ -57,17 +57,6 @@ impl App {
         self.study.progress.stage(&exercise.id).answers.len()
     }
 
-    /// The order in which the choices of the exercise's open question are seen. What a recording hides has the order of the
-    /// course, because `perflings check` takes its letters as well.
-    pub fn order_in(&self, exercise: &Exercise, question: &Question) -> Vec<usize> {
-        match &exercise.body {
-            ExerciseKind::Detective(_) => (0..question.choices.len()).collect(),
-            _ => self
-                .study
-                .order(&exercise.id, Some(self.questions_done(exercise)), question),
-        }
-    }
-
     /// Whether a run is looked at whose fault is still to be found: a mystery that goes on, or a recording whose fault was not
     /// named yet, rightly or wrongly twice.
     pub fn is_unsolved(&self) -> bool {
@@ -137,15 +126,13 @@ impl App {
         if choice >= question.choices.len() || !self.view.lesson_visible() {
             return;
         }
-        let order = self.order_in(exercise, question);
-        let answer = order.iter().position(|it| *it == question.answer);
-        let choice = order[choice];
+        let answer = question.answer;
         let right = choice == question.answer;
         let is_detective = matches!(exercise.body, ExerciseKind::Detective(_));
         if !is_detective {
             let text = match right {
                 true => "Right.".to_owned(),
-                false => format!("Wrong: the answer is {}.", letter(answer.unwrap_or(0))),
+                false => format!("Wrong: the answer is {}.", letter(answer)),
             };
             self.tell(&text, false);
         }

@@ -57,8 +57,6 @@ impl App {
     }
 
     pub(in crate::app) fn join(&mut self, me: JoinSettings) {
-        // A room compares its votes: choices stand as the course has them.
-        self.study.progress.seed = None;
         self.member = Some(Box::new(Membership {
             me,
             ..Membership::default()
@@ -334,6 +332,15 @@ impl App {
                 false => InstructorRequest::OpenVote(stage.id.clone()),
             };
             self.order(order);
+        }
+    }
+
+    /// Shows the answer on the room's page, too.
+    pub(in crate::app) fn order_answer(&mut self) {
+        let stage = self.stage().filter(|_| self.instructs());
+        let answer = stage.map(|it| it.id.clone()).zip(self.reason_of_answer());
+        if let Some((stage, reason)) = answer {
+            self.order(InstructorRequest::ShowAnswer { stage, reason });
         }
     }
 

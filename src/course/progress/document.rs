@@ -19,7 +19,6 @@ pub struct Document {
     /// A stage's id and the place of a beat in it: `strides 3`.
     presented: Option<String>,
     welcomed: Option<bool>,
-    seed: Option<u32>,
     stage: BTreeMap<String, StageEntry>,
     mystery: BTreeMap<String, MysteryScore>,
     #[serde(flatten)]
@@ -72,7 +71,6 @@ impl Document {
             current: self.current.as_deref().map(text::one_line),
             presented,
             welcomed: self.welcomed.unwrap_or(false),
-            seed: self.seed,
             stages: stages.map(|(id, it)| (id.clone(), it.read())).collect(),
             mysteries: self.mystery.clone(),
         }
@@ -103,7 +101,6 @@ impl Document {
             ProgressChange::Current(id) => self.current = Some(id.clone()),
             ProgressChange::Presented(id, beat) => self.presented = Some(format!("{id} {beat}")),
             ProgressChange::Welcomed => self.welcomed = Some(true),
-            ProgressChange::Seed(seed) => self.seed = self.seed.or(Some(*seed)),
             ProgressChange::Reset(id) => drop(self.stage.remove(id)),
         }
     }

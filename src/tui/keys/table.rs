@@ -290,6 +290,11 @@ fn presenting(app: &App) -> bool {
     main(app) && app.beat().is_some() && !app.knobs_open()
 }
 
+/// The beat of a vote is presented: its answer can be shown.
+fn answerable(app: &App) -> bool {
+    presenting(app) && app.beat().is_some_and(|beat| beat.vote == VoteState::Open)
+}
+
 /// A presentation changes nothing of the learner's.
 fn resettable(app: &App) -> bool {
     live(app) && app.presentation.is_none()
@@ -430,6 +435,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Left, Up], A::PreviousBeat, "", "", Move, presenting),
     bind(&[Char('b'), Char('.')], A::BlankScreen, "blank", "", Screen, presenting),
     bind(&[Char('F')], A::FreezeScreen, "freeze", "freeze a beat; b blanks", Screen, presenting),
+    bind(&[Char('A')], A::ShowAnswer, "answer", "", Stage, answerable),
     bind(&[Char('q')], A::AskQuit, "quit", QUIT, Program, presenting),
     bind(&[Esc], A::Present, "leave", ESCAPE, Screen, presenting),
     bind(&[KeyCode::F(5)], A::PresentFrom(true), "", BEGIN, Stage, presentable),
@@ -530,6 +536,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "stages, exercises, score", Stage, free),
     bind(&[Char('M')], A::Open(Overlay::Skipped), "", "skipped stages", Stage, has_skipped),
     bind(&[Enter], A::Choose, "go back to it", ENTER, Stage, in_skipped),
+    bind(&[Char('s')], A::Solution, "fault and fix", "", Stage, in_skipped),
     bind(&[Char('v')], A::Present, "", "presenter mode", Stage, presentable),
     // The run.
     bind(&[Char(' ')], A::Pause, "pause", "pause, and go on", Run, pausable),

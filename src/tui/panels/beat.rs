@@ -2,7 +2,7 @@
 //! the pairs with their narrowing interval, one figure in large glyphs, or the choices of a vote.
 
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::{cards, evidence, exponents, gradients, kernels, ledger, loss, memory, roofline};
@@ -16,7 +16,7 @@ use crate::course::{Beat, BeatChange, Block, SectionKind, Stage};
 use crate::panel::Panel;
 use crate::protocol::Pair;
 use crate::tui::prose::Writer;
-use crate::tui::surface::{Surface, centred, height, slot_label, slots, take_left, take_top};
+use crate::tui::surface::{Surface, centred, height, slot_label, take_bottom, take_left, take_top};
 use crate::tui::votes::bars;
 use crate::tui::{digits, keys, text};
 use crate::units::number;
@@ -158,32 +158,28 @@ fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
     0
 }
 
-/// Samples a second of A and B.
+/// Samples a second of the run that is shown. That of the other one would look like a comparison, which only pairs make.
 fn rates(s: &mut Surface<'_, '_>) {
-    let (app, theme) = (s.app, s.theme);
-    let known = slots(app).filter_map(|(slot, run)| Some((slot, run.throughput.as_ref()?)));
-    let known: Vec<_> = known.collect();
-    if known.is_empty() {
+    let (app, theme, slot) = (s.app, s.theme, s.app.run.active);
+    let Some(it) = app.run.slot(slot).throughput.as_ref() else {
         s.missing("these steps are warm-up");
-    }
-    let each = s.area.height / known.len().max(1) as u16;
-    for (slot, it) in known {
-        let head = take_top(&mut s.area, 1);
-        let state = format!("   {}", it.state);
-        let label = Line::from(vec![
-            slot_label(slot, app, theme),
-            Span::styled("   samples/s", theme.strong),
-            Span::styled(state, theme.dim),
-        ]);
-        s.put(head, label);
-        let rate = it.samples_per_s;
-        let said = if rate >= 100.0 {
-            format!("{rate:.0}")
-        } else {
-            number(rate)
-        };
-        large(s, &said, each.saturating_sub(2).max(1), theme.slot(slot));
-    }
+        return;
+    };
+    let head = take_top(&mut s.area, 1);
+    let label = Line::from(vec![
+        slot_label(slot, app, theme),
+        Span::styled("   samples/s", theme.strong),
+        Span::styled(format!("   {}", it.state), theme.dim),
+    ]);
+    s.put(head, label);
+    let rate = it.samples_per_s;
+    let said = if rate >= 100.0 {
+        format!("{rate:.0}")
+    } else {
+        number(rate)
+    };
+    let rows = s.area.height.saturating_sub(1).max(1);
+    large(s, &said, rows, theme.slot(slot));
 }
 
 /// The ratio in large glyphs, and its interval at each look, narrowing.
@@ -259,7 +255,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     let (app, theme) = (s.app, s.theme);
     s.area = inset(s.area);
     let question = &stage.prediction;
-    let order = app.study.order(&stage.id, None, question);
+    let answered = app.answer_shown();
     let now = figures(app);
     let found = now.as_ref().map(|now| as_found(app, now));
     let written = |columns: u16, what: &str, style: Style| {
@@ -279,19 +275,54 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     }
     let area = take_top(&mut rest, height(prompt.len()));
     s.put(area, prompt);
-    let all = order
-        .iter()
-        .filter_map(|at| Some((*at, question.choices.get(*at)?)));
-    let all: Vec<(usize, &String)> = all.collect();
+    let reason = answered.then(|| app.reason_of_answer()).flatten();
+    if let Some(reason) = reason {
+        let mut w = Writer::new(app, theme, usize::from(rest.width));
+        w.widest = w.columns;
+        w.course_text("", theme.dim, &reason, theme.text);
+        // The choices keep three rows each.
+        let most = rest
+            .height
+            .saturating_sub(3 * height(question.choices.len()));
+        let area = take_bottom(&mut rest, height(w.lines.len()).min(most.max(1)));
+        s.put(area, w.lines);
+    }
+    let all: Vec<(usize, &String)> = question.choices.iter().enumerate().collect();
     // What was chosen is shown once the vote is closed.
     let tally = app.tally().filter(|it| !it.open);
     let each = rest.height / all.len().max(1) as u16;
-    // A large letter, where every choice has room for it and its words.
-    let size = digits::size("a", 16, each.saturating_sub(1));
+    // A large letter, where every choice has room for it and its words; and large words, where all have.
+    let size = digits::size("A", 16, each.saturating_sub(1));
+    let columns = rest.width.saturating_sub(4 * size + 2);
+    let below = u16::from(tally.is_some());
+    let tall = |lines: &Vec<String>| digits::rows_of(lines.len()) + below < each;
+    let texts = all.iter().map(|(_, words)| match &found {
+        Some(found) => fill(words, found),
+        None => (*words).clone(),
+    });
+    let large: Option<Vec<Vec<String>>> = texts
+        .map(|it| digits::wrap(it.trim(), columns).filter(tall))
+        .collect();
     for (at, (choice, words)) in all.into_iter().enumerate() {
         let mut area = take_top(&mut rest, each);
         let left = take_left(&mut area, if size > 0 { 4 * size + 2 } else { 3 });
-        let mut lines = written(area.width, words, theme.strong);
+        let style = match answered {
+            true if choice == question.answer => theme.good.add_modifier(Modifier::BOLD),
+            true => theme.dim,
+            false => theme.strong,
+        };
+        let written = large.as_ref().map_or_else(
+            || written(area.width, words, style),
+            |large| {
+                let rows = usize::from(digits::rows_of(large[at].len()));
+                vec![Line::default(); rows]
+            },
+        );
+        let mut lines = written;
+        if answered && choice == question.answer && large.is_none() {
+            let mark = format!("{} ", theme.symbols.good);
+            lines[0].spans.insert(0, Span::styled(mark, theme.good));
+        }
         if let Some(tally) = tally {
             let columns = usize::from(area.width) / (2 * tally.rounds.len().max(1));
             lines.push(Line::from(bars(
@@ -322,6 +353,10 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
         }
         take_top(&mut area, above + (tall - height(lines.len())) / 2);
         s.put(area, lines);
+        if let Some(large) = &large {
+            let at_top = (area.x, area.y);
+            digits::draw_lines(s.frame.buffer_mut(), at_top, &large[at], style);
+        }
     }
 }
 

@@ -218,8 +218,7 @@ impl Part<'_> {
     fn question(&mut self) {
         if let Some(open) = self.w.app.question() {
             self.w.rule("question");
-            let order = self.w.app.order_in(self.exercise, open);
-            question::choices(open, &order, &mut self.w);
+            question::choices(open, &mut self.w);
         }
     }
 

@@ -228,18 +228,17 @@ impl Text<'_> {
         self.w.heading("Your prediction");
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
         let (question, tried) = (&stage.prediction, app.study.tried(stage));
-        let place = |choice| letter(app.study.place(&stage.id, None, question, choice));
         let Some(Prediction::Choice { choice, right }) = app.study.of(stage).prediction else {
             self.w
                 .line("Skipped; it does not count in your score.", theme.dim);
             if tried {
-                let marker = format!("The answer is {}. ", place(question.answer));
+                let marker = format!("The answer is {}. ", letter(question.answer));
                 self.item(&marker, &question.explanation);
             }
             return;
         };
         let said = question.choices.get(choice).map_or("", String::as_str);
-        self.item(&format!("You said {}: ", place(choice)), said);
+        self.item(&format!("You said {}: ", letter(choice)), said);
         let known = app.study.of(stage);
         if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
             self.item("How much: ", &of.prompt);
@@ -341,15 +340,14 @@ impl Text<'_> {
             };
             self.w.blank();
             self.item("", &question.prompt);
-            let place = |choice| letter(study.place(&stage.id, Some(at), question, choice));
             let good = |choice| choice == question.answer;
             let (mark, style) = theme.mark(good(later.unwrap_or(first)));
-            let truth = place(question.answer);
+            let truth = letter(question.answer);
             let words = question.choices.get(question.answer);
             let words = words.map_or("", String::as_str);
             let said = match later {
-                Some(later) => format!("First {}, now {}", place(first), place(later)),
-                None => format!("You said {}", place(first)),
+                Some(later) => format!("First {}, now {}", letter(first), letter(later)),
+                None => format!("You said {}", letter(first)),
             };
             let verdict = match good(first) {
                 true => format!("{truth}: {words}"),

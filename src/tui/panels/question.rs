@@ -16,8 +16,7 @@ pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     if w.app.beat().is_some() {
         // The room is asked anew, whatever was answered before.
         w.rule("predict");
-        let order = study.order(&stage.id, None, &stage.prediction);
-        return choices(&stage.prediction, &order, w);
+        return choices(&stage.prediction, w);
     }
     if let Some(of) = study.estimate(stage) {
         w.rule("how much");
@@ -27,15 +26,14 @@ pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     let asked = study.question(stage);
     if let Some((quiz, question)) = asked.filter(|(_, it)| !it.choices.is_empty()) {
         w.rule(quiz.map_or("predict", |_| "question"));
-        choices(question, &study.order(&stage.id, quiz, question), w);
+        choices(question, w);
     }
 }
 
-/// A question and its choices in this order, each behind its key.
-pub fn choices(question: &Question, order: &[usize], w: &mut Writer<'_>) {
+/// A question and its choices, each behind its key.
+pub fn choices(question: &Question, w: &mut Writer<'_>) {
     w.course_text("", w.theme.dim, &question.prompt, w.theme.strong);
-    let choices = order.iter().filter_map(|at| question.choices.get(*at));
-    for (at, choice) in choices.enumerate() {
+    for (at, choice) in question.choices.iter().enumerate() {
         let key = keys::label(Action::Answer(at), w.app);
         let key = if key.is_empty() { letter(at) } else { key };
         w.course_text(&format!(" {key}  "), w.theme.key, choice, w.theme.text);

@@ -1,8 +1,9 @@
-//! For those who come late: a page for each stage that was jumped over, with its fault, where it shows, the fix, and what this machine
-//! measured, if it did. Each page leads back to its stage.
+//! For those who come late: a page for each stage that was jumped over, with its symptom. Each page leads back to its stage; its
+//! fault, its fix and what this machine measured are shown only when the learner asks for them.
 
 use crate::app::Action;
 use crate::course::Stage;
+use crate::course::placeholder::{FigureSources, fill_known};
 use crate::tui::prose::Writer;
 use crate::tui::surface::Surface;
 
@@ -26,33 +27,34 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 
 fn page(stage: &Stage, w: &mut Writer<'_>) {
     let theme = w.theme;
+    // Figures of a run that was not made are not known.
+    let none = FigureSources::none(&stage.broken);
+    let known = |text: &str| fill_known(text, &none);
     w.keys(
         "{} goes back to it; {} {} turn the pages",
         &[Action::Choose, Action::TurnPage(-1), Action::TurnPage(1)],
     );
+    w.heading("The symptom");
+    w.course_text("", theme.dim, &known(&stage.symptom), theme.text);
+    if !w.app.view.fault_shown {
+        w.blank();
+        w.keys(
+            "{} shows its fault and its fix. They are yours to find: the stage stays open.",
+            &[Action::Solution],
+        );
+        return;
+    }
     w.heading("The fault");
-    w.course_text("", theme.dim, &without_figures(&stage.fault), theme.text);
+    w.course_text("", theme.dim, &known(&stage.fault), theme.text);
     w.heading("Where it shows");
     for pointer in &stage.evidence {
         let marker = format!("{}  ", pointer.panel.name());
-        w.course_text(
-            &marker,
-            theme.key,
-            &without_figures(&pointer.text),
-            theme.text,
-        );
+        w.course_text(&marker, theme.key, &known(&pointer.text), theme.text);
     }
     w.heading("The fix");
     w.course_text("", theme.dim, &stage.fix, theme.text);
     w.heading("On this machine");
     measured(stage, w);
-}
-
-/// The sentences that name no figure: those of a run that was not made are not known.
-fn without_figures(text: &str) -> String {
-    let sentences = text.split_inclusive(['.', ':', ';', '?']);
-    let known = sentences.filter(|it| !it.contains("{{"));
-    known.collect::<String>().trim().to_owned()
 }
 
 /// The stage's rows of the last `perflings run all`, or what the learner measured, or how to.

@@ -9,10 +9,11 @@ use crate::app::figures::{as_found, figures};
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
 use crate::app::{App, Confirm, RunState};
+use crate::course::placeholder::fill;
 use crate::tui::prose::{Writer, sentence};
 use crate::tui::surface::{Surface, height};
-use crate::tui::text;
 use crate::tui::theme::Theme;
+use crate::tui::{digits, text};
 use crate::units::{ms, number};
 
 /// That progress is not saved, and why. It comes before everything else.
@@ -38,12 +39,27 @@ pub fn unsaved(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
 /// What comes next, in one sentence.
 pub fn draw_guide(s: &mut Surface<'_, '_>) {
     let lines = lines(s.app, s.theme, s.area.width);
+    let at = (s.area.x + 1, s.area.y);
     s.put(s.area, lines);
+    if let Some(large) = large_sentence(s.app, s.area.width)
+        && digits::rows_of(large.len()) <= s.area.height
+    {
+        digits::draw_lines(s.frame.buffer_mut(), at, &large, s.theme.strong);
+    }
 }
 
 /// Rows that the guide wants at this width, so that nothing of it is cut.
 pub fn rows(app: &App, theme: &Theme, width: u16) -> u16 {
     height(lines(app, theme, width).len())
+}
+
+/// What the room reads at a beat in large glyphs, where it takes at most a quarter of the screen.
+fn large_sentence(app: &App, width: u16) -> Option<Vec<String>> {
+    let cue = app.cue().filter(|_| app.view.confirm.is_none())?;
+    let found = figures(app).map(|now| as_found(app, &now));
+    let said = found.map_or_else(|| cue.say.clone(), |found| fill(&cue.say, &found));
+    let lines = digits::wrap(&said, width.saturating_sub(2))?;
+    (4 * digits::rows_of(lines.len()) <= app.view.size.1).then_some(lines)
 }
 
 fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
@@ -52,7 +68,10 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     }
     if let Some((beat, cue)) = app.beat().zip(app.cue()) {
         // What the room reads.
-        let mut lines = said(app, theme, width, " ", &cue.say);
+        let mut lines = match large_sentence(app, width) {
+            Some(large) => vec![Line::default(); usize::from(digits::rows_of(large.len()))],
+            None => said(app, theme, width, " ", &cue.say),
+        };
         if let Some(vote) = app
             .tally_in_words()
             .filter(|_| beat.vote == VoteState::Open)

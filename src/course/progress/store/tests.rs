@@ -1,7 +1,7 @@
 //! What is kept of the progress, and what of a damaged file.
 
 use super::*;
-use crate::course::progress::{MysteryScore, Prediction, StageProgress, State, drawn_seed, order};
+use crate::course::progress::{MysteryScore, Prediction, StageProgress, State};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
@@ -175,46 +175,6 @@ fn values_out_of_their_bounds_count_as_missing() {
         ..StageProgress::default()
     };
     assert_eq!((progress.stage("a"), notice), (known, None));
-}
-
-#[test]
-fn the_seed_is_drawn_once_and_gives_every_learner_an_order() {
-    let (dir, elsewhere) = (folder(), folder());
-    let seed = save(dir.path(), &[ProgressChange::Seed(drawn_seed())])
-        .expect("saved")
-        .0
-        .seed;
-    assert!(seed.is_some());
-    assert_eq!(
-        save(dir.path(), &[ProgressChange::Seed(drawn_seed())])
-            .expect("saved")
-            .0
-            .seed,
-        seed
-    );
-    reset_stage(dir.path(), "a").expect("reset");
-    assert_eq!(load(dir.path()).0.seed, seed, "a reset keeps it");
-    assert_ne!(
-        save(elsewhere.path(), &[ProgressChange::Seed(drawn_seed())])
-            .expect("saved")
-            .0
-            .seed,
-        None
-    );
-    // Each place gets each choice about equally often, over learners.
-    let mut first = [0; 4];
-    for seed in 0..4000 {
-        let order = order(Some(seed), "strides", None, 4);
-        let mut sorted = order.clone();
-        sorted.sort_unstable();
-        assert_eq!(sorted, [0, 1, 2, 3]);
-        first[order[0]] += 1;
-    }
-    assert!(first.iter().all(|n| (850..1150).contains(n)), "{first:?}");
-    assert_eq!(order(None, "strides", Some(1), 4), [0, 1, 2, 3]);
-    let by_question = |at| order(Some(7), "strides", at, 4);
-    let all: Vec<_> = (0..8).map(|at| by_question(Some(at))).collect();
-    assert!(all.iter().any(|it| *it != all[0]), "questions differ");
 }
 
 #[test]
