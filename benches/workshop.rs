@@ -334,6 +334,7 @@ fn growth(early: u64, late: u64) {
         slot: Slot::A,
         config: RunConfig::preset(Preset::Tiny),
         steps: Some(late + 1),
+        sealed: false,
     };
     let device = "cpu".into();
     for command in [

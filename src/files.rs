@@ -117,6 +117,12 @@ pub fn target(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// Whether both names lead to one file that exists.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let both = one.canonicalize().ok().zip(other.canonicalize().ok());
+    both.is_some_and(|(one, other)| one == other)
+}
+
 /// From now on writing past the limit for a file's size (`ulimit -f`) is an error, as on a full disk, and no longer the end of
 /// this program. What it starts is not concerned.
 pub fn outlive_size_limit() {

@@ -10,6 +10,7 @@ use anyhow::Context;
 
 use crate::clean;
 use crate::config::file::FileError;
+use crate::exit::lack;
 pub use crate::exit::{Exit, Stop, usage};
 use crate::files;
 
@@ -23,7 +24,11 @@ pub fn report(error: &anyhow::Error) -> Exit {
     if gone {
         return Exit::Ok;
     }
-    self::error(&format!("perflings: {error:#}"));
+    let mut text = format!("perflings: {error:#}");
+    if let Some(lack) = lack(&text).filter(|lack| !text.contains(lack)) {
+        text.push_str(&format!("; {lack}"));
+    }
+    self::error(&text);
     exit
 }
 
@@ -141,7 +146,11 @@ pub fn tell_panics() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");
-        error(&format!("thread {name} panicked: {info}"));
+        let text = info.to_string();
+        match lack(&text) {
+            Some(lack) => error(&format!("perflings: {lack}")),
+            None => error(&format!("thread {name} panicked: {text}")),
+        }
     }));
 }
 
@@ -150,8 +159,11 @@ pub fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(json_line(&serde_json::to_string(value)?)?)
 }
 
-/// Writes a result into a file, whole or not at all, and says so.
+/// Writes a result into a file, whole or not at all, and says so; `-` is stdout.
 pub fn file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return Ok(self::bytes(bytes)?);
+    }
     let written = files::write(path, bytes);
     let written = written.with_context(|| format!("Failed to write {}", path.display()))?;
     notice(&format!("{} {}", written.word(), path.display()));

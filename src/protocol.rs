@@ -6,6 +6,7 @@ mod profile;
 mod report;
 mod roof;
 mod run;
+mod seal;
 mod size;
 
 use serde::de::DeserializeOwned;
@@ -16,6 +17,7 @@ pub use profile::*;
 pub use report::*;
 pub use roof::*;
 pub use run::*;
+pub use seal::Seal;
 pub use size::*;
 
 /// Version of this protocol. A reader refuses a larger one and says so.
@@ -76,6 +78,10 @@ pub enum Command {
     /// its own back. Answered by one `kernel-used` for kernels, once a step has been made with them; by nothing for none.
     UseKernel {
         swap: KernelSwap,
+    },
+    /// Another command, whose configuration is not to be read off the stream.
+    Sealed {
+        seal: Seal,
     },
     /// Ends the process.
     Quit,
@@ -162,6 +168,10 @@ pub enum Event {
         why_not: Option<String>,
     },
     Failed(Failed),
+    /// Another event, about a run whose configuration is not to be read off the stream.
+    Sealed {
+        seal: Seal,
+    },
 }
 
 impl Event {

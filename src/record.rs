@@ -69,7 +69,9 @@ impl Recorder {
         let written = if self.offset == 0.0 {
             writeln!(self.file, "{}", clean::json(text))
         } else {
-            let event = line.event.clone();
+            // The text, because a line may know more than is recorded.
+            let read = protocol::read::<Line>(text).map_err(anyhow::Error::msg)?;
+            let event = read.event;
             let moved = serde_json::to_string(&Line { t, event })?;
             writeln!(self.file, "{moved}")
         };

@@ -1,5 +1,8 @@
 //! Numbers as people read them: digits, percentages, times, bytes and rates with their units. Nothing here knows a screen.
 
+/// From here on a number is written with an exponent: no measurement is as large, and its digits would fill the screen.
+const MOST: f64 = 1e15;
+
 /// A number with this many decimals and its thousands separated: `12,345.7`. What would read 0 without being 0 has an
 /// exponent.
 pub fn show(x: f64, decimals: usize) -> String {
@@ -7,6 +10,9 @@ pub fn show(x: f64, decimals: usize) -> String {
         return not_finite(x);
     }
     if x != 0.0 && x.abs() < 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(9)) {
+        return format!("{x:.1e}");
+    }
+    if x.abs() >= MOST {
         return format!("{x:.1e}");
     }
     let plain = format!("{:.decimals$}", x.abs());
@@ -58,6 +64,7 @@ pub fn digits(x: f64, count: usize) -> String {
 pub fn percent(x: f64) -> String {
     match x {
         _ if !x.is_finite() => not_finite(x),
+        _ if x.abs() >= MOST => format!("{x:.1e}"),
         _ if x >= 100.0 => format!("{x:.0}"),
         _ if x >= 99.9 => "99.9".to_owned(),
         _ => format!("{x:.1}"),

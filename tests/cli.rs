@@ -94,6 +94,7 @@ fn started() -> Event {
             slot: Slot::A,
             config,
             steps: Some(3),
+            sealed: false,
         },
     })
 }

@@ -68,6 +68,7 @@ fn start() -> Command {
         slot: Slot::A,
         config,
         steps: Some(3),
+        sealed: false,
     };
     Command::Start {
         device: "cpu".to_owned(),
@@ -448,6 +449,52 @@ fn a_measurement_ends_where_the_device_hangs_and_the_heartbeat_goes_on() {
     assert_eq!(
         error.to_string(),
         "the engine is alive, but its device made no progress for 0 s, so it was ended"
+    );
+}
+
+#[test]
+fn an_engine_that_talks_and_brings_nothing_further_is_given_up() {
+    let ends = |line: &str| {
+        let script = format!(
+            r#"read x; echo "$HELLO"; read x; n=0; while :; do n=$((n+1)); echo '{line}' | sed "s/#/$n/"; done"#
+        );
+        let mut runner = Runner::in_background(shell(&script), Arc::default(), Box::new(|_| ()));
+        runner.task_limit = Duration::from_millis(500);
+        let work = EngineTask::run("custom", &RunConfig::preset(Preset::Tiny), 3);
+        let error = runner.measure("cpu", &work, |_, _| Ok(()));
+        error.expect_err("it ends").to_string()
+    };
+    for line in [
+        r#"{"t":1,"event":"heartbeat","device_s":0}"#,
+        r#"{"t":1,"event":"compiling","kernels":1,"latest":"k"}"#,
+        r#"{"t":1,"event":"paused","slot":"a"}"#,
+        r#"{"t":1,"event":"step","slot":"a","step":2,"loss":1,"ms":1,"synced":true,"profiled":false,"phases":null}"#,
+    ] {
+        let said = ends(line);
+        assert!(
+            said.contains("came no step further in 0 s"),
+            "{line}: {said}"
+        );
+    }
+    let endless = r#"{"t":1,"event":"step","slot":"a","step":#000,"loss":1,"ms":1,"synced":true,"profiled":false,"phases":null}"#;
+    let said = ends(endless);
+    assert!(said.contains("far beyond the steps"), "{said}");
+}
+
+#[test]
+fn a_stack_trace_is_no_last_word() {
+    let script = r#"read x; echo "$HELLO"
+        printf 'memory allocation of 512 bytes failed\nstack backtrace:\n   0: a::b\n  at src/a.rs:3\nnote: Some details are omitted\n' >&2
+        kill -6 $$"#;
+    let (heard, over) = until_over(&mut spawn(script));
+    let strays = heard
+        .iter()
+        .filter(|it| matches!(it, ClientEvent::Stray(_)));
+    assert_eq!(strays.count(), 1, "{heard:?}");
+    let why = over.reason();
+    assert!(
+        why.contains("`memory allocation of 512 bytes failed`") && why.contains("ulimit -v"),
+        "{why}"
     );
 }
 

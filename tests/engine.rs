@@ -109,6 +109,7 @@ fn spec(config: RunConfig, steps: Option<u64>) -> RunSpec {
         slot: Slot::A,
         config,
         steps,
+        sealed: false,
     }
 }
 

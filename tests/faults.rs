@@ -158,6 +158,70 @@ fn progress_that_cannot_be_saved_is_told_after_the_end() {
     assert!(after.contains("progress is not saved: "), "{after:?}");
 }
 
+#[test]
+fn keys_by_the_thousand_are_read_and_nothing_begun_holds_up_a_ctrl_c() {
+    for begun in [
+        "j".repeat(3000),
+        "\u{1b}".repeat(5000),
+        "\u{1b}[".to_owned(),
+        "\u{1b}]11;rgb:".to_owned(),
+    ] {
+        let mut terminal = Terminal::start(&[]);
+        terminal.see_training();
+        terminal.press(&begun);
+        terminal.press("\u{3}");
+        assert_eq!(terminal.ended(), 130);
+    }
+}
+
+#[test]
+fn pasted_text_presses_no_key() {
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    terminal.press("\u{1b}[200~q\r\u{3}q\u{1b}[201~");
+    terminal.see(&["Pasted text does nothing here"]);
+    // One without an end lasts a second.
+    terminal.press("\u{1b}[200~q");
+    std::thread::sleep(Duration::from_millis(1500));
+    quits(terminal, &plain_terminal());
+}
+
+/// This terminal answers no query.
+#[test]
+fn a_stop_needs_no_answer_of_the_terminal() {
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    terminal.press("\u{1a}");
+    terminal.see(&["running A broken"]);
+    let program = Pid::from_raw(terminal.program().cast_signed()).expect("not 0");
+    for signal in [Signal::STOP, Signal::CONT] {
+        kill_process(program, signal).expect("it is ours");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    terminal.see(&["running A broken"]);
+    quits(terminal, &plain_terminal());
+}
+
+#[test]
+fn a_limit_for_files_is_told_like_a_full_disk() {
+    use rustix::process::{Resource, Rlimit, prlimit};
+    let mut terminal = Terminal::start(&[]);
+    terminal.see_training();
+    wait("the place", || {
+        progress::load(&state(&terminal.home)).0.current.is_some()
+    });
+    let program = Pid::from_raw(terminal.program().cast_signed());
+    let none = Rlimit {
+        current: Some(0),
+        maximum: None,
+    };
+    let before = prlimit(program, Resource::Fsize, none).expect("it is ours");
+    predict(&mut terminal);
+    see_unsaved(&mut terminal, "files may not grow any more here");
+    prlimit(program, Resource::Fsize, before).expect("it is ours");
+    see_saved(&mut terminal);
+}
+
 /// How often something is done again: `PERFLINGS_FAULTS=50` does it fifty times as often.
 fn times(n: u32) -> u32 {
     let factor = std::env::var("PERFLINGS_FAULTS").ok();

@@ -257,6 +257,7 @@ fn commands() -> Vec<Command> {
         slot: Slot::A,
         config: RunConfig::preset(Preset::Tiny),
         steps: Some(3),
+        sealed: false,
     };
     vec![
         Command::Hello {

@@ -125,6 +125,7 @@ impl Comparison {
             slot,
             config: config.clone(),
             steps: None,
+            sealed: self.hidden,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::course::context::CourseContext;
 use crate::course::{Stage, journey};
 use crate::export::sheet::Sheet;
 use crate::export::{csv, html, learner, perfetto, report::collect};
+use crate::files;
 use crate::measure::kernels::{read_kernels, write_kernels};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, usage};
@@ -26,6 +27,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
             "name a recording and a --format, or a folder with --kernels",
         ));
     };
+    refuse_to_replace(file, args.out.as_deref())?;
     let recording = open(file)?;
     let bytes = match (format, args.table) {
         (Format::Perfetto, _) => perfetto::trace(recording.iter(), &recording.badge()),
@@ -78,7 +80,10 @@ fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
 
 pub fn report(args: &ReportArgs) -> Result<Exit> {
     let sheet = match &args.file {
-        Some(file) => collect(&open(file)?).sheet(),
+        Some(file) => {
+            refuse_to_replace(file, args.out.as_deref())?;
+            collect(&open(file)?).sheet()
+        }
         None => of_learner(&args.course.open()?)?,
     };
     let named = |path: &PathBuf| path.extension().is_some_and(|it| it == "html");
@@ -91,6 +96,17 @@ pub fn report(args: &ReportArgs) -> Result<Exit> {
         None => out::result(text.trim_end())?,
     }
     Ok(Exit::Ok)
+}
+
+/// What is read is not to be lost.
+fn refuse_to_replace(read: &Path, out: Option<&Path>) -> Result<()> {
+    match out.filter(|out| files::is_same(read, out)) {
+        None => Ok(()),
+        Some(out) => Err(usage(format!(
+            "--out {}: this is the recording that is read; name another file",
+            out.display()
+        ))),
+    }
 }
 
 /// What the learner did in this course.

@@ -185,16 +185,32 @@ pub fn ensure_new(dir: &Path) -> Result<()> {
 
 pub fn init(args: &InitArgs) -> Result<Exit> {
     let dir = &args.dir;
-    ensure_new(dir)?;
     let files = CourseFiles::Embedded.files()?;
-    for (path, text) in &files {
-        write(&dir.join(path), text)?;
+    // A folder of an earlier `init`, whole or cut short, gets what it lacks. What was changed there stays.
+    let is_ours = files.iter().any(|(path, _)| dir.join(path).is_file());
+    if !is_ours {
+        ensure_new(dir)?;
     }
-    result(&format!(
-        "wrote {} files into {}",
-        files.len(),
-        dir.display()
-    ))?;
+    let (mut written, mut changed) = (0, Vec::new());
+    for (path, text) in &files {
+        let target = dir.join(path);
+        if !files::is_taken(&target) {
+            write(&target, text)?;
+            written += 1;
+        } else if !files::read(&target, text.len() as u64).is_ok_and(|it| it == text.as_bytes()) {
+            changed.push(path.clone());
+        }
+    }
+    let noun = if written == 1 { "file" } else { "files" };
+    result(&format!("wrote {written} {noun} into {}", dir.display()))?;
+    if !changed.is_empty() {
+        let more = if changed.len() > 3 { ", …" } else { "" };
+        changed.truncate(3);
+        notice(&format!(
+            "what differs there from the built-in course stays as it is: {}{more}",
+            changed.join(", ")
+        ));
+    }
     notice(&format!(
         "start with `perflings --course {}`",
         dir.display()

@@ -7,7 +7,7 @@ use crate::config::file::FileError;
 use crate::course::Stage;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Exercise;
-use crate::course::progress::{self, Prediction, Progress, ProgressChange, StageProgress, State};
+use crate::course::progress::{self, Progress, ProgressChange, StageProgress, State};
 use crate::out::notice;
 
 /// The learner's progress; a damaged file is named and set aside.
@@ -55,12 +55,7 @@ pub fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
 /// Notes an answer to a recorded run; the first one stays. An answer does not count as a look at the recording.
 pub fn note_answer(context: &CourseContext, exercise: &Exercise, choice: usize, right: bool) {
     change(context, &exercise.id, |known| {
-        known
-            .prediction
-            .get_or_insert(Prediction::Choice { choice, right });
-        if right {
-            known.state = State::Passed;
-        }
+        known.note_finding(choice, right);
     });
 }
 

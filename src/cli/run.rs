@@ -56,6 +56,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         slot: Slot::A,
         config: named.config,
         steps: Some(args.steps),
+        sealed: false,
     });
     let (mut format, mut on_cores) = (None, false);
     let meter = Meter::begin();

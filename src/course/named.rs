@@ -68,6 +68,7 @@ impl NamedConfig {
             slot,
             config: self.config.clone(),
             steps: None,
+            sealed: false,
         }
     }
 }

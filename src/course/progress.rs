@@ -72,6 +72,22 @@ pub struct StageProgress {
     pub quiz: Vec<usize>,
 }
 
+impl StageProgress {
+    /// Notes an answer about a recorded run; the first one stays. After a wrong one a right one is no finding any more, because
+    /// few are left: the exercise then counts as seen. The result is whether it is passed.
+    pub fn note_finding(&mut self, choice: usize, right: bool) -> bool {
+        let first = *self
+            .prediction
+            .get_or_insert(Prediction::Choice { choice, right });
+        let found = matches!(first, Prediction::Choice { right: true, .. });
+        if right {
+            let reached = if found { State::Passed } else { State::Seen };
+            self.state = self.state.max(reached);
+        }
+        self.state == State::Passed
+    }
+}
+
 /// When things were said first, in seconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times {

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use crate::clean;
 use crate::drivers::harmless;
+use crate::exit::lack;
 use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL, read};
 
 pub use command::{EngineCommand, split_words};
@@ -176,6 +178,13 @@ impl Client {
             let left = wait.saturating_sub(began.elapsed());
             let piece = self.receive(left.min(self.until_deadline()));
             self.last_look = Instant::now();
+            // However much it says meanwhile.
+            if let Phase::Greeting { since } = self.phase
+                && since.elapsed() >= self.limits.hello
+                && piece.is_some()
+            {
+                return self.check_deadlines();
+            }
             let heard = match piece {
                 Some(FromPipe::Text(text)) => self.hear(text),
                 Some(FromPipe::TooLong) => {
@@ -183,6 +192,7 @@ impl Client {
                     let limit = MAX_LINE / (1024 * 1024);
                     self.nonsense("…".to_owned(), format!("longer than {limit} MiB"))
                 }
+                Some(FromPipe::Stray(text)) if event::is_trace(&text) => None,
                 Some(FromPipe::Stray(text)) => {
                     if harmless(&text).is_none() {
                         self.last_stray = Some((Instant::now(), text.clone()));
@@ -292,8 +302,9 @@ impl Client {
 
     fn hear(&mut self, text: String) -> Option<ClientEvent> {
         self.lines += 1;
-        let line = match read::<Line>(&text) {
-            Ok(line) => line,
+        let (line, text) = match read::<Line>(&text) {
+            Ok(line) if matches!(line.event, Event::Sealed { .. }) => uncovered(line),
+            Ok(line) => (line, text),
             Err(why) => return self.hear_unknown(&text, why),
         };
         self.nonsense = 0;
@@ -344,7 +355,7 @@ impl Client {
             let text = newer(u32::try_from(protocol).unwrap_or(u32::MAX), &version);
             return Some(self.refuse(text));
         }
-        self.nonsense(pipes::printable(text, 200), why)
+        self.nonsense(clean::printable(text, 200), why)
     }
 
     fn nonsense(&mut self, line: String, why: String) -> Option<ClientEvent> {
@@ -379,6 +390,9 @@ impl Client {
         if let Some(said) = stray.or(self.first_nonsense.as_ref()) {
             text.push_str(&format!("; the last thing it said was `{said}`"));
         }
+        if let Some(lack) = lack(&text) {
+            text.push_str(&format!(" ({lack})"));
+        }
         self.end(Duration::ZERO);
         ClientEvent::Over(if greeted {
             EngineEnd::Ended(text)
@@ -412,6 +426,17 @@ impl Client {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
+}
+
+/// What a sealed line says, and its text for a recording.
+fn uncovered(line: Line) -> (Line, String) {
+    let event = line.event.unsealed();
+    let covered = event.clone().covered();
+    let text = serde_json::to_string(&Line {
+        t: line.t,
+        event: covered,
+    });
+    (Line { t: line.t, event }, text.unwrap_or_default())
 }
 
 impl Drop for Client {

@@ -127,7 +127,8 @@ impl Session<'_> {
                     Err(why) => self.used(&swap, Some(why)),
                 }
             }
-            Command::Quit => {}
+            // Its seal was broken: there is nothing to do.
+            Command::Sealed { .. } | Command::Quit => {}
         }
         true
     }

@@ -117,6 +117,7 @@ pub fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
             }
             match read::<Command>(&line) {
                 Ok(command) => {
+                    let command = command.unsealed();
                     if to_session.send(command).is_err() {
                         break;
                     }
@@ -154,10 +155,16 @@ fn write(
     counted: &EventSender,
     began: Instant,
 ) {
-    while let Ok(Some(event)) = events.recv() {
+    let mut sealed = false;
+    for number in 0.. {
+        let Ok(Some(event)) = events.recv() else {
+            return;
+        };
         if !counted.wants(&event) {
             continue;
         }
+        sealed = event.begins_sealed().unwrap_or(sealed);
+        let event = if sealed { event.sealed(number) } else { event };
         let line = Line {
             t: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3,
             event,

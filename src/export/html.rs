@@ -2,7 +2,7 @@
 //! escaped. It reads on a phone and on paper, light and dark.
 
 use super::sheet::{Block, Chart, Curve, Scale, Sheet, Table};
-use crate::clean::shown;
+use crate::clean;
 use crate::units::number;
 
 const STYLE: &str = "\
@@ -36,7 +36,7 @@ const ENDS: f64 = 56.0;
 /// The whole file.
 pub fn page(sheet: &Sheet) -> String {
     let title = sheet.0.iter().find_map(|block| match block {
-        Block::Title(text) => Some(escaped(text)),
+        Block::Title(text) => Some(clean::html(text)),
         _ => None,
     });
     let mut body = String::new();
@@ -48,10 +48,10 @@ pub fn page(sheet: &Sheet) -> String {
             listed = remark;
         }
         body += &match block {
-            Block::Title(text) => format!("<h1>{}</h1>\n", escaped(text)),
-            Block::Intro(text) => format!("<p>{}</p>\n", escaped(text)),
-            Block::Heading(text) => format!("<h2>{}</h2>\n", escaped(text)),
-            Block::Remark(text) => format!("<li>{}</li>\n", escaped(text)),
+            Block::Title(text) => format!("<h1>{}</h1>\n", clean::html(text)),
+            Block::Intro(text) => format!("<p>{}</p>\n", clean::html(text)),
+            Block::Heading(text) => format!("<h2>{}</h2>\n", clean::html(text)),
+            Block::Remark(text) => format!("<li>{}</li>\n", clean::html(text)),
             Block::Table(it) => table(it),
             Block::Chart(it) => chart(it),
             Block::Scale(it) => scale(it),
@@ -69,29 +69,13 @@ pub fn page(sheet: &Sheet) -> String {
     )
 }
 
-/// A text that is nothing but text, between tags and between quotes.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars().map(shown) {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 fn table(table: &Table) -> String {
     let (head, rows) = table.cells();
     let columns = head.len();
     let named = head.iter().any(|it| !it.is_empty());
     let head = head
         .iter()
-        .map(|it| format!("<th scope=\"col\">{}</th>", escaped(it)));
+        .map(|it| format!("<th scope=\"col\">{}</th>", clean::html(it)));
     let head = match named {
         true => format!("<thead><tr>{}</tr></thead>\n", head.collect::<String>()),
         false => String::new(),
@@ -105,7 +89,7 @@ fn table(table: &Table) -> String {
                 false => String::new(),
             };
             let class = if is_figure(text) { " class=\"n\"" } else { "" };
-            format!("<td{class}{span}>{}</td>", escaped(text))
+            format!("<td{class}{span}>{}</td>", clean::html(text))
         };
         let cells: String = row.iter().enumerate().map(cell).collect();
         format!("<tr>{cells}</tr>\n")
@@ -170,7 +154,7 @@ fn chart(chart: &Chart) -> String {
             left + wide,
             left + wide + 4.0,
             at + 4.0,
-            escaped(name)
+            clean::html(name)
         );
     }
     for (curve, class) in chart.curves.iter().zip(["a", "b"].into_iter().cycle()) {
@@ -190,7 +174,7 @@ fn chart(chart: &Chart) -> String {
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             left - 6.0,
             at + 4.0,
-            escaped(&number(value))
+            clean::html(&number(value))
         );
     }
     for (value, anchor) in [(first, "start"), (last, "end")] {
@@ -198,7 +182,7 @@ fn chart(chart: &Chart) -> String {
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
             x(value),
             CHART.1 - 6.0,
-            escaped(&number(value))
+            clean::html(&number(value))
         );
     }
     let axis = format!(
@@ -223,7 +207,7 @@ fn said(chart: &Chart) -> String {
         format!("{} ({dash}): {first} to {last}", curve.name)
     };
     let curves: Vec<String> = chart.curves.iter().zip(dashes).map(curve).collect();
-    escaped(&format!("{}. {}", chart.name, curves.join("; ")))
+    clean::html(&format!("{}. {}", chart.name, curves.join("; ")))
 }
 
 fn scale(scale: &Scale) -> String {
@@ -240,10 +224,10 @@ fn scale(scale: &Scale) -> String {
         ENDS + wide,
         ENDS - 8.0,
         middle + 4.0,
-        escaped(&number(from)),
+        clean::html(&number(from)),
         ENDS + wide + 8.0,
         middle + 4.0,
-        escaped(&number(to))
+        clean::html(&number(to))
     );
     for (at, (low, high)) in scale.ranges.iter().enumerate() {
         let (low, high) = (x(*low), x(*high));
@@ -263,7 +247,7 @@ fn scale(scale: &Scale) -> String {
         let (at, top) = (x(mark), middle - 12.0);
         drawn += &format!("<path class=\"mark\" d=\"M{at:.1} {top:.1}l7 12l-7 12l-7 -12z\"/>\n");
     }
-    let said = escaped(&scale.said);
+    let said = clean::html(&scale.said);
     format!(
         "<figure><svg viewBox=\"0 0 {} {tall:.0}\" role=\"img\" aria-label=\"{said}\">\n{drawn}</svg>\n\
          <figcaption>{said}</figcaption></figure>\n",

@@ -515,6 +515,7 @@ mod tests {
             slot: Slot::A,
             config: RunConfig::preset(Preset::Tiny),
             steps: None,
+            sealed: false,
         };
         let started = Started {
             run,

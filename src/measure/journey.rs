@@ -200,6 +200,7 @@ pub fn measure(
             config: it.config.clone(),
             steps: Some(plan.steps),
             slot: crate::protocol::Slot::A,
+            sealed: false,
         });
         match runner.check_memory(&plan.device, &work) {
             Ok(()) => places.push(at),

@@ -26,6 +26,7 @@ pub fn read_kernels(
         slot: Slot::A,
         config: config.clone(),
         steps: Some(1),
+        sealed: false,
     });
     let (mut compiled, mut profile) = (Vec::new(), None);
     runner.measure(device, &work, |line, _| {

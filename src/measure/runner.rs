@@ -21,6 +21,12 @@ use crate::record::Recorder;
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the device of an engine that is alive may make no progress.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long an engine that is alive may bring its task no further, whatever else it says.
+const TASK_TIMEOUT: Duration = Duration::from_secs(600);
+/// When it is said that it will be given up.
+const TASK_NOTICE: Duration = Duration::from_secs(120);
+/// Steps beyond those asked for: warm-up and profiles.
+const MORE_STEPS: u64 = 1000;
 /// How long a stopped run may take to send its summary.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an engine may take to end when it is no longer needed; it may still be writing its caches.
@@ -47,6 +53,7 @@ impl EngineTask {
             slot: Slot::A,
             config: config.clone(),
             steps: Some(steps),
+            sealed: false,
         })
     }
 
@@ -58,6 +65,7 @@ impl EngineTask {
             slot,
             config: config.clone(),
             steps: None,
+            sealed: false,
         };
         let (a, b) = (side(a, Slot::A), side(b, Slot::B));
         Self::Pair { a, b, pairs }
@@ -108,6 +116,68 @@ pub struct TaskResult {
     pub interrupted: bool,
 }
 
+/// How far a task has come, by what no engine can repeat for ever.
+struct TaskProgress {
+    at: Instant,
+    noticed: bool,
+    /// The largest number of a step, of kernels compiled and of pairs.
+    most: [u64; 3],
+    /// Steps, and pairs, after which there is nothing more to do.
+    limits: [u64; 2],
+}
+
+impl TaskProgress {
+    fn begin(task: &EngineTask) -> Self {
+        let (steps, pairs) = match task {
+            EngineTask::Run(run) => (run.steps.unwrap_or(u64::MAX), 0),
+            // The engine says how many there are at most.
+            EngineTask::Pair { pairs: 0, .. } => (u64::MAX, u64::MAX),
+            EngineTask::Pair { pairs, .. } => (u64::MAX, u64::from(*pairs)),
+        };
+        let more = |n: u64| n.saturating_mul(10).saturating_add(MORE_STEPS);
+        Self {
+            at: Instant::now(),
+            noticed: false,
+            most: [0; 3],
+            limits: [more(steps), more(pairs)],
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        let (which, number) = match event {
+            Event::Step(step) => (0, step.step + 1),
+            Event::Compiling { kernels, .. } => (1, u64::from(*kernels)),
+            Event::Pair(pair) => {
+                if pair.limit_pairs > 0 {
+                    self.limits[1] = u64::from(pair.limit_pairs).saturating_add(MORE_STEPS);
+                }
+                (2, u64::from(pair.n))
+            }
+            _ => return,
+        };
+        if number > self.most[which] {
+            self.most[which] = number;
+            self.at = Instant::now();
+        }
+    }
+
+    /// Why the engine is given up.
+    fn overdue(&self, limit: Duration) -> Option<String> {
+        let [steps, _, pairs] = self.most;
+        if steps > self.limits[0] || pairs > self.limits[1] {
+            return Some(
+                "the engine goes on far beyond the steps it was asked for, so it was ended"
+                    .to_owned(),
+            );
+        }
+        let seconds = self.at.elapsed();
+        (seconds > limit).then(|| {
+            let seconds = seconds.as_secs();
+            format!("the engine is alive, but came no step further in {seconds} s, so it was ended")
+        })
+    }
+}
+
 /// Takes a notice: something about the engine that is worth a sentence.
 pub type NoticeHandler = Box<dyn FnMut(&str) + Send>;
 
@@ -124,6 +194,8 @@ pub struct Runner {
     pub patience: Duration,
     /// How long it may stay silent until that is noticed.
     pub silence: Duration,
+    /// How long an engine that is alive may bring its task no further.
+    pub task_limit: Duration,
 }
 
 /// The engine command that `--engine` names, or this program's own.
@@ -171,6 +243,7 @@ impl Runner {
             hello: None,
             patience: DEVICE_TIMEOUT,
             silence: Limits::default().silence,
+            task_limit: TASK_TIMEOUT,
         }
     }
 
@@ -223,7 +296,8 @@ impl Runner {
             None => self.spawn()?,
         };
         client.send(work.command(device));
-        let ended = self.listen(&mut client, &mut found, &mut hear);
+        let progress = TaskProgress::begin(work);
+        let ended = self.listen(&mut client, progress, &mut found, &mut hear);
         self.client = Some(client);
         ended?;
         self.save()?;
@@ -241,6 +315,7 @@ impl Runner {
     fn listen(
         &mut self,
         client: &mut Client,
+        mut progress: TaskProgress,
         found: &mut TaskResult,
         hear: &mut dyn FnMut(&Line, &str) -> Result<()>,
     ) -> Result<()> {
@@ -281,6 +356,18 @@ impl Runner {
                 let exit = Exit::Failed;
                 return Err(Stop { exit, text }.into());
             }
+            if let Some(text) = progress.overdue(self.task_limit) {
+                client.kill();
+                let exit = Exit::Failed;
+                return Err(Stop { exit, text }.into());
+            }
+            if !progress.noticed && progress.at.elapsed() > TASK_NOTICE {
+                progress.noticed = true;
+                let (so_far, limit) = (TASK_NOTICE.as_secs(), self.task_limit.as_secs());
+                (self.notify)(&format!(
+                    "no step for {so_far} s; after {limit} s the engine is given up"
+                ));
+            }
             let idle = client.idle().min(began.elapsed());
             if idle > self.patience && silent_since.is_none() {
                 client.kill();
@@ -295,6 +382,7 @@ impl Runner {
                 None | Some(ClientEvent::Awake) => {}
                 Some(ClientEvent::Line(line, text)) => {
                     silent_since = None;
+                    progress.note(&line.event);
                     if let Some(recorder) = &mut self.recorder {
                         recorder.add(&line, &text)?;
                     }

@@ -423,6 +423,7 @@ exec sleep 1000"#;
                 slot: Slot::A,
                 config,
                 steps: None,
+                sealed: false,
             };
             Command::Apply { run }
         };

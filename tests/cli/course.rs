@@ -41,9 +41,25 @@ fn the_course_is_listed_hinted_and_copied() {
             .path("copy/exercises/01-broken-init/config.toml")
             .is_file()
     );
+    // Cut short, and worked on since: what is missing is written, what was changed stays.
+    let (lost, mine) = (
+        learner.path("copy/exercises/01-broken-init/config.toml"),
+        learner.path("copy/exercises/02-strides/config.toml"),
+    );
+    std::fs::remove_file(&lost).expect("removed");
+    std::fs::write(&mine, "# mine\n").expect("written");
     learner
         .run(&["init", "copy"])
-        .fails(2, &["copy is not empty; name a new folder"]);
+        .succeeds(&["wrote 1 file into copy"]);
+    let kept = std::fs::read_to_string(&mine).expect("there");
+    assert!(lost.is_file() && kept == "# mine\n", "{kept}");
+    std::fs::remove_file(&mine).expect("removed");
+    learner.run(&["init", "copy"]).succeeds(&["wrote 1 file"]);
+    std::fs::create_dir(learner.path("other")).expect("made");
+    std::fs::write(learner.path("other/x"), "").expect("written");
+    learner
+        .run(&["init", "other"])
+        .fails(2, &["other is not empty; name a new folder"]);
     learner
         .run(&["list", "--course", "copy"])
         .succeeds(&["broken-init"]);

@@ -32,6 +32,13 @@ fn a_recording_round_trips_through_replay_report_and_export() {
         "6.9500 at step 0",
         "6.5000 at step 2",
     ]);
+    // What is read is not replaced, and `-` is stdout.
+    learner
+        .run(&["report", &file, "--out", &file])
+        .fails(2, &["this is the recording that is read"]);
+    learner
+        .run(&["report", &file, "--out", "-"])
+        .succeeds(&["# perflings report"]);
     let page = learner.path("run.html").display().to_string();
     learner
         .run(&["report", &file, "--out", &page])

@@ -69,6 +69,7 @@ pub fn run() -> impl Strategy<Value = RunSpec> {
             slot,
             config,
             steps,
+            sealed: false,
         },
     )
 }

@@ -93,7 +93,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
         app.question().map(|question| question.choices.len()),
         Some(4)
     );
-    // The first answer stays in the score; a later right one passes.
+    // The first answer stays in the score; after a wrong one a right one is seen, not passed.
     assert!(app.is_unsolved());
     act(&mut app, Action::Answer(0));
     assert!(app.is_unsolved() && app.question().is_some(), "another try");
@@ -117,7 +117,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     act(&mut app, Action::Answer(3));
     assert_eq!(
         (known(&app).prediction, known(&app).state),
-        (first, State::Passed)
+        (first, State::Seen)
     );
     assert_eq!(app.study.progress.calibration().answered, 1);
 }

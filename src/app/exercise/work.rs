@@ -4,7 +4,7 @@ use super::Checking;
 use crate::app::{App, Effect};
 use crate::course::exercise::config::ANSWERS;
 use crate::course::exercise::{Detective, ExerciseKind};
-use crate::course::progress::{Prediction, State, letter};
+use crate::course::progress::{State, letter};
 use crate::course::{Exercise, Question};
 
 impl App {
@@ -150,11 +150,10 @@ impl App {
             known.answers.push(choice);
         } else {
             said.push(choice);
-            known
-                .prediction
-                .get_or_insert(Prediction::Choice { choice, right });
-            if right {
-                known.state = State::Passed;
+            let passed = known.note_finding(choice, right);
+            if right && !passed {
+                let text = "Right, but not at the first try: this counts as seen, not as passed";
+                self.tell(text, false);
             }
         }
         self.save(&exercise.id);

@@ -49,11 +49,12 @@ pub fn check(
     let known = progress_of(context).stage(&exercise.id);
     // After the first wrong answer the right one is not told yet.
     let told = right || known.prediction.is_some();
+    let passed = known.clone().note_finding(choice, right);
     let truth = LETTERS[question.answer.min(3)];
     let why = explanation(detective);
     if args.json {
         out::json(&json!({
-            "exercise": exercise.id, "answered": true, "passed": right, "answer": LETTERS[choice],
+            "exercise": exercise.id, "answered": true, "passed": passed, "answer": LETTERS[choice],
             "right": told.then_some(truth), "why": told.then_some(why),
         }))?;
     } else {
@@ -62,9 +63,10 @@ pub fn check(
                 "you have not looked at this recording yet: `perflings replay {label}`, or {label} in the workshop's list"
             ));
         }
-        let (verdict, mark) = match right {
-            true => ("passed", "pass"),
-            false => ("not passed", "FAIL"),
+        let (verdict, mark) = match (passed, right) {
+            (true, true) => ("passed", "pass"),
+            (_, true) => ("seen, not passed: an answer before it was wrong", "    "),
+            (_, false) => ("not passed", "FAIL"),
         };
         let (given, answer) = (LETTERS[choice], &question.choices[question.answer]);
         let said = match (right, told) {
@@ -81,7 +83,11 @@ pub fn check(
         ))?;
     }
     note_answer(context, exercise, choice, right);
-    Ok(if right { Exit::Ok } else { Exit::Failed })
+    Ok(if passed && right {
+        Exit::Ok
+    } else {
+        Exit::Failed
+    })
 }
 
 fn choice(given: &[String]) -> Result<Option<usize>> {

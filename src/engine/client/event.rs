@@ -70,6 +70,23 @@ pub(super) fn told_why(status: ExitStatus) -> bool {
     }
 }
 
+/// Whether it is a line of a stack trace, which says nothing to a learner.
+pub(super) fn is_trace(line: &str) -> bool {
+    let line = line.trim_start();
+    let frame = line.split_once(": ").is_some_and(|(number, _)| {
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    });
+    let place = line
+        .strip_prefix("at ")
+        .is_some_and(|at| at.contains(".rs:"));
+    let heads = [
+        "stack backtrace:",
+        "note: Some details",
+        "note: run with `RUST_BACKTRACE",
+    ];
+    frame || place || heads.iter().any(|head| line.starts_with(head))
+}
+
 /// How a process ended.
 pub(super) fn describe(status: ExitStatus) -> String {
     #[cfg(unix)]
@@ -79,9 +96,13 @@ pub(super) fn describe(status: ExitStatus) -> String {
             let name = match signal {
                 4 => " (illegal instruction)",
                 6 => " (abort)",
+                7 => {
+                    " (bus error; this happens when a disk is full: see `df` for /tmp and the cache)"
+                }
                 9 => " (kill; the system does this when memory runs out)",
                 11 => " (segmentation fault)",
                 15 => " (terminate)",
+                24 => " (limit of processor time, `ulimit -t`)",
                 _ => "",
             };
             return format!("was ended by signal {signal}{name}");

@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::command::{EngineCommand, kill_group};
-use crate::clean::shown;
+use crate::clean::printable;
 use crate::protocol::{Command, PROTOCOL};
 
 /// Messages held for a reader that is slow; beyond that the engine's pipe fills, which costs no timed step.
@@ -158,8 +158,8 @@ fn write_stdin(
     commands: Receiver<Command>,
 ) -> io::Result<()> {
     named("engine-commands", move || {
-        for command in commands {
-            let Ok(text) = serde_json::to_string(&command) else {
+        for (number, command) in (0..).zip(commands) {
+            let Ok(text) = serde_json::to_string(&command.sealed(number)) else {
                 continue;
             };
             let sent = pipe.write_all(format!("{text}\n").as_bytes());
@@ -168,20 +168,6 @@ fn write_stdin(
             }
         }
     })
-}
-
-/// Text that cannot act on a terminal: control characters become spaces, at most `limit` bytes.
-pub(super) fn printable(text: &str, limit: usize) -> String {
-    let mut clean = String::with_capacity(text.len().min(limit));
-    for c in text.trim_end().chars() {
-        if clean.len() + c.len_utf8() > limit {
-            clean.push('…');
-            break;
-        }
-        clean.push(if c.is_control() { ' ' } else { shown(c) });
-    }
-    clean.truncate(clean.trim_end().len());
-    clean
 }
 
 enum Bounded {
@@ -227,11 +213,5 @@ mod tests {
             }
         }
         assert_eq!(seen, ["abcd+", "xy", "", "end"]);
-    }
-
-    #[test]
-    fn control_characters_become_spaces() {
-        assert_eq!(printable("a\u{1b}[31mred\u{7}\r\n", 100), "a [31mred");
-        assert_eq!(printable("äöü", 4), "äö…");
     }
 }

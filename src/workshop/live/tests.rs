@@ -45,6 +45,7 @@ fn start(device: &str) -> Command {
         slot: Slot::A,
         config,
         steps: None,
+        sealed: false,
     };
     Command::Start {
         device: device.to_owned(),
