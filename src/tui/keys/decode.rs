@@ -433,7 +433,10 @@ mod tests {
         ];
         for begun in hidden {
             let bytes = [begun, b"\x03"].concat();
-            assert!(names(&bytes).ends_with("CONTROL-c"), "{begun:?}");
+            let last = names(&bytes).rsplit(' ').next().map(str::to_owned);
+            // With alt after an escape, which changes nothing about it.
+            let control_c = ["CONTROL-c", "CONTROL-ALT-c"].map(|it| Some(it.to_owned()));
+            assert!(control_c.contains(&last), "{begun:?}: {last:?}");
         }
         assert_eq!(names(b"\x1b]11;rgb:0/0/0\x07\x1bP1+r\x1b\\q\x1b[5;7R"), "q");
         assert_eq!(names(&[0x1b; 3]), "esc esc esc");
