@@ -34,6 +34,7 @@ pub mod files;
 pub mod judge;
 pub mod limits;
 pub mod lints;
+pub mod lockstep;
 pub mod measure;
 pub mod model;
 pub mod ops;

@@ -82,8 +82,8 @@ impl Attention {
         } else {
             rows.map(|it| B::rounded_operand(it, self.format))
         };
-        if self.version == Version::Flash {
-            let (out, lse) = B::flash(&rows, sizes, half);
+        let flash = (self.version == Version::Flash).then(|| B::flash(&rows, sizes, half));
+        if let Some((out, lse)) = flash.flatten() {
             let saved = Saved::Flash {
                 rows,
                 out: out.clone(),

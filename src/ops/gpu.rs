@@ -7,11 +7,8 @@
 
 pub mod adamw;
 pub mod attention;
-pub mod attention_backward;
 pub mod attention_cores;
-pub mod attention_registers;
 pub mod attention_simple;
-mod attention_tile;
 mod attention_wgsl;
 #[cfg(test)]
 pub mod check;

@@ -99,8 +99,12 @@ pub trait Kernels: Backend {
     }
 
     /// Output `[n, heads·dh]` and logsumexp of the scores, one per row and head.
-    /// `half`: its products take f16, which `flash_takes_f16` has to allow.
-    fn flash(rows: &Rows<Float<Self>>, sizes: Heads, half: bool) -> (Float<Self>, Float<Self>);
+    /// `half`: its products take f16, which `flash_takes_f16` has to allow. None where no kernel fits the sizes.
+    fn flash(
+        rows: &Rows<Float<Self>>,
+        sizes: Heads,
+        half: bool,
+    ) -> Option<(Float<Self>, Float<Self>)>;
     /// dq, dk and dv in the form of `rows`.
     fn flash_backward(
         rows: &Rows<Float<Self>>,

@@ -1,209 +1,396 @@
-//! Causal attention with grouped key and value heads, forward, without the score matrix in memory.
-//! The backward pass is in `attention_backward`, the tiles both use in `attention_tile`.
+//! Flash attention in f32: `wgsl/flash_attention.wgsl` and the two files of its backward pass. A workgroup owns some rows of one head
+//! and walks over the other side in tiles; scores and sums stay in registers.
 
-use super::attention_tile::{
-    LOWEST, Lines, Place, Tile, accumulate, add_teams, load_other, load_own, products,
-    write_vector, zeros,
-};
-use super::{Float4, arg, empty, groups, vector_width};
-use crate::ops::shapes::{Columns, Heads, Rows};
-use burn::cubecl::{self, prelude::*};
+use super::attention_wgsl::{self, Buffers, Shape, Values};
+use super::wgsl::{self, Program};
+use super::{MAX_GROUPS, empty};
+use crate::ops::shapes::{Heads, Rows};
 use burn_cubecl::tensor::CubeTensor;
+use serde::Serialize;
+
+/// The widest head whose gradients fit into registers.
+const WIDEST: usize = 128;
+
+/// Sizes of a workgroup. Each invocation has four own rows and four columns of a tile of scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Tile {
+    /// Invocations: down × across.
+    down: usize,
+    across: usize,
+    /// Vectors of a row that are staged at once for scores.
+    part: usize,
+    /// Rows of the other side that are staged whole for sums.
+    slice: usize,
+}
+
+const SMALLEST: Tile = Tile {
+    down: 8,
+    across: 8,
+    part: 4,
+    slice: 8,
+};
+
+impl Tile {
+    /// The largest tile that fits into so many bytes of workgroup memory; none where the heads are too wide or no whole vectors.
+    fn choose(sizes: &Heads, available: usize) -> Option<Self> {
+        let vectors = sizes.head_dim / 4;
+        if !sizes.head_dim.is_multiple_of(4) || sizes.head_dim > WIDEST || vectors == 0 {
+            return None;
+        }
+        let across = if vectors > 8 { 16 } else { 8 };
+        let tile = |down, across, part: usize, slice| Self {
+            down,
+            across,
+            part: part.min(vectors),
+            slice,
+        };
+        let all = [
+            tile(16, across, 16, 32),
+            tile(16, across, 8, 16),
+            tile(8, 8, 8, 16),
+            Self {
+                part: SMALLEST.part.min(vectors),
+                ..SMALLEST
+            },
+        ];
+        all.into_iter()
+            .find(|tile| tile.bytes(vectors) <= available)
+    }
+
+    /// Rows that a workgroup owns.
+    const fn own(&self) -> usize {
+        4 * self.down
+    }
+
+    /// Rows of the other side.
+    const fn other(&self) -> usize {
+        4 * self.across
+    }
+
+    const fn invocations(&self) -> usize {
+        self.down * self.across
+    }
+
+    /// Vectors of workgroup memory that are staged: own rows and the other side's by parts, or weights and a slice.
+    fn staged(&self, vectors: usize) -> usize {
+        let parts = (self.own() + self.other()) * (self.part + 1);
+        let weights = self.own() * (self.across + 1) + self.slice * vectors;
+        // The last invocations read past a slice whose rows are no multiple of `across` vectors.
+        parts.max(weights + self.across)
+    }
+
+    /// Bytes of workgroup memory.
+    fn bytes(&self, vectors: usize) -> usize {
+        16 * (self.staged(vectors) + self.invocations())
+    }
+}
+
+/// Rows that are brought to workgroup memory together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Stage {
+    source: &'static str,
+    /// Which rows of the source.
+    lines: &'static str,
+    first: String,
+    rows: usize,
+    /// Vectors of a row that are staged, and the first of them.
+    wide: usize,
+    from: usize,
+    /// The first vector in workgroup memory, and vectors from row to row there.
+    at: usize,
+    pitch: usize,
+    interleaved: bool,
+    /// Vectors of each invocation, and the register of the first.
+    loads: usize,
+    register: usize,
+}
+
+/// What is staged, and what is computed from it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Step {
+    stages: Vec<Stage>,
+    /// Whether scores are computed, and not sums.
+    scores: bool,
+    /// The name of the scores or sums.
+    to: &'static str,
+    /// Which slice of the other side is added.
+    slice: usize,
+    /// Whether weights follow from the scores, which all invocations read after the next step's staging.
+    weighs: bool,
+}
+
+/// The tile's numbers and the steps, as the files name them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Plan {
+    own: usize,
+    other: usize,
+    down: usize,
+    across: usize,
+    part: usize,
+    slice: usize,
+    staged: usize,
+    registers_of_a_step: usize,
+    steps: Vec<Step>,
+}
+
+/// The steps of a round.
+struct Steps {
+    tile: Tile,
+    vectors: usize,
+    steps: Vec<Step>,
+}
+
+impl Steps {
+    fn of(tile: Tile, sizes: &Heads) -> Self {
+        Self {
+            tile,
+            vectors: sizes.head_dim / 4,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Scores `to` of own rows by the other side's: (buffer, its rows) each.
+    fn scores(
+        mut self,
+        to: &'static str,
+        own: (&'static str, &'static str),
+        other: (&'static str, &'static str),
+    ) -> Self {
+        let Tile { part, .. } = self.tile;
+        let (own_rows, other_rows) = (self.tile.own(), self.tile.other());
+        for from in (0..self.vectors).step_by(part) {
+            let stage = |(source, lines), first: &str, rows: usize, at, register| Stage {
+                source,
+                lines,
+                first: first.to_owned(),
+                rows,
+                wide: part,
+                from,
+                at,
+                pitch: part + 1,
+                interleaved: at > 0,
+                loads: self.loads(rows * part),
+                register,
+            };
+            let of_own = stage(own, "first", own_rows, 0, 0);
+            let register = of_own.loads;
+            let of_other = stage(other, "other", other_rows, own_rows * (part + 1), register);
+            self.steps.push(Step {
+                stages: vec![of_own, of_other],
+                scores: true,
+                to,
+                slice: 0,
+                weighs: from + part >= self.vectors,
+            });
+        }
+        self
+    }
+
+    /// Scores from which no weights follow.
+    fn unweighed(mut self) -> Self {
+        for step in &mut self.steps {
+            step.weighs = false;
+        }
+        self
+    }
+
+    /// Sums `to` += weights · the other side's rows.
+    fn sums(mut self, to: &'static str, (source, lines): (&'static str, &'static str)) -> Self {
+        let Tile { slice, .. } = self.tile;
+        for n in 0..self.tile.other() / slice {
+            let stage = Stage {
+                source,
+                lines,
+                first: format!("other + {}u", n * slice),
+                rows: slice,
+                wide: self.vectors,
+                from: 0,
+                at: self.tile.own() * (self.tile.across + 1),
+                pitch: self.vectors,
+                interleaved: false,
+                loads: self.loads(slice * self.vectors),
+                register: 0,
+            };
+            self.steps.push(Step {
+                stages: vec![stage],
+                scores: false,
+                to,
+                slice: n,
+                weighs: false,
+            });
+        }
+        self
+    }
+
+    fn loads(&self, vectors: usize) -> usize {
+        vectors.div_ceil(self.tile.invocations())
+    }
+
+    fn program(
+        self,
+        [name, file]: [&'static str; 2],
+        shape: Shape,
+        buffers: Buffers,
+    ) -> Program<Values<Plan>> {
+        let Self {
+            tile,
+            vectors,
+            steps,
+        } = self;
+        let loads = |step: &Step| step.stages.iter().map(|it| it.loads).sum();
+        let plan = Plan {
+            own: tile.own(),
+            other: tile.other(),
+            down: tile.down,
+            across: tile.across,
+            part: tile.part,
+            slice: tile.slice,
+            staged: tile.staged(vectors),
+            registers_of_a_step: steps.iter().map(loads).max().unwrap_or(0),
+            steps,
+        };
+        Program {
+            name,
+            file,
+            invocations: tile.invocations(),
+            values: Values {
+                shape,
+                buffers,
+                tile: plan,
+            },
+        }
+    }
+}
+
+/// The tile for a problem on the device of `tensor`; none where nothing fits, or its workgroups no launch.
+fn tile(sizes: &Heads, tensor: &CubeTensor) -> Option<Tile> {
+    let takes_wgsl = tensor.client.name().contains("wgsl");
+    let available = tensor.client.properties().hardware.max_shared_memory_size;
+    let fits = takes_wgsl && sizes.batch * sizes.heads <= MAX_GROUPS;
+    Tile::choose(sizes, available).filter(|_| fits)
+}
 
 /// out = softmax(q·kᵀ/√dh + causal mask)·v per head; `rows` are q, k and v, N = batch·context. Returns out `[N, H·dh]` and lse
 /// `[N, H]`, the logarithm of each row's sum of exponentials, which the backward pass needs. Memory grows with the context, not
-/// with its square. (Dao et al. 2022.) 1 launch.
-pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor) {
-    let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
-    let out = empty(q, [sizes.rows(), sizes.heads * sizes.head_dim]);
-    let lse = empty(q, [sizes.rows(), sizes.heads]);
-    let tile = Tile::choose(&sizes, q, shared_vectors);
-    let tiles = sizes.context.div_ceil(tile.rows());
-    unsafe {
-        flash_attention_forward::launch_unchecked(
-            &out.client,
-            groups(tiles * sizes.batch * sizes.heads),
-            CubeDim::new_1d(tile.threads() as u32),
-            vector_width(&[sizes.head_dim]),
-            arg(q),
-            arg(k),
-            arg(v),
-            arg(&out),
-            arg(&lse),
-            sizes.scale(),
-            [of_q, of_k, of_v],
-            sizes,
-            tile,
-        );
-    }
-    (out, lse)
+/// with its square. None where no tile fits. (Dao et al., 2022, arXiv 2205.14135.) 1 launch.
+pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> Option<(CubeTensor, CubeTensor)> {
+    let tile = tile(&sizes, rows.first())?;
+    let program = |shape| output(tile, shape);
+    Some(attention_wgsl::forward(rows, sizes, tile.own(), program))
 }
 
-/// Own rows, which the teams' sums may replace, and for each team keys, values, weights, one vector per invocation for reductions.
-fn shared_vectors(tile: &Tile) -> usize {
-    tile.own_vectors(1) + tile.teams * region(tile)
+/// The gradients of q, k and v, of their shapes, from `dout` `[N, H·dh]`. Scores are computed again, tile by tile, from the
+/// saved logarithms. 2 launches.
+pub fn backward(
+    dout: &CubeTensor,
+    rows: &Rows<CubeTensor>,
+    out: &CubeTensor,
+    lse: &CubeTensor,
+    sizes: Heads,
+) -> Rows<CubeTensor> {
+    // Some tile fits: the forward pass has run.
+    let tile = tile(&sizes, dout).unwrap_or(SMALLEST);
+    let delta = &empty(dout, [sizes.rows(), sizes.heads]);
+    attention_wgsl::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
+        let groups = [sizes.heads, sizes.kv_heads].map(|it| shape.groups(tile.own(), it));
+        let program = queries(tile, shape.clone());
+        wgsl::launch(program, groups[0], &[q, k, v, dout, out, dq, lse, delta]);
+        let program = keys(tile, shape);
+        wgsl::launch(program, groups[1], &[q, k, v, dout, dk, dv, lse, delta]);
+    })
 }
 
-fn region(tile: &Tile) -> usize {
-    2 * tile.other_side() + tile.scores() + tile.team()
+/// The output and the logarithms.
+fn output(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
+    let buffers = Buffers {
+        vectors: &["q", "k", "v", "out"],
+        numbers: &["lse"],
+    };
+    let steps = Steps::of(tile, &shape.sizes)
+        .scores("s", ("q", "q"), ("k", "k"))
+        .sums("sum", ("v", "v"));
+    let names = ["flash_attention", "flash_attention.wgsl"];
+    steps.program(names, shape, buffers)
 }
 
-/// A running maximum and sum per row, as in an online softmax: when the maximum grows, what has been added so far is
-/// scaled down. Tiles above the diagonal are never visited.
-#[cube(launch_unchecked)]
-fn flash_attention_forward<N: Size>(
-    q: &[Vector<f32, N>],
-    k: &[Vector<f32, N>],
-    v: &[Vector<f32, N>],
-    out: &mut [Vector<f32, N>],
-    lse: &mut [f32],
-    scale: f32,
-    #[comptime] columns: [Columns; 3],
-    #[comptime] sizes: Heads,
-    #[comptime] tile: Tile,
-) {
-    let sequences = comptime!(sizes.batch * sizes.heads);
-    let tiles = comptime!(sizes.context.div_ceil(tile.rows()));
-    if CUBE_POS >= tiles * sequences {
-        terminate!();
-    }
-    let mut shared = Shared::<[Float4]>::new_slice(comptime!(shared_vectors(&tile)));
-    let place = Place::of(tile);
-    let keys = place.team * comptime!(region(&tile)) + comptime!(tile.own_vectors(1));
-    let values = keys + comptime!(tile.other_side());
-    let weights = values + comptime!(tile.other_side());
-    let scratch = weights + comptime!(tile.scores());
+/// δ = rowsum(dout∘out), and dq.
+fn queries(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
+    let buffers = Buffers {
+        vectors: &["q", "k", "v", "dout", "out", "dq"],
+        numbers: &["lse", "delta"],
+    };
+    let steps = Steps::of(tile, &shape.sizes)
+        .scores("s", ("q", "q"), ("k", "k"))
+        .unweighed()
+        .scores("g", ("dout", "out"), ("v", "v"))
+        .sums("sum", ("k", "k"));
+    let names = [
+        "flash_attention_backward_q",
+        "flash_attention_backward_q.wgsl",
+    ];
+    steps.program(names, shape, buffers)
+}
 
-    // The last rows have the most keys before them: they start first.
-    let first = (tiles - 1 - CUBE_POS / sequences) * comptime!(tile.rows());
-    let batch = CUBE_POS % sequences / sizes.heads;
-    let head = CUBE_POS % sequences % sizes.heads;
-    let kv_head = head / comptime!(sizes.group());
-    let context = sizes.context;
-    let (x, y) = (place.x, place.y);
+/// dk and dv.
+fn keys(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
+    let buffers = Buffers {
+        vectors: &["q", "k", "v", "dout", "dk", "dv"],
+        numbers: &["lse", "delta"],
+    };
+    let steps = Steps::of(tile, &shape.sizes)
+        .scores("s", ("k", "k"), ("q", "q"))
+        .sums("dvalue", ("dout", "out"))
+        .scores("g", ("v", "v"), ("dout", "out"))
+        .sums("dkey", ("q", "q"));
+    let names = [
+        "flash_attention_backward_kv",
+        "flash_attention_backward_kv.wgsl",
+    ];
+    steps.program(names, shape, buffers)
+}
 
-    let of_q = Lines::of(batch, head, comptime!(columns[0]), sizes);
-    let of_k = Lines::of(batch, kv_head, comptime!(columns[1]), sizes);
-    let of_v = Lines::of(batch, kv_head, comptime!(columns[2]), sizes);
-    load_own::<N>(q, &mut shared, 0usize, &of_q, first, scale, tile);
+#[cfg(test)]
+mod tests {
+    use super::super::attention_wgsl::testing::{agrees, problems, valid};
+    use super::super::check::Device;
+    use super::*;
 
-    let owned = comptime!(tile.owned());
-    let mut acc = zeros(comptime!(4 * owned));
-    let mut scores = Array::<Float4>::new(tile.columns_each);
-    let mut top = Float4::new(LOWEST);
-    let mut sum = Float4::new(0.0);
-    let end = min(first + comptime!(tile.rows()), context);
-    let mut tile_key = 0usize;
-    while tile_key < end {
-        let key = tile_key + place.team * comptime!(tile.columns());
-        load_other::<N>(k, &mut shared, keys, &of_k, key, place.unit, tile);
-        load_other::<N>(v, &mut shared, values, &of_v, key, place.unit, tile);
-        sync_cube();
-        products(&shared, &mut scores, 0usize, keys, &place, tile);
-        if key + comptime!(tile.columns()) > first {
-            #[unroll]
-            for j in 0..tile.columns_each {
-                let column = key + x + comptime!(j * 8);
-                let mut masked = scores[j];
-                #[unroll]
-                for i in 0..4usize {
-                    if column > first + y * 4 + i {
-                        masked.insert(i, LOWEST);
-                    }
-                }
-                scores[j] = masked;
+    const PROBLEMS: &[[usize; 4]] = &[
+        [64, 2, 1, 128],
+        [100, 4, 2, 72],
+        [130, 1, 1, 96],
+        [1, 2, 2, 68],
+        [70, 4, 2, 64],
+        [64, 4, 2, 32],
+        [33, 2, 1, 16],
+        [40, 3, 1, 4],
+    ];
+
+    /// Devices with so many bytes of workgroup memory.
+    const AVAILABLE: [usize; 3] = [16 * 1024, 32 * 1024, 48 * 1024];
+
+    #[test]
+    fn every_text_is_valid_wgsl() {
+        for sizes in problems(PROBLEMS) {
+            for available in AVAILABLE {
+                let tile = Tile::choose(&sizes, available).expect("some tile fits");
+                valid(sizes, |shape| output(tile, shape));
+                valid(sizes, |shape| queries(tile, shape));
+                valid(sizes, |shape| keys(tile, shape));
             }
         }
-        let mut highest = scores[0];
-        #[unroll]
-        for j in 1..tile.columns_each {
-            highest = max(highest, scores[j]);
+        let wide = problems(&[[64, 1, 1, 132], [64, 1, 1, 66]]);
+        for sizes in wide {
+            assert_eq!(Tile::choose(&sizes, 48 * 1024), None);
         }
-        shared[place.unit + scratch] = highest;
-        sync_cube();
-        let mut higher = top;
-        #[unroll]
-        for i in 0..8usize {
-            higher = max(higher, shared[scratch + comptime!(i * tile.row_groups) + y]);
-        }
-        let shrink = (top - higher).exp();
-        top = higher;
-        sum *= shrink;
-        #[unroll]
-        for j in 0..tile.columns_each {
-            let weight = (scores[j] - top).exp();
-            sum += weight;
-            shared[(x + comptime!(j * 8)) * tile.row_groups + y + weights] = weight;
-        }
-        #[unroll]
-        for i in 0..4usize {
-            let factor = Float4::new(shrink.extract(i));
-            #[unroll]
-            for j in 0..owned {
-                acc[comptime!(i * owned + j)] *= factor;
-            }
-        }
-        sync_cube();
-        accumulate(&shared, &mut acc, weights, values, &place, tile);
-        sync_cube();
-        tile_key += comptime!(tile.columns() * tile.teams);
     }
 
-    if comptime!(tile.teams > 1) {
-        // The teams' maxima differ: bring all to the highest. A team that saw no key of a row has the lowest, and factor 0.
-        shared[place.unit + scratch] = top;
-        sync_cube();
-        let mut highest = top;
-        #[unroll]
-        for other in 0..tile.teams {
-            let theirs = comptime!(
-                other * region(&tile) + tile.own_vectors(1) + region(&tile) - tile.team()
-            );
-            highest = max(highest, shared[place.unit + theirs]);
-        }
-        let shrink = (top - highest).exp();
-        top = highest;
-        sum *= shrink;
-        #[unroll]
-        for i in 0..4usize {
-            #[unroll]
-            for j in 0..owned {
-                acc[comptime!(i * owned + j)] *= Float4::new(shrink.extract(i));
-            }
-        }
-        sync_cube();
-        add_teams(&mut shared, &mut acc, &place, comptime!(4 * owned), tile);
-    }
-    shared[place.unit + scratch] = sum;
-    sync_cube();
-    let mut total = Float4::new(0.0);
-    #[unroll]
-    for team in 0..tile.teams {
-        let theirs =
-            comptime!(team * region(&tile) + tile.own_vectors(1) + region(&tile) - tile.team());
-        #[unroll]
-        for i in 0..8usize {
-            total += shared[comptime!(i * tile.row_groups + theirs) + y];
-        }
-    }
-    #[unroll]
-    for i in 0..4usize {
-        let row = first + y * 4 + i;
-        if row < context && place.team == 0 {
-            let line = batch * context + row;
-            if x == 0 {
-                lse[line * sizes.heads + head] = top.extract(i) + total.extract(i).ln();
-            }
-            let inverse = Float4::new(1.0 / total.extract(i));
-            #[unroll]
-            for j in 0..owned {
-                let vector = x + comptime!(j * 8);
-                if vector < comptime!(tile.vectors()) {
-                    let start = (line * sizes.heads + head) * sizes.head_dim;
-                    let value = acc[comptime!(i * owned + j)] * inverse;
-                    write_vector::<N>(out, start, vector, value, tile);
-                }
-            }
+    #[test]
+    fn outputs_and_gradients_are_those_of_the_cpu() {
+        let Some(device) = Device::any() else { return };
+        for sizes in problems(PROBLEMS) {
+            let forward = |rows: &Rows<CubeTensor>, sizes| forward(rows, sizes).expect("it fits");
+            agrees(&device, sizes, (forward, backward), [1e-5, 1e-5]);
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor
     attention_wgsl::forward(rows, sizes, OWN, forward_program)
 }
 
-/// As [`super::attention_backward::backward`], with f16 operands in the products. 1 launch.
+/// As [`super::attention::backward`], with f16 operands in the products. 1 launch.
 pub fn backward(
     dout: &CubeTensor,
     rows: &Rows<CubeTensor>,

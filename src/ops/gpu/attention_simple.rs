@@ -1,7 +1,6 @@
 //! Stage 2's kernel: attention by one workgroup per row, reading q, k and v straight from memory at explicit strides.
 //! The same kernel runs every layout; only the strides it is given differ, right or wrong.
 
-use super::attention_tile::LOWEST;
 use super::{arg, empty, groups, workgroup_max, workgroup_sum};
 use crate::ops::shapes::Heads;
 use burn::cubecl::{self, prelude::*};
@@ -9,6 +8,8 @@ use burn_cubecl::tensor::CubeTensor;
 
 /// Invocations of a workgroup: that many neighbours take neighbouring keys, then neighbouring values of the head.
 const THREADS: usize = 64;
+/// Lower than every score, and still finite: −∞ minus −∞ would be NaN.
+const LOWEST: f32 = -3.0e38;
 
 /// A tensor `[batch, heads, context, head_dim]`, and by which strides it is read.
 #[derive(Clone, Copy)]

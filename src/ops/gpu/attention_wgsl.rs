@@ -151,8 +151,8 @@ impl Shape {
 #[cfg(test)]
 pub mod testing {
     use super::super::check::{Device, close, valid_wgsl};
-    use super::super::{attention, attention_backward};
     use super::*;
+    use crate::ops::cpu;
     use crate::ops::cpu::testing::numbers;
 
     /// Two sequences of each context, heads, key and value heads, and head width.
@@ -169,7 +169,7 @@ pub mod testing {
     }
 
     /// The text is valid for q, k and v in one buffer.
-    pub fn valid<P: Wgsl>(sizes: Heads, program: fn(Shape) -> P) {
+    pub fn valid<P: Wgsl>(sizes: Heads, program: impl Fn(Shape) -> P) {
         let [q, k, _] = sizes.widths();
         let stride = q + 2 * k;
         let columns = [0, q, q + k].map(|offset| Columns { offset, stride });
@@ -180,7 +180,7 @@ pub mod testing {
     type Backward =
         fn(&CubeTensor, &Rows<CubeTensor>, &CubeTensor, &CubeTensor, Heads) -> Rows<CubeTensor>;
 
-    /// Outputs and gradients are those of the kernels in CubeCL, within tolerances for the first and the latter.
+    /// Outputs and gradients are those of the CPU's kernels, within tolerances for the first and the latter.
     pub fn agrees(
         device: &Device,
         sizes: Heads,
@@ -191,11 +191,18 @@ pub mod testing {
         let wide = q + 2 * k;
         let packed = numbers(1, sizes.rows() * wide);
         let rows = Rows::Packed(device.tensor(&packed, [sizes.rows(), wide]));
-        let dout = device.tensor(&numbers(2, sizes.rows() * q), [sizes.rows(), q]);
+        let slopes = numbers(2, sizes.rows() * q);
+        let dout = device.tensor(&slopes, [sizes.rows(), q]);
         let (out, lse) = forward(&rows, sizes);
-        let (want, want_lse) = attention::forward(&rows, sizes);
-        let gradients = backward(&dout, &rows, &want, &want_lse, sizes);
-        let wanted = attention_backward::backward(&dout, &rows, &want, &want_lse, sizes);
+        let gradients = backward(&dout, &rows, &out, &lse, sizes);
+        let values = Rows::Packed(&packed[..]);
+        let (want, by_head) = cpu::attention::forward(values, sizes);
+        let wanted = cpu::attention::backward(values, &want, &by_head, &slopes, sizes);
+        // The CPU's logarithms are ordered by sequence, head and row.
+        let Heads { context, heads, .. } = sizes;
+        let at = |row: usize, head: usize| (row / context * heads + head) * context + row % context;
+        let places = (0..sizes.rows()).flat_map(|row| (0..heads).map(move |head| (row, head)));
+        let want_lse: Vec<f32> = places.map(|(row, head)| by_head[at(row, head)]).collect();
         let all = [
             ("out", &out, &want, tolerances[0]),
             ("lse", &lse, &want_lse, tolerances[0]),
@@ -208,7 +215,7 @@ pub mod testing {
         ];
         for (name, got, want, tolerance) in all {
             let name = format!("{name} {sizes:?}");
-            close(&name, &device.read(got), &device.read(want), tolerance);
+            close(&name, &device.read(got), want, tolerance);
         }
     }
 }

@@ -152,11 +152,11 @@ impl Kernels for Flex {
             .map(|values| tensor(values, [n, f]))
     }
 
-    fn flash(rows: &Rows<T>, sizes: Heads, _half: bool) -> (T, T) {
+    fn flash(rows: &Rows<T>, sizes: Heads, _half: bool) -> Option<(T, T)> {
         let values = rows.as_ref().map(Values::of);
         let (out, lse) = cpu::attention::forward(values.as_ref().map(Values::get), sizes);
         let [n, width] = [sizes.rows(), sizes.heads * sizes.head_dim];
-        (tensor(out, [n, width]), tensor(lse, [n, sizes.heads]))
+        Some((tensor(out, [n, width]), tensor(lse, [n, sizes.heads])))
     }
 
     fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, sizes: Heads, _half: bool) -> Rows<T> {

@@ -10,7 +10,7 @@ use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS, Precision};
 use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
-use crate::ops::gpu::{self, attention_cores, attention_registers, attention_simple};
+use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
 use crate::ops::live::LiveKernel;
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
@@ -106,25 +106,20 @@ impl Kernels for Cube {
         attention_cores::fits(sizes)
     }
 
-    fn flash(rows: &Rows<T>, sizes: Heads, half: bool) -> (T, T) {
+    fn flash(rows: &Rows<T>, sizes: Heads, half: bool) -> Option<(T, T)> {
         let rows = rows.clone().map(into_contiguous);
         if half {
-            attention_cores::forward(&rows, sizes)
-        } else if attention_registers::fits(&sizes, rows.first()) {
-            attention_registers::forward(&rows, sizes)
-        } else {
-            gpu::attention::forward(&rows, sizes)
+            return Some(attention_cores::forward(&rows, sizes));
         }
+        attention::forward(&rows, sizes)
     }
 
     fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, sizes: Heads, half: bool) -> Rows<T> {
         let (rows, dy) = (rows.clone().map(into_contiguous), into_contiguous(dy));
         if half {
             attention_cores::backward(&dy, &rows, &out, &lse, sizes)
-        } else if attention_registers::fits(&sizes, &dy) {
-            attention_registers::backward(&dy, &rows, &out, &lse, sizes)
         } else {
-            gpu::attention_backward::backward(&dy, &rows, &out, &lse, sizes)
+            attention::backward(&dy, &rows, &out, &lse, sizes)
         }
     }
 

@@ -1,0 +1,449 @@
+//! Runs a WGSL compute shader on the host, to see what it does with memory. A workgroup's invocations go through naga's
+//! validated module together, in lockstep under masks: each expression is evaluated for all active lanes at once. Shadow
+//! memory beside the buffers and the workgroup variables tells of races, of reads of what nobody wrote and of accesses out
+//! of bounds; a barrier under a partial mask is one that not everybody reaches. What is found does not depend on any
+//! driver's schedule: two accesses race when no barrier orders them, whichever came first here.
+//!
+//! As the language has it, `workgroupBarrier` orders workgroup memory only, `storageBarrier` storage only, and nothing orders
+//! the storage accesses of two workgroups but that they are atomic: the last of them to count itself may not read what the
+//! others stored. An invocation that waits for another in a loop waits for ever, as it does on many devices. Workgroup memory
+//! is zero at the beginning; that it is read before it is written is reported all the same.
+//!
+//! Not interpreted, and said so with the line: textures, samplers and binding arrays, numbers of 64 bits and integers of 16,
+//! `subgroupBarrier` where a workgroup has several subgroups, matrices of a subgroup in private memory, ray tracing.
+//!
+//! ```
+//! use perflings::lockstep::{Buffer, FindingKind, Launch, Program};
+//! let program = Program::parse(
+//!     "@group(0) @binding(0) var<storage, read_write> sum: array<u32>;
+//!      @compute @workgroup_size(64) fn main() { sum[0] += 1u; }",
+//! )?;
+//! let mut buffers = [Buffer::zeroed(0, 0, 4)];
+//! let report = program.run(&Launch::new([1, 1, 1]), &mut buffers, &mut ())?;
+//! assert_eq!(report.findings[0].kind, FindingKind::Race);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod access;
+mod arithmetic;
+mod collective;
+mod evaluate;
+mod execute;
+mod finding;
+mod layout;
+mod math;
+mod memory;
+mod prepare;
+mod value;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+
+use naga::valid::{Capabilities, ModuleInfo, ShaderStages, SubgroupOperationSet, ValidationFlags};
+use naga::{Module, ShaderStage, Span};
+
+pub use finding::{Finding, FindingKind, Invocation, OtherAccess};
+
+/// A shader that was parsed and validated.
+pub struct Program {
+    module: Module,
+    info: ModuleInfo,
+    source: String,
+    /// Where each line begins, in bytes.
+    lines: Vec<u32>,
+}
+
+/// A place in the source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// From 1; 0 where the place is not known.
+    pub line: u32,
+    /// In bytes, from 1.
+    pub column: u32,
+    /// In bytes.
+    pub span: Range<usize>,
+}
+
+/// Why a source is no program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceError {
+    pub location: Location,
+    pub message: String,
+}
+
+/// Why a program was not run, or not to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// There is no such compute entry point.
+    NoEntryPoint(String),
+    /// A part of the language that is not interpreted.
+    NotSupported { what: String, location: Location },
+    /// A variable that the entry point uses has no buffer.
+    MissingBuffer {
+        name: String,
+        group: u32,
+        binding: u32,
+    },
+    /// A buffer holds fewer bytes than its variable needs.
+    SmallBuffer {
+        name: String,
+        bytes: usize,
+        needed: usize,
+    },
+    /// An override has no value, or one that does not fit.
+    Override(String),
+    /// The launch needs more than `Limits::memory`.
+    Memory { needed: u64, limit: u64 },
+}
+
+/// What to launch, and how far to go.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// Without it, the first compute entry point.
+    pub entry: Option<&'a str>,
+    /// Workgroups along each axis.
+    pub groups: [u32; 3],
+    /// By name, or by number where the override has an `@id`.
+    pub overrides: HashMap<String, f64>,
+    /// Invocations in a subgroup.
+    pub subgroup_size: u32,
+    pub limits: Limits,
+}
+
+/// How far a run goes. A step is a statement or an expression that one workgroup evaluates for up to 64 lanes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// For each workgroup; past it, the loop with the most rounds is reported as endless and the run ends.
+    pub steps_per_workgroup: u64,
+    /// For all workgroups together.
+    pub steps: u64,
+    /// Bytes for buffers, shadows and values.
+    pub memory: u64,
+    /// Findings of different places that are kept.
+    pub findings: usize,
+}
+
+/// The contents of a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    pub group: u32,
+    pub binding: u32,
+    pub bytes: Vec<u8>,
+    /// Whether the bytes mean something before the launch; if not, reading them before they are written is a finding.
+    pub initialized: bool,
+}
+
+/// What a run saw.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// In the order in which they were first seen.
+    pub findings: Vec<Finding>,
+    /// Loads and stores of shared memory, by place in the source and variable.
+    pub accesses: Vec<AccessCount>,
+    /// Buffers that were not `initialized`, and that nobody wrote as a whole.
+    pub unwritten: Vec<Unwritten>,
+    /// Workgroups that ran to their end.
+    pub workgroups: u64,
+    pub steps: u64,
+    /// False where a limit ended the run: of a workgroup's steps, then an endless loop is among the findings, or of all steps.
+    pub complete: bool,
+}
+
+/// What nobody wrote of a buffer. What lies between members and elements to align them counts, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwritten {
+    pub variable: String,
+    /// The first number that nobody wrote, as one would write it.
+    pub element: String,
+    /// Where it begins.
+    pub first: u32,
+    /// How many there are, in all.
+    pub bytes: u64,
+}
+
+/// How often a place in the source touched a variable: each invocation counts, whatever the size of what it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessCount {
+    pub location: Location,
+    pub variable: String,
+    pub space: Space,
+    /// Group and binding.
+    pub binding: Option<(u32, u32)>,
+    pub loads: u64,
+    pub stores: u64,
+    pub atomics: u64,
+    /// Of all of these together.
+    pub bytes: u64,
+}
+
+/// Memory that invocations share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    Workgroup,
+    Storage,
+    Uniform,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    Load,
+    Store,
+    AtomicLoad,
+    AtomicStore,
+    /// Reads and writes.
+    Atomic,
+}
+
+/// One load or store of shared memory by all active lanes.
+pub struct Access<'a> {
+    pub kind: AccessKind,
+    pub location: Location,
+    pub space: Space,
+    pub variable: &'a str,
+    pub binding: Option<(u32, u32)>,
+    /// The active lanes; for an operation of a whole subgroup, its first.
+    pub lanes: &'a [u32],
+    /// For each lane of the workgroup, active or not: the first byte it touches, or `OUTSIDE`.
+    pub offsets: &'a [u32],
+    /// How many bytes each lane touches.
+    pub bytes: u32,
+    /// What was loaded or stored: first the first number of each lane of the workgroup, then the second. Floats as bits of an f32.
+    pub values: &'a [u32],
+    path: &'a dyn Fn(u32) -> String,
+}
+
+/// Offset of an access out of bounds.
+pub const OUTSIDE: u32 = u32::MAX;
+
+/// A statement that is about to run.
+pub struct Step<'a> {
+    pub location: Location,
+    pub function: &'a str,
+    /// Calls around it; 0 in the entry point.
+    pub depth: usize,
+    pub lanes: &'a [u32],
+}
+
+/// A barrier that these lanes have reached.
+pub struct Arrival<'a> {
+    pub location: Location,
+    pub lanes: &'a [u32],
+    /// Those that never come; empty where all is well.
+    pub missing: &'a [u32],
+    pub workgroup_memory: bool,
+    pub storage: bool,
+}
+
+/// Follows a run as it goes.
+pub trait Observer {
+    fn workgroup_start(&mut self, _id: [u32; 3], _lanes: u32) {}
+    fn workgroup_end(&mut self, _id: [u32; 3]) {}
+    fn statement(&mut self, _step: &Step<'_>) {}
+    fn access(&mut self, _access: &Access<'_>) {}
+    fn barrier(&mut self, _arrival: &Arrival<'_>) {}
+    /// The first time that something is found.
+    fn finding(&mut self, _finding: &Finding) {}
+    /// Whether statements, accesses and barriers are wanted at all; without them a run is quicker.
+    fn watches(&self) -> bool {
+        true
+    }
+}
+
+impl Observer for () {
+    fn watches(&self) -> bool {
+        false
+    }
+}
+
+impl Access<'_> {
+    /// What a lane touches as one would write it: `tile[3].x`.
+    pub fn path(&self, lane: u32) -> String {
+        (self.path)(lane)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            steps_per_workgroup: 4_000_000,
+            steps: 100_000_000,
+            memory: 1 << 30,
+            findings: 100,
+        }
+    }
+}
+
+impl Launch<'_> {
+    pub fn new(groups: [u32; 3]) -> Self {
+        Self {
+            entry: None,
+            groups,
+            overrides: HashMap::new(),
+            subgroup_size: 32,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Buffer {
+    pub fn new(group: u32, binding: u32, bytes: Vec<u8>) -> Self {
+        Self {
+            group,
+            binding,
+            bytes,
+            initialized: true,
+        }
+    }
+
+    pub fn zeroed(group: u32, binding: u32, bytes: usize) -> Self {
+        Self::new(group, binding, vec![0; bytes])
+    }
+
+    /// A buffer that the shader has to write before anybody reads it.
+    pub fn unwritten(group: u32, binding: u32, bytes: usize) -> Self {
+        Self {
+            initialized: false,
+            ..Self::zeroed(group, binding, bytes)
+        }
+    }
+
+    pub fn from_f32(group: u32, binding: u32, values: &[f32]) -> Self {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        Self::new(group, binding, bytes.collect())
+    }
+
+    pub fn from_u32(group: u32, binding: u32, values: &[u32]) -> Self {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        Self::new(group, binding, bytes.collect())
+    }
+
+    pub fn to_u32(&self) -> Vec<u32> {
+        let (words, _) = self.bytes.as_chunks();
+        words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+    }
+
+    pub fn to_f32(&self) -> Vec<f32> {
+        self.to_u32().into_iter().map(f32::from_bits).collect()
+    }
+}
+
+impl Program {
+    /// # Errors
+    /// When naga does not accept the source.
+    pub fn parse(source: &str) -> Result<Self, SourceError> {
+        let lines =
+            std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at as u32 + 1));
+        let lines: Vec<u32> = lines.collect();
+        let module = naga::front::wgsl::parse_str(source).map_err(|error| SourceError {
+            location: locate(&lines, error.labels().next().map(|(span, _)| span)),
+            message: error.message().to_owned(),
+        })?;
+        // Whether barriers are reached by all is seen when it runs.
+        let flags = ValidationFlags::all() - ValidationFlags::CONTROL_FLOW_UNIFORMITY;
+        let mut validator = naga::valid::Validator::new(flags, Capabilities::all());
+        validator.subgroup_stages(ShaderStages::all());
+        validator.subgroup_operations(SubgroupOperationSet::all());
+        let info = validator.validate(&module).map_err(|error| SourceError {
+            location: locate(&lines, error.spans().next().map(|(span, _)| *span)),
+            message: chain(error.as_inner()),
+        })?;
+        Ok(Self {
+            module,
+            info,
+            source: source.to_owned(),
+            lines,
+        })
+    }
+
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Names of the compute entry points, with their workgroup sizes.
+    pub fn entry_points(&self) -> impl Iterator<Item = (&str, [u32; 3])> {
+        let all = self.module.entry_points.iter();
+        let compute = all.filter(|entry| entry.stage == ShaderStage::Compute);
+        compute.map(|entry| (entry.name.as_str(), entry.workgroup_size))
+    }
+
+    /// Runs all workgroups, one after the other. What the shader wrote is in `buffers` afterwards.
+    ///
+    /// # Errors
+    /// When the launch does not fit the program, goes past its limits, or uses what is not interpreted.
+    pub fn run(
+        &self,
+        launch: &Launch<'_>,
+        buffers: &mut [Buffer],
+        observer: &mut dyn Observer,
+    ) -> Result<Report, RunError> {
+        prepare::run(self, launch, buffers, observer)
+    }
+
+    fn locate(&self, span: Span) -> Location {
+        locate(&self.lines, Some(span))
+    }
+}
+
+fn locate(lines: &[u32], span: Option<Span>) -> Location {
+    let Some(span) = span.and_then(Span::to_range) else {
+        return Location::default();
+    };
+    let line = lines.partition_point(|start| *start as usize <= span.start);
+    Location {
+        line: line as u32,
+        column: (span.start - lines[line - 1] as usize) as u32 + 1,
+        span,
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", chain(cause)),
+        None => error.to_string(),
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, line {}", self.message, self.location.line)
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoEntryPoint(name) => write!(f, "no compute entry point {name}"),
+            Self::NotSupported { what, location } => match location.line {
+                0 => write!(f, "not supported: {what}"),
+                line => write!(f, "not supported: {what}, line {line}"),
+            },
+            Self::MissingBuffer {
+                name,
+                group,
+                binding,
+            } => {
+                write!(
+                    f,
+                    "no buffer for {name}, @group({group}) @binding({binding})"
+                )
+            }
+            Self::SmallBuffer {
+                name,
+                bytes,
+                needed,
+            } => {
+                write!(f, "{name} needs {needed} bytes, its buffer has {bytes}")
+            }
+            Self::Override(what) => write!(f, "override {what}"),
+            Self::Memory { needed, limit } => {
+                write!(f, "needs {needed} bytes of memory, the limit is {limit}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

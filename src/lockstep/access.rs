@@ -1,0 +1,493 @@
+//! Loads and stores by machines, what they do wrong, and how many there are.
+
+use std::collections::BTreeMap;
+
+use naga::{AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span, TypeInner};
+
+use super::arithmetic::f;
+use super::evaluate::ODD;
+use super::execute::{Machine, Stop, copy_lanes};
+use super::finding::{Finding, FindingKind, OtherAccess};
+use super::memory::{By, Clock, Conflict, Shared};
+use super::value::{Mask, Outside, Root, Value};
+use super::{Access, AccessCount, AccessKind, OUTSIDE, Space, Unwritten};
+
+/// A place in the source that touches shared memory in one way.
+pub struct Site {
+    span: Span,
+    kind: AccessKind,
+    /// Variable, accesses by single invocations, bytes.
+    counts: Vec<(usize, u64, u64)>,
+}
+
+impl Machine<'_> {
+    /// The number of a site.
+    pub fn site(&mut self, span: Span, kind: AccessKind) -> Result<u16, Stop> {
+        let range = span.to_range().unwrap_or_default();
+        let key = (range.start as u32, range.end as u32, kind);
+        if let Some(site) = self.known_sites.get(&key) {
+            return Ok(*site);
+        }
+        let Ok(site) = u16::try_from(self.sites.len()) else {
+            return Err(self.unsupported("so many loads and stores", span));
+        };
+        let counts = Vec::new();
+        self.sites.push(Site { span, kind, counts });
+        self.known_sites.insert(key, site);
+        Ok(site)
+    }
+
+    pub fn load(
+        &mut self,
+        frame: usize,
+        pointer: Handle<Expression>,
+        span: Span,
+        mask: &Mask,
+        out: &mut Value,
+    ) -> Result<(), Stop> {
+        let node = &self.codes[frame].nodes[pointer.index()];
+        let (words, lanes) = (node.size.words as usize, self.lanes);
+        let kind = if node.is_atomic() {
+            AccessKind::AtomicLoad
+        } else {
+            AccessKind::Load
+        };
+        let from = self.take(frame, pointer, kind, span, mask)?;
+        out.resize(words * lanes);
+        if let Some(Root::Shared(variable)) = from.root {
+            let leaves = node.leaves(&self.context.layout);
+            let site = self.site(span, kind)?;
+            let by = By::new(self.clock_of(variable), (site, kind), mask, &from.words);
+            self.shared(variable, span)?
+                .load(&by, &leaves, &mut out.words);
+            self.made(variable, &by, node.size.bytes as u32, 1, &out.words);
+        } else {
+            let own = self.own(from.root, span)?;
+            if let Some(first) = from.common(mask) {
+                out.words
+                    .copy_from_slice(&own[first * lanes..(first + words) * lanes]);
+            } else {
+                for (at, out) in out.words.chunks_exact_mut(lanes).enumerate() {
+                    for &lane in &mask.lanes {
+                        let (lane, offset) = (lane as usize, from.words[lane as usize]);
+                        let word = || own[(offset as usize + at) * lanes + lane];
+                        out[lane] = if offset == OUTSIDE { 0 } else { word() };
+                    }
+                }
+            }
+        }
+        self.frames[frame].values[pointer.index()] = from;
+        Ok(())
+    }
+
+    pub fn store(
+        &mut self,
+        frame: usize,
+        pointer: Handle<Expression>,
+        value: Handle<Expression>,
+        span: Span,
+        mask: &Mask,
+    ) -> Result<(), Stop> {
+        let code = &self.codes[frame];
+        let node = &code.nodes[pointer.index()];
+        let lanes = self.lanes;
+        let kind = if node.is_atomic() {
+            AccessKind::AtomicStore
+        } else {
+            AccessKind::Store
+        };
+        let to = self.take(frame, pointer, kind, span, mask)?;
+        let from = std::mem::take(&mut self.frames[frame].values[value.index()]);
+        if let Some(Root::Shared(variable)) = to.root {
+            let leaves = node.leaves(&self.context.layout);
+            let site = self.site(span, kind)?;
+            let by = By::new(self.clock_of(variable), (site, kind), mask, &to.words);
+            let vector = match code.function.expressions[pointer] {
+                Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
+                    let of = &code.nodes[base.index()];
+                    let is_vector = matches!(of.pointee.as_deref(), Some(TypeInner::Vector { .. }));
+                    let starts = &self.frames[frame].values[base.index()].words;
+                    is_vector.then_some((starts.as_slice(), of.size.bytes as u32))
+                }
+                _ => None,
+            };
+            match &mut self.shared[variable] {
+                Some(shared) => shared.store(&by, vector, &leaves, &from.words),
+                None => return Err(self.unsupported("this kind of variable", span)),
+            }
+            self.made(variable, &by, node.size.bytes as u32, 1, &from.words);
+        } else {
+            let own = self.own(to.root, span)?;
+            if let Some(first) = to.common(mask) {
+                let first = first * lanes;
+                copy_lanes(&mut own[first..first + from.words.len()], &from.words, mask);
+            } else {
+                for (at, from) in from.words.chunks_exact(lanes).enumerate() {
+                    for &lane in &mask.lanes {
+                        let (lane, offset) = (lane as usize, to.words[lane as usize]);
+                        if offset != OUTSIDE {
+                            own[(offset as usize + at) * lanes + lane] = from[lane];
+                        }
+                    }
+                }
+            }
+        }
+        self.frames[frame].values[pointer.index()] = to;
+        self.frames[frame].values[value.index()] = from;
+        Ok(())
+    }
+
+    pub fn atomic(
+        &mut self,
+        frame: usize,
+        pointer: Handle<Expression>,
+        (fun, value): (&AtomicFunction, Handle<Expression>),
+        result: Option<Handle<Expression>>,
+        span: Span,
+        mask: &Mask,
+    ) -> Result<(), Stop> {
+        let kind = AccessKind::Atomic;
+        let node = &self.codes[frame].nodes[pointer.index()];
+        let to = self.take(frame, pointer, kind, span, mask)?;
+        let Some(Root::Shared(variable)) = to.root else {
+            return Err(self.unsupported("this kind of atomic variable", span));
+        };
+        let site = self.site(span, kind)?;
+        let by = By::new(self.clock_of(variable), (site, kind), mask, &to.words);
+        let values = &self.frames[frame].values;
+        let compare = match fun {
+            AtomicFunction::Exchange { compare: Some(it) } => Some(&values[it.index()].words),
+            _ => None,
+        };
+        let value = &values[value.index()].words;
+        let (mut old, mut exchanged) = (vec![0; self.lanes], vec![0; self.lanes]);
+        match &mut self.shared[variable] {
+            Some(shared) => shared.update(&by, node.scalar, |lane, found| {
+                let equal = compare.is_none_or(|compare| compare[lane] == found);
+                (old[lane], exchanged[lane]) = (found, equal.into());
+                equal.then(|| change(fun, node.scalar, found, value[lane]))
+            }),
+            None => return Err(self.unsupported("this kind of atomic variable", span)),
+        }
+        let compares = compare.is_some();
+        self.made(variable, &by, node.size.bytes as u32, 1, &old);
+        self.frames[frame].values[pointer.index()] = to;
+        if let Some(result) = result {
+            if compares {
+                old.append(&mut exchanged);
+            }
+            self.frames[frame].values[result.index()].words = old;
+        }
+        Ok(())
+    }
+
+    /// Takes a pointer to load or store there, and reports where it leads out of bounds.
+    fn take(
+        &mut self,
+        frame: usize,
+        pointer: Handle<Expression>,
+        kind: AccessKind,
+        span: Span,
+        mask: &Mask,
+    ) -> Result<Value, Stop> {
+        if self.codes[frame].nodes[pointer.index()].size.odd {
+            return Err(self.unsupported(ODD, span));
+        }
+        let value = std::mem::take(&mut self.frames[frame].values[pointer.index()]);
+        if !value.outside.is_empty() {
+            self.report_outside(value.root, &value.outside, kind, span, mask);
+        }
+        Ok(value)
+    }
+
+    /// A variable that invocations share.
+    pub fn shared(&mut self, variable: usize, span: Span) -> Result<&mut Shared, Stop> {
+        if self.shared[variable].is_none() {
+            return Err(self.unsupported("this kind of variable", span));
+        }
+        let shared = self.shared[variable].as_mut();
+        shared.ok_or(Stop::Limit)
+    }
+
+    /// Words of a variable that each invocation has for itself.
+    fn own(&mut self, root: Option<Root>, span: Span) -> Result<&mut Vec<u32>, Stop> {
+        match root {
+            Some(Root::Local(frame, local)) => Ok(&mut self.frames[frame].locals[local.index()]),
+            Some(Root::Private(at)) => Ok(&mut self.private[at]),
+            _ => Err(self.unsupported("this pointer", span)),
+        }
+    }
+
+    pub fn clock_of(&self, variable: usize) -> Clock {
+        let shared = self.shared[variable].as_ref();
+        self.clock(shared.map_or(Space::Storage, Shared::space))
+    }
+
+    /// Whether a pointer leads all lanes to the same place.
+    pub fn check_uniform(
+        &mut self,
+        frame: usize,
+        pointer: Handle<Expression>,
+        span: Span,
+        mask: &Mask,
+    ) {
+        let value = &self.frames[frame].values[pointer.index()];
+        let of = |lane: u32| value.words[lane as usize];
+        let first = mask.lanes.first().map_or(0, |lane| of(*lane));
+        if let Some(other) = mask.lanes.iter().copied().find(|lane| of(*lane) != first) {
+            let (variable, offset) = (value.root, of(other));
+            let location = self.program.locate(span);
+            let mut finding = Finding::new(
+                FindingKind::NonUniformValue,
+                location,
+                self.invocation(other),
+            );
+            let mut number = usize::MAX;
+            if let Some(Root::Shared(variable)) = variable {
+                number = variable;
+                finding.variable = Some(self.name(variable));
+                finding.element = (offset != OUTSIDE).then(|| self.path(variable, offset, 0));
+            }
+            self.find(finding, number);
+        }
+    }
+
+    /// Counts an access, of which each lane makes so many, reports what was wrong with it, and tells of it.
+    pub fn made(&mut self, variable: usize, by: &By<'_>, bytes: u32, times: u64, values: &[u32]) {
+        let counts = &mut self.sites[usize::from(by.site)].counts;
+        let times = times * by.lanes.len() as u64;
+        let all = times * u64::from(bytes);
+        match counts.iter_mut().find(|count| count.0 == variable) {
+            Some(count) => (count.1, count.2) = (count.1 + times, count.2 + all),
+            None => counts.push((variable, times, all)),
+        }
+        let Some(shared) = &mut self.shared[variable] else {
+            return;
+        };
+        let space = shared.space();
+        if !shared.conflicts.is_empty() {
+            let mut last = None;
+            for conflict in std::mem::take(&mut shared.conflicts) {
+                // Most are like the one before.
+                let now = Some((conflict.kind, conflict.other.site));
+                match now == last {
+                    true => self.findings.again(),
+                    false => self.report_conflict(&conflict, variable, by),
+                }
+                last = now;
+            }
+        }
+        if self.watched
+            && let Some((_, global)) = self.context.module.global_variables.iter().nth(variable)
+        {
+            let layout = &self.context.layout;
+            let name = global.name.as_deref().unwrap_or("variable");
+            let path = |lane: u32| match by.offsets.get(lane as usize) {
+                Some(offset) if *offset != OUTSIDE => layout.path(name, global.ty, *offset, bytes),
+                _ => name.to_owned(),
+            };
+            self.observer.access(&Access {
+                kind: by.kind,
+                location: self.program.locate(self.sites[usize::from(by.site)].span),
+                space,
+                variable: name,
+                binding: global.binding.map(|it| (it.group, it.binding)),
+                lanes: by.lanes,
+                offsets: by.offsets,
+                bytes,
+                values,
+                path: &path,
+            });
+        }
+    }
+
+    fn report_conflict(&mut self, conflict: &Conflict, variable: usize, by: &By<'_>) {
+        let who = by.actor.map_or(conflict.lane, u32::from);
+        let other = (conflict.other.epoch != 0).then_some(conflict.other);
+        let at = self.program.locate(self.sites[usize::from(by.site)].span);
+        let there = other.map(|other| {
+            let site = &self.sites[usize::from(other.site)];
+            (self.program.locate(site.span), site.kind)
+        });
+        let lines = (
+            at.line,
+            there.as_ref().map_or(0, |(location, _)| location.line),
+        );
+        if !self
+            .findings
+            .is_new(conflict.kind, variable, lines, self.limits.findings)
+        {
+            return;
+        }
+        let mut finding = Finding::new(conflict.kind, at, self.invocation(who));
+        finding.variable = Some(self.name(variable));
+        finding.element = Some(self.path(variable, conflict.offset, conflict.bytes));
+        finding.access = Some(by.kind);
+        let space = self.shared[variable]
+            .as_ref()
+            .map_or(Space::Storage, |it| it.space());
+        finding.other = other
+            .zip(there)
+            .map(|(other, (location, access))| OtherAccess {
+                location,
+                access,
+                invocation: self.invocation_at(space, other.epoch, other.lane.into()),
+            });
+        self.add(finding);
+    }
+
+    /// Reports the active lanes among those that are out of bounds.
+    pub fn report_outside(
+        &mut self,
+        root: Option<Root>,
+        outside: &[Outside],
+        kind: AccessKind,
+        span: Span,
+        mask: &Mask,
+    ) {
+        let location = self.program.locate(span);
+        let (number, name) = match root {
+            Some(Root::Shared(at) | Root::Private(at)) => (at, self.name(at)),
+            Some(Root::Local(frame, local)) => {
+                let name = &self.codes[frame].function.local_variables[local].name;
+                let name = name.as_deref().unwrap_or("variable").to_owned();
+                (usize::MAX - 1 - local.index(), name)
+            }
+            None => (usize::MAX, "value".to_owned()),
+        };
+        let lines = (location.line, kind as u32);
+        for it in outside
+            .iter()
+            .filter(|it| mask.lanes.binary_search(&it.lane).is_ok())
+        {
+            if !self.findings.is_new(
+                FindingKind::OutOfBounds,
+                number,
+                lines,
+                self.limits.findings,
+            ) {
+                continue;
+            }
+            let mut finding = Finding::new(
+                FindingKind::OutOfBounds,
+                location.clone(),
+                self.invocation(it.lane),
+            );
+            let array = match root {
+                Some(Root::Shared(variable)) => self.path(variable, it.base, it.bytes),
+                _ => name.clone(),
+            };
+            finding.variable = Some(name.clone());
+            finding.element = Some(format!("{array}[{}]", it.index));
+            finding.access = Some(kind);
+            finding.index = Some((it.index, it.count));
+            self.add(finding);
+        }
+    }
+
+    /// Adds a finding, or counts it where it is known.
+    pub fn find(&mut self, finding: Finding, variable: usize) {
+        let lines = (finding.location.line, 0);
+        if self
+            .findings
+            .is_new(finding.kind, variable, lines, self.limits.findings)
+        {
+            self.add(finding);
+        }
+    }
+
+    fn add(&mut self, finding: Finding) {
+        self.observer.finding(&finding);
+        self.findings.list.push(finding);
+    }
+
+    pub fn name(&self, variable: usize) -> String {
+        let mut all = self.context.module.global_variables.iter();
+        let name = all
+            .nth(variable)
+            .and_then(|(_, variable)| variable.name.clone());
+        name.unwrap_or_else(|| "variable".to_owned())
+    }
+
+    fn path(&self, variable: usize, offset: u32, bytes: u32) -> String {
+        let mut all = self.context.module.global_variables.iter();
+        let ty = all.nth(variable).map(|(_, variable)| variable.ty);
+        let name = self.name(variable);
+        ty.map_or_else(
+            || name.clone(),
+            |ty| self.context.layout.path(&name, ty, offset, bytes),
+        )
+    }
+
+    /// Buffers that were to be written, and were not as a whole.
+    pub fn unwritten(&self) -> Vec<Unwritten> {
+        let shared = self.shared.iter().enumerate();
+        let buffers = shared.filter_map(|(at, it)| Some((at, it.as_ref()?)));
+        let storage = buffers.filter(|(_, it)| it.space() == Space::Storage);
+        let unwritten = storage.filter_map(|(variable, it)| {
+            let (first, bytes) = it.unwritten()?;
+            Some(Unwritten {
+                variable: self.name(variable),
+                element: self.path(variable, first, 0),
+                first,
+                bytes,
+            })
+        });
+        unwritten.collect()
+    }
+
+    /// All accesses by place and variable.
+    pub fn counts(&self) -> Vec<AccessCount> {
+        let mut counts = BTreeMap::new();
+        for site in &self.sites {
+            let location = self.program.locate(site.span);
+            for (number, times, bytes) in &site.counts {
+                let Some((_, variable)) = self.context.module.global_variables.iter().nth(*number)
+                else {
+                    continue;
+                };
+                let key = (location.line, location.column, location.span.end, *number);
+                let count = counts.entry(key).or_insert_with(|| AccessCount {
+                    location: location.clone(),
+                    variable: self.name(*number),
+                    space: self.shared[*number]
+                        .as_ref()
+                        .map_or(Space::Storage, |it| it.space()),
+                    binding: variable.binding.map(|it| (it.group, it.binding)),
+                    loads: 0,
+                    stores: 0,
+                    atomics: 0,
+                    bytes: 0,
+                });
+                match site.kind {
+                    AccessKind::Load => count.loads += times,
+                    AccessKind::Store => count.stores += times,
+                    _ => count.atomics += times,
+                }
+                count.bytes += bytes;
+            }
+        }
+        counts.into_values().collect()
+    }
+}
+
+/// What an atomic function leaves.
+fn change(fun: &AtomicFunction, scalar: Scalar, old: u32, value: u32) -> u32 {
+    let signed = scalar.kind == ScalarKind::Sint;
+    match fun {
+        AtomicFunction::Add if scalar.kind == ScalarKind::Float => (f(old) + f(value)).to_bits(),
+        AtomicFunction::Subtract if scalar.kind == ScalarKind::Float => {
+            (f(old) - f(value)).to_bits()
+        }
+        AtomicFunction::Add => old.wrapping_add(value),
+        AtomicFunction::Subtract => old.wrapping_sub(value),
+        AtomicFunction::And => old & value,
+        AtomicFunction::ExclusiveOr => old ^ value,
+        AtomicFunction::InclusiveOr => old | value,
+        AtomicFunction::Min if signed => (old as i32).min(value as i32) as u32,
+        AtomicFunction::Max if signed => (old as i32).max(value as i32) as u32,
+        AtomicFunction::Min => old.min(value),
+        AtomicFunction::Max => old.max(value),
+        AtomicFunction::Exchange { .. } => value,
+    }
+}

@@ -1,0 +1,247 @@
+//! Operators, conversions and products of matrices on values of all lanes.
+
+use half::f16;
+use naga::{BinaryOperator, RelationalFunction, Scalar, ScalarKind, UnaryOperator};
+
+use super::value::Mask;
+
+/// An `f32` from its bits.
+pub fn f(word: u32) -> f32 {
+    f32::from_bits(word)
+}
+
+/// `result = op(a, b)` for one scalar of each active lane; what inactive lanes get is of no interest.
+pub fn map2(mask: &Mask, out: &mut [u32], a: &[u32], b: &[u32], op: impl Fn(u32, u32) -> u32) {
+    if mask.is_dense() {
+        for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+            *out = op(*a, *b);
+        }
+    } else {
+        for &lane in &mask.lanes {
+            out[lane as usize] = op(a[lane as usize], b[lane as usize]);
+        }
+    }
+}
+
+/// The scalars number `at` of all lanes; those of a single scalar serve for every number.
+pub fn part(words: &[u32], at: usize, lanes: usize) -> &[u32] {
+    let at = if words.len() == lanes { 0 } else { at * lanes };
+    words.get(at..at + lanes).unwrap_or_default()
+}
+
+/// Rounds floats to the width that they have.
+pub fn round(scalar: Scalar, out: &mut [u32]) {
+    if scalar.kind == ScalarKind::Float && scalar.width == 2 {
+        for word in out {
+            *word = f16::from_f32(f(*word)).to_f32().to_bits();
+        }
+    }
+}
+
+pub fn unary(op: UnaryOperator, scalar: Scalar, a: &[u32], out: &mut [u32]) {
+    let apply = |out: &mut [u32], op: fn(u32) -> u32| {
+        out.iter_mut().zip(a).for_each(|(out, a)| *out = op(*a));
+    };
+    match (op, scalar.kind) {
+        (UnaryOperator::Negate, ScalarKind::Float) => apply(out, |a| a ^ (1 << 31)),
+        (UnaryOperator::Negate, _) => apply(out, u32::wrapping_neg),
+        (UnaryOperator::LogicalNot, _) => apply(out, |a| u32::from(a == 0)),
+        (UnaryOperator::BitwiseNot, _) => apply(out, |a| !a),
+    }
+}
+
+/// Component by component; a scalar on either side goes with every component of the other.
+pub fn binary(
+    op: BinaryOperator,
+    scalar: Scalar,
+    a: &[u32],
+    b: &[u32],
+    out: &mut [u32],
+    mask: &Mask,
+) {
+    let lanes = mask.total;
+    for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
+        scalars(
+            op,
+            scalar.kind,
+            part(a, at, lanes),
+            part(b, at, lanes),
+            out,
+            mask,
+        );
+    }
+    if matches!(
+        op,
+        BinaryOperator::Add
+            | BinaryOperator::Subtract
+            | BinaryOperator::Multiply
+            | BinaryOperator::Divide
+            | BinaryOperator::Modulo
+    ) {
+        round(scalar, out);
+    }
+}
+
+fn scalars(
+    op: BinaryOperator,
+    kind: ScalarKind,
+    a: &[u32],
+    b: &[u32],
+    out: &mut [u32],
+    mask: &Mask,
+) {
+    use BinaryOperator::*;
+    macro_rules! words {
+        ($op:expr) => {
+            map2(mask, out, a, b, $op)
+        };
+    }
+    macro_rules! floats {
+        ($op:expr) => {
+            words!(of_floats($op))
+        };
+    }
+    macro_rules! signed {
+        ($op:expr) => {
+            words!(of_signed($op))
+        };
+    }
+    match (op, kind) {
+        (And | LogicalAnd, _) => words!(|a, b| a & b),
+        (InclusiveOr | LogicalOr, _) => words!(|a, b| a | b),
+        (ExclusiveOr, _) => words!(|a, b| a ^ b),
+        (ShiftLeft, _) => words!(|a, b| a << (b & 31)),
+        (ShiftRight, ScalarKind::Sint) => signed!(|a, b| a >> (b & 31)),
+        (ShiftRight, _) => words!(|a, b| a >> (b & 31)),
+        (Add, ScalarKind::Float) => floats!(|a, b| a + b),
+        (Subtract, ScalarKind::Float) => floats!(|a, b| a - b),
+        (Multiply, ScalarKind::Float) => floats!(|a, b| a * b),
+        (Divide, ScalarKind::Float) => floats!(|a, b| a / b),
+        (Modulo, ScalarKind::Float) => floats!(|a, b| a % b),
+        (Equal, ScalarKind::Float) => floats!(|a, b| a == b),
+        (NotEqual, ScalarKind::Float) => floats!(|a, b| a != b),
+        (Less, ScalarKind::Float) => floats!(|a, b| a < b),
+        (LessEqual, ScalarKind::Float) => floats!(|a, b| a <= b),
+        (Greater, ScalarKind::Float) => floats!(|a, b| a > b),
+        (GreaterEqual, ScalarKind::Float) => floats!(|a, b| a >= b),
+        (Add, _) => words!(u32::wrapping_add),
+        (Subtract, _) => words!(u32::wrapping_sub),
+        (Multiply, _) => words!(u32::wrapping_mul),
+        (Equal, _) => words!(|a, b| u32::from(a == b)),
+        (NotEqual, _) => words!(|a, b| u32::from(a != b)),
+        // By zero: the dividend, and nothing remains.
+        (Divide, ScalarKind::Sint) => signed!(|a, b| if b == 0 { a } else { a.wrapping_div(b) }),
+        (Modulo, ScalarKind::Sint) => signed!(|a, b| if b == 0 { 0 } else { a.wrapping_rem(b) }),
+        (Divide, _) => words!(|a, b| a.checked_div(b).unwrap_or(a)),
+        (Modulo, _) => words!(|a, b| a.checked_rem(b).unwrap_or(0)),
+        (Less, ScalarKind::Sint) => signed!(|a, b| a < b),
+        (LessEqual, ScalarKind::Sint) => signed!(|a, b| a <= b),
+        (Greater, ScalarKind::Sint) => signed!(|a, b| a > b),
+        (GreaterEqual, ScalarKind::Sint) => signed!(|a, b| a >= b),
+        (Less, _) => words!(|a, b| u32::from(a < b)),
+        (LessEqual, _) => words!(|a, b| u32::from(a <= b)),
+        (Greater, _) => words!(|a, b| u32::from(a > b)),
+        (GreaterEqual, _) => words!(|a, b| u32::from(a >= b)),
+    }
+}
+
+fn of_floats<T: Word>(op: impl Fn(f32, f32) -> T) -> impl Fn(u32, u32) -> u32 {
+    move |a, b| op(f(a), f(b)).word()
+}
+
+fn of_signed<T: Word>(op: impl Fn(i32, i32) -> T) -> impl Fn(u32, u32) -> u32 {
+    move |a, b| op(a as i32, b as i32).word()
+}
+
+/// What is kept in a word.
+trait Word {
+    fn word(self) -> u32;
+}
+
+impl Word for f32 {
+    fn word(self) -> u32 {
+        self.to_bits()
+    }
+}
+
+impl Word for bool {
+    fn word(self) -> u32 {
+        self.into()
+    }
+}
+
+impl Word for i32 {
+    fn word(self) -> u32 {
+        self as u32
+    }
+}
+
+/// `a` has these rows, `b` these columns, and `inner` is what they share; each is kept column by column.
+pub fn multiply(
+    scalar: Scalar,
+    (rows, inner, columns): (usize, usize, usize),
+    a: &[u32],
+    b: &[u32],
+    out: &mut [u32],
+    mask: &Mask,
+) {
+    let lanes = mask.total;
+    for column in 0..columns {
+        for row in 0..rows {
+            for &lane in &mask.lanes {
+                let lane = lane as usize;
+                let terms = (0..inner).map(|at| {
+                    f(a[(at * rows + row) * lanes + lane])
+                        * f(b[(column * inner + at) * lanes + lane])
+                });
+                out[(column * rows + row) * lanes + lane] = terms.sum::<f32>().to_bits();
+            }
+        }
+    }
+    round(scalar, out);
+}
+
+/// A conversion by value.
+pub fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
+    use ScalarKind::{Bool, Float, Sint, Uint};
+    let apply = |out: &mut [u32], op: fn(u32) -> u32| {
+        out.iter_mut().zip(a).for_each(|(out, a)| *out = op(*a));
+    };
+    match (from.kind, to.kind) {
+        (Float, Bool) => apply(out, |a| u32::from(f(a) != 0.0)),
+        (_, Bool) => apply(out, |a| u32::from(a != 0)),
+        (Uint | Bool, Float) => apply(out, |a| (a as f32).to_bits()),
+        (Sint, Float) => apply(out, |a| (a as i32 as f32).to_bits()),
+        // The largest that an f32 can hold of each.
+        (Float, Uint) => apply(out, |a| match f(a) {
+            big if big >= 4_294_967_040.0 => 4_294_967_040,
+            a => a as u32,
+        }),
+        (Float, Sint) => apply(out, |a| match f(a) {
+            big if big >= 2_147_483_520.0 => 2_147_483_520,
+            a => a as i32 as u32,
+        }),
+        _ => out.copy_from_slice(a),
+    }
+    round(to, out);
+}
+
+pub fn relational(fun: RelationalFunction, a: &[u32], out: &mut [u32], lanes: usize) {
+    let all = |lane: usize| a.iter().skip(lane).step_by(lanes);
+    match fun {
+        RelationalFunction::All => {
+            (0..lanes).for_each(|lane| out[lane] = all(lane).all(|it| *it != 0).into())
+        }
+        RelationalFunction::Any => {
+            (0..lanes).for_each(|lane| out[lane] = all(lane).any(|it| *it != 0).into())
+        }
+        RelationalFunction::IsNan => out
+            .iter_mut()
+            .zip(a)
+            .for_each(|(out, a)| *out = f(*a).is_nan().into()),
+        RelationalFunction::IsInf => out
+            .iter_mut()
+            .zip(a)
+            .for_each(|(out, a)| *out = f(*a).is_infinite().into()),
+    }
+}

@@ -1,0 +1,574 @@
+//! Expressions: those without memory here for any kind of function, those that load and those that make pointers for a
+//! machine.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use naga::proc::TypeResolution;
+use naga::{
+    Arena, BinaryOperator, Expression, Function, Handle, Literal, MathFunction, Module, Scalar,
+    ScalarKind, Span, TypeInner,
+};
+
+use super::OUTSIDE;
+use super::arithmetic::{self, part};
+use super::execute::{Machine, Stop};
+use super::layout::{Layout, Leaf, Size};
+use super::math;
+use super::value::{Mask, Outside, Root, Value};
+
+/// What no value may have.
+pub const ODD: &str = "integers of 16 bits and numbers of 64 bits";
+
+/// What is known of an expression before it runs.
+pub struct Node<'a> {
+    pub ty: &'a TypeInner,
+    /// Of a pointer: what it leads to.
+    pub pointee: Option<Cow<'a, TypeInner>>,
+    /// Of its value or, for a pointer, of what it leads to.
+    pub scalar: Scalar,
+    pub size: Size,
+    leaves: OnceCell<Rc<[Leaf]>>,
+}
+
+/// A function ready to run.
+pub struct Code<'a> {
+    pub function: &'a Function,
+    pub name: &'a str,
+    pub nodes: Vec<Node<'a>>,
+    /// The expressions that stand for each argument.
+    pub arguments: Vec<Vec<Handle<Expression>>>,
+}
+
+/// What all functions of a module share.
+pub struct Context<'a> {
+    pub module: &'a Module,
+    pub layout: Layout<'a>,
+    /// Scalars of each global expression.
+    pub constants: Vec<Vec<u32>>,
+    /// Word of each override.
+    pub overrides: Vec<u32>,
+}
+
+impl<'a> Node<'a> {
+    pub fn new(module: &'a Module, layout: &Layout<'_>, ty: &'a TypeResolution) -> Self {
+        let inner = ty.inner_with(&module.types);
+        let pointee = match inner {
+            TypeInner::Pointer { base, .. } => Some(Cow::Borrowed(&module.types[*base].inner)),
+            TypeInner::ValuePointer {
+                size: Some(size),
+                scalar,
+                ..
+            } => Some(Cow::Owned(TypeInner::Vector {
+                size: *size,
+                scalar: *scalar,
+            })),
+            TypeInner::ValuePointer {
+                size: None, scalar, ..
+            } => Some(Cow::Owned(TypeInner::Scalar(*scalar))),
+            _ => None,
+        };
+        let value = pointee.as_deref().unwrap_or(inner);
+        Self {
+            ty: inner,
+            scalar: match value {
+                TypeInner::Atomic(scalar) => *scalar,
+                _ => value.scalar().unwrap_or(Scalar::U32),
+            },
+            size: layout.size_of(value),
+            pointee,
+            leaves: OnceCell::new(),
+        }
+    }
+
+    /// Words of its value for each lane.
+    pub fn words(&self) -> usize {
+        if self.pointee.is_some() {
+            1
+        } else {
+            self.size.words as usize
+        }
+    }
+
+    /// The scalars of what a pointer leads to.
+    pub fn leaves(&self, layout: &Layout<'_>) -> Rc<[Leaf]> {
+        let inner = self.pointee.as_deref().unwrap_or(self.ty);
+        let leaves = self.leaves.get_or_init(|| layout.leaves(inner).into());
+        Rc::clone(leaves)
+    }
+
+    pub fn is_atomic(&self) -> bool {
+        matches!(self.pointee.as_deref(), Some(TypeInner::Atomic(_)))
+    }
+}
+
+fn literal(literal: Literal) -> Option<u32> {
+    Some(match literal {
+        Literal::F32(value) => value.to_bits(),
+        Literal::F16(value) => value.to_f32().to_bits(),
+        Literal::U32(value) => value,
+        Literal::I32(value) => value as u32,
+        Literal::Bool(value) => value.into(),
+        // Only in constants that nobody uses.
+        Literal::AbstractInt(value) => value as u32,
+        Literal::AbstractFloat(value) => (value as f32).to_bits(),
+        _ => return None,
+    })
+}
+
+/// Operands of an expression that may stand in a constant.
+pub fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
+    match expression {
+        Expression::Compose { components, .. } => components.clone(),
+        Expression::Access { base, index } => vec![*base, *index],
+        Expression::AccessIndex { base, .. } => vec![*base],
+        Expression::Splat { value, .. } => vec![*value],
+        Expression::Swizzle { vector, .. } => vec![*vector],
+        Expression::Unary { expr, .. } | Expression::As { expr, .. } => vec![*expr],
+        Expression::Binary { left, right, .. } => vec![*left, *right],
+        Expression::Select {
+            condition,
+            accept,
+            reject,
+        } => vec![*condition, *accept, *reject],
+        Expression::Relational { argument, .. } => vec![*argument],
+        Expression::Math {
+            arg,
+            arg1,
+            arg2,
+            arg3,
+            ..
+        } => [Some(*arg), *arg1, *arg2, *arg3]
+            .into_iter()
+            .flatten()
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl Context<'_> {
+    /// Evaluates an expression that touches no memory. An index past the end leaves its lane in `out.outside`.
+    ///
+    /// # Errors
+    /// What it is, where it is not known.
+    pub fn evaluate(
+        &self,
+        (expressions, nodes, values): (&Arena<Expression>, &[Node<'_>], &[Value]),
+        handle: Handle<Expression>,
+        mask: &Mask,
+        out: &mut Value,
+    ) -> Result<(), String> {
+        let lanes = mask.total;
+        let node = &nodes[handle.index()];
+        let value = |of: Handle<Expression>| values[of.index()].words.as_slice();
+        let expression = &expressions[handle];
+        if node.size.odd {
+            return Err(ODD.to_owned());
+        }
+        match *expression {
+            Expression::Literal(it) => {
+                let word = literal(it).ok_or("numbers of this width")?;
+                out.splat(&[word], lanes);
+                return Ok(());
+            }
+            Expression::Constant(it) => {
+                let init = self.module.constants[it].init;
+                out.splat(&self.constants[init.index()], lanes);
+                return Ok(());
+            }
+            Expression::Override(it) => {
+                out.splat(&[self.overrides[it.index()]], lanes);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let words = node.words() * lanes;
+        if let Expression::Access { base, index } = *expression {
+            return self.access(
+                (&nodes[base.index()], value(base)),
+                (nodes[index.index()].scalar, value(index)),
+                mask,
+                out,
+                words,
+            );
+        }
+        let out = out.resize(words);
+        match *expression {
+            Expression::ZeroValue(_) => out.fill(0),
+            Expression::Compose { ref components, .. } => {
+                let mut rest = out;
+                for component in components {
+                    let words = value(*component);
+                    let (here, after) = rest.split_at_mut(words.len().min(rest.len()));
+                    here.copy_from_slice(&words[..here.len()]);
+                    rest = after;
+                }
+            }
+            Expression::AccessIndex { base, index } => {
+                let inner = nodes[base.index()].ty;
+                let start = match self.layout.member(inner, index) {
+                    Some((_, words)) => words,
+                    None => index * self.layout.stride(inner).ok_or("this access")?.words,
+                } as usize;
+                let part = value(base).get(start * lanes..start * lanes + words);
+                out.copy_from_slice(part.ok_or("this access")?);
+            }
+            Expression::Splat { value: it, .. } => {
+                out.chunks_exact_mut(lanes)
+                    .for_each(|out| out.copy_from_slice(value(it)));
+            }
+            Expression::Swizzle {
+                vector, pattern, ..
+            } => {
+                for (out, from) in out.chunks_exact_mut(lanes).zip(pattern) {
+                    out.copy_from_slice(part(value(vector), from as usize, lanes));
+                }
+            }
+            Expression::Unary { op, expr } => arithmetic::unary(op, node.scalar, value(expr), out),
+            Expression::Binary { op, left, right } => {
+                let (a, b) = (&nodes[left.index()], &nodes[right.index()]);
+                let sizes = match (op, a.ty, b.ty) {
+                    (
+                        BinaryOperator::Multiply,
+                        TypeInner::Matrix { columns, rows, .. },
+                        TypeInner::Matrix { columns: width, .. },
+                    ) => Some((*rows as usize, *columns as usize, *width as usize)),
+                    (
+                        BinaryOperator::Multiply,
+                        TypeInner::Matrix { columns, rows, .. },
+                        TypeInner::Vector { .. },
+                    ) => Some((*rows as usize, *columns as usize, 1)),
+                    (
+                        BinaryOperator::Multiply,
+                        TypeInner::Vector { .. },
+                        TypeInner::Matrix { columns, rows, .. },
+                    ) => Some((1, *rows as usize, *columns as usize)),
+                    _ => None,
+                };
+                match sizes {
+                    Some(sizes) => {
+                        arithmetic::multiply(a.scalar, sizes, value(left), value(right), out, mask)
+                    }
+                    None => arithmetic::binary(op, a.scalar, value(left), value(right), out, mask),
+                }
+            }
+            Expression::Select {
+                condition,
+                accept,
+                reject,
+            } => {
+                for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
+                    let sides = value(accept)[at * lanes..]
+                        .iter()
+                        .zip(&value(reject)[at * lanes..]);
+                    for ((out, choice), (yes, no)) in out
+                        .iter_mut()
+                        .zip(part(value(condition), at, lanes))
+                        .zip(sides)
+                    {
+                        *out = if *choice != 0 { *yes } else { *no };
+                    }
+                }
+            }
+            Expression::Relational { fun, argument } => {
+                arithmetic::relational(fun, value(argument), out, lanes)
+            }
+            Expression::Math {
+                fun,
+                arg,
+                arg1,
+                arg2,
+                arg3,
+            } => {
+                let argument = &nodes[arg.index()];
+                if let (MathFunction::Transpose, TypeInner::Matrix { rows, .. }) =
+                    (fun, argument.ty)
+                {
+                    math::transpose(*rows as usize, value(arg), out, lanes);
+                    return Ok(());
+                }
+                let all = [Some(arg), arg1, arg2, arg3].map(|it| it.map_or(&[][..], value));
+                if !math::apply(fun, argument.scalar, &all, out, mask) {
+                    return Err(format!("the function {fun:?}"));
+                }
+            }
+            Expression::As { expr, convert, .. } => {
+                let from = nodes[expr.index()].scalar;
+                match convert {
+                    Some(_) => arithmetic::convert(from, node.scalar, value(expr), out),
+                    // The widths are the same.
+                    None => out.copy_from_slice(value(expr)),
+                }
+            }
+            _ => return Err(name(expression)),
+        }
+        Ok(())
+    }
+
+    /// An element of a value that is not in memory.
+    fn access(
+        &self,
+        (base, values): (&Node<'_>, &[u32]),
+        (scalar, index): (Scalar, &[u32]),
+        mask: &Mask,
+        out: &mut Value,
+        words: usize,
+    ) -> Result<(), String> {
+        let lanes = mask.total;
+        let stride = self.layout.stride(base.ty).ok_or("this access")?;
+        let count = stride.count.unwrap_or(0);
+        out.outside.clear();
+        out.resize(words);
+        for &lane in &mask.lanes {
+            let at = index[lane as usize];
+            let outside = at >= count;
+            if outside {
+                out.outside.push(Outside {
+                    lane,
+                    index: number(scalar, at),
+                    count,
+                    base: 0,
+                    bytes: 0,
+                });
+            }
+            for word in 0..stride.words as usize {
+                let from = (at as usize * stride.words as usize + word) * lanes + lane as usize;
+                out.words[word * lanes + lane as usize] = if outside { 0 } else { values[from] };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An index as it was meant.
+fn number(scalar: Scalar, word: u32) -> i64 {
+    match scalar.kind {
+        ScalarKind::Sint => (word as i32).into(),
+        _ => word.into(),
+    }
+}
+
+/// What kind of expression it is, for messages.
+fn name(expression: &Expression) -> String {
+    let text = format!("{expression:?}");
+    let end = text.find(|c: char| !c.is_alphanumeric());
+    match expression {
+        Expression::ImageSample { .. }
+        | Expression::ImageLoad { .. }
+        | Expression::ImageQuery { .. } => "textures".to_owned(),
+        _ => format!("the expression {}", &text[..end.unwrap_or(text.len())]),
+    }
+}
+
+impl Machine<'_> {
+    /// Evaluates an expression of a function, for the lanes in `mask`.
+    pub(super) fn evaluate(
+        &mut self,
+        frame: usize,
+        handle: Handle<Expression>,
+        mask: &Mask,
+    ) -> Result<(), Stop> {
+        let mut out = std::mem::take(&mut self.frames[frame].values[handle.index()]);
+        let result = self.evaluate_into(frame, handle, mask, &mut out);
+        self.frames[frame].values[handle.index()] = out;
+        result
+    }
+
+    fn evaluate_into(
+        &mut self,
+        frame: usize,
+        handle: Handle<Expression>,
+        mask: &Mask,
+        out: &mut Value,
+    ) -> Result<(), Stop> {
+        let code = &self.codes[frame];
+        let span = code.function.expressions.get_span(handle);
+        let node = &code.nodes[handle.index()];
+        match code.function.expressions[handle] {
+            Expression::Load { pointer } => self.load(frame, pointer, span, mask, out),
+            Expression::Access { base, .. } | Expression::AccessIndex { base, .. }
+                if code.nodes[base.index()].pointee.is_some() =>
+            {
+                self.point(frame, handle, base, mask, out)
+                    .ok_or_else(|| self.unsupported("this access", span))
+            }
+            Expression::ArrayLength(array) => {
+                let stride = code.nodes[array.index()]
+                    .pointee
+                    .as_deref()
+                    .and_then(|it| self.context.layout.stride(it));
+                let length = stride.map_or(0, |stride| self.length(frame, array, stride.bytes));
+                out.splat(&[length], mask.total);
+                Ok(())
+            }
+            Expression::CooperativeLoad { ref data, .. } => {
+                self.cooperative_load(frame, node, data, span, mask, out)
+            }
+            Expression::CooperativeMultiplyAdd { a, b, c } => {
+                self.multiply_add(frame, [a, b, c], span, mask, out)
+            }
+            ref expression => {
+                let parts = (
+                    &code.function.expressions,
+                    code.nodes.as_slice(),
+                    self.frames[frame].values.as_slice(),
+                );
+                let result = self.context.evaluate(parts, handle, mask, out);
+                result.map_err(|what| self.unsupported(&what, span))?;
+                if matches!(expression, Expression::Access { .. }) && !out.outside.is_empty() {
+                    let outside = std::mem::take(&mut out.outside);
+                    self.report_outside(None, &outside, super::AccessKind::Load, span, mask);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Values that do not change while a function runs: constants, arguments by position, and pointers to variables.
+    pub(super) fn prepare(&mut self, frame: usize) -> Result<(), Stop> {
+        let code = &self.codes[frame];
+        let expressions = &code.function.expressions;
+        let mask = Mask::full(self.lanes);
+        let mut constant = vec![false; expressions.len()];
+        for (_, variable) in code.function.local_variables.iter() {
+            let mut wanted: Vec<_> = variable.init.into_iter().collect();
+            while let Some(handle) = wanted.pop() {
+                constant[handle.index()] = true;
+                wanted.extend(operands(&expressions[handle]));
+            }
+        }
+        for (handle, expression) in expressions.iter() {
+            let out = &mut self.frames[frame].values[handle.index()];
+            // An argument is set already; nothing else has a value yet, but none is ever without room.
+            if out.words.is_empty() {
+                out.resize(code.nodes[handle.index()].words() * self.lanes);
+            }
+            match *expression {
+                Expression::LocalVariable(variable) => {
+                    out.point(Root::Local(frame, variable), self.lanes)
+                }
+                Expression::GlobalVariable(variable) => {
+                    match self.context.module.global_variables[variable].space {
+                        naga::AddressSpace::Private => {
+                            out.point(Root::Private(variable.index()), self.lanes)
+                        }
+                        _ => out.point(Root::Shared(variable.index()), self.lanes),
+                    }
+                }
+                Expression::Literal(it) if literal(it).is_none() => {}
+                Expression::Constant(_) | Expression::ZeroValue(_)
+                    if code.nodes[handle.index()].size.odd => {}
+                Expression::Literal(_)
+                | Expression::Constant(_)
+                | Expression::Override(_)
+                | Expression::ZeroValue(_) => {
+                    self.evaluate(frame, handle, &mask)?;
+                }
+                _ if constant[handle.index()] => self.evaluate(frame, handle, &mask)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A pointer into what another one leads to.
+    fn point(
+        &self,
+        frame: usize,
+        handle: Handle<Expression>,
+        base: Handle<Expression>,
+        mask: &Mask,
+        out: &mut Value,
+    ) -> Option<()> {
+        let code = &self.codes[frame];
+        let from = &self.frames[frame].values[base.index()];
+        let inner = code.nodes[base.index()].pointee.as_deref()?;
+        let root = from.root?;
+        let shared = matches!(root, Root::Shared(_));
+        out.root = Some(root);
+        out.outside.clone_from(&from.outside);
+        out.resize(self.lanes);
+        let expression = &code.function.expressions[handle];
+        if let Expression::AccessIndex { index, .. } = *expression
+            && let Some((bytes, words)) = self.context.layout.member(inner, index)
+        {
+            let add = if shared { bytes } else { words };
+            for (out, from) in out.words.iter_mut().zip(&from.words) {
+                *out = if *from == OUTSIDE {
+                    OUTSIDE
+                } else {
+                    from.wrapping_add(add)
+                };
+            }
+            out.uniform = from.uniform;
+            return Some(());
+        }
+        let stride = self.context.layout.stride(inner)?;
+        let step = if shared { stride.bytes } else { stride.words };
+        let (scalar, indices, fixed) = match *expression {
+            Expression::Access { index, .. } => (
+                code.nodes[index.index()].scalar,
+                self.frames[frame].values[index.index()].words.as_slice(),
+                0,
+            ),
+            Expression::AccessIndex { index, .. } => (Scalar::U32, &[][..], index),
+            _ => return None,
+        };
+        let whole = match (stride.count, root) {
+            (Some(_), _) => 0,
+            (None, Root::Shared(at)) => self.shared[at]
+                .as_ref()
+                .map_or(0, |shared| shared.bytes.len() as u32),
+            _ => return None,
+        };
+        let mut first = None;
+        out.uniform = true;
+        for &lane in &mask.lanes {
+            let at = lane as usize;
+            let (start, index) = (from.words[at], indices.get(at).copied().unwrap_or(fixed));
+            let count = stride
+                .count
+                .unwrap_or_else(|| whole.saturating_sub(start) / stride.bytes.max(1));
+            out.words[at] = if start == OUTSIDE {
+                OUTSIDE
+            } else if index < count {
+                start + index * step
+            } else {
+                let all = stride.count.map(|count| count * stride.bytes);
+                out.outside.push(Outside {
+                    lane,
+                    index: number(scalar, index),
+                    count,
+                    base: start,
+                    bytes: all.unwrap_or(u32::MAX),
+                });
+                OUTSIDE
+            };
+            out.uniform &= *first.get_or_insert(out.words[at]) == out.words[at];
+        }
+        Some(())
+    }
+
+    /// How many elements an array without a fixed size has.
+    fn length(&self, frame: usize, array: Handle<Expression>, stride: u32) -> u32 {
+        let value = &self.frames[frame].values[array.index()];
+        let start = value.words.first().copied().unwrap_or(0);
+        match value.root {
+            Some(Root::Shared(at)) => {
+                let bytes = self.shared[at]
+                    .as_ref()
+                    .map_or(0, |shared| shared.bytes.len() as u32);
+                bytes.saturating_sub(start) / stride.max(1)
+            }
+            _ => 0,
+        }
+    }
+
+    pub(super) fn unsupported(&self, what: &str, span: Span) -> Stop {
+        Stop::Error(super::RunError::NotSupported {
+            what: what.to_owned(),
+            location: self.program.locate(span),
+        })
+    }
+}

@@ -1,0 +1,675 @@
+//! Statements: a machine runs the workgroups of a launch, one after the other, all lanes of each together.
+
+use std::collections::HashMap;
+
+use naga::{
+    Barrier, Binding, Block, BuiltIn, EntryPoint, Expression, Function, Handle, Span, Statement,
+    SwitchCase, SwitchValue, TypeInner,
+};
+
+use super::access::Site;
+use super::evaluate::{Code, Context};
+use super::finding::{Finding, FindingKind, Findings, Invocation};
+use super::memory::{Clock, Shared};
+use super::value::{Mask, Value};
+use super::{
+    AccessKind, Arrival, Launch, Limits, Observer, Program, Report, RunError, Space, Step,
+};
+
+/// Blocks and calls in each other.
+const MOST_NESTED: usize = 250;
+
+/// Why a run ends early.
+pub enum Stop {
+    /// A limit of steps; what was found so far is reported.
+    Limit,
+    Error(RunError),
+}
+
+/// A function's values. No function calls itself, so one for each is enough.
+#[derive(Default)]
+pub struct Frame {
+    pub values: Vec<Value>,
+    pub locals: Vec<Vec<u32>>,
+    result: Value,
+    /// Its constants are there.
+    ready: bool,
+}
+
+/// Lanes that left a loop or a switch, and those that left a round of a loop.
+struct Jumps {
+    broken: Mask,
+    continued: Mask,
+}
+
+pub struct Machine<'a> {
+    pub program: &'a Program,
+    pub context: &'a Context<'a>,
+    /// The entry point's, and then those of all functions.
+    pub codes: &'a [Code<'a>],
+    pub frames: Vec<Frame>,
+    /// By number of the global variable, as private ones.
+    pub shared: Vec<Option<Shared>>,
+    pub private: Vec<Vec<u32>>,
+    /// Lanes in a workgroup.
+    pub lanes: usize,
+    /// Lanes in a subgroup.
+    pub subgroup: usize,
+    size: [u32; 3],
+    groups: [u32; 3],
+    pub group: [u32; 3],
+    pub limits: Limits,
+    pub observer: &'a mut dyn Observer,
+    pub watched: bool,
+    /// Of workgroup memory.
+    local_clock: Clock,
+    /// Of storage.
+    global_clock: Clock,
+    /// The storage epoch in which each workgroup began.
+    starts: Vec<u32>,
+    pub sites: Vec<Site>,
+    pub known_sites: HashMap<(u32, u32, AccessKind), u16>,
+    pub findings: Findings,
+    /// Loops that run, with their rounds and who goes round.
+    loops: Vec<(Span, u64, Vec<u32>)>,
+    /// Calls, and blocks in blocks.
+    depth: usize,
+    nesting: usize,
+    steps: u64,
+    group_steps: u64,
+    workgroups: u64,
+}
+
+impl<'a> Machine<'a> {
+    pub fn new(
+        program: &'a Program,
+        context: &'a Context<'a>,
+        codes: &'a [Code<'a>],
+        launch: &Launch<'_>,
+        size: [u32; 3],
+        shared: Vec<Option<Shared>>,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        let lanes = size.iter().product::<u32>() as usize;
+        let frame = |code: &Code<'_>| Frame {
+            values: vec![Value::default(); code.nodes.len()],
+            locals: code
+                .function
+                .local_variables
+                .iter()
+                .map(|_| Vec::new())
+                .collect(),
+            result: Value::default(),
+            ready: false,
+        };
+        Self {
+            program,
+            context,
+            codes,
+            frames: codes.iter().map(frame).collect(),
+            private: vec![Vec::new(); shared.len()],
+            shared,
+            lanes,
+            subgroup: launch.subgroup_size.clamp(1, 128) as usize,
+            size,
+            groups: launch.groups,
+            group: [0; 3],
+            limits: launch.limits,
+            watched: observer.watches(),
+            observer,
+            local_clock: Clock::default(),
+            global_clock: Clock::default(),
+            starts: Vec::new(),
+            sites: Vec::new(),
+            known_sites: HashMap::new(),
+            findings: Findings::default(),
+            loops: Vec::new(),
+            depth: 0,
+            nesting: 0,
+            steps: 0,
+            group_steps: 0,
+            workgroups: 0,
+        }
+    }
+
+    pub fn launch(&mut self, entry: &'a EntryPoint) -> Result<(), Stop> {
+        let [x, y, z] = self.groups;
+        for z in 0..z {
+            for y in 0..y {
+                for x in 0..x {
+                    self.group = [x, y, z];
+                    self.workgroup(entry)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn workgroup(&mut self, entry: &'a EntryPoint) -> Result<(), Stop> {
+        self.group_steps = 0;
+        self.local_clock.begin();
+        self.global_clock.begin();
+        self.starts.push(self.global_clock.start);
+        let mut bytes = 0;
+        for shared in self.shared.iter_mut().flatten() {
+            if shared.space() == Space::Workgroup {
+                bytes += shared.bytes.len();
+                shared.clear();
+            }
+        }
+        self.tick(1 + bytes as u64 / 1024)?;
+        self.reset_private();
+        for (at, argument) in entry.function.arguments.iter().enumerate() {
+            let mut words = Vec::new();
+            match (
+                &argument.binding,
+                &self.context.module.types[argument.ty].inner,
+            ) {
+                (Some(binding), _) => self.input(binding, &mut words)?,
+                (None, TypeInner::Struct { members, .. }) => {
+                    for binding in members.iter().filter_map(|member| member.binding.as_ref()) {
+                        self.input(binding, &mut words)?;
+                    }
+                }
+                _ => {}
+            }
+            self.set_argument(0, at, |value| value.words.clone_from(&words));
+        }
+        self.observer.workgroup_start(self.group, self.lanes as u32);
+        let mut mask = Mask::full(self.lanes);
+        self.call(0, &mut mask)?;
+        self.workgroups += 1;
+        self.observer.workgroup_end(self.group);
+        Ok(())
+    }
+
+    /// Private variables as they are at the beginning.
+    fn reset_private(&mut self) {
+        for (handle, variable) in self.context.module.global_variables.iter() {
+            if variable.space == naga::AddressSpace::Private {
+                let mut value = Value::default();
+                match variable.init {
+                    Some(init) => value.splat(&self.context.constants[init.index()], self.lanes),
+                    None => {
+                        let words = self.context.layout.size(variable.ty).words as usize;
+                        // Some that nobody uses may be larger than the limit of memory.
+                        if words as u64 * 4 * self.lanes as u64 <= self.limits.memory {
+                            value.words.resize(words * self.lanes, 0);
+                        }
+                    }
+                }
+                self.private[handle.index()] = value.words;
+            }
+        }
+    }
+
+    /// Appends a built-in value of all lanes.
+    fn input(&self, binding: &Binding, words: &mut Vec<u32>) -> Result<(), Stop> {
+        let Binding::BuiltIn(built_in) = binding else {
+            return Err(self.unsupported("this argument of an entry point", Span::UNDEFINED));
+        };
+        let lanes = 0..self.lanes as u32;
+        let subgroup = self.subgroup as u32;
+        let mut each = |of: &dyn Fn(u32) -> u32| words.extend(lanes.clone().map(of));
+        for axis in 0..3 {
+            match built_in {
+                BuiltIn::GlobalInvocationId => each(&|lane| self.invocation(lane).global[axis]),
+                BuiltIn::LocalInvocationId => each(&|lane| self.invocation(lane).local[axis]),
+                BuiltIn::WorkGroupId => each(&|_| self.group[axis]),
+                BuiltIn::NumWorkGroups => each(&|_| self.groups[axis]),
+                BuiltIn::WorkGroupSize => each(&|_| self.size[axis]),
+                _ if axis > 0 => break,
+                BuiltIn::LocalInvocationIndex => each(&|lane| lane),
+                BuiltIn::SubgroupSize => each(&|_| subgroup),
+                BuiltIn::NumSubgroups => each(&|_| lanes.end.div_ceil(subgroup)),
+                BuiltIn::SubgroupId => each(&|lane| lane / subgroup),
+                BuiltIn::SubgroupInvocationId => each(&|lane| lane % subgroup),
+                _ => {
+                    return Err(self.unsupported(
+                        &format!("the built-in value {built_in:?}"),
+                        Span::UNDEFINED,
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets all expressions that stand for an argument.
+    fn set_argument(&mut self, frame: usize, argument: usize, set: impl Fn(&mut Value)) {
+        let code = &self.codes[frame];
+        for handle in &code.arguments[argument] {
+            set(&mut self.frames[frame].values[handle.index()]);
+        }
+    }
+
+    /// A lane of this workgroup.
+    pub fn invocation(&self, lane: u32) -> Invocation {
+        self.invocation_in(lane, self.group)
+    }
+
+    fn invocation_in(&self, lane: u32, workgroup: [u32; 3]) -> Invocation {
+        // A subgroup that acts as one stands behind all lanes.
+        let lanes = self.lanes as u32;
+        let subgroup = lane.checked_sub(lanes);
+        let lane = subgroup.map_or(lane, |it| it * self.subgroup as u32);
+        let [x, y, _] = self.size;
+        let local = [lane % x, lane / x % y, lane / (x * y)];
+        let place = |axis: usize| {
+            workgroup[axis]
+                .wrapping_mul(self.size[axis])
+                .wrapping_add(local[axis])
+        };
+        let global = [place(0), place(1), place(2)];
+        Invocation {
+            lane,
+            local,
+            global,
+            workgroup,
+            subgroup,
+        }
+    }
+
+    /// Who left a stamp.
+    pub fn invocation_at(&self, space: Space, epoch: u32, lane: u32) -> Invocation {
+        if space == Space::Workgroup {
+            return self.invocation(lane);
+        }
+        let [x, y, _] = self.groups;
+        let number = self
+            .starts
+            .partition_point(|start| *start <= epoch)
+            .saturating_sub(1) as u32;
+        let workgroup = [number % x, number / x % y, number / x / y];
+        self.invocation_in(lane, workgroup)
+    }
+
+    pub fn clock(&self, space: Space) -> Clock {
+        match space {
+            Space::Workgroup => self.local_clock,
+            _ => self.global_clock,
+        }
+    }
+
+    pub fn report(self, complete: bool) -> Report {
+        Report {
+            accesses: self.counts(),
+            unwritten: self.unwritten(),
+            findings: self.findings.list,
+            workgroups: self.workgroups,
+            steps: self.steps,
+            complete,
+        }
+    }
+
+    /// Counts steps, and ends the run where there are too many.
+    fn tick(&mut self, steps: u64) -> Result<(), Stop> {
+        self.steps += steps;
+        self.group_steps += steps;
+        if self.group_steps > self.limits.steps_per_workgroup
+            && let Some((span, _, lanes)) = self.loops.iter().max_by_key(|it| it.1)
+        {
+            let location = self.program.locate(*span);
+            let first = lanes.first().copied().unwrap_or(0);
+            let mut finding = Finding::new(FindingKind::Endless, location, self.invocation(first));
+            let lanes = lanes.iter().map(|lane| self.invocation(*lane));
+            finding.invocations = lanes.collect();
+            self.find(finding, usize::MAX);
+            return Err(Stop::Limit);
+        }
+        let past =
+            self.group_steps > self.limits.steps_per_workgroup || self.steps > self.limits.steps;
+        if past { Err(Stop::Limit) } else { Ok(()) }
+    }
+
+    /// Runs a function's body; its arguments are set.
+    fn call(&mut self, frame: usize, mask: &mut Mask) -> Result<(), Stop> {
+        let code = &self.codes[frame];
+        if !std::mem::replace(&mut self.frames[frame].ready, true) {
+            self.prepare(frame)?;
+        }
+        for (handle, variable) in code.function.local_variables.iter() {
+            let mut local = std::mem::take(&mut self.frames[frame].locals[handle.index()]);
+            match variable.init {
+                Some(init) => local.clone_from(&self.frames[frame].values[init.index()].words),
+                None => {
+                    let words = self.context.layout.size(variable.ty).words as usize;
+                    local.clear();
+                    local.resize(words * self.lanes, 0);
+                }
+            }
+            let steps = local.len() as u64 / 1024;
+            self.frames[frame].locals[handle.index()] = local;
+            self.tick(steps)?;
+        }
+        let mut jumps = Jumps::new(self.lanes);
+        self.block(frame, &code.function.body, mask, &mut jumps)
+    }
+
+    /// Runs a block for these lanes; those that reach its end remain in `mask`.
+    fn block(
+        &mut self,
+        frame: usize,
+        block: &'a Block,
+        mask: &mut Mask,
+        jumps: &mut Jumps,
+    ) -> Result<(), Stop> {
+        if mask.is_empty() {
+            return Ok(());
+        }
+        self.nesting += 1;
+        for (statement, span) in block.span_iter() {
+            if self.nesting > MOST_NESTED {
+                return Err(self.unsupported("blocks and calls so deep in each other", *span));
+            }
+            if !mask.is_empty() {
+                self.statement(frame, statement, *span, mask, jumps)?;
+            }
+        }
+        self.nesting -= 1;
+        Ok(())
+    }
+
+    fn statement(
+        &mut self,
+        frame: usize,
+        statement: &'a Statement,
+        span: Span,
+        mask: &mut Mask,
+        jumps: &mut Jumps,
+    ) -> Result<(), Stop> {
+        if !matches!(statement, Statement::Block(_)) {
+            self.tick(1 + mask.lanes.len() as u64 / 64)?;
+            // What naga added itself has no place.
+            if self.watched && span.is_defined() {
+                self.observer.statement(&Step {
+                    location: self.program.locate(span),
+                    function: self.codes[frame].name,
+                    depth: self.depth,
+                    lanes: &mask.lanes,
+                });
+            }
+        }
+        match statement {
+            Statement::Emit(range) => {
+                for handle in range.clone() {
+                    let words = self.codes[frame].nodes[handle.index()].words();
+                    self.tick(1 + (mask.lanes.len() * words) as u64 / 64)?;
+                    self.evaluate(frame, handle, mask)?;
+                }
+            }
+            Statement::Block(block) => self.block(frame, block, mask, jumps)?,
+            Statement::If {
+                condition,
+                accept,
+                reject,
+            } => {
+                let condition = &self.frames[frame].values[condition.index()].words;
+                let mut no = mask.split(|lane| condition[lane as usize] == 0);
+                self.block(frame, accept, mask, jumps)?;
+                self.block(frame, reject, &mut no, jumps)?;
+                mask.merge(&mut no);
+            }
+            Statement::Switch { selector, cases } => {
+                self.switch(frame, *selector, cases, mask, jumps)?
+            }
+            Statement::Loop {
+                body,
+                continuing,
+                break_if,
+            } => {
+                self.repeat(frame, (body, continuing, *break_if), span, mask)?;
+            }
+            Statement::Break => jumps.broken.merge(mask),
+            Statement::Continue => jumps.continued.merge(mask),
+            Statement::Return { value } => {
+                if let Some(value) = value {
+                    let frame = &mut self.frames[frame];
+                    let value = &frame.values[value.index()].words;
+                    let result = frame.result.resize(value.len());
+                    copy_lanes(result, value, mask);
+                }
+                mask.lanes.clear();
+            }
+            Statement::ControlBarrier(flags) => {
+                if flags.contains(Barrier::SUB_GROUP) && self.lanes > self.subgroup {
+                    return Err(self
+                        .unsupported("subgroupBarrier in a workgroup of several subgroups", span));
+                }
+                self.barrier(*flags, span, mask);
+            }
+            Statement::MemoryBarrier(_) => {}
+            Statement::Store { pointer, value } => {
+                self.store(frame, *pointer, *value, span, mask)?
+            }
+            Statement::Atomic {
+                pointer,
+                fun,
+                value,
+                result,
+            } => {
+                self.atomic(frame, *pointer, (fun, *value), *result, span, mask)?;
+            }
+            Statement::WorkGroupUniformLoad { pointer, result } => {
+                self.barrier(Barrier::WORK_GROUP, span, mask);
+                let mut out = std::mem::take(&mut self.frames[frame].values[result.index()]);
+                self.check_uniform(frame, *pointer, span, mask);
+                let loaded = self.load(frame, *pointer, span, mask, &mut out);
+                self.frames[frame].values[result.index()] = out;
+                loaded?;
+                self.local_clock.tick();
+            }
+            Statement::Call {
+                function,
+                arguments,
+                result,
+            } => {
+                let callee = 1 + function.index();
+                for (at, argument) in arguments.iter().enumerate() {
+                    let value = std::mem::take(&mut self.frames[frame].values[argument.index()]);
+                    self.set_argument(callee, at, |out| out.copy(&value));
+                    self.frames[frame].values[argument.index()] = value;
+                }
+                self.depth += 1;
+                let mut inside = mask.clone();
+                self.call(callee, &mut inside)?;
+                self.depth -= 1;
+                if let Some(result) = result {
+                    let value = std::mem::take(&mut self.frames[callee].result);
+                    self.frames[frame].values[result.index()]
+                        .words
+                        .clone_from(&value.words);
+                    self.frames[callee].result = value;
+                }
+            }
+            Statement::SubgroupBallot { result, predicate } => {
+                self.ballot(frame, *result, *predicate, mask)
+            }
+            Statement::SubgroupGather {
+                mode,
+                argument,
+                result,
+            } => self.gather(frame, mode, *argument, *result, mask),
+            Statement::SubgroupCollectiveOperation {
+                op,
+                collective_op,
+                argument,
+                result,
+            } => {
+                self.collect(frame, (*op, *collective_op), *argument, *result, mask);
+            }
+            Statement::CooperativeStore { target, data } => {
+                self.cooperative_store(frame, *target, data, span, mask)?;
+            }
+            Statement::ImageStore { .. } | Statement::ImageAtomic { .. } => {
+                return Err(self.unsupported("textures", span));
+            }
+            Statement::Kill => return Err(self.unsupported("discard", span)),
+            Statement::RayQuery { .. } | Statement::RayPipelineFunction(_) => {
+                return Err(self.unsupported("ray tracing", span));
+            }
+        }
+        Ok(())
+    }
+
+    fn switch(
+        &mut self,
+        frame: usize,
+        selector: Handle<Expression>,
+        cases: &'a [SwitchCase],
+        mask: &mut Mask,
+        jumps: &mut Jumps,
+    ) -> Result<(), Stop> {
+        let selected = self.frames[frame].values[selector.index()].words.clone();
+        let value = |case: &SwitchCase| match case.value {
+            SwitchValue::I32(value) => Some(value as u32),
+            SwitchValue::U32(value) => Some(value),
+            SwitchValue::Default => None,
+        };
+        let others = |lane: u32| {
+            !cases
+                .iter()
+                .any(|case| value(case) == Some(selected[lane as usize]))
+        };
+        let mut inner = Jumps::new(self.lanes);
+        // Lanes that fall through into the next case.
+        let mut falling = Mask::empty(self.lanes);
+        for case in cases {
+            let mut here = match value(case) {
+                Some(value) => mask.split(|lane| selected[lane as usize] == value),
+                None => mask.split(others),
+            };
+            here.merge(&mut falling);
+            self.block(frame, &case.body, &mut here, &mut inner)?;
+            match case.fall_through {
+                true => falling = here,
+                false => inner.broken.merge(&mut here),
+            }
+        }
+        mask.merge(&mut falling);
+        mask.merge(&mut inner.broken);
+        jumps.continued.merge(&mut inner.continued);
+        Ok(())
+    }
+
+    fn repeat(
+        &mut self,
+        frame: usize,
+        (body, continuing, break_if): (&'a Block, &'a Block, Option<Handle<Expression>>),
+        span: Span,
+        mask: &mut Mask,
+    ) -> Result<(), Stop> {
+        let mut jumps = Jumps::new(self.lanes);
+        self.loops.push((span, 0, Vec::new()));
+        while !mask.is_empty() {
+            if let Some((_, rounds, lanes)) = self.loops.last_mut() {
+                *rounds += 1;
+                lanes.clone_from(&mask.lanes);
+            }
+            self.tick(1)?;
+            self.block(frame, body, mask, &mut jumps)?;
+            mask.merge(&mut jumps.continued);
+            self.block(frame, continuing, mask, &mut jumps)?;
+            if let Some(condition) = break_if {
+                let condition = &self.frames[frame].values[condition.index()].words;
+                let mut done = mask.split(|lane| condition[lane as usize] != 0);
+                jumps.broken.merge(&mut done);
+            }
+        }
+        self.loops.pop();
+        mask.merge(&mut jumps.broken);
+        Ok(())
+    }
+
+    fn barrier(&mut self, flags: Barrier, span: Span, mask: &Mask) {
+        let missing = if mask.is_full() {
+            Vec::new()
+        } else {
+            mask.missing()
+        };
+        let location = self.program.locate(span);
+        if !missing.is_empty() {
+            let first = mask.lanes.first().copied().unwrap_or(0);
+            let mut finding = Finding::new(
+                FindingKind::DivergentBarrier,
+                location.clone(),
+                self.invocation(first),
+            );
+            finding.invocations = missing.iter().map(|lane| self.invocation(*lane)).collect();
+            self.find(finding, usize::MAX);
+        }
+        // One subgroup is the whole workgroup here, and its barrier is for both.
+        let (local, global) = match flags.contains(Barrier::SUB_GROUP) {
+            true => (true, true),
+            false => (
+                flags.contains(Barrier::WORK_GROUP),
+                flags.contains(Barrier::STORAGE),
+            ),
+        };
+        if local {
+            self.local_clock.tick();
+        }
+        if global {
+            self.global_clock.tick();
+        }
+        if self.watched {
+            self.observer.barrier(&Arrival {
+                location,
+                lanes: &mask.lanes,
+                missing: &missing,
+                workgroup_memory: local,
+                storage: global,
+            });
+        }
+    }
+}
+
+impl Jumps {
+    fn new(lanes: usize) -> Self {
+        Self {
+            broken: Mask::empty(lanes),
+            continued: Mask::empty(lanes),
+        }
+    }
+}
+
+impl<'a> Code<'a> {
+    pub fn new(
+        context: &Context<'a>,
+        function: &'a Function,
+        info: &'a naga::valid::FunctionInfo,
+        name: &'a str,
+    ) -> Self {
+        let all = || function.expressions.iter();
+        let node = |handle: Handle<Expression>| {
+            super::evaluate::Node::new(context.module, &context.layout, &info[handle].ty)
+        };
+        let mut arguments = vec![Vec::new(); function.arguments.len()];
+        for (handle, expression) in all() {
+            if let Expression::FunctionArgument(at) = *expression {
+                arguments[at as usize].push(handle);
+            }
+        }
+        Self {
+            function,
+            name,
+            nodes: all().map(|(handle, _)| node(handle)).collect(),
+            arguments,
+        }
+    }
+}
+
+/// Copies the active lanes of each word.
+pub fn copy_lanes(to: &mut [u32], from: &[u32], mask: &Mask) {
+    if mask.is_full() {
+        return to.copy_from_slice(from);
+    }
+    for (to, from) in to
+        .chunks_exact_mut(mask.total)
+        .zip(from.chunks_exact(mask.total))
+    {
+        for &lane in &mask.lanes {
+            to[lane as usize] = from[lane as usize];
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What can be wrong with a run, and the list of it: each kind once for each pair of lines and variable.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::{AccessKind, Location};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FindingKind {
+    /// Two invocations touch the same memory, one of them writes, and no barrier orders them.
+    Race,
+    /// Two invocations write the same value to the same memory, and no barrier orders them. With other contents of the buffers
+    /// it may be a race.
+    SameValue,
+    /// Two invocations write different components of one vector; a device may write the whole vector for each.
+    VectorComponent,
+    /// Memory is read that nobody wrote.
+    UnwrittenRead,
+    OutOfBounds,
+    /// Not all invocations of the workgroup reach a barrier together.
+    DivergentBarrier,
+    /// Not all invocations of a subgroup reach one of its operations on matrices together.
+    DivergentSubgroup,
+    /// What has to be the same for all invocations is not.
+    NonUniformValue,
+    /// A loop goes on past the limit.
+    Endless,
+}
+
+/// One of the launch's invocations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Invocation {
+    /// Its index in its workgroup.
+    pub lane: u32,
+    pub local: [u32; 3],
+    pub global: [u32; 3],
+    pub workgroup: [u32; 3],
+    /// For an operation of a whole subgroup, its number; it is then the subgroup's first invocation.
+    pub subgroup: Option<u32>,
+}
+
+impl fmt::Display for Invocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.subgroup {
+            Some(subgroup) => write!(f, "subgroup {subgroup}"),
+            None => write!(f, "invocation {}", self.lane),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    pub kind: FindingKind,
+    pub location: Location,
+    /// The variable's name.
+    pub variable: Option<String>,
+    /// What of it, as one would write it: `tile[3].x`.
+    pub element: Option<String>,
+    /// How it was touched.
+    pub access: Option<AccessKind>,
+    /// Who did it the first time; for a barrier, the first that arrives.
+    pub invocation: Invocation,
+    /// The access before it, for a race.
+    pub other: Option<OtherAccess>,
+    /// The invocations that do not arrive at a barrier; those in a loop that does not end.
+    pub invocations: Vec<Invocation>,
+    /// For an access out of bounds: the index, and how many elements there are.
+    pub index: Option<(i64, u32)>,
+    /// How often, counting invocations.
+    pub count: u64,
+}
+
+/// The other of two accesses that race.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherAccess {
+    pub location: Location,
+    pub invocation: Invocation,
+    pub access: AccessKind,
+}
+
+impl Finding {
+    pub fn new(kind: FindingKind, location: Location, invocation: Invocation) -> Self {
+        Self {
+            kind,
+            location,
+            variable: None,
+            element: None,
+            access: None,
+            invocation,
+            other: None,
+            invocations: Vec::new(),
+            index: None,
+            count: 1,
+        }
+    }
+}
+
+impl AccessKind {
+    pub fn is_write(self) -> bool {
+        !matches!(self, Self::Load | Self::AtomicLoad)
+    }
+
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Load | Self::AtomicLoad => "reads",
+            Self::Store | Self::AtomicStore | Self::Atomic => "writes",
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.variable.as_deref().unwrap_or("memory");
+        let what = self.element.as_deref().unwrap_or(name);
+        let who = self.invocation;
+        let verb = self.access.map_or("touches", AccessKind::verb);
+        write!(f, "line {}: ", self.location.line)?;
+        match self.kind {
+            FindingKind::Race | FindingKind::SameValue | FindingKind::VectorComponent => {
+                write!(f, "{who} {verb} {what}")?;
+                if let Some(other) = &self.other {
+                    let (of, verb, line) =
+                        (other.invocation, other.access.verb(), other.location.line);
+                    let apart = if other.invocation.workgroup == self.invocation.workgroup {
+                        ""
+                    } else {
+                        " of another workgroup"
+                    };
+                    write!(
+                        f,
+                        ", {of}{apart} {verb} it in line {line}, nothing orders them"
+                    )?;
+                }
+                match self.kind {
+                    FindingKind::SameValue => write!(f, " (both write the same value)"),
+                    FindingKind::VectorComponent => {
+                        write!(f, " (another component of the same vector)")
+                    }
+                    _ => Ok(()),
+                }
+            }
+            FindingKind::UnwrittenRead => {
+                write!(f, "{who} reads {what}, which nobody wrote")
+            }
+            FindingKind::OutOfBounds => {
+                write!(f, "{who} {verb} {what}")?;
+                self.index
+                    .map_or(Ok(()), |(_, count)| write!(f, ", of {count} elements"))
+            }
+            FindingKind::DivergentBarrier => {
+                write!(
+                    f,
+                    "{} invocations of the workgroup do not reach the barrier",
+                    self.invocations.len()
+                )
+            }
+            FindingKind::DivergentSubgroup => {
+                write!(
+                    f,
+                    "{} invocations of the subgroup do not take part",
+                    self.invocations.len()
+                )
+            }
+            FindingKind::NonUniformValue => write!(f, "{what} is not the same for all invocations"),
+            FindingKind::Endless => write!(f, "the loop does not end"),
+        }
+    }
+}
+
+/// Findings by kind, variable and lines.
+#[derive(Default)]
+pub struct Findings {
+    pub list: Vec<Finding>,
+    known: HashMap<(FindingKind, usize, u32, u32), usize>,
+    /// The one that was counted last, or is about to be added.
+    last: usize,
+}
+
+impl Findings {
+    /// Counts a finding at these lines; true where it is a new one, which is then to be added.
+    pub fn is_new(
+        &mut self,
+        kind: FindingKind,
+        variable: usize,
+        lines: (u32, u32),
+        limit: usize,
+    ) -> bool {
+        let key = (kind, variable, lines.0.min(lines.1), lines.0.max(lines.1));
+        if let Some(at) = self.known.get(&key) {
+            self.last = *at;
+            self.again();
+            return false;
+        }
+        self.last = self.list.len();
+        let is_new = self.last < limit;
+        if is_new {
+            self.known.insert(key, self.last);
+        }
+        is_new
+    }
+
+    /// Counts the last one once more.
+    pub fn again(&mut self) {
+        if let Some(finding) = self.list.get_mut(self.last) {
+            finding.count += 1;
+        }
+    }
+}

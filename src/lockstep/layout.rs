@@ -1,0 +1,290 @@
+//! Where the scalars of a type lie: in bytes, in memory that invocations share, and in words, in values and in an
+//! invocation's own memory, where each scalar takes one word.
+
+use std::fmt::Write;
+
+use naga::{ArraySize, Handle, Module, Override, Scalar, ScalarKind, Type, TypeInner, VectorSize};
+
+/// Size of a type.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Size {
+    pub bytes: u64,
+    pub words: u64,
+    /// Width of its smallest scalar.
+    pub granule: u32,
+    /// Whether it has numbers of 64 bits, integers of 16, or no numbers at all.
+    pub odd: bool,
+}
+
+/// A scalar of a type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leaf {
+    pub offset: u32,
+    pub scalar: Scalar,
+}
+
+/// From one element of an array, a vector or a matrix to the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Stride {
+    pub bytes: u32,
+    pub words: u32,
+    /// How many there are, where the type says so.
+    pub count: Option<u32>,
+}
+
+/// Sizes of a module's types, with its overrides known.
+pub struct Layout<'a> {
+    module: &'a Module,
+    sizes: Vec<Size>,
+    counts: Vec<u32>,
+}
+
+impl<'a> Layout<'a> {
+    /// `value` says how many elements an array has whose size is an override.
+    pub fn new(module: &'a Module, value: impl Fn(Handle<Override>) -> Option<u32>) -> Self {
+        let mut layout = Self {
+            module,
+            sizes: Vec::new(),
+            counts: Vec::new(),
+        };
+        for (_, ty) in module.types.iter() {
+            let count = match ty.inner {
+                TypeInner::Array { size, .. } => match size {
+                    ArraySize::Constant(count) => count.get(),
+                    ArraySize::Pending(handle) => value(handle).unwrap_or(0),
+                    ArraySize::Dynamic => 0,
+                },
+                _ => 0,
+            };
+            layout.counts.push(count);
+            let size = layout.compute(&ty.inner, count);
+            layout.sizes.push(size);
+        }
+        layout
+    }
+
+    fn compute(&self, inner: &TypeInner, count: u32) -> Size {
+        let plain = |words: u64, bytes: u64, scalar: Scalar| Size {
+            bytes,
+            words,
+            granule: u32::from(scalar.width),
+            odd: !is_known(scalar),
+        };
+        match *inner {
+            TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => {
+                plain(1, scalar.width.into(), scalar)
+            }
+            TypeInner::Vector { size, scalar } => {
+                plain(size as u64, size as u64 * u64::from(scalar.width), scalar)
+            }
+            TypeInner::Matrix {
+                columns,
+                rows,
+                scalar,
+            } => {
+                let words = columns as u64 * rows as u64;
+                plain(
+                    words,
+                    columns as u64 * u64::from(column(rows, scalar)),
+                    scalar,
+                )
+            }
+            TypeInner::CooperativeMatrix {
+                columns,
+                rows,
+                scalar,
+                ..
+            } => {
+                let words = columns as u64 * rows as u64;
+                plain(words, words * u64::from(scalar.width), scalar)
+            }
+            TypeInner::Array { base, stride, .. } => {
+                let element = self.size(base);
+                Size {
+                    bytes: u64::from(count) * u64::from(stride),
+                    words: u64::from(count).saturating_mul(element.words),
+                    ..element
+                }
+            }
+            TypeInner::Struct { ref members, span } => {
+                let sizes = members.iter().map(|member| self.size(member.ty));
+                Size {
+                    bytes: span.into(),
+                    words: sizes
+                        .clone()
+                        .map(|size| size.words)
+                        .fold(0, u64::saturating_add),
+                    granule: sizes.clone().map(|size| size.granule).min().unwrap_or(4),
+                    odd: sizes.clone().any(|size| size.odd),
+                }
+            }
+            _ => Size {
+                granule: 4,
+                odd: true,
+                ..Size::default()
+            },
+        }
+    }
+
+    pub fn size(&self, ty: Handle<Type>) -> Size {
+        self.sizes.get(ty.index()).copied().unwrap_or_default()
+    }
+
+    pub fn size_of(&self, inner: &TypeInner) -> Size {
+        let count = match inner {
+            TypeInner::Array { .. } => self.stride(inner).and_then(|it| it.count).unwrap_or(0),
+            _ => 0,
+        };
+        self.compute(inner, count)
+    }
+
+    /// For what is indexed by numbers.
+    pub fn stride(&self, inner: &TypeInner) -> Option<Stride> {
+        let (bytes, words, count) = match *inner {
+            TypeInner::Vector { size, scalar } => (scalar.width.into(), 1, Some(size as u32)),
+            TypeInner::Matrix {
+                columns,
+                rows,
+                scalar,
+            } => (column(rows, scalar), rows as u32, Some(columns as u32)),
+            TypeInner::Array { base, size, stride } => {
+                let count = match size {
+                    ArraySize::Constant(count) => Some(count.get()),
+                    ArraySize::Dynamic => None,
+                    ArraySize::Pending(_) => {
+                        let mut types = self.module.types.iter();
+                        let at = types.position(|(_, ty)| ty.inner == *inner);
+                        Some(at.map_or(0, |at| self.counts[at]))
+                    }
+                };
+                (stride, self.size(base).words as u32, count)
+            }
+            _ => return None,
+        };
+        Some(Stride {
+            bytes,
+            words,
+            count,
+        })
+    }
+
+    /// Where a member of a struct begins, in bytes and words.
+    pub fn member(&self, inner: &TypeInner, index: u32) -> Option<(u32, u32)> {
+        let TypeInner::Struct { members, .. } = inner else {
+            return None;
+        };
+        let before = members.get(..index as usize)?;
+        let words: u64 = before.iter().map(|member| self.size(member.ty).words).sum();
+        Some((members.get(index as usize)?.offset, words as u32))
+    }
+
+    /// All scalars of a type in the order of its words.
+    pub fn leaves(&self, inner: &TypeInner) -> Vec<Leaf> {
+        let mut leaves = Vec::new();
+        self.collect(inner, 0, &mut leaves);
+        leaves
+    }
+
+    fn collect(&self, inner: &TypeInner, offset: u32, leaves: &mut Vec<Leaf>) {
+        match *inner {
+            TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => {
+                leaves.push(Leaf { offset, scalar })
+            }
+            TypeInner::Vector { size, scalar } => {
+                for at in 0..size as u32 {
+                    let offset = offset + at * u32::from(scalar.width);
+                    leaves.push(Leaf { offset, scalar });
+                }
+            }
+            TypeInner::Matrix {
+                columns,
+                rows,
+                scalar,
+            } => {
+                for at in 0..columns as u32 {
+                    let size = rows;
+                    let offset = offset + at * column(rows, scalar);
+                    self.collect(&TypeInner::Vector { size, scalar }, offset, leaves);
+                }
+            }
+            TypeInner::Array { base, stride, .. } => {
+                let count = self.stride(inner).and_then(|it| it.count).unwrap_or(0);
+                for at in 0..count {
+                    self.collect(&self.module.types[base].inner, offset + at * stride, leaves);
+                }
+            }
+            TypeInner::Struct { ref members, .. } => {
+                for member in members {
+                    self.collect(
+                        &self.module.types[member.ty].inner,
+                        offset + member.offset,
+                        leaves,
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What lies `offset` bytes into a variable, `bytes` long or, for `u32::MAX`, up to its end, as one would write it.
+    pub fn path(&self, name: &str, ty: Handle<Type>, mut offset: u32, bytes: u32) -> String {
+        let mut path = name.to_owned();
+        let mut inner = &self.module.types[ty].inner;
+        loop {
+            let whole = self.size_of(inner).bytes;
+            // An array without a fixed size has none here, and so has what it is in.
+            let fits = whole != 0 && (u64::from(bytes) >= whole) && bytes != u32::MAX;
+            let open = whole == 0 && bytes == u32::MAX && matches!(inner, TypeInner::Array { .. });
+            if offset == 0 && (fits || open) {
+                return path;
+            }
+            match inner {
+                TypeInner::Array { base, stride, .. } if *stride > 0 => {
+                    _ = write!(path, "[{}]", offset / stride);
+                    offset %= stride;
+                    inner = &self.module.types[*base].inner;
+                }
+                TypeInner::Struct { members, .. } => {
+                    let Some(member) = members.iter().rev().find(|it| it.offset <= offset) else {
+                        return path;
+                    };
+                    _ = write!(path, ".{}", member.name.as_deref().unwrap_or("?"));
+                    offset -= member.offset;
+                    inner = &self.module.types[member.ty].inner;
+                }
+                TypeInner::Matrix { rows, scalar, .. } => {
+                    let column = column(*rows, *scalar);
+                    _ = write!(path, "[{}]", offset / column);
+                    if bytes <= u32::from(scalar.width) {
+                        push_component(&mut path, offset % column / u32::from(scalar.width));
+                    }
+                    return path;
+                }
+                TypeInner::Vector { scalar, .. } => {
+                    push_component(&mut path, offset / u32::from(scalar.width));
+                    return path;
+                }
+                _ => return path,
+            }
+        }
+    }
+}
+
+fn is_known(scalar: Scalar) -> bool {
+    match scalar.kind {
+        ScalarKind::Bool => true,
+        ScalarKind::Float => matches!(scalar.width, 2 | 4),
+        _ => scalar.width == 4,
+    }
+}
+
+fn push_component(path: &mut String, at: u32) {
+    path.push('.');
+    path.push(*['x', 'y', 'z', 'w'].get(at as usize).unwrap_or(&'?'));
+}
+
+/// Bytes from one column of a matrix to the next.
+pub fn column(rows: VectorSize, scalar: Scalar) -> u32 {
+    let rows = if rows == VectorSize::Bi { 2 } else { 4 };
+    rows * u32::from(scalar.width)
+}

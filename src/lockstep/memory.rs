@@ -1,0 +1,357 @@
+//! Memory that invocations share, and its shadow: for each scalar, who touched it last and when.
+//!
+//! Time is counted in epochs: a barrier begins a new one, for one kind of memory, and so does a workgroup. Two accesses of
+//! one workgroup race if they are in the same epoch; those of different workgroups always do. Four stamps tell exactly
+//! whether an access races with any before it: the last writer; two readers of this epoch that are different lanes, so that one
+//! of them is not the one who writes; and a reader of an earlier workgroup. Atomic accesses never race: WGSL has no other
+//! access to an atomic variable.
+
+use half::f16;
+use naga::{Scalar, ScalarKind};
+
+use super::finding::FindingKind;
+use super::layout::Leaf;
+use super::value::Mask;
+use super::{AccessKind, OUTSIDE, Space};
+
+/// An access: when, by whom, and where in the source.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stamp {
+    /// From 1 on; 0 is never.
+    pub epoch: u32,
+    pub lane: u16,
+    pub site: u16,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    writer: Stamp,
+    readers: [Stamp; 2],
+    /// In an earlier workgroup.
+    stranger: Stamp,
+}
+
+/// The epoch now, and the one in which this workgroup began.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
+    pub now: u32,
+    pub start: u32,
+}
+
+/// Something that an access does wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Conflict {
+    pub kind: FindingKind,
+    pub lane: u32,
+    pub offset: u32,
+    pub bytes: u32,
+    pub other: Stamp,
+}
+
+/// A buffer or a workgroup variable.
+pub struct Shared {
+    pub bytes: Vec<u8>,
+    /// One for each granule; none where nobody can write.
+    shadow: Vec<Cell>,
+    /// Log2 of the bytes in a granule.
+    shift: u32,
+    space: Space,
+    /// Whether reading before anybody wrote is fine.
+    initialized: bool,
+    /// What was wrong with the last access.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// Who touches memory, and from where.
+pub struct By<'a> {
+    pub clock: Clock,
+    pub site: u16,
+    pub kind: AccessKind,
+    /// Where each lane's value is.
+    pub lanes: &'a [u32],
+    /// Who the lanes are, where not themselves: a subgroup that acts as one.
+    pub actor: Option<u16>,
+    /// For each lane of the workgroup.
+    pub offsets: &'a [u32],
+}
+
+/// For a component of a vector: where the vector begins for each lane of the workgroup, and its bytes.
+pub type Vector<'a> = Option<(&'a [u32], u32)>;
+
+impl Shared {
+    pub fn new(
+        bytes: Vec<u8>,
+        granule: u32,
+        space: Space,
+        written: bool,
+        initialized: bool,
+    ) -> Self {
+        let shift = granule.trailing_zeros();
+        let cells = if written || !initialized {
+            bytes.len() >> shift
+        } else {
+            0
+        };
+        Self {
+            bytes,
+            shadow: vec![Cell::default(); cells],
+            shift,
+            space,
+            initialized,
+            conflicts: Vec::new(),
+        }
+    }
+
+    /// Bytes that a variable and its shadow need.
+    pub fn cost(bytes: u64, granule: u32) -> u64 {
+        bytes + (bytes >> granule.trailing_zeros()) * size_of::<Cell>() as u64
+    }
+
+    /// Zeros for a new workgroup. The shadow stays: what is older than the workgroup does not count.
+    pub fn clear(&mut self) {
+        self.bytes.fill(0);
+    }
+
+    pub fn space(&self) -> Space {
+        self.space
+    }
+
+    fn cells(&self, at: u32, bytes: u32) -> std::ops::Range<usize> {
+        if self.shadow.is_empty() {
+            return 0..0;
+        }
+        (at >> self.shift) as usize..((at + bytes) >> self.shift) as usize
+    }
+
+    /// Loads a value for each lane; lanes whose offset is `OUTSIDE` get zeros.
+    pub fn load(&mut self, by: &By<'_>, leaves: &[Leaf], out: &mut [u32]) {
+        for (leaf, out) in leaves.iter().zip(out.chunks_exact_mut(by.offsets.len())) {
+            for &lane in by.lanes {
+                let offset = by.offsets[lane as usize];
+                if offset == OUTSIDE {
+                    out[lane as usize] = 0;
+                    continue;
+                }
+                let at = offset + leaf.offset;
+                out[lane as usize] = get(&self.bytes, at, leaf.scalar);
+                if by.kind == AccessKind::Load {
+                    self.note_load(by, lane, at, leaf.scalar.width.into());
+                }
+            }
+        }
+    }
+
+    fn note_load(&mut self, by: &By<'_>, lane: u32, at: u32, bytes: u32) {
+        let (clock, me, cells) = (by.clock, by.stamp(lane), self.cells(at, bytes));
+        let workgroup = self.space == Space::Workgroup;
+        let mut found = None;
+        for cell in &mut self.shadow[cells] {
+            let writer = cell.writer;
+            if writer.epoch == 0 || (workgroup && writer.epoch < clock.start) {
+                if !self.initialized {
+                    found = found.or(Some((FindingKind::UnwrittenRead, Stamp::default())));
+                }
+            } else if clock.meets(writer, me) {
+                found = Some((FindingKind::Race, writer));
+            }
+            if cell.readers[0].epoch != me.epoch {
+                if cell.readers[0].epoch < clock.start && cell.stranger.epoch == 0 {
+                    cell.stranger = cell.readers[0];
+                }
+                cell.readers = [me, Stamp::default()];
+            } else if cell.readers[0].lane != me.lane {
+                cell.readers[1] = me;
+            }
+        }
+        self.conflict(found, lane, at, bytes);
+    }
+
+    /// Stores a value for each lane but those whose offset is `OUTSIDE`.
+    pub fn store(&mut self, by: &By<'_>, vector: Vector<'_>, leaves: &[Leaf], values: &[u32]) {
+        for (leaf, values) in leaves.iter().zip(values.chunks_exact(by.offsets.len())) {
+            for &lane in by.lanes {
+                let offset = by.offsets[lane as usize];
+                if offset != OUTSIDE {
+                    let at = offset + leaf.offset;
+                    let same = set(&mut self.bytes, at, leaf.scalar, values[lane as usize]);
+                    self.note_store(by, vector, lane, at, leaf.scalar.width.into(), same);
+                }
+            }
+        }
+    }
+
+    /// `same`: the memory held this value before.
+    fn note_store(
+        &mut self,
+        by: &By<'_>,
+        vector: Vector<'_>,
+        lane: u32,
+        at: u32,
+        bytes: u32,
+        same: bool,
+    ) {
+        let (clock, me, cells) = (by.clock, by.stamp(lane), self.cells(at, bytes));
+        if by.kind != AccessKind::Store {
+            self.shadow[cells]
+                .iter_mut()
+                .for_each(|cell| cell.writer = me);
+            return;
+        }
+        // What is older than the workgroup is no longer in its own memory.
+        let oldest = if self.space == Space::Workgroup {
+            clock.start
+        } else {
+            1
+        };
+        let meets = |other: &Stamp| other.epoch >= oldest && clock.meets(*other, me);
+        let mut found = None;
+        for cell in &mut self.shadow[cells] {
+            let readers = [cell.readers[0], cell.readers[1], cell.stranger];
+            if let Some(reader) = readers.into_iter().find(meets) {
+                found = Some((FindingKind::Race, reader));
+            } else if meets(&cell.writer) {
+                let kind = if same {
+                    FindingKind::SameValue
+                } else {
+                    FindingKind::Race
+                };
+                found = found.or(Some((kind, cell.writer)));
+            }
+            cell.writer = me;
+        }
+        if let (None, Some((starts, size))) = (found, vector)
+            && starts[lane as usize] != OUTSIDE
+        {
+            let cells = self.cells(starts[lane as usize], size);
+            let mut writers = self.shadow[cells].iter().map(|cell| cell.writer);
+            let other = writers.find(meets);
+            found = other.map(|other| (FindingKind::VectorComponent, other));
+        }
+        self.conflict(found, lane, at, bytes);
+    }
+
+    /// One after the other, changes what is there: `change` is given a lane and what it finds, and says what to leave.
+    pub fn update(
+        &mut self,
+        by: &By<'_>,
+        scalar: Scalar,
+        mut change: impl FnMut(usize, u32) -> Option<u32>,
+    ) {
+        for &lane in by.lanes {
+            let at = by.offsets[lane as usize];
+            if at != OUTSIDE
+                && let Some(new) = change(lane as usize, get(&self.bytes, at, scalar))
+            {
+                set(&mut self.bytes, at, scalar, new);
+                self.note_store(by, None, lane, at, scalar.width.into(), false);
+            }
+        }
+    }
+
+    fn conflict(
+        &mut self,
+        found: Option<(FindingKind, Stamp)>,
+        lane: u32,
+        offset: u32,
+        bytes: u32,
+    ) {
+        if let Some((kind, other)) = found {
+            self.conflicts.push(Conflict {
+                kind,
+                lane,
+                offset,
+                bytes,
+                other,
+            });
+        }
+    }
+
+    /// Of a buffer that was to be written: the first byte that nobody wrote, and how many there are.
+    pub fn unwritten(&self) -> Option<(u32, u64)> {
+        let is = |cell: &&Cell| !self.initialized && cell.writer.epoch == 0;
+        let count = self.shadow.iter().filter(is).count() as u64;
+        let first = self.shadow.iter().position(|cell| is(&cell))?;
+        Some(((first << self.shift) as u32, count << self.shift))
+    }
+}
+
+impl<'a> By<'a> {
+    pub fn new(
+        clock: Clock,
+        (site, kind): (u16, AccessKind),
+        mask: &'a Mask,
+        offsets: &'a [u32],
+    ) -> Self {
+        Self {
+            clock,
+            site,
+            kind,
+            lanes: &mask.lanes,
+            actor: None,
+            offsets,
+        }
+    }
+
+    fn stamp(&self, lane: u32) -> Stamp {
+        Stamp {
+            epoch: self.clock.now,
+            lane: self.actor.unwrap_or(lane as u16),
+            site: self.site,
+        }
+    }
+}
+
+impl Clock {
+    /// A barrier.
+    pub fn tick(&mut self) {
+        self.now = self.now.saturating_add(1);
+    }
+
+    /// A new workgroup.
+    pub fn begin(&mut self) {
+        self.tick();
+        self.start = self.now;
+    }
+
+    /// Whether nothing orders these two.
+    fn meets(self, other: Stamp, me: Stamp) -> bool {
+        (other.epoch == me.epoch && other.lane != me.lane)
+            || (other.epoch < self.start && other.epoch != 0)
+    }
+}
+
+/// A scalar in memory as a word.
+pub fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
+    let bytes = bytes.get(at as usize..).unwrap_or_default();
+    match scalar.width {
+        1 => bytes.first().copied().unwrap_or(0).into(),
+        2 => {
+            let half = bytes
+                .first_chunk()
+                .map_or(0, |chunk| u16::from_le_bytes(*chunk));
+            match scalar.kind {
+                ScalarKind::Float => f16::from_bits(half).to_f32().to_bits(),
+                _ => half.into(),
+            }
+        }
+        _ => bytes
+            .first_chunk()
+            .map_or(0, |chunk| u32::from_le_bytes(*chunk)),
+    }
+}
+
+/// Puts a word into memory as a scalar; true where it was there before.
+fn set(bytes: &mut [u8], at: u32, scalar: Scalar, word: u32) -> bool {
+    let bytes = bytes.get_mut(at as usize..).unwrap_or_default();
+    let new = match (scalar.width, scalar.kind) {
+        (2, ScalarKind::Float) => f16::from_f32(f32::from_bits(word)).to_bits().into(),
+        _ => word,
+    };
+    let new = &new.to_le_bytes()[..usize::from(scalar.width.min(4))];
+    let Some(bytes) = bytes.get_mut(..new.len()) else {
+        return false;
+    };
+    let same = bytes == new;
+    bytes.copy_from_slice(new);
+    same
+}

@@ -1,0 +1,142 @@
+//! Values of all lanes at once, and which lanes are active.
+
+use naga::{Handle, LocalVariable};
+
+/// What a pointer leads to. WGSL has no choice between pointers, so this is the same for all lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// A variable of the function with this number.
+    Local(usize, Handle<LocalVariable>),
+    /// The private variable with this number.
+    Private(usize),
+    /// The buffer or workgroup variable with this number.
+    Shared(usize),
+}
+
+/// An index past the end of what it goes into.
+#[derive(Clone, Copy, Debug)]
+pub struct Outside {
+    pub lane: u32,
+    pub index: i64,
+    /// How many elements there are.
+    pub count: u32,
+    /// Where what it goes into begins in shared memory, and how many bytes it has.
+    pub base: u32,
+    pub bytes: u32,
+}
+
+/// A value for each lane: the first scalar of all lanes, then the second, and so on. Floats of any width are kept as an f32.
+/// For a pointer one offset, in bytes or, in an invocation's own memory, in words.
+#[derive(Clone, Debug, Default)]
+pub struct Value {
+    pub words: Vec<u32>,
+    pub root: Option<Root>,
+    /// All lanes have the same offset.
+    pub uniform: bool,
+    /// Lanes whose offset is `OUTSIDE`, and why.
+    pub outside: Vec<Outside>,
+}
+
+impl Value {
+    /// Makes room for so many words; what is in them is of no interest.
+    pub fn resize(&mut self, words: usize) -> &mut [u32] {
+        if self.words.len() != words {
+            self.words.clear();
+            self.words.resize(words, 0);
+        }
+        &mut self.words
+    }
+
+    /// The same value for all lanes.
+    pub fn splat(&mut self, scalars: &[u32], lanes: usize) {
+        self.words.clear();
+        for scalar in scalars {
+            self.words.extend(std::iter::repeat_n(*scalar, lanes));
+        }
+    }
+
+    /// A pointer to the start of a variable.
+    pub fn point(&mut self, root: Root, lanes: usize) {
+        self.root = Some(root);
+        self.uniform = true;
+        self.splat(&[0], lanes);
+    }
+
+    /// Where a pointer leads all active lanes, if it leads them to the same place, in bounds.
+    pub fn common(&self, mask: &Mask) -> Option<usize> {
+        let first = self.words[*mask.lanes.first()? as usize];
+        (self.uniform && first != super::OUTSIDE).then_some(first as usize)
+    }
+
+    pub fn copy(&mut self, other: &Self) {
+        self.words.clone_from(&other.words);
+        self.root = other.root;
+        self.uniform = other.uniform;
+        self.outside.clone_from(&other.outside);
+    }
+}
+
+/// The active lanes, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Mask {
+    pub lanes: Vec<u32>,
+    /// Lanes in the workgroup.
+    pub total: usize,
+}
+
+impl Mask {
+    pub fn full(total: usize) -> Self {
+        Self {
+            lanes: (0..total as u32).collect(),
+            total,
+        }
+    }
+
+    pub fn empty(total: usize) -> Self {
+        let lanes = Vec::new();
+        Self { lanes, total }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.lanes.len() == self.total
+    }
+
+    /// Whether it is quicker to work on all lanes than to pick the active ones.
+    pub fn is_dense(&self) -> bool {
+        self.lanes.len() * 4 >= self.total
+    }
+
+    /// Takes out the lanes for which this holds.
+    pub fn split(&mut self, holds: impl Fn(u32) -> bool) -> Self {
+        let mut taken = Self::empty(self.total);
+        if self.lanes.iter().all(|lane| holds(*lane)) {
+            std::mem::swap(self, &mut taken);
+        } else if self.lanes.iter().any(|lane| holds(*lane)) {
+            let out = self.lanes.extract_if(.., |lane| holds(*lane));
+            taken.lanes.extend(out);
+        }
+        taken
+    }
+
+    /// Adds these lanes.
+    pub fn merge(&mut self, other: &mut Self) {
+        if self.lanes.is_empty() {
+            std::mem::swap(&mut self.lanes, &mut other.lanes);
+        } else if !other.lanes.is_empty() {
+            self.lanes.append(&mut other.lanes);
+            self.lanes.sort_unstable();
+        }
+    }
+
+    /// Those that are not active.
+    pub fn missing(&self) -> Vec<u32> {
+        let mut here = self.lanes.iter().peekable();
+        let all = 0..self.total as u32;
+        all.filter(|lane| here.next_if_eq(&lane).is_none())
+            .collect()
+    }
+}
