@@ -14,6 +14,7 @@ mod events;
 pub mod exercise;
 pub mod figures;
 pub mod guide;
+mod kernel_card;
 pub mod kernels;
 mod leave;
 pub mod log;

@@ -8,6 +8,7 @@ use burn::cubecl::logging::{
     LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
 };
 
+use super::texts::short;
 use super::wire::EventSender;
 use crate::ops::trace::{self, Phase, Span};
 use crate::profile::rows::{self, Launch};
@@ -143,12 +144,6 @@ fn on_device(spans: &[Span], observed: Observed) -> Profiled {
         launches_by_phase,
         clock: clock.to_owned(),
     }
-}
-
-/// `path::to::kernel_name<f32, …>` as `kernel_name`.
-pub fn short(kernel: &str) -> String {
-    let plain = kernel.split(['<', '(']).next().unwrap_or(kernel);
-    plain.rsplit("::").next().unwrap_or(plain).to_owned()
 }
 
 enum Timing {

@@ -3,7 +3,6 @@
 
 use burn::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 
-use super::observer::short;
 use crate::protocol::CompiledKernel;
 
 /// Where cubecl's log speaks of compilation.
@@ -32,6 +31,12 @@ pub fn read(message: &str) -> Option<CompiledKernel> {
         workgroup: workgroup.unwrap_or_default(),
         text: text.trim_end().to_owned(),
     })
+}
+
+/// `path::to::kernel_name<f32, …>` as `kernel_name`.
+pub fn short(kernel: &str) -> String {
+    let plain = kernel.split(['<', '(']).next().unwrap_or(kernel);
+    plain.rsplit("::").next().unwrap_or(plain).to_owned()
 }
 
 /// Where the kernel is written: a file of ours names itself in its first line, and a function's path begins with its file's.

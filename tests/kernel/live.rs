@@ -36,7 +36,7 @@ fn only_what_fits_gets_in() {
     // The last good one stays.
     assert_eq!(
         adopt(&swap("norm1", &["fn f() -> u32 { return {{N}}u; }"])),
-        Err("`N` is no size of this exercise".to_owned())
+        Err("`N` is no size of `norm1`".to_owned())
     );
     assert!(
         adopt(&swap("norm1", &["nonsense"]))

@@ -481,7 +481,6 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Right], A::PickOther(1), "other answer", SIDEWAYS, Move, picking),
     bind(&[Enter], A::OpenKernel, "kernel", ENTER, Stage, on_kernels),
     bind(&[Char('/')], A::Search, "search", LOOK_UP, Move, in_kernel),
-    bind(&[Char('e')], A::Expand, "large", "the marked panel, large", Screen, in_kernel),
     bind(&[Enter], A::Lesson, "lesson", ENTER, Stage, small),
     bind(&[Enter], A::Lesson, "", ENTER, Stage, wide),
     bind(&[Char('a')], A::Answer(0), "answer", ANSWER, Stage, asked_for::<0>),
@@ -549,6 +548,7 @@ pub static BINDINGS: &[Binding] = &[
     // The screen.
     bind(&[BackTab], A::FocusPrevious, "", "previous panel", Screen, main),
     bind(&[Char('e')], A::Expand, "expand", "the marked panel, large", Screen, main),
+    bind(&[Char('e')], A::Expand, "large", "the marked panel, large", Screen, in_kernel),
     bind(&[Char('E')], A::Evidence, "", "panel of the evidence", Screen, main),
     bind(&[Char('R')], A::Roofline, "", "roofline of this device", Screen, main),
     bind(&[Char('y')], A::LogAxis, "", "loss: log or linear axis", Screen, main),
