@@ -24,6 +24,7 @@ pub mod message;
 pub mod mode;
 pub mod mystery;
 pub mod notes;
+pub mod opened;
 pub mod pages;
 pub mod run;
 mod runs;
@@ -31,6 +32,7 @@ pub mod series;
 mod silence;
 pub mod source;
 pub mod study;
+pub mod timeline;
 pub mod view;
 
 use std::sync::Arc;

@@ -15,6 +15,7 @@ mod list;
 mod manual;
 mod meter;
 mod notes;
+mod open;
 mod progress;
 mod ready;
 mod replay;
@@ -106,6 +107,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(Task::Doctor(args)) if args.room => ready::ready(&args),
         Some(Task::Doctor(args)) => doctor::doctor(&args),
         Some(Task::Replay(args)) => replay::replay(&args),
+        Some(Task::Open(args)) => open::open(&args),
         Some(Task::Notes(args)) => notes::notes(&args),
         Some(Task::Report(args)) => export::report(&args),
         Some(Task::Export(args)) => export::export(&args),

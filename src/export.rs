@@ -5,6 +5,7 @@ pub mod class;
 pub mod csv;
 pub mod html;
 pub mod learner;
+pub mod opened;
 pub mod perfetto;
 pub mod report;
 pub mod sheet;

@@ -7,3 +7,4 @@ pub mod roofline;
 pub mod rows;
 pub mod sequential;
 pub mod stats;
+pub mod traced;

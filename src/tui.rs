@@ -8,6 +8,7 @@ mod input;
 pub mod keys;
 pub mod layout;
 pub mod mouse;
+pub mod opened;
 pub mod panels;
 pub mod prose;
 mod run;

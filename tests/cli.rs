@@ -14,6 +14,8 @@ mod learner;
 mod mistakes;
 #[path = "cli/odd_files.rs"]
 mod odd_files;
+#[path = "cli/opened.rs"]
+mod opened;
 #[path = "cli/outside.rs"]
 mod outside;
 #[path = "cli/recordings.rs"]

@@ -2,11 +2,14 @@
 
 #[path = "trace/fixtures.rs"]
 mod fixtures;
+#[path = "trace/screen.rs"]
+mod screen;
 
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
 
 use fixtures::{Header, Run};
+use perflings::export::opened::comparison;
 use perflings::trace::figures::Summary;
 use perflings::trace::model::{Builder, Detail, Kind, LaneKind};
 use perflings::trace::summary::summary;
@@ -390,7 +393,7 @@ fn damaged_bytes_never_panic() {
                 let mut out = Vec::new();
                 write::perfetto::write(&trace, &mut out).unwrap();
                 write::rocprof_csv::kernel_trace(&trace, &mut out).unwrap();
-                let _ = compare::compare(&it, &it).markdown();
+                let _ = comparison(&compare::compare(&it, &it)).markdown();
             }
         }
     }
@@ -551,7 +554,7 @@ fn a_thousand_lanes_and_long_names_with_escapes() {
         (5000, Some(1000), 8)
     );
     assert!(it.table[0].short.chars().count() <= 60 && !it.table[0].short.contains('\u{1b}'));
-    let page = compare::compare(&it, &it).markdown();
+    let page = comparison(&compare::compare(&it, &it)).markdown();
     assert!(!page.contains(['\u{1b}', '\u{7}']));
     assert!(it.lints.iter().all(|lint| !lint.why.contains('\u{1b}')));
     let mut table = Vec::new();
@@ -750,7 +753,7 @@ fn two_traces_are_compared_by_name_and_family() {
         attention.both.b.unwrap().calls
     );
     let sums = summary(&bytes("a", fixtures::kernel_stats(&a)).unwrap());
-    let page = compare::compare(&sums, &side(&b)).markdown();
+    let page = comparison(&compare::compare(&sums, &side(&b))).markdown();
     assert!(page.contains("| idle share | not in this file |"), "{page}");
     serde_json::from_str::<serde_json::Value>(&it.json()).unwrap();
 }

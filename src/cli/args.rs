@@ -86,6 +86,8 @@ pub enum Task {
     Doctor(DoctorArgs),
     /// Show a recording in the workshop's screen
     Replay(ReplayArgs),
+    /// Open a profile of your own program: its kernels, ledger, timeline and lints; two files side by side
+    Open(OpenArgs),
     /// The speaker view: notes, agenda and clock beside a presentation on this machine
     Notes(NotesArgs),
     /// Write a page of what you did, or a recording's results, as Markdown or HTML
@@ -464,6 +466,34 @@ pub struct ReplayArgs {
 }
 
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Formats, known by content, plain or gzip: PyTorch profiler and Chrome trace JSON, rocprofv3 kernel_trace.csv and
+kernel_stats.csv, rocpd and Nsight Systems SQLite, cuda_gpu_kern_sum CSV, Perfetto .pftrace, recordings of perflings.
+
+Examples:
+  perflings open trace.json.gz                   the screen; a summary where there is no terminal
+  perflings open eager.json compiled.json        what vanished, what is new, what got faster
+  perflings open results.db --report page.html
+  perflings open run.jsonl --export run.pftrace --export run_kernel_stats.csv")]
+pub struct OpenArgs {
+    /// A profile; with a second one, both side by side
+    #[arg(required = true, num_args = 1..=2)]
+    pub files: Vec<PathBuf>,
+    /// The figures and lints as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Write what is known to a page that ends in .md or .html
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Write the trace: .pftrace, or a name that ends in kernel_trace.csv or kernel_stats.csv; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub export: Vec<PathBuf>,
+    /// The colours
+    #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
+    pub theme: ThemeName,
+}
+
+#[derive(Args, Clone, Debug)]
 pub struct ReportArgs {
     /// A file written by --record, or by `run --json`; without one, what you did in the course
     pub file: Option<PathBuf>,
@@ -488,7 +518,7 @@ pub struct ExportArgs {
     /// A file written by --record, or by `run --json`
     #[arg(required_unless_present = "kernels")]
     pub file: Option<PathBuf>,
-    /// perfetto: a trace for ui.perfetto.dev; csv: a table
+    /// perfetto: a trace for ui.perfetto.dev; csv: a table; kernel-trace and kernel-stats: as rocprofv3 writes them
     #[arg(long, value_enum, required_unless_present = "kernels")]
     pub format: Option<Format>,
     /// Write the text of every kernel that a step launches into this folder
@@ -545,6 +575,8 @@ pub struct RoomArgs {
 pub enum Format {
     Perfetto,
     Csv,
+    KernelTrace,
+    KernelStats,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

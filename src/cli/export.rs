@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::args::{ExportArgs, ExportTable, Format, ReportArgs};
+use super::open;
 use super::progress::progress_of;
 use super::variant::{change, named};
 use crate::course::context::CourseContext;
@@ -15,7 +16,9 @@ use crate::files;
 use crate::measure::kernels::{read_kernels, write_kernels};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, usage};
+use crate::profile::traced;
 use crate::record::Recording;
+use crate::trace::summary::summary;
 use crate::workshop::runs;
 
 pub fn export(args: &ExportArgs) -> Result<Exit> {
@@ -29,8 +32,17 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     };
     refuse_to_replace(file, args.out.as_deref())?;
     let recording = open(file)?;
+    let traced = || {
+        traced::stream(
+            recording.iter(),
+            &file.display().to_string(),
+            &recording.badge(),
+        )
+    };
     let bytes = match (format, args.table) {
         (Format::Perfetto, _) => perfetto::trace(recording.iter(), &recording.badge()),
+        (Format::KernelTrace, _) => open::kernel_trace(&traced())?,
+        (Format::KernelStats, _) => open::kernel_stats(&summary(&traced()))?,
         (Format::Csv, ExportTable::Steps) => csv::steps(recording.iter()).into_bytes(),
         (Format::Csv, ExportTable::Kernels) => csv::kernels(recording.iter()).into_bytes(),
         (Format::Csv, ExportTable::Gradients) => csv::gradients(recording.iter()).into_bytes(),

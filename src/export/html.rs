@@ -1,7 +1,7 @@
 //! A sheet as one HTML file: its style and its drawings are in it, nothing is loaded from elsewhere, and every text is
 //! escaped. It reads on a phone and on paper, light and dark.
 
-use super::sheet::{Block, Chart, Curve, Scale, Sheet, Table};
+use super::sheet::{Block, Chart, Curve, Lanes, Parts, Scale, Sheet, Table};
 use crate::clean;
 use crate::units::number;
 
@@ -21,7 +21,9 @@ svg text{fill:var(--dim);font:12px system-ui,sans-serif}\
 .axis{stroke:var(--rule)}.level{stroke:var(--dim);stroke-dasharray:2 4}\
 .curve{fill:none;stroke-width:2}.a{stroke:var(--a);stroke-dasharray:6 3}.b{stroke:var(--b)}\
 text.a{fill:var(--a);stroke:none}text.b{fill:var(--b);stroke:none}\
-.band{fill:var(--soft);stroke:var(--b)}.mark{fill:var(--a)}\
+.band{fill:var(--soft);stroke:var(--b)}.mark{fill:var(--a)}.lane{fill:var(--rule);opacity:.35}\
+.p0{fill:#4c78c8}.p1{fill:#b3589a}.p2{fill:#3f8f6b}.p3{fill:#c0772c}.p4{fill:#7a6ff0}.p5{fill:#8a8f98}.p6{fill:#c9a227}\
+.key{display:inline-block;margin-right:1rem}.key svg{display:inline;width:.8em;height:.8em;margin-right:.3em}svg.bar{max-width:none}\
 @media print{:root{--ink:#000;--dim:#444;--rule:#bbb;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
 main{max-width:none;padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}.wide{overflow:visible}}";
 
@@ -55,6 +57,8 @@ pub fn page(sheet: &Sheet) -> String {
             Block::Table(it) => table(it),
             Block::Chart(it) => chart(it),
             Block::Scale(it) => scale(it),
+            Block::Parts(it) => parts(it),
+            Block::Lanes(it) => lanes(it),
         };
     }
     if listed {
@@ -255,6 +259,70 @@ fn scale(scale: &Scale) -> String {
     )
 }
 
+/// Colours of parts there are.
+const COLOURS: usize = 7;
+
+/// A bar in colours, and what each colour is, with its share.
+fn parts(it: &Parts) -> String {
+    let shown = || {
+        let positive = |part: &&(String, f64)| part.1.is_finite() && part.1 > 0.0;
+        it.parts.iter().filter(positive).enumerate()
+    };
+    let sum: f64 = shown().map(|(_, part)| part.1).sum();
+    if sum <= 0.0 {
+        return String::new();
+    }
+    let (mut from, mut drawn, mut keys) = (0.0, String::new(), String::new());
+    for (at, (name, value)) in shown() {
+        let (wide, colour) = (1000.0 * value / sum, at % COLOURS);
+        drawn += &format!(
+            "<rect class=\"p{colour}\" x=\"{from:.1}\" y=\"0\" width=\"{wide:.1}\" height=\"28\"/>"
+        );
+        keys += &format!(
+            "<span class=\"key\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"p{colour}\" width=\"1\" height=\"1\"/></svg>{} {:.1} %</span>\n",
+            escaped(name),
+            100.0 * value / sum
+        );
+        from += wide;
+    }
+    let name = escaped(&it.name);
+    format!(
+        "<figure><svg class=\"bar\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" height=\"28\" role=\"img\" aria-label=\"{name}\">{drawn}</svg>\n\
+         <figcaption>{name}. {keys}</figcaption></figure>\n"
+    )
+}
+
+/// Lanes below each other, their names above them.
+fn lanes(it: &Lanes) -> String {
+    const EACH: f64 = 34.0;
+    let mut drawn = String::new();
+    for (at, (name, pieces)) in it.lanes.iter().enumerate() {
+        let top = EACH * at as f64;
+        drawn += &format!(
+            "<text x=\"0\" y=\"{:.1}\">{}</text><rect class=\"lane\" x=\"0\" y=\"{:.1}\" width=\"800\" height=\"14\"/>\n",
+            top + 12.0,
+            escaped(name),
+            top + 17.0
+        );
+        for (from, length, colour) in pieces {
+            drawn += &format!(
+                "<rect class=\"p{}\" x=\"{:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"14\"/>",
+                colour % COLOURS,
+                800.0 * from.clamp(0.0, 1.0),
+                top + 17.0,
+                (800.0 * length.clamp(0.0, 1.0 - from.clamp(0.0, 1.0))).max(0.3)
+            );
+        }
+        drawn += "\n";
+    }
+    let (name, width) = (escaped(&it.name), escaped(&it.width));
+    format!(
+        "<figure><svg class=\"bar\" viewBox=\"0 0 800 {:.0}\" role=\"img\" aria-label=\"{name}\">\n{drawn}</svg>\n\
+         <figcaption>{name}. The width is {width}.</figcaption></figure>\n",
+        EACH * it.lanes.len() as f64
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,6 +362,15 @@ mod tests {
                         points: vec![(0.0, 9.0), (1.0, f64::NAN), (2.0, 3.0)],
                     }],
                     levels: vec![(text(), 7.0)],
+                }),
+                Block::Parts(Parts {
+                    name: text(),
+                    parts: vec![(text(), 2.0), (text(), f64::NAN)],
+                }),
+                Block::Lanes(Lanes {
+                    name: text(),
+                    width: text(),
+                    lanes: vec![(text(), vec![(0.5, 9.0, 8)])],
                 }),
                 Block::Scale(Scale {
                     said: text(),

@@ -24,7 +24,30 @@ pub enum Block {
     Remark(String),
     Chart(Chart),
     Scale(Scale),
+    Parts(Parts),
+    Lanes(Lanes),
 }
+
+/// What a whole is made of, as a bar. Text and Markdown leave it out: its figures stand in the tables beside it.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    pub name: String,
+    /// What it is and how much of it.
+    pub parts: Vec<(String, f64)>,
+}
+
+/// What happened when, lane by lane. Text and Markdown leave it out.
+#[derive(Clone, Debug)]
+pub struct Lanes {
+    pub name: String,
+    /// What the whole width is.
+    pub width: String,
+    /// Names of lanes, and what is in them.
+    pub lanes: Vec<(String, Vec<Piece>)>,
+}
+
+/// A place from 0 to 1, a length and a colour.
+pub type Piece = (f64, f64, usize);
 
 /// Curves over steps. Text and Markdown leave it out: its figures stand in the tables beside it.
 #[derive(Clone, Debug)]
@@ -141,7 +164,7 @@ impl Sheet {
                 Block::Table(table) => out += &table.text(),
                 Block::Remark(text) => out += &format!("  {}\n", clean(text)),
                 Block::Scale(scale) => out += &format!("  {}\n", clean(&scale.said)),
-                Block::Chart(_) => {}
+                Block::Chart(_) | Block::Parts(_) | Block::Lanes(_) => {}
             }
             after_table = matches!(block, Block::Table(_));
         }
@@ -160,7 +183,7 @@ impl Sheet {
                 Block::Remark(text) if after_remark => out += &format!("- {}\n", escaped(text)),
                 Block::Remark(text) => out += &format!("\n- {}\n", escaped(text)),
                 Block::Scale(scale) => out += &format!("\n{}\n", escaped(&scale.said)),
-                Block::Chart(_) => {}
+                Block::Chart(_) | Block::Parts(_) | Block::Lanes(_) => {}
             }
             after_remark = matches!(block, Block::Remark(_));
         }

@@ -1,13 +1,11 @@
 //! Two traces side by side: kernels matched by name and by family, launches, times, what vanished and what is new.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::figures::{KernelRow, Summary, median};
+use super::figures::{KernelRow, Summary};
 use super::names::{self, Family};
-use crate::clean;
 
 /// A figure on both sides; `None` where a file does not hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -150,18 +148,6 @@ fn by_family(table: &[KernelRow]) -> BTreeMap<Family, Share> {
     families
 }
 
-/// Executions in a step, where steps are annotated.
-fn a_step(it: &Summary) -> Option<f64> {
-    it.steps.as_ref()?;
-    Some(it.table.iter().filter_map(|row| row.a_step).sum())
-}
-
-fn step(it: &Summary) -> Option<f64> {
-    let mut lengths: Vec<u64> = it.steps.as_ref()?.iter().map(|step| step.dur_ns).collect();
-    lengths.sort_unstable();
-    median(&lengths).map(|ns| ns as f64)
-}
-
 fn figures(a: &Summary, b: &Summary) -> Vec<Figure> {
     type Get = fn(&Summary) -> Option<f64>;
     #[rustfmt::skip] // One line for each figure.
@@ -175,8 +161,8 @@ fn figures(a: &Summary, b: &Summary) -> Vec<Figure> {
         ("median kernel", "ns", |it| it.median_kernel_ns.map(|it| it as f64)),
         ("launch calls", "", |it| it.launches.map(|it| it as f64)),
         ("graph launches", "", |it| it.graph_launches.map(|it| it as f64)),
-        ("kernels a step", "", a_step),
-        ("median step", "ns", step),
+        ("kernels a step", "", Summary::a_step),
+        ("median step", "ns", |it| it.step_ns.map(|it| it as f64)),
         ("host-bound", "ns", |it| it.ledger.and_then(|it| it.host_bound).map(|it| it as f64)),
         ("synchronisations", "", |it| it.syncs.map(|it| it as f64)),
         ("copies", "", |it| it.copies.as_ref().map(|it| it.count as f64)),
@@ -198,100 +184,9 @@ fn figures(a: &Summary, b: &Summary) -> Vec<Figure> {
     rows.into_iter().map(row).collect()
 }
 
-/// A number with its unit for people; `not in this file` where there is none.
-fn shown(value: Option<f64>, unit: &str) -> String {
-    let Some(value) = value else {
-        return "not in this file".to_owned();
-    };
-    match unit {
-        "ns" => format!("{:.1} µs", value / 1e3),
-        "share" => format!("{:.1} %", 100.0 * value),
-        "" if value.fract() != 0.0 => format!("{value:.1}"),
-        "" => format!("{value:.0}"),
-        unit => format!("{value:.0} {unit}"),
-    }
-}
-
-/// A text as part of a table in Markdown.
-fn plain(text: &str) -> String {
-    clean::markdown(&clean::bounded(text, 200))
-}
-
 impl Comparison {
-    /// As a page in Markdown.
-    pub fn markdown(&self) -> String {
-        let mut out = String::from("# Two traces\n\n| | A | B | B / A |\n|---|---:|---:|---:|\n");
-        let [a, b] = &self.files;
-        let _ = writeln!(out, "| file | {} | {} | |", plain(a), plain(b));
-        let _ = writeln!(
-            out,
-            "| format | {} | {} | |",
-            self.formats[0], self.formats[1]
-        );
-        for row in &self.figures {
-            let (a, b) = (shown(row.both.a, row.unit), shown(row.both.b, row.unit));
-            let ratio = row
-                .ratio
-                .map_or(String::new(), |ratio| format!("{ratio:.2}"));
-            let _ = writeln!(out, "| {} | {a} | {b} | {ratio} |", row.name);
-        }
-        let lints = |side: usize| {
-            if self.lints[side].is_empty() {
-                "none".to_owned()
-            } else {
-                self.lints[side].join(", ")
-            }
-        };
-        let _ = writeln!(out, "| lints | {} | {} | |", lints(0), lints(1));
-        out.push_str("\n## Families\n\n| family | A calls | A time | A share | B calls | B time | B share |\n|---|---:|---:|---:|---:|---:|---:|\n");
-        for row in &self.families {
-            let _ = writeln!(
-                out,
-                "| {} |{}{}",
-                row.family.label(),
-                side(row.both.a),
-                side(row.both.b)
-            );
-        }
-        for (title, rows) in [
-            ("Kernels in both", &self.kernels),
-            ("Vanished", &self.vanished),
-            ("New", &self.new),
-        ] {
-            let _ = writeln!(out, "\n## {title}: {}\n", rows.len());
-            if rows.is_empty() {
-                continue;
-            }
-            out.push_str("| kernel | A calls | A time | A share | B calls | B time | B share |\n|---|---:|---:|---:|---:|---:|---:|\n");
-            for row in rows {
-                let _ = writeln!(
-                    out,
-                    "| {} |{}{}",
-                    plain(&row.short),
-                    side(row.both.a),
-                    side(row.both.b)
-                );
-            }
-        }
-        out
-    }
-
     /// As one JSON object.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
-    }
-}
-
-fn side(it: Option<Share>) -> String {
-    match it {
-        Some(it) => {
-            format!(
-                " {} | {} | {:.1} % |",
-                it.calls,
-                shown(Some(it.total_ns as f64), "ns"),
-                100.0 * it.share_of_kernels
-            )
-        }
-        None => " – | – | – |".to_owned(),
     }
 }

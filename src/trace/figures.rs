@@ -126,6 +126,17 @@ pub struct Summary {
     /// Idle share with graphs that were traced as a whole counted as work.
     #[serde(skip)]
     pub idle_with_graphs: Option<f64>,
+    /// Median step: of annotated ones, else of those that the source measured without a profiler.
+    #[serde(skip)]
+    pub step_ns: Option<u64>,
+}
+
+impl Summary {
+    /// Executions of kernels in a step, where steps are known.
+    pub fn a_step(&self) -> Option<f64> {
+        let known = self.table.iter().any(|row| row.a_step.is_some());
+        known.then(|| self.table.iter().filter_map(|row| row.a_step).sum())
+    }
 }
 
 fn six_digits<S: Serializer>(share: &Option<f64>, out: S) -> Result<S::Ok, S::Error> {

@@ -95,6 +95,9 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<Finding> {
             "Record with `rocprofv3 --kernel-trace --hip-trace -- …`; start the profiler before HIP; of several files open \
              the one with kernels. Work through Vulkan or wgpu is invisible to it."
         }
+        "perflings recording" => {
+            "No step was profiled. Record more steps: `perflings run 1 --steps 50 --record run.jsonl`."
+        }
         "nsys cuda_gpu_kern_sum.csv" => {
             "Record with `nsys profile --trace=cuda`; then run `nsys stats` again."
         }

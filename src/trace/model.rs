@@ -316,6 +316,8 @@ pub struct Trace {
     pub schema_version: Option<Vec<String>>,
     /// Tables of a known kind that a database has not.
     pub tables_absent: Option<Vec<String>>,
+    /// Steps that the sums cover, where the source knows it.
+    pub summed_steps: Option<u64>,
     /// Median length of a step without the profiler, in nanoseconds, where the source knows it.
     pub unprofiled_step: Option<u64>,
 }

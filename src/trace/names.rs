@@ -34,7 +34,9 @@ impl Family {
 
 /// Parts of names by family. The first family that has a part of the name is it.
 #[rustfmt::skip] // One line for each family.
-const FAMILIES: [(Family, &[&str]); 9] = [
+const FAMILIES: [(Family, &[&str]); 10] = [
+    // Ours, before the part of the model that they belong to.
+    (Family::Product, &[" linear "]),
     (Family::Copy, &["memcpy", "memset", "copybuffer", "fillbuffer", "direct_copy", "copy_kernel", "batchedcopy", "copyrect"]),
     (Family::Optimizer, &["adam", "multi_tensor_apply", "optimizer", "sgd", "lamb_", "lion_", "zero_grad"]),
     (Family::Attention, &["flash", "fmha", "attention", "attn", "mha_", "aotriton"]),

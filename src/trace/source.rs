@@ -213,6 +213,20 @@ impl<'a> Source<'a> {
         Ok(path.unwrap_or_default())
     }
 
+    /// The whole file as text, where it has at most so many bytes.
+    pub fn text(&mut self, limit: u64) -> Result<String, OpenError> {
+        let mut bytes = Vec::new();
+        let read = (&mut *self).take(limit + 1).read_to_end(&mut bytes);
+        if read.is_err() || bytes.len() as u64 > limit {
+            return Err(OpenError::new(
+                format!("is longer than {limit} bytes."),
+                "Record fewer steps.",
+            ));
+        }
+        String::from_utf8(bytes)
+            .map_err(|_| OpenError::new("is not UTF-8.", "Copy the file again."))
+    }
+
     /// Says that everything was read.
     pub fn done(&mut self) {
         (self.progress)(Progress {

@@ -110,6 +110,7 @@ fn empty(trace: &Trace) -> Summary {
         phases: Phases::default(),
         early: (0, 0),
         idle_with_graphs: None,
+        step_ns: trace.unprofiled_step,
     }
 }
 
@@ -129,7 +130,10 @@ fn of_sums(trace: &Trace) -> Summary {
         std_dev_ns: row.std_dev,
         share_of_kernels: share(row.total, total),
         share_of_wall: None,
-        a_step: None,
+        a_step: trace
+            .summed_steps
+            .filter(|n| *n > 0)
+            .map(|n| row.calls as f64 / n as f64),
     });
     let mut it = empty(trace);
     it.table = sorted(table.collect());
@@ -247,6 +251,9 @@ fn of_slices(trace: &Trace) -> Summary {
         }
         _ => span.map(ledger),
     };
+    let mut lengths: Vec<u64> = it.steps.iter().flatten().map(|step| step.dur_ns).collect();
+    lengths.sort_unstable();
+    it.step_ns = median(&lengths).or(trace.unprofiled_step);
     it.phases = phases(trace, &kernels, it.steps.as_deref());
     let linked = kernels
         .iter()

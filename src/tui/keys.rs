@@ -3,6 +3,7 @@
 
 pub mod board;
 pub mod decode;
+pub mod opened;
 mod table;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

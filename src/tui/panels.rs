@@ -34,6 +34,7 @@ pub mod stages;
 pub mod status;
 mod summary;
 mod throughput;
+pub mod timeline;
 mod welcome;
 
 use ratatui::layout::Rect;

@@ -1,0 +1,124 @@
+//! A profile from elsewhere on the screen: its figures, what is looked at, and what keys do.
+
+use std::sync::Arc;
+
+use super::timeline::{TimelineMove, TimelineView};
+use crate::trace::figures::{KernelRow, Summary};
+use crate::trace::model::Trace;
+
+/// A panel of this screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OpenedPanel {
+    #[default]
+    Kernels,
+    Ledger,
+    Timeline,
+    Lints,
+}
+
+impl OpenedPanel {
+    /// In the order of `tab`.
+    pub const ALL: [Self; 4] = [Self::Kernels, Self::Ledger, Self::Timeline, Self::Lints];
+
+    /// Its name on the screen.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Ledger => "ledger",
+            Self::Timeline => "timeline",
+            Self::Lints => "lints",
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OpenedAction {
+    Quit,
+    /// Another panel.
+    Next(i32),
+    Focus(OpenedPanel),
+    /// The panel over the whole screen, and back.
+    Expand,
+    /// Another row, or further lines.
+    Move(i32),
+    /// The full name of the marked kernel, and away.
+    Name,
+    Help,
+    Timeline(TimelineMove),
+}
+
+/// The state of the screen.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    pub figures: Summary,
+    pub view: TimelineView,
+    pub focus: OpenedPanel,
+    pub expanded: bool,
+    /// The marked kernel.
+    pub row: usize,
+    /// Lines that the ledger and the lints are scrolled by.
+    pub scroll: [u16; 2],
+    pub naming: bool,
+    pub help: bool,
+}
+
+impl Opened {
+    /// Begins with the first step that has kernels.
+    pub fn new(trace: Trace, figures: Summary) -> Self {
+        let steps = figures.steps.as_deref().unwrap_or_default();
+        let first = steps.iter().position(|step| step.busy_ns > 0).unwrap_or(0);
+        let spans = steps.iter().map(|step| step.span).collect();
+        Self {
+            view: TimelineView::new(Arc::new(trace), spans, first),
+            figures,
+            focus: OpenedPanel::Kernels,
+            expanded: false,
+            row: 0,
+            scroll: [0; 2],
+            naming: false,
+            help: false,
+        }
+    }
+
+    /// The marked kernel.
+    pub fn kernel(&self) -> Option<&KernelRow> {
+        self.figures.table.get(self.row)
+    }
+
+    /// Does what was asked for.
+    pub fn act(&mut self, action: OpenedAction) {
+        let step = |at: u16, by: i32| at.saturating_add_signed(by.clamp(-999, 999) as i16);
+        match action {
+            OpenedAction::Quit => {}
+            OpenedAction::Help => self.help = !self.help,
+            _ if self.help => self.help = false,
+            OpenedAction::Next(by) => {
+                let at = self.focus as i32 + by;
+                let count = OpenedPanel::ALL.len() as i32;
+                self.focus = OpenedPanel::ALL[at.rem_euclid(count) as usize];
+                self.naming = false;
+            }
+            OpenedAction::Focus(panel) if self.focus == panel => self.expanded = !self.expanded,
+            OpenedAction::Focus(panel) => (self.focus, self.naming) = (panel, false),
+            OpenedAction::Expand => self.expanded = !self.expanded,
+            OpenedAction::Name => {
+                self.naming = !self.naming;
+                self.focus = OpenedPanel::Kernels;
+            }
+            OpenedAction::Move(by) => match self.focus {
+                OpenedPanel::Kernels => {
+                    let last = self.figures.table.len().saturating_sub(1);
+                    self.row = self.row.saturating_add_signed(by as isize).min(last);
+                }
+                OpenedPanel::Ledger => self.scroll[0] = step(self.scroll[0], by),
+                OpenedPanel::Timeline => self.view.go(TimelineMove::Row(by)),
+                OpenedPanel::Lints => self.scroll[1] = step(self.scroll[1], by),
+            },
+            OpenedAction::Timeline(to) => {
+                self.focus = OpenedPanel::Timeline;
+                self.view.go(to);
+            }
+        }
+    }
+}

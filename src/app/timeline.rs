@@ -1,0 +1,234 @@
+//! What is seen of a timeline: a span of time, a marked row, a marked slice. Keys and mouse move it; drawing asks the same value.
+
+use std::sync::Arc;
+
+use crate::trace::model::{Kind, Trace};
+use crate::trace::timeline::{Timeline, Window};
+
+/// Columns that zooming counts with.
+const COLUMNS: usize = 100;
+
+/// How the view moves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TimelineMove {
+    /// By so many eighths of what is seen.
+    Pan(i32),
+    /// In (above 0) or out, around the marked slice, else the middle.
+    Zoom(i32),
+    /// The same around a time.
+    ZoomAt(i64, i32),
+    /// Another row.
+    Row(i32),
+    /// The next slice of the row, or the one before.
+    Slice(i32),
+    /// To what launched the marked slice, or what it launched.
+    Link,
+    /// Another step.
+    Step(i32),
+    /// All of the trace.
+    Whole,
+    /// Operations and calls of the host, too; and back.
+    Everything,
+    /// What a row has at a time, up to so many nanoseconds away.
+    Pick(usize, i64, u64),
+}
+
+/// A trace and what is seen of it.
+#[derive(Clone, Debug)]
+pub struct TimelineView {
+    pub trace: Arc<Trace>,
+    pub timeline: Arc<Timeline>,
+    /// First and last nanosecond that are seen.
+    pub seen: (i64, i64),
+    /// The marked row.
+    pub row: usize,
+    /// The marked slice.
+    pub slice: Option<u32>,
+    steps: Arc<[(i64, i64)]>,
+    everything: bool,
+}
+
+impl TimelineView {
+    /// Begins with the step of this number, or with the whole trace.
+    pub fn new(trace: Arc<Trace>, steps: Vec<(i64, i64)>, first: usize) -> Self {
+        let timeline = Arc::new(Timeline::new(&trace, plain));
+        let seen = steps.get(first).copied().unwrap_or(timeline.bounds);
+        Self {
+            trace,
+            timeline,
+            seen,
+            row: 0,
+            slice: None,
+            steps: steps.into(),
+            everything: false,
+        }
+    }
+
+    /// What is seen, over so many columns.
+    pub fn window(&self, columns: usize) -> Window {
+        let (start, end) = self.seen;
+        Window {
+            start,
+            end: end.max(start.saturating_add(1)),
+            columns,
+        }
+    }
+
+    /// Which step is seen, from 0: the first one that overlaps.
+    pub fn step(&self) -> Option<usize> {
+        let (from, to) = self.seen;
+        self.steps
+            .iter()
+            .position(|step| step.1 > from && step.0 < to)
+    }
+
+    /// Whether operations and calls of the host are seen, too.
+    pub fn shows_everything(&self) -> bool {
+        self.everything
+    }
+
+    /// Moves the view.
+    pub fn go(&mut self, to: TimelineMove) {
+        let bounds = self.timeline.bounds;
+        let window = self.window(COLUMNS);
+        let mut see = |it: Window| self.seen = (it.start, it.end);
+        match to {
+            TimelineMove::Pan(eighths) => see(window.pan(f64::from(eighths) / 8.0, bounds)),
+            TimelineMove::Zoom(by) => {
+                let marked = self.slice.and_then(|at| self.trace.slices.get(at as usize));
+                let middle = marked.map(|it| it.start.midpoint(it.end));
+                let column = middle
+                    .and_then(|at| window.column(at))
+                    .unwrap_or(COLUMNS / 2);
+                see(window.zoom(factor(by), column, bounds));
+            }
+            TimelineMove::ZoomAt(time, by) => {
+                let column = window.column(time).unwrap_or(COLUMNS / 2);
+                see(window.zoom(factor(by), column, bounds));
+            }
+            TimelineMove::Row(by) => {
+                let last = self.timeline.rows.len().saturating_sub(1);
+                self.row = self.row.saturating_add_signed(by as isize).min(last);
+                self.slice = None;
+            }
+            TimelineMove::Slice(by) => self.next(by > 0),
+            TimelineMove::Link => {
+                let link = self
+                    .slice
+                    .and_then(|at| self.timeline.link(&self.trace, at));
+                if let Some((row, slice)) = link {
+                    (self.row, self.slice) = (row, Some(slice));
+                    self.reveal(slice);
+                }
+            }
+            TimelineMove::Step(by) => {
+                let at = self
+                    .step()
+                    .map_or(0, |at| at.saturating_add_signed(by as isize));
+                let at = at.min(self.steps.len().saturating_sub(1));
+                self.seen = self.steps.get(at).copied().unwrap_or(bounds);
+            }
+            TimelineMove::Whole => self.seen = bounds,
+            TimelineMove::Everything => {
+                self.everything = !self.everything;
+                let shown = if self.everything { |_| true } else { plain };
+                self.timeline = Arc::new(Timeline::new(&self.trace, shown));
+                (self.row, self.slice) = (0, None);
+            }
+            TimelineMove::Pick(row, time, reach) => {
+                self.row = row.min(self.timeline.rows.len().saturating_sub(1));
+                self.slice = self.timeline.at(self.row, time, reach);
+            }
+        }
+    }
+
+    /// Marks the next slice of the row; the first that is seen where none is marked.
+    fn next(&mut self, forward: bool) {
+        let (from, to) = self.seen;
+        let next = match self.slice {
+            Some(at) => self.timeline.neighbour(at, forward),
+            None => self.timeline.at(self.row, from, from.abs_diff(to)),
+        };
+        if let Some(next) = next {
+            self.slice = Some(next);
+            self.reveal(next);
+        }
+    }
+
+    /// Moves just so far that a slice is seen.
+    fn reveal(&mut self, slice: u32) {
+        let Some(it) = self.trace.slices.get(slice as usize) else {
+            return;
+        };
+        let (from, to) = self.seen;
+        if it.end < from || it.start > to {
+            let half = (from.abs_diff(to) / 2) as i64;
+            let (low, _) = self.timeline.bounds;
+            let start = it.start.saturating_sub(half).max(low);
+            self.seen = (start, start.saturating_add(half.saturating_mul(2)));
+        }
+    }
+}
+
+/// By how much one turn changes what is seen.
+fn factor(by: i32) -> f64 {
+    if by > 0 { 0.5 } else { 2.0 }
+}
+
+/// What is shown at first: work of devices, what launches it and waits for it, and named ranges.
+fn plain(kind: Kind) -> bool {
+    let calls = matches!(kind, Kind::Launch | Kind::GraphLaunch | Kind::Sync);
+    kind.on_device() || calls || kind == Kind::Annotation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::model::{Builder, LaneKind};
+
+    /// A host that launches kernels of 10 ns every 100 ns, and the device 50 ns later.
+    fn view() -> TimelineView {
+        let mut out = Builder::new("a", "made", false);
+        let host = out.lane(LaneKind::Host, "p", "host", None);
+        let device = out.device("0");
+        let queue = out.lane(LaneKind::Device, "gpu", "queue", Some(device));
+        let (launch, kernel) = (out.name("cudaLaunchKernel"), out.name("kernel"));
+        for i in 0..10_u64 {
+            let at = i128::from(i) * 100;
+            let call = out.slice(Kind::Launch, host, launch, (at, at + 5), String::new);
+            let work = out.slice(Kind::Kernel, queue, kernel, (at + 50, at + 60), String::new);
+            out.call(call.expect("a slice"), 0, i);
+            out.work(work.expect("a slice"), 0, i);
+        }
+        TimelineView::new(Arc::new(out.finish()), vec![(0, 500), (500, 1000)], 0)
+    }
+
+    #[test]
+    fn keys_move_within_the_trace_and_links_lead_to_the_launch_and_back() {
+        let mut it = view();
+        assert_eq!((it.seen, it.step()), ((0, 500), Some(0)));
+        it.go(TimelineMove::Step(1));
+        assert_eq!((it.seen, it.step()), ((500, 1000), Some(1)));
+        it.go(TimelineMove::Pan(80));
+        assert!(it.seen.1 <= it.timeline.bounds.1);
+        it.go(TimelineMove::Whole);
+        it.go(TimelineMove::Pick(0, 155, 0));
+        let kernel = it.slice.expect("a kernel");
+        assert_eq!(it.trace.slices[kernel as usize].start, 150);
+        it.go(TimelineMove::Link);
+        let launch = it.slice.expect("its launch");
+        assert_eq!(it.trace.slices[launch as usize].start, 100);
+        it.go(TimelineMove::Slice(1));
+        it.go(TimelineMove::Link);
+        let kernel = it.slice.expect("the next kernel");
+        assert_eq!(it.trace.slices[kernel as usize].start, 250);
+        for _ in 0..200 {
+            it.go(TimelineMove::Zoom(1));
+        }
+        assert!(it.seen.1 > it.seen.0);
+        for _ in 0..200 {
+            it.go(TimelineMove::Zoom(-1));
+        }
+        assert_eq!(it.seen, it.timeline.bounds);
+    }
+}

@@ -1,0 +1,173 @@
+//! `perflings open`: a profile of somebody's own program on the screen, as text, as JSON or as a page; two of them side by side.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::args::OpenArgs;
+use super::workshop::{exit_of, has_terminal, markers};
+use crate::app::opened::Opened;
+use crate::clean;
+use crate::export::sheet::Sheet;
+use crate::export::{html, opened};
+use crate::out::{self, Exit, notice, usage};
+use crate::profile::traced;
+use crate::record::{MAX_BYTES, Recording};
+use crate::trace::compare::compare;
+use crate::trace::figures::Summary;
+use crate::trace::model::Trace;
+use crate::trace::summary::summary;
+use crate::trace::{self, Progress, Source, write};
+use crate::tui;
+use crate::tui::terminal;
+use crate::tui::theme::Theme;
+
+/// Bytes of a file below which no progress is shown.
+const LARGE: u64 = 8 * 1024 * 1024;
+
+pub fn open(args: &OpenArgs) -> Result<Exit> {
+    let first = read(&args.files[0])?;
+    let figures = summary(&first);
+    for path in &args.export {
+        out::file(path, &exported(path, &first, &figures)?)?;
+    }
+    if let Some(path) = args.files.get(1) {
+        let second = summary(&read(path)?);
+        let both = compare(&figures, &second);
+        return match args.json {
+            true => {
+                out::json_line(&both.json())?;
+                Ok(Exit::Ok)
+            }
+            false => page(args, &opened::comparison(&both)),
+        };
+    }
+    if args.json {
+        out::json(&figures)?;
+        return Ok(Exit::Ok);
+    }
+    let written = args.report.is_some() || !args.export.is_empty();
+    if written || !has_terminal() {
+        let quiet = args.report.is_none() && written;
+        return match quiet {
+            true => Ok(Exit::Ok),
+            false => page(args, &opened::sheet(&figures, &first)),
+        };
+    }
+    let theme = Theme::new(
+        args.theme,
+        markers(),
+        terminal::abilities(|name| std::env::var(name).ok()),
+    );
+    tui::opened::show(Opened::new(first, figures), &theme).map(exit_of)
+}
+
+/// Writes the page where `--report` says, or prints it.
+fn page(args: &OpenArgs, sheet: &Sheet) -> Result<Exit> {
+    let Some(path) = &args.report else {
+        out::result(sheet.text().trim_end())?;
+        return Ok(Exit::Ok);
+    };
+    let ending = path.extension().and_then(|it| it.to_str()).unwrap_or("");
+    let text = match ending {
+        "html" => html::page(sheet),
+        "md" => sheet.markdown(),
+        _ => {
+            let path = path.display();
+            return Err(usage(format!(
+                "--report {path}: write a name that ends in .md or .html"
+            )));
+        }
+    };
+    out::file(path, text.as_bytes())?;
+    Ok(Exit::Ok)
+}
+
+/// The trace in the format that the end of a name stands for.
+fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name.ends_with("kernel_stats.csv") {
+        return kernel_stats(figures);
+    }
+    if name.ends_with("kernel_trace.csv") {
+        return kernel_trace(trace);
+    }
+    if name.ends_with(".pftrace") || name.ends_with(".perfetto-trace") {
+        let mut bytes = Vec::new();
+        write::perfetto::write(trace, &mut bytes)?;
+        return Ok(bytes);
+    }
+    let path = path.display();
+    Err(usage(format!(
+        "--export {path}: write a name that ends in .pftrace, kernel_trace.csv or kernel_stats.csv"
+    )))
+}
+
+/// Every kernel in rocprofv3's format.
+pub fn kernel_trace(trace: &Trace) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    write::rocprof_csv::kernel_trace(trace, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Every name of a kernel in rocprofv3's format.
+pub fn kernel_stats(figures: &Summary) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    write::rocprof_csv::kernel_stats(figures, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a trace of any format, or a recording of ours.
+fn read(path: &Path) -> Result<Trace> {
+    let told = clean::line(&path.display().to_string());
+    let mut progress = |at: Progress| {
+        out::foot(|| (at.total >= LARGE && out::has_foot()).then(|| bar(&told, at)));
+    };
+    let found = recording(path, &mut progress).transpose();
+    let found = found.unwrap_or_else(|| {
+        trace::open(path, &mut progress).map_err(|error| usage(error.to_string()))
+    });
+    out::foot(|| Some(String::new()));
+    let trace = found?;
+    if let Some(cut) = &trace.truncated {
+        notice(&format!("{}: {}", path.display(), clean::line(cut)));
+    }
+    Ok(trace)
+}
+
+/// The file as a recording of ours, if it begins as one.
+fn recording(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Option<Trace>> {
+    let Ok(mut source) = Source::open(path, progress) else {
+        return Ok(None);
+    };
+    let Ok(head) = source.head() else {
+        return Ok(None);
+    };
+    let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let value = serde_json::from_slice::<serde_json::Value>(first).unwrap_or_default();
+    if value["event"] != "hello" || value["protocol"].is_null() {
+        return Ok(None);
+    }
+    let text = source
+        .text(MAX_BYTES)
+        .map_err(|error| anyhow::anyhow!("{}: {} {}", path.display(), error.what, error.next))?;
+    let recording = Recording::from_text(text, path).context("A recording of perflings")?;
+    if let Some(text) = &recording.notice {
+        notice(text);
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Some(traced::stream(
+        recording.iter(),
+        &name,
+        &recording.badge(),
+    )))
+}
+
+/// How far reading is: `trace.json ████░░░░ 42 %`.
+fn bar(name: &str, at: Progress) -> String {
+    const WIDE: u64 = 30;
+    let total = at.total.max(1);
+    let full = (at.read.min(total) * WIDE / total) as usize;
+    let (done, rest) = ("█".repeat(full), "░".repeat(WIDE as usize - full));
+    format!("{name} {done}{rest} {} %", at.read.min(total) * 100 / total)
+}

@@ -1,0 +1,382 @@
+//! A trace from elsewhere, or two of them, as a sheet: figures, ledger, kernels, steps, one step drawn, lints.
+
+use super::sheet::{Block, Lanes, Parts, Piece, Sheet, Table};
+use crate::trace::compare::{Comparison, Figure, NameRow, Share};
+use crate::trace::figures::{KernelRow, Ledger, Step, Summary};
+use crate::trace::model::{Kind, LaneKind, Slice, Trace};
+use crate::trace::names::{self, Family, Phase};
+use crate::units::{bytes, duration, show};
+
+/// What stands for a figure that a file does not hold.
+pub const ABSENT: &str = "not in this file";
+/// Rows of a list.
+const ROWS: usize = 30;
+/// Lanes that are drawn, and pieces of each.
+const LANES: usize = 8;
+const PIECES: usize = 4000;
+
+/// Nanoseconds as people read them.
+pub fn time(ns: u64) -> String {
+    duration(ns as f64 / 1e6)
+}
+
+/// A share as a percentage.
+pub fn share(it: f64) -> String {
+    format!("{:.1} %", 100.0 * it)
+}
+
+fn known<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| ABSENT.to_owned(), show)
+}
+
+fn count(n: u64) -> String {
+    show(n as f64, 0)
+}
+
+/// Two columns without a head: what, and how much.
+fn pairs(rows: Vec<(&'static str, String)>) -> Block {
+    let rows = rows
+        .into_iter()
+        .map(|(name, value)| vec![name.to_owned(), value]);
+    Block::Table(Table::printed(vec![String::new(); 2], rows.collect()))
+}
+
+/// The figures of a file, as rows.
+pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
+    let copies = it.copies.as_ref().map(|copies| {
+        let sizes = copies
+            .bytes
+            .map_or(String::new(), |n| format!(", {}", bytes(n)));
+        format!("{}{sizes}", count(copies.count))
+    });
+    let launches = it.launches.map(|n| match it.launches_without_kernel {
+        Some(lost) if lost > 0 => format!("{}, {} of them without a kernel", count(n), count(lost)),
+        _ => count(n),
+    });
+    let steps = it.steps.as_ref().map(|steps| count(steps.len() as u64));
+    vec![
+        ("kernels", count(it.kernels)),
+        ("unique kernels", count(it.distinct_names)),
+        ("kernel time", time(it.kernel_ns)),
+        ("device busy", known(it.busy_ns, time)),
+        ("from first to last kernel", known(it.device_span_ns, time)),
+        ("idle share", known(it.idle_share, share)),
+        ("median kernel", known(it.median_kernel_ns, time)),
+        ("launch calls", known(launches, |it| it)),
+        ("graph launches", known(it.graph_launches, count)),
+        ("synchronisations", known(it.syncs, count)),
+        ("copies", known(copies, |it| it)),
+        ("memsets", known(it.memsets, |it| count(it.count))),
+        ("steps", known(steps, |it| it)),
+        ("median step", known(it.step_ns, time)),
+        ("kernels a step", known(it.a_step(), |n| show(n, 1))),
+        ("whole trace", known(it.trace_span_ns, time)),
+    ]
+}
+
+/// Parts of a ledger: name, time, and what it means.
+pub fn ledger(it: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5] {
+    [
+        ("busy", Some(it.busy), "at least one kernel runs"),
+        (
+            "copies",
+            Some(it.copies),
+            "no kernel, but a copy or a memset",
+        ),
+        (
+            "waits",
+            it.syncs,
+            "nothing runs, and the host waits for the device",
+        ),
+        (
+            "host-bound",
+            it.host_bound,
+            "nothing runs, and what runs next is not launched yet",
+        ),
+        (
+            "idle",
+            Some(it.idle),
+            "nothing runs, for no reason that the file shows",
+        ),
+    ]
+}
+
+/// A trace as a sheet.
+pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
+    let devices = match trace.devices.is_empty() {
+        true => String::new(),
+        false => format!("; devices: {}", trace.devices.join(", ")),
+    };
+    let mut out = vec![
+        Block::Title(it.file.clone()),
+        Block::Intro(format!("{}{devices}", it.format)),
+        Block::Heading("What ran".to_owned()),
+        pairs(figures(it)),
+    ];
+    if let Some(sum) = &it.ledger {
+        out.push(Block::Heading("Where the time went".to_owned()));
+        let of = match &it.steps {
+            Some(steps) => format!("{} steps", steps.len()),
+            None => "From the first kernel to the last".to_owned(),
+        };
+        let drawn = ledger(sum).map(|(name, ns, _)| (name.to_owned(), ns.unwrap_or(0) as f64));
+        out.push(Block::Parts(Parts {
+            name: format!("{of}, {}", time(sum.wall)),
+            parts: drawn.into(),
+        }));
+        let wall = sum.wall.max(1) as f64;
+        out.push(Block::Table(Table::of(
+            ledger(sum),
+            &[
+                ("part", &|it| Ok(it.0.to_owned())),
+                ("time", &|it| Ok(known(it.1, time))),
+                ("share", &|it| Ok(known(it.1, |ns| share(ns as f64 / wall)))),
+                ("", &|it| Ok(it.2.to_owned())),
+            ],
+        )));
+    }
+    out.push(Block::Heading("Kernels".to_owned()));
+    out.push(Block::Parts(families(it)));
+    out.push(Block::Table(kernels(&it.table)));
+    if it.table.len() > ROWS {
+        let more = it.table.len() - ROWS;
+        out.push(Block::Remark(format!("{more} more are shorter")));
+    }
+    if let Some(steps) = it.steps.as_deref().filter(|steps| !steps.is_empty()) {
+        out.push(Block::Heading("Steps".to_owned()));
+        out.push(Block::Table(Table::of(
+            steps.iter().take(ROWS),
+            &[
+                ("step", &|it: &&Step| Ok(it.name.clone())),
+                ("time", &|it| Ok(time(it.dur_ns))),
+                ("busy", &|it| Ok(time(it.busy_ns))),
+                ("kernels", &|it| {
+                    Ok(count(it.kernels_by_launch.unwrap_or(it.kernels_by_start)))
+                }),
+                ("syncs", &|it| Ok(known(it.syncs, count))),
+                ("host-device copies", &|it| {
+                    Ok(known(it.host_device_copies, count))
+                }),
+            ],
+        )));
+    }
+    out.extend(drawn(it, trace).map(Block::Lanes));
+    out.push(Block::Heading("Lints".to_owned()));
+    if it.lints.is_empty() {
+        out.push(Block::Intro("Nothing was found.".to_owned()));
+    }
+    for lint in &it.lints {
+        out.push(Block::Remark(format!(
+            "{}: {} {}",
+            lint.name, lint.why, lint.next
+        )));
+    }
+    if let Some(unread) = &it.unread {
+        out.push(Block::Heading("Not read".to_owned()));
+        for why in &unread.why {
+            let (n, why, first) = (why.count, &why.why, &why.first);
+            out.push(Block::Remark(format!("{n}: {why}; the first at {first}")));
+        }
+    }
+    Sheet(out)
+}
+
+fn families(it: &Summary) -> Parts {
+    let of = |family: Family| {
+        let rows = it.table.iter().filter(|row| row.family == family);
+        let sum: u64 = rows.map(|row| row.total_ns).sum();
+        (family.label().to_owned(), sum as f64)
+    };
+    Parts {
+        name: "Kernel time by family".to_owned(),
+        parts: FAMILIES.map(of).into(),
+    }
+}
+
+/// In the order of their colours.
+const FAMILIES: [Family; 7] = [
+    Family::Product,
+    Family::Attention,
+    Family::Elementwise,
+    Family::Reduction,
+    Family::Optimizer,
+    Family::Other,
+    Family::Copy,
+];
+
+fn kernels(rows: &[KernelRow]) -> Table {
+    Table::of(
+        rows.iter().take(ROWS),
+        &[
+            ("kernel", &|it: &&KernelRow| Ok(it.short.clone())),
+            ("family", &|it| Ok(it.family.label().to_owned())),
+            ("calls", &|it| Ok(count(it.calls))),
+            ("a step", &|it| {
+                Ok(it.a_step.map_or("-".to_owned(), |n| show(n, 1)))
+            }),
+            ("total", &|it| Ok(time(it.total_ns))),
+            ("median", &|it| {
+                Ok(it.median_ns.map_or("-".to_owned(), time))
+            }),
+            ("of kernels", &|it| Ok(share(it.share_of_kernels))),
+            ("of wall", &|it| {
+                Ok(it.share_of_wall.map_or("-".to_owned(), share))
+            }),
+        ],
+    )
+}
+
+/// The first whole step, or everything where no steps are annotated.
+fn drawn(it: &Summary, trace: &Trace) -> Option<Lanes> {
+    let steps = it.steps.as_deref().unwrap_or_default();
+    let step = steps.iter().find(|step| step.busy_ns > 0).or(steps.first());
+    let whole = || {
+        let from = trace.slices.first()?.start;
+        let to = trace.slices.iter().map(|slice| slice.end).max()?;
+        Some((from, to))
+    };
+    let (from, to) = step.map(|step| step.span).or_else(whole)?;
+    let width = to.abs_diff(from).max(1);
+    let shown = |slice: &&Slice| {
+        let kind = slice.kind;
+        let known = kind.on_device() || kind.is_call() || kind == Kind::Annotation;
+        known && slice.end > from && slice.start < to && slice.start.abs_diff(slice.end) < width
+    };
+    let mut lanes: Vec<(usize, Vec<Piece>)> = Vec::new();
+    for slice in trace.slices.iter().filter(shown) {
+        let lane = slice.lane as usize;
+        let at = lanes.iter().position(|it| it.0 == lane).unwrap_or_else(|| {
+            lanes.push((lane, Vec::new()));
+            lanes.len() - 1
+        });
+        let begin = slice.start.max(from);
+        let place = begin.abs_diff(from) as f64 / width as f64;
+        let length = slice.end.min(to).abs_diff(begin) as f64 / width as f64;
+        if lanes[at].1.len() < PIECES {
+            lanes[at].1.push((place, length, colour(trace, slice)));
+        }
+    }
+    lanes.sort_by_key(|it| (trace.lanes[it.0].kind != LaneKind::Device, it.0));
+    lanes.truncate(LANES);
+    let name = |lane: usize| format!("{} {}", trace.lanes[lane].group, trace.lanes[lane].name);
+    (!lanes.is_empty()).then(|| Lanes {
+        name: step.map_or("The whole trace".to_owned(), |step| step.name.clone()),
+        width: time(width),
+        lanes: lanes
+            .into_iter()
+            .map(|(lane, pieces)| (name(lane), pieces))
+            .collect(),
+    })
+}
+
+/// The colour of a slice: a kernel's is that of its family.
+pub fn colour(trace: &Trace, slice: &Slice) -> usize {
+    let name = trace.name(slice.name);
+    match slice.kind {
+        Kind::Kernel => {
+            let family = names::family(name);
+            FAMILIES.iter().position(|it| *it == family).unwrap_or(5)
+        }
+        Kind::Copy | Kind::Memset => 6,
+        Kind::Graph => 0,
+        Kind::Launch | Kind::GraphLaunch => 4,
+        Kind::Sync => 3,
+        _ => match names::phase(name) {
+            Some(Phase::Forward) => 0,
+            Some(Phase::Backward) => 1,
+            Some(Phase::Optimizer) => 2,
+            None => 5,
+        },
+    }
+}
+
+/// Two traces as a sheet.
+pub fn comparison(it: &Comparison) -> Sheet {
+    let [a, b] = &it.files;
+    let mut out = vec![
+        Block::Title("Two traces".to_owned()),
+        Block::Intro(format!("A is {a} ({}).", it.formats[0])),
+        Block::Intro(format!("B is {b} ({}).", it.formats[1])),
+        Block::Heading("What ran".to_owned()),
+        Block::Table(Table::of(
+            &it.figures,
+            &[
+                ("", &|row: &&Figure| Ok(row.name.to_owned())),
+                ("A", &|row| {
+                    Ok(known(row.both.a, |value| shown(value, row.unit)))
+                }),
+                ("B", &|row| {
+                    Ok(known(row.both.b, |value| shown(value, row.unit)))
+                }),
+                ("B / A", &|row| {
+                    Ok(row.ratio.map_or("-".to_owned(), |it| show(it, 2)))
+                }),
+            ],
+        )),
+    ];
+    for (side, lints) in ["A", "B"].into_iter().zip(&it.lints) {
+        let said = match lints.is_empty() {
+            true => "none".to_owned(),
+            false => lints.join(", "),
+        };
+        out.push(Block::Remark(format!("lints of {side}: {said}")));
+    }
+    out.push(Block::Heading("Families".to_owned()));
+    let families: Vec<_> = it
+        .families
+        .iter()
+        .map(|row| (row.family.label().to_owned(), row.both.a, row.both.b))
+        .collect();
+    out.push(Block::Table(sides("family", families)));
+    for (title, rows) in [
+        ("Kernels in both", &it.kernels),
+        ("Vanished: in A alone", &it.vanished),
+        ("New: in B alone", &it.new),
+    ] {
+        out.push(Block::Heading(format!("{title}, {}", rows.len())));
+        let row = |row: &NameRow| (row.short.clone(), row.both.a, row.both.b);
+        if !rows.is_empty() {
+            out.push(Block::Table(sides(
+                "kernel",
+                rows.iter().take(ROWS).map(row).collect(),
+            )));
+        }
+        if rows.len() > ROWS {
+            out.push(Block::Remark(format!(
+                "{} more are shorter",
+                rows.len() - ROWS
+            )));
+        }
+    }
+    Sheet(out)
+}
+
+type Sides = (String, Option<Share>, Option<Share>);
+
+fn sides(what: &str, rows: Vec<Sides>) -> Table {
+    fn cell(it: Option<Share>, show: impl Fn(Share) -> String) -> Result<String, String> {
+        Ok(it.map_or("-".to_owned(), show))
+    }
+    Table::of(
+        rows,
+        &[
+            (what, &|it: &Sides| Ok(it.0.clone())),
+            ("A calls", &|it| cell(it.1, |it| count(it.calls))),
+            ("A time", &|it| cell(it.1, |it| time(it.total_ns))),
+            ("A share", &|it| cell(it.1, |it| share(it.share_of_kernels))),
+            ("B calls", &|it| cell(it.2, |it| count(it.calls))),
+            ("B time", &|it| cell(it.2, |it| time(it.total_ns))),
+            ("B share", &|it| cell(it.2, |it| share(it.share_of_kernels))),
+        ],
+    )
+}
+
+fn shown(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => duration(value / 1e6),
+        "share" => share(value),
+        "B" => bytes(value as u64),
+        _ if value.fract() != 0.0 => show(value, 1),
+        _ => show(value, 0),
+    }
+}

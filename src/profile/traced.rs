@@ -1,0 +1,219 @@
+//! A run of ours as a trace: its steps and phases on the host, and the rows of its profiles on the device. Rows are sums, so they
+//! stand end to end in the order of the phases; that no gap is seen between them says nothing.
+
+use std::collections::BTreeMap;
+
+use crate::clean;
+use crate::protocol::{Event, KernelRow, Kernels, Line, Phases, Slot, Step};
+use crate::trace::model::{Builder, Counter, KernelStat, Kind, LaneKind, Trace};
+
+/// As `perflings open --json` names it.
+pub const FORMAT: &str = "perflings recording";
+
+/// Lanes of one slot.
+struct Lanes {
+    host: u32,
+    device: u32,
+    /// Where the last step ended, in nanoseconds: steps do not overlap.
+    end: i128,
+    /// The latest profiled step.
+    profiled: Option<(u64, i128)>,
+    phases: Option<Phases>,
+    loss: Counter,
+    speed: Counter,
+}
+
+/// A stream as a trace. Its figures are those of the latest profile; its slices are all there is.
+pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> Trace {
+    let mut out = Builder::new(source, FORMAT, false);
+    let mut slots: BTreeMap<Slot, Lanes> = BTreeMap::new();
+    let (mut latest, mut steps) = (None, Vec::new());
+    for line in lines {
+        let at = nanoseconds(line.t * 1e3);
+        let slot = match &line.event {
+            Event::Step(step) => step.slot,
+            Event::Kernels(kernels) => kernels.slot,
+            Event::Throughput(throughput) => throughput.slot,
+            Event::Lints { slot, .. } => *slot,
+            _ => continue,
+        };
+        let lanes = slots
+            .entry(slot)
+            .or_insert_with(|| lanes(&mut out, slot, badge));
+        match line.event {
+            Event::Step(step) => {
+                host_step(&mut out, lanes, &step, at);
+                if !step.profiled {
+                    steps.push(nanoseconds(step.ms) as u64);
+                }
+            }
+            Event::Kernels(kernels) => {
+                let from = lanes.profiled.filter(|it| it.0 == kernels.step);
+                let total: f64 = kernels.rows.iter().map(|row| row.ms).sum();
+                let from = from.map_or(at - nanoseconds(total), |it| it.1);
+                place(&mut out, lanes.device, &kernels.rows, from, None, true);
+                latest = Some(kernels);
+            }
+            Event::Throughput(it) => lanes.speed.samples.push((at as i64, it.samples_per_s)),
+            Event::Lints { lints, .. } => {
+                for lint in lints {
+                    let name = out.name(&format!("lint {}", clean::line(&lint.name)));
+                    out.slice(Kind::Other, lanes.host, name, (at, at), String::new);
+                }
+            }
+            _ => {}
+        }
+    }
+    for lanes in slots.into_values() {
+        let counters = [lanes.loss, lanes.speed];
+        let filled = counters.into_iter().filter(|it| !it.samples.is_empty());
+        out.trace().counters.extend(filled);
+    }
+    let stats = latest
+        .as_ref()
+        .map_or_else(Vec::new, |it| sums(&mut out, it));
+    steps.sort_unstable();
+    let trace = out.trace();
+    trace.unprofiled_step = crate::trace::figures::median(&steps);
+    trace.summed_steps = latest.is_some().then_some(1);
+    trace.stats = Some(stats);
+    out.finish()
+}
+
+/// One step: its phases on the host, and the latest profile on the device. A phase's kernels do not begin before the phase.
+pub fn step(name: &str, phases: Option<&Phases>, kernels: &Kernels) -> Trace {
+    let mut out = Builder::new(name, FORMAT, false);
+    if let Some(phases) = phases {
+        let lane = out.lane(LaneKind::Host, name, "host", None);
+        let step = out.name("step");
+        let whole = (0, nanoseconds(phases.step));
+        out.slice(Kind::Annotation, lane, step, whole, String::new);
+        host_phases(&mut out, lane, phases, whole);
+    }
+    let device = out.device("device");
+    let lane = out.lane(LaneKind::Device, name, "device", Some(device));
+    place(&mut out, lane, &kernels.rows, 0, phases, false);
+    out.finish()
+}
+
+fn lanes(out: &mut Builder, slot: Slot, badge: &str) -> Lanes {
+    let group = format!("perflings {slot:?} ({})", clean::line(badge));
+    let device = out.device(&format!("{slot:?}"));
+    let sums = "profiled step: sums per kernel row, not a timeline";
+    let counter = |name: &str, unit: &str| Counter {
+        name: format!("{slot:?}: {name}"),
+        unit: unit.to_owned(),
+        samples: Vec::new(),
+    };
+    Lanes {
+        host: out.lane(LaneKind::Host, &group, &format!("{slot:?}: steps"), None),
+        device: out.lane(
+            LaneKind::Device,
+            &group,
+            &format!("{slot:?}: {sums}"),
+            Some(device),
+        ),
+        end: 0,
+        profiled: None,
+        phases: None,
+        loss: counter("loss", "nats"),
+        speed: counter("samples/s (median)", "samples/s"),
+    }
+}
+
+fn host_step(out: &mut Builder, lanes: &mut Lanes, step: &Step, at: i128) {
+    // The line is written when the step is over; its clock and the step's may disagree by a little.
+    let length = nanoseconds(step.ms);
+    let begin = (at - length).max(lanes.end);
+    let name = match step.profiled {
+        true => format!("step {} (profiled)", step.step),
+        false => format!("step {}", step.step),
+    };
+    let name = out.name(&name);
+    let whole = (begin, begin + length);
+    out.slice(Kind::Annotation, lanes.host, name, whole, String::new);
+    if let Some(phases) = &step.phases {
+        host_phases(out, lanes.host, phases, whole);
+        lanes.phases = Some(*phases);
+    }
+    if step.profiled {
+        lanes.profiled = Some((step.step, begin));
+    }
+    if step.loss.0.is_finite() {
+        lanes.loss.samples.push((whole.1 as i64, step.loss.0));
+    }
+    lanes.end = whole.1;
+}
+
+fn host_phases(out: &mut Builder, lane: u32, phases: &Phases, (mut from, end): (i128, i128)) {
+    for (name, ms) in named(phases) {
+        let to = (from + nanoseconds(ms)).min(end);
+        let name = out.name(name);
+        out.slice(Kind::Annotation, lane, name, (from, to), String::new);
+        from = to;
+    }
+}
+
+fn named(phases: &Phases) -> [(&'static str, f64); 3] {
+    [
+        ("forward", phases.forward),
+        ("backward", phases.backward),
+        ("optimizer", phases.optimizer),
+    ]
+}
+
+/// Puts rows end to end, phase by phase; with `calls` each as so many executions of equal length.
+fn place(
+    out: &mut Builder,
+    lane: u32,
+    rows: &[KernelRow],
+    from: i128,
+    phases: Option<&Phases>,
+    calls: bool,
+) {
+    let begins = phases.map(|it| [0.0, it.forward, it.forward + it.backward].map(nanoseconds));
+    let mut at = from;
+    for (number, (phase, _)) in named(&Phases::default()).into_iter().enumerate() {
+        at = begins.map_or(at, |begins| at.max(from + begins[number]));
+        for row in rows.iter().filter(|row| row.phase == phase) {
+            let name = out.name(&name(row));
+            let count = if calls { row.calls.clamp(1, 10_000) } else { 1 };
+            let (begin, whole) = (at, nanoseconds(row.ms));
+            for call in 1..=i128::from(count) {
+                let end = begin + whole * call / i128::from(count);
+                out.slice(Kind::Kernel, lane, name, (at, end), String::new);
+                at = end;
+            }
+        }
+    }
+}
+
+/// What a row is called: the part of the model, what it does, and the kernel.
+fn name(row: &KernelRow) -> String {
+    let parts = [&row.part, &row.op, &row.kernel];
+    let mut words: Vec<&str> = Vec::new();
+    for part in parts {
+        if !part.is_empty() && words.last() != Some(&part.as_str()) {
+            words.push(part);
+        }
+    }
+    words.join(" ")
+}
+
+/// A profile as sums by name.
+fn sums(out: &mut Builder, kernels: &Kernels) -> Vec<KernelStat> {
+    let mut sums: BTreeMap<u32, KernelStat> = BTreeMap::new();
+    for row in &kernels.rows {
+        let name = out.name(&name(row));
+        let sum = sums.entry(name).or_default();
+        sum.name = name;
+        sum.calls += u64::from(row.calls);
+        sum.total += nanoseconds(row.ms) as u64;
+    }
+    sums.into_values().collect()
+}
+
+/// Milliseconds as whole nanoseconds; negative and NaN as 0.
+fn nanoseconds(ms: f64) -> i128 {
+    i128::from(((ms * 1e6) as u64).min(1 << 60))
+}

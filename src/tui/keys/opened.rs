@@ -1,0 +1,65 @@
+//! The keys of a profile from elsewhere.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use super::key_name;
+use crate::app::opened::{OpenedAction, OpenedPanel};
+use crate::app::timeline::TimelineMove;
+
+/// Keys, what they do, and what the footer and the help say.
+#[rustfmt::skip] // One line for each.
+const KEYS: &[(&[KeyCode], OpenedAction, &str, &str)] = &[
+    (&[KeyCode::Tab], OpenedAction::Next(1), "panel", "the next panel"),
+    (&[KeyCode::BackTab], OpenedAction::Next(-1), "", "the panel before"),
+    (&[KeyCode::Char('k'), KeyCode::Char('1')], OpenedAction::Focus(OpenedPanel::Kernels), "", "kernels; again: over the whole screen"),
+    (&[KeyCode::Char('d'), KeyCode::Char('2')], OpenedAction::Focus(OpenedPanel::Ledger), "", "ledger: where the time went"),
+    (&[KeyCode::Char('t'), KeyCode::Char('3')], OpenedAction::Focus(OpenedPanel::Timeline), "", "timeline"),
+    (&[KeyCode::Char('i'), KeyCode::Char('4')], OpenedAction::Focus(OpenedPanel::Lints), "", "lints"),
+    (&[KeyCode::Char('z')], OpenedAction::Expand, "large", "the panel over the whole screen, and back"),
+    (&[KeyCode::Enter], OpenedAction::Name, "full name", "the full name of the marked kernel"),
+    (&[KeyCode::Down, KeyCode::Char('j')], OpenedAction::Move(1), "", "the next kernel, line or lane"),
+    (&[KeyCode::Up], OpenedAction::Move(-1), "", "the one before"),
+    (&[KeyCode::PageDown], OpenedAction::Move(10), "", "ten further"),
+    (&[KeyCode::PageUp], OpenedAction::Move(-10), "", "ten back"),
+    (&[KeyCode::Left, KeyCode::Char('h')], OpenedAction::Timeline(TimelineMove::Pan(-1)), "", "timeline: earlier"),
+    (&[KeyCode::Right], OpenedAction::Timeline(TimelineMove::Pan(1)), "", "timeline: later"),
+    (&[KeyCode::Char('+'), KeyCode::Char('=')], OpenedAction::Timeline(TimelineMove::Zoom(1)), "zoom", "timeline: closer; the wheel does it, too"),
+    (&[KeyCode::Char('-')], OpenedAction::Timeline(TimelineMove::Zoom(-1)), "", "timeline: from further away"),
+    (&[KeyCode::Char('n'), KeyCode::Char('.')], OpenedAction::Timeline(TimelineMove::Slice(1)), "next", "timeline: the next piece of the lane"),
+    (&[KeyCode::Char('p'), KeyCode::Char(',')], OpenedAction::Timeline(TimelineMove::Slice(-1)), "", "timeline: the piece before"),
+    (&[KeyCode::Char('l')], OpenedAction::Timeline(TimelineMove::Link), "launch", "timeline: from a kernel to its launch, and back"),
+    (&[KeyCode::Char(']')], OpenedAction::Timeline(TimelineMove::Step(1)), "", "timeline: the next step"),
+    (&[KeyCode::Char('[')], OpenedAction::Timeline(TimelineMove::Step(-1)), "", "timeline: the step before"),
+    (&[KeyCode::Char('0')], OpenedAction::Timeline(TimelineMove::Whole), "", "timeline: the whole trace"),
+    (&[KeyCode::Char('a')], OpenedAction::Timeline(TimelineMove::Everything), "", "timeline: every call and operation of the host, and back"),
+    (&[KeyCode::Char('?')], OpenedAction::Help, "help", "this list, and away"),
+    (&[KeyCode::Char('q'), KeyCode::Esc], OpenedAction::Quit, "quit", "quit"),
+];
+
+/// What a key asks for.
+pub fn action(event: KeyEvent) -> Option<OpenedAction> {
+    let control = event.modifiers.contains(KeyModifiers::CONTROL);
+    if event.kind == KeyEventKind::Release || control {
+        return None;
+    }
+    let known = KEYS.iter().find(|it| it.0.contains(&event.code));
+    known.map(|it| it.1)
+}
+
+/// What the footer says: keys and labels.
+pub fn footer() -> String {
+    let labelled = KEYS.iter().filter(|it| !it.2.is_empty());
+    labelled
+        .map(|it| format!(" {} {} ", key_name(it.0[0]), it.2))
+        .collect()
+}
+
+/// A line of the help for each key.
+pub fn help() -> Vec<(String, &'static str)> {
+    KEYS.iter()
+        .map(|(keys, _, _, said)| {
+            let names: Vec<String> = keys.iter().map(|key| key_name(*key)).collect();
+            (names.join(" "), *said)
+        })
+        .collect()
+}

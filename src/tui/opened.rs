@@ -1,0 +1,448 @@
+//! A profile from elsewhere on the terminal: kernels, ledger, timeline and lints; all four where there is room, else one.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use crossterm::event::{Event, MouseButton, MouseEvent, MouseEventKind, poll, read};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph};
+
+use super::keys::interrupts;
+use super::keys::opened::{action, footer, help};
+use super::panels::timeline;
+use super::run::{SessionEnd, Signals};
+use super::surface::{centred, height, take_bottom, take_left, take_top};
+use super::symbols;
+use super::table::{Column, cells, fit, heads, or_dash};
+use super::terminal::Screen;
+use super::text;
+use super::theme::Theme;
+use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
+use crate::app::timeline::TimelineMove;
+use crate::clean;
+use crate::trace::figures::{Ledger, Summary};
+use crate::units::{duration, show as digits};
+
+/// How long to wait for a key.
+const WAIT: Duration = Duration::from_millis(250);
+/// What stands for a figure that a file does not hold.
+const ABSENT: &str = "not in this file";
+
+/// Shows a profile until a key ends it.
+pub fn show(mut it: Opened, theme: &Theme) -> Result<SessionEnd> {
+    let signals = Signals::watch().context("Failed to watch for signals")?;
+    let mut screen = Screen::take()?;
+    loop {
+        if signals.ends() {
+            return Ok(SessionEnd::Signal);
+        }
+        screen
+            .draw(|frame| draw(frame, &it, theme))
+            .context("The terminal is gone")?;
+        let (columns, rows) = screen.size().context("Failed to ask the terminal's size")?;
+        let mut wait = WAIT;
+        // Everything that was typed is taken in before the next frame.
+        while poll(wait).context("The terminal is gone")? {
+            wait = Duration::ZERO;
+            let asked = match read().context("The terminal is gone")? {
+                Event::Key(key) if interrupts(key) => return Ok(SessionEnd::Signal),
+                Event::Key(key) => action(key),
+                Event::Mouse(event) => mouse(event, &it, Rect::new(0, 0, columns, rows)),
+                _ => None,
+            };
+            match asked {
+                Some(OpenedAction::Quit) if it.help || it.naming => {
+                    (it.help, it.naming) = (false, false)
+                }
+                Some(OpenedAction::Quit) => return Ok(SessionEnd::Quit),
+                Some(asked) => it.act(asked),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Where each panel is.
+fn panels(area: Rect, it: &Opened) -> Vec<(OpenedPanel, Rect)> {
+    let mut rest = area;
+    take_top(&mut rest, 1);
+    take_bottom(&mut rest, 1);
+    if it.expanded || area.width < 120 || area.height < 34 {
+        return vec![(it.focus, rest)];
+    }
+    let rows = (it.view.timeline.rows.len() as u16).saturating_add(6);
+    let rows = rows.clamp(9, rest.height / 2);
+    let below = take_bottom(&mut rest, rows);
+    let columns = rest.width * 3 / 5;
+    let left = take_left(&mut rest, columns);
+    let ledger = take_top(&mut rest, 21.min(area.height / 2 - 4));
+    vec![
+        (OpenedPanel::Kernels, left),
+        (OpenedPanel::Ledger, ledger),
+        (OpenedPanel::Lints, rest),
+        (OpenedPanel::Timeline, below),
+    ]
+}
+
+/// The area within a panel's border.
+fn inner(area: Rect) -> Rect {
+    let (x, y) = (area.x + 1, area.y + 1);
+    Rect::new(
+        x,
+        y,
+        area.width.saturating_sub(2),
+        area.height.saturating_sub(2),
+    )
+}
+
+/// What the mouse asks for: a click marks, the wheel zooms in the timeline and scrolls elsewhere.
+fn mouse(event: MouseEvent, it: &Opened, area: Rect) -> Option<OpenedAction> {
+    let (panel, place) = panels(area, it)
+        .into_iter()
+        .find(|(_, place)| place.contains((event.column, event.row).into()))?;
+    let place = inner(place);
+    let cell = (
+        event.column.saturating_sub(place.x),
+        event.row.saturating_sub(place.y),
+    );
+    let at = || timeline::at(&it.view, cell, (place.width, place.height));
+    let turned = match event.kind {
+        MouseEventKind::ScrollUp => 1,
+        MouseEventKind::ScrollDown => -1,
+        MouseEventKind::Down(MouseButton::Left) if panel == OpenedPanel::Timeline => {
+            let (row, time, column) = at()?;
+            return Some(OpenedAction::Timeline(TimelineMove::Pick(
+                row, time, column,
+            )));
+        }
+        MouseEventKind::Down(MouseButton::Left) => return Some(OpenedAction::Focus(panel)),
+        MouseEventKind::ScrollLeft => return Some(OpenedAction::Timeline(TimelineMove::Pan(-1))),
+        MouseEventKind::ScrollRight => return Some(OpenedAction::Timeline(TimelineMove::Pan(1))),
+        _ => return None,
+    };
+    match panel {
+        OpenedPanel::Timeline => {
+            let (_, time, _) = at()?;
+            Some(OpenedAction::Timeline(TimelineMove::ZoomAt(time, turned)))
+        }
+        panel if panel != it.focus => Some(OpenedAction::Focus(panel)),
+        _ => Some(OpenedAction::Move(-3 * turned)),
+    }
+}
+
+/// Draws one frame.
+pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
+    let area = frame.area();
+    frame.render_widget(Block::new().style(theme.text), area);
+    let mut rest = area;
+    frame.render_widget(
+        Paragraph::new(head(it, usize::from(area.width), theme)),
+        take_top(&mut rest, 1),
+    );
+    let foot = text::cut(&footer(), usize::from(area.width));
+    frame.render_widget(
+        Paragraph::new(Line::styled(foot, theme.dim)),
+        take_bottom(&mut rest, 1),
+    );
+    for (panel, place) in panels(area, it) {
+        let marked = panel == it.focus;
+        let (border, title) = match marked {
+            true => (theme.border_focused, theme.title_focused),
+            false => (theme.border, theme.title),
+        };
+        let block = Block::bordered()
+            .border_set(theme.symbols.border)
+            .border_style(border)
+            .title(Line::styled(format!(" {} ", panel.name()), title));
+        frame.render_widget(block, place);
+        let place = inner(place);
+        let wide = usize::from(place.width);
+        let high = usize::from(place.height);
+        let scrolled = |lines: Vec<Line<'static>>, by: u16| {
+            let most = height(lines.len()).saturating_sub(place.height);
+            lines.into_iter().skip(usize::from(by.min(most))).collect()
+        };
+        let lines = match panel {
+            OpenedPanel::Kernels => kernels(it, wide, high, theme),
+            OpenedPanel::Ledger => scrolled(ledger(&it.figures, wide, theme), it.scroll[0]),
+            OpenedPanel::Lints => scrolled(lints(&it.figures, wide, theme), it.scroll[1]),
+            OpenedPanel::Timeline => timeline::lines(&it.view, wide, high, theme),
+        };
+        frame.render_widget(Paragraph::new(lines), place);
+    }
+    if it.help {
+        let lines = help().into_iter().map(|(keys, said)| {
+            Line::from(vec![
+                Span::styled(text::left(&keys, 14), theme.key),
+                Span::styled(said, theme.text),
+            ])
+        });
+        card(frame, "keys", lines.collect(), theme);
+    } else if let Some(row) = it.kernel().filter(|_| it.naming) {
+        let wide = usize::from(area.width).saturating_sub(8).clamp(10, 100);
+        let name = Span::styled(clean::bounded(&row.name, 4000), theme.text);
+        card(frame, "full name", text::wrap(&[name], wide, "", ""), theme);
+    }
+    symbols::sanitize(frame.buffer_mut());
+    if theme.symbols.ascii {
+        symbols::fold_to_ascii(frame.buffer_mut());
+    }
+}
+
+/// A box over the panels.
+fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme: &Theme) {
+    let wide = lines.iter().map(Line::width).max().unwrap_or(0) as u16;
+    let place = centred(
+        frame.area(),
+        wide.max(20).saturating_add(4),
+        height(lines.len()).saturating_add(2),
+    );
+    frame.render_widget(Clear, place);
+    let block = Block::bordered()
+        .border_set(theme.symbols.border)
+        .border_style(theme.border_focused)
+        .style(theme.text)
+        .title(Line::styled(format!(" {title} "), theme.title_focused));
+    let within = inner(place);
+    frame.render_widget(block, place);
+    let within = Rect {
+        x: within.x + 1,
+        width: within.width.saturating_sub(2),
+        ..within
+    };
+    frame.render_widget(Paragraph::new(lines), within);
+}
+
+/// The file and the panels there are.
+fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
+    let mut spans = Vec::new();
+    for (number, panel) in (1..).zip(OpenedPanel::ALL) {
+        let style = if panel == it.focus {
+            theme.selected
+        } else {
+            theme.dim
+        };
+        spans.push(Span::styled(format!(" {number} {} ", panel.name()), style));
+    }
+    let warned = it.figures.lints.len();
+    if warned > 0 {
+        spans.push(Span::styled(
+            format!(" {} {warned} lints ", theme.symbols.warning),
+            theme.warning,
+        ));
+    }
+    let room = wide.saturating_sub(text::width_of(&spans) + 1);
+    let said = format!("{} · {}", clean::line(&it.figures.file), it.figures.format);
+    spans.push(Span::styled(
+        format!(" {}", text::cut(&said, room)),
+        theme.strong,
+    ));
+    Line::from(spans)
+}
+
+#[rustfmt::skip]
+const COLUMNS: [Column; 6] = [
+    Column { head: "calls", wide: 8 },
+    Column { head: "a step", wide: 8 },
+    Column { head: "total", wide: 11 },
+    Column { head: "median", wide: 10 },
+    Column { head: "kernels", wide: 9 },
+    Column { head: "wall", wide: 8 },
+];
+
+fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let rows = &it.figures.table;
+    let sum = format!(
+        "{} kernels of {} names, {}; idle {}; median {}",
+        digits(it.figures.kernels as f64, 0),
+        it.figures.distinct_names,
+        time(it.figures.kernel_ns),
+        it.figures.idle_share.map_or(ABSENT.to_owned(), share),
+        it.figures.median_kernel_ns.map_or(ABSENT.to_owned(), time),
+    );
+    let mut room = wide.saturating_sub(26);
+    let widths = fit(&COLUMNS, &[2, 4, 0, 3, 5, 1], &mut room);
+    let name = 24 + room;
+    let top = format!("{}{}", text::left("kernel", name), heads(&COLUMNS, &widths));
+    let mut out = vec![
+        Line::styled(text::cut(&sum, wide), theme.strong),
+        Line::styled(text::cut(&top, wide), theme.dim),
+    ];
+    if rows.is_empty() {
+        out.push(Line::styled("no kernels: see the lints", theme.dim));
+    }
+    let fits = high.saturating_sub(out.len());
+    let first = (it.row + 1).saturating_sub(fits);
+    for (at, row) in rows.iter().enumerate().skip(first).take(fits) {
+        let style = if at == it.row {
+            theme.selected
+        } else {
+            theme.text
+        };
+        let mut spans = vec![Span::styled(
+            text::left(&text::cut(&row.short, name - 1), name),
+            style,
+        )];
+        spans.extend(cells(
+            [
+                (digits(row.calls as f64, 0), style),
+                (or_dash(row.a_step, |n| digits(n, 1)), style),
+                (time(row.total_ns), style),
+                (or_dash(row.median_ns, time), style),
+                (share(row.share_of_kernels), style),
+                (or_dash(row.share_of_wall, share), style),
+            ],
+            &widths,
+        ));
+        out.push(Line::from(spans));
+    }
+    out
+}
+
+/// The parts of a ledger, in the order of their styles.
+fn parts(it: &Ledger) -> [(&'static str, Option<u64>); 5] {
+    [
+        ("busy", Some(it.busy)),
+        ("copies", Some(it.copies)),
+        ("waits", it.syncs),
+        ("host-bound", it.host_bound),
+        ("idle", Some(it.idle)),
+    ]
+}
+
+fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let styles = [
+        theme.phases[0],
+        theme.a,
+        theme.warning,
+        theme.bad,
+        theme.dim,
+    ];
+    let mut out = Vec::new();
+    match &it.ledger {
+        None => out.push(Line::styled(
+            format!("when kernels ran is {ABSENT}"),
+            theme.dim,
+        )),
+        Some(sum) => {
+            let steps = it.steps.as_ref().map_or(0, Vec::len);
+            let of = match steps {
+                0 => "first to last kernel".to_owned(),
+                n => format!("{n} steps"),
+            };
+            out.push(Line::styled(
+                format!("{of}, {}", time(sum.wall)),
+                theme.strong,
+            ));
+            let wall = sum.wall.max(1) as f64;
+            for ((name, ns), style) in parts(sum).into_iter().zip(styles) {
+                let Some(ns) = ns else {
+                    out.push(Line::styled(
+                        format!("{}{ABSENT}", text::left(name, 12)),
+                        theme.dim,
+                    ));
+                    continue;
+                };
+                let part = ns as f64 / wall;
+                let mut said = format!(
+                    "{}{}{}",
+                    text::left(name, 12),
+                    text::right(&time(ns), 11),
+                    text::right(&share(part), 9)
+                );
+                if steps > 1 {
+                    said += &text::right(&format!("{} a step", time(ns / steps as u64)), 19);
+                }
+                let room = wide.saturating_sub(text::width(&said) + 2).min(30) as u16;
+                let bar = theme.symbols.bar(part, room);
+                out.push(Line::from(vec![
+                    Span::styled(format!("{said}  "), theme.text),
+                    Span::styled(bar, style),
+                ]));
+            }
+        }
+    }
+    out.push(Line::default());
+    let count = |n: u64| digits(n as f64, 0);
+    let known = |value: Option<String>| value.unwrap_or_else(|| ABSENT.to_owned());
+    for (name, value) in [
+        ("launch calls", known(it.launches.map(count))),
+        (
+            "  without kernel",
+            known(it.launches_without_kernel.map(count)),
+        ),
+        ("graph launches", known(it.graph_launches.map(count))),
+        ("synchronisations", known(it.syncs.map(count))),
+        (
+            "copies",
+            known(it.copies.as_ref().map(|it| count(it.count))),
+        ),
+        ("memsets", known(it.memsets.map(|it| count(it.count)))),
+        ("device busy", known(it.busy_ns.map(time))),
+        ("median step", known(it.step_ns.map(time))),
+        ("kernels a step", known(it.a_step().map(|n| digits(n, 1)))),
+        ("whole trace", known(it.trace_span_ns.map(time))),
+    ] {
+        let style = if value == ABSENT {
+            theme.dim
+        } else {
+            theme.text
+        };
+        out.push(Line::styled(
+            format!("{}{value}", text::left(name, 18)),
+            style,
+        ));
+    }
+    for step in it.steps.iter().flatten() {
+        let said = format!(
+            "{}: {}, busy {}",
+            clean::line(&step.name),
+            time(step.dur_ns),
+            time(step.busy_ns)
+        );
+        out.push(Line::styled(text::cut(&said, wide), theme.dim));
+    }
+    out
+}
+
+fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    let mut item = |head: &'static str, said: &str, style| {
+        let spans = [Span::styled(clean::line(said), style)];
+        out.extend(text::wrap(&spans, wide, head, "        "));
+    };
+    if it.lints.is_empty() {
+        item(
+            "",
+            &format!("{} nothing found", theme.symbols.good),
+            theme.good,
+        );
+    }
+    for lint in &it.lints {
+        item(
+            "",
+            &format!("{} {}", theme.symbols.warning, lint.name),
+            theme.bad,
+        );
+        item("  why:  ", &lint.why, theme.text);
+        item("  next: ", &lint.next, theme.text);
+    }
+    for why in it.unread.iter().flat_map(|it| &it.why) {
+        let said = format!(
+            "not read: {}, {}; the first at {}",
+            why.count, why.why, why.first
+        );
+        item("", &said, theme.warning);
+    }
+    out
+}
+
+fn time(ns: u64) -> String {
+    duration(ns as f64 / 1e6)
+}
+
+fn share(it: f64) -> String {
+    format!("{:.1} %", 100.0 * it)
+}

@@ -1,0 +1,260 @@
+//! A timeline: lanes of devices and of the host over a span of time. A full cell is busy, a low one partly, an empty one is a gap;
+//! names stand where they fit.
+
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use crate::app::timeline::TimelineView;
+use crate::clean;
+use crate::trace::model::{Kind, LaneKind, NONE, Slice, Trace};
+use crate::trace::names::{self, Family, Phase};
+use crate::trace::timeline::Row;
+use crate::tui::text;
+use crate::tui::theme::Theme;
+use crate::units::duration;
+
+/// Lines above and below the lanes: the scale, and what is marked.
+const ABOVE: usize = 1;
+const BELOW: usize = 3;
+
+/// Columns of the names of lanes.
+fn names_wide(columns: usize) -> usize {
+    match columns {
+        0..50 => 8,
+        50..100 => 14,
+        _ => 22,
+    }
+}
+
+/// The first row that is seen where so many fit.
+fn first(view: &TimelineView, rows: usize) -> usize {
+    let most = view.timeline.rows.len().saturating_sub(rows);
+    view.row.saturating_sub(rows / 2).min(most)
+}
+
+/// The row and the time of a cell of the panel, and how long a column lasts.
+pub fn at(view: &TimelineView, (x, y): (u16, u16), size: (u16, u16)) -> Option<(usize, i64, u64)> {
+    let (columns, lines) = (usize::from(size.0), usize::from(size.1));
+    let wide = names_wide(columns);
+    let column = usize::from(x).checked_sub(wide)?;
+    let line = usize::from(y).checked_sub(ABOVE)?;
+    let rows = lines.saturating_sub(ABOVE + BELOW);
+    let window = view.window(columns.saturating_sub(wide).max(1));
+    let row = first(view, rows) + line;
+    let there = line < rows && row < view.timeline.rows.len() && column < window.columns;
+    let (from, to) = (window.time(column), window.time(column + 1));
+    there.then(|| (row, from.midpoint(to), from.abs_diff(to)))
+}
+
+/// The lines of a panel of this size.
+pub fn lines(
+    view: &TimelineView,
+    columns: usize,
+    height: usize,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let wide = names_wide(columns);
+    let window = view.window(columns.saturating_sub(wide).max(1));
+    let rows = height.saturating_sub(ABOVE + BELOW);
+    let first = first(view, rows);
+    let mut out = vec![scale(view, wide, window.columns, theme)];
+    if view.timeline.rows.is_empty() {
+        out.push(Line::styled("nothing in this file has a time", theme.dim));
+    }
+    let shown = view.timeline.rows.iter().enumerate().skip(first).take(rows);
+    let marked = view.slice.and_then(|at| view.trace.slices.get(at as usize));
+    let link = marked.map(|it| it.link).filter(|it| *it != NONE);
+    for (at, row) in shown {
+        let style = if at == view.row {
+            theme.selected
+        } else {
+            theme.dim
+        };
+        let name = text::left(&text::cut(&lane_name(&view.trace, row), wide - 1), wide);
+        let mut spans = vec![Span::styled(name, style)];
+        let line = view.timeline.line(&view.trace, at, window);
+        let mut cells: Vec<(char, Style)> = line
+            .cells
+            .iter()
+            .map(|cell| {
+                let Some(slice) = cell.slice else {
+                    return (' ', theme.text);
+                };
+                (
+                    height_of(cell.filled, theme),
+                    mark(view, slice, link, theme),
+                )
+            })
+            .collect();
+        for label in &line.labels {
+            let marked = mark(view, label.slice, link, theme);
+            let style = marked.add_modifier(Modifier::REVERSED);
+            let bar = theme.symbols.vertical.chars();
+            let letters = bar.chain(label.text.chars()).chain(std::iter::repeat(' '));
+            let narrow = label.text.chars().count() == label.text.len();
+            for (cell, letter) in cells[label.column..]
+                .iter_mut()
+                .zip(letters)
+                .take(label.width)
+            {
+                *cell = (
+                    if narrow || letter.is_ascii() || "…│·".contains(letter) {
+                        letter
+                    } else {
+                        '·'
+                    },
+                    style,
+                );
+            }
+        }
+        spans.extend(runs(cells));
+        out.push(Line::from(spans));
+    }
+    out.resize(height.saturating_sub(BELOW).max(out.len()), Line::default());
+    out.extend(below(view, columns, theme));
+    out
+}
+
+/// Cells of one style as one span.
+fn runs(cells: Vec<(char, Style)>) -> Vec<Span<'static>> {
+    let mut spans: Vec<Span<'static>> = Vec::new();
+    for (letter, style) in cells {
+        match spans.last_mut() {
+            Some(last) if last.style == style => last.content.to_mut().push(letter),
+            _ => spans.push(Span::styled(letter.to_string(), style)),
+        }
+    }
+    spans
+}
+
+/// What stands for a share that is filled.
+fn height_of(filled: f64, theme: &Theme) -> char {
+    let full = theme.symbols.bar.last().copied().unwrap_or("#");
+    let glyph = if filled >= 0.95 {
+        full
+    } else {
+        theme.symbols.spark(filled, 0.0, 1.0)
+    };
+    glyph.chars().next().unwrap_or('#')
+}
+
+fn mark(view: &TimelineView, slice: u32, link: Option<u32>, theme: &Theme) -> Style {
+    if view.slice == Some(slice) {
+        return theme.strong.add_modifier(Modifier::UNDERLINED);
+    }
+    if link == Some(slice) {
+        return theme.warning.add_modifier(Modifier::UNDERLINED);
+    }
+    let slice = view.trace.slices.get(slice as usize);
+    slice.map_or(theme.text, |it| style(&view.trace, it, theme))
+}
+
+/// The style of a slice: a kernel's by its family, a range's by its phase.
+fn style(trace: &Trace, slice: &Slice, theme: &Theme) -> Style {
+    let [forward, backward, optimizer, residual] = theme.phases;
+    let name = trace.name(slice.name);
+    match slice.kind {
+        Kind::Kernel | Kind::Graph => match names::family(name) {
+            Family::Product => forward,
+            Family::Attention => backward,
+            Family::Optimizer => optimizer,
+            Family::Reduction => residual,
+            Family::Copy => theme.a,
+            Family::Elementwise | Family::Other => theme.b,
+        },
+        Kind::Copy | Kind::Memset => theme.a,
+        Kind::Sync => theme.warning,
+        Kind::Launch | Kind::GraphLaunch => theme.link.remove_modifier(Modifier::UNDERLINED),
+        _ => match names::phase(name) {
+            Some(Phase::Forward) => forward,
+            Some(Phase::Backward) => backward,
+            Some(Phase::Optimizer) => optimizer,
+            None => theme.dim,
+        },
+    }
+}
+
+fn lane_name(trace: &Trace, row: &Row) -> String {
+    let lane = &trace.lanes[row.lane as usize];
+    if row.depth > 0 {
+        return String::new();
+    }
+    let what = if lane.kind == LaneKind::Device {
+        "device"
+    } else {
+        "host"
+    };
+    let named = lane.name.chars().any(char::is_alphabetic);
+    match named {
+        true => clean::line(&lane.name),
+        false => clean::line(&format!("{what} {}", lane.name)),
+    }
+}
+
+/// The ends of what is seen, and which step that is.
+fn scale(view: &TimelineView, wide: usize, columns: usize, theme: &Theme) -> Line<'static> {
+    let (from, to) = view.seen;
+    let origin = view.timeline.bounds.0;
+    let left = time(from.abs_diff(origin));
+    let right = time(to.abs_diff(origin));
+    let middle = format!("{} wide", time(from.abs_diff(to)));
+    let step = view
+        .step()
+        .map_or(String::new(), |at| format!("step {}", at + 1));
+    let room = columns.saturating_sub(text::width(&left) + text::width(&right));
+    let middle = text::cut(&middle, room.saturating_sub(2));
+    let pad = room.saturating_sub(text::width(&middle));
+    let line = format!(
+        "{}{left}{}{middle}{}{right}",
+        text::left(&text::cut(&step, wide - 1), wide),
+        " ".repeat(pad / 2),
+        " ".repeat(pad - pad / 2)
+    );
+    Line::styled(line, theme.dim)
+}
+
+/// What is marked, what it is linked with, and the longest gap of the row.
+fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let trace = &view.trace;
+    let origin = view.timeline.bounds.0;
+    let row = |line: String, style| Line::styled(text::cut(&line, columns), style);
+    let gap = view.timeline.gaps(view.row, view.seen, 1);
+    let gap = gap
+        .first()
+        .map_or("no gap in this lane".to_owned(), |(from, to)| {
+            let (at, long) = (time(from.abs_diff(origin)), time(from.abs_diff(*to)));
+            format!("longest gap in this lane: {long} at {at}")
+        });
+    let Some(it) = view.slice.and_then(|at| trace.slices.get(at as usize)) else {
+        return vec![
+            Line::default(),
+            row("nothing is marked".to_owned(), theme.dim),
+            row(gap, theme.dim),
+        ];
+    };
+    let (long, at) = (time(it.ns()), time(it.start.abs_diff(origin)));
+    let said = format!("{long} at {at}: {}", clean::line(trace.name(it.name)));
+    let linked = trace.linked(it).map(|other| {
+        let apart = time(other.start.abs_diff(it.start));
+        let name = clean::line(trace.name(other.name));
+        match it.kind.on_device() {
+            true if other.start <= it.start => format!("launched {apart} before by {name}"),
+            true => format!("launched {apart} after it began, by {name}: two clocks"),
+            false => format!("what it launched begins {apart} later: {name}"),
+        }
+    });
+    let unlinked = "its launch is not in this file";
+    let linked = linked.unwrap_or_else(|| match it.kind.on_device() {
+        true => unlinked.to_owned(),
+        false => String::new(),
+    });
+    vec![
+        row(said, theme.strong),
+        row(linked, theme.text),
+        row(gap, theme.dim),
+    ]
+}
+
+fn time(ns: u64) -> String {
+    duration(ns as f64 / 1e6)
+}

@@ -1,0 +1,128 @@
+//! `perflings open`: as text, JSON and pages, alone and side by side; our own recordings, and what is no profile.
+
+use super::*;
+
+/// Two steps of two kernels with their launches, as the PyTorch profiler writes them.
+fn kineto(kernel: &str) -> String {
+    let mut events = Vec::new();
+    for (id, at) in [(1, 0), (2, 40), (3, 200), (4, 240)] {
+        events.push(format!(
+            r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{},"dur":5,"args":{{"correlation":{id}}}}}"#,
+            at + 1
+        ));
+        events.push(format!(
+            r#"{{"ph":"X","cat":"kernel","name":"{kernel}","pid":0,"tid":7,"ts":{},"dur":10,"args":{{"device":0,"stream":7,"correlation":{id}}}}}"#,
+            at + 20
+        ));
+    }
+    for (n, at) in [(0, 0), (1, 200)] {
+        events.push(format!(
+            r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{n}","pid":1,"tid":1,"ts":{at},"dur":100}}"#
+        ));
+    }
+    format!(
+        r#"{{"schemaVersion":1,"traceEvents":[{}]}}"#,
+        events.join(",")
+    )
+}
+
+#[test]
+fn a_profile_is_summed_up_compared_reported_and_exported() {
+    let learner = Learner::new();
+    let a = learner.write("a.json", kineto("flash_fwd_kernel"));
+    let b = learner.write("b.json", kineto("softmax_warp_forward"));
+    learner.run(&["open", &a]).succeeds(&[
+        "flash_fwd_kernel",
+        "attention",
+        "host-bound",
+        "launch-bound: The device is idle for",
+        "not in this file",
+    ]);
+    let said = learner.run(&["open", &a, "--json"]);
+    said.succeeds(&[]);
+    let json: serde_json::Value = serde_json::from_str(&said.out).expect("one object");
+    assert_eq!(json["kernels"], 4);
+    assert_eq!(json["busy_ns"], 40_000);
+    assert_eq!(json["steps"][1]["dur_ns"], 100_000);
+    assert_eq!(json["unread"], serde_json::Value::Null);
+    learner
+        .run(&["open", &a, &b])
+        .succeeds(&["Vanished: in A alone, 1", "New: in B alone, 1"]);
+    let both = learner.run(&["open", &a, &b, "--json"]);
+    let both: serde_json::Value = serde_json::from_str(&both.out).expect("one object");
+    assert_eq!(both["new"][0]["name"], "softmax_warp_forward");
+    let at = |name: &str| learner.path(name).display().to_string();
+    for (name, wanted) in [("page.md", "| flash_fwd_kernel |"), ("page.html", "<svg")] {
+        learner
+            .run(&["open", &a, "--report", &at(name)])
+            .succeeds(&[]);
+        let page = std::fs::read_to_string(learner.path(name)).expect("written");
+        assert!(page.contains(wanted), "{page}");
+    }
+    // What is written reads back with the same figures.
+    for name in ["a.pftrace", "a_kernel_trace.csv", "a_kernel_stats.csv"] {
+        learner
+            .run(&["open", &a, "--export", &at(name)])
+            .succeeds(&[]);
+        let back = learner.run(&["open", &at(name), "--json"]);
+        back.succeeds(&[]);
+        let back: serde_json::Value = serde_json::from_str(&back.out).expect("one object");
+        assert_eq!(
+            (&back["kernels"], &back["kernel_ns"]),
+            (&json["kernels"], &json["kernel_ns"]),
+            "{name}"
+        );
+    }
+    learner
+        .run(&["open", &a, "--report", "page.pdf"])
+        .fails(2, &["page.pdf", ".md or .html"]);
+    learner
+        .run(&["open", &a, "--export", "a.csv"])
+        .fails(2, &["a.csv", "kernel_trace.csv"]);
+}
+
+#[test]
+fn a_recording_of_ours_is_a_profile_too() {
+    let learner = Learner::new();
+    let run = format!(
+        "{}/exercises/d05-one-row/run.jsonl",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let said = learner.run(&["open", &run, "--json"]);
+    said.succeeds(&[]);
+    let json: serde_json::Value = serde_json::from_str(&said.out).expect("one object");
+    assert_eq!(json["format"], "perflings recording");
+    assert!(json["kernels"].as_u64() > Some(50), "{json}");
+    assert_eq!(
+        json["idle_share"],
+        serde_json::Value::Null,
+        "sums hold no gaps"
+    );
+    let a = learner.write("a.json", kineto("flash_fwd_kernel"));
+    learner
+        .run(&["open", &a, &run])
+        .succeeds(&["perflings recording", "Families", "product"]);
+    for format in ["kernel-trace", "kernel-stats"] {
+        learner
+            .run(&["export", &run, "--format", format])
+            .succeeds(&["mlp.down linear"]);
+    }
+}
+
+#[test]
+fn what_is_no_profile_is_refused_in_one_line() {
+    let learner = Learner::new();
+    for (name, bytes, wanted) in [
+        ("empty.json", &b""[..], "is empty"),
+        ("words.json", b"hello there", "is text, but no trace"),
+        ("zeros.bin", &[0; 100], "is binary, but no format"),
+        ("wide.csv", b"\xff\xfeK\0", "UTF-16"),
+    ] {
+        let said = learner.run(&["open", &learner.write(name, bytes)]);
+        said.fails(2, &[name, wanted]);
+        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    }
+    learner
+        .run(&["open", "missing.json"])
+        .fails(2, &["missing.json: cannot be read"]);
+}

@@ -1,0 +1,78 @@
+//! The screen of a profile: every panel at several sizes, keys, and names that do no harm.
+
+use perflings::app::opened::{Opened, OpenedAction, OpenedPanel};
+use perflings::app::timeline::TimelineMove;
+use perflings::app::{Markers, ThemeName};
+use perflings::trace::summary::summary;
+use perflings::tui::opened::draw;
+use perflings::tui::theme::{Terminal, Theme};
+use ratatui::backend::TestBackend;
+
+use super::{bytes, fixtures};
+
+fn shown(it: &Opened, size: (u16, u16), markers: Markers) -> String {
+    let mut terminal = ratatui::Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+    let theme = Theme::new(ThemeName::Dark, markers, Terminal::default());
+    terminal.draw(|frame| draw(frame, it, &theme)).unwrap();
+    terminal.backend().to_string()
+}
+
+fn opened() -> Opened {
+    let trace = bytes("a.json", fixtures::kineto(&fixtures::run(3, 700, 250))).unwrap();
+    let figures = summary(&trace);
+    Opened::new(trace, figures)
+}
+
+#[test]
+fn every_panel_is_drawn_at_every_size() {
+    let mut it = opened();
+    for size in [(1, 1), (20, 6), (60, 16), (80, 24), (140, 40), (250, 80)] {
+        for panel in OpenedPanel::ALL {
+            it.focus = panel;
+            for markers in Markers::ALL {
+                shown(&it, size, *markers);
+            }
+        }
+    }
+    it.focus = OpenedPanel::Timeline;
+    let screen = shown(&it, (80, 24), Markers::Braille);
+    for wanted in [
+        "step 1",
+        "forward",
+        "backward",
+        "wide",
+        "longest gap in this lane",
+    ] {
+        assert!(screen.contains(wanted), "{wanted}: {screen}");
+    }
+    it.focus = OpenedPanel::Kernels;
+    let screen = shown(&it, (80, 24), Markers::Braille);
+    for wanted in ["cutlass_80_simt_sgemm_nt", "calls", "30 kernels of 5 names"] {
+        assert!(screen.contains(wanted), "{wanted}: {screen}");
+    }
+    let screen = shown(&it, (160, 50), Markers::Braille);
+    for wanted in ["kernels", "host-bound", "timeline", "why:"] {
+        assert!(screen.contains(wanted), "{wanted}: {screen}");
+    }
+    assert!(shown(&it, (160, 50), Markers::Ascii).is_ascii());
+}
+
+#[test]
+fn keys_lead_to_the_full_name_and_from_a_kernel_to_its_launch() {
+    let mut it = opened();
+    it.act(OpenedAction::Name);
+    let screen = shown(&it, (120, 30), Markers::Braille);
+    assert!(
+        screen.contains("full name") && screen.contains("void cutlass::Kernel2<"),
+        "{screen}"
+    );
+    it.act(OpenedAction::Name);
+    it.act(OpenedAction::Timeline(TimelineMove::Slice(1)));
+    let screen = shown(&it, (80, 24), Markers::Braille);
+    assert!(screen.contains("before by "), "{screen}");
+    it.act(OpenedAction::Timeline(TimelineMove::Link));
+    let screen = shown(&it, (80, 24), Markers::Braille);
+    assert!(screen.contains("what it launched begins"), "{screen}");
+    it.act(OpenedAction::Help);
+    assert!(shown(&it, (120, 40), Markers::Braille).contains("the step before"));
+}
