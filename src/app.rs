@@ -16,6 +16,7 @@ pub mod figures;
 pub mod guide;
 mod kernel_card;
 pub mod kernels;
+mod lanes;
 mod leave;
 pub mod log;
 mod look;

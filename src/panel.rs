@@ -36,4 +36,5 @@ panels! {
     Memory = "memory",
     Evidence = "evidence",
     Lints = "lints",
+    Timeline = "timeline",
 }

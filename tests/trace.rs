@@ -1,5 +1,7 @@
 //! Traces of every format: the same run gives the same figures, damaged files give a message and never a panic.
 
+#[path = "trace/bridge.rs"]
+mod bridge;
 #[path = "trace/fixtures.rs"]
 mod fixtures;
 #[path = "trace/screen.rs"]

@@ -58,6 +58,7 @@ impl App {
                 view.search = Search::default();
             }
             Action::OpenKernel => self.open_kernel(),
+            Action::Timeline(to) => self.move_timeline(to),
             Action::Search if view.overlay == Some(Overlay::Kernel) => {
                 view.search = Search {
                     typing: true,

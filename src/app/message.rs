@@ -3,6 +3,7 @@
 
 use super::exercise::ExerciseNews;
 use super::source::{FromEngine, ReplayControl};
+use super::timeline::TimelineMove;
 use super::view::Overlay;
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
@@ -181,6 +182,7 @@ pub enum Action {
     Sort,
     /// The text of the selected row's kernel.
     OpenKernel,
+    Timeline(TimelineMove),
     Scroll(i32),
     ScrollPanel(Panel, i32),
     ScrollToTop,

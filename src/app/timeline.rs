@@ -170,6 +170,14 @@ impl TimelineView {
     }
 }
 
+/// What is seen of a timeline whose trace changes: shares of its length, the marked row and slice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TimelineSeen {
+    pub(super) shares: Option<(f64, f64)>,
+    pub(super) row: usize,
+    pub(super) slice: Option<u32>,
+}
+
 /// By how much one turn changes what is seen.
 fn factor(by: i32) -> f64 {
     if by > 0 { 0.5 } else { 2.0 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::study::Page;
+use super::timeline::TimelineSeen;
 use crate::clean::harmful;
 use crate::panel::Panel;
 
@@ -207,6 +208,8 @@ pub struct View {
     pub sort: Sort,
     /// Selected row of the kernels panel.
     pub kernel: usize,
+    /// What is seen of the timeline.
+    pub timeline: TimelineSeen,
     /// The open card fills the screen.
     pub card_expanded: bool,
 }

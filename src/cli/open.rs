@@ -5,9 +5,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::args::OpenArgs;
+use super::progress::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
-use crate::clean;
+use crate::course::context::CourseContext;
+use crate::course::exercise::ExerciseKind;
 use crate::export::sheet::Sheet;
 use crate::export::{html, opened};
 use crate::out::{self, Exit, notice, usage};
@@ -21,6 +23,7 @@ use crate::trace::{self, Progress, Source, write};
 use crate::tui;
 use crate::tui::terminal;
 use crate::tui::theme::Theme;
+use crate::{clean, files};
 
 /// Bytes of a file below which no progress is shown.
 const LARGE: u64 = 8 * 1024 * 1024;
@@ -117,8 +120,33 @@ pub fn kernel_stats(figures: &Summary) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Profiles that the program holds: what an exercise calls them, and their bytes.
+const BUILT_IN: [(&str, &[u8]); 1] = [("eager", include_bytes!("../../docs/bridge/eager.json.gz"))];
+
+/// A profile that the program holds, or that of an exercise, where no file has the name.
+fn built_in(path: &Path) -> Option<Result<Trace>> {
+    let name = path.to_str().filter(|_| !files::is_taken(path))?;
+    let known = |name: &str| BUILT_IN.iter().find(|it| it.0 == name);
+    let bytes = known(name).map(|it| it.1).or_else(|| {
+        let short = name.len() < 20 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let context = short.then(|| CourseContext::load(None, None).ok())??;
+        let exercise = context.exercise(name)?;
+        let ExerciseKind::Detective(detective) = &exercise.body else {
+            return None;
+        };
+        let bytes = known(detective.profile.as_deref()?)?.1;
+        note_seen(&context, exercise);
+        Some(bytes)
+    })?;
+    let read = trace::read(name, std::io::Cursor::new(bytes), bytes.len() as u64);
+    Some(read.map_err(|error| usage(error.to_string())))
+}
+
 /// Reads a trace of any format, or a recording of ours.
 fn read(path: &Path) -> Result<Trace> {
+    if let Some(found) = built_in(path) {
+        return found;
+    }
     let told = clean::line(&path.display().to_string());
     let mut progress = |at: Progress| {
         out::foot(|| (at.total >= LARGE && out::has_foot()).then(|| bar(&told, at)));

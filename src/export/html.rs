@@ -280,12 +280,12 @@ fn parts(it: &Parts) -> String {
         );
         keys += &format!(
             "<span class=\"key\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"p{colour}\" width=\"1\" height=\"1\"/></svg>{} {:.1} %</span>\n",
-            escaped(name),
+            clean::html(name),
             100.0 * value / sum
         );
         from += wide;
     }
-    let name = escaped(&it.name);
+    let name = clean::html(&it.name);
     format!(
         "<figure><svg class=\"bar\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" height=\"28\" role=\"img\" aria-label=\"{name}\">{drawn}</svg>\n\
          <figcaption>{name}. {keys}</figcaption></figure>\n"
@@ -301,7 +301,7 @@ fn lanes(it: &Lanes) -> String {
         drawn += &format!(
             "<text x=\"0\" y=\"{:.1}\">{}</text><rect class=\"lane\" x=\"0\" y=\"{:.1}\" width=\"800\" height=\"14\"/>\n",
             top + 12.0,
-            escaped(name),
+            clean::html(name),
             top + 17.0
         );
         for (from, length, colour) in pieces {
@@ -315,7 +315,7 @@ fn lanes(it: &Lanes) -> String {
         }
         drawn += "\n";
     }
-    let (name, width) = (escaped(&it.name), escaped(&it.width));
+    let (name, width) = (clean::html(&it.name), clean::html(&it.width));
     format!(
         "<figure><svg class=\"bar\" viewBox=\"0 0 800 {:.0}\" role=\"img\" aria-label=\"{name}\">\n{drawn}</svg>\n\
          <figcaption>{name}. The width is {width}.</figcaption></figure>\n",

@@ -89,6 +89,7 @@ pub const PANELS: [PanelRow; Panel::ALL.len()] = [
     PanelRow { panel: Panel::Memory, position: PanelPosition::HalfRight(9), draw: memory::draw, reading: |_| memory::READING },
     PanelRow { panel: Panel::Evidence, position: PanelPosition::Right(10), draw: evidence::draw, reading: |_| evidence::READING },
     PanelRow { panel: Panel::Lints, position: PanelPosition::Right(8), draw: lints::draw, reading: |_| lints::READING },
+    PanelRow { panel: Panel::Timeline, position: PanelPosition::InsteadOf(Panel::Ledger), draw: timeline::draw, reading: |_| timeline::READING },
 ];
 
 /// Every card that can be opened over the panels.

@@ -63,7 +63,7 @@ fn keys_lead_to_the_full_name_and_from_a_kernel_to_its_launch() {
     it.act(OpenedAction::Name);
     let screen = shown(&it, (120, 30), Markers::Braille);
     assert!(
-        screen.contains("full name") && screen.contains("void cutlass::Kernel2<"),
+        screen.contains("full name") && screen.contains("void at::native::vectorized"),
         "{screen}"
     );
     it.act(OpenedAction::Name);

@@ -42,6 +42,8 @@ impl App {
             });
         }
         match &exercise.body {
+            // It is opened on a screen of its own.
+            ExerciseKind::Detective(it) if it.profile.is_some() => self.mode = Mode::Exercise(open),
             ExerciseKind::Detective(detective) => self.watch(exercise, detective, open),
             ExerciseKind::Config(_) | ExerciseKind::Kernel(_) => self.mode = Mode::Exercise(open),
         }

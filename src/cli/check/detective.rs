@@ -60,7 +60,8 @@ pub fn check(
     } else {
         if known.state == State::New {
             notice(&format!(
-                "you have not looked at this recording yet: `perflings replay {label}`, or {label} in the workshop's list"
+                "you have not looked at this recording yet: `perflings {} {label}`, or {label} in the workshop's list",
+                shows(detective)
             ));
         }
         let (verdict, mark) = match (passed, right) {
@@ -121,6 +122,14 @@ pub fn explanation(detective: &Detective) -> String {
     }
 }
 
+/// The command that shows it.
+fn shows(detective: &Detective) -> &'static str {
+    match detective.profile {
+        Some(_) => "open",
+        None => "replay",
+    }
+}
+
 fn asked(exercise: &Exercise, detective: &Detective) -> String {
     let mut lines = vec![
         format!("{} {}: not answered yet", exercise.label(), exercise.title),
@@ -134,8 +143,9 @@ fn asked(exercise: &Exercise, detective: &Detective) -> String {
     }
     lines.push(String::new());
     lines.push(format!(
-        "Look at it with `perflings replay {0}`; answer with `perflings check {0} --answer b`.",
-        exercise.label()
+        "Look at it with `perflings {1} {0}`; answer with `perflings check {0} --answer b`.",
+        exercise.label(),
+        shows(detective)
     ));
     lines.join("\n")
 }

@@ -20,6 +20,8 @@ pub struct Detective {
     pub date: String,
     /// Keys that would name the fault.
     pub hide: Vec<String>,
+    /// A profile of another program in the place of a recording: what `perflings open` calls it.
+    pub profile: Option<String>,
 }
 
 impl Detective {
@@ -48,7 +50,24 @@ impl Detective {
             file,
             date: hello.date,
             hide,
+            profile: None,
         })
+    }
+
+    /// A profile of another program: there is no recording to show.
+    pub fn of_profile(question: Question, profile: String, device: String, date: String) -> Self {
+        Self {
+            question,
+            recording: "".into(),
+            file: profile.clone(),
+            device: Device {
+                kind: "gpu".to_owned(),
+                name: device,
+            },
+            date,
+            hide: Vec::new(),
+            profile: Some(profile),
+        }
     }
 
     /// Where and when it was recorded.
@@ -114,6 +133,9 @@ impl Detective {
 
     /// What is wrong with the recording as a whole, or nothing. Reads every line.
     pub fn problem(&self) -> Option<(usize, String)> {
+        if self.profile.is_some() {
+            return None;
+        }
         for (at, text) in self.recording.lines().enumerate() {
             if let Err(why) = read::<Line>(text) {
                 return Some((at + 1, format!("is not a line of a recording: {why}")));

@@ -61,6 +61,10 @@ struct ExerciseToml<C> {
     question: Option<Question>,
     recording: Option<String>,
     hide: Vec<String>,
+    // Of a profile of another program.
+    profile: Option<String>,
+    device: Option<String>,
+    date: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -391,6 +395,13 @@ impl Reader<'_> {
         match &question {
             Some(question) => check_question(file, "question", question),
             None => file.fail("question", "has no question; write a table `[question]`"),
+        }
+        if let Some(profile) = found.profile.take() {
+            let (device, date) = (found.device.take(), found.date.take());
+            let (device, date) = (device.unwrap_or_default(), date.unwrap_or_default());
+            let question = question.unwrap_or_default();
+            let detective = Detective::of_profile(question, profile, device, date);
+            return Some(ExerciseKind::Detective(detective));
         }
         if found.hide.is_empty() {
             file.missing("hide", "[\"model.init\"]");

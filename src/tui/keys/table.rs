@@ -9,6 +9,7 @@ use crate::app::beats::VoteState;
 use crate::app::exercise::measuring::AnswerFile;
 use crate::app::member::{Link, Membership};
 use crate::app::study::{Activity, Page};
+use crate::app::timeline::TimelineMove;
 use crate::app::{Action, App, Overlay, RunState, ScreenSize};
 use crate::panel::Panel;
 
@@ -107,6 +108,11 @@ fn main(app: &App) -> bool {
 /// The kernels panel is marked and has a row to open.
 fn on_kernels(app: &App) -> bool {
     main(app) && app.view.focus == Some(Panel::Kernels) && app.selected_kernel().is_some()
+}
+
+/// The timeline is marked and shows a step.
+fn on_timeline(app: &App) -> bool {
+    main(app) && app.view.focus == Some(Panel::Timeline) && app.profiled().is_some()
 }
 
 /// The text of a kernel is open.
@@ -402,6 +408,7 @@ pub const SHIFT_F5: KeyCode = KeyCode::F(17);
 /// Keys whose meaning follows what is open share one line of the help.
 const ENTER: &str = "continue; select";
 const ESCAPE: &str = "one back: close, leave";
+const PIECES: &str = "next or last kernel of the timeline";
 const SIDEWAYS: &str = "turn pages, knobs; move an estimate";
 const SIZE: &str = "widen, narrow an estimate";
 const PAGES: &str = "ten lines, or one beat";
@@ -479,6 +486,14 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, picking),
     bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, picking),
     bind(&[Right], A::PickOther(1), "other answer", SIDEWAYS, Move, picking),
+    bind(&[Left], A::Timeline(TimelineMove::Pan(-1)), "", SIDEWAYS, Move, on_timeline),
+    bind(&[Right], A::Timeline(TimelineMove::Pan(1)), "", SIDEWAYS, Move, on_timeline),
+    bind(&[Char('+'), Char('=')], A::Timeline(TimelineMove::Zoom(1)), "closer", SIZE, Move, on_timeline),
+    bind(&[Char('-')], A::Timeline(TimelineMove::Zoom(-1)), "", SIZE, Move, on_timeline),
+    bind(&[Char('.')], A::Timeline(TimelineMove::Slice(1)), "next kernel", PIECES, Move, on_timeline),
+    bind(&[Char(',')], A::Timeline(TimelineMove::Slice(-1)), "", PIECES, Move, on_timeline),
+    bind(&[Down], A::Timeline(TimelineMove::Row(1)), "", LINES, Move, on_timeline),
+    bind(&[Up], A::Timeline(TimelineMove::Row(-1)), "", LINES, Move, on_timeline),
     bind(&[Enter], A::OpenKernel, "kernel", ENTER, Stage, on_kernels),
     bind(&[Char('/')], A::Search, "search", LOOK_UP, Move, in_kernel),
     bind(&[Enter], A::Lesson, "lesson", ENTER, Stage, small),

@@ -229,10 +229,17 @@ impl Part<'_> {
             return;
         };
         self.w.blank();
-        let said = format!(
-            "Recorded on {}. The lints are left out: find what they would have found.",
-            detective.badge()
-        );
+        let said = match detective.profile {
+            Some(_) => format!(
+                "Recorded on {}. Open it on a second terminal: perflings open {}",
+                detective.badge(),
+                self.exercise.label()
+            ),
+            None => format!(
+                "Recorded on {}. The lints are left out: find what they would have found.",
+                detective.badge()
+            ),
+        };
         self.plain(&said);
         let given = self.known.map_or(&[][..], |known| &known.quiz);
         let Some(choice) = given.last() else {

@@ -26,7 +26,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let mut w = s.writer();
     if run.started.is_none() || run.last.is_none() {
         w.line("no step to judge yet", theme.dim);
-    } else if app.is_unsolved() || app.mode.is_watching() {
+    } else if app.mystery().is_some() && app.is_unsolved() || app.mode.is_watching() {
         let of = match app.mystery() {
             Some(_) => "left out of a mystery",
             None => "left out of this recording",

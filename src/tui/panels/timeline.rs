@@ -6,9 +6,11 @@ use ratatui::text::{Line, Span};
 
 use crate::app::timeline::TimelineView;
 use crate::clean;
+use crate::panel::Panel;
 use crate::trace::model::{Kind, LaneKind, NONE, Slice, Trace};
 use crate::trace::names::{self, Family, Phase};
 use crate::trace::timeline::Row;
+use crate::tui::surface::Surface;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::duration;
@@ -16,6 +18,39 @@ use crate::units::duration;
 /// Lines above and below the lanes: the scale, and what is marked.
 const ABOVE: usize = 1;
 const BELOW: usize = 3;
+
+/// How to read it.
+pub const READING: &[&str] = &[
+    "Host: one step and its phases, as the host's clocks had them. Device: the kernels of the latest profile, each with the time of all its \
+     launches, end to end in the order of the phases; a phase's kernels begin no earlier than the phase.",
+    "While the panel is marked, arrows move, + and - zoom, . and , go from kernel to kernel.",
+];
+
+/// The latest profiled step of the running slot.
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let found = app.timeline();
+    let aside = found
+        .as_ref()
+        .map_or(String::new(), |(_, slot, step, profile)| {
+            let step = step.map_or(String::new(), |step| format!(" · step {step}"));
+            format!("{}{step}, profile of step {profile}", app.slot_name(*slot))
+        });
+    s.open(Panel::Timeline, &aside);
+    if app.withholds("clocks") {
+        // It says where the time is.
+        let mut w = s.writer();
+        w.plain(super::lints::LATER, theme.dim);
+        return s.show_panel(Panel::Timeline, w.lines);
+    }
+    let Some((view, ..)) = found else {
+        return s.missing("no step was profiled yet");
+    };
+    let (wide, high) = (usize::from(s.area.width), usize::from(s.area.height));
+    let lines = lines(&view, wide, high, theme);
+    s.put(s.area, lines);
+    0
+}
 
 /// Columns of the names of lanes.
 fn names_wide(columns: usize) -> usize {

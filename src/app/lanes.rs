@@ -1,0 +1,45 @@
+//! The latest profiled step of a run as a timeline.
+
+use std::sync::Arc;
+
+use super::App;
+use super::timeline::{TimelineMove, TimelineSeen, TimelineView};
+use crate::profile::traced;
+use crate::protocol::Slot;
+
+impl App {
+    /// The latest profile of the running slot with the phases of its step; which slot, and the steps of phases and profile.
+    pub fn timeline(&self) -> Option<(TimelineView, Slot, Option<u64>, u64)> {
+        let (slot, kernels) = self.profiled()?;
+        let reading = self.run.slot(slot).ledger;
+        let phases = reading.as_ref().map(|it| &it.phases);
+        let trace = traced::step(&self.slot_name(slot), phases, &kernels);
+        let mut view = TimelineView::new(Arc::new(trace), Vec::new(), 0);
+        let seen = &self.view.timeline;
+        let (low, high) = view.timeline.bounds;
+        let place = |share: f64| low.saturating_add((share * low.abs_diff(high) as f64) as i64);
+        if let Some((from, to)) = seen.shares {
+            view.seen = (place(from), place(to));
+        }
+        view.row = seen.row.min(view.timeline.rows.len().saturating_sub(1));
+        view.slice = seen
+            .slice
+            .filter(|at| (*at as usize) < view.trace.slices.len());
+        Some((view, slot, reading.map(|it| it.step), kernels.step))
+    }
+
+    pub(super) fn move_timeline(&mut self, to: TimelineMove) {
+        let Some((mut view, ..)) = self.timeline() else {
+            return;
+        };
+        view.go(to);
+        let (low, high) = view.timeline.bounds;
+        let share = |at: i64| at.abs_diff(low) as f64 / low.abs_diff(high).max(1) as f64;
+        let whole = view.seen == (low, high);
+        self.view.timeline = TimelineSeen {
+            shares: (!whole).then(|| (share(view.seen.0), share(view.seen.1))),
+            row: view.row,
+            slice: view.slice,
+        };
+    }
+}
