@@ -51,7 +51,8 @@ pub use mode::{AudienceScreen, Mode, Presentation, Recording};
 pub use run::{RequestedRun, RunState, SlotRun, StepReading};
 pub use runs::spec;
 pub use view::{
-    AfterSkip, Axis, Confirm, Markers, Overlay, ScreenSize, Sort, ThemeName, View, Window,
+    AfterSkip, Axis, Confirm, Markers, Overlay, ScreenSize, Smoothing, Sort, ThemeName, View,
+    Window,
 };
 
 use comparison::Comparison;
@@ -333,6 +334,17 @@ impl App {
         }
     }
 
+    /// Points of all ranges that were judged.
+    pub fn range_points(&self) -> u32 {
+        let stages = self.course.stages.iter();
+        let points = stages.filter_map(|stage| {
+            let known = self.study.of(stage);
+            let of = stage.estimate.as_ref()?;
+            Some(estimate::points(of, known.estimate?, known.measured?))
+        });
+        points.sum()
+    }
+
     /// Whether pairs were measured to their end, and nothing has run since.
     pub fn pairs_ended(&self) -> bool {
         let pair = self.study.pair.as_ref();
@@ -433,6 +445,7 @@ impl App {
         self.count_beat(now_ms.saturating_sub(before_ms));
         self.watch_silence(before_ms);
         self.run_when_due();
+        self.note_tried();
         self.share();
         self.pause_when_idle(before_ms);
         let waiting = matches!(

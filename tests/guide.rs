@@ -157,6 +157,12 @@ fn stage(said: &mut Said, number: u32) {
     said.did(&mut app, Action::RangeKeep);
     app.notice = None;
     said.look(&app);
+    said.did(&mut app, Action::RangeShift(1));
+    app.notice = None;
+    said.look(&app);
+    said.did(&mut app, Action::RangeKeep);
+    app.notice = None;
+    said.look(&app);
     said.did(&mut app, Action::Lesson);
     for _ in 0..=of.evidence.len() {
         said.did(&mut app, Action::NextPointer);

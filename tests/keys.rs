@@ -365,6 +365,7 @@ fn a_click_marks_a_knob_and_a_second_one_turns_it() {
     for size in [(60, 16), (120, 36), (200, 50)] {
         let mut app = with(|app| {
             act(app, Action::Answer(1));
+            act(app, Action::RangeShift(1));
             act(app, Action::RangeKeep);
             resize(app, size.0, size.1);
             act(app, Action::Knobs);

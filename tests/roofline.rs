@@ -29,6 +29,7 @@ fn both() -> App {
     let mut app = begin();
     train(&mut app, 40, |event| event);
     act(&mut app, Action::Answer(1));
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     solve(&mut app);
     act(&mut app, Action::Toggle);

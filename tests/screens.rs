@@ -57,6 +57,7 @@ fn guessing() -> App {
 fn toggled() -> App {
     let mut app = first();
     act(&mut app, Action::Answer(1));
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     solve(&mut app);
     act(&mut app, Action::Toggle);
@@ -779,6 +780,7 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
     let mut prediction_complete = shipped();
     act(&mut prediction_complete, Action::Lesson);
     act(&mut prediction_complete, Action::Answer(1));
+    act(&mut prediction_complete, Action::RangeShift(1));
     act(&mut prediction_complete, Action::RangeKeep);
     let mut walking = prediction_complete.clone();
     act(&mut walking, Action::NextPointer);
@@ -817,6 +819,7 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
 fn knobs() -> App {
     let mut app = first();
     act(&mut app, Action::Answer(1));
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     act(&mut app, Action::Knobs);
     act(&mut app, Action::KnobRow(2));
@@ -1327,6 +1330,7 @@ fn the_cause_is_hidden_until_the_prediction() {
             !whole(&mut app).contains("tied head multiplies"),
             "how much is still open"
         );
+        act(&mut app, Action::RangeShift(1));
         act(&mut app, Action::RangeKeep);
         assert!(
             !whole(&mut app).contains("tied head multiplies"),

@@ -676,6 +676,7 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
         Activity::Predict,
         "how much is asked next"
     );
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     assert_eq!(app.study.activity(&stage), Activity::Evidence);
     assert!(!revealed(&app), "the cause waits for the evidence");
@@ -758,6 +759,7 @@ fn what_judged_a_range_stays() {
     let (mut app, _) = session::begin(checked(), Options::default());
     train(&mut app, 10);
     act(&mut app, Action::Answer(1));
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
     // A change that mends nothing judges nothing.
@@ -830,6 +832,7 @@ fn letters_of_choices_are_those_of_the_course() {
 fn answers_to_the_quiz_stay_and_can_be_given_again() {
     let mut app = running(1);
     act(&mut app, Action::Answer(1));
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
     app.study.of_mut(&stage.id).state = StageState::Passed;
@@ -904,6 +907,7 @@ fn the_next_move_says_what_is_missing() {
     );
     act(&mut app, Action::Answer(1));
     assert!(next(&app).starts_with("How much?"), "{}", next(&app));
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     app.study.looked_at(&stage);
     app.study.tries(&stage);
@@ -963,6 +967,7 @@ fn what_was_not_measured_comes_before_what_fails_after_it_and_pairs_come_last() 
     let (mut app, _) = session::begin(course, Options::default());
     train(&mut app, 10);
     act(&mut app, Action::Answer(1));
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
     app.study.tries(&stage);
@@ -1004,6 +1009,7 @@ fn asks_for_the_ratio() -> App {
     let (mut app, _) = session::begin(course, Options::default());
     train(&mut app, 10);
     act(&mut app, Action::Answer(1));
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let fixed = app.stage().expect("a stage").fixed.clone();
     mend(&mut app, fixed, 6);

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::estimate::RangeSteps;
 use super::message::{Action, Effect};
 use super::mode::{AudienceScreen, Mode};
 use super::mystery::{next_level, unsolved};
@@ -164,10 +165,12 @@ impl App {
             Action::Answer(_) if self.presentation.is_some() => {}
             Action::Answer(choice) => self.answer(stage, choice),
             Action::Question => self.show_question(stage),
-            Action::RangeShift(by) => self.study.range.shift(by),
-            Action::RangeWiden(by) => self.study.range.widen(by),
+            Action::RangeShift(by) => self.study.set_range(by, RangeSteps::shift),
+            Action::RangeWiden(by) => self.study.set_range(by, RangeSteps::widen),
             Action::RangeKeep => {
-                if self.study.keep_range(stage) {
+                if self.study.range.is_none() && self.study.estimate(stage).is_some() {
+                    self.tell("No range yet: the arrow keys place one on the scale", false);
+                } else if self.study.keep_range(stage) {
                     self.open_page(Page::Evidence);
                     self.save(&stage.id);
                 }

@@ -20,13 +20,13 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
         true => ("used", "the recorded machine", "were"),
         false => ("use", "this machine", "are"),
     };
-    let so = format!("times {are} longer than they need be; pairs still compare fairly");
+    let so = format!("times {are} longer than they need be; pairs need a steady load");
     if let Some(share) = share(app.load.as_ref()?) {
         let said = format!("Other programs {use_it} {share} % of {machine}");
         return Some([
             format!("{said}: {so}"),
-            format!("{said}: steps {are} slowed; pairs stay fair"),
-            format!("Others {use_it} {share} %: steps {are} slowed; pairs stay fair"),
+            format!("{said}: steps {are} slowed, pairs rougher"),
+            format!("Others {use_it} {share} %: steps {are} slowed, pairs rougher"),
         ]);
     }
     let times = app.run.shown().throughput.as_ref();
@@ -35,9 +35,9 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
     (unknown && varies).then(|| {
         let said = "Step times vary a lot: other programs may use";
         [
-            format!("{said} {machine}. Pairs still compare fairly"),
-            format!("{said} {machine}; pairs stay fair"),
-            "Step times vary a lot; pairs stay fair".to_owned(),
+            format!("{said} {machine}. Pairs need a steady load"),
+            format!("{said} {machine}; pairs are rougher"),
+            "Step times vary a lot; pairs are rougher".to_owned(),
         ]
     })
 }

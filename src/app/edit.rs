@@ -1,13 +1,17 @@
 //! How B is mended: by the knobs, by the learner's file, by the solution they asked for. Each change runs at once where the
 //! weights can stay, else after a moment in which more changes may come, and is written to the learner's file.
 
+use super::comparison::Comparison;
 use super::runs::solution;
 use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, RunState, ScreenSize};
-use crate::config::RunConfig;
+use crate::config::{RunConfig, Value};
 use crate::course::at_preset;
 use crate::course::progress::State;
 use crate::protocol::{FailedKind, Slot};
+
+/// Most letters of a value.
+const VALUE: usize = 20;
 
 /// How long B waits for more changes before it starts again.
 const SETTLE_MS: u64 = 500;
@@ -29,7 +33,11 @@ impl App {
 
     /// What an action means for the knobs; false where it means something else.
     pub(super) fn act_on_knobs(&mut self, action: Action) -> bool {
+        if let Some(text) = self.view.value.take() {
+            return self.type_value(text, action);
+        }
         match action {
+            Action::TypeValue => self.view.value = Some(String::new()),
             Action::Knobs => match (self.knobs_open(), self.stage()) {
                 (true, _) => self.view.knobs = false,
                 (false, Some(stage)) if !self.study.predicted(stage) => {
@@ -98,6 +106,37 @@ impl App {
         same
     }
 
+    /// What an action means for a value that is typed. Any other one ends the typing, and means what it always means.
+    fn type_value(&mut self, mut text: String, action: Action) -> bool {
+        match action {
+            Action::Type(letter) => {
+                if letter.is_ascii_graphic() && text.len() < VALUE {
+                    text.push(letter);
+                }
+                self.view.value = Some(text);
+            }
+            Action::Erase => {
+                text.pop();
+                self.view.value = Some(text);
+            }
+            Action::KeepSearch if !text.is_empty() => self.take_value(&text),
+            Action::KeepSearch | Action::Close => {}
+            _ => return self.act_on_knobs(action),
+        }
+        true
+    }
+
+    /// B has the typed value, or the row says why it cannot.
+    fn take_value(&mut self, text: &str) {
+        let (knob, row) = (self.comparison.knob(), self.comparison.row);
+        if self.waits_for_measurement() || !self.comparison.set(row, &Value::from_word(text)) {
+            return;
+        }
+        self.notice = None;
+        self.write_mine();
+        self.changed(knob.is_some_and(Comparison::starts_again));
+    }
+
     fn turn(&mut self, by: i32) {
         if self.waits_for_measurement() {
             return;
@@ -109,7 +148,7 @@ impl App {
         // What was said of B before does not hold for this one.
         self.notice = None;
         self.write_mine();
-        self.changed(knob.is_some_and(super::comparison::Comparison::starts_again));
+        self.changed(knob.is_some_and(Comparison::starts_again));
     }
 
     /// B is another one as a whole: the learner's file and the run follow.

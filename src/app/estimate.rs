@@ -13,14 +13,21 @@ pub struct RangeSteps {
     pub high: u16,
 }
 
-impl Default for RangeSteps {
-    /// The middle fifth.
-    fn default() -> Self {
-        Self { low: 24, high: 36 }
-    }
-}
+/// How wide a range is when it is placed.
+const PLACED: u16 = 6;
+/// Points of a range that holds the measured figure, were it of no width.
+pub const POINTS: u32 = 10;
 
 impl RangeSteps {
+    /// Where the first key places it: at the end of the scale from which the key leads on.
+    pub fn placed(by: i32) -> Self {
+        let low = if by < 0 { STEPS - PLACED } else { 0 };
+        Self {
+            low,
+            high: low + PLACED,
+        }
+    }
+
     /// Moves the range, its width kept.
     pub fn shift(&mut self, by: i32) {
         let by = by.clamp(-i32::from(self.low), i32::from(STEPS - self.high));
@@ -44,6 +51,15 @@ impl RangeSteps {
             value(of, f64::from(self.high) / f64::from(STEPS)),
         )
     }
+}
+
+/// What a range earns: nothing where it does not hold the measured figure, else the more the narrower it is.
+pub fn points(of: &Estimate, (low, high): (f64, f64), truth: f64) -> u32 {
+    if !(low..=high).contains(&truth) {
+        return 0;
+    }
+    let width = share(of, high) - share(of, low);
+    ((f64::from(POINTS) * (1.0 - width)).round() as u32).max(1)
 }
 
 fn logarithmic(of: &Estimate) -> bool {
@@ -79,9 +95,11 @@ mod tests {
 
     #[test]
     fn a_range_stays_on_the_scale() {
-        let mut range = RangeSteps::default();
+        assert_eq!(RangeSteps::placed(-1), RangeSteps { low: 54, high: 60 });
+        let mut range = RangeSteps::placed(1);
+        assert_eq!(range, RangeSteps { low: 0, high: 6 });
         range.shift(100);
-        assert_eq!(range, RangeSteps { low: 48, high: 60 });
+        assert_eq!(range, RangeSteps { low: 54, high: 60 });
         range.widen(100);
         assert_eq!(range, RangeSteps { low: 0, high: 60 });
         range.widen(-29);
@@ -90,6 +108,18 @@ mod tests {
         assert_eq!(range, RangeSteps { low: 29, high: 31 }, "something remains");
         range.shift(-100);
         assert_eq!(range.low, 0);
+    }
+
+    #[test]
+    fn a_narrow_range_that_holds_earns_more() {
+        let of = Estimate {
+            from: 0.0,
+            to: 100.0,
+            ..Estimate::default()
+        };
+        let earned = [(0.0, 100.0), (40.0, 60.0), (49.0, 51.0), (51.0, 60.0)];
+        let earned = earned.map(|range| points(&of, range, 50.0));
+        assert_eq!(earned, [1, 8, 10, 0]);
     }
 
     #[test]

@@ -206,7 +206,7 @@ impl App {
             run.pairing = started.paired;
         }
         let paired = started.paired;
-        self.note_tried(&started);
+        self.note_start(&started);
         let run = &mut self.run;
         if paired && matches!(self.mode, Mode::Mystery(_)) {
             // The known-good configuration is not shown: it would be compared with.

@@ -235,6 +235,9 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             "Estimate how much; {lesson} goes back to the question"
         }
         Activity::Predict if !reads => "Look at the panels, then {lesson} to read and predict",
+        Activity::Predict if study.estimate(stage).is_some() && study.range.is_none() => {
+            "How much? {down} and {up} place a range on the scale"
+        }
         Activity::Predict if study.estimate(stage).is_some() => {
             "How much? {down} {up} move the range, {wider} {narrower} size it, {keep} keeps it"
         }
@@ -243,13 +246,16 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         }
         Activity::Predict => "Answer the question: {a} to {last}",
         Activity::Evidence => match study.pointer {
-            Some(at) if at + 1 == stage.evidence.len() => "{pointer} tells the cause",
+            Some(at) if at + 1 == stage.evidence.len() => "{pointer} leads on to the cause",
             Some(_) => "{pointer} goes on to the next panel, {close} back to the lesson",
             None if reads => {
                 "Now look for it: {pointer} goes from panel to panel; the cause comes after"
             }
             None => "{lesson} shows where to look",
         },
+        Activity::Fix if app.reads_background() => {
+            "Read what the cause builds on; {page} reads on, to the cause"
+        }
         Activity::Fix if reads => "Read the cause, then mend it: {knobs} opens the knobs of your B",
         Activity::Fix => "Mend it: {knobs} opens the knobs of your B; {lesson} reads the cause",
         Activity::Check if app.run.pairing => {

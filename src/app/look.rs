@@ -135,6 +135,7 @@ impl App {
             },
             Action::LogAxis => view.axis = if log_axis { Axis::Linear } else { Axis::Log },
             Action::Window => view.window = view.window.next(),
+            Action::Smooth => view.smoothing = view.smoothing.next(),
             Action::Markers => {
                 view.markers = view.markers.next();
                 let value = view.markers.name();

@@ -147,6 +147,8 @@ pub enum Action {
     KnobTurn(i32),
     /// Selects this row; if it is selected, changes B there.
     KnobAt(usize),
+    /// Types a value for the selected knob.
+    TypeValue,
     /// Runs the shown solution as B.
     TakeSolution,
     // The run.
@@ -177,6 +179,7 @@ pub enum Action {
     Lesson,
     LogAxis,
     Window,
+    Smooth,
     Markers,
     Theme,
     Sort,

@@ -5,6 +5,7 @@ mod play;
 
 use std::collections::BTreeSet;
 
+use crate::config::RunConfig;
 use crate::course::mystery::{LEVELS, Mystery};
 use crate::course::progress::Progress;
 use crate::judge::Report;
@@ -18,11 +19,17 @@ pub struct MysteryRun {
     pub began_ms: u64,
     /// Nobody has solved or given it up here before: its result counts in a race.
     pub first: bool,
-    /// Panels that were brought into focus.
+    /// Panels that were brought onto the screen.
     pub looked: BTreeSet<Panel>,
-    /// Configurations of B that ran, by hash.
-    pub tried: BTreeSet<String>,
+    /// Configurations that were tried, A as it was found first.
+    tried: Vec<RunConfig>,
+    /// Knobs that were changed from one of them to the next.
+    pub changes: usize,
+    /// The B that runs, and since when.
+    present: Option<(RunConfig, u64)>,
     pub judging: Option<JudgeStep>,
+    /// When the judge began, and how long it took before.
+    judged: (Option<u64>, u64),
     /// The last pairs had the known-good configuration as A.
     pub in_pairs: bool,
     /// The last verdict.
@@ -49,20 +56,47 @@ pub enum MysteryEnd {
 impl MysteryRun {
     pub(super) fn new(mystery: Mystery, began_ms: u64, first: bool) -> Self {
         Self {
-            mystery,
             began_ms,
             first,
             looked: BTreeSet::new(),
-            tried: BTreeSet::new(),
+            tried: vec![mystery.broken.clone()],
+            changes: 0,
+            present: None,
             judging: None,
+            judged: (None, 0),
             in_pairs: false,
             report: None,
             end: None,
+            mystery,
         }
     }
 
+    /// Time so far, without that of the judge.
     pub fn seconds(&self, now_ms: u64) -> u64 {
-        now_ms.saturating_sub(self.began_ms) / 1000
+        let (since, before) = self.judged;
+        let judged = before + since.map_or(0, |since| now_ms.saturating_sub(since));
+        now_ms.saturating_sub(self.began_ms + judged) / 1000
+    }
+
+    /// The judge begins, or ends.
+    pub(super) fn judge(&mut self, step: Option<JudgeStep>, now_ms: u64) {
+        let (since, before) = self.judged;
+        self.judged = match (&step, since) {
+            (Some(_), None) => (Some(now_ms), before),
+            (None, Some(since)) => (None, before + now_ms.saturating_sub(since)),
+            _ => self.judged,
+        };
+        self.judging = step;
+    }
+
+    /// A configuration was tried. It costs the knobs in which it differs from the nearest one that was tried before.
+    pub(super) fn tries(&mut self, config: &RunConfig) {
+        let known = self.tried.iter();
+        let apart = known.map(|it| it.differences(config).len()).min();
+        if let Some(apart @ 1..) = apart {
+            self.changes += apart;
+            self.tried.push(config.clone());
+        }
     }
 
     /// The name of its line in the progress: `7-2`.

@@ -94,6 +94,11 @@ impl App {
         }
     }
 
+    /// Whether a page is read that the cause comes after.
+    pub fn reads_background(&self) -> bool {
+        self.view.lesson_visible() && matches!(self.page().0, Page::Background(_))
+    }
+
     /// Whether there is more to read: on this page, or after it.
     pub fn reads_on(&self) -> bool {
         let (_, at, of) = self.page();
@@ -114,7 +119,10 @@ impl App {
             None => {
                 self.study.looked_at(stage);
                 self.show_lesson();
-                self.open_page(Page::Cause);
+                // What the cause refers to comes before it.
+                let mut pages = pages(&self.study, stage).into_iter();
+                let first = pages.find(|it| !matches!(it, Page::Start | Page::Evidence));
+                self.open_page(first.unwrap_or(Page::Cause));
             }
         }
     }

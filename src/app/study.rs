@@ -57,8 +57,8 @@ pub struct Study {
     pub pair: Option<Pair>,
     /// The stage's criteria against what was measured.
     pub report: Option<Report>,
-    /// The range that is being set.
-    pub range: RangeSteps,
+    /// The range that is being set; none until the first key places it.
+    pub range: Option<RangeSteps>,
     /// The pointer of the evidence that is looked at.
     pub pointer: Option<usize>,
     /// A recording is replayed: nothing is asked and nothing is hidden.
@@ -105,7 +105,7 @@ impl Study {
         self.at = at;
         (self.pair, self.report, self.solution) = (None, None, false);
         self.pointer = None;
-        self.range = RangeSteps::default();
+        self.range = None;
         self.progress.current = Some(stage.id.clone());
         let known = self.of_mut(&stage.id);
         known.state = known.state.max(State::Seen);
@@ -239,9 +239,20 @@ impl Study {
         let Some(of) = self.estimate(stage) else {
             return false;
         };
-        let values = self.range.values(of);
+        let Some(range) = self.range else {
+            return false;
+        };
+        let values = range.values(of);
         self.of_mut(&stage.id).estimate = Some(values);
         true
+    }
+
+    /// Moves the range, or sizes it. The first key places it, so that no range stands there that nobody thought of.
+    pub fn set_range(&mut self, by: i32, change: impl FnOnce(&mut RangeSteps, i32)) {
+        match &mut self.range {
+            Some(range) => change(range, by),
+            None => self.range = Some(RangeSteps::placed(by)),
+        }
     }
 
     /// The question of the quiz that comes next: the first without an answer, then those that are asked once more.

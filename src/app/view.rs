@@ -68,6 +68,10 @@ cycle!(
     Window { All = "all steps", Recent = "recent steps" }
 );
 cycle!(
+    /// How the loss is drawn: as it was measured, or as an exponential average with the raw points behind it.
+    Smoothing { Raw = "raw", Smoothed = "smoothed", Strongly = "smoothed strongly" }
+);
+cycle!(
     /// Order of the kernel rows.
     Sort { Time = "time", Calls = "calls", Rate = "GFLOP/s", Name = "name" }
 );
@@ -193,6 +197,8 @@ pub struct View {
     /// Page of the stage's text.
     pub lesson_page: Page,
     pub search: Search,
+    /// What is typed as the value of the selected knob.
+    pub value: Option<String>,
     /// Selected line of the open list.
     pub selected: usize,
     /// The card of a skipped stage shows its fault and fix: the learner asked for them.
@@ -203,6 +209,7 @@ pub struct View {
     pub limits: BTreeMap<Panel, u16>,
     pub axis: Axis,
     pub window: Window,
+    pub smoothing: Smoothing,
     pub markers: Markers,
     pub theme: ThemeName,
     pub sort: Sort,
@@ -212,6 +219,17 @@ pub struct View {
     pub timeline: TimelineSeen,
     /// The open card fills the screen.
     pub card_expanded: bool,
+}
+
+impl Smoothing {
+    /// Steps after which a point counts a third of what it counted; none without an average.
+    pub const fn steps(self) -> Option<f64> {
+        match self {
+            Self::Raw => None,
+            Self::Smoothed => Some(10.0),
+            Self::Strongly => Some(50.0),
+        }
+    }
 }
 
 impl View {
@@ -226,6 +244,14 @@ impl View {
         }
     }
 
+    /// Whether a panel stands on a screen of this size without being asked for.
+    pub fn always_shows(&self, panel: Panel) -> bool {
+        match self.screen_size() {
+            ScreenSize::Full => !matches!(panel, Panel::Roofline | Panel::Exponents),
+            _ => matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput),
+        }
+    }
+
     /// Whether the lesson, and with it the question, can be read now.
     pub fn lesson_visible(&self) -> bool {
         match self.screen_size() {
@@ -237,9 +263,15 @@ impl View {
         }
     }
 
-    /// Letters go into the search of the open card.
+    /// Letters go into the search of the open card, or into the value of a knob.
     pub fn typing(&self) -> bool {
-        matches!(self.overlay, Some(Overlay::Glossary | Overlay::Kernel)) && self.search.typing
+        let searched = matches!(self.overlay, Some(Overlay::Glossary | Overlay::Kernel));
+        searched && self.search.typing || self.types_value()
+    }
+
+    /// The value of a knob is typed.
+    pub fn types_value(&self) -> bool {
+        self.value.is_some() && self.knobs && self.overlay.is_none()
     }
 
     /// First line shown of a panel.

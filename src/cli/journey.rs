@@ -216,7 +216,7 @@ fn sheet(found: &Journey) -> Sheet {
     if let Some(most) = others.reduce(f64::max).filter(|it| load::disturbs(*it)) {
         blocks.push(Block::Intro(format!(
             "Other programs used up to {:.0} % of the machine meanwhile: times are longer than they need be, and ratios rough. \
-             `perflings compare` measures pairs, which still compare fairly.",
+             `perflings compare` measures pairs; they need a steady load, too.",
             100.0 * most
         )));
     }

@@ -46,12 +46,12 @@ pub enum Criterion {
 impl Criterion {
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Parity => "the outputs are those of the reference",
-            Self::Gradients => "every parameter gets a gradient",
-            Self::Ledger => "the times are true and add up",
-            Self::LossStarts => "the loss starts near ln V",
-            Self::LossFalls => "the loss falls",
-            Self::Speed => "no slower for each token than the known-good configuration",
+            Self::Parity => "the outputs must be those of the reference",
+            Self::Gradients => "every parameter must get a gradient",
+            Self::Ledger => "the times must be true and add up",
+            Self::LossStarts => "the loss must start near ln V",
+            Self::LossFalls => "the loss must fall",
+            Self::Speed => "each token must take no longer than with the known-good configuration",
         }
     }
 }
@@ -100,9 +100,9 @@ pub static FAULTS: &[Fault] = &[
     fault!("few-tokens", Slow, Speed, [("train.batch", "2"), ("train.context", "32")], &[], "Two short rows a step: launches and the optimizer cost as much as for many tokens, so every token takes longer."),
     fault!("short-rows", Slow, Speed, [("train.context", "8")], &[], "Eight tokens a row: launches and the optimizer cost as much as for long rows, so every token takes longer."),
     fault!("library-init", BadLoss, LossStarts, [("model.init", "library-default")], &[], "The library's initial weights make confident wrong predictions: the first loss lies far above ln V."),
-    fault!("rate-too-high", BadLoss, LossFalls, [("train.learning-rate", "0.3")], &[], "Every update overshoots: the loss jumps and stays about where it began, while gradients arrive everywhere."),
-    fault!("rate-far-too-high", BadLoss, LossFalls, [("train.learning-rate", "3")], &[], "Every update overshoots by far: the loss rises above the one of guessing, while gradients arrive everywhere."),
-    fault!("rate-too-low", BadLoss, LossFalls, [("train.learning-rate", "1e-7")], &[], "Updates are too small to change anything: the loss stays at ln V, although gradients arrive everywhere."),
+    fault!("rate-too-high", BadLoss, LossFalls, [("train.learning-rate", "0.3")], &[], "Every update overshoots: the loss jumps and stays about where it began."),
+    fault!("rate-far-too-high", BadLoss, LossFalls, [("train.learning-rate", "3")], &[], "Every update overshoots by far: the loss rises above the one of guessing."),
+    fault!("rate-too-low", BadLoss, LossFalls, [("train.learning-rate", "1e-7")], &[], "Updates are too small to change anything: the loss stays at ln V."),
     fault!("noise", BadLoss, LossFalls, [("train.data", "noise")], &[], "The tokens are noise: their entropy is ln V, so no model can lose less."),
     fault!("detached", BadLoss, Gradients, [("model.gradient", "detached-norm")], &[], "The final norm is cut from the graph: only the output layer gets a gradient, and backward is suspiciously short."),
     fault!("assumed-layout", TooGood, Parity, [("model.kv-layout", "assumed")], &[("model.attention", "kernel")], "The attention kernel reads keys and values as if they were contiguous: the loss looks right, the outputs are not those of the reference."),
@@ -242,8 +242,8 @@ fn set(config: &mut RunConfig, values: Sets) {
     }
 }
 
-/// What a solved mystery is worth: 100 for each fault, less 1 for each panel that was opened, 10 for each configuration that was
-/// tried, and 1 for each minute begun; at least 10 for each fault.
+/// What a solved mystery is worth: 100 for each fault, less 1 for each panel that was brought up, 10 for each knob that was changed
+/// in what was tried, and 1 for each minute begun; at least 10 for each fault.
 pub fn score(level: u8, looks: usize, changes: usize, seconds: u64) -> u32 {
     let whole = 100 * u64::from(level);
     let cost = looks as u64 + 10 * changes as u64 + seconds.div_ceil(60);

@@ -127,7 +127,10 @@ fn of_stage(
     }
     // Before the stage is passed, the text would give it away.
     if passed {
-        let texts = [("The cause", &stage.fault), ("The fix", &stage.fix)];
+        let texts = [
+            ("The cause", &stage.fault),
+            ("The course's fix", &stage.fix),
+        ];
         let told = texts
             .into_iter()
             .filter(|(_, text)| !text.is_empty() && !text.contains("{{"));

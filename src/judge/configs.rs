@@ -132,7 +132,13 @@ fn fits(
             let near = at(mine)
                 .zip(at(right))
                 .is_some_and(|(a, b)| a.abs_diff(b) <= 1);
-            (near, String::new())
+            let beside = near && mine != right;
+            let more = if beside {
+                "; a neighbour counts as right"
+            } else {
+                ""
+            };
+            (near, more.to_owned())
         }
         _ => (mine == right, String::new()),
     }

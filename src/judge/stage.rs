@@ -41,7 +41,7 @@ fn scope(stage: &Stage, config: &RunConfig) -> Line {
     };
     let asked = "only knobs of this stage may differ from the starter".to_owned();
     let passed = Some(other.is_empty());
-    Line::new("nothing else changed", asked, (measured, passed))
+    Line::new("nothing else may change", asked, (measured, passed))
 }
 
 /// Answers one criterion.
@@ -114,6 +114,14 @@ fn figure(name: &str, check: &Check, measured: StageFacts<'_>, config: &RunConfi
     };
     let shown = placeholder::measured(name, found);
     match passes(&check.test, found, config, Some(run)) {
+        Some(false) => {
+            let far = distance(&check.test, found, config, Some(run));
+            let far = far.map_or_else(String::new, |far| {
+                let side = if far > 0.0 { "too high" } else { "too low" };
+                format!(", {} {side}", placeholder::measured(name, far.abs()))
+            });
+            (shown + &far, Some(false))
+        }
         Some(passed) => (shown, Some(passed)),
         None => (format!("{shown}; the other side was not measured"), None),
     }
@@ -162,6 +170,24 @@ fn passes(
         Test::Below(t) => found < of(t)?,
         Test::Present | Test::Absent | Test::Right => return None,
     })
+}
+
+/// How far a figure that fails is from the nearest one that would pass; above it where positive.
+fn distance(
+    test: &Test,
+    found: f64,
+    config: &RunConfig,
+    finished: Option<&Finished>,
+) -> Option<f64> {
+    let wanted = target(test.target()?, config, finished)?;
+    let far = match test {
+        Test::Within(share, _) => {
+            let room = share * wanted.abs();
+            found - wanted - room.copysign(found - wanted)
+        }
+        _ => found - wanted,
+    };
+    far.is_finite().then_some(far)
 }
 
 fn asked(test: &Test, config: &RunConfig, finished: Option<&Finished>, decimals: usize) -> String {

@@ -30,6 +30,8 @@ pub struct Reference {
 /// What to draw. Later curves lie on top.
 pub struct Chart<'a> {
     pub curves: Vec<(Slot, Vec<Bucket>)>,
+    /// Faint, behind them: what they are averages of.
+    pub behind: Vec<(Slot, Vec<Bucket>)>,
     pub references: Vec<Reference>,
     /// Steps worth marking from top to bottom, with their names.
     pub moments: Vec<(u64, String)>,
@@ -69,6 +71,10 @@ impl Chart<'_> {
             self.draw_steps(&plot, area.bottom() - 1, buffer);
         }
         let mut grid = Grid::new(&plot);
+        for (slot, points) in &self.behind {
+            let (kind, style) = (*slot as usize, self.theme.dim);
+            draw_curve(points, CurveStyle { kind, style }, &plot, &mut grid);
+        }
         for (slot, points) in &self.curves {
             let (kind, style) = (*slot as usize, self.theme.slot(*slot));
             draw_curve(points, CurveStyle { kind, style }, &plot, &mut grid);
@@ -124,7 +130,8 @@ impl Chart<'_> {
 
     /// The plot with scales that hold every value; none where there is no value.
     fn plot(&self, area: Rect) -> Option<Plot> {
-        let points = || self.curves.iter().flat_map(|(_, points)| points);
+        let curves = || self.curves.iter().chain(&self.behind);
+        let points = || curves().flat_map(|(_, points)| points);
         let values = points()
             .flat_map(|b| [b.low, b.high])
             .chain(self.references.iter().map(|r| r.value))

@@ -8,9 +8,10 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
 use super::chart::grid::put;
+use super::keys;
 use super::prose::Writer;
+use super::text::{self, fit};
 use super::theme::Theme;
-use super::{keys, text};
 use crate::app::{Action, App, ScreenSize, SlotRun};
 use crate::panel::Panel;
 use crate::protocol::Slot;
@@ -125,7 +126,11 @@ impl<'a> Surface<'a, '_> {
 
     /// Draws lines that do not scroll.
     pub fn put<'t>(&mut self, area: Rect, lines: impl Into<Text<'t>>) {
-        self.frame.render_widget(Paragraph::new(lines), area);
+        let mut text: Text<'t> = lines.into();
+        for line in &mut text.lines {
+            *line = fit(std::mem::take(line), usize::from(area.width));
+        }
+        self.frame.render_widget(Paragraph::new(text), area);
     }
 
     /// Says why a panel is empty.

@@ -17,7 +17,44 @@ pub fn width_of(spans: &[Span<'_>]) -> usize {
     spans.iter().map(Span::width).sum()
 }
 
-/// The text, cut to `columns` with a mark where something is missing.
+/// Whether a character is a part of a figure.
+fn is_figure(c: char) -> bool {
+    c.is_ascii_digit() || matches!(c, '.' | ',')
+}
+
+/// Takes a figure off the end of a text that is cut before `next`, if the cut goes through it: its beginning is another figure.
+fn drop_half(taken: &mut String, next: char) {
+    let half = |c: char| is_figure(c) || matches!(c, '-' | '+');
+    if is_figure(next) && taken.chars().last().is_some_and(half) {
+        let whole = taken.trim_end_matches(half);
+        taken.truncate(whole.len());
+    }
+}
+
+/// A line that is no wider than `columns`: figures are whole or absent.
+pub fn fit(mut line: Line<'_>, columns: usize) -> Line<'_> {
+    if line.width() <= columns {
+        return line;
+    }
+    let (mut text, mut used) = (String::new(), 0);
+    let mut all = line.spans.iter().flat_map(|span| span.content.chars());
+    let next = all.find(|c| {
+        used += c.width().unwrap_or(0);
+        let fits = used <= columns;
+        text.extend(fits.then_some(*c));
+        !fits
+    });
+    drop_half(&mut text, next.unwrap_or(' '));
+    let mut left = text.len();
+    for span in &mut line.spans {
+        let most = left.min(span.content.len());
+        left -= most;
+        span.content.to_mut().truncate(most);
+    }
+    line
+}
+
+/// The text, cut to `columns` with a mark where something is missing. A figure is whole or absent.
 pub fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -27,6 +64,7 @@ pub fn cut(text: &str, columns: usize) -> String {
     for c in text.chars() {
         let wide = c.width().unwrap_or(0);
         if used + wide + 1 > columns {
+            drop_half(&mut taken, c);
             break;
         }
         used += wide;
@@ -174,6 +212,35 @@ mod tests {
         assert_eq!(lines("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(lines("", 4), [""]);
         assert_eq!(lines("x", 0), ["x"]);
+    }
+
+    #[test]
+    fn no_cut_makes_another_figure_of_one() {
+        let texts = [
+            "rms from 3.00 to 2,500,200 in all",
+            "norm 0.0412, -1.5e3 and +99.9 %; 12,345",
+            "A 120.4 ms, B 127 ms",
+        ];
+        let figures = |text: &str| {
+            let words = text.split(|c: char| !is_figure(c));
+            let words = words.map(|it| it.trim_end_matches(['.', ',']).to_owned());
+            words.filter(|it| !it.is_empty()).collect::<Vec<_>>()
+        };
+        for text in texts {
+            let all = figures(text);
+            for columns in 0..=text.len() {
+                let line = fit(
+                    Line::from(vec![text[..9].into(), text[9..].into()]),
+                    columns,
+                );
+                assert!(line.width() <= columns && text.starts_with(&line.to_string()));
+                for shown in [cut(text, columns), line.to_string()] {
+                    for figure in figures(&shown) {
+                        assert!(all.contains(&figure), "{figure} in {shown}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

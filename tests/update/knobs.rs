@@ -12,6 +12,7 @@ fn mending() -> App {
     let (mut app, _) = begin(sample::course(), Options::default());
     train(&mut app, 30);
     act(&mut app, Action::Answer(1));
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     app
 }

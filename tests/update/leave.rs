@@ -24,6 +24,7 @@ fn asked(app: &App) -> String {
 fn looking_back() -> App {
     let mut app = running(20);
     act(&mut app, Action::Answer(1));
+    act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     solve(&mut app);
     act(&mut app, Action::Toggle);

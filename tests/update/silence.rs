@@ -64,6 +64,7 @@ fn everything_that_begins_a_run_replaces_an_engine_that_hangs() {
         let mut app = running(12);
         solve(&mut app);
         act(&mut app, Action::Answer(1));
+        act(&mut app, Action::RangeShift(1));
         act(&mut app, Action::RangeKeep);
         heartbeats(&mut app, 14, |s| Some(s as f64));
         let effects = act(&mut app, action);

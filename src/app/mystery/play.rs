@@ -14,6 +14,9 @@ use crate::judge::stage::StageFacts;
 use crate::panel::Panel;
 use crate::protocol::{Command, Finished, RunSpec, Slot, Started};
 
+/// How long a configuration runs before it counts as tried.
+const TRIED_MS: u64 = 2_000;
+
 impl App {
     /// The open mystery.
     pub fn mystery(&self) -> Option<&MysteryRun> {
@@ -92,9 +95,10 @@ impl App {
         true
     }
 
-    /// Notes what was looked at and tried.
+    /// Notes what was looked at. A panel that stood on the screen anyway costs nothing.
     pub(in crate::app) fn note_looks(&mut self) {
         let (focus, covered) = (self.view.focus, self.view.overlay.is_some());
+        let covered = covered || focus.is_some_and(|panel| self.view.always_shows(panel));
         if let Some(mystery) = self.mystery_mut()
             && let Some(panel) = focus.filter(|panel| *panel != Panel::Lesson && !covered)
             && mystery.end.is_none()
@@ -103,13 +107,25 @@ impl App {
         }
     }
 
-    /// A run of B has begun: another configuration was tried.
-    pub(in crate::app) fn note_tried(&mut self, started: &Started) {
-        if started.run.slot == Slot::B
-            && let Some(mystery) = self.mystery_mut()
+    /// A run has begun. If it is B's, its configuration counts as tried once it has run for a while.
+    pub(in crate::app) fn note_start(&mut self, started: &Started) {
+        let now_ms = self.now_ms;
+        if let Some(mystery) = self.mystery_mut() {
+            let run = &started.run;
+            mystery.present = (run.slot == Slot::B).then(|| (run.config.clone(), now_ms));
+        }
+    }
+
+    /// Values that were passed over while turning do not count.
+    pub(in crate::app) fn note_tried(&mut self) {
+        let now_ms = self.now_ms;
+        if let Some(mystery) = self.mystery_mut()
             && mystery.end.is_none()
+            && let Some((config, _)) = mystery
+                .present
+                .take_if(|(_, since)| *since + TRIED_MS <= now_ms)
         {
-            mystery.tried.insert(started.config.clone());
+            mystery.tries(&config);
         }
     }
 
@@ -140,10 +156,12 @@ impl App {
     fn end_mystery(&mut self, end: MysteryEnd) {
         self.comparison.hidden = false;
         self.view.knobs = false;
+        let now_ms = self.now_ms;
         let Some(mystery) = self.mystery_mut() else {
             return;
         };
-        (mystery.end, mystery.judging) = (Some(end), None);
+        mystery.end = Some(end);
+        mystery.judge(None, now_ms);
         let (name, faults) = (mystery.name(), mystery.mystery.faults.len());
         if let MysteryEnd::Solved { points, .. } = end {
             let known = self.study.progress.mysteries.entry(name.clone());
@@ -174,8 +192,11 @@ impl App {
         self.study.pair = None;
         self.start(run);
         self.show_text();
+        let (b, now_ms) = (self.comparison.config_b.clone(), self.now_ms);
         if let Some(mystery) = self.mystery_mut() {
-            (mystery.judging, mystery.report) = (Some(JudgeStep::Run), None);
+            mystery.tries(&b);
+            mystery.judge(Some(JudgeStep::Run), now_ms);
+            mystery.report = None;
         }
     }
 
@@ -188,8 +209,9 @@ impl App {
 
     /// B changed, or something else runs: there will be no verdict.
     pub(in crate::app) fn no_verdict(&mut self) {
+        let now_ms = self.now_ms;
         if let Some(mystery) = self.mystery_mut() {
-            mystery.judging = None;
+            mystery.judge(None, now_ms);
         }
     }
 
@@ -222,8 +244,9 @@ impl App {
         };
         self.expect(vec![a.clone(), b.clone()]);
         self.run.pairing = true;
+        let now_ms = self.now_ms;
         if let Some(mystery) = self.mystery_mut() {
-            mystery.judging = Some(JudgeStep::Pairs(Box::new(finished.clone())));
+            mystery.judge(Some(JudgeStep::Pairs(Box::new(finished.clone()))), now_ms);
             mystery.in_pairs = true;
             mystery.report = Some(report);
         }
@@ -256,9 +279,10 @@ impl App {
         let Some(mystery) = self.mystery_mut() else {
             return;
         };
-        (mystery.report, mystery.judging) = (Some(report), None);
+        mystery.report = Some(report);
+        mystery.judge(None, now_ms);
         let (seconds, level) = (mystery.seconds(now_ms), mystery.mystery.level());
-        let points = score(level, mystery.looked.len(), mystery.tried.len(), seconds);
+        let points = score(level, mystery.looked.len(), mystery.changes, seconds);
         if passed {
             self.end_mystery(MysteryEnd::Solved { points, seconds });
         } else {

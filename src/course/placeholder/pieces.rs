@@ -46,6 +46,11 @@ pub fn measured(name: &str, x: f64) -> String {
         _ => decimals,
     };
     let least = 0.1_f64.powi(i32::try_from(decimals).unwrap_or(1));
+    // As in the panels, only a whole reads 100 %.
+    let x = match unit {
+        "%" if x.abs() < 100.0 => x.clamp(least - 100.0, 100.0 - least),
+        _ => x,
+    };
     match unit {
         "ms" | "µs" | "%" | "MiB" if x != 0.0 && x.abs() < least => {
             format!("< {least:.decimals$} {unit}")

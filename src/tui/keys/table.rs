@@ -11,6 +11,7 @@ use crate::app::member::{Link, Membership};
 use crate::app::study::{Activity, Page};
 use crate::app::timeline::TimelineMove;
 use crate::app::{Action, App, Overlay, RunState, ScreenSize};
+use crate::config::{Kind, Knob};
 use crate::panel::Panel;
 
 /// Under which heading the help lists a key.
@@ -214,6 +215,12 @@ fn turning(app: &App) -> bool {
     main(app) && app.knobs_open()
 }
 
+/// The same where the knob takes a number.
+fn typeable(app: &App) -> bool {
+    let number = |knob: &Knob| !matches!(knob.kind, Kind::Choice(_));
+    turning(app) && app.comparison.knob().is_some_and(number)
+}
+
 /// There is a solution to show.
 fn solvable(app: &App) -> bool {
     let mystery = app.mystery().is_some() && app.is_unsolved();
@@ -255,6 +262,11 @@ fn leafing(app: &App) -> bool {
         && app.view.lesson_visible()
         && !estimating(app)
         && app.page().2 > 1
+}
+
+/// A page is read that leads to the cause.
+fn in_background(app: &App) -> bool {
+    reading_on(app) && app.reads_background()
 }
 
 fn hints_left(app: &App) -> bool {
@@ -462,6 +474,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('G'), End], A::ScrollToEnd, "", "", Move, in_list),
     bind(&[Enter], A::TakeSolution, "run it as B", ENTER, Stage, takeable),
     // The knobs.
+    bind(&[Enter], A::TypeValue, "type a value", ENTER, Stage, typeable),
     bind(&[Right], A::KnobTurn(1), "change B", SIDEWAYS, Move, turning),
     bind(&[Left], A::KnobTurn(-1), "", SIDEWAYS, Move, turning),
     bind(&[Down, Char('j')], A::KnobRow(1), "knob", LINES, Move, turning),
@@ -496,6 +509,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Up], A::Timeline(TimelineMove::Row(-1)), "", LINES, Move, on_timeline),
     bind(&[Enter], A::OpenKernel, "kernel", ENTER, Stage, on_kernels),
     bind(&[Char('/')], A::Search, "search", LOOK_UP, Move, in_kernel),
+    bind(&[Enter], A::TurnPage(1), "read on", ENTER, Stage, in_background),
     bind(&[Enter], A::Lesson, "lesson", ENTER, Stage, small),
     bind(&[Enter], A::Lesson, "", ENTER, Stage, wide),
     bind(&[Char('a')], A::Answer(0), "answer", ANSWER, Stage, asked_for::<0>),
@@ -566,7 +580,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('e')], A::Expand, "large", "the marked panel, large", Screen, in_kernel),
     bind(&[Char('E')], A::Evidence, "", "panel of the evidence", Screen, main),
     bind(&[Char('R')], A::Roofline, "", "roofline of this device", Screen, main),
-    bind(&[Char('y')], A::LogAxis, "", "loss: log or linear axis", Screen, main),
+    bind(&[Char('y')], A::LogAxis, "", "loss: log axis; smoothed", Screen, main),
+    bind(&[Char('Y')], A::Smooth, "", "loss: log axis; smoothed", Screen, main),
     bind(&[Char('z')], A::Window, "", "curves: all or recent", Screen, main),
     bind(&[Char('S')], A::Sort, "", "order of the kernel list", Screen, main),
     bind(&[Char('m')], A::Markers, "", "braille, dots or ASCII", Screen, free),

@@ -114,6 +114,8 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             .map(|them| them.map(|n| format!(" for {n} tokens")));
         let of = tokens.unwrap_or_default();
         let [a, b] = [&pair.a_ms, &pair.b_ms].map(|it| ms(it.median));
+        let good = app.mystery().is_some_and(|it| it.in_pairs);
+        let other = if good { "known good" } else { "A" };
         // How far from 1 the interval reaches.
         let beyond = pair
             .low
@@ -133,11 +135,11 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         };
         let forms = [
             format!(
-                "{n} pairs; medians A {a} ms{}, B {b} ms{}{still}",
+                "{n} pairs; medians {other} {a} ms{}, B {b} ms{}{still}",
                 of[0], of[1]
             ),
-            format!("{n} pairs; medians A {a} ms, B {b} ms{both}{apart}"),
-            format!("{n} pairs; A {a} ms, B {b} ms{both}{apart}"),
+            format!("{n} pairs; medians {other} {a} ms, B {b} ms{both}{apart}"),
+            format!("{n} pairs; {other} {a} ms, B {b} ms{both}{apart}"),
         ];
         let shortest = forms[2].clone();
         let mut forms = forms.into_iter();
@@ -184,8 +186,8 @@ fn titled(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         return Vec::new();
     }
     if app.mystery().is_some_and(|it| it.in_pairs) {
-        let said = [Span::styled("a configuration known to be good", theme.text)];
-        return text::wrap(&said, width, Span::styled("A: ", theme.a), "   ");
+        let said = "B against a configuration known to be good, not A";
+        return text::wrap(&[Span::styled(said, theme.text)], width, "", "   ");
     }
     let said = [Span::styled(app.comparison.differences(), theme.text)];
     text::wrap(&said, width, Span::styled("B: ", theme.b), "   ")

@@ -105,7 +105,7 @@ fn parts(app: &App, theme: &Theme, area: Rect) -> Parts {
     about(comparison, low, &mut foot);
     Parts {
         top: top.lines,
-        list: list(comparison, theme, columns),
+        list: list(app, theme, columns),
         foot: foot.lines,
     }
 }
@@ -173,11 +173,9 @@ fn about(comparison: &Comparison, low: bool, w: &mut Writer<'_>) {
 }
 
 /// A line for each knob where A and B fit beside the name, else two.
-fn list(
-    comparison: &Comparison,
-    theme: &Theme,
-    columns: usize,
-) -> Vec<(Option<usize>, Line<'static>)> {
+fn list(app: &App, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'static>)> {
+    let comparison = &app.comparison;
+    let typed = app.view.value.as_ref().map(|text| format!("{text}_"));
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "?".to_owned());
     let widest = |of: &dyn Fn(&KnobRow<'_>) -> usize| {
         comparison.rows().map(|row| of(&row)).max().unwrap_or(0)
@@ -208,7 +206,10 @@ fn list(
             true => ("< ", " >"),
             false => ("  ", "  "),
         };
-        let (of_a, of_b) = (shown(&row.a), shown(&row.b));
+        let (of_a, mut of_b) = (shown(&row.a), shown(&row.b));
+        if let Some(typed) = typed.as_ref().filter(|_| selected) {
+            of_b.clone_from(typed);
+        }
         let style = |style| if selected { theme.selected } else { style };
         let yours = if row.differs() { theme.b } else { theme.dim };
         let named = Span::styled(

@@ -242,7 +242,7 @@ impl Text<'_> {
         let known = app.study.of(stage);
         if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
             self.item("How much: ", &of.prompt);
-            question::scale(of, range, known.measured, &mut self.w);
+            question::scale(of, Some(range), known.measured, &mut self.w);
             let passed = app.study.report.as_ref().is_some_and(Report::passed);
             match (known.measured, app.truth(stage), app.beside(stage)) {
                 (Some(first), Some(later), _) if passed => {

@@ -4,7 +4,7 @@
 use ratatui::text::{Line, Span};
 
 use crate::app::series::{Bucket, Series};
-use crate::app::{App, Window};
+use crate::app::{App, Smoothing, Window};
 use crate::panel::Panel;
 use crate::protocol::Slot;
 use crate::tui::chart::{Chart, Reference};
@@ -23,7 +23,10 @@ pub const READING: &[&str] = &[
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let app = s.app;
     let scale = if app.log_axis() { "log" } else { "linear" };
-    let aside = format!("nats · {scale} axis · {}", app.view.window.name());
+    let mut aside = format!("nats · {scale} axis · {}", app.view.window.name());
+    if app.view.smoothing != Smoothing::Raw {
+        aside += &format!(" · {}", app.view.smoothing.name());
+    }
     s.open(Panel::Loss, &aside);
     draw_bare(s)
 }
@@ -114,12 +117,36 @@ fn points(series: &Series, window: Window) -> Vec<Bucket> {
     series.recent().skip(skip).map(point).collect()
 }
 
+/// The exponential average of a curve, over so many steps. It begins again after a gap.
+fn smoothed(points: &[Bucket], steps: f64) -> Vec<Bucket> {
+    let mut average = None;
+    let point = |it: &Bucket| {
+        let weight = 1.0 - (-(it.points as f64) / steps).exp();
+        let before = average.filter(|_| !it.gap).unwrap_or(it.mean);
+        let mean = before + weight * (it.mean - before);
+        average = Some(mean);
+        Bucket {
+            low: mean,
+            high: mean,
+            mean,
+            ..*it
+        }
+    };
+    points.iter().map(point).collect()
+}
+
 fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
     let mut curves: Vec<(Slot, Vec<Bucket>)> = slots(app)
         .map(|(slot, run)| (slot, points(&run.loss, app.view.window)))
         .collect();
     // The one that runs lies on top.
     curves.sort_by_key(|(slot, _)| *slot == app.run.active);
+    let mut behind = Vec::new();
+    if let Some(steps) = app.view.smoothing.steps() {
+        let smooth = curves.iter().map(|(slot, it)| (*slot, smoothed(it, steps)));
+        let smooth = smooth.collect();
+        behind = std::mem::replace(&mut curves, smooth);
+    }
     let mut references = Vec::new();
     if let Some(started) = app.run.shown().started.as_ref() {
         references.push(Reference {
@@ -144,9 +171,30 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
     });
     Chart {
         curves,
+        behind,
         references,
         moments: moments.collect(),
         log: app.log_axis(),
         theme,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::smoothed;
+    use crate::app::series::Series;
+
+    #[test]
+    fn an_average_swings_less_and_ends_where_the_loss_does() {
+        let mut series = Series::default();
+        (0..400).for_each(|at| series.push(at, 3.0 + (at % 2) as f64));
+        let swing = |points: &[super::Bucket]| {
+            let late = points.iter().filter(|it| it.first > 200).map(|it| it.mean);
+            let high = late.clone().fold(0.0, f64::max);
+            high - late.fold(f64::MAX, f64::min)
+        };
+        let average = smoothed(series.all(), 10.0);
+        assert!(swing(series.all()) > 0.9 && swing(&average) < 0.2);
+        assert!((average[399].mean - 3.5).abs() < 0.2);
     }
 }

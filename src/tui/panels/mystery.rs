@@ -44,16 +44,16 @@ fn task(open: &MysteryRun, w: &mut Writer<'_>) {
     w.plain(&format!("{}, {minutes} min", so_far(open)), theme.dim);
 }
 
-/// `3 panels looked at, 2 configurations tried`
+/// `3 panels brought up, 2 changes tried`
 fn so_far(open: &MysteryRun) -> String {
     let many = |n: usize, one: &str| match n {
         1 => format!("1 {one}"),
         n => format!("{n} {one}s"),
     };
     format!(
-        "{} looked at, {} tried",
+        "{} brought up, {} tried",
         many(open.looked.len(), "panel"),
-        many(open.tried.len(), "configuration")
+        many(open.changes, "change")
     )
 }
 
@@ -118,7 +118,8 @@ fn rules(open: &MysteryRun, w: &mut Writer<'_>) {
     w.heading("Points");
     let whole = 100 * usize::from(open.mystery.level());
     w.plain(
-        &format!("{whole}, less 1 for each panel brought into focus, 10 for each configuration tried and 1 for each minute begun."),
+        &format!("{whole}, less 1 for each panel that you bring onto the screen, 10 for each knob changed in what you try, and 1 for each minute begun. \
+             Values that you pass over and the time of the verdict cost nothing."),
         theme.text,
     );
     if let Some(score) = w.app.mystery_score() {

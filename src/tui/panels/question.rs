@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use crate::app::Action;
-use crate::app::estimate::share;
+use crate::app::estimate::{POINTS, points, share};
 use crate::course::progress::letter;
 use crate::course::{Estimate, Question, Stage};
 use crate::tui::prose::{READING, Writer};
@@ -21,7 +21,8 @@ pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     if let Some(of) = study.estimate(stage) {
         w.rule("how much");
         w.course_text("", w.theme.dim, &of.prompt, w.theme.strong);
-        return scale(of, study.range.values(of), None, w);
+        let range = study.range.map(|range| range.values(of));
+        return scale(of, range, None, w);
     }
     let asked = study.question(stage);
     if let Some((quiz, question)) = asked.filter(|(_, it)| !it.choices.is_empty()) {
@@ -57,32 +58,41 @@ pub fn with_unit(of: &Estimate, value: f64) -> String {
     }
 }
 
-/// A range on its scale, with the truth on it once it is known.
-pub fn scale(of: &Estimate, range: (f64, f64), truth: Option<f64>, w: &mut Writer<'_>) {
+/// A scale, with the range on it once it is placed, and the truth once it is known.
+pub fn scale(of: &Estimate, range: Option<(f64, f64)>, truth: Option<f64>, w: &mut Writer<'_>) {
     let theme = w.theme;
     let (from, to) = (number(of.from), number(of.to));
     let ends = text::width(&from) + text::width(&to) + 4;
     let room = w.columns.clamp(1, READING).saturating_sub(ends).max(4);
     let cell = |value: f64| ((share(of, value) * (room - 1) as f64).round() as usize).min(room - 1);
-    let (low, high) = (cell(range.0), cell(range.1).max(cell(range.0)));
+    let cells = range.map(|range| (cell(range.0), cell(range.1).max(cell(range.0))));
     let mark = truth.map(cell);
     let upright = theme.symbols.vertical;
     let mut spans = vec![Span::styled(format!("{from} {upright}"), theme.dim)];
     spans.extend((0..room).map(|at| match at {
         _ if mark == Some(at) => Span::styled(theme.symbols.points[1], theme.strong),
-        _ if (low..=high).contains(&at) => Span::styled(theme.symbols.fills[1], theme.b),
+        _ if cells.is_some_and(|(low, high)| (low..=high).contains(&at)) => {
+            Span::styled(theme.symbols.fills[1], theme.b)
+        }
         _ => Span::styled(theme.symbols.rule, theme.border),
     }));
     spans.push(Span::styled(format!("{upright} {to}"), theme.dim));
     w.lines.push(Line::from(spans));
+    let Some(range) = range else {
+        let said =
+            "No range yet: the first arrow key places one. A narrow range that holds earns more.";
+        return w.plain(said, theme.dim);
+    };
     let mut words = format!(
         "between {} and {}",
         with_unit(of, range.0),
         with_unit(of, range.1)
     );
     if let Some(truth) = truth {
-        let inside = (range.0..=range.1).contains(&truth);
-        let inside = if inside { "inside" } else { "outside" };
+        let inside = match points(of, range, truth) {
+            0 => "outside".to_owned(),
+            points => format!("inside, {points} of {POINTS} points"),
+        };
         words += &format!(", measured {}: {inside}", with_unit(of, truth));
     }
     w.plain(&words, theme.text);

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::question::with_unit;
+use crate::app::estimate::{POINTS, points};
 use crate::app::{Action, App, Overlay};
 use crate::course::check::Starter;
 use crate::course::journey::{Journey, JourneyRow};
@@ -81,8 +82,10 @@ fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     if let (Some(of), Some((low, high)), Some(truth)) =
         (&stage.estimate, known.estimate, known.measured)
     {
-        let inside = (low..=high).contains(&truth);
-        let inside = if inside { "inside" } else { "outside" };
+        let inside = match points(of, (low, high), truth) {
+            0 => "outside".to_owned(),
+            points => format!("inside, {points} of {POINTS} points"),
+        };
         let [low, high, truth] = [low, high, truth].map(|it| with_unit(of, it));
         said.push(format!("range {low} to {high}, measured {truth}: {inside}"));
     }
@@ -94,7 +97,7 @@ fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     if let (Some(check), Some(found)) = (key, &known.found) {
         said.push(format!("{}: {found}", check.name));
     }
-    if !stage.quiz.is_empty() {
+    if !known.answers.is_empty() {
         let (right, of) = (app.study.right_at_first(stage), stage.quiz.len());
         said.push(format!(
             "{right} of {of} questions right at the first answer"
@@ -102,7 +105,7 @@ fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     }
     w.item("  ", theme.dim, &said.join("; "), theme.text);
     if !stage.fix.is_empty() && !stage.fix.contains("{{") {
-        w.item("  the fix: ", theme.dim, &stage.fix, theme.text);
+        w.item("  the course's fix: ", theme.dim, &stage.fix, theme.text);
     }
 }
 
@@ -110,8 +113,13 @@ fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
 fn totals(w: &mut Writer<'_>) {
     let score = w.app.study.progress.calibration();
     let said = format!(
-        "{} of {} predictions right; {} of {} ranges contained the measured figure.",
-        score.right, score.answered, score.held, score.ranges
+        "{} of {} predictions right; {} of {} ranges contained the measured figure, {} of {} points.",
+        score.right,
+        score.answered,
+        score.held,
+        score.ranges,
+        w.app.range_points(),
+        POINTS * score.ranges
     );
     w.plain(&said, w.theme.strong);
 }
