@@ -163,6 +163,17 @@ fn stage(said: &mut Said, number: u32) {
     said.did(&mut app, Action::RangeKeep);
     app.notice = None;
     said.look(&app);
+    // Which panel shows it? The lints do not, whatever the stage is about.
+    said.did(&mut app, Action::Focus(perflings::app::Panel::Lints));
+    app.notice = None;
+    said.look(&app);
+    said.did(&mut app, Action::Locate);
+    app.notice = None;
+    said.look(&app);
+    said.did(&mut app, Action::Close);
+    app.notice = None;
+    said.look(&app);
+    said.did(&mut app, Action::Lesson);
     said.did(&mut app, Action::Lesson);
     for _ in 0..=of.evidence.len() {
         said.did(&mut app, Action::NextPointer);

@@ -145,6 +145,7 @@ impl App {
             | Action::RangeWiden(_)
             | Action::RangeKeep
             | Action::NextPointer
+            | Action::Locate
             | Action::Present
             | Action::PresentFrom(_)
             | Action::BlankScreen
@@ -186,6 +187,7 @@ impl App {
             Action::NextBeat => self.beat_by(1),
             Action::PreviousBeat => self.beat_by(-1),
             Action::NextPointer => self.next_pointer(stage),
+            Action::Locate => self.locate(stage),
             _ => return false,
         }
         true

@@ -43,7 +43,7 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<SentencePar
 }
 
 /// Keys by the names that the sentences below have for them.
-const KEYS: [(&str, A); 40] = [
+const KEYS: [(&str, A); 41] = [
     ("a", A::Answer(0)),
     ("close", A::Close),
     ("devices", A::Open(Overlay::Devices)),
@@ -63,6 +63,7 @@ const KEYS: [(&str, A); 40] = [
     ("lesson", A::Lesson),
     ("list", A::Open(Overlay::Stages)),
     ("narrower", A::RangeWiden(-1)),
+    ("locate", A::Locate),
     ("next", A::NextStage),
     ("no", A::No),
     ("page", A::TurnPage(1)),
@@ -248,6 +249,9 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         Activity::Evidence => match study.pointer {
             Some(at) if at + 1 == stage.evidence.len() => "{pointer} leads on to the cause",
             Some(_) => "{pointer} goes on to the next panel, {close} back to the lesson",
+            None if app.asks_where() => {
+                "Which panel shows it? {focus} goes from panel to panel, {locate} says: here"
+            }
             None if reads => {
                 "Now look for it: {pointer} goes from panel to panel; the cause comes after"
             }

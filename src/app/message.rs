@@ -131,6 +131,8 @@ pub enum Action {
     /// A choice of the class's vote, a = 0.
     Vote(usize),
     LeaveRoom,
+    /// Says that the marked panel shows the fault.
+    Locate,
     /// Goes on to the next panel that the evidence names.
     NextPointer,
     /// Looks a word up: letters narrow the glossary from now on.

@@ -105,6 +105,41 @@ impl App {
         at < of || self.view.scroll_of(Panel::Lesson) < self.view.limit_of(Panel::Lesson)
     }
 
+    /// Whether the learner is asked which panel shows the fault: once, before anything is pointed at.
+    pub fn asks_where(&self) -> bool {
+        let asks = |stage: &Stage| {
+            self.study.activity(stage) == Activity::Evidence
+                && self.study.pointer.is_none()
+                && self.study.of(stage).located.is_none()
+        };
+        self.presentation.is_none()
+            && self.mode.exercise().is_none()
+            && self.stage().is_some_and(asks)
+    }
+
+    /// The marked panel is said to show the fault. It is judged, and what shows it is looked at, with the reason.
+    pub(super) fn locate(&mut self, stage: &Stage) {
+        let marked = self.view.focus.filter(|it| *it != Panel::Lesson);
+        let Some(panel) = marked.filter(|_| self.asks_where()) else {
+            return;
+        };
+        let found = stage.evidence.iter().position(|it| it.panel == panel);
+        let at = found.unwrap_or(0);
+        let Some(pointer) = stage.evidence.get(at) else {
+            return;
+        };
+        self.study.of_mut(&stage.id).located = Some(found.is_some());
+        self.study.pointer = Some(at);
+        self.focus(pointer.panel);
+        let (said, shows) = (panel.name(), pointer.panel.name());
+        let text = match found {
+            Some(_) => format!("Right: the panel {said} shows it"),
+            None => format!("The panel {said} does not show it; {shows} does"),
+        };
+        self.tell(&text, found.is_none());
+        self.save(&stage.id);
+    }
+
     /// Shows the next thing that the evidence names, and after the last one the cause.
     pub(super) fn next_pointer(&mut self, stage: &Stage) {
         if self.study.activity(stage) != Activity::Evidence {

@@ -56,6 +56,8 @@ pub struct StageProgress {
     pub state: State,
     /// The first answer stays.
     pub prediction: Option<Prediction>,
+    /// Whether the learner knew, before the cause was told, which panel shows the fault.
+    pub located: Option<bool>,
     /// The learner's range for the stage's estimate, and what was measured.
     pub estimate: Option<(f64, f64)>,
     /// The first measurement that judged the range: a later run does not change it.
@@ -157,6 +159,9 @@ pub struct Calibration {
     /// Ranges whose truth was measured, and how many held it.
     pub ranges: u32,
     pub held: u32,
+    /// Stages in which a panel was named before the cause was told, and how many of those panels show the fault.
+    pub asked_where: u32,
+    pub located: u32,
 }
 
 impl Progress {
@@ -191,6 +196,8 @@ impl Progress {
                 score.answered += 1;
                 score.right += u32::from(right);
             }
+            score.asked_where += u32::from(stage.located.is_some());
+            score.located += u32::from(stage.located == Some(true));
             if let (Some((low, high)), Some(truth)) = (stage.estimate, stage.measured) {
                 score.ranges += 1;
                 score.held += u32::from((low..=high).contains(&truth));
@@ -216,6 +223,7 @@ impl StageProgress {
         Self {
             state: self.state.max(new.state),
             prediction: self.prediction.or(new.prediction),
+            located: self.located.or(new.located),
             estimate: self.estimate.or(new.estimate),
             measured: self.measured.or(new.measured),
             ratio: self.ratio.or(new.ratio),

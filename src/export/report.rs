@@ -506,9 +506,7 @@ mod tests {
     use super::*;
     use crate::config::{Preset, RunConfig};
 
-    #[test]
-    fn a_long_curve_is_thinned_and_keeps_its_ends() {
-        let mut collector = RunCollector::default();
+    fn begun(from_step: u64, paired: bool) -> Event {
         let run = RunSpec {
             stage: 1,
             variant: "broken".to_owned(),
@@ -517,7 +515,7 @@ mod tests {
             steps: None,
             sealed: false,
         };
-        let started = Started {
+        Event::Started(Started {
             run,
             config: String::new(),
             device: Device::default(),
@@ -526,25 +524,61 @@ mod tests {
             ln_vocab: 6.9,
             entropy: None,
             forward_flops: 1.0,
-            from_step: 0,
+            from_step,
             roof: None,
-            paired: false,
+            paired,
             matrix_cores: false,
-        };
-        collector.hear(&Event::Started(started));
-        for step in 0..5_000 {
+        })
+    }
+
+    fn steps(collector: &mut RunCollector, steps: std::ops::Range<u64>) {
+        for step in steps {
             collector.hear(&Event::Step(Step {
                 step,
                 loss: Num(7.0 - step as f64 / 1000.0),
                 ..Step::default()
             }));
         }
+    }
+
+    fn points(collector: &RunCollector) -> Vec<(f64, f64)> {
         let blocks = collector.blocks(true);
         let chart = blocks.iter().find_map(|block| match block {
             Block::Chart(chart) => Some(chart),
             _ => None,
         });
-        let points = &chart.expect("a curve").curves[0].points;
+        chart.expect("a curve").curves[0].points.clone()
+    }
+
+    #[test]
+    fn a_curve_never_runs_back() {
+        let mut collector = RunCollector::default();
+        let runs = [
+            (0, false, 0..50),
+            // Pairs begin at step 0 and are no part of the curve.
+            (0, true, 0..20),
+            (50, false, 50..60),
+            // Begun again: the same numbers, until it gets further.
+            (0, false, 0..30),
+            (0, false, 0..80),
+        ];
+        for (from, paired, made) in runs {
+            collector.hear(&begun(from, paired));
+            steps(&mut collector, made);
+        }
+        let points = points(&collector);
+        assert!(points.is_sorted_by(|a, b| a.0 < b.0), "{points:?}");
+        assert_eq!(points.last().map(|it| it.0), Some(79.0));
+        assert_eq!(collector.sections.len(), 1);
+        assert_eq!(collector.sections[0].last.map(|it| it.0), Some(79));
+    }
+
+    #[test]
+    fn a_long_curve_is_thinned_and_keeps_its_ends() {
+        let mut collector = RunCollector::default();
+        collector.hear(&begun(0, false));
+        steps(&mut collector, 0..5_000);
+        let points = points(&collector);
         assert!(points.len() <= POINTS, "{}", points.len());
         assert_eq!(points.first(), Some(&(0.0, 7.0)));
         assert!(points.last().is_some_and(|it| it.0 > 4_950.0), "{points:?}");

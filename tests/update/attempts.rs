@@ -404,3 +404,80 @@ fn no_sequence_of_keys_shows_a_figure_of_another_configuration() {
         }
     }
 }
+
+#[test]
+fn a_number_is_typed_into_a_knob_and_refused_with_its_reason() {
+    let mut play = Play::of_stage(1, 20);
+    play.turn("model.norm", KeyCode::Right);
+    play.turn("train.learning-rate", KeyCode::Enter);
+    play.keys("0.025");
+    assert!(play.app.view.typing());
+    play.key(KeyCode::Backspace);
+    play.key(KeyCode::Enter);
+    assert_eq!(play.app.comparison.config_b.train.learning_rate, 0.02);
+    assert!(!play.app.view.typing());
+    for (typed, why) in [("abc", "a number"), ("-1", "learning-rate")] {
+        play.key(KeyCode::Enter);
+        play.keys(typed);
+        play.key(KeyCode::Enter);
+        let row = play.app.comparison.rows().nth(play.app.comparison.row);
+        let said = row.and_then(|row| row.refused.map(str::to_owned));
+        assert!(said.as_ref().is_some_and(|it| it.contains(why)), "{said:?}");
+        assert_eq!(play.app.comparison.config_b.train.learning_rate, 0.02);
+    }
+    // Letters are keys again after esc.
+    play.key(KeyCode::Enter);
+    play.keys("9");
+    play.key(KeyCode::Esc);
+    assert!(play.app.knobs_open() && !play.app.view.typing());
+    play.holds();
+}
+
+#[test]
+fn a_range_is_placed_before_it_is_kept() {
+    let (mut app, _) = begin(sample::course(), Options::default());
+    super::session::train(&mut app, 10);
+    let mut press = |code| {
+        let event = KeyEvent::new(code, KeyModifiers::NONE);
+        if let Some(action) = keys::action(event, &app) {
+            update(&mut app, Message::Action(action));
+        }
+        let stage = app.stage().expect("a stage").clone();
+        (app.study.range, app.study.of(&stage).estimate)
+    };
+    press(KeyCode::Char('a'));
+    assert_eq!(
+        press(KeyCode::Enter),
+        (None, None),
+        "nothing was thought of"
+    );
+    let (range, kept) = press(KeyCode::Left);
+    assert!(range.is_some_and(|it| it.high == 60) && kept.is_none());
+    assert!(press(KeyCode::Enter).1.is_some());
+}
+
+#[test]
+fn the_panel_that_shows_the_fault_is_asked_for_once() {
+    for (panel, right) in [
+        (perflings::app::Panel::Loss, true),
+        (perflings::app::Panel::Memory, false),
+    ] {
+        let (mut app, _) = begin(
+            sample::course(),
+            Options {
+                stage: Some(2),
+                ..Options::default()
+            },
+        );
+        super::session::train(&mut app, 10);
+        super::session::act(&mut app, perflings::app::Action::Answer(0));
+        assert!(app.asks_where());
+        super::session::act(&mut app, perflings::app::Action::Focus(panel));
+        let action = keys::action(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE), &app);
+        let effects = update(&mut app, Message::Action(action.expect("says so")));
+        let saved = effects.iter().any(|it| matches!(it, Effect::SaveStage { progress, .. } if progress.located == Some(right)));
+        assert!(saved && !app.asks_where() && app.study.pointer.is_some());
+        let score = app.study.progress.calibration();
+        assert_eq!((score.asked_where, score.located), (1, u32::from(right)));
+    }
+}

@@ -3,6 +3,7 @@
 use perflings::app::Message;
 use perflings::app::mystery::{JudgeStep, MysteryEnd};
 use perflings::app::{Action, App, Confirm, Effect, Mode, Options, Overlay, Panel, update};
+use perflings::config::{Loss, Norm};
 use perflings::judge::mystery::STEPS;
 use perflings::protocol::*;
 

@@ -35,6 +35,7 @@ struct StageEntry {
     prediction_right: Option<bool>,
     /// Seconds since 1970.
     predicted_at: Option<i64>,
+    located: Option<bool>,
     estimate: Option<(f64, f64)>,
     estimated_at: Option<i64>,
     measured: Option<f64>,
@@ -119,6 +120,7 @@ impl StageEntry {
         StageProgress {
             state: self.state,
             prediction,
+            located: self.located,
             estimate: self.estimate.filter(|(low, high)| low <= high),
             measured: self.measured.filter(|it| it.is_finite()),
             ratio: self.ratio.filter(positive),
@@ -136,6 +138,7 @@ impl StageEntry {
         if before.prediction.is_none() && stage.prediction.is_some() {
             self.predicted_at = Some(at);
         }
+        self.located = stage.located;
         if before.estimate.is_none() && stage.estimate.is_some() {
             self.estimated_at = Some(at);
         }

@@ -241,6 +241,13 @@ fn estimating(app: &App) -> bool {
             .is_some_and(|stage| app.study.estimate(stage).is_some())
 }
 
+/// A panel is marked, and it is asked which one shows the fault.
+fn locating(app: &App) -> bool {
+    let covered = app.view.lesson_open && app.view.screen_size() == ScreenSize::Compact;
+    let marked = app.view.focus.is_some_and(|panel| panel != Panel::Lesson);
+    in_stage(app) && marked && !covered && !app.knobs_open() && app.asks_where()
+}
+
 /// The learner looks at the evidence, or is about to.
 fn walking(app: &App) -> bool {
     in_stage(app)
@@ -495,6 +502,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Right], A::RangeShift(1), "higher", SIDEWAYS, Move, estimating),
     bind(&[Char('+'), Char('=')], A::RangeWiden(1), "wider", SIZE, Stage, estimating),
     bind(&[Char('-')], A::RangeWiden(-1), "narrower", SIZE, Stage, estimating),
+    bind(&[Enter], A::Locate, "it shows here", ENTER, Stage, locating),
     bind(&[Enter], A::NextPointer, "go on", ENTER, Stage, walking),
     bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, picking),
     bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, picking),

@@ -195,6 +195,13 @@ impl Text<'_> {
 
     /// Where to look: the lesson's own words, or else the panels that the stage names.
     fn evidence(&mut self) {
+        if self.w.app.asks_where() {
+            self.w.heading("Which panel shows it?");
+            let text = "Before anything is pointed out: {} goes from panel to panel, {} on a panel says that it shows the fault. \
+                        The first answer counts in your score. {} here leads there without an answer.";
+            let keys = [Action::FocusNext, Action::Locate, Action::NextPointer];
+            return self.w.keys(text, &keys);
+        }
         let mut sections = self.stage.lesson.sections.iter();
         if sections.any(|it| it.kind == SectionKind::Evidence) {
             return self.sections(SectionKind::Evidence);

@@ -113,13 +113,16 @@ fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
 fn totals(w: &mut Writer<'_>) {
     let score = w.app.study.progress.calibration();
     let said = format!(
-        "{} of {} predictions right; {} of {} ranges contained the measured figure, {} of {} points.",
+        "{} of {} predictions right; {} of {} ranges contained the measured figure, {} of {} points; \
+         {} of {} faults found in a panel before the cause was told.",
         score.right,
         score.answered,
         score.held,
         score.ranges,
         w.app.range_points(),
-        POINTS * score.ranges
+        POINTS * score.ranges,
+        score.located,
+        score.asked_where
     );
     w.plain(&said, w.theme.strong);
 }
