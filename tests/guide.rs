@@ -180,6 +180,12 @@ fn stage(said: &mut Said, number: u32) {
         app.notice = None;
         said.look(&app);
     }
+    // The background comes before the cause.
+    for _ in 0..20 {
+        said.did(&mut app, Action::TurnPage(1));
+        app.notice = None;
+        said.look(&app);
+    }
     said.did(&mut app, Action::Lesson);
     for action in [
         Action::Knobs,

@@ -815,6 +815,20 @@ fn the_evidence_is_walked_through_and_the_quiz_has_a_page() {
     }
 }
 
+#[test]
+fn the_log_of_attempts_has_each_figure_whole() {
+    let mut app = knobs();
+    act(&mut app, Action::Pair);
+    pair(&mut app, 40, true);
+    act(&mut app, Action::KnobTurn(1));
+    act(&mut app, Action::Restart);
+    train(&mut app, 30);
+    act(&mut app, Action::Open(perflings::app::Overlay::Attempts));
+    for (width, height) in [(60, 16), (80, 24), (120, 36)] {
+        dark("attempts", &mut app.clone(), width, height);
+    }
+}
+
 /// At the knobs: one was changed and runs, another one is selected, a third could not be.
 fn knobs() -> App {
     let mut app = first();

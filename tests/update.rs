@@ -703,8 +703,9 @@ fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
     );
     act(&mut app, Action::Answer(1));
     assert!(app.study.estimate(app.stage().expect("a stage")).is_some());
-    act(&mut app, Action::RangeShift(-3));
-    act(&mut app, Action::RangeWiden(1));
+    act(&mut app, Action::RangeShift(1));
+    act(&mut app, Action::RangeShift(24));
+    act(&mut app, Action::RangeWiden(4));
     let effects = act(&mut app, Action::RangeKeep);
     let [Effect::SaveStage { progress, .. }] = &effects[..] else {
         panic!("saved: {effects:?}")
@@ -936,7 +937,7 @@ fn the_next_move_says_what_is_missing() {
     let mut other = stage.broken.clone();
     other.train.seed += 1;
     mend(&mut app, other, 6);
-    let fails = "your B as it is now would not: the first loss is small";
+    let fails = "your B as it is now fails: the first loss is small";
     assert!(next(&app).contains(fails), "{}", next(&app));
     act(&mut app, Action::Knobs);
     assert!(next(&app).contains(fails), "{}", next(&app));

@@ -228,7 +228,7 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
             ..Finished::default()
         })
     };
-    let ratio = "`the step is faster than it was`";
+    let ratio = "`the step must be faster than it was`";
     for (verdict, low, passes) in [
         (Verdict::Faster, 2.5, true),
         (Verdict::Same, 0.99, false),

@@ -416,7 +416,7 @@ fn a_number_is_typed_into_a_knob_and_refused_with_its_reason() {
     play.key(KeyCode::Enter);
     assert_eq!(play.app.comparison.config_b.train.learning_rate, 0.02);
     assert!(!play.app.view.typing());
-    for (typed, why) in [("abc", "a number"), ("-1", "learning-rate")] {
+    for (typed, why) in [("abc", "a number"), ("-1", "trains nothing")] {
         play.key(KeyCode::Enter);
         play.keys(typed);
         play.key(KeyCode::Enter);

@@ -220,7 +220,7 @@ fn what_one_run_shows_needs_no_pairs() {
     assert!(paired(&effects).is_none());
     let mystery = app.mystery().expect("open");
     let unmet = perflings::judge::mystery::unmet(mystery.report.as_ref().expect("judged"));
-    assert_eq!(unmet, ["the loss falls"]);
+    assert_eq!(unmet, ["the loss must fall"]);
 }
 
 #[test]

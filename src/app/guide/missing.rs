@@ -44,7 +44,7 @@ pub fn missing(app: &App, stage: &Stage) -> Option<String> {
         let found = plain(&open.measured);
         let far = if runs_on(app, stage) { " so far" } else { "" };
         return said(format!(
-            "Not met{far}: {name}; {found} found. {{knobs}} changes B"
+            "Not met{far}: {name}; found {found}. {{knobs}} changes B"
         ));
     }
     let first_loss = metric(open) == Some(&Metric::Figure("loss_first".to_owned()));
@@ -69,7 +69,7 @@ pub fn lost(app: &App, stage: &Stage) -> Option<String> {
     let failed = lines.find(|it| !it.optional && it.outcome == Outcome::Failed)?;
     let (name, found) = (plain(&failed.name), plain(&failed.measured));
     Some(format!(
-        "The stage stays passed, but your B as it is now fails: {name}; {found} found"
+        "The stage stays passed, but your B as it is now fails: {name}; found {found}"
     ))
 }
 
