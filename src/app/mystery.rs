@@ -78,6 +78,11 @@ impl MysteryRun {
         now_ms.saturating_sub(self.began_ms + judged) / 1000
     }
 
+    /// Configurations that were tried.
+    pub fn configurations(&self) -> usize {
+        self.tried.len() - 1
+    }
+
     /// The judge begins, or ends.
     pub(super) fn judge(&mut self, step: Option<JudgeStep>, now_ms: u64) {
         let (since, before) = self.judged;

@@ -437,7 +437,7 @@ impl App {
                     mystery: Some(MysteryResult {
                         points,
                         seconds,
-                        configurations: run.tried.len(),
+                        configurations: run.configurations(),
                     }),
                 }
             }
