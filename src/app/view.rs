@@ -247,7 +247,9 @@ impl View {
     /// Whether a panel stands on a screen of this size without being asked for.
     pub fn always_shows(&self, panel: Panel) -> bool {
         match self.screen_size() {
-            ScreenSize::Full => !matches!(panel, Panel::Roofline | Panel::Exponents),
+            ScreenSize::Full => {
+                !matches!(panel, Panel::Roofline | Panel::Exponents | Panel::Timeline)
+            }
             _ => matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput),
         }
     }
