@@ -8,10 +8,12 @@ use super::args::OpenArgs;
 use super::progress::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
+use crate::clean;
 use crate::course::context::CourseContext;
 use crate::course::exercise::ExerciseKind;
 use crate::export::sheet::Sheet;
 use crate::export::{html, opened};
+use crate::files;
 use crate::out::{self, Exit, notice, usage};
 use crate::profile::traced;
 use crate::record::{MAX_BYTES, Recording};
@@ -23,7 +25,6 @@ use crate::trace::{self, Progress, Source, write};
 use crate::tui;
 use crate::tui::terminal;
 use crate::tui::theme::Theme;
-use crate::{clean, files};
 
 /// Bytes of a file below which no progress is shown.
 const LARGE: u64 = 8 * 1024 * 1024;

@@ -1,7 +1,7 @@
 //! A sheet as one HTML file: its style and its drawings are in it, nothing is loaded from elsewhere, and every text is
 //! escaped. It reads on a phone and on paper, light and dark.
 
-use super::sheet::{Block, Chart, Curve, Lanes, Parts, Scale, Sheet, Table};
+use super::sheet::{Block, Chart, Curve, Lanes, Parts, Piece, Scale, Sheet, Table};
 use crate::clean;
 use crate::units::number;
 
@@ -23,7 +23,7 @@ svg text{fill:var(--dim);font:12px system-ui,sans-serif}\
 text.a{fill:var(--a);stroke:none}text.b{fill:var(--b);stroke:none}\
 .band{fill:var(--soft);stroke:var(--b)}.mark{fill:var(--a)}.lane{fill:var(--rule);opacity:.35}\
 .p0{fill:#4c78c8}.p1{fill:#b3589a}.p2{fill:#3f8f6b}.p3{fill:#c0772c}.p4{fill:#7a6ff0}.p5{fill:#8a8f98}.p6{fill:#c9a227}\
-.key{display:inline-block;margin-right:1rem}.key svg{display:inline;width:.8em;height:.8em;margin-right:.3em}svg.bar{max-width:none}\
+.key{display:inline-block;margin-right:1rem}.key svg{display:inline;width:.8em;height:.8em;margin-right:.3em}svg.bar{max-width:none;height:1.4rem}.name{margin:.5rem 0 .1rem;color:var(--dim);font-size:.85rem}\
 @media print{:root{--ink:#000;--dim:#444;--rule:#bbb;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
 main{max-width:none;padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}.wide{overflow:visible}}";
 
@@ -287,39 +287,34 @@ fn parts(it: &Parts) -> String {
     }
     let name = clean::html(&it.name);
     format!(
-        "<figure><svg class=\"bar\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" height=\"28\" role=\"img\" aria-label=\"{name}\">{drawn}</svg>\n\
+        "<figure><svg class=\"bar\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{name}\">{drawn}</svg>\n\
          <figcaption>{name}. {keys}</figcaption></figure>\n"
     )
 }
 
 /// Lanes below each other, their names above them.
 fn lanes(it: &Lanes) -> String {
-    const EACH: f64 = 34.0;
     let mut drawn = String::new();
-    for (at, (name, pieces)) in it.lanes.iter().enumerate() {
-        let top = EACH * at as f64;
-        drawn += &format!(
-            "<text x=\"0\" y=\"{:.1}\">{}</text><rect class=\"lane\" x=\"0\" y=\"{:.1}\" width=\"800\" height=\"14\"/>\n",
-            top + 12.0,
-            clean::html(name),
-            top + 17.0
-        );
-        for (from, length, colour) in pieces {
-            drawn += &format!(
-                "<rect class=\"p{}\" x=\"{:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"14\"/>",
+    for (name, pieces) in &it.lanes {
+        let piece = |(from, length, colour): &Piece| {
+            let from = from.clamp(0.0, 1.0);
+            format!(
+                "<rect class=\"p{}\" x=\"{:.2}\" width=\"{:.2}\" height=\"14\"/>",
                 colour % COLOURS,
-                800.0 * from.clamp(0.0, 1.0),
-                top + 17.0,
-                (800.0 * length.clamp(0.0, 1.0 - from.clamp(0.0, 1.0))).max(0.3)
-            );
-        }
-        drawn += "\n";
+                800.0 * from,
+                (800.0 * length.clamp(0.0, 1.0 - from)).max(0.3)
+            )
+        };
+        let pieces: String = pieces.iter().map(piece).collect();
+        drawn += &format!(
+            "<p class=\"name\">{}</p><svg class=\"bar\" viewBox=\"0 0 800 14\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+             <rect class=\"lane\" width=\"800\" height=\"14\"/>{pieces}</svg>\n",
+            clean::html(name)
+        );
     }
     let (name, width) = (clean::html(&it.name), clean::html(&it.width));
     format!(
-        "<figure><svg class=\"bar\" viewBox=\"0 0 800 {:.0}\" role=\"img\" aria-label=\"{name}\">\n{drawn}</svg>\n\
-         <figcaption>{name}. The width is {width}.</figcaption></figure>\n",
-        EACH * it.lanes.len() as f64
+        "<figure>\n{drawn}<figcaption>{name}, lane by lane. The width is {width}.</figcaption></figure>\n"
     )
 }
 

@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 
-use crate::{clean, files};
+use crate::clean;
+use crate::files;
 
 /// Bytes by which a format is recognised.
 const HEAD: u64 = 64 * 1024;

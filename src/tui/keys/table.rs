@@ -427,7 +427,6 @@ pub const SHIFT_F5: KeyCode = KeyCode::F(17);
 /// Keys whose meaning follows what is open share one line of the help.
 const ENTER: &str = "continue; select";
 const ESCAPE: &str = "one back: close, leave";
-const PIECES: &str = "next or last kernel of the timeline";
 const SIDEWAYS: &str = "turn pages, knobs; move an estimate";
 const SIZE: &str = "widen, narrow an estimate";
 const PAGES: &str = "ten lines, or one beat";
@@ -507,14 +506,14 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, picking),
     bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, picking),
     bind(&[Right], A::PickOther(1), "other answer", SIDEWAYS, Move, picking),
-    bind(&[Left], A::Timeline(TimelineMove::Pan(-1)), "", SIDEWAYS, Move, on_timeline),
-    bind(&[Right], A::Timeline(TimelineMove::Pan(1)), "", SIDEWAYS, Move, on_timeline),
-    bind(&[Char('+'), Char('=')], A::Timeline(TimelineMove::Zoom(1)), "closer", SIZE, Move, on_timeline),
-    bind(&[Char('-')], A::Timeline(TimelineMove::Zoom(-1)), "", SIZE, Move, on_timeline),
-    bind(&[Char('.')], A::Timeline(TimelineMove::Slice(1)), "next kernel", PIECES, Move, on_timeline),
-    bind(&[Char(',')], A::Timeline(TimelineMove::Slice(-1)), "", PIECES, Move, on_timeline),
-    bind(&[Down], A::Timeline(TimelineMove::Row(1)), "", LINES, Move, on_timeline),
-    bind(&[Up], A::Timeline(TimelineMove::Row(-1)), "", LINES, Move, on_timeline),
+    bind(&[Left], A::Timeline(TimelineMove::Pan(-1)), "", "", Move, on_timeline),
+    bind(&[Right], A::Timeline(TimelineMove::Pan(1)), "", "", Move, on_timeline),
+    bind(&[Char('+'), Char('=')], A::Timeline(TimelineMove::Zoom(1)), "closer", "", Move, on_timeline),
+    bind(&[Char('-')], A::Timeline(TimelineMove::Zoom(-1)), "", "", Move, on_timeline),
+    bind(&[Char(')')], A::Timeline(TimelineMove::Slice(1)), "next kernel", "", Move, on_timeline),
+    bind(&[Char('(')], A::Timeline(TimelineMove::Slice(-1)), "", "", Move, on_timeline),
+    bind(&[Down], A::Timeline(TimelineMove::Row(1)), "", "", Move, on_timeline),
+    bind(&[Up], A::Timeline(TimelineMove::Row(-1)), "", "", Move, on_timeline),
     bind(&[Enter], A::OpenKernel, "kernel", ENTER, Stage, on_kernels),
     bind(&[Char('/')], A::Search, "search", LOOK_UP, Move, in_kernel),
     bind(&[Enter], A::TurnPage(1), "read on", ENTER, Stage, in_background),

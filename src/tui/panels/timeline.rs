@@ -23,7 +23,7 @@ const BELOW: usize = 3;
 pub const READING: &[&str] = &[
     "Host: one step and its phases, as the host's clocks had them. Device: the kernels of the latest profile, each with the time of all its \
      launches, end to end in the order of the phases; a phase's kernels begin no earlier than the phase.",
-    "While the panel is marked, arrows move, + and - zoom, . and , go from kernel to kernel.",
+    "While the panel is marked, arrows move, + and - zoom, ( and ) go from kernel to kernel.",
 ];
 
 /// The latest profiled step of the running slot.
