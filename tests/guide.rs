@@ -344,8 +344,10 @@ fn exercises(said: &mut Said) {
         said.did(&mut app, Action::Lesson);
         said.did(&mut app, Action::Reset);
         app.view.confirm = None;
-        if app.detective().is_some() {
-            play_recording(&mut app);
+        if let Some(detective) = app.detective() {
+            if detective.profile.is_none() {
+                play_recording(&mut app);
+            }
             app.notice = None;
             said.look(&app);
             said.did(&mut app, Action::Lesson);
