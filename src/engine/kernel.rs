@@ -7,6 +7,7 @@ pub mod checker;
 mod cost;
 mod explain;
 mod gpu;
+mod interpret;
 mod message;
 mod places;
 mod probe;

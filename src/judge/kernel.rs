@@ -194,7 +194,7 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
             ),
         },
         KernelMetric::Fetches => fetches(report, job, check.at_most),
-        KernelMetric::Neighbours => neighbours(report, least),
+        KernelMetric::Neighbours => neighbours(report, job, least),
         KernelMetric::Speed if report.failed.is_none() => speed(report, job, least),
         KernelMetric::Correct if report.failed.is_none() => {
             let mut faults = report
@@ -233,7 +233,7 @@ fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
         access.filter(move |one| one.binding.is_some_and(is_input))
     });
     match inputs.max_by(|a, b| a.fetches.total_cmp(&b.fetches)) {
-        None => ("not counted".to_owned(), None),
+        None => uncounted(report, job),
         Some(KernelAccess { array, fetches, .. }) => {
             let said = format!(
                 "each number of `{array}` is fetched {fetches:.1} times at most; up to {most} is asked for"
@@ -243,12 +243,21 @@ fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
     }
 }
 
+/// Accesses that were not counted pass no check: of a kernel that is right they should have been.
+fn uncounted(report: &KernelReport, job: &KernelJob) -> Found {
+    if right(report, job) {
+        let said = "its accesses could not be counted; name the buffers in the indices themselves, as the starter does";
+        return (said.to_owned(), Some(false));
+    }
+    ("not counted".to_owned(), None)
+}
+
 /// How many invocations in a row take neighbouring elements of a buffer, at the place where they are fewest.
-fn neighbours(report: &KernelReport, least: f64) -> Found {
+fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
     let access = report.files.iter().flat_map(|result| &result.access);
     let buffers = access.filter(|one| one.binding.is_some() && one.fetches > 0.0);
     match buffers.min_by_key(|one| one.neighbours) {
-        None => ("not counted".to_owned(), None),
+        None => uncounted(report, job),
         Some(one) => {
             let found = one.neighbours as f64;
             let said = match one.neighbours {

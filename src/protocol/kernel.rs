@@ -346,6 +346,8 @@ pub enum KernelFaultKind {
     ReadsPastEnd,
     /// Two runs on the same input differ: invocations race.
     Races,
+    /// Invocations race, or not all reach a barrier, wherever that hides; `reason` says how.
+    Memory,
     /// Did not end within the limit.
     Endless,
     /// Took more memory than a check may, or longer to compile.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use burn_wgpu::wgpu;
 
 use super::gpu::{CompiledKernel, Gpu, GpuError};
+use super::interpret;
 use super::message;
 use super::probe::{self, Memory, Probed, Seen};
 use super::reference::{self, Difference};
@@ -94,6 +95,7 @@ impl KernelTrial<'_> {
             .wrote_input(inputs, &exact)
             .or(outside)
             .or_else(|| self.wrote_past_end(&guarded))
+            .or_else(|| self.interpret(inputs))
         {
             return Ok(Err(Box::new(fault)));
         }
@@ -264,6 +266,31 @@ impl KernelTrial<'_> {
             at: i64::try_from(at).ok(),
             ..KernelFault::default()
         }
+    }
+
+    /// What running it on the host shows, at the small shapes.
+    fn interpret(&self, inputs: &[Vec<f32>]) -> Option<KernelFault> {
+        if self.real {
+            return None;
+        }
+        let filled = &self.text.filled;
+        let buffers = self.buffers(inputs);
+        let buffers = buffers.map(|(_, count, input)| input.map(Vec::as_slice).ok_or(count));
+        let found = interpret::fault(&filled.text, self.text.grid, buffers.collect())?;
+        let range = filled.origin(&found.location.span);
+        let advice = interpret::advice(found.kind).to_owned();
+        let place = message::error(&self.file.text, &range, String::new(), advice);
+        // The finding names its line; the place says it, too.
+        let told = found.to_string();
+        let told = told.split_once(": ").map_or(&*told, |(_, told)| told);
+        Some(KernelFault {
+            kind: Kind::Memory,
+            shape: self.shape.label.clone(),
+            buffer: found.variable.clone().unwrap_or_default(),
+            reason: told.to_owned(),
+            place: Some(place),
+            ..KernelFault::default()
+        })
     }
 
     /// What the kernel with probes finds: a loop without end, or the first index outside of its array.

@@ -48,6 +48,14 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
             "two runs on the same numbers differ, first in `{name}[{at}]`: invocations race. Is a workgroupBarrier() missing, or do two write \
              the same element?"
         ),
+        (KernelFaultKind::Memory, _) => {
+            let (place, instead) = fault
+                .place
+                .as_ref()
+                .map_or(("", ""), |it| (&*it.text, &*it.instead));
+            let line = fault.place.as_ref().map_or(0, |it| it.line);
+            format!("line {line}: `{place}`: {}; {instead}", fault.reason)
+        }
         (KernelFaultKind::Endless, Some(place)) => format!(
             "{place} does not end, or not within {} rounds; it needs a condition that changes inside the loop, or a `break` that can be reached",
             fault.limit
