@@ -28,7 +28,8 @@ use proptest::prelude::*;
 
 const KEYS: &str =
     "v PgDn PgUp 1 2 3 4 5 6 n p a b c d f t space r T h s l tab e y m C o x w g ? q";
-const COMMANDS: &str = "run compare check course list hint reset init doctor replay export bench";
+const COMMANDS: &str =
+    "run compare check course list hint reset init doctor replay export bench open";
 
 /// All problems of a course, as lines.
 fn findings(source: &CourseFiles, language: &str) -> Vec<String> {

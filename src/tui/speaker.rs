@@ -152,9 +152,9 @@ fn said(notes: &Notes, clock: &str, columns: usize, theme: &Theme) -> Vec<Line<'
             format!("{} of {}  ", time(notes.used_s), time(notes.planned_s)),
             if late { theme.warning } else { theme.dim },
         ),
-        Span::styled(notes.run.clone(), theme.dim),
     ]);
     let mut lines = text::wrap(&head, columns, "", "");
+    lines.extend(wrapped(&notes.run, theme.dim));
     lines.push(Line::default());
     lines.extend(wrapped(&notes.says, theme.heading));
     lines.push(Line::default());

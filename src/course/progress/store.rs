@@ -112,9 +112,7 @@ pub fn in_words(error: &io::Error) -> String {
                 "{FILE} may not be replaced: it or its folder is protected (`lsattr`, `chattr -i`)"
             )
         }
-        ErrorKind::FileTooLarge if error.raw_os_error().is_some() => {
-            "files may not grow any more here (`ulimit -f`)".to_owned()
-        }
+        ErrorKind::FileTooLarge => "files may not grow any more here (`ulimit -f`)".to_owned(),
         ErrorKind::PermissionDenied => "its folder may not be written to".to_owned(),
         ErrorKind::WouldBlock => format!("another program holds {LOCK}"),
         ErrorKind::InvalidInput => "something else is in the place of its file".to_owned(),

@@ -95,7 +95,6 @@ impl KernelTrial<'_> {
             .wrote_input(inputs, &exact)
             .or(outside)
             .or_else(|| self.wrote_past_end(&guarded))
-            .or_else(|| self.interpret(inputs))
         {
             return Ok(Err(Box::new(fault)));
         }
@@ -110,7 +109,11 @@ impl KernelTrial<'_> {
             let again = self.run(kernel, inputs, 0)?;
             return Ok(Err(Box::new(self.unsteady(&exact, &again, place))));
         }
-        Ok(Ok(matched))
+        // What came out right here may come out wrong elsewhere.
+        Ok(match self.interpret(inputs) {
+            Some(fault) => Err(Box::new(fault)),
+            None => Ok(matched),
+        })
     }
 
     /// The contents of all buffers after a launch, each with `guard` numbers behind its end that the kernel may reach.
