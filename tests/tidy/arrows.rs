@@ -143,7 +143,7 @@ impl<'a> Sources<'a> {
         let mut base = file.module.clone();
         base.extend(inline.iter().map(|(name, _)| name.clone()));
         let mut rest = path;
-        match rest[0].as_str() {
+        match rest.first()?.as_str() {
             "crate" => (base, rest) = (Vec::new(), &rest[1..]),
             "self" => rest = &rest[1..],
             "super" => {

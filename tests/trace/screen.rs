@@ -67,6 +67,8 @@ fn keys_lead_to_the_full_name_and_from_a_kernel_to_its_launch() {
         "{screen}"
     );
     it.act(OpenedAction::Name);
+    // The first is a copy that has no launch in this file.
+    it.act(OpenedAction::Timeline(TimelineMove::Slice(1)));
     it.act(OpenedAction::Timeline(TimelineMove::Slice(1)));
     let screen = shown(&it, (80, 24), Markers::Braille);
     assert!(screen.contains("before by "), "{screen}");

@@ -378,7 +378,14 @@ fn a_presentation_shows_the_solution_and_gives_the_learner_s_b_back() {
     let mine = app.comparison.config_b.clone();
     train(&mut app, 5);
     act(&mut app, Action::Present);
-    let effects = act(&mut app, Action::Toggle);
+    // Nothing of B is shown before the vote.
+    let mut effects = act(&mut app, Action::Toggle);
+    for _ in 0..12 {
+        if sent(&effects).is_empty() {
+            act(&mut app, Action::NextBeat);
+            effects = act(&mut app, Action::Toggle);
+        }
+    }
     assert!(!sent(&effects).is_empty());
     act(&mut app, Action::Toggle);
     let stage = app.stage().expect("a stage").clone();
