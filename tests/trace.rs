@@ -634,7 +634,7 @@ fn what_is_no_trace_is_named() {
         ),
         "not of kernels",
     );
-    fails(folder.path().to_owned(), "no plain file");
+    fails(folder.path().to_owned(), "is a folder");
     fails(folder.path().join("nothing"), "cannot be read");
     let other = folder.path().join("other.db");
     rusqlite::Connection::open(&other)

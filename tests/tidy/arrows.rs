@@ -60,6 +60,7 @@ impl<'a> Sources<'a> {
                 globs: Vec::new(),
             };
             let mut named = sources.read(file, &mut scope);
+            named.retain(|one| !one.path.is_empty());
             // What a path through an imported module or type means is known when all imports are.
             for one in named.iter_mut().filter(|one| one.absolute.is_none()) {
                 if let Some(start) = scope.imported.get(&one.path[0]) {
