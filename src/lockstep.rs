@@ -116,7 +116,7 @@ pub struct Launch<'a> {
 pub struct Limits {
     /// For each workgroup; past it, the loop with the most rounds is reported as endless and the run ends.
     pub steps_per_workgroup: u64,
-    /// For all workgroups together.
+    /// For all workgroups together; past it, no other workgroup begins.
     pub steps: u64,
     /// Bytes for buffers, shadows and values.
     pub memory: u64,
@@ -170,6 +170,8 @@ pub struct AccessCount {
     pub space: Space,
     /// Group and binding.
     pub binding: Option<(u32, u32)>,
+    /// Of the whole variable, in bytes.
+    pub size: u64,
     pub loads: u64,
     pub stores: u64,
     pub atomics: u64,

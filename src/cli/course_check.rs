@@ -87,29 +87,12 @@ fn passed(context: &CourseContext, tried: &[CourseTrial]) -> String {
         context.course.exercises.len(),
         mystery::all(Preset::Tiny).len()
     );
-    let not_decided = |why: &str| {
-        let undecided = tried.iter().filter(|tried| tried.passed.is_none());
-        undecided
-            .filter(|tried| tried.detail.starts_with(why))
-            .count()
-    };
-    let open = not_decided(WITH_MEASURE);
+    let undecided = tried.iter().filter(|tried| tried.passed.is_none());
+    let open = undecided.filter(|tried| tried.detail.starts_with(WITH_MEASURE));
+    let open = open.count();
     if open > 0 {
         text.push_str(&format!(
             "; {open} were not measured: --measure judges their speed"
-        ));
-    }
-    let skipped = not_decided(exercises::NO_ADAPTER);
-    if skipped > 0 {
-        text.push_str(&format!(
-            "; {skipped} kernel texts were {}: a CPU driver of Vulkan runs them (mesa-vulkan-drivers)",
-            exercises::NO_ADAPTER
-        ));
-    }
-    let cores = not_decided("skipped: no matrix cores");
-    if cores > 0 {
-        text.push_str(&format!(
-            "; {cores} kernel texts were only read: this device has no matrix cores"
         ));
     }
     text

@@ -1,6 +1,7 @@
-//! Checks a learner's WGSL: from its text alone, then on a device of the check's own, against a plain reference and the
-//! clock. Whatever the kernel does is data in the report. It is meant to run in an engine process of its own.
+//! Checks a learner's WGSL: from its text alone, then on the host, then on a device of the check's own, against a plain
+//! reference and the clock. Whatever the kernel does is data in the report. It is meant to run in an engine process of its own.
 
+mod access;
 mod adopt;
 mod check;
 pub mod checker;
@@ -9,15 +10,11 @@ mod explain;
 mod gpu;
 mod interpret;
 mod message;
-mod places;
-mod probe;
-mod race;
 pub mod reference;
 pub mod source;
 mod timing;
 mod tree;
 mod trial;
-mod uniform;
 pub mod validate;
 mod watch;
 

@@ -13,7 +13,7 @@ use crate::protocol::{
 };
 
 pub use card::CardLine;
-use card::{AS_FAST, TIME, bad, card_line, faster, lines, remark, shared};
+use card::{AS_FAST, TIME, bad, card_line, faster, lines, refusal, remark, shared};
 use fault::sentence;
 
 /// A check of a learner's kernels, judged.
@@ -76,7 +76,8 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
     let starter_fails = checks.any(|check| check.starter == KernelStarter::Fails);
     let right = right(&facts, job);
     let fails = criteria.iter().any(|line| line.outcome == Outcome::Failed);
-    let swap = job.replaces.as_ref().filter(|_| right && !untouched);
+    let ran = facts.host_only.is_none();
+    let swap = job.replaces.as_ref().filter(|_| right && ran && !untouched);
     let texts = job.files.iter().zip(&facts.files);
     let texts = texts.map(|(file, result)| KernelText {
         text: file.text.clone(),
@@ -96,6 +97,11 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
         let text = format!("{}: {}", line.name, line.measured);
         card_line(line.outcome.decided(), text)
     }));
+    if let Some(why) = &facts.host_only {
+        card.push(remark(format!(
+            "small sizes were run on the host; no device ran it, and no time was taken: {why}"
+        )));
+    }
     if facts.restart {
         card.push(remark(
             "the process that checks kernels is started anew; the model goes on training",
@@ -167,8 +173,9 @@ fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Lin
 
 fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
     let least = check.at_least;
-    if let Some(broken) = report.files.iter().find(|result| result.error.is_some()) {
-        return (format!("{} does not compile", broken.name), Some(false));
+    let mut files = report.files.iter();
+    if let Some((name, error)) = files.find_map(|it| Some((&it.name, it.error.as_ref()?))) {
+        return (format!("{name} {}", refusal(error)), Some(false));
     }
     let mut facts = report.files.iter().filter_map(|result| result.facts);
     match check.metric {
@@ -181,7 +188,7 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
         KernelMetric::Shared => match facts.map(|facts| facts.workgroup_bytes).max() {
             None | Some(0) => ("no var<workgroup> is used".to_owned(), Some(false)),
             Some(_) if is_shared_idle(report) => {
-                let said = "no element of a var<workgroup> is read or written when it runs";
+                let said = "no element of a var<workgroup> is read when it runs";
                 (said.to_owned(), Some(false))
             }
             Some(bytes) => (shared(bytes), Some(true)),
@@ -214,7 +221,7 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
     }
 }
 
-/// Whether the kernel ran, and no place that takes elements of workgroup memory was passed.
+/// Whether the kernel ran, and read nothing of workgroup memory.
 fn is_shared_idle(report: &KernelReport) -> bool {
     let mut access = report.files.iter().flat_map(|result| &result.access);
     let ran = access.clone().next().is_some();
@@ -246,7 +253,7 @@ fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
 /// Accesses that were not counted pass no check: of a kernel that is right they should have been.
 fn uncounted(report: &KernelReport, job: &KernelJob) -> Found {
     if right(report, job) {
-        let said = "its accesses could not be counted; name the buffers in the indices themselves, as the starter does";
+        let said = "its accesses were not counted, because no size ran to its end on the host";
         return (said.to_owned(), Some(false));
     }
     ("not counted".to_owned(), None)
@@ -255,7 +262,7 @@ fn uncounted(report: &KernelReport, job: &KernelJob) -> Found {
 /// How many invocations in a row take neighbouring elements of a buffer, at the place where they are fewest.
 fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
     let access = report.files.iter().flat_map(|result| &result.access);
-    let buffers = access.filter(|one| one.binding.is_some() && one.fetches > 0.0);
+    let buffers = access.filter(|one| one.binding.is_some());
     match buffers.min_by_key(|one| one.neighbours) {
         None => uncounted(report, job),
         Some(one) => {
@@ -263,7 +270,7 @@ fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
             let said = match one.neighbours {
                 _ if found >= least => format!("{least} or more in a row, everywhere"),
                 0 | 1 => format!(
-                    "line {}: invocations 0 and 1 take elements of `{}` that lie apart",
+                    "line {}: neighbouring invocations take elements of `{}` that lie apart",
                     one.line, one.array
                 ),
                 count => format!(

@@ -447,12 +447,12 @@ impl Machine<'_> {
                     continue;
                 };
                 let key = (location.line, location.column, location.span.end, *number);
+                let shared = self.shared[*number].as_ref();
                 let count = counts.entry(key).or_insert_with(|| AccessCount {
                     location: location.clone(),
                     variable: self.name(*number),
-                    space: self.shared[*number]
-                        .as_ref()
-                        .map_or(Space::Storage, |it| it.space()),
+                    space: shared.map_or(Space::Storage, Shared::space),
+                    size: shared.map_or(0, |it| it.size),
                     binding: variable.binding.map(|it| (it.group, it.binding)),
                     loads: 0,
                     stores: 0,

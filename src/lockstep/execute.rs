@@ -138,6 +138,9 @@ impl<'a> Machine<'a> {
             for y in 0..y {
                 for x in 0..x {
                     self.group = [x, y, z];
+                    if self.steps > self.limits.steps {
+                        return Err(Stop::Limit);
+                    }
                     self.workgroup(entry)?;
                 }
             }
@@ -307,19 +310,20 @@ impl<'a> Machine<'a> {
         self.steps += steps;
         self.group_steps += steps;
         if self.group_steps > self.limits.steps_per_workgroup
-            && let Some((span, _, lanes)) = self.loops.iter().max_by_key(|it| it.1)
+            && let Some((span, rounds, lanes)) = self.loops.iter().max_by_key(|it| it.1)
         {
             let location = self.program.locate(*span);
             let first = lanes.first().copied().unwrap_or(0);
             let mut finding = Finding::new(FindingKind::Endless, location, self.invocation(first));
             let lanes = lanes.iter().map(|lane| self.invocation(*lane));
-            finding.invocations = lanes.collect();
+            (finding.invocations, finding.count) = (lanes.collect(), *rounds);
             self.find(finding, usize::MAX);
             return Err(Stop::Limit);
         }
-        let past =
-            self.group_steps > self.limits.steps_per_workgroup || self.steps > self.limits.steps;
-        if past { Err(Stop::Limit) } else { Ok(()) }
+        if self.group_steps > self.limits.steps_per_workgroup {
+            return Err(Stop::Limit);
+        }
+        Ok(())
     }
 
     /// Runs a function's body; its arguments are set.
@@ -440,7 +444,8 @@ impl<'a> Machine<'a> {
             }
             Statement::MemoryBarrier(_) => {}
             Statement::Store { pointer, value } => {
-                self.store(frame, *pointer, *value, span, mask)?
+                let span = self.place(frame, *pointer, span);
+                self.store(frame, *pointer, *value, span, mask)?;
             }
             Statement::Atomic {
                 pointer,
@@ -510,6 +515,17 @@ impl<'a> Machine<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Where a store's element is written: `out[i]` of `out[i] = 1.0;`.
+    fn place(&self, frame: usize, pointer: Handle<Expression>, statement: Span) -> Span {
+        let expressions = &self.codes[frame].function.expressions;
+        match expressions[pointer] {
+            Expression::Access { .. } | Expression::AccessIndex { .. } => {
+                expressions.get_span(pointer)
+            }
+            _ => statement,
+        }
     }
 
     fn switch(

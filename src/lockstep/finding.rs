@@ -66,7 +66,7 @@ pub struct Finding {
     pub invocations: Vec<Invocation>,
     /// For an access out of bounds: the index, and how many elements there are.
     pub index: Option<(i64, u32)>,
-    /// How often, counting invocations.
+    /// How often, counting invocations; of a loop that does not end, its rounds so far.
     pub count: u64,
 }
 

@@ -51,6 +51,8 @@ pub struct Conflict {
 /// A buffer or a workgroup variable.
 pub struct Shared {
     pub bytes: Vec<u8>,
+    /// How many bytes there are.
+    pub size: u64,
     /// One for each granule; none where nobody can write.
     shadow: Vec<Cell>,
     /// Log2 of the bytes in a granule.
@@ -93,6 +95,7 @@ impl Shared {
             0
         };
         Self {
+            size: bytes.len() as u64,
             bytes,
             shadow: vec![Cell::default(); cells],
             shift,

@@ -195,7 +195,7 @@ pub enum KernelMetric {
     Speed,
     /// At least so many invocations in a workgroup.
     Invocations,
-    /// Reads or writes `var<workgroup>` memory when it runs.
+    /// Reads `var<workgroup>` memory when it runs.
     Shared,
     /// Fetches each number of an input at most so many times.
     Fetches,
@@ -225,6 +225,9 @@ pub struct KernelError {
     pub message: String,
     /// What to write instead.
     pub instead: String,
+    /// It reads as WGSL, and no device would launch it.
+    #[serde(default)]
+    pub launch: bool,
 }
 
 /// What the text says about itself.
@@ -241,9 +244,6 @@ pub struct KernelFacts {
     pub matrix_cores: bool,
 }
 
-/// How a report begins to say why a kernel for matrix cores was not tried.
-pub const NO_MATRIX_CORES: &str = "no matrix cores";
-
 /// What one check of a learner's kernels found out. A wrong, slow or endless kernel is data here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelReport {
@@ -251,7 +251,10 @@ pub struct KernelReport {
     pub exercise: String,
     pub device: Option<Device>,
     pub files: Vec<KernelResult>,
-    /// Why nothing could be checked: no device, or the check's own process ended.
+    /// Why no device ran the kernels, where there is none for them: what is known is from the host.
+    #[serde(default)]
+    pub host_only: Option<String>,
+    /// Why nothing could be checked: no device of that name, or the check's own process ended.
     pub failed: Option<String>,
     /// A kernel does not end: the process that checked it has to be killed.
     pub restart: bool,
@@ -308,16 +311,17 @@ pub enum KernelUntimed {
 /// How one place in the text takes elements of an array that invocations share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelAccess {
-    /// Number of the place.
+    /// Where it begins, in bytes of the learner's file.
     pub site: u64,
     pub line: u32,
     /// The array's name in the learner's file.
     pub array: String,
     /// Of a buffer; `None` for workgroup memory.
     pub binding: Option<u64>,
-    /// Elements taken, here and at other places, over the elements there are; the most of any shape.
+    /// Loads of the array, here and at other places, over the numbers it has, or the invocations of a workgroup where those
+    /// are more; the most of any shape.
     pub fetches: f64,
-    /// How many invocations of the first workgroup, from its first on, take elements side by side; the most of any shape.
+    /// How many invocations in a row take elements that lie side by side, in any order; the most of any shape.
     pub neighbours: u64,
 }
 
@@ -344,10 +348,14 @@ pub enum KernelFaultKind {
     WroteInput,
     /// What lies past the end of a buffer changes the result.
     ReadsPastEnd,
-    /// Two runs on the same input differ: invocations race.
+    /// Invocations race: at `place`, and `reason` says with whom; without a place, two runs on the same input differ.
     Races,
-    /// Invocations race, or not all reach a barrier, wherever that hides; `reason` says how.
-    Memory,
+    /// Not all invocations that have to come to `place` come there, or not with the same value.
+    Barrier,
+    /// Reads an output before anybody wrote it.
+    ReadsUnwritten,
+    /// The check cannot follow what the kernel does; `reason` says what, and what to write instead.
+    NotUnderstood,
     /// Did not end within the limit.
     Endless,
     /// Took more memory than a check may, or longer to compile.
@@ -383,7 +391,7 @@ pub struct KernelFault {
     pub limit: f64,
     /// Two runs on the same numbers differ.
     pub unsteady: bool,
-    /// The driver's words.
+    /// The driver's words, or what the interpreter found and what to write instead.
     pub reason: String,
     /// All of it as a sentence. The engine leaves it empty; the judge fills it in.
     pub text: String,

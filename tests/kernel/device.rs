@@ -115,7 +115,7 @@ fn inputs_that_are_written() {
         "out[i] =",
         "gate[i] = 0.0; out[i] =",
         Kind::WroteInput,
-        "writes to `gate[0]`, which is only to be read",
+        "line 18, column 5: `gate[i]` writes to `gate[0]`, which is only to be read",
     );
 }
 
@@ -145,7 +145,7 @@ fn an_invocations_own_arrays_and_vectors_have_ends_too() {
         (
             "var rows: array<vec2<f32>, 2>;",
             "rows[i % 2u][i % 3u]",
-            "rows[i % 2u]",
+            "rows",
             2,
         ),
     ] {
@@ -263,12 +263,11 @@ fn tiles_of_two_axes_are_watched_too() {
 #[test]
 fn loops_that_only_running_shows() {
     let endless = "var k = 1u;\n    loop { k = k * 2654435761u; if (k == 0u) { break; } }\n    let g = gate[i] + f32(k);";
-    fails(
-        "let g = gate[i];",
-        endless,
-        Kind::Endless,
-        "line 17, column 5: `loop {` does not end, or not within 32768 rounds; it needs a condition that changes inside the loop, or a `break` that can be reached",
-    );
+    if let Some(report) = on_lavapipe(&edited("swiglu", "let g = gate[i];", endless)) {
+        let (kind, text) = fault(&report);
+        assert_eq!(kind, Kind::Endless);
+        assert!(text.starts_with("line 17, column 5: `loop {` does not end, or not within "), "{text}");
+    }
 }
 
 /// No loop is too long, and yet the launch is: 128,000 invocations with 30,000 rounds each.

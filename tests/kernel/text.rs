@@ -323,16 +323,7 @@ fn deep_texts_do_not_break_the_reader() {
         .map(|k| format!("a += up[(i + {k}u) % N];\n"))
         .collect();
     let twice = format!("fn f(i: u32) -> f32 {{ var a = 0.0;\n{loads} return a; }}\n@compute");
-    let mut job = edited("swiglu", "@compute", &twice);
-    assert_eq!(said(&job), None);
-    let text = &mut job.files[0].text;
-    *text = text.replace("s * up[i]", "s * up[i] + f(i) + f(i + 1u)");
-    let (message, instead) = said(&job).expect("is refused");
-    assert!(
-        message.contains("`fn main`: with all that it calls, this function takes elements of arrays at 123 places"),
-        "{message}"
-    );
-    assert_eq!(instead, "a loop in place of so many lines");
+    assert_eq!(said(&edited("swiglu", "@compute", &twice)), None);
     let doubled: String = (0..60)
         .map(|k| format!("let b{} = b{k} + b{k}; ", k + 1))
         .collect();

@@ -20,11 +20,9 @@ use crate::judge::kernel::KernelVerdict;
 use crate::judge::{Line, Outcome, configs as judge, kernel as kernel_judge};
 use crate::measure::exercise::measure_exercise;
 use crate::measure::runner::{Runner, engine_command};
-use crate::protocol::{KernelJob, KernelStarter, NO_MATRIX_CORES};
+use crate::protocol::{KernelJob, KernelStarter};
 
 const NOT_RUN: &str = "did not run";
-/// Why nothing could be tried.
-pub const NO_ADAPTER: &str = "skipped: no adapter";
 
 /// Tries every exercise; none when interrupted.
 pub fn all(
@@ -66,9 +64,7 @@ pub fn all(
                     verdict(kernels, &report, text)
                 }
             };
-            if skipped.is_none() && detail.starts_with(NO_ADAPTER) {
-                skipped = Some((None, NO_ADAPTER.to_owned()));
-            } else if skipped.is_none() && detail.starts_with(NOT_RUN) {
+            if skipped.is_none() && detail.starts_with(NOT_RUN) {
                 // What did not answer once is not waited for again.
                 let why = "not tried, after the one that did not run";
                 skipped = Some((Some(false), why.to_owned()));
@@ -139,23 +135,7 @@ fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> KernelJob {
 /// which must be refused with the words that it names.
 fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> (Option<bool>, String) {
     if let Some(why) = &report.facts.failed {
-        let nothing = report.facts.device.is_none() && why.starts_with("nothing here can run")
-            || why.starts_with(NO_MATRIX_CORES);
-        let mut broken = report
-            .facts
-            .files
-            .iter()
-            .filter_map(|file| file.error.as_ref());
-        if let (true, Some(error)) = (nothing && !matches!(text, Text::Wrong(_)), broken.next()) {
-            let what = format!("does not compile: line {}: {}", error.line, error.message);
-            return (Some(false), what);
-        }
-        let detail = match nothing {
-            true if why.starts_with(NO_MATRIX_CORES) => "skipped",
-            true => NO_ADAPTER,
-            false => NOT_RUN,
-        };
-        return ((!nothing).then_some(false), format!("{detail}: {why}"));
+        return (Some(false), format!("{NOT_RUN}: {why}"));
     }
     if let Text::Wrong(wrong) = text {
         let (passed, detail) = refused(wrong, report);
@@ -376,21 +356,16 @@ mod tests {
     }
 
     #[test]
-    fn without_an_adapter_it_is_skipped_and_says_so() {
-        let failed = |why: &str| KernelVerdict {
+    fn what_did_not_run_fails() {
+        let lost = KernelVerdict {
             facts: KernelReport {
-                failed: Some(why.to_owned()),
+                failed: Some("the device was lost".to_owned()),
                 ..KernelReport::default()
             },
             ..KernelVerdict::default()
         };
-        let none = failed("nothing here can run a WGSL kernel: …");
-        let (passed, detail) = verdict(&matmul(), &none, Text::Starter);
-        assert!(
-            passed.is_none() && detail.starts_with(NO_ADAPTER),
-            "{detail}"
-        );
-        let lost = verdict(&matmul(), &failed("the device was lost"), Text::Starter);
-        assert_eq!(lost.0, Some(false));
+        let (passed, detail) = verdict(&matmul(), &lost, Text::Starter);
+        assert_eq!(passed, Some(false));
+        assert!(detail.starts_with(NOT_RUN), "{detail}");
     }
 }

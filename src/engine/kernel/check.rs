@@ -7,14 +7,15 @@ use std::thread::Builder;
 use std::time::Instant;
 
 use super::cost;
-use super::gpu::{CompiledKernel, Gpu, GpuError};
+use super::gpu::{CompiledKernel, Gpu, GpuError, no_adapter};
+use super::interpret::{STEPS, STEPS_ALONE, too_long};
 use super::timing;
 use super::trial::KernelTrial;
 use super::validate::{self, ValidatedText};
 use super::watch::{CheckLimits, CheckState, fault, watch};
 use crate::protocol::{
-    KernelFile, KernelJob, KernelProgress, KernelReport, KernelResult, KernelShape, KernelUntimed,
-    NO_MATRIX_CORES, same_text,
+    KernelFault, KernelFile, KernelJob, KernelMatch, KernelProgress, KernelReport, KernelResult, KernelShape, KernelUntimed,
+    same_text,
 };
 
 /// Deep expressions are walked by recursion, here and in the libraries.
@@ -91,39 +92,55 @@ impl Worker<'_> {
         if texts.iter().all(Option::is_none) {
             return;
         }
-        let gpu = match self.open(device) {
-            Ok(gpu) => gpu,
+        let opened = match self.open(device) {
+            Ok(opened) => opened,
             Err(why) => {
                 self.state.report.failed = Some(why);
                 return;
             }
         };
-        self.state.report.device = Some(gpu.info.clone());
-        if self.job.files.iter().any(|file| file.spec.matrix_cores) && !gpu.matrix_cores {
-            self.state.report.failed = Some(format!(
-                "{NO_MATRIX_CORES}: {} does not multiply 16×16 matrices of f16 with sums in f32. The text was read; a GPU that has them runs it",
+        self.state.report.device = opened.as_ref().map(|gpu| gpu.info.clone());
+        let matrix_cores = self.job.files.iter().any(|file| file.spec.matrix_cores);
+        let gpu = opened.as_ref().filter(|gpu| gpu.matrix_cores || !matrix_cores);
+        self.state.report.host_only = match (&opened, gpu) {
+            (_, Some(_)) => None,
+            (None, None) => Some(no_adapter()),
+            (Some(gpu), None) => Some(format!(
+                "{} does not multiply 16×16 matrices of f16 with sums in f32; a GPU with matrix cores does",
                 gpu.info.name
-            ));
-            return;
-        }
+            )),
+        };
         for (index, checked) in texts.iter().enumerate() {
             let Some(checked) = checked else { continue };
-            if let Err(trouble) = self.file(&gpu, index, checked) {
+            if let Err(fault) = self.on_host(index, checked, gpu.is_none()) {
+                self.result(index).fault = Some(*fault);
+                continue;
+            }
+            let Some(gpu) = gpu else { continue };
+            if let Err(trouble) = self.file(gpu, index, checked) {
                 let fault = fault(&trouble, self.job, &self.state, self.limits);
                 self.result(index).fault = Some(fault);
                 if trouble.ends_device() {
                     self.state.report.restart = true;
                     // Closing a device waits for what runs on it.
-                    std::mem::forget(gpu);
+                    std::mem::forget(opened);
                     return;
                 }
             }
         }
-        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = Some((device.to_owned(), gpu));
+        let kept = opened.map(|gpu| (device.to_owned(), gpu));
+        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = kept;
     }
 
     fn result(&mut self, index: usize) -> &mut KernelResult {
         &mut self.state.report.files[index]
+    }
+
+    /// Notes that a shape is right, also where it was right before.
+    fn matched(&mut self, index: usize, matched: KernelMatch) {
+        let known = &mut self.result(index).shapes;
+        known.retain(|known| known.shape != matched.shape);
+        known.push(matched);
     }
 
     fn validate(&mut self, index: usize, file: &KernelFile) -> Option<ValidatedText> {
@@ -142,13 +159,13 @@ impl Worker<'_> {
         checked.ok()
     }
 
-    fn open(&mut self, device: &str) -> Result<Gpu, String> {
+    fn open(&mut self, device: &str) -> Result<Option<Gpu>, String> {
         self.at(None, "", false);
         let kept = OPEN.lock().unwrap_or_else(PoisonError::into_inner).take();
         match kept {
             Some((select, mut gpu)) if select == device => {
                 gpu.limit = self.limits.launch;
-                Ok(gpu)
+                Ok(Some(gpu))
             }
             _ => Gpu::open(device, self.limits.launch),
         }
@@ -171,6 +188,36 @@ impl Worker<'_> {
 
     fn tell(&self) {
         let _ = self.news.send(self.state.clone());
+    }
+
+    /// Every small shape of a file, run on the host; further where that is all, because no device runs it.
+    fn on_host(
+        &mut self,
+        index: usize,
+        checked: &ValidatedText,
+        alone: bool,
+    ) -> Result<(), Box<KernelFault>> {
+        let (job, file) = (self.job, &self.job.files[index]);
+        let small = job.shapes.len().saturating_sub(1).max(1);
+        let steps = if alone { STEPS_ALONE } else { STEPS };
+        let mut access = Vec::new();
+        for (shape, text) in job.shapes.iter().zip(&checked.texts).take(small) {
+            self.at(Some(index), &shape.label, false);
+            let trial = KernelTrial { file, shape, text };
+            let inputs = trial.inputs();
+            let inputs =
+                inputs.map_err(|why| Box::new(fault(&why, job, &self.state, self.limits)))?;
+            let expected = trial.reference(&inputs);
+            if let Some(matched) = trial.judge_on_host(&inputs, &expected, steps, &mut access)? {
+                self.matched(index, matched);
+            }
+        }
+        let ran = !self.result(index).shapes.is_empty();
+        self.result(index).access = access;
+        match ran {
+            true => Ok(()),
+            false => Err(Box::new(too_long(&self.state.shape))),
+        }
     }
 
     /// Every shape of a file; on a GPU the last one is timed.
@@ -213,13 +260,8 @@ impl Worker<'_> {
         let (job, file) = (self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
         let real = number + 1 == job.shapes.len() && number > 0;
-        let trial = KernelTrial {
-            gpu,
-            file,
-            shape,
-            text: &checked.texts[number],
-            real,
-        };
+        let text = &checked.texts[number];
+        let trial = KernelTrial { file, shape, text };
         self.at(Some(index), &shape.label, false);
         let inputs = trial.inputs()?;
         self.compiles(index, &shape.label);
@@ -234,21 +276,18 @@ impl Worker<'_> {
         let expected = match &solution {
             Some(solution) if !job.thorough => {
                 self.at(Some(index), &shape.label, true);
-                trial.solution(solution, &inputs)?
+                trial.solution(gpu, solution, &inputs)?
             }
             // The plain reference may take its time.
             _ => trial.reference(&inputs),
         };
         self.at(Some(index), &shape.label, true);
-        let mut access = std::mem::take(&mut self.result(index).access);
-        let judged = trial.judge(&kernel, &inputs, &expected, &mut access);
-        self.result(index).access = access;
-        match judged? {
+        match trial.judge(gpu, &kernel, &inputs, &expected)? {
             Err(fault) => {
                 self.result(index).fault = Some(*fault);
                 return Ok(false);
             }
-            Ok(matched) => self.result(index).shapes.push(matched),
+            Ok(matched) => self.matched(index, matched),
         }
         if timed {
             let starter = self
@@ -258,6 +297,7 @@ impl Worker<'_> {
             // A round launches several kernels, and each launch has its own limit.
             self.at(Some(index), &shape.label, false);
             let time = timing::time(
+                gpu,
                 &trial,
                 &inputs,
                 &kernel,

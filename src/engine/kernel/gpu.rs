@@ -57,13 +57,16 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens `auto` (a GPU, else a CPU driver), `gpu`, `gpu:N`, `vulkan-cpu`, or for `cpu` what computes on the CPU.
+    /// Opens `auto` (a GPU, else a CPU driver), `gpu`, `gpu:N`, `vulkan-cpu`, or for `cpu` what computes on the CPU. `None`
+    /// where any would do, and there is none.
     ///
     /// # Errors
-    /// When there is none, with what to do about it.
-    pub fn open(select: &str, limit: Duration) -> Result<Self, String> {
+    /// When the one that is named is not there or does not open, with what to do about it.
+    pub fn open(select: &str, limit: Duration) -> Result<Option<Self>, String> {
         let adapters = adapters();
-        let found = choose(select, &adapters)?;
+        let Some(found) = choose(select, &adapters)? else {
+            return Ok(None);
+        };
         found.ensure_usable()?;
         let (adapter, info) = (&found.adapter, &found.info);
         let ours = adapter.limits();
@@ -97,7 +100,7 @@ impl Gpu {
             note(&by_error, error.to_string())
         }));
         let timestamps = device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
-        Ok(Self {
+        Ok(Some(Self {
             device,
             queue,
             info: found.device(),
@@ -109,7 +112,7 @@ impl Gpu {
             driver: found.driver(),
             select: found.select.clone(),
             roof: OnceLock::new(),
-        })
+        }))
     }
 
     /// What the device was measured to do at most: from the file, else measured now, through the training engine's library.
@@ -363,20 +366,23 @@ fn pass(
     pass.dispatch_workgroups(x, y, z);
 }
 
-/// The adapter that `select` means.
+/// What to do where there is no adapter.
+pub fn no_adapter() -> String {
+    format!("no GPU was found, and no CPU driver of Vulkan; {CPU_DRIVER}")
+}
+
+/// The adapter that `select` means; `None` where any would do, and there is none.
 ///
 /// # Errors
-/// When there is none, with what to do about it.
-fn choose<'a>(select: &str, adapters: &'a [RankedAdapter]) -> Result<&'a RankedAdapter, String> {
+/// When the one that is named is not there.
+fn choose<'a>(
+    select: &str,
+    adapters: &'a [RankedAdapter],
+) -> Result<Option<&'a RankedAdapter>, String> {
     let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
-    let none = || {
-        format!(
-            "nothing here can run a WGSL kernel: no GPU was found, and no CPU driver of Vulkan. Without a GPU, {CPU_DRIVER}"
-        )
-    };
     match select {
-        "auto" => gpus.first().or(on_cpu.first()).copied().ok_or_else(none),
-        "cpu" => on_cpu.first().or(gpus.first()).copied().ok_or_else(none),
-        other => named(other, adapters),
+        "auto" => Ok(gpus.first().or(on_cpu.first()).copied()),
+        "cpu" => Ok(on_cpu.first().or(gpus.first()).copied()),
+        other => named(other, adapters).map(Some),
     }
 }

@@ -1,92 +1,265 @@
-//! A kernel run on the host, to see what no driver shows for sure: invocations that race in any memory, and barriers that not
-//! all of a workgroup reach. It depends on no driver's schedule and follows calls, structs and indices of indices.
+//! A kernel run on the host before any device gets it: what it does wrong, with the line, and what it computes. It depends on
+//! no driver's schedule, and on no adapter.
 
-use crate::lockstep::{Buffer, Finding, FindingKind, Launch, Program};
+use super::access::{self, Windows};
+use super::message;
+use super::trial::{ExpectedOutputs, GUARD, KernelTrial, first_difference};
+use crate::lockstep::{
+    AccessKind, Buffer, Finding, FindingKind, Invocation, Launch, Limits, Location, Program, Report, RunError,
+    Space,
+};
+use crate::protocol::{
+    KernelAccess, KernelError, KernelFault, KernelFaultKind as Kind, KernelMatch, KernelRole,
+};
 
-/// The first finding that makes a kernel wrong, or none. A part of the language that is not interpreted is none, too.
-///
-/// `inputs` are the buffers in binding order, each with its values or its length where the kernel has to write it.
-pub fn fault(text: &str, grid: [u32; 3], inputs: Vec<Result<&[f32], usize>>) -> Option<Finding> {
-    let program = Program::parse(text).ok()?;
-    let numbered = (0..).zip(inputs);
-    let mut buffers: Vec<Buffer> = numbered
-        .map(|(binding, input)| match input {
-            Ok(values) => Buffer::from_f32(0, binding, values),
-            Err(count) => Buffer::unwritten(0, binding, 4 * count),
-        })
-        .collect();
-    let report = program
-        .run(&Launch::new(grid), &mut buffers, &mut ())
-        .ok()?;
-    report.findings.into_iter().find(|it| is_fault(it.kind))
-}
+/// Steps of a workgroup after which its longest loop is called endless: about two seconds.
+const WORKGROUP_STEPS: u64 = 10_000_000;
+/// Steps after which a size is too large for the host: about half a second, and four where no device runs it afterwards.
+pub const STEPS: u64 = 2_500_000;
+pub const STEPS_ALONE: u64 = 20_000_000;
+/// Bytes of the buffers with their shadows.
+const MEMORY: u64 = 512 << 20;
+const PLAIN: &str = "loads, stores, arithmetic on f32, u32, i32 and bool, loops and barriers";
 
-/// What a device may bear, such as two writes of the same value, is no fault.
-const fn is_fault(kind: FindingKind) -> bool {
-    matches!(
-        kind,
-        FindingKind::Race
-            | FindingKind::DivergentBarrier
-            | FindingKind::DivergentSubgroup
-            | FindingKind::NonUniformValue
-            | FindingKind::OutOfBounds
-            | FindingKind::Endless
-    )
-}
-
-/// What to write instead.
-pub const fn advice(kind: FindingKind) -> &'static str {
-    match kind {
-        FindingKind::Race => {
-            "put a barrier between the two accesses, or let one invocation alone write the element"
+impl KernelTrial<'_> {
+    /// Runs it and judges, and adds to what is known of its accesses. `None`: this size is too large for the host, and nothing
+    /// wrong was found as far as it ran.
+    ///
+    /// # Errors
+    /// With what is wrong, or what is not understood.
+    pub fn judge_on_host(
+        &self,
+        inputs: &[Vec<f32>],
+        expected: &ExpectedOutputs,
+        steps: u64,
+        access: &mut Vec<KernelAccess>,
+    ) -> Result<Option<KernelMatch>, Box<KernelFault>> {
+        let Some(exact) = self.interpret(inputs, 0, steps, access)? else {
+            return Ok(None);
+        };
+        // Only who asks for a length sees that a buffer may be longer than its tensor.
+        if self.text.filled.text.contains("arrayLength")
+            && let Some(guarded) = self.interpret(inputs, GUARD, steps, &mut Vec::new())?
+        {
+            let changed = || {
+                let (binding, at) = first_difference(&exact, &guarded)?;
+                let name = &self.file.spec.bindings[binding].name;
+                Some(self.fault(Kind::ReadsPastEnd, name, at))
+            };
+            if let Some(fault) = self.wrote_past_end(&guarded).or_else(changed) {
+                return Err(Box::new(fault));
+            }
         }
-        FindingKind::DivergentBarrier | FindingKind::DivergentSubgroup => {
-            "every invocation of the workgroup has to come there: move it out of the branch, and return after it"
-        }
-        FindingKind::NonUniformValue => "read the value after a barrier, from one element",
-        FindingKind::OutOfBounds => "compare the index with the size first",
-        FindingKind::Endless => "it needs a condition that changes inside the loop",
-        _ => "",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn found(text: &str) -> Option<FindingKind> {
-        let head = "@group(0) @binding(0) var<storage, read> x: array<f32, 64>;\n\
-                    @group(0) @binding(1) var<storage, read_write> out: array<f32, 64>;\n";
-        let values = [1.0; 64];
-        let found = fault(
-            &format!("{head}{text}"),
-            [1, 1, 1],
-            vec![Ok(&values), Err(64)],
-        );
-        found.map(|it| it.kind)
+        self.compare(&exact, expected).map(Some)
     }
 
-    #[test]
-    fn races_that_hide_from_a_look_at_the_text_are_found() {
-        let helper = "fn main_index(i: u32) -> u32 { return i / 4u; }\n";
-        for (body, kind) in [
-            ("out[main_index(i)] += x[i];", Some(FindingKind::Race)),
-            (
-                "if i > 0u { out[i - 1u] = out[i] + x[i]; }",
-                Some(FindingKind::Race),
+    /// What it leaves in all buffers, each with `guard` numbers behind its end; `None` where a limit ended the run.
+    fn interpret(
+        &self,
+        inputs: &[Vec<f32>],
+        guard: usize,
+        steps: u64,
+        access: &mut Vec<KernelAccess>,
+    ) -> Result<Option<Vec<Vec<f32>>>, Box<KernelFault>> {
+        let not_understood = |what: &str, location: &Location| {
+            let reason = format!("the check does not understand {what}; write {PLAIN}");
+            Box::new(self.fault_at(Kind::NotUnderstood, location, reason))
+        };
+        let program = Program::parse(&self.text.filled.text)
+            .map_err(|error| not_understood(&error.message, &error.location))?;
+        let contents = (0..).zip(self.contents(inputs, guard));
+        let buffers = contents.map(|(number, (binding, values))| Buffer {
+            initialized: guard > 0 || binding.role != KernelRole::Out,
+            ..Buffer::from_f32(0, number, &values)
+        });
+        let mut buffers: Vec<Buffer> = buffers.collect();
+        let launch = Launch {
+            limits: Limits {
+                steps_per_workgroup: WORKGROUP_STEPS,
+                steps,
+                memory: MEMORY,
+                ..Limits::default()
+            },
+            ..Launch::new(self.text.grid)
+        };
+        let mut windows = Windows::default();
+        let report = match program.run(&launch, &mut buffers, &mut windows) {
+            Ok(report) => report,
+            Err(RunError::Memory { .. }) => return Ok(None),
+            Err(RunError::NotSupported { what, location }) => {
+                return Err(not_understood(&what, &location));
+            }
+            Err(error) => return Err(not_understood(&error.to_string(), &Location::default())),
+        };
+        let faults = report.findings.iter().filter(|it| is_fault(it, &report));
+        // The first of those that say most.
+        let worst = faults.min_by_key(|it| match it.kind {
+            FindingKind::Endless => 0,
+            FindingKind::UnwrittenRead => 2,
+            _ => 1,
+        });
+        if let Some(finding) = worst {
+            return Err(Box::new(self.found(finding, &report)));
+        }
+        if !report.complete {
+            return Ok(None);
+        }
+        let found: Vec<Vec<f32>> = buffers.iter().map(Buffer::to_f32).collect();
+        if guard == 0 {
+            if let Some(fault) = self.wrote_input(inputs, &found) {
+                let mut names = self.file.spec.bindings.iter().map(|it| &it.name);
+                let number = names.position(|name| *name == fault.buffer);
+                let number = number.map(|number| (0, number as u32));
+                let mut stores = report.accesses.iter().filter(|it| it.stores > 0);
+                let store = stores.find(|it| it.binding == number);
+                let place = store.map(|it| self.place(&it.location));
+                return Err(Box::new(KernelFault { place, ..fault }));
+            }
+            let size = program.entry_points().next().map_or([1; 3], |(_, size)| size);
+            let invocations = size.map(u64::from).iter().product();
+            access::count(self, &report, &windows, invocations, access);
+        }
+        Ok(Some(found))
+    }
+
+    fn place(&self, location: &Location) -> KernelError {
+        let range = self.text.filled.origin(&location.span);
+        message::error(&self.file.text, &range, String::new(), String::new())
+    }
+
+    fn fault_at(&self, kind: Kind, location: &Location, reason: String) -> KernelFault {
+        KernelFault {
+            kind,
+            shape: self.shape.label.clone(),
+            place: (location.line > 0).then(|| self.place(location)),
+            reason,
+            ..KernelFault::default()
+        }
+    }
+
+    /// A finding as a fault, with what to write instead.
+    fn found(&self, finding: &Finding, report: &Report) -> KernelFault {
+        let element = finding.element.clone().unwrap_or_default();
+        let missing = finding.invocations.len();
+        let at = |kind, reason: &str| self.fault_at(kind, &finding.location, reason.to_owned());
+        match finding.kind {
+            FindingKind::Endless => {
+                let mut head = finding.location.clone();
+                let text = self.text.filled.text.get(head.span.clone());
+                if let Some(brace) = text.and_then(|text| text.find('{')) {
+                    head.span.end = head.span.start + brace + 1;
+                }
+                KernelFault {
+                    limit: finding.count as f64,
+                    ..self.fault_at(Kind::Endless, &head, String::new())
+                }
+            }
+            FindingKind::OutOfBounds => {
+                let (index, count) = finding.index.unwrap_or_default();
+                // What lies beyond the largest i32 is a negative number, read as an unsigned one.
+                let index = u32::try_from(index).map_or(index, |index| i64::from(index as i32));
+                let array = element.rsplit_once('[').map_or("", |(array, _)| array);
+                KernelFault {
+                    buffer: array.to_owned(),
+                    at: Some(index),
+                    of: count.into(),
+                    ..at(Kind::OutOfBounds, "")
+                }
+            }
+            FindingKind::DivergentBarrier => at(
+                Kind::Barrier,
+                &format!(
+                    "invocations that do not get to this barrier: {missing} of a workgroup, and the others wait for them; write \
+                     it outside of any `if` and loop on the invocation's id, with no `return` of a part of the workgroup before it"
+                ),
             ),
-            (
-                "if i < 3u { workgroupBarrier(); } out[i] = x[i];",
-                Some(FindingKind::DivergentBarrier),
+            FindingKind::DivergentSubgroup => at(
+                Kind::Barrier,
+                &format!(
+                    "invocations that do not get here: {missing} of a subgroup, and a matrix belongs to all of them together; write \
+                     it outside of any `if` and loop on the invocation's id"
+                ),
             ),
-            ("out[i] = x[i + 1u];", Some(FindingKind::OutOfBounds)),
-            ("out[i] = x[i];", None),
-            ("out[63u - i] = x[i];", None),
-        ] {
-            let text = format!(
-                "{helper}@compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {{ {body} }}"
-            );
-            assert_eq!(found(&text), kind, "{body}");
+            FindingKind::NonUniformValue => at(
+                Kind::Barrier,
+                "this has to be the same for all invocations of the workgroup, and is not; read one element, whoever reads it",
+            ),
+            FindingKind::UnwrittenRead => at(
+                Kind::ReadsUnwritten,
+                &format!(
+                    "takes `{element}` before anybody wrote it, and an output holds any number then; sum in a variable of the \
+                     invocation, and store the sum once"
+                ),
+            ),
+            _ => at(Kind::Races, &self.race(finding, &element, report)),
         }
     }
+
+    /// Which two accesses race, and how to keep them apart.
+    fn race(&self, finding: &Finding, element: &str, report: &Report) -> String {
+        let Some(other) = &finding.other else {
+            return String::new();
+        };
+        let apart = other.invocation.workgroup != finding.invocation.workgroup;
+        let who = |it: Invocation| match (it.subgroup, apart) {
+            (None, true) => {
+                let [x, y, z] = it.workgroup;
+                format!("invocation {} of workgroup ({x}, {y}, {z})", it.lane)
+            }
+            _ => it.to_string(),
+        };
+        let does = |writes: bool| if writes { "writes" } else { "reads" };
+        let writes = finding.access.is_some_and(AccessKind::is_write);
+        let ends = match (apart, space(finding, report)) {
+            (true, _) => {
+                "and no barrier orders two workgroups; let one invocation alone write the element"
+            }
+            _ if writes && other.access.is_write() && other.location == finding.location => {
+                "with no barrier between them; let one invocation alone write the element"
+            }
+            (_, Space::Workgroup) => {
+                "with no barrier between them; put a workgroupBarrier() between the two, or let one invocation alone write the element"
+            }
+            _ => {
+                "with no barrier between them; put a storageBarrier() between the two, or let one invocation alone write the element"
+            }
+        };
+        format!(
+            "{} {} `{element}`, and {} {} it in line {}, {ends}",
+            who(finding.invocation),
+            does(writes),
+            who(other.invocation),
+            does(other.access.is_write()),
+            self.place(&other.location).line,
+        )
+    }
+}
+
+/// The fault of a kernel of which no size ran to its end.
+pub fn too_long(shape: &str) -> KernelFault {
+    let steps = WORKGROUP_STEPS / 1_000_000;
+    KernelFault {
+        kind: Kind::NotUnderstood,
+        shape: shape.to_owned(),
+        reason: format!(
+            "no size of it ran to its end on the host, within {steps} million steps of a workgroup; write it with as few rounds as the starter"
+        ),
+        ..KernelFault::default()
+    }
+}
+
+/// What a device may bear, such as two writes of the same value, is no fault; workgroup memory is zero at the beginning.
+fn is_fault(finding: &Finding, report: &Report) -> bool {
+    match finding.kind {
+        FindingKind::SameValue | FindingKind::VectorComponent => false,
+        FindingKind::UnwrittenRead => space(finding, report) != Space::Workgroup,
+        _ => true,
+    }
+}
+
+/// The memory that a finding is about.
+fn space(finding: &Finding, report: &Report) -> Space {
+    let mut accesses = report.accesses.iter();
+    let access = accesses.find(|it| Some(&it.variable) == finding.variable.as_ref());
+    access.map_or(Space::Workgroup, |it| it.space)
 }

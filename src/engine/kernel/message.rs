@@ -29,6 +29,7 @@ pub fn error(
         // The front end quotes all of a comment without an end.
         message: clean::bounded(&message, clean::LINE),
         instead,
+        launch: false,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::cost;
-use super::gpu::{CompiledKernel, GpuError};
+use super::gpu::{CompiledKernel, Gpu, GpuError};
 use super::trial::KernelTrial;
 use crate::profile::sequential::{FIRST_LOOK, Plan};
 use crate::profile::{roofline, stats};
@@ -23,17 +23,17 @@ const BUDGET: Duration = Duration::from_millis(1500);
 /// # Errors
 /// When a launch fails.
 pub fn time(
+    gpu: &Gpu,
     trial: &KernelTrial<'_>,
     inputs: &[Vec<f32>],
     kernel: &CompiledKernel,
     starter: Option<&CompiledKernel>,
     solution: Option<&CompiledKernel>,
 ) -> Result<KernelTime, GpuError> {
-    let gpu = trial.gpu;
     let counts = &trial.text.counts;
     let bytes = 4 * counts.iter().sum::<usize>();
     let sets = TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS);
-    let sets = (0..sets).map(|_| trial.fill(inputs, 0));
+    let sets = (0..sets).map(|_| trial.fill(gpu, inputs, 0));
     let sets = sets.collect::<Result<Vec<_>, _>>()?;
     let runners = [Some(kernel), starter, solution].into_iter().flatten();
     let runners: Vec<&CompiledKernel> = runners.collect();
@@ -91,15 +91,15 @@ pub fn time(
         against_starter: starter.and_then(against),
         against_solution: solution.and_then(against),
         clock: if gpu.timestamps { "device" } else { "host" }.to_owned(),
-        ..shares(trial, stats::median(&column(0)))
+        ..shares(gpu, trial, stats::median(&column(0)))
     })
 }
 
 /// Work by shape, and how close a launch of `ms` comes to the device's roof.
-fn shares(trial: &KernelTrial<'_>, ms: f64) -> KernelTime {
+fn shares(gpu: &Gpu, trial: &KernelTrial<'_>, ms: f64) -> KernelTime {
     let flops = cost::flops(trial.file.spec.reference, &trial.shape.sizes);
     let bytes = cost::bytes(&trial.file.spec.bindings, &trial.text.counts);
-    let roof = trial.gpu.roof();
+    let roof = gpu.roof();
     let least = roof.map(|roof| roofline::least(roof, flops, bytes));
     KernelTime {
         flops,

@@ -1,23 +1,18 @@
 //! One kernel at one shape: runs it on known numbers and compares what it wrote. Outputs are filled with a marker before,
 //! so that what was not written shows; a second run on longer buffers shows what was written or read past the end.
 
-use std::ops::Range;
-
 use burn_wgpu::wgpu;
 
 use super::gpu::{CompiledKernel, Gpu, GpuError};
-use super::interpret;
-use super::message;
-use super::probe::{self, Memory, Probed, Seen};
 use super::reference::{self, Difference};
 use super::validate::SizedText;
 use crate::protocol::{
-    KernelAccess, KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch,
+    KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch,
     KernelRole, KernelShape,
 };
 
 /// Numbers behind the end of each buffer in the second run.
-const GUARD: usize = 8192;
+pub const GUARD: usize = 8192;
 /// A NaN that no arithmetic produces: marks what was never written.
 const POISON: u32 = 0x7fc0_dead;
 /// Behind the end of an output; a finite number, so that reading it is seen as well.
@@ -27,12 +22,9 @@ const SEED: u64 = 42;
 
 /// A kernel at a shape.
 pub struct KernelTrial<'a> {
-    pub gpu: &'a Gpu,
     pub file: &'a KernelFile,
     pub shape: &'a KernelShape,
     pub text: &'a SizedText,
-    /// Whether this is the real size, at which a probe in every index would take too long.
-    pub real: bool,
 }
 
 /// What the outputs have to be.
@@ -63,10 +55,11 @@ impl KernelTrial<'_> {
     /// What a kernel that is known to be right makes of them.
     pub fn solution(
         &self,
+        gpu: &Gpu,
         kernel: &CompiledKernel,
         inputs: &[Vec<f32>],
     ) -> Result<ExpectedOutputs, GpuError> {
-        let found = self.run(kernel, inputs, 0)?;
+        let found = self.run(gpu, kernel, inputs, 0)?;
         Ok(ExpectedOutputs {
             values: self
                 .outputs(&found)
@@ -76,24 +69,18 @@ impl KernelTrial<'_> {
         })
     }
 
-    /// Runs it and judges, and adds to what is known of its access to arrays. The kernel with probes comes first: where a loop
-    /// has no end, the plain one is never run.
+    /// Runs it on a device and judges.
     pub fn judge(
         &self,
+        gpu: &Gpu,
         kernel: &CompiledKernel,
         inputs: &[Vec<f32>],
         expected: &ExpectedOutputs,
-        access: &mut Vec<KernelAccess>,
     ) -> Result<TrialResult, GpuError> {
-        let outside = match self.probe(inputs, access)? {
-            Some(fault) if fault.kind == Kind::Endless => return Ok(Err(Box::new(fault))),
-            outside => outside,
-        };
-        let exact = self.run(kernel, inputs, 0)?;
-        let guarded = self.run(kernel, inputs, GUARD)?;
+        let exact = self.run(gpu, kernel, inputs, 0)?;
+        let guarded = self.run(gpu, kernel, inputs, GUARD)?;
         if let Some(fault) = self
             .wrote_input(inputs, &exact)
-            .or(outside)
             .or_else(|| self.wrote_past_end(&guarded))
         {
             return Ok(Err(Box::new(fault)));
@@ -106,28 +93,25 @@ impl KernelTrial<'_> {
             }
         };
         if let Some(place) = first_difference(&exact, &guarded) {
-            let again = self.run(kernel, inputs, 0)?;
+            let again = self.run(gpu, kernel, inputs, 0)?;
             return Ok(Err(Box::new(self.unsteady(&exact, &again, place))));
         }
-        // What came out right here may come out wrong elsewhere.
-        Ok(match self.interpret(inputs) {
-            Some(fault) => Err(Box::new(fault)),
-            None => Ok(matched),
-        })
+        Ok(Ok(matched))
     }
 
     /// The contents of all buffers after a launch, each with `guard` numbers behind its end that the kernel may reach.
     fn run(
         &self,
+        gpu: &Gpu,
         kernel: &CompiledKernel,
         inputs: &[Vec<f32>],
         guard: usize,
     ) -> Result<Vec<Vec<f32>>, GpuError> {
         let lengths: Vec<usize> = self.text.counts.iter().map(|it| it + guard).collect();
-        let buffers = self.fill(inputs, guard)?;
-        let bound = self.gpu.bind(kernel, &buffers, &lengths)?;
-        self.gpu.launch(kernel, &bound)?;
-        buffers.iter().map(|buffer| self.gpu.read(buffer)).collect()
+        let buffers = self.fill(gpu, inputs, guard)?;
+        let bound = gpu.bind(kernel, &buffers, &lengths)?;
+        gpu.launch(kernel, &bound)?;
+        buffers.iter().map(|buffer| gpu.read(buffer)).collect()
     }
 
     /// The buffers in binding order, each with its length and, where it is read, what it holds before.
@@ -154,19 +138,33 @@ impl KernelTrial<'_> {
         all.filter(|(binding, _)| binding.role != KernelRole::In)
     }
 
-    /// Buffers with the inputs in them, and poison in the outputs.
-    pub fn fill(&self, inputs: &[Vec<f32>], guard: usize) -> Result<Vec<wgpu::Buffer>, GpuError> {
-        self.buffers(inputs)
-            .map(|(binding, count, input)| {
-                let mut values = input.cloned().unwrap_or_default();
-                values.resize(count, f32::from_bits(POISON));
-                values.resize(count + guard, f32::from_bits(behind(binding)));
-                self.gpu.upload(&values)
-            })
-            .collect()
+    /// The numbers of all buffers before a launch: the inputs, and poison in the outputs.
+    pub fn contents<'a>(
+        &'a self,
+        inputs: &'a [Vec<f32>],
+        guard: usize,
+    ) -> impl Iterator<Item = (&'a KernelBinding, Vec<f32>)> {
+        let all = self.buffers(inputs);
+        all.map(move |(binding, count, input)| {
+            let mut values = input.cloned().unwrap_or_default();
+            values.resize(count, f32::from_bits(POISON));
+            values.resize(count + guard, f32::from_bits(behind(binding)));
+            (binding, values)
+        })
     }
 
-    fn wrote_input(&self, inputs: &[Vec<f32>], found: &[Vec<f32>]) -> Option<KernelFault> {
+    /// The same on a device.
+    pub fn fill(
+        &self,
+        gpu: &Gpu,
+        inputs: &[Vec<f32>],
+        guard: usize,
+    ) -> Result<Vec<wgpu::Buffer>, GpuError> {
+        let contents = self.contents(inputs, guard);
+        contents.map(|(_, values)| gpu.upload(&values)).collect()
+    }
+
+    pub fn wrote_input(&self, inputs: &[Vec<f32>], found: &[Vec<f32>]) -> Option<KernelFault> {
         self.buffers(inputs)
             .zip(found)
             .filter(|((binding, ..), _)| binding.role == KernelRole::In)
@@ -176,7 +174,7 @@ impl KernelTrial<'_> {
             })
     }
 
-    fn wrote_past_end(&self, guarded: &[Vec<f32>]) -> Option<KernelFault> {
+    pub fn wrote_past_end(&self, guarded: &[Vec<f32>]) -> Option<KernelFault> {
         self.buffers(&[])
             .zip(guarded)
             .find_map(|((binding, count, _), found)| {
@@ -189,7 +187,7 @@ impl KernelTrial<'_> {
             })
     }
 
-    fn compare(&self, found: &[Vec<f32>], expected: &ExpectedOutputs) -> TrialResult {
+    pub fn compare(&self, found: &[Vec<f32>], expected: &ExpectedOutputs) -> TrialResult {
         let tolerance = self.shape.tolerance.unwrap_or(self.file.spec.tolerance);
         let tolerance = match expected.from {
             "reference" => tolerance,
@@ -261,7 +259,7 @@ impl KernelTrial<'_> {
         self.fault(kind, &self.file.spec.bindings[binding].name, at)
     }
 
-    fn fault(&self, kind: Kind, buffer: &str, at: usize) -> KernelFault {
+    pub fn fault(&self, kind: Kind, buffer: &str, at: usize) -> KernelFault {
         KernelFault {
             kind,
             shape: self.shape.label.clone(),
@@ -271,135 +269,6 @@ impl KernelTrial<'_> {
         }
     }
 
-    /// What running it on the host shows, at the small shapes.
-    fn interpret(&self, inputs: &[Vec<f32>]) -> Option<KernelFault> {
-        if self.real {
-            return None;
-        }
-        let filled = &self.text.filled;
-        let buffers = self.buffers(inputs);
-        let buffers = buffers.map(|(_, count, input)| input.map(Vec::as_slice).ok_or(count));
-        let found = interpret::fault(&filled.text, self.text.grid, buffers.collect())?;
-        let range = filled.origin(&found.location.span);
-        let advice = interpret::advice(found.kind).to_owned();
-        let place = message::error(&self.file.text, &range, String::new(), advice);
-        // The finding names its line; the place says it, too.
-        let told = found.to_string();
-        let told = told.split_once(": ").map_or(&*told, |(_, told)| told);
-        Some(KernelFault {
-            kind: Kind::Memory,
-            shape: self.shape.label.clone(),
-            buffer: found.variable.clone().unwrap_or_default(),
-            reason: told.to_owned(),
-            place: Some(place),
-            ..KernelFault::default()
-        })
-    }
-
-    /// What the kernel with probes finds: a loop without end, or the first index outside of its array.
-    fn probe(
-        &self,
-        inputs: &[Vec<f32>],
-        access: &mut Vec<KernelAccess>,
-    ) -> Result<Option<KernelFault>, GpuError> {
-        let mut lengths = self.text.counts.clone();
-        // CPU drivers cut loops short on their own, after 65,535 rounds.
-        let rounds = if self.gpu.on_cpu { 1 << 15 } else { 1 << 21 };
-        let filled = &self.text.filled;
-        let Some(probed) = probe::probe(&filled.text, &lengths, self.text.grid, rounds, !self.real)
-        else {
-            return Ok(None);
-        };
-        // A text that cannot be probed is still checked in every other way.
-        let Ok(kernel) = self.gpu.compile(&probed.text, self.text.grid) else {
-            return Ok(None);
-        };
-        let mut buffers = self.fill(inputs, 0)?;
-        let seen = self.gpu.upload(&vec![0.0; probed.words()])?;
-        buffers.push(seen.clone());
-        lengths.push(probed.words());
-        let bound = self.gpu.bind(&kernel, &buffers, &lengths)?;
-        self.gpu.launch(&kernel, &bound)?;
-        let words = self.gpu.read(&seen)?.into_iter().map(f32::to_bits);
-        let seen = probed.read(&words.collect::<Vec<u32>>());
-        let place = |range: &Range<usize>| {
-            let (message, instead) = (String::new(), String::new());
-            message::error(&self.file.text, &filled.origin(range), message, instead)
-        };
-        let found = |kind| KernelFault {
-            kind,
-            shape: self.shape.label.clone(),
-            ..KernelFault::default()
-        };
-        if let Some(endless) = seen.endless {
-            return Ok(Some(KernelFault {
-                place: probed.loops.get(endless).map(place),
-                limit: f64::from(rounds),
-                ..found(Kind::Endless)
-            }));
-        }
-        for (number, site) in probed.sites.iter().enumerate() {
-            if let Some(memory) = site.memory {
-                let place = place(&site.range);
-                add_access(access, &probed, &seen, number, memory, place.line);
-            }
-        }
-        let race = seen.race.and_then(|(site, index)| {
-            let site = probed.sites.get(site)?;
-            Some(KernelFault {
-                buffer: site.array.clone(),
-                at: Some(i64::from(index)),
-                place: Some(place(&site.range)),
-                ..found(Kind::Races)
-            })
-        });
-        let outside = seen.outside.and_then(|(site, index)| {
-            let site = probed.sites.get(site)?;
-            Some(KernelFault {
-                buffer: site.array.clone(),
-                // What lies beyond the largest i32 is a negative number, read as an unsigned one.
-                at: Some(i64::from(index as i32)),
-                of: site.count,
-                place: Some(place(&site.range)),
-                ..found(Kind::OutOfBounds)
-            })
-        });
-        Ok(outside.or(race))
-    }
-}
-
-/// Adds what a launch showed of site `number` to what is known from other shapes.
-fn add_access(
-    access: &mut Vec<KernelAccess>,
-    probed: &Probed,
-    seen: &Seen,
-    number: usize,
-    memory: Memory,
-    line: u32,
-) {
-    let site = &probed.sites[number];
-    let sites = probed.sites.iter().zip(&seen.sites);
-    let same = sites.filter(|(other, _)| other.array == site.array);
-    let taken: u64 = same.map(|(_, (times, _))| u64::from(*times)).sum();
-    let fetches = taken as f64 / site.count.max(1) as f64;
-    let neighbours = seen.sites.get(number).map_or(0, |(_, lanes)| *lanes as u64);
-    match access.iter_mut().find(|known| known.site == number as u64) {
-        Some(known) => {
-            known.fetches = known.fetches.max(fetches);
-            known.neighbours = known.neighbours.max(neighbours);
-        }
-        None => access.push(KernelAccess {
-            site: number as u64,
-            array: site.array.clone(),
-            line,
-            binding: match memory {
-                Memory::Buffer(binding) => Some(binding as u64),
-                Memory::Workgroup => None,
-            },
-            fetches,
-            neighbours,
-        }),
-    }
 }
 
 /// What lies behind the end of a buffer.
@@ -417,7 +286,7 @@ fn differs(one: &[f32], other: &[f32]) -> Option<usize> {
 }
 
 /// The first element that differs between two runs, as binding and index.
-fn first_difference(one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
+pub fn first_difference(one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
     let mut pairs = one.iter().zip(other).enumerate();
     pairs.find_map(|(binding, (one, other))| Some((binding, differs(one, other)?)))
 }

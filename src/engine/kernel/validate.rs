@@ -1,6 +1,5 @@
-//! What can be said about a kernel from its text alone, without a device: it reads as WGSL, keeps the rules of its
-//! exercise and the limits of plain WebGPU, and every invocation of a workgroup reaches the same barriers. Loops without
-//! end and indices outside of a buffer are found by running it, with probes.
+//! What can be said about a kernel from its text alone, without running it: it reads as WGSL, and keeps the rules of its
+//! exercise and the limits of plain WebGPU.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +13,6 @@ use super::explain;
 use super::message::{self, whole};
 use super::source::{MAX_BYTES, longest, nested_deeper, too_large, without_comments};
 use super::tree::{blocks, functions};
-use super::uniform;
 use crate::config::nearest;
 use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec, Product};
 use crate::template::{self, FilledTemplate, UnknownSize};
@@ -32,8 +30,6 @@ const MAX_LENGTH: u64 = 200_000;
 
 /// Branches and loops of a kernel: what a driver needs to compile grows faster than their number.
 const MAX_BRANCHES: u64 = 1000;
-/// Places that take an element of an array, with every call replaced by what it calls: each is watched when the kernel is tried.
-const MAX_PLACES: u64 = 64;
 /// Brackets inside each other, and characters of a number or a name.
 const MAX_NESTED: usize = 120;
 const MAX_WORD: usize = 200;
@@ -91,7 +87,8 @@ pub fn validate(
             workgroup_bytes: facts.workgroup_bytes.max(checked.facts.workgroup_bytes),
             ..facts
         };
-        let grid = source.grid(&spec.grid, facts.workgroup)?;
+        let grid = source.grid(&spec.grid, facts.workgroup);
+        let grid = grid.map_err(not_launched)?;
         let counts = spec
             .bindings
             .iter()
@@ -177,21 +174,14 @@ impl Source<'_> {
             .map_err(|e| explain::parse(self.text, self.filled, &e))?;
         self.sizes(&module)?;
         let entry = self.entry(&module)?;
-        self.workgroup(entry)?;
+        self.workgroup(entry).map_err(not_launched)?;
         self.declared(&module, spec)?;
         let mut validator = Validator::new(ValidationFlags::all(), capabilities);
         let info = validator
             .validate(&module)
             .map_err(|e| explain::invalid(self.text, self.filled, &e))?;
         self.used(&module, &info, spec)?;
-        let workgroup_bytes = self.memory(&module, &info)?;
-        if let Some(span) = uniform::divergent_barrier(&module) {
-            return Err(self.spanned(
-                span,
-                "some invocations of a workgroup may not get to this barrier, and the others wait for them",
-                "a barrier outside of any `if` on the invocation's id, and no `return` of a part of the workgroup before it",
-            ));
-        }
+        let workgroup_bytes = self.memory(&module, &info).map_err(not_launched)?;
         let array_length = functions(&module).any(asks_length);
         let matrix_cores = functions(&module).any(|function| {
             let mut all = function.expressions.iter();
@@ -249,7 +239,6 @@ impl Source<'_> {
             }
         }
         let mut written: HashMap<Handle<Function>, u64> = HashMap::new();
-        let mut taken: HashMap<Handle<Function>, u64> = HashMap::new();
         let plain = module.functions.iter();
         let plain = plain.map(|(handle, function)| (Some(handle), function));
         let entries = module.entry_points.iter();
@@ -258,15 +247,10 @@ impl Source<'_> {
                 let name = function.name.as_deref().unwrap_or("main");
                 Err(self.near(&[&format!("fn {name}"), "fn main"], message, instead))
             };
-            let expressions = || {
-                function
-                    .expressions
-                    .iter()
-                    .map(|(_, expression)| expression)
-            };
-            let own = expressions().map(|expression| spelled_out(module, expression));
+            let own = function.expressions.iter();
+            let own = own.map(|(_, expression)| spelled_out(module, expression));
             let own = own.fold(0, u64::saturating_add);
-            let length = own.saturating_add(inlined(&function.body, &written, 1));
+            let length = own.saturating_add(inlined(&function.body, &written));
             if length > MAX_LENGTH {
                 let message = format!(
                     "with all that it calls and constructs, this function is {length} instructions long, because a driver copies what is called; {MAX_LENGTH} is the most"
@@ -281,16 +265,7 @@ impl Source<'_> {
                 );
                 return refuse(message, "a loop or arithmetic in place of so many cases");
             }
-            let own = expressions().filter(|it| matches!(it, Expression::Access { .. }));
-            let places = (own.count() as u64).saturating_add(inlined(&function.body, &taken, 0));
-            if places > MAX_PLACES {
-                let message = format!(
-                    "with all that it calls, this function takes elements of arrays at {places} places; {MAX_PLACES} are the most that are compiled"
-                );
-                return refuse(message, "a loop in place of so many lines");
-            }
             if let Some(handle) = handle {
-                taken.insert(handle, places);
                 written.insert(handle, length);
             }
         }
@@ -491,6 +466,14 @@ impl Source<'_> {
     }
 }
 
+/// An error of a text that reads as WGSL.
+fn not_launched(error: KernelError) -> KernelError {
+    KernelError {
+        launch: true,
+        ..error
+    }
+}
+
 /// What a driver makes of an expression: one instruction, or as many as a constructor has elements.
 fn spelled_out(module: &Module, expression: &Expression) -> u64 {
     let elements = |ty: Handle<Type>| u64::from(module.types[ty].inner.size(module.to_ctx())) / 4;
@@ -501,19 +484,19 @@ fn spelled_out(module: &Module, expression: &Expression) -> u64 {
     }
 }
 
-/// Of a block: `each` for every statement, and what is `written` of the functions that it calls.
-fn inlined(block: &Block, written: &HashMap<Handle<Function>, u64>, each: u64) -> u64 {
+/// Statements of a block, and what is `written` of the functions that it calls.
+fn inlined(block: &Block, written: &HashMap<Handle<Function>, u64>) -> u64 {
     let lengths = block.iter().map(|statement| match statement {
-        Statement::Call { function, .. } => written.get(function).copied().unwrap_or(each),
+        Statement::Call { function, .. } => written.get(function).copied().unwrap_or(1),
         Statement::Block(_)
         | Statement::If { .. }
         | Statement::Switch { .. }
         | Statement::Loop { .. } => {
             let inner = blocks(statement).into_iter();
-            let inner = inner.map(|block| inlined(block, written, each));
+            let inner = inner.map(|block| inlined(block, written));
             inner.fold(0, u64::saturating_add)
         }
-        _ => each,
+        _ => 1,
     });
     lengths.fold(0, u64::saturating_add)
 }

@@ -35,7 +35,7 @@ pub(super) fn lines(files: &[KernelResult], job: &KernelJob) -> Vec<CardLine> {
 fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile, job: &KernelJob) {
     if let Some(error) = &result.error {
         let place = place(&result.name, error);
-        card.push(bad(format!("does not compile: {place}")));
+        card.push(bad(format!("{}: {place}", refusal(error))));
         if !error.instead.is_empty() {
             card.push(remark(format!("write instead: {}", error.instead)));
         }
@@ -62,7 +62,6 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
         ];
         if let Some(idea) = shape.and_then(|shape| shape.idea.as_ref())
             && numbers.contains(&fault.kind)
-            && fault.place.is_none()
         {
             card.push(remark(format!("think about this: {idea}")));
         }
@@ -100,6 +99,14 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
     }
     if let Some(time) = &result.time {
         time_lines(card, time);
+    }
+}
+
+/// What becomes of a text with an error.
+pub(super) fn refusal(error: &KernelError) -> &'static str {
+    match error.launch {
+        true => "cannot be launched",
+        false => "does not compile",
     }
 }
 

@@ -33,29 +33,31 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
                 fault.of
             )
         }
-        (KernelFaultKind::WroteInput, _) => {
-            format!("writes to `{name}[{at}]`, which is only to be read")
+        (KernelFaultKind::WroteInput, place) => {
+            let place = place.map_or_else(String::new, |place| format!("{place} "));
+            format!("{place}writes to `{name}[{at}]`, which is only to be read")
         }
         (KernelFaultKind::ReadsPastEnd, _) => format!(
             "reads past the end of a buffer: with other numbers behind it, `{name}[{at}]` comes out different; compare the index with the size \
              before reading"
         ),
-        (KernelFaultKind::Races, Some(place)) => format!(
-            "{place}: one invocation writes `{name}[{at}]` and another one takes it, with no barrier between them; put a workgroupBarrier() \
-             where everybody has written, or where everybody has read"
-        ),
         (KernelFaultKind::Races, None) => format!(
             "two runs on the same numbers differ, first in `{name}[{at}]`: invocations race. Is a workgroupBarrier() missing, or do two write \
              the same element?"
         ),
-        (KernelFaultKind::Memory, _) => {
-            let (place, instead) = fault
-                .place
-                .as_ref()
-                .map_or(("", ""), |it| (&*it.text, &*it.instead));
-            let line = fault.place.as_ref().map_or(0, |it| it.line);
-            format!("line {line}: `{place}`: {}; {instead}", fault.reason)
-        }
+        (
+            KernelFaultKind::Races
+            | KernelFaultKind::Barrier
+            | KernelFaultKind::ReadsUnwritten
+            | KernelFaultKind::NotUnderstood,
+            Some(place),
+        ) => format!("{place}: {}", fault.reason),
+        (
+            KernelFaultKind::Barrier
+            | KernelFaultKind::ReadsUnwritten
+            | KernelFaultKind::NotUnderstood,
+            None,
+        ) => fault.reason.clone(),
         (KernelFaultKind::Endless, Some(place)) => format!(
             "{place} does not end, or not within {} rounds; it needs a condition that changes inside the loop, or a `break` that can be reached",
             fault.limit
