@@ -266,7 +266,10 @@ fn loops_that_only_running_shows() {
     if let Some(report) = on_lavapipe(&edited("swiglu", "let g = gate[i];", endless)) {
         let (kind, text) = fault(&report);
         assert_eq!(kind, Kind::Endless);
-        assert!(text.starts_with("line 17, column 5: `loop {` does not end, or not within "), "{text}");
+        assert!(
+            text.starts_with("line 17, column 5: `loop {` does not end, or not within "),
+            "{text}"
+        );
     }
 }
 

@@ -163,7 +163,7 @@ fn an_engine_that_knows_no_kernels_says_so() {
 /// too much.
 #[test]
 fn a_kernel_that_takes_too_much_to_compile_is_given_up() {
-    let copies = "b = a;\n    a = b;\n    a[7] += 1.0;\n    ".repeat(1800);
+    let copies = "b = a;\n    a = b;\n    a[7] += 1.0;\n    ".repeat(3000);
     let arrays = "var a: array<f32, 1000>;\n    var b: array<f32, 1000>;\n    ";
     let mut job = edited(
         "swiglu",
@@ -171,6 +171,10 @@ fn a_kernel_that_takes_too_much_to_compile_is_given_up() {
         &format!("{arrays}{copies}a[i % 1000u] += 1.0;\n    let h = 10000u;\n    let g"),
     );
     job.files.truncate(1);
+    // Small workgroups, which the host has memory for.
+    let text = &mut job.files[0].text;
+    *text = text.replace("@workgroup_size(64)", "@workgroup_size(4)");
+    job.shapes.truncate(2);
     if on_lavapipe(&job_of("copy", |_, _, solution| Ok(solution.to_owned()))).is_none() {
         return;
     }

@@ -64,7 +64,10 @@ fn loops_without_end() {
         let (kind, text) = fault.expect("is refused");
         assert_eq!(kind, KernelFaultKind::Endless, "{endless}");
         let ends = "rounds; it needs a condition that changes inside the loop, or a `break` that can be reached";
-        assert!(text.contains(&format!("`{head}` does not end, or not within ")), "{text}");
+        assert!(
+            text.contains(&format!("`{head}` does not end, or not within ")),
+            "{text}"
+        );
         assert!(text.ends_with(ends), "{text}");
     }
     for fine in [
@@ -85,7 +88,12 @@ fn loops_without_end() {
 #[test]
 fn barriers_that_not_everybody_reaches() {
     for (from, to, place, missing) in [
-        ("let g", "workgroupBarrier();\n    let g", "line 16, column 5", 63),
+        (
+            "let g",
+            "workgroupBarrier();\n    let g",
+            "line 16, column 5",
+            63,
+        ),
         (
             "let i",
             "if (id.x > 3u) { workgroupBarrier(); }\n    let i",
@@ -114,7 +122,11 @@ fn barriers_that_not_everybody_reaches() {
         // The same for all of a workgroup, whatever its text says.
         "if (id.x / 64u < 1u) { workgroupBarrier(); }",
     ] {
-        assert_eq!(faults("let i", &format!("{fine}\n let i")), Some(None), "{fine}");
+        assert_eq!(
+            faults("let i", &format!("{fine}\n let i")),
+            Some(None),
+            "{fine}"
+        );
     }
 }
 
@@ -143,8 +155,16 @@ fn main_index(i: u32) -> u32 { return i / 4u; }
             alone,
         ),
         // Buffers: four invocations add to one element, and one writes its neighbour's.
-        ("if (inside) { out[main_index(i)] += g; }", "`out[main_index(i)]", alone),
-        ("if (inside) { out[i] = g; if (i > 0u) { out[i - 1u] = out[i - 1u]; } }", "`out[i - 1u]`: ", alone),
+        (
+            "if (inside) { out[main_index(i)] += g; }",
+            "`out[main_index(i)]",
+            alone,
+        ),
+        (
+            "if (inside) { out[i] = g; if (i > 0u) { out[i - 1u] = out[i - 1u]; } }",
+            "`out[i - 1u]`: ",
+            alone,
+        ),
         // Nothing orders two workgroups.
         (
             "if (inside) { out[i] = g; } storageBarrier(); if (i == 0u) { out[i] = out[N - 1u]; }",
@@ -155,8 +175,13 @@ fn main_index(i: u32) -> u32 { return i / 4u; }
         let mut job = edited("swiglu", "@compute", DECLARED);
         let text = &mut job.files[0].text;
         *text = text.replace(GUARD, "let inside = i < N;");
-        *text = text.replace("let g = gate[i];", &format!("let g = gate[min(i, N - 1u)];\n    {body}"));
-        *text = text.replace("out[i] =", "if (inside) { out[i] =").replace("up[i];", "up[i]; }");
+        *text = text
+            .replace("out[i] =", "if (inside) { out[i] =")
+            .replace("up[i];", "up[i]; }");
+        *text = text.replace(
+            "let g = gate[i];",
+            &format!("let g = gate[min(i, N - 1u)];\n    {body}"),
+        );
         job.files.truncate(1);
         // With one element nobody races.
         job.shapes.remove(0);
@@ -164,7 +189,11 @@ fn main_index(i: u32) -> u32 { return i / 4u; }
         let fault = report.facts.files[0].fault.as_ref();
         let fault = fault.unwrap_or_else(|| panic!("{body} passes: {:#?}", report.card));
         assert_eq!(fault.kind, KernelFaultKind::Races, "{body}: {}", fault.text);
-        assert!(fault.text.contains(place) && fault.text.ends_with(ends), "{body}: {}", fault.text);
+        assert!(
+            fault.text.contains(place) && fault.text.ends_with(ends),
+            "{body}: {}",
+            fault.text
+        );
     }
 }
 
@@ -174,9 +203,17 @@ fn right_kernels_that_look_odd() {
     let guard = "from_a = a[row * K + k_a];\n        }";
     for (id, from, to) in [
         // The last element first.
-        ("copy", "let d = i % D;", "let back = N - 1u - i;\n    let d = back % D;"),
+        (
+            "copy",
+            "let d = i % D;",
+            "let back = N - 1u - i;\n    let d = back % D;",
+        ),
         // Pairs of invocations change places, so that eight of them still take eight neighbours.
-        ("block-size", "out[i] = x[i] + y[i];", "let j = select(i ^ 1u, i, (i | 1u) >= ROWS * COLS); out[j] = x[j] + y[j];"),
+        (
+            "block-size",
+            "out[i] = x[i] + y[i];",
+            "let j = select(i ^ 1u, i, (i | 1u) >= ROWS * COLS); out[j] = x[j] + y[j];",
+        ),
         // Lanes past the edge read its last element.
         (
             "matmul",
@@ -193,7 +230,9 @@ fn right_kernels_that_look_odd() {
         let mut job = edited(id, from, to);
         if id == "copy" {
             let text = &mut job.files[0].text;
-            *text = text.replace("(i / D)", "(back / D)").replace("i / (D * T)", "back / (D * T)");
+            *text = text
+                .replace("(i / D)", "(back / D)")
+                .replace("i / (D * T)", "back / (D * T)");
         }
         let Some(report) = on_lavapipe(&job) else {
             return;

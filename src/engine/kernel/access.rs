@@ -46,7 +46,10 @@ impl Windows {
     /// The largest window of which at least every second one took neighbours.
     fn neighbours(&self, place: &Place) -> u64 {
         let tally = self.0.get(place).copied().unwrap_or_default();
-        let sizes = WINDOWS.into_iter().zip(tally).take_while(|(_, [near, all])| 2 * near >= *all);
+        let sizes = WINDOWS
+            .into_iter()
+            .zip(tally)
+            .take_while(|(_, [near, all])| 2 * near >= *all);
         let sizes = sizes.filter(|(_, [_, all])| *all > 0);
         sizes.last().map_or(1, |(window, _)| window.into())
     }
@@ -62,7 +65,10 @@ pub fn count(
 ) {
     for access in &report.accesses {
         let span = &access.location.span;
-        let loads = report.accesses.iter().filter(|it| it.variable == access.variable);
+        let loads = report
+            .accesses
+            .iter()
+            .filter(|it| it.variable == access.variable);
         let loads: u64 = loads.map(|it| it.loads).sum();
         // Lanes past an edge may all read its last element: of a small array that says nothing about a large one.
         let numbers = (access.size / NUMBER).max(invocations);

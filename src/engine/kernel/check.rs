@@ -14,8 +14,8 @@ use super::trial::KernelTrial;
 use super::validate::{self, ValidatedText};
 use super::watch::{CheckLimits, CheckState, fault, watch};
 use crate::protocol::{
-    KernelFault, KernelFile, KernelJob, KernelMatch, KernelProgress, KernelReport, KernelResult, KernelShape, KernelUntimed,
-    same_text,
+    KernelFault, KernelFile, KernelJob, KernelMatch, KernelProgress, KernelReport, KernelResult,
+    KernelShape, KernelUntimed, same_text,
 };
 
 /// Deep expressions are walked by recursion, here and in the libraries.
@@ -101,7 +101,9 @@ impl Worker<'_> {
         };
         self.state.report.device = opened.as_ref().map(|gpu| gpu.info.clone());
         let matrix_cores = self.job.files.iter().any(|file| file.spec.matrix_cores);
-        let gpu = opened.as_ref().filter(|gpu| gpu.matrix_cores || !matrix_cores);
+        let gpu = opened
+            .as_ref()
+            .filter(|gpu| gpu.matrix_cores || !matrix_cores);
         self.state.report.host_only = match (&opened, gpu) {
             (_, Some(_)) => None,
             (None, None) => Some(no_adapter()),

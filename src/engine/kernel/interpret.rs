@@ -5,17 +5,18 @@ use super::access::{self, Windows};
 use super::message;
 use super::trial::{ExpectedOutputs, GUARD, KernelTrial, first_difference};
 use crate::lockstep::{
-    AccessKind, Buffer, Finding, FindingKind, Invocation, Launch, Limits, Location, Program, Report, RunError,
-    Space,
+    AccessKind, Buffer, Finding, FindingKind, Invocation, Launch, Limits, Location, Program,
+    Report, RunError, Space,
 };
 use crate::protocol::{
     KernelAccess, KernelError, KernelFault, KernelFaultKind as Kind, KernelMatch, KernelRole,
 };
+use crate::units::bytes;
 
 /// Steps of a workgroup after which its longest loop is called endless: about two seconds.
 const WORKGROUP_STEPS: u64 = 10_000_000;
 /// Steps after which a size is too large for the host: about half a second, and four where no device runs it afterwards.
-pub const STEPS: u64 = 2_500_000;
+pub const STEPS: u64 = 2_000_000;
 pub const STEPS_ALONE: u64 = 20_000_000;
 /// Bytes of the buffers with their shadows.
 const MEMORY: u64 = 512 << 20;
@@ -115,7 +116,10 @@ impl KernelTrial<'_> {
                 let place = store.map(|it| self.place(&it.location));
                 return Err(Box::new(KernelFault { place, ..fault }));
             }
-            let size = program.entry_points().next().map_or([1; 3], |(_, size)| size);
+            let size = program
+                .entry_points()
+                .next()
+                .map_or([1; 3], |(_, size)| size);
             let invocations = size.map(u64::from).iter().product();
             access::count(self, &report, &windows, invocations, access);
         }
@@ -237,12 +241,13 @@ impl KernelTrial<'_> {
 
 /// The fault of a kernel of which no size ran to its end.
 pub fn too_long(shape: &str) -> KernelFault {
-    let steps = WORKGROUP_STEPS / 1_000_000;
+    let (steps, memory) = (WORKGROUP_STEPS / 1_000_000, bytes(MEMORY));
     KernelFault {
         kind: Kind::NotUnderstood,
         shape: shape.to_owned(),
         reason: format!(
-            "no size of it ran to its end on the host, within {steps} million steps of a workgroup; write it with as few rounds as the starter"
+            "no size of it ran to its end on the host, within {steps} million steps of a workgroup and {memory}; write it with \
+             as few rounds and numbers of an invocation's own as the starter"
         ),
         ..KernelFault::default()
     }

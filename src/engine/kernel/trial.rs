@@ -7,8 +7,8 @@ use super::gpu::{CompiledKernel, Gpu, GpuError};
 use super::reference::{self, Difference};
 use super::validate::SizedText;
 use crate::protocol::{
-    KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch,
-    KernelRole, KernelShape,
+    KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch, KernelRole,
+    KernelShape,
 };
 
 /// Numbers behind the end of each buffer in the second run.
@@ -268,7 +268,6 @@ impl KernelTrial<'_> {
             ..KernelFault::default()
         }
     }
-
 }
 
 /// What lies behind the end of a buffer.
