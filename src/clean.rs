@@ -1,5 +1,5 @@
-//! Text from outside made safe for a terminal: no control characters, no invisible ones, none that reorder text. Everything
-//! that is printed or drawn passes through here at the end.
+//! Text from outside made safe for where it goes: a terminal, JSON, Markdown, CSV, HTML. No control characters, no invisible
+//! ones, none that reorder text. Everything that is printed, drawn or exported passes through here, and nothing else does this.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -54,6 +54,42 @@ pub fn bounded(text: &str, limit: usize) -> String {
         clean.push('…');
     }
     clean
+}
+
+/// `text` without control characters and escape sequences, and the lines (from 1) where something was removed.
+/// Line breaks stay; a tab becomes four spaces.
+pub fn without_escapes(text: &str) -> (String, Vec<usize>) {
+    let mut out = String::with_capacity(text.len());
+    let mut removed = Vec::new();
+    let mut line = 1;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\n' => {
+                line += 1;
+                out.push(c);
+            }
+            '\t' => out.push_str("    "),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\u{1b}' => {
+                skip_sequence(&mut rest);
+                removed.push(line);
+            }
+            c if harmful(c) => removed.push(line),
+            c => out.push(c),
+        }
+    }
+    removed.dedup();
+    (out, removed)
+}
+
+/// One line of text without control characters and escape sequences: line breaks and runs of blanks are one blank.
+pub fn one_line(text: &str) -> String {
+    without_escapes(text)
+        .0
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// A text as part of a line of Markdown, without meaning of its own there.
@@ -140,6 +176,34 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// JSON as it may stand in a script of a page, which `<` could end.
+pub fn script(json: &str) -> String {
+    self::json(json).replace('<', "\\u003c")
+}
+
+/// The parameters of `ESC [ … letter` and the text of `ESC ] … BEL`, so that no half of a sequence stays behind.
+fn skip_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match rest.peek() {
+        Some('[') => {
+            rest.next();
+            while rest.next_if(|c| matches!(c, '\u{20}'..='\u{3f}')).is_some() {}
+            rest.next_if(|c| matches!(c, '\u{40}'..='\u{7e}'));
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            while let Some(c) = rest.next_if(|c| *c != '\n') {
+                if c == '\u{7}' || c == '\u{1b}' {
+                    rest.next_if_eq(&'\\');
+                    break;
+                }
+            }
+        }
+        Some('\u{20}'..='\u{7e}') => {
+            rest.next();
+        }
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +214,31 @@ mod tests {
         assert_eq!(bounded("abcdef", 3), "abc…");
         assert_eq!(line("a\u{200b}b\u{9b}31m"), "a·b·31m");
         assert_eq!(lines("a\r\nb\tc\u{7}"), "a\nb\tc·");
+    }
+
+    #[test]
+    fn escapes_leave_with_all_their_parts() {
+        assert_eq!(
+            without_escapes("a\u{1b}[31;1mred\u{1b}[0m\nb"),
+            ("ared\nb".to_owned(), vec![1])
+        );
+        assert_eq!(
+            without_escapes("x\u{1b}]0;title\u{7}y"),
+            ("xy".to_owned(), vec![1])
+        );
+        assert_eq!(
+            without_escapes("x\u{1b}]8;;http://a\u{1b}\\link").0,
+            "xlink"
+        );
+        assert_eq!(
+            without_escapes("one\ntwo\u{9b}31m\u{8}\nthree\r\n"),
+            ("one\ntwo31m\nthree\n".to_owned(), vec![2])
+        );
+        assert_eq!(without_escapes("a\u{202e}b").0, "ab");
+        assert_eq!(
+            without_escapes("grün … ≤ │"),
+            ("grün … ≤ │".to_owned(), Vec::new())
+        );
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub mod random;
 pub mod record;
 pub mod room;
 pub mod settings;
+pub mod table;
 pub mod template;
 pub mod trace;
 pub mod tui;

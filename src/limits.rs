@@ -4,6 +4,12 @@
 /// Share of a step by which forward, backward and optimizer may miss it: more than the clock's own calls and the loop around
 /// them take.
 pub const PHASES_MISS_STEP: f64 = 0.05;
+/// Percent of a gradient's elements that may be zero: a few weights of any step get none.
+pub const ZEROS_PERCENT: f64 = 1.0;
+/// A backward pass has twice the products of the forward pass; below this many times its duration something is left out.
+pub const BACKWARD_SHORT: f64 = 0.5;
+/// Share of ln V within which a mean loss counts as guessing.
+pub const LOSS_STUCK: f64 = 0.02;
 /// A first loss above this many times ln V means that the initial weights make confident wrong predictions: those of
 /// `normal-0.02` begin within 1 % of ln V.
 pub const FIRST_LOSS_HIGH: f64 = 1.1;

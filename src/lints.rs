@@ -164,7 +164,7 @@ fn backward_too_short(f: &RunFacts) -> Option<Finding> {
     }
     let p = f
         .ledger()
-        .filter(|p| p.forward > 0.0 && p.backward / p.forward < 0.5)?;
+        .filter(|p| p.forward > 0.0 && p.backward / p.forward < limits::BACKWARD_SHORT)?;
     Some((
         format!(
             "Backward takes {:.2} of the forward's time; with twice the products it should take about 2.",
@@ -256,7 +256,7 @@ fn stuck_at_ln_vocab(f: &RunFacts) -> Option<Finding> {
     }
     let mean = f.losses.iter().sum::<f64>() / f.losses.len() as f64;
     let uniform = f.config.ln_vocab();
-    if (mean - uniform).abs() > 0.02 * uniform {
+    if (mean - uniform).abs() > limits::LOSS_STUCK * uniform {
         return None;
     }
     Some((

@@ -180,11 +180,7 @@ mod tests {
             .context("while trying")
             .expect_err("is one");
         assert_eq!(exit_of(&error), Exit::Usage);
-        let file = FileError {
-            path: "a.toml".to_owned(),
-            line: 3,
-            what: "is wrong".to_owned(),
-        };
+        let file = FileError::new("a.toml", 3, "is wrong");
         assert_eq!(exit_of(&anyhow::Error::new(file)), Exit::Usage);
         assert_eq!(exit_of(&anyhow::anyhow!("broke")), Exit::Failed);
     }

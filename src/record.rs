@@ -138,11 +138,7 @@ impl Recording {
 
     /// Reads a recording from its text; `path` names it in messages.
     pub fn from_text(text: String, path: &Path) -> Result<Self, FileError> {
-        let fail = |line, what| FileError {
-            path: path.display().to_string(),
-            line,
-            what,
-        };
+        let fail = |line, what| FileError::new(path.display().to_string(), line, what);
         let mut lines = Vec::new();
         let mut hello = None;
         let mut device = None;

@@ -40,10 +40,9 @@ pub fn load() -> Result<Settings, FileError> {
     };
     let shown = path.display().to_string();
     let text = read_text(&path, MAX_BYTES)?;
-    let document = text.parse::<DocumentMut>().map_err(|error| {
-        let (line, what) = not_toml(&text, error.message(), error.span());
-        FileError::new(&shown, line, what)
-    })?;
+    let document = text
+        .parse::<DocumentMut>()
+        .map_err(|error| not_toml(&shown, &text, error.message(), error.span()))?;
     let unknown = |(key, _): &(&str, &Item)| !KEYS.iter().any(|(known, _)| known == key);
     if let Some((key, _)) = document.iter().find(unknown) {
         let near = nearest(key, KEYS.iter().map(|(known, _)| *known));

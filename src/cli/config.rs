@@ -29,7 +29,7 @@ pub fn config(args: &ConfigArgs) -> Result<Exit> {
     let known = || KEYS.iter().map(|(known, _)| *known);
     if !known().any(|it| it == key) {
         let near = nearest(key, known());
-        let shown = key.escape_debug();
+        let shown = crate::clean::line(key);
         return Err(usage(format!(
             "there is no setting `{shown}`; did you mean `{near}`? `perflings config` lists them"
         )));

@@ -37,9 +37,10 @@ pub fn course_check(
     let problems = structure(&context.source, &context.course, &vocabulary);
     for problem in &problems {
         if as_json {
-            out::json(
-                &json!({ "what": problem.path, "line": problem.line, "passed": false, "detail": problem.what }),
-            )?;
+            out::json(&json!({
+                "what": problem.path, "line": problem.line, "column": problem.column,
+                "passed": false, "detail": problem.what,
+            }))?;
         } else {
             result(&format!("FAIL  {problem}"))?;
         }

@@ -28,15 +28,18 @@ pub struct FileError {
     pub path: String,
     /// Counted from 1; 0 where no line is at fault.
     pub line: usize,
+    /// In characters, from 1; 0 where the line is enough.
+    pub column: usize,
     pub what: String,
 }
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = clean::bounded(&self.what, MAX_SHOWN);
-        match self.line {
-            0 => write!(f, "{}: {what}", self.path),
-            line => write!(f, "{}:{line}: {what}", self.path),
+        match (self.line, self.column) {
+            (0, _) => write!(f, "{}: {what}", self.path),
+            (line, 0) => write!(f, "{}:{line}: {what}", self.path),
+            (line, column) => write!(f, "{}:{line}:{column}: {what}", self.path),
         }
     }
 }
@@ -46,7 +49,12 @@ impl std::error::Error for FileError {}
 impl FileError {
     pub fn new(path: impl Into<String>, line: usize, what: impl Into<String>) -> Self {
         let (path, what) = (path.into(), what.into());
-        Self { path, line, what }
+        Self {
+            path,
+            line,
+            column: 0,
+            what,
+        }
     }
 }
 
@@ -81,18 +89,18 @@ pub fn line_of(text: impl AsRef<[u8]>, offset: usize) -> usize {
     before.filter(|b| **b == b'\n').count() + 1
 }
 
-/// The line of a text that is no TOML, and what is wrong there, from the parser's error.
-pub fn not_toml(text: &str, message: &str, span: Option<Range<usize>>) -> (usize, String) {
+/// What is wrong with a text that is no TOML, from the parser's error.
+pub fn not_toml(path: &str, text: &str, message: &str, span: Option<Range<usize>>) -> FileError {
     let line = span.map(|span| line_of(text, span.start));
     if message.contains("recurs") {
         // The parser does not say where a key has too many parts.
         let many = |line: &str| line.matches('.').count() >= NESTED;
         let line = line.or_else(|| Some(text.lines().position(many)? + 1));
         let what = format!("is nested too deeply; write at most {NESTED} levels");
-        return (line.unwrap_or(0), what);
+        return FileError::new(path, line.unwrap_or(0), what);
     }
     let what = format!("is not valid TOML: {}", message.trim());
-    (line.unwrap_or(0), what)
+    FileError::new(path, line.unwrap_or(0), what)
 }
 
 /// Reads the file at `path` over the defaults of its own preset.
@@ -102,15 +110,9 @@ pub fn load(path: &Path) -> Result<RunConfig, FileError> {
 
 /// Reads `text`; `path` is only for messages.
 pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
-    let fail = |line, what| FileError {
-        path: path.to_owned(),
-        line,
-        what,
-    };
-    let document = Document::parse(text).map_err(|error| {
-        let (line, what) = not_toml(text, error.message(), error.span());
-        fail(line, what)
-    })?;
+    let fail = |line, what: String| FileError::new(path, line, what);
+    let document = Document::parse(text)
+        .map_err(|error| not_toml(path, text, error.message(), error.span()))?;
 
     let mut found: Vec<(String, Value, usize)> = Vec::new();
     for (key, item) in document.as_table() {
@@ -134,7 +136,7 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
                     line,
                     format!(
                         "unknown section `[{}]`; the nearest known one is `[{near}]`",
-                        key.escape_debug()
+                        crate::clean::line(key)
                     ),
                 ));
             }
@@ -154,7 +156,7 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
             .iter()
             .find(|(key, ..)| key == problem.key)
             .map_or(0, |(.., line)| *line);
-        return Err(fail(line, problem.what.clone()));
+        return Err(FileError::new(path, line, &problem.what));
     }
     Ok(config)
 }

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::toml_file::TomlFile;
 use super::{formula, metric};
+use crate::config::file::FileError;
 
 /// One criterion.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +91,7 @@ pub enum Starter {
 
 /// One `[[check]]` as it is written.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CheckToml {
     name: String,
     metric: String,
@@ -105,82 +106,76 @@ pub struct CheckToml {
     below: Option<Target>,
     #[serde(default)]
     starter: Starter,
+    #[serde(default)]
     optional: bool,
 }
 
-/// The criterion that the table at `path` means; reports what it cannot mean.
-pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Check {
+/// The criterion that the table at `path` means.
+///
+/// # Errors
+/// What it cannot mean.
+pub fn checked(file: &TomlFile<'_>, path: &str, raw: CheckToml) -> Result<Check, FileError> {
     let at = |key: &str| format!("{path}.{key}");
-    let presence = || {
-        if raw.present.is_none() {
-            file.missing(&at("present"), "true` or `present = false");
-        }
-        match raw.present {
-            Some(true) => Test::Present,
-            _ => Test::Absent,
-        }
+    let presence = || match raw.present {
+        Some(true) => Ok(Test::Present),
+        Some(false) => Ok(Test::Absent),
+        None => Err(file.missing(&at("present"), "true` or `present = false")),
     };
     let named = |key: &str, name: &Option<String>| {
-        if name.is_none() {
-            file.missing(&at(key), "\"…\"");
-        }
-        name.clone().unwrap_or_default()
+        let name = name.clone();
+        name.ok_or_else(|| file.missing(&at(key), "\"…\""))
     };
     let (metric, test) = match raw.metric.as_str() {
         "quiz" => (Metric::Quiz, Test::Right),
-        "lint" => (Metric::Lint(named("lint", &raw.lint)), presence()),
-        "part" => (Metric::Part(named("part", &raw.part)), presence()),
-        "ratio" => (Metric::Ratio, test(file, path, &raw)),
+        "lint" => (Metric::Lint(named("lint", &raw.lint)?), presence()?),
+        "part" => (Metric::Part(named("part", &raw.part)?), presence()?),
+        "ratio" => (Metric::Ratio, test(file, path, &raw)?),
         name => {
             if !metric::known(name) {
                 let all = metric::METRICS.iter().map(|metric| metric.name);
                 let all = all.chain(["ratio", "lint", "part", "quiz"]);
-                file.unknown(&at("metric"), "metric", name, all);
+                return Err(file.unknown(&at("metric"), "metric", name, all));
             }
-            (Metric::Figure(name.to_owned()), test(file, path, &raw))
+            (Metric::Figure(name.to_owned()), test(file, path, &raw)?)
         }
     };
-    Check {
+    Ok(Check {
         name: raw.name,
         metric,
         test,
         starter: raw.starter,
         optional: raw.optional,
         line: file.line(path),
-    }
+    })
 }
 
 /// The one condition of a figure.
-fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Test {
+fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Result<Test, FileError> {
     let at = |key: &str| format!("{path}.{key}");
-    let within = raw.within.map(|share| {
-        if raw.of.is_none() {
-            file.missing(&at("of"), "\"formula.first_loss\"");
-        }
-        Test::Within(share, raw.of.clone().unwrap_or(Target::Number(0.0)))
-    });
+    if raw.within.is_some() && raw.of.is_none() {
+        return Err(file.missing(&at("of"), "\"formula.first_loss\""));
+    }
     let conditions = [
-        ("within", within),
+        (
+            "within",
+            raw.within
+                .zip(raw.of.clone())
+                .map(|(share, of)| Test::Within(share, of)),
+        ),
         ("at-least", raw.at_least.clone().map(Test::AtLeast)),
         ("at-most", raw.at_most.clone().map(Test::AtMost)),
         ("above", raw.above.clone().map(Test::Above)),
         ("below", raw.below.clone().map(Test::Below)),
     ];
-    // A condition that was reported already is there, if wrong.
-    let reported = conditions.iter().any(|(key, _)| file.is_settled(&at(key)));
-    let mut given = conditions
-        .into_iter()
-        .filter_map(|(key, test)| Some((key, test?)));
+    let given = conditions.into_iter();
+    let mut given = given.filter_map(|(key, test)| Some((key, test?)));
     let Some((first, test)) = given.next() else {
-        if !reported {
-            let what = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`";
-            file.fail(path, format!("{what}; write one of them"));
-        }
-        return Test::AtLeast(Target::Number(0.0));
+        let what = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`";
+        return Err(file.fault(path, format!("{what}; write one of them")));
     };
     if let Some((second, _)) = given.next() {
         let what = format!("a check has one condition, this has `{first}` and `{second}`");
-        file.fail(&at(second), format!("{what}; write two checks"));
+        return Err(file.fault(&at(second), format!("{what}; write two checks")));
     }
     if let Some(Target::Named(name)) = test.target() {
         let known = match name.strip_prefix("formula.") {
@@ -188,14 +183,13 @@ fn test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Test {
             None => metric::known(name),
         };
         if !known {
-            let formulas = formula::FORMULAS
-                .iter()
-                .map(|it| format!("formula.{}", it.name));
+            let formulas = formula::FORMULAS.iter();
+            let formulas = formulas.map(|it| format!("formula.{}", it.name));
             let metrics = metric::METRICS.iter().map(|it| it.name.to_owned());
             let all: Vec<String> = formulas.chain(metrics).collect();
             let place = at(if first == "within" { "of" } else { first });
-            file.unknown(&place, "figure", name, all.iter().map(String::as_str));
+            return Err(file.unknown(&place, "figure", name, all.iter().map(String::as_str)));
         }
     }
-    test
+    Ok(test)
 }

@@ -46,7 +46,7 @@ impl CourseContext {
         known.dedup();
         if !known.iter().any(|it| it == language) {
             let near = nearest(language, known.iter().map(String::as_str));
-            let (shown, all) = (language.escape_debug(), known.join(", "));
+            let (shown, all) = (crate::clean::line(language), known.join(", "));
             return Err(usage(format!(
                 "there are no lessons in `{shown}`; did you mean `{near}`? There are {all}"
             )));
@@ -106,7 +106,7 @@ impl CourseContext {
 
     /// What to say where no stage has this name.
     fn no_stage(&self, name: &str, is_number: bool) -> String {
-        let (shown, stages) = (name.escape_debug(), &self.course.stages);
+        let (shown, stages) = (crate::clean::line(name), &self.course.stages);
         if let Some(broken) = self.course.broken.iter().find(|it| it.answers_to(name)) {
             return format!("{} cannot be used: {}", broken.folder, broken.why);
         }

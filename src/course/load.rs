@@ -3,11 +3,12 @@
 use serde::Deserialize;
 
 use super::source::{CourseFiles, Loader};
-use super::toml_file::TomlFile;
 use super::{
-    Agenda, BackgroundText, Course, Lesson, Stage, UnusableContent, exercise, lesson, stage, text,
-    translation,
+    Agenda, BackgroundText, Course, Lesson, Stage, UnusableContent, exercise, lesson, stage,
+    toml_file, translation,
 };
+use crate::clean;
+use crate::config::file::FileError;
 
 impl Course {
     /// The course inside this binary.
@@ -25,11 +26,16 @@ impl Course {
         if stage::plain_name(language) {
             language.clone_into(&mut course.language);
         } else {
-            let language = text::one_line(language);
+            let language = clean::one_line(language);
             let what = format!("`{language}` is not a language; write a code such as `de`");
             loader.fail("lessons", 0, what);
         }
-        (course.id, course.title, course.agendas) = head(&loader);
+        let head = loader.usable(head(&loader)).unwrap_or_else(|| CourseToml {
+            id: "course".to_owned(),
+            title: "A course without a title".to_owned(),
+            agenda: Vec::new(),
+        });
+        (course.id, course.title, course.agendas) = (head.id, head.title, head.agenda);
         for entry in source.entries("exercises") {
             if entry.folder {
                 course.add(&loader, &entry.name);
@@ -90,14 +96,14 @@ impl Course {
             }
             Some(Folder::Exercise) => {
                 let path = format!("exercises/{folder}/exercise.toml");
-                if let Some(exercise) = exercise::read(loader, folder)
+                if let Some(exercise) = loader.usable(exercise::read(loader, folder))
                     && self.is_free(loader, &exercise.id, &path, 1)
                 {
                     self.exercises.push(exercise);
                 }
             }
             None => {
-                let folder = text::one_line(&folder.escape_debug().to_string());
+                let folder = clean::one_line(folder);
                 let what = "name it like `07-name`, `k01-name`, `c01-name` or `d01-name`";
                 let what = format!("folder `{folder}` is neither a stage nor an exercise; {what}");
                 loader.fail("exercises", 0, what);
@@ -133,7 +139,7 @@ fn readings(loader: &Loader<'_>, language: &str, stages: &[Stage]) -> Vec<Backgr
         let lesson = one_lesson(loader, &path)?;
         let raw = loader.source.read(&path).ok()?;
         let title = raw.lines().find_map(|line| line.strip_prefix("# "));
-        let title = text::one_line(title.unwrap_or(&file));
+        let title = clean::one_line(title.unwrap_or(&file));
         Some(BackgroundText {
             file,
             title,
@@ -145,6 +151,7 @@ fn readings(loader: &Loader<'_>, language: &str, stages: &[Stage]) -> Vec<Backgr
 
 /// `course.toml` as it is written.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CourseToml {
     id: String,
     title: String,
@@ -152,25 +159,12 @@ struct CourseToml {
     agenda: Vec<Agenda>,
 }
 
-/// Id, title and agendas from `course.toml`; stand-ins where there is none.
-fn head(loader: &Loader<'_>) -> (String, String, Vec<Agenda>) {
-    let (mut id, mut title) = ("course".to_owned(), "A course without a title".to_owned());
-    let mut agendas = Vec::new();
-    TomlFile::read(
-        loader,
-        "exercises/course.toml",
-        |file, found: CourseToml| {
-            stage::check_id(file, &found.id, "tiny-llama");
-            if stage::plain_name(&found.id) {
-                id = found.id;
-            }
-            if !found.title.is_empty() {
-                title = found.title;
-            }
-            agendas = found.agenda;
-        },
-    );
-    (id, title, agendas)
+fn head(loader: &Loader<'_>) -> Result<CourseToml, FileError> {
+    let path = "exercises/course.toml";
+    toml_file::read(loader, path, |file, found: CourseToml| {
+        stage::check_id(file, &found.id, "tiny-llama")?;
+        Ok(found)
+    })
 }
 
 enum Folder {
@@ -209,7 +203,7 @@ fn one_stage(loader: &Loader<'_>, folder: &str, number: u32, language: &str) -> 
 }
 
 fn one_lesson(loader: &Loader<'_>, path: &str) -> Option<Lesson> {
-    let raw = loader.text(path)?;
+    let raw = loader.usable(loader.text(path))?;
     let parsed = lesson::parse(&raw, &loader.source.shown(path));
     parsed.problems.into_iter().for_each(|it| loader.report(it));
     Some(parsed.lesson)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::embedded::{self, FolderEntry};
 use super::text;
+use crate::clean;
 use crate::config::RunConfig;
 use crate::config::file::{FileError, MAX_BYTES, parse, read_text};
 use crate::files;
@@ -24,7 +25,7 @@ pub enum CourseFiles {
 impl CourseFiles {
     /// A course folder; an error when it holds no course.
     pub fn folder(path: &Path) -> Result<Self, FileError> {
-        let shown = text::one_line(&path.display().to_string());
+        let shown = clean::one_line(&path.display().to_string());
         let root = path.canonicalize().map_err(|error| {
             let what = "name a folder with exercises/ and lessons/ in it";
             FileError::new(&shown, 0, format!("cannot be read: {error}; {what}"))
@@ -43,8 +44,8 @@ impl CourseFiles {
     /// How messages name a file of the course.
     pub fn shown(&self, path: &str) -> String {
         match self {
-            Self::Embedded => text::one_line(path),
-            Self::Folder { shown, .. } => text::one_line(&shown.join(path).display().to_string()),
+            Self::Embedded => clean::one_line(path),
+            Self::Folder { shown, .. } => clean::one_line(&shown.join(path).display().to_string()),
         }
     }
 
@@ -147,31 +148,32 @@ impl<'a> Loader<'a> {
         self.problems.borrow_mut().push(problem);
     }
 
-    /// The text of a file of the course; what is wrong with it is reported.
-    pub fn text(&self, path: &str) -> Option<String> {
-        let text = match self.instead.get(path) {
-            Some(text) => Ok(text.clone()),
-            None => self.source.read(path),
-        };
-        text.map_err(|error| self.report(error)).ok()
+    /// What was read; nothing where that failed, which is reported.
+    pub fn usable<T>(&self, read: Result<T, FileError>) -> Option<T> {
+        read.map_err(|error| self.report(error)).ok()
     }
 
-    /// The same without control characters, which are reported too.
-    pub fn clean(&self, path: &str) -> Option<String> {
+    /// The text of a file of the course.
+    pub fn text(&self, path: &str) -> Result<String, FileError> {
+        match self.instead.get(path) {
+            Some(text) => Ok(text.clone()),
+            None => self.source.read(path),
+        }
+    }
+
+    /// The same without control characters, which are reported.
+    pub fn clean(&self, path: &str) -> Result<String, FileError> {
         let raw = self.text(path)?;
         let shown = self.source.shown(path);
-        Some(text::cleaned(&raw, &shown, &mut self.problems.borrow_mut()))
+        Ok(text::cleaned(&raw, &shown, &mut self.problems.borrow_mut()))
     }
 
     /// A configuration whose text was read from the file at `path`.
-    pub fn config(&self, path: &str, text: &str) -> Option<RunConfig> {
-        let found = parse(text, &self.source.shown(path));
-        found
-            .map_err(|error| {
-                let what = text::one_line(&error.what);
-                self.report(FileError { what, ..error });
-            })
-            .ok()
+    pub fn config(&self, path: &str, text: &str) -> Result<RunConfig, FileError> {
+        parse(text, &self.source.shown(path)).map_err(|error| FileError {
+            what: clean::one_line(&error.what),
+            ..error
+        })
     }
 }
 

@@ -7,7 +7,8 @@ use super::check::{self, Check, CheckToml};
 use super::lesson::Lesson;
 use super::placeholder;
 use super::source::Loader;
-use super::toml_file::TomlFile;
+use super::toml_file::{self, TomlFile};
+use crate::config::file::FileError;
 use crate::config::{KNOBS, Knob, Preset, RunConfig, Value};
 use crate::panel::Panel;
 
@@ -33,7 +34,7 @@ impl StageLevel {
 
 /// One fault: seen, predicted, explained, fixed, measured.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Stage {
     /// Key of the learner's progress; never changes once published.
     pub id: String,
@@ -48,6 +49,7 @@ pub struct Stage {
     /// What a CPU device cannot show of this stage, if anything: shown only after the prediction.
     pub cpu_note: Option<String>,
     /// Paths under study: those at which broken and fixed may differ.
+    #[serde(default)]
     pub varies: Vec<String>,
     /// Paths that a learner may change: those under study, and others that could be the fault and are not. Without the
     /// key, `varies`.
@@ -57,27 +59,31 @@ pub struct Stage {
     #[serde(default = "few_steps")]
     pub steps: u64,
     /// What the learner edits; `config.toml` is the first.
-    #[serde(deserialize_with = "with_config")]
+    #[serde(default)]
     pub files: Vec<StageFile>,
     /// Name of its lesson's file: `01-broken-init.md`.
     #[serde(rename = "lesson", default)]
     pub lesson_file: String,
     /// Exactly three; the last all but gives it away.
+    #[serde(default)]
     pub hints: Vec<String>,
     pub prediction: Question,
     /// How much a figure will change, as the learner's own range.
     pub estimate: Option<Estimate>,
+    #[serde(default)]
     pub evidence: Vec<PanelPointer>,
+    #[serde(default)]
     pub quiz: Vec<Question>,
     /// What the screen keeps to itself until the prediction is made or the vote closed, because it answers it.
+    #[serde(default)]
     pub hides: Vec<String>,
-    #[serde(rename = "claim")]
+    #[serde(rename = "claim", default)]
     pub claims: Vec<PublishedClaim>,
     /// The checks as they are written; `checks` is what they mean.
-    #[serde(rename = "check")]
+    #[serde(rename = "check", default)]
     pub checks_toml: Vec<CheckToml>,
     /// The beats of presenter mode.
-    #[serde(rename = "beat")]
+    #[serde(rename = "beat", default)]
     pub cues: Vec<Beat>,
     // What follows is not in `stage.toml`.
     #[serde(skip)]
@@ -109,21 +115,12 @@ fn unread() -> RunConfig {
     RunConfig::preset(Preset::default())
 }
 
-fn with_config<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StageFile>, D::Error> {
-    let mut names = Vec::<String>::deserialize(deserializer)?;
-    names.retain(|name| name != CONFIG);
-    names.insert(0, CONFIG.to_owned());
-    let file = |name| StageFile {
-        name,
-        ..StageFile::default()
-    };
-    Ok(names.into_iter().map(file).collect())
-}
-
 /// A question with its choices, a first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Question {
     pub prompt: String,
+    #[serde(default)]
     pub choices: Vec<String>,
     /// Index into `choices`.
     #[serde(deserialize_with = "letter")]
@@ -133,6 +130,7 @@ pub struct Question {
 
 /// A figure to guess before it is measured.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Estimate {
     pub prompt: String,
     /// The placeholder name that holds the truth, such as `pair.ratio`.
@@ -143,11 +141,13 @@ pub struct Estimate {
     pub from: f64,
     pub to: f64,
     /// Draw the scale logarithmically.
+    #[serde(default)]
     pub log: bool,
 }
 
 /// Where to look.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PanelPointer {
     /// Any but the lesson.
     pub panel: Panel,
@@ -156,6 +156,7 @@ pub struct PanelPointer {
 
 /// A number somebody published, never ours.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PublishedClaim {
     pub text: String,
     /// Who, on what device, when.
@@ -164,6 +165,7 @@ pub struct PublishedClaim {
 
 /// One beat of presenter mode.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Beat {
     /// The panel to look at.
     pub show: Panel,
@@ -226,12 +228,22 @@ pub enum BeatChange {
 }
 
 /// A file of a stage: what the learner starts from and what passes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
 pub struct StageFile {
     /// `config.toml`, `kernel.wgsl`.
     pub name: String,
     pub starter: String,
     pub solution: String,
+}
+
+impl From<String> for StageFile {
+    fn from(name: String) -> Self {
+        Self {
+            name,
+            ..Self::default()
+        }
+    }
 }
 
 const CONFIG: &str = "config.toml";
@@ -257,88 +269,90 @@ fn letter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error>
 /// Reads the folder `exercises/NN-name`, without its lesson. `None`: it cannot be used, and the loader knows why.
 pub fn read(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
     let path = format!("exercises/{folder}");
+    let text = |name: &str| loader.clean(&format!("{path}/{name}"));
+    let side = |name: &str| {
+        let text = text(name)?;
+        let config = loader.config(&format!("{path}/{name}"), &text)?;
+        Ok((text, config))
+    };
     let toml = format!("{path}/stage.toml");
-    TomlFile::read(loader, &toml, |file, mut stage: Stage| {
-        check_stage(file, &mut stage, folder);
-        let mut whole = true;
-        for file in &mut stage.files {
-            let starter = loader.clean(&format!("{path}/{}", file.name));
-            let solution = loader.clean(&format!("{path}/solution/{}", file.name));
-            whole &= starter.is_some() && solution.is_some();
-            file.starter = starter.unwrap_or_default();
-            file.solution = solution.unwrap_or_default();
+    let stage = toml_file::read(loader, &toml, |file, mut stage: Stage| {
+        check_stage(file, &mut stage, folder)?;
+        for file in &mut stage.files[1..] {
+            file.starter = text(&file.name)?;
+            file.solution = text(&format!("solution/{}", file.name))?;
         }
-        let configs = &stage.files[0];
-        let broken = loader.config(&format!("{path}/{CONFIG}"), &configs.starter);
-        let fixed = loader.config(&format!("{path}/solution/{CONFIG}"), &configs.solution);
-        (stage.broken, stage.fixed) = (broken?, fixed?);
-        stage.number = number;
-        stage.path = path;
-        if !whole || file.failed() {
-            return None;
-        }
-        let wrong = scope_problems(&stage);
-        wrong.iter().for_each(|what| loader.fail(&toml, 0, what));
-        wrong.is_empty().then_some(stage)
-    })?
+        Ok(stage)
+    });
+    let stage = loader.usable(stage);
+    let broken = loader.usable(side(CONFIG));
+    let fixed = loader.usable(side(&format!("solution/{CONFIG}")));
+    let mut stage = stage?;
+    (stage.files[0].starter, stage.broken) = broken?;
+    (stage.files[0].solution, stage.fixed) = fixed?;
+    (stage.number, stage.path) = (number, path);
+    let wrong = scope_problems(&stage);
+    wrong.iter().for_each(|what| loader.fail(&toml, 0, what));
+    wrong.is_empty().then_some(stage)
 }
 
-fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
-    check_head(file, (&stage.id, "broken-init"), &stage.hints, &stage.quiz);
-    check_question(file, "prediction", &stage.prediction);
+fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(), FileError> {
+    let fault = |path: &str, what: String| Err(file.fault(path, what));
+    check_head(file, (&stage.id, "broken-init"), &stage.hints, &stage.quiz)?;
+    check_question(file, "prediction", &stage.prediction)?;
     if let Some(estimate) = &stage.estimate {
         if let Some(what) = placeholder::problem(&estimate.of) {
-            file.fail("estimate.of", what);
+            return fault("estimate.of", what);
         }
         if estimate.from >= estimate.to || (estimate.log && estimate.from <= 0.0) {
             let what = "the scale needs `from` below `to`, and above 0 when `log = true`";
-            file.fail("estimate.from", what);
+            return fault("estimate.from", what.to_owned());
         }
     }
-    for (at, pointer) in stage.evidence.iter().enumerate() {
-        if pointer.panel == Panel::Lesson {
-            let what = "`panel` cannot be \"lesson\"; name a panel that shows figures";
-            file.fail(&format!("evidence.{at}.panel"), what);
-        }
+    let mut pointers = stage.evidence.iter();
+    if let Some(at) = pointers.position(|pointer| pointer.panel == Panel::Lesson) {
+        let what = "`panel` cannot be \"lesson\"; name a panel that shows figures";
+        return fault(&format!("evidence.{at}.panel"), what.to_owned());
     }
     let can_hide =
         |name: &String| HIDES.contains(&name.as_str()) || Panel::NAMES.contains(&name.as_str());
     if let Some(name) = stage.hides.iter().find(|name| !can_hide(name)) {
-        let what = format!(
-            "`hides` names `{name}`; name a panel, or one of {}",
-            HIDES.join(", ")
-        );
-        file.fail("hides", what);
+        let all = HIDES.join(", ");
+        let what = format!("`hides` names `{name}`; name a panel, or one of {all}");
+        return fault("hides", what);
     }
     for (at, cue) in stage.cues.iter().enumerate() {
         let length = cue.say.chars().count();
         if length > LONGEST_BEAT {
             let what = format!("a room reads at most {LONGEST_BEAT}");
             let what = format!("`say` has {length} characters; {what}");
-            file.fail(&format!("beat.{at}.say"), what);
+            return fault(&format!("beat.{at}.say"), what);
         }
     }
     if stage.varies.is_empty() {
         let what = "`varies` names no key; list the keys under study, such as [\"model.init\"]";
-        file.fail("varies", what);
+        return fault("varies", what.to_owned());
     }
-    check_keys(file, "varies", &stage.varies);
-    check_keys(file, "offers", &stage.offers);
+    check_keys(file, "varies", &stage.varies)?;
+    check_keys(file, "offers", &stage.offers)?;
     if stage.offers.is_empty() {
         stage.offers.clone_from(&stage.varies);
     }
     let missing = |path: &&String| !stage.offers.contains(path);
     if let Some(path) = stage.varies.iter().find(missing) {
         let what = format!("`offers` lacks `{path}`, which `varies` names; add it");
-        file.fail("offers", what);
+        return fault("offers", what);
     }
     if stage.checks_toml.is_empty() {
-        file.fail("check", "has no check; write at least one `[[check]]`");
+        let what = "has no check; write at least one `[[check]]`";
+        return fault("check", what.to_owned());
     }
+    stage.files.retain(|file| file.name != CONFIG);
+    stage.files.insert(0, CONFIG.to_owned().into());
     for StageFile { name, .. } in &stage.files {
         if !plain_file(name, &["toml", "wgsl"]) {
             let what = "name files beside stage.toml, such as \"kernel.wgsl\"";
-            file.fail("files", format!("`files` names `{name}`; {what}"));
+            return fault("files", format!("`files` names `{name}`; {what}"));
         }
     }
     let own = format!("{folder}.md");
@@ -348,17 +362,16 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) {
     if !plain_file(&stage.lesson_file, &["md"]) {
         let name = &stage.lesson_file;
         let what = format!("`lesson` is `{name}`; name a file of lessons/, such as \"{own}\"");
-        file.fail("lesson", what);
+        return fault("lesson", what);
     }
-    for (at, raw) in std::mem::take(&mut stage.checks_toml)
+    let checks = std::mem::take(&mut stage.checks_toml)
         .into_iter()
-        .enumerate()
-    {
-        let check = check::checked(file, &format!("check.{at}"), raw);
-        stage.checks.push(check);
-    }
+        .enumerate();
+    let checks = checks.map(|(at, raw)| check::checked(file, &format!("check.{at}"), raw));
+    stage.checks = checks.collect::<Result<_, _>>()?;
     stage.id_line = file.line("id");
     "en".clone_into(&mut stage.language);
+    Ok(())
 }
 
 /// Checks what stages and exercises share: the id is a name for a folder, there are three hints, and each question of the
@@ -368,40 +381,41 @@ pub fn check_head(
     (id, example): (&str, &str),
     hints: &[String],
     quiz: &[Question],
-) {
-    check_id(file, id, example);
+) -> Result<(), FileError> {
+    check_id(file, id, example)?;
     if hints.len() != 3 {
         let what = "write exactly 3, the last all but gives it away";
-        file.fail("hints", format!("has {} hints; {what}", hints.len()));
+        return Err(file.fault("hints", format!("has {} hints; {what}", hints.len())));
     }
-    for (at, question) in quiz.iter().enumerate() {
-        check_question(file, &format!("quiz.{at}"), question);
-    }
+    let mut quiz = quiz.iter().enumerate();
+    quiz.try_for_each(|(at, question)| check_question(file, &format!("quiz.{at}"), question))
 }
 
-/// Reports an id that could not be the name of a table or a folder.
-pub fn check_id(file: &TomlFile<'_>, id: &str, example: &str) {
-    if !plain_name(id) {
-        let what = "`id` takes lower-case letters, digits and `-`, such as";
-        file.fail("id", format!("{what} \"{example}\""));
-    }
+/// Refuses an id that could not be the name of a table or a folder.
+pub fn check_id(file: &TomlFile<'_>, id: &str, example: &str) -> Result<(), FileError> {
+    let what = "`id` takes lower-case letters, digits and `-`, such as";
+    let fault = || file.fault("id", format!("{what} \"{example}\""));
+    plain_name(id).then_some(()).ok_or_else(fault)
 }
 
-pub fn check_question(file: &TomlFile<'_>, path: &str, question: &Question) {
+pub fn check_question(
+    file: &TomlFile<'_>,
+    path: &str,
+    question: &Question,
+) -> Result<(), FileError> {
     let choices = question.choices.len();
-    if choices != 4 {
-        let what = format!("has {choices} choices; write 4, a to d");
-        file.fail(&format!("{path}.choices"), what);
-    }
+    let what = format!("has {choices} choices; write 4, a to d");
+    let fault = || file.fault(&format!("{path}.choices"), what);
+    (choices == 4).then_some(()).ok_or_else(fault)
 }
 
-/// Reports every path in the list `key` that is not a configuration's.
-pub fn check_keys(file: &TomlFile<'_>, key: &str, paths: &[String]) {
-    for path in paths {
-        if let Err(unknown) = Knob::find(path) {
-            file.fail(key, format!("`{key}` names an {unknown}"));
-        }
-    }
+/// Refuses a path in the list `key` that is not a configuration's.
+pub fn check_keys(file: &TomlFile<'_>, key: &str, paths: &[String]) -> Result<(), FileError> {
+    let mut found = paths.iter().map(|path| Knob::find(path));
+    let unknown = found.find_map(Result::err);
+    unknown.map_or(Ok(()), |unknown| {
+        Err(file.fault(key, format!("`{key}` names an {unknown}")))
+    })
 }
 
 /// A stage whose two sides differ in anything else than it says teaches something else than it says.

@@ -1,10 +1,9 @@
 //! What was measured for a config exercise, and its table: a row for each run or comparison, for a screen or a terminal.
 
-use unicode_width::UnicodeWidthStr;
-
 use super::exercise::{ConfigMetric, Configs};
 use super::metric;
 use crate::protocol::{Finished, Pair};
+use crate::table;
 use crate::units::show;
 
 /// One run of the sweep.
@@ -132,35 +131,30 @@ fn times(ratio: f64) -> String {
     format!("{ratio:.2}x")
 }
 
-/// The table in plain text, aligned.
-pub fn text(table: &SweepTable) -> String {
-    let dash = || "–".to_owned();
-    let mut lines = vec![table.head.clone()];
-    lines.extend(table.rows.iter().map(|row| {
-        let cells = row.cells.iter().map(|it| it.clone().unwrap_or_else(dash));
-        std::iter::once(row.name.clone()).chain(cells).collect()
-    }));
-    let width = |at: usize| {
-        let cells = lines.iter().filter_map(|line| line.get(at));
-        cells.map(|cell| cell.width()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..table.head.len()).map(width).collect();
-    let line = |cells: &Vec<String>| -> String {
-        let cells = cells.iter().zip(&widths).enumerate();
-        let padded = cells.map(|(at, (cell, width))| {
-            let blank = " ".repeat(width.saturating_sub(cell.width()));
-            match at {
-                0 => format!("  {cell}{blank}"),
-                _ => format!("  {blank}{cell}"),
-            }
+impl SweepTable {
+    /// The head and the rows as lines of plain text.
+    pub fn lines(&self) -> Vec<String> {
+        let dash = || "–".to_owned();
+        let rows = self.rows.iter().map(|row| {
+            let cells = row.cells.iter().map(|it| it.clone().unwrap_or_else(dash));
+            std::iter::once(row.name.clone()).chain(cells).collect()
         });
-        padded.collect()
-    };
-    let mut out: Vec<String> = lines.iter().map(line).collect();
-    for row in &table.rows {
-        if let Some(why) = &row.why {
-            out.push(format!("  {}: {why}", row.name));
-        }
+        let rows: Vec<_> = std::iter::once(self.head.clone()).chain(rows).collect();
+        table::lines(&rows, true)
     }
-    out.join("\n")
+
+    /// The lines, and below them why something was not measured.
+    pub fn text(&self) -> String {
+        let lines = self.lines().into_iter();
+        let missing = self
+            .rows
+            .iter()
+            .filter_map(|row| Some((&row.name, row.why.as_ref()?)));
+        let missing = missing.map(|(name, why)| format!("{name}: {why}"));
+        let all: Vec<_> = lines
+            .chain(missing)
+            .map(|line| format!("  {line}"))
+            .collect();
+        all.join("\n")
+    }
 }

@@ -1,122 +1,196 @@
-//! Reads a TOML file of a course with serde, so that all problems of the file are reported at once, each with its line
-//! and what to write instead.
+//! A TOML file of a course, read with serde. The first fault of a file is told: its line and column, its key, and what to
+//! write instead.
 //!
-//! [`TomlFile::read`] runs serde over toml's tree of spanned values with a deserializer that does not stop at a mistake:
-//! it reports the problem and continues with a stand-in (an empty text, 0, the first word of a choice). What serde cannot
-//! know (a range, a name that must exist) is checked afterwards and reported with [`TomlFile::fail`], which takes the
-//! path of the key: `quiz.0.choices`. A list that is left out is empty, a flag that is left out is false.
+//! [`read`] hands the value to a check for what serde cannot know: a range, a name that must exist. A check names a key by
+//! its path: `quiz.0.choices`.
 
-mod node;
-mod problems;
+use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue, Deserializer, Error};
 
 use super::source::Loader;
 use super::text;
-use crate::config::file::{line_of, not_toml};
+use crate::clean;
+use crate::config::file::{FileError, line_of, not_toml};
 use crate::config::nearest;
-use node::key_of;
-use problems::Problems;
 
-/// A file that was read, and what is wrong with it so far.
+/// A file that is being read.
 pub struct TomlFile<'a> {
+    /// The file's name, for messages.
+    shown: String,
     source: &'a str,
-    root: DeValue<'a>,
-    problems: Problems,
+    root: Spanned<DeTable<'a>>,
+}
+
+/// Reads the file at `path` of the course; `check` makes of its value what the program uses.
+///
+/// # Errors
+/// The first fault, of the file or from `check`.
+pub fn read<T: DeserializeOwned, R>(
+    loader: &Loader<'_>,
+    path: &str,
+    check: impl FnOnce(&TomlFile<'_>, T) -> Result<R, FileError>,
+) -> Result<R, FileError> {
+    let (source, shown) = (loader.text(path)?, loader.source.shown(path));
+    let root = DeTable::parse(&source).map_err(|error| {
+        let what = not_toml("", &source, error.message(), error.span()).what;
+        fault(&shown, &source, error.span().map(|it| it.start), &what)
+    })?;
+    let mut file = TomlFile {
+        shown,
+        source: &source,
+        root,
+    };
+    file.clean(loader)?;
+    let value = T::deserialize(Deserializer::from(file.root.clone()));
+    check(&file, value.map_err(|error| file.of_serde(&error))?)
 }
 
 impl TomlFile<'_> {
-    /// Reads the file at `path` of the course and hands it with its value to `check`, which may report more. The value has
-    /// stand-ins wherever a problem was reported. `None`: the file cannot be used.
-    pub fn read<T: DeserializeOwned, R>(
-        loader: &Loader<'_>,
-        path: &str,
-        check: impl FnOnce(&TomlFile<'_>, T) -> R,
-    ) -> Option<R> {
-        let source = loader.text(path)?;
-        let root = match DeTable::parse(&source) {
-            Ok(root) => DeValue::Table(root.into_inner()),
-            Err(error) => {
-                let (line, what) = not_toml(&source, error.message(), error.span());
-                loader.fail(path, line, text::one_line(&what));
-                return None;
-            }
-        };
-        let file = TomlFile {
-            source: &source,
-            root,
-            problems: Problems::of(loader.source.shown(path)),
-        };
-        // What `check` reports of other files comes after this one's problems.
-        let at = loader.problems.borrow().len();
-        let value = node::value(&source, &file.root, &file.problems);
-        let checked = value.map(|value| check(&file, value));
-        let usable = !file.failed();
-        let problems = file.problems.into_list();
-        loader.problems.borrow_mut().splice(at..at, problems);
-        checked.filter(|_| usable)
+    /// A problem of the key at `path`, or of the nearest table around it.
+    pub fn fault(&self, path: &str, what: impl AsRef<str>) -> FileError {
+        fault(
+            &self.shown,
+            self.source,
+            Some(self.place(path)),
+            what.as_ref(),
+        )
     }
 
-    /// Reports a problem of the key at `path`, unless serde reported that key already.
-    pub fn fail(&self, path: &str, what: impl Into<String>) {
-        if !self.is_settled(path) {
-            self.problems.add(self.line(path), what.into());
-        }
+    /// The key at `path` is missing; `example` is how its value could be written.
+    pub fn missing(&self, path: &str, example: &str) -> FileError {
+        let key = path.rsplit('.').next().unwrap_or(path);
+        self.fault(
+            path,
+            format!("`{key}` is missing; write `{key} = {example}`"),
+        )
     }
 
-    /// Reports that the key at `path` is missing; `example` is how its value could be written.
-    pub fn missing(&self, path: &str, example: &str) {
-        let key = key_of(path);
-        if !self.is_settled(path) {
-            let what = format!("`{key}` is missing; write `{key} = {example}`");
-            self.problems.report(self.line(path), path, what);
-        }
-    }
-
-    /// Whether the key at `path` or a table around it was reported.
-    pub fn is_settled(&self, path: &str) -> bool {
-        self.problems.is_settled(path)
-    }
-
-    /// Reports an unknown word at `path`, with the nearest of the known ones: "unknown metric `los`; …".
+    /// There is an unknown word at `path`: "unknown metric `los`; …".
     pub fn unknown<'w>(
         &self,
         path: &str,
         kind: &str,
         word: &str,
         known: impl Iterator<Item = &'w str>,
-    ) {
+    ) -> FileError {
         let near = nearest(word, known);
         let what = format!("unknown {kind} `{word}`; the nearest known one is `{near}`");
-        self.fail(path, what);
+        self.fault(path, what)
     }
 
     /// The line of the key at `path`, or of the nearest table around it.
     pub fn line(&self, path: &str) -> usize {
-        let (mut value, mut line) = (&self.root, 1);
-        for step in path.split('.') {
-            let found = match value {
-                DeValue::Table(table) => table
-                    .get_key_value(step)
-                    .map(|(key, inner)| (key.span(), inner)),
-                DeValue::Array(list) => {
-                    let inner = step.parse().ok().and_then(|at: usize| list.get(at));
-                    inner.map(|inner| (inner.span(), inner))
-                }
-                _ => None,
-            };
-            let Some((span, inner)) = found else {
-                break;
-            };
-            line = line_of(self.source, span.start);
-            value = inner.get_ref();
-        }
-        line
+        line_of(self.source, self.place(path))
     }
 
-    /// Whether a problem was reported that makes the file unusable.
-    pub fn failed(&self) -> bool {
-        self.problems.failed()
+    /// The offset of the key at `path`, or of the nearest table around it.
+    fn place(&self, path: &str) -> usize {
+        let (mut table, mut list, mut at) = (Some(self.root.get_ref()), None::<&DeArray<'_>>, 0);
+        for step in path.split('.') {
+            let key = table.and_then(|table| table.get_key_value(step));
+            let entry = list.and_then(|list| list.get(step.parse::<usize>().ok()?));
+            let value: &Spanned<DeValue<'_>> = match (key, entry) {
+                (Some((key, value)), _) => {
+                    at = key.span().start;
+                    value
+                }
+                (None, Some(entry)) => {
+                    at = entry.span().start;
+                    entry
+                }
+                (None, None) => break,
+            };
+            table = value.get_ref().as_table();
+            list = value.get_ref().as_array();
+        }
+        at
+    }
+
+    /// Takes out of every text what could control a terminal, which is reported and leaves the file usable.
+    ///
+    /// # Errors
+    /// The first value that says nothing: an empty text, a number without end.
+    fn clean(&mut self, loader: &Loader<'_>) -> Result<(), FileError> {
+        let (shown, source) = (&self.shown, self.source);
+        let table = self.root.get_mut();
+        let values = table.iter_mut();
+        let mut open: Vec<_> = values
+            .map(|(key, value)| (key.get_ref().as_ref(), value))
+            .collect();
+        open.reverse();
+        while let Some((key, value)) = open.pop() {
+            let at = value.span().start;
+            let fail = |what: &str| Err(fault(shown, source, Some(at), &format!("`{key}` {what}")));
+            match value.get_mut() {
+                DeValue::String(words) => {
+                    let (said, removed) = clean::without_escapes(words);
+                    if !removed.is_empty() {
+                        loader.report(text::escape_removed(shown, line_of(source, at)));
+                    }
+                    *words = Cow::Owned(said.trim_end().to_owned());
+                    if words.is_empty() && !key.is_empty() {
+                        return fail("is empty; write a text");
+                    }
+                }
+                DeValue::Float(x) if !x.as_str().parse().is_ok_and(f64::is_finite) => {
+                    return fail("is not finite; write a number");
+                }
+                // An entry of a list may be empty.
+                DeValue::Array(list) => open.extend(list.iter_mut().rev().map(|one| ("", one))),
+                DeValue::Table(table) => {
+                    let values = table.iter_mut().rev();
+                    open.extend(values.map(|(key, value)| (key.get_ref().as_ref(), value)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What serde found wrong, in this program's words.
+    fn of_serde(&self, error: &Error) -> FileError {
+        let said = error.to_string();
+        let path = said
+            .rsplit_once("\nin `")
+            .map_or("", |(_, path)| path.trim_end());
+        let key = path
+            .trim_end_matches('`')
+            .rsplit('.')
+            .next()
+            .unwrap_or_default();
+        let message = error.message();
+        let word = |start| {
+            let (word, known) = message.strip_prefix(start)?.split_once("`, expected ")?;
+            let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+            Some((word, nearest(word, known.iter().copied()), known))
+        };
+        let what = if let Some((word, near, _)) = word("unknown field `") {
+            format!("unknown key `{word}`; the nearest known key is `{near}`")
+        } else if let Some((word, near, known)) = word("unknown variant `") {
+            let all = known.join("\", \"");
+            format!("`{key}` cannot be \"{word}\"; did you mean \"{near}\"? It takes \"{all}\"")
+        } else if let Some(field) = message.strip_prefix("missing field ") {
+            format!("{field} is missing; write it here")
+        } else {
+            format!("`{key}`: {message}")
+        };
+        fault(
+            &self.shown,
+            self.source,
+            error.span().map(|it| it.start),
+            &what,
+        )
+    }
+}
+
+fn fault(shown: &str, source: &str, at: Option<usize>, what: &str) -> FileError {
+    let before = source.get(..at.unwrap_or(0)).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    FileError {
+        column: line.chars().count() + 1,
+        ..FileError::new(shown, line_of(source, before.len()), clean::one_line(what))
     }
 }

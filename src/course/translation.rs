@@ -5,8 +5,9 @@
 use serde::Deserialize;
 
 use super::source::{CourseFiles, Loader};
-use super::toml_file::TomlFile;
+use super::toml_file::{self, TomlFile};
 use super::{Question, Stage};
+use crate::config::file::FileError;
 
 /// The languages that there is prose in.
 pub fn languages(source: &CourseFiles) -> Vec<String> {
@@ -29,7 +30,8 @@ pub fn find(source: &CourseFiles, lesson: &str, language: &str) -> Option<(Strin
 
 /// `lessons/de/01-name.toml` as it is written: what is left out stays as it is.
 #[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Default)]
 struct TranslationToml {
     #[serde(rename = "translates")]
     _translates: Option<String>,
@@ -48,22 +50,33 @@ struct TranslationToml {
     quiz: Vec<QuestionToml>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct QuestionToml {
     prompt: Option<String>,
     choices: Vec<String>,
     explanation: Option<String>,
 }
 
-/// Puts the translated texts over the stage's; one that does not fit is reported and left English.
+/// Puts the translated texts over the stage's; where one does not fit, that is reported and the stage left English.
 pub fn apply(loader: &Loader<'_>, folder: &str, language: &str, stage: &mut Stage) {
     let path = format!("lessons/{language}/{folder}.toml");
     if loader.source.exists(&path) {
-        TomlFile::read(loader, &path, |file, found| overlay(file, found, stage));
+        let mut translated = stage.clone();
+        let read = toml_file::read(loader, &path, |file, found| {
+            overlay(file, found, &mut translated)
+        });
+        if loader.usable(read).is_some() {
+            *stage = translated;
+        }
     }
 }
 
-fn overlay(file: &TomlFile<'_>, found: TranslationToml, stage: &mut Stage) {
+fn overlay(
+    file: &TomlFile<'_>,
+    found: TranslationToml,
+    stage: &mut Stage,
+) -> Result<(), FileError> {
     let put = |place: &mut String, text: Option<String>| *place = text.unwrap_or(place.clone());
     put(&mut stage.title, found.title);
     put(&mut stage.symptom, found.symptom);
@@ -79,28 +92,29 @@ fn overlay(file: &TomlFile<'_>, found: TranslationToml, stage: &mut Stage) {
     let claims = stage.claims.iter_mut().map(|claim| &mut claim.text);
     let checks = stage.checks.iter_mut().map(|check| &mut check.name);
     let cues = stage.cues.iter_mut().map(|cue| &mut cue.say);
-    replace(file, "hints", found.hints, stage.hints.iter_mut());
-    replace(file, "evidence", found.evidence, evidence);
-    replace(file, "claims", found.claims, claims);
-    replace(file, "checks", found.checks, checks);
-    replace(file, "beats", found.beats, cues);
+    replace(file, "hints", found.hints, stage.hints.iter_mut())?;
+    replace(file, "evidence", found.evidence, evidence)?;
+    replace(file, "claims", found.claims, claims)?;
+    replace(file, "checks", found.checks, checks)?;
+    replace(file, "beats", found.beats, cues)?;
     let question = |path: &str, found: QuestionToml, original: &mut Question| {
         put(&mut original.prompt, found.prompt);
         put(&mut original.explanation, found.explanation);
         let path = format!("{path}.choices");
-        replace(file, &path, found.choices, original.choices.iter_mut());
+        replace(file, &path, found.choices, original.choices.iter_mut())
     };
     if let Some(found) = found.prediction {
-        question("prediction", found, &mut stage.prediction);
+        question("prediction", found, &mut stage.prediction)?;
     }
     let (own, original) = (found.quiz.len(), stage.quiz.len());
     if own > 0 && own != original {
         let what = format!("has {own} quiz questions, the original has {original}");
-        return file.fail("quiz", what);
+        return Err(file.fault("quiz", what));
     }
     for (at, (found, original)) in found.quiz.into_iter().zip(&mut stage.quiz).enumerate() {
-        question(&format!("quiz.{at}"), found, original);
+        question(&format!("quiz.{at}"), found, original)?;
     }
+    Ok(())
 }
 
 /// Puts the texts of the list at `path` in the places of the original's, if there are as many.
@@ -109,16 +123,17 @@ fn replace<'s>(
     path: &str,
     texts: Vec<String>,
     places: impl ExactSizeIterator<Item = &'s mut String>,
-) {
+) -> Result<(), FileError> {
     if !texts.is_empty() && texts.len() != places.len() {
         let key = path.rsplit('.').next().unwrap_or(path);
         let (own, original) = (texts.len(), places.len());
         let what = format!("`{key}` has {own} texts, the original has {original}");
-        return file.fail(path, what);
+        return Err(file.fault(path, what));
     }
     for (text, place) in texts.into_iter().zip(places) {
         *place = text;
     }
+    Ok(())
 }
 
 /// The hash that a translation recorded: `translates = "…"`, or `<!-- translates: … -->` in a lesson.

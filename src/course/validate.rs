@@ -12,6 +12,7 @@ use super::exercise::{Exercise, ExerciseKind, unknown_size};
 use super::lesson::{LessonReference, LessonReferenceKind, parse};
 use super::source::Loader;
 use super::{Course, CourseFiles, Stage, placeholder, text, translation};
+use crate::clean;
 use crate::config::file::FileError;
 use crate::config::nearest;
 use numbers::Sources;
@@ -149,10 +150,10 @@ impl Structure<'_> {
         match &exercise.body {
             ExerciseKind::Config(_) => {}
             ExerciseKind::Detective(detective) => {
-                if let Some((line, what)) = detective.problem() {
-                    self.loader
-                        .report(FileError::new(&detective.file, line, what));
-                }
+                detective
+                    .problem()
+                    .into_iter()
+                    .for_each(|it| self.loader.report(it));
             }
             ExerciseKind::Kernel(body) => {
                 for file in body.kernels.iter().map(|kernel| &kernel.file) {
@@ -177,7 +178,7 @@ impl Structure<'_> {
 
     fn lesson(&mut self, name: &str, folder: &str) {
         let path = format!("{folder}/{name}");
-        let Some(raw) = self.loader.text(&path) else {
+        let Some(raw) = self.loader.usable(self.loader.text(&path)) else {
             return;
         };
         let parsed = parse(&raw, &self.loader.source.shown(&path));
@@ -224,7 +225,7 @@ impl Structure<'_> {
                 .then(|| format!("there is no key `{text}`; see `?` for the keys there are")),
             LessonReferenceKind::Command => (self.vocabulary.command)(text)
                 .err()
-                .map(|what| format!("`{text}` is not a command: {}", text::one_line(&what))),
+                .map(|what| format!("`{text}` is not a command: {}", clean::one_line(&what))),
             LessonReferenceKind::Link => self.link_problem(folder, text),
             LessonReferenceKind::Code if text.width() > READING_WIDTH => Some(format!(
                 "a line of code is {} columns wide; keep it within {READING_WIDTH}",

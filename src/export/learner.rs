@@ -3,6 +3,7 @@
 
 use super::report::RunCollector;
 use super::sheet::{Block, Scale, Sheet, Table};
+use crate::clean::one_line;
 use crate::config::{KNOBS, RunConfig};
 use crate::course::check::Starter;
 use crate::course::journey::Journey;
@@ -267,10 +268,6 @@ fn of_journey(journey: &Journey) -> [Block; 3] {
         Block::Intro(format!("On {device}, at {preset}, {date}.")),
         Block::Table(Table::printed(journey.head.clone(), rows)),
     ]
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -1,13 +1,9 @@
 //! A result as headings, tables, remarks and drawings, in plain text or in Markdown; `html` writes the same as a page. It knows
 //! columns and no measurements.
 
-use std::fmt::Write;
-
-use unicode_width::UnicodeWidthStr;
-
 use crate::clean::{markdown as escaped, plain as clean};
 use crate::protocol::NO_INTERVAL;
-use crate::units;
+use crate::{table, units};
 
 /// A whole result, from top to bottom.
 #[derive(Clone, Debug, Default)]
@@ -120,24 +116,9 @@ impl Table {
     }
 
     fn text(&self) -> String {
-        let lines = || std::iter::once(&self.head).chain(&self.rows);
-        let width = |column: usize| {
-            // The last cell of a short row is a reason.
-            let in_column =
-                |row: &&Vec<String>| column < row.len() - usize::from(row.len() < self.head.len());
-            let widths = lines().filter(in_column).map(|row| row[column].width());
-            widths.max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
-        let mut out = String::new();
-        for row in lines() {
-            let cell = |(cell, width): (&String, &usize)| {
-                format!("  {cell}{}", " ".repeat(width.saturating_sub(cell.width())))
-            };
-            let line: String = row.iter().zip(&widths).map(cell).collect();
-            let _ = writeln!(out, "{}", line.trim_end());
-        }
-        out
+        let rows = [std::slice::from_ref(&self.head), &self.rows].concat();
+        let lines = table::lines(&rows, false).into_iter();
+        lines.map(|line| format!("  {line}\n")).collect()
     }
 
     fn markdown(&self) -> String {

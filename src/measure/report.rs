@@ -220,7 +220,7 @@ impl Report {
             }
             (Some(other), _) => format!(
                 "is the result of another kind of bench (`{}`), and a baseline is one of versions",
-                other.escape_debug()
+                crate::clean::line(other)
             ),
             (None, _) => "is not a result of `bench`".to_owned(),
         };

@@ -121,6 +121,7 @@ pub struct KernelShape {
 
 /// One storage buffer of f32.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KernelBinding {
     pub name: String,
     pub role: KernelRole,
@@ -169,7 +170,7 @@ pub enum KernelFill {
 
 /// A criterion: `[[check]]` of exercise.toml.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct KernelCheck {
     pub name: String,
     pub metric: KernelMetric,

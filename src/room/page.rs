@@ -2,6 +2,7 @@
 //! its own it holds one state of the board and reads itself again.
 
 use super::board::Board;
+use crate::clean;
 
 const PAGE: &str = include_str!("page.html");
 
@@ -12,12 +13,7 @@ pub fn live() -> &'static str {
 
 /// The page of one board, which reads itself again every few seconds while the room is open.
 pub fn file(board: &Board) -> String {
-    // In a script, `<` could end it, and two separators end lines.
-    let data = serde_json::to_string(board).unwrap_or_default();
-    let data = data.replace('<', "\\u003c");
-    let data = data
-        .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029");
+    let data = clean::script(&serde_json::to_string(board).unwrap_or_default());
     let again = match board.closed {
         true => "",
         false => "<meta http-equiv=\"refresh\" content=\"3\">",

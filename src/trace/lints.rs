@@ -4,6 +4,7 @@
 use super::figures::{Lint, Summary, median};
 use super::model::{Kind, Trace};
 use super::names::Family;
+use crate::limits::BACKWARD_SHORT;
 
 /// Idle share of a device from which on launches may be what binds.
 const IDLE: f64 = 0.30;
@@ -11,8 +12,6 @@ const IDLE: f64 = 0.30;
 const SHORT: u64 = 20_000;
 /// Share of kernel time from which on one kernel is the run.
 const DOMINATES: f64 = 0.50;
-/// Backward has about twice the products of forward; below this share of forward something is missing.
-const BACKWARD: f64 = 0.50;
 /// A profiled step that takes so many times the unprofiled one.
 const OVERHEAD: f64 = 1.25;
 /// Share of linked kernels that begin before their launch from which on two clocks disagree.
@@ -226,7 +225,7 @@ fn missing_backward(_: &Trace, f: &Summary) -> Option<Finding> {
     let next = "Print which parameters have `p.grad is None`: a result written into `torch.empty_like` outside of autograd \
                 cuts the graph.";
     let (forward, backward) = (f.phases.forward.filter(|ns| *ns > 0)?, f.phases.backward?);
-    if (backward as f64) < BACKWARD * forward as f64 {
+    if (backward as f64) < BACKWARD_SHORT * forward as f64 {
         let (backward, forward) = (time(backward), time(forward));
         return found(
             format!(

@@ -339,8 +339,7 @@ pub fn sentence(pieces: &[SentencePart], app: &App, theme: &Theme, plain: Style)
 
 /// A line of a file without what could move the cursor.
 pub fn harmless(line: &str) -> String {
-    let line = line.replace('\t', "    ");
-    line.chars().map(clean::shown).collect()
+    clean::plain(&line.replace('\t', "    "))
 }
 
 /// The key that measures pairs.

@@ -12,7 +12,7 @@ use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
 use crate::app::exercise::measuring::{AnswerFile, Measurement};
 use crate::config::RunConfig;
-use crate::config::file::{MAX_BYTES, read_text};
+use crate::config::file::{FileError, MAX_BYTES, read_text};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{ANSWERS, Answers, answers};
 use crate::course::exercise::config::{line_of_key, written};
@@ -282,7 +282,7 @@ impl ExerciseRunner {
             (Some(configs), Some(open)) if open.id == id => {
                 Ok((configs, open.folder.join(ANSWERS)))
             }
-            _ => bail!("`{}` is not open", id.escape_debug()),
+            _ => bail!("`{}` is not open", crate::clean::line(id)),
         }
     }
 
@@ -336,19 +336,16 @@ fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
         Ok(raw) => raw,
         Err(error) => return open(error.to_string()),
     };
-    let at = |line: usize, what: &str| match line {
-        0 => format!("{ANSWERS}: {what}"),
-        line => format!("{ANSWERS}:{line}: {what}"),
-    };
-    let said = match answers(&raw) {
+    let said = match answers(&raw, ANSWERS) {
         Ok(said) => said,
-        Err((line, what)) => return open(at(line, &what)),
+        Err(error) => return open(error.to_string()),
     };
     let problems = judge::wanting(configs, &said).into_iter();
     let problems: Vec<String> = problems
         .map(|(check, why)| {
             let key = check.answer.as_ref().map_or("", |(key, _)| key);
-            at(line_of_key(&raw, key).unwrap_or(0), &why)
+            let line = line_of_key(&raw, key).unwrap_or(0);
+            FileError::new(ANSWERS, line, why).to_string()
         })
         .collect();
     if !problems.is_empty() {
@@ -392,7 +389,7 @@ pub fn in_folder(
 
 fn known<'a>(context: &'a CourseContext, id: &str) -> Result<&'a Exercise> {
     let found = context.course.exercises.iter().find(|it| it.id == id);
-    found.ok_or_else(|| anyhow!("there is no exercise `{}`", id.escape_debug()))
+    found.ok_or_else(|| anyhow!("there is no exercise `{}`", crate::clean::line(id)))
 }
 
 #[cfg(all(test, unix))]

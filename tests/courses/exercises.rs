@@ -29,7 +29,7 @@ fn config_exercises_begin_without_answers() {
             continue;
         };
         seen += 1;
-        assert_eq!(answers(&configs.answers), Ok(Default::default()));
+        assert_eq!(answers(&configs.answers, ""), Ok(Default::default()));
         assert!(configs.checks.iter().any(|check| check.answer.is_some()));
         assert!(
             configs.sweep.is_some() || !configs.rank.is_empty(),

@@ -35,7 +35,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
     let slot = app.run.shown();
     let trained = slot.gradients.as_ref().map(|it| {
         let value = format!("{} % of parameters", percent(it.params_pct));
-        (value, good(it.params_pct >= 100.0 - 1e-9))
+        (value, good(it.params_pct >= 100.0))
     });
     let phases = slot.phases().filter(|phases| phases.step > 0.0);
     let residual = phases.map(|phases| {
@@ -45,9 +45,10 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
         let started = slot.started.as_ref();
         // One wait a step: the phases are times of handing over.
         let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
-        match share > 5.0 && once {
+        let most = 100.0 * limits::PHASES_MISS_STEP;
+        match share > most && once {
             true => (value, FigureState::Open),
-            false => (value, good(share.abs() <= 5.0)),
+            false => (value, good(share.abs() <= most)),
         }
     });
     let all = [

@@ -38,7 +38,7 @@ pub fn check(
         lines = judge::lines(configs, &answers, &found);
         if !args.json {
             let table = sweep::table(configs, &found);
-            result(&sweep::text(&table))?;
+            result(&table.text())?;
         }
     } else if !args.json {
         result(&format!("{}: {}", exercise.title, exercise.task.trim()))?;
@@ -90,8 +90,7 @@ fn answers(
             configs.answers.clone(),
         ),
     };
-    config::answers(&raw)
-        .map_err(|(line, what)| crate::config::file::FileError { path, line, what }.into())
+    Ok(config::answers(&raw, &path)?)
 }
 
 fn from_words(configs: &Configs, given: &[String]) -> Result<Answers> {

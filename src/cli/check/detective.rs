@@ -98,7 +98,7 @@ fn choice(given: &[String]) -> Result<Option<usize>> {
         [word] => match LETTERS.iter().position(|letter| letter == word) {
             Some(choice) => Ok(Some(choice)),
             None => {
-                let word = word.escape_debug();
+                let word = crate::clean::line(word);
                 Err(usage(format!("--answer {word}: write a, b, c or d")))
             }
         },

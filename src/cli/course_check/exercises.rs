@@ -271,7 +271,7 @@ fn recorded(exercise: &Exercise, detective: &Detective) -> CourseTrial {
     let why = detective::explanation(detective);
     let missing = why.contains(NOT_MEASURED) || why.contains("{{");
     let detail = match detective.problem() {
-        Some((line, what)) => format!("{}:{line}: {what}", detective.file),
+        Some(problem) => problem.to_string(),
         None if missing => format!("the explanation lacks a figure: {why}"),
         None => format!(
             "recorded on {}; the answer is {}",

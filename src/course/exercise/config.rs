@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml_edit::{DocumentMut, value};
 
-use crate::config::file::{line_of, not_toml};
+use crate::clean;
+use crate::config::file::{FileError, line_of, not_toml};
 use crate::config::{KNOBS, Knob, RunConfig, Value};
-use crate::course::text;
 
 /// The learner's file.
 pub const ANSWERS: &str = "answer.toml";
@@ -32,21 +33,26 @@ pub struct Configs {
 
 /// One key over several values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sweep {
     pub key: String,
-    #[serde(deserialize_with = "words_of_numbers")]
+    #[serde(default, deserialize_with = "words_of_numbers")]
     pub values: Vec<String>,
     /// Other settings to repeat the sweep with, such as `model.attention=flash`.
+    #[serde(default)]
     pub with: Vec<String>,
     /// Metrics to tabulate.
+    #[serde(default)]
     pub metrics: Vec<String>,
 }
 
 /// One optimisation to rank.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RankedChange {
     pub label: String,
     /// `model.norm=fused`
+    #[serde(default)]
     pub set: Vec<String>,
 }
 
@@ -167,18 +173,18 @@ impl ConfigCheck {
 /// The learner's answers, by key: one word each, or several for an order.
 pub type Answers = BTreeMap<String, Vec<String>>;
 
-/// Reads `answer.toml`. Question marks are left out: they are not answers yet.
+/// Reads `answer.toml`; `path` is only for messages. Question marks are left out: they are not answers yet.
 ///
 /// # Errors
 /// With the line of the mistake.
-pub fn answers(raw: &str) -> Result<Answers, (usize, String)> {
-    let (raw, _) = text::clean(raw);
+pub fn answers(raw: &str, path: &str) -> Result<Answers, FileError> {
+    let (raw, _) = clean::without_escapes(raw);
     let mut found = Answers::new();
-    for (key, value) in &parse(&raw)? {
+    for (key, value) in &parse(&raw, path)? {
         let words = words(value.get_ref()).ok_or_else(|| {
             let what = "takes a number, a quoted word or a list of words";
             let line = line_of(&raw, value.span().start);
-            (line, format!("`{}` {what}", key.get_ref()))
+            FileError::new(path, line, format!("`{}` {what}", key.get_ref()))
         })?;
         if !words.is_empty() && !words.iter().any(|word| word == "?") {
             found.insert(key.get_ref().to_string(), words);
@@ -187,12 +193,10 @@ pub fn answers(raw: &str) -> Result<Answers, (usize, String)> {
     Ok(found)
 }
 
-fn parse(raw: &str) -> Result<DeTable<'_>, (usize, String)> {
-    let root = DeTable::parse(raw).map_err(|error| {
-        let (line, what) = not_toml(raw, error.message(), error.span());
-        (line, text::one_line(&what))
-    })?;
-    Ok(root.into_inner())
+fn parse<'t>(raw: &'t str, path: &str) -> Result<DeTable<'t>, FileError> {
+    let root = DeTable::parse(raw);
+    root.map(Spanned::into_inner)
+        .map_err(|error| not_toml(path, raw, error.message(), error.span()))
 }
 
 fn words(value: &DeValue<'_>) -> Option<Vec<String>> {
@@ -214,27 +218,28 @@ pub fn split(text: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
-/// Whether the first `answer.toml` has every key and no answer.
+/// Whether the first `answer.toml` has every key and no answer; `path` is only for messages.
 ///
 /// # Errors
 /// What is wrong, with its line.
-pub fn starter(raw: &str, checks: &[ConfigCheck]) -> Result<(), (usize, String)> {
-    if let Some(key) = answers(raw)?.keys().next() {
+pub fn starter(raw: &str, path: &str, checks: &[ConfigCheck]) -> Result<(), FileError> {
+    if let Some(key) = answers(raw, path)?.keys().next() {
         let what = format!("answers `{key}` already; a starter writes {key} = \"?\"");
-        return Err((0, what));
+        return Err(FileError::new(path, 0, what));
     }
-    let keys = parse(raw)?;
-    for (key, _) in checks.iter().filter_map(|check| check.answer.as_ref()) {
-        if !keys.contains_key(key.as_str()) {
-            return Err((0, format!("does not ask for `{key}`; write {key} = \"?\"")));
-        }
-    }
-    Ok(())
+    let keys = parse(raw, path)?;
+    let mut asked = checks.iter().filter_map(|check| check.answer.as_ref());
+    asked
+        .find(|(key, _)| !keys.contains_key(key.as_str()))
+        .map_or(Ok(()), |(key, _)| {
+            let what = format!("does not ask for `{key}`; write {key} = \"?\"");
+            Err(FileError::new(path, 0, what))
+        })
 }
 
 /// The line of a key, from 1; none where it is not there.
 pub fn line_of_key(raw: &str, key: &str) -> Option<usize> {
-    let keys = parse(raw).ok()?;
+    let keys = parse(raw, "").ok()?;
     Some(line_of(raw, keys.get(key)?.span().start))
 }
 
@@ -256,20 +261,18 @@ mod tests {
 
     #[test]
     fn answers_are_words_and_question_marks_are_none() {
-        let found = answers("batch = 8\norder = [\"C\", \"a\"]\nf16 = \"?\"\nall = \"b, a\"\n")
+        let told = |raw| answers(raw, "answer.toml").map_err(|error| error.to_string());
+        let found = told("batch = 8\norder = [\"C\", \"a\"]\nf16 = \"?\"\nall = \"b, a\"\n")
             .expect("answers");
         assert_eq!(found.len(), 3);
         assert_eq!(found["batch"], ["8"]);
         assert_eq!(found["order"], ["c", "a"]);
         assert_eq!(found["all"], ["b", "a"]);
-        assert_eq!(answers("a = 1\nb = [").map_err(|(line, _)| line), Err(2));
-        assert_eq!(
-            answers("a = 1\nb = true\n"),
-            Err((
-                2,
-                "`b` takes a number, a quoted word or a list of words".to_owned()
-            ))
+        assert!(
+            told("a = 1\nb = [").is_err_and(|it| it.starts_with("answer.toml:2: is not valid"))
         );
+        let what = "answer.toml:2: `b` takes a number, a quoted word or a list of words";
+        assert_eq!(told("a = 1\nb = true\n"), Err(what.to_owned()));
     }
 
     #[test]

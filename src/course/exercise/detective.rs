@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::config::file::FileError;
 use crate::config::{KNOBS, Knob, RunConfig, Value};
 use crate::course::Question;
 use crate::protocol::{Device, Event, Finished, Line, RunSpec, read};
@@ -25,18 +26,21 @@ pub struct Detective {
 }
 
 impl Detective {
-    /// Reads the head of the recording; the error has the line, 0 where no line is at fault.
+    /// Reads the head of the recording; `file` is only for messages.
+    ///
+    /// # Errors
+    /// Where it has no head.
     pub fn new(
         question: Question,
         hide: Vec<String>,
         recording: String,
         file: String,
-    ) -> Result<Self, (usize, &'static str)> {
+    ) -> Result<Self, FileError> {
         let mut head = recording.lines().map_while(event);
         let Some(Event::Hello(hello)) = head.next() else {
             let what =
                 "is not a recording; write one with `perflings run --config FILE --record FILE`";
-            return Err((1, what));
+            return Err(FileError::new(file, 1, what));
         };
         let device = head.find_map(|event| match event {
             Event::Started(started) => Some(started.device),
@@ -45,7 +49,7 @@ impl Detective {
         let what = "starts no run; record one with `perflings run --config FILE --record FILE`";
         Ok(Self {
             question,
-            device: device.ok_or((0, what))?,
+            device: device.ok_or_else(|| FileError::new(&file, 0, what))?,
             recording: recording.into(),
             file,
             date: hello.date,
@@ -132,18 +136,18 @@ impl Detective {
     }
 
     /// What is wrong with the recording as a whole, or nothing. Reads every line.
-    pub fn problem(&self) -> Option<(usize, String)> {
+    pub fn problem(&self) -> Option<FileError> {
+        let told = |line, what: &str| Some(FileError::new(&self.file, line, what));
         if self.profile.is_some() {
             return None;
         }
         for (at, text) in self.recording.lines().enumerate() {
             if let Err(why) = read::<Line>(text) {
-                return Some((at + 1, format!("is not a line of a recording: {why}")));
+                return told(at + 1, &format!("is not a line of a recording: {why}"));
             }
         }
         if self.finished().is_none() {
-            let what = "ends without a summary; record the run to its end";
-            return Some((0, what.to_owned()));
+            return told(0, "ends without a summary; record the run to its end");
         }
         let config = self.config()?;
         let plain = RunConfig::preset(config.preset);
@@ -151,7 +155,7 @@ impl Detective {
         let knob = self.knobs().find(covered)?;
         let (path, value) = (knob.path, (knob.get)(&config));
         let what = "the preset's value: `hide` hides nothing there";
-        Some((0, format!("was recorded with {path} = {value}, {what}")))
+        told(0, &format!("was recorded with {path} = {value}, {what}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads one `exercise.toml` with the files beside it. An exercise with a fault is reported and left out.
+//! Reads one `exercise.toml` with the files beside it. The first fault is told.
 
 mod config_check;
 
@@ -12,14 +12,15 @@ use super::{
     Configs, Detective, Exercise, ExerciseKind, Kernel, Kernels, RankedChange, Sweep,
     WrongSolution, apply,
 };
+use crate::clean::one_line;
+use crate::config::file::FileError;
 use crate::config::nearest;
 use crate::course::metric;
 use crate::course::source::Loader;
 use crate::course::stage::{
     Question, StageFile, StageLevel, check_head, check_keys, check_question, plain_file,
 };
-use crate::course::text::one_line;
-use crate::course::toml_file::TomlFile;
+use crate::course::toml_file::{self, TomlFile};
 use crate::protocol::{
     KernelBinding, KernelCheck, KernelFill, KernelMetric, KernelReference, KernelRole, KernelShape,
     KernelSpec, KernelStarter, MAX_SIZE, Product, is_size_name,
@@ -36,6 +37,7 @@ enum Kind {
 
 /// `exercise.toml` as it is written; its kind decides what a `[[check]]` holds.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound = "C: Deserialize<'de>")]
 struct ExerciseToml<C> {
     id: String,
     #[serde(rename = "kind")]
@@ -44,22 +46,29 @@ struct ExerciseToml<C> {
     level: Option<StageLevel>,
     task: String,
     size: String,
+    #[serde(default)]
     hints: Vec<String>,
     lesson: Option<String>,
+    #[serde(default)]
     quiz: Vec<Question>,
     debrief: Option<String>,
+    #[serde(default)]
     check: Vec<C>,
     // Of a kernel exercise.
     replaces: Option<String>,
+    #[serde(default)]
     shape: Vec<BTreeMap<String, ShapeValue>>,
+    #[serde(default)]
     kernel: Vec<KernelToml>,
     // Of a config exercise.
     steps: Option<u64>,
     sweep: Option<Sweep>,
+    #[serde(default)]
     rank: Vec<RankedChange>,
     // Of a recorded run.
     question: Option<Question>,
     recording: Option<String>,
+    #[serde(default)]
     hide: Vec<String>,
     // Of a profile of another program.
     profile: Option<String>,
@@ -80,22 +89,25 @@ enum ShapeValue {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct KernelToml {
     #[serde(default = "starter_file")]
     starter: String,
     #[serde(default = "solution_file")]
     solution: String,
     reference: KernelReference,
+    #[serde(default)]
     grid: Vec<Product>,
     tolerance: Option<f64>,
     #[serde(default)]
     matrix_cores: bool,
+    #[serde(default)]
     binding: Vec<KernelBinding>,
 }
 
 /// A solution that is to be refused, as `wrong.toml` has it.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WrongToml {
     /// The learner's file that it stands for, if not the first.
     file: Option<String>,
@@ -104,6 +116,8 @@ struct WrongToml {
     /// Words of the solution, and what stands there instead.
     change: BTreeMap<String, String>,
 }
+
+const LARGEST: i64 = MAX_SIZE as i64;
 
 fn starter_file() -> String {
     "starter.wgsl".to_owned()
@@ -114,33 +128,38 @@ fn solution_file() -> String {
 }
 
 /// Reads the folder `exercises/kNN-name`, `cNN-name` or `dNN-name`.
-pub fn read(loader: &Loader<'_>, folder: &str) -> Option<Exercise> {
+///
+/// # Errors
+/// Its first fault.
+pub fn read(loader: &Loader<'_>, folder: &str) -> Result<Exercise, FileError> {
     #[derive(Deserialize)]
     struct KindToml {
         kind: Kind,
     }
     let path = format!("exercises/{folder}");
-    // A file that cannot be read is reported below.
-    let raw = loader.source.read(&format!("{path}/exercise.toml"));
-    match toml::from_str(&raw.unwrap_or_default()).map(|found: KindToml| found.kind) {
-        Ok(Kind::Kernel) => of_kind(loader, &path, |reader, toml| reader.kernels(toml)),
-        Ok(Kind::Config) => of_kind(loader, &path, |reader, toml| reader.configs(toml)),
-        Ok(Kind::Detective) => of_kind(loader, &path, |reader, toml| reader.detective(toml)),
-        // It has no kind: only the other problems are of interest.
-        Err(_) => of_kind::<IgnoredAny>(loader, &path, |_, _| None),
+    let toml = format!("{path}/exercise.toml");
+    let kind = toml::from_str(&loader.text(&toml)?).map(|found: KindToml| found.kind);
+    match kind {
+        Ok(Kind::Kernel) => of_kind(loader, &path, |it, toml| it.kernels(toml)),
+        Ok(Kind::Config) => of_kind(loader, &path, |it, toml| it.configs(toml)),
+        Ok(Kind::Detective) => of_kind(loader, &path, |it, toml| it.detective(toml)),
+        // The kind is told as one of the file's faults.
+        Err(_) => of_kind::<IgnoredAny>(loader, &path, |reader, _| {
+            Err(reader.file.missing("kind", "\"kernel\""))
+        }),
     }
 }
 
 fn of_kind<C: DeserializeOwned>(
     loader: &Loader<'_>,
     path: &str,
-    body: impl Fn(&Reader<'_>, &mut ExerciseToml<C>) -> Option<ExerciseKind>,
-) -> Option<Exercise> {
+    body: impl Fn(&Reader<'_>, &mut ExerciseToml<C>) -> Result<ExerciseKind, FileError>,
+) -> Result<Exercise, FileError> {
     let toml = format!("{path}/exercise.toml");
-    TomlFile::read(loader, &toml, |file, mut found: ExerciseToml<C>| {
-        check_head(file, (&found.id, "swiglu"), &found.hints, &found.quiz);
+    toml_file::read(loader, &toml, |file, mut found: ExerciseToml<C>| {
+        check_head(file, (&found.id, "swiglu"), &found.hints, &found.quiz)?;
         let body = body(&Reader { loader, path, file }, &mut found)?;
-        Some(Exercise {
+        Ok(Exercise {
             id: found.id,
             title: found.title,
             level: found.level.unwrap_or(StageLevel::Advanced),
@@ -153,7 +172,7 @@ fn of_kind<C: DeserializeOwned>(
             body,
             path: path.to_owned(),
         })
-    })?
+    })
 }
 
 struct Reader<'a> {
@@ -163,56 +182,50 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn kernels(&self, found: &mut ExerciseToml<KernelCheck>) -> Option<ExerciseKind> {
-        let file = self.file;
-        let shapes = std::mem::take(&mut found.shape).into_iter().enumerate();
-        let shapes: Vec<KernelShape> = shapes
-            .map(|(at, raw)| self.shape(&format!("shape.{at}"), raw))
-            .collect();
-        if shapes.is_empty() {
+    fn kernels(&self, found: &mut ExerciseToml<KernelCheck>) -> Result<ExerciseKind, FileError> {
+        let fault = |path: &str, what: &str| Err(self.file.fault(path, what));
+        if found.shape.is_empty() {
             let what = "has no shape; write at least one `[[shape]]` with a label and its sizes";
-            file.fail("shape", what);
+            return fault("shape", what);
         }
         if found.kernel.is_empty() {
-            file.fail("kernel", "has no kernel; write at least one `[[kernel]]`");
+            return fault("kernel", "has no kernel; write at least one `[[kernel]]`");
         }
+        let shapes = std::mem::take(&mut found.shape).into_iter().enumerate();
+        let shapes = shapes.map(|(at, raw)| self.shape(&format!("shape.{at}"), raw));
+        let shapes = shapes.collect::<Result<Vec<KernelShape>, _>>()?;
         for (at, check) in found.check.iter().enumerate() {
             let limited = matches!(
                 check.metric,
                 KernelMetric::Speed | KernelMetric::Invocations | KernelMetric::Neighbours
             );
             if limited && check.at_least == 0.0 {
-                file.missing(&format!("check.{at}.at-least"), "1.5");
+                return Err(self.file.missing(&format!("check.{at}.at-least"), "1.5"));
             }
             if check.metric == KernelMetric::Fetches && check.at_most == 0.0 {
-                file.missing(&format!("check.{at}.at-most"), "8");
+                return Err(self.file.missing(&format!("check.{at}.at-most"), "8"));
             }
         }
         let fails = |check: &KernelCheck| check.starter == KernelStarter::Fails;
         if !found.check.iter().any(fails) {
             let what = "no check fails on the starter; leave out `starter` on one";
-            file.fail("check", what);
+            return fault("check", what);
         }
         let kernels = std::mem::take(&mut found.kernel).into_iter().enumerate();
-        let kernels: Vec<Option<Kernel>> = kernels
-            .map(|(at, raw)| self.kernel(&format!("kernel.{at}"), raw, &shapes))
-            .collect();
-        let kernels: Vec<Kernel> = kernels.into_iter().collect::<Option<_>>()?;
+        let kernels = kernels.map(|(at, raw)| self.kernel(&format!("kernel.{at}"), raw, &shapes));
+        let kernels = kernels.collect::<Result<Vec<Kernel>, _>>()?;
         let bindings = kernels.iter().flat_map(|kernel| &kernel.spec.bindings);
         let read = bindings.filter(|binding| binding.role != KernelRole::Out);
         let read: Vec<&str> = read.map(|binding| binding.name.as_str()).collect();
         for (at, shape) in shapes.iter().enumerate() {
-            for name in shape
-                .fill
-                .keys()
-                .filter(|name| !read.contains(&name.as_str()))
-            {
+            let mut names = shape.fill.keys();
+            if let Some(name) = names.find(|name| !read.contains(&name.as_str())) {
                 let near = nearest(name, read.iter().copied());
                 let what = format!("`{name}` is no buffer that is read; the nearest is `{near}`");
-                file.fail(&format!("shape.{at}.fill"), what);
+                return fault(&format!("shape.{at}.fill"), &what);
             }
         }
-        Some(ExerciseKind::Kernel(Kernels {
+        Ok(ExerciseKind::Kernel(Kernels {
             wrong: self.wrong(&kernels),
             kernels,
             shapes,
@@ -221,47 +234,38 @@ impl Reader<'_> {
         }))
     }
 
-    fn shape(&self, path: &str, raw: BTreeMap<String, ShapeValue>) -> KernelShape {
-        let (mut label, mut shape) = (None, KernelShape::default());
+    fn shape(
+        &self,
+        path: &str,
+        raw: BTreeMap<String, ShapeValue>,
+    ) -> Result<KernelShape, FileError> {
+        let mut shape = KernelShape::default();
         for (key, value) in raw {
-            let fail = |what: String| self.file.fail(&format!("{path}.{key}"), what);
+            let fail = |what: &str| {
+                let what = format!("`{key}` {what}");
+                Err(self.file.fault(&format!("{path}.{key}"), what))
+            };
             match (key.as_str(), value) {
-                ("label", ShapeValue::Text(text)) => label = Some(text),
+                ("label", ShapeValue::Text(text)) => shape.label = text,
                 ("idea", ShapeValue::Text(text)) => shape.idea = Some(text),
                 ("fill", ShapeValue::Fill(fill)) => shape.fill = fill,
                 ("tolerance", ShapeValue::Tolerance(most)) => shape.tolerance = Some(most),
-                ("label", _) => {
-                    fail("`label` is no text; it takes a quoted text".to_owned());
-                    label = Some(String::new());
-                }
-                ("idea", _) => fail("`idea` is no text; it takes a quoted text".to_owned()),
-                ("fill", _) => fail("`fill` takes a table, such as { x = \"large\" }".to_owned()),
-                ("tolerance", _) => fail("`tolerance` takes a number, such as 1e-6".to_owned()),
-                _ if !is_size_name(&key) => {
-                    let what = "is not a size; name sizes in capitals, such as N";
-                    fail(format!("`{key}` {what}"));
-                }
-                (_, ShapeValue::Size(n)) if (1..=MAX_SIZE as i64).contains(&n) => {
+                (name, ShapeValue::Size(n @ 1..=LARGEST)) if is_size_name(name) => {
                     shape.sizes.insert(key, n as u64);
                 }
-                (_, wrong) => {
-                    let wrong = match wrong {
-                        ShapeValue::Size(n) => n.to_string(),
-                        ShapeValue::Tolerance(x) => x.to_string(),
-                        ShapeValue::Text(_) => "a text".to_owned(),
-                        ShapeValue::Fill(_) => "a table".to_owned(),
-                    };
-                    let what = format!("it takes a whole number from 1 to {MAX_SIZE}");
-                    fail(format!("`{key}` is {wrong}; {what}"));
-                    shape.sizes.insert(key, 1);
+                ("label" | "idea", _) => return fail("takes a quoted text"),
+                ("fill", _) => return fail("takes a table, such as { x = \"large\" }"),
+                ("tolerance", _) => return fail("takes a number, such as 1e-6"),
+                (name, _) if is_size_name(name) => {
+                    return fail(&format!("takes a whole number from 1 to {MAX_SIZE}"));
                 }
+                _ => return fail("is not a size; name sizes in capitals, such as N"),
             }
         }
-        if label.is_none() {
-            self.file.missing(&format!("{path}.label"), "\"…\"");
+        match shape.label.is_empty() {
+            true => Err(self.file.missing(&format!("{path}.label"), "\"…\"")),
+            false => Ok(shape),
         }
-        shape.label = label.unwrap_or_default();
-        shape
     }
 
     /// What `wrong.toml` makes of the solutions: each with a change that misses an idea.
@@ -271,47 +275,45 @@ impl Reader<'_> {
             return Vec::new();
         }
         type All = BTreeMap<String, WrongToml>;
-        let read = TomlFile::read(self.loader, &path, |file, found: All| {
+        let read = toml_file::read(self.loader, &path, |file, found: All| {
             let all = found.into_iter();
-            all.filter_map(|(name, raw)| changed(file, &name, raw, kernels))
+            all.map(|(name, raw)| changed(file, &name, raw, kernels))
                 .collect()
         });
-        read.unwrap_or_default()
+        self.loader.usable(read).unwrap_or_default()
     }
 
-    fn kernel(&self, path: &str, raw: KernelToml, shapes: &[KernelShape]) -> Option<Kernel> {
+    fn kernel(
+        &self,
+        path: &str,
+        raw: KernelToml,
+        shapes: &[KernelShape],
+    ) -> Result<Kernel, FileError> {
         let file = self.file;
-        let mut named = true;
         for (key, name) in [("starter", &raw.starter), ("solution", &raw.solution)] {
             if !plain_file(name, &["wgsl"]) {
-                named = false;
                 let what = format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml");
-                file.fail(&format!("{path}.{key}"), what);
+                return Err(file.fault(&format!("{path}.{key}"), what));
             }
         }
         let mut bindings = raw.binding.iter();
         if bindings.all(|binding| binding.role == KernelRole::In) {
             let what = "writes no buffer; give one `[[kernel.binding]]` the role \"out\"";
-            file.fail(path, what);
+            return Err(file.fault(path, what));
         }
         for (at, binding) in raw.binding.iter().enumerate() {
             let at = format!("{path}.binding.{at}.count");
-            fits(file, &at, &binding.count, shapes, &[]);
+            fits(file, &at, &binding.count, shapes, &[])?;
         }
         for (at, product) in raw.grid.iter().enumerate() {
             let at = format!("{path}.grid.{at}");
-            fits(file, &at, product, shapes, &["WX", "WY", "WZ"]);
+            fits(file, &at, product, shapes, &["WX", "WY", "WZ"])?;
         }
-        if !named {
-            return None;
-        }
-        let starter = self.text(&raw.starter);
-        let solution = self.text(&format!("solution/{}", raw.solution));
-        Some(Kernel {
+        Ok(Kernel {
             file: StageFile {
+                starter: self.text(&raw.starter)?,
+                solution: self.text(&format!("solution/{}", raw.solution))?,
                 name: raw.starter,
-                starter: starter?,
-                solution: solution?,
             },
             spec: KernelSpec {
                 reference: raw.reference,
@@ -323,62 +325,62 @@ impl Reader<'_> {
         })
     }
 
-    fn configs(&self, found: &mut ExerciseToml<ConfigCheckToml>) -> Option<ExerciseKind> {
+    fn configs(
+        &self,
+        found: &mut ExerciseToml<ConfigCheckToml>,
+    ) -> Result<ExerciseKind, FileError> {
         let file = self.file;
-        let (text, answers) = (self.text("config.toml"), self.text(ANSWERS));
-        let text = text?;
+        let (text, answers) = (self.text("config.toml")?, self.text(ANSWERS)?);
         let path = format!("{}/config.toml", self.path);
         let config = self.loader.config(&path, &text)?;
         let try_set = |path: &str, assignment: &str| {
-            if let Err(what) = apply(&config, assignment) {
-                file.fail(path, what);
-            }
+            apply(&config, assignment).map_err(|what| file.fault(path, what))
         };
         let (sweep, rank) = (found.sweep.take(), std::mem::take(&mut found.rank));
         if let Some(sweep) = &sweep {
             if sweep.values.len() < 2 {
                 let what = "`values` needs at least two values to compare";
-                file.fail("sweep.values", what);
+                return Err(file.fault("sweep.values", what));
             }
             for value in &sweep.values {
-                try_set("sweep.values", &format!("{}={value}", sweep.key));
+                try_set("sweep.values", &format!("{}={value}", sweep.key))?;
             }
             for set in &sweep.with {
-                try_set("sweep.with", set);
+                try_set("sweep.with", set)?;
             }
-            for name in sweep.metrics.iter().filter(|name| !metric::known(name)) {
+            let mut metrics = sweep.metrics.iter();
+            if let Some(name) = metrics.find(|name| !metric::known(name)) {
                 let known = metric::METRICS.iter().map(|metric| metric.name);
-                file.unknown("sweep.metrics", "metric", name, known);
+                return Err(file.unknown("sweep.metrics", "metric", name, known));
             }
         } else if rank.is_empty() {
             let what = "varies nothing; write a `[sweep]` or several `[[rank]]`";
-            file.fail("sweep", what);
+            return Err(file.fault("sweep", what));
         }
         for (at, change) in rank.iter().enumerate() {
             let at = format!("rank.{at}.set");
             if change.set.is_empty() {
                 let what = "`set` changes nothing; write set = [\"model.norm=fused\"]";
-                file.fail(&at, what);
+                return Err(file.fault(&at, what));
             }
-            change.set.iter().for_each(|set| try_set(&at, set));
+            for set in &change.set {
+                try_set(&at, set)?;
+            }
         }
-        let mut checks = Vec::new();
-        for (at, raw) in std::mem::take(&mut found.check).into_iter().enumerate() {
+        let checks = std::mem::take(&mut found.check).into_iter().enumerate();
+        let checks = checks.map(|(at, raw)| {
             let at = format!("check.{at}");
-            checks.push(config_check(file, &at, raw, sweep.as_ref(), rank.len()));
-        }
-        if !file.failed() && checks.iter().all(|check| check.answer.is_none()) {
+            config_check(file, &at, raw, sweep.as_ref(), rank.len())
+        });
+        let checks = checks.collect::<Result<Vec<_>, _>>()?;
+        if checks.iter().all(|check| check.answer.is_none()) {
             let what =
                 "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`";
-            file.fail("check", what);
+            return Err(file.fault("check", what));
         }
-        let answers = answers?;
-        if let Err((line, what)) = starter(&answers, &checks) {
-            let path = format!("{}/{ANSWERS}", self.path);
-            self.loader.fail(&path, line, what);
-            return None;
-        }
-        Some(ExerciseKind::Config(Configs {
+        let path = format!("{}/{ANSWERS}", self.path);
+        starter(&answers, &self.loader.source.shown(&path), &checks)?;
+        Ok(ExerciseKind::Config(Configs {
             text,
             config,
             answers,
@@ -389,71 +391,63 @@ impl Reader<'_> {
         }))
     }
 
-    fn detective(&self, found: &mut ExerciseToml<IgnoredAny>) -> Option<ExerciseKind> {
+    fn detective(&self, found: &mut ExerciseToml<IgnoredAny>) -> Result<ExerciseKind, FileError> {
         let file = self.file;
         let question = found.question.take();
-        match &question {
-            Some(question) => check_question(file, "question", question),
-            None => file.fail("question", "has no question; write a table `[question]`"),
-        }
+        let question = question
+            .ok_or_else(|| file.fault("question", "has no question; write a table `[question]`"))?;
+        check_question(file, "question", &question)?;
         if let Some(profile) = found.profile.take() {
             let (device, date) = (found.device.take(), found.date.take());
             let (device, date) = (device.unwrap_or_default(), date.unwrap_or_default());
-            let question = question.unwrap_or_default();
             let detective = Detective::of_profile(question, profile, device, date);
-            return Some(ExerciseKind::Detective(detective));
+            return Ok(ExerciseKind::Detective(detective));
         }
         if found.hide.is_empty() {
-            file.missing("hide", "[\"model.init\"]");
+            return Err(file.missing("hide", "[\"model.init\"]"));
         }
-        check_keys(file, "hide", &found.hide);
+        check_keys(file, "hide", &found.hide)?;
         let name = found.recording.as_deref().unwrap_or("run.jsonl");
         if !plain_file(name, &["jsonl"]) {
             let what = "name a .jsonl file beside exercise.toml";
-            file.fail("recording", format!("`recording` is `{name}`; {what}"));
-            return None;
+            return Err(file.fault("recording", format!("`recording` is `{name}`; {what}")));
         }
         let path = format!("{}/{name}", self.path);
         let recording = self.loader.text(&path)?;
         let shown = self.loader.source.shown(&path);
         let hide = std::mem::take(&mut found.hide);
-        let detective = Detective::new(question.unwrap_or_default(), hide, recording, shown);
-        detective
-            .map_err(|(line, what)| self.loader.fail(&path, line, what))
-            .ok()
-            .map(ExerciseKind::Detective)
+        Detective::new(question, hide, recording, shown).map(ExerciseKind::Detective)
     }
 
     /// The text of a file beside exercise.toml.
-    fn text(&self, name: &str) -> Option<String> {
+    fn text(&self, name: &str) -> Result<String, FileError> {
         self.loader.clean(&format!("{}/{name}", self.path))
     }
 }
 
-/// A solution with its change; words that do not stand there once are reported.
+/// A solution with its change, whose words must stand there once.
 fn changed(
     file: &TomlFile<'_>,
     name: &str,
     raw: WrongToml,
     kernels: &[Kernel],
-) -> Option<WrongSolution> {
+) -> Result<WrongSolution, FileError> {
     let names = || kernels.iter().map(|kernel| kernel.file.name.as_str());
-    let asked = raw.file.as_deref().or(names().next())?;
-    let Some(kernel) = names().position(|known| known == asked) else {
-        file.unknown(&format!("{name}.file"), "file", asked, names());
-        return None;
-    };
+    let asked = raw.file.as_deref().or(names().next()).unwrap_or_default();
+    let kernel = names().position(|known| known == asked);
+    let kernel =
+        kernel.ok_or_else(|| file.unknown(&format!("{name}.file"), "file", asked, names()))?;
     let mut text = kernels[kernel].file.solution.clone();
     for (from, to) in &raw.change {
         let found = text.matches(from.as_str()).count();
         if found != 1 {
             let what = "of the solution, not once; quote words that stand there once";
             let what = format!("`{from}` stands in {found} places {what}");
-            file.fail(&format!("{name}.change"), one_line(&what));
+            return Err(file.fault(&format!("{name}.change"), what));
         }
         text = text.replacen(from.as_str(), to, 1);
     }
-    Some(WrongSolution {
+    Ok(WrongSolution {
         name: one_line(name),
         kernel,
         text,
@@ -461,19 +455,19 @@ fn changed(
     })
 }
 
-/// Reports a product that has no value at one of the shapes; `extra` are names that the engine fills in.
+/// Refuses a product that has no value at one of the shapes; `extra` are names that the engine fills in.
 fn fits(
     file: &TomlFile<'_>,
     path: &str,
     product: &Product,
     shapes: &[KernelShape],
     extra: &[&str],
-) {
+) -> Result<(), FileError> {
     for shape in shapes {
         let mut sizes = shape.sizes.clone();
         sizes.extend(extra.iter().map(|name| ((*name).to_owned(), 64)));
-        if let Err(what) = product.value(&sizes) {
-            return file.fail(path, format!("{what}, in shape `{}`", shape.label));
-        }
+        let value = product.value(&sizes);
+        value.map_err(|what| file.fault(path, format!("{what}, in shape `{}`", shape.label)))?;
     }
+    Ok(())
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::document::Document;
 use super::{Progress, ProgressChange, Times};
+use crate::clean;
 use crate::config::file::{FileError, decode, not_toml};
-use crate::course::text;
 use crate::files;
 
 const FILE: &str = "progress.toml";
@@ -116,12 +116,12 @@ pub fn in_words(error: &io::Error) -> String {
         ErrorKind::PermissionDenied => "its folder may not be written to".to_owned(),
         ErrorKind::WouldBlock => format!("another program holds {LOCK}"),
         ErrorKind::InvalidInput => "something else is in the place of its file".to_owned(),
-        _ => text::one_line(&error.to_string()),
+        _ => clean::one_line(&error.to_string()),
     }
 }
 
 fn shown(path: &Path) -> String {
-    text::one_line(&path.display().to_string())
+    clean::one_line(&path.display().to_string())
 }
 
 /// Waits up to a second for another program.
@@ -154,7 +154,7 @@ fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
     if !files::is_taken(&path) {
         return Ok(None);
     }
-    let fault = |line, what: &str| FileError::new(shown(&path), line, text::one_line(what));
+    let fault = |line, what: &str| FileError::new(shown(&path), line, clean::one_line(what));
     let bytes = files::read(&path, MAX_BYTES).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => ReadError::Damaged(fault(0, &error.to_string())),
         ErrorKind::InvalidInput => ReadError::Refused(fault(0, &error.to_string())),
@@ -162,8 +162,8 @@ fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
     })?;
     let text = decode(bytes, &shown(&path)).map_err(ReadError::Damaged)?;
     let document = Document::parse(&text).map_err(|error| {
-        let (line, what) = not_toml(&text, error.message(), error.span());
-        ReadError::Damaged(fault(line, &what))
+        let error = not_toml("", &text, error.message(), error.span());
+        ReadError::Damaged(fault(error.line, &error.what))
     })?;
     Ok(Some(document))
 }

@@ -5,9 +5,10 @@
 use serde::Deserialize;
 
 use super::arithmetic;
+use crate::config::file::FileError;
 use crate::course::Course;
 use crate::course::source::Loader;
-use crate::course::toml_file::TomlFile;
+use crate::course::toml_file::{TomlFile, read};
 
 /// The file with the sources.
 pub const FILE: &str = "lessons/sources.toml";
@@ -42,11 +43,12 @@ impl Sources {
         let stages = course.stages.iter().map(|stage| stage.number).collect();
         let mut traced = Vec::new();
         if loader.source.exists(FILE) {
-            TomlFile::read(loader, FILE, |file, found: SourcesToml| {
-                for (at, number) in found.number.into_iter().enumerate() {
-                    entry(file, &format!("number.{at}"), number, &mut traced);
-                }
+            let entries = read(loader, FILE, |file, found: SourcesToml| {
+                let entries = found.number.into_iter().enumerate();
+                let entries = entries.map(|(at, number)| entry(file, at, number));
+                entries.collect::<Result<Vec<_>, _>>()
             });
+            traced.extend(loader.usable(entries).into_iter().flatten().flatten());
         }
         Self { traced, stages }
     }
@@ -107,11 +109,14 @@ fn path_of(name: &str) -> String {
 
 /// `sources.toml` as it is written.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SourcesToml {
+    #[serde(default)]
     number: Vec<NumberToml>,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct NumberToml {
     r#in: OneOrMany,
     says: OneOrMany,
@@ -137,7 +142,8 @@ impl OneOrMany {
     }
 }
 
-fn entry(file: &TomlFile<'_>, path: &str, number: NumberToml, traced: &mut Vec<Traced>) {
+fn entry(file: &TomlFile<'_>, at: usize, number: NumberToml) -> Result<Vec<Traced>, FileError> {
+    let path = format!("number.{at}");
     let (lessons, says) = (number.r#in.list(), number.says.list());
     let origins = [
         &number.formula,
@@ -147,22 +153,23 @@ fn entry(file: &TomlFile<'_>, path: &str, number: NumberToml, traced: &mut Vec<T
     ];
     if origins.into_iter().flatten().count() != 1 {
         let what = "needs one of `formula`, `run`, `source`, `definition`";
-        return file.fail(path, format!("{what}; write where the number is from"));
+        return Err(file.fault(&path, format!("{what}; write where the number is from")));
     }
     for sum in number.formula.iter().flat_map(|formula| formula.split(';')) {
-        if let Err(what) = arithmetic::check(sum, &says) {
-            file.fail(&format!("{path}.formula"), what);
-        }
+        arithmetic::check(sum, &says)
+            .map_err(|what| file.fault(&format!("{path}.formula"), what))?;
     }
     let line = file.line(&format!("{path}.says"));
-    for lesson in &lessons {
-        traced.extend(says.iter().map(|words| Traced {
+    let of = |lesson: &String| {
+        let traced = says.iter().map(|words| Traced {
             lesson: lesson.clone(),
             says: words.split_whitespace().collect::<Vec<_>>().join(" "),
             line,
             found: false,
-        }));
-    }
+        });
+        traced.collect::<Vec<_>>()
+    };
+    Ok(lessons.iter().flat_map(of).collect())
 }
 
 /// Numerals with their byte offsets, without the digits inside names such as `f32`, `H100` or `normal-0.02`.

@@ -3,10 +3,9 @@
 use std::ops::Range;
 
 use crate::clean;
-use crate::clean::shown;
 use crate::protocol::KernelError;
 
-/// Characters of the offending text that are shown.
+/// Bytes of the offending text that are shown.
 const SHOWN: usize = 60;
 
 /// A message about the bytes `range` of the learner's file.
@@ -25,7 +24,7 @@ pub fn error(
     KernelError {
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
-        text: shorten(text),
+        text: clean::printable(text, SHOWN),
         // The front end quotes all of a comment without an end.
         message: clean::bounded(&message, clean::LINE),
         instead,
@@ -48,16 +47,4 @@ fn floor(text: &str, at: usize) -> usize {
         at -= 1;
     }
     at
-}
-
-fn shorten(text: &str) -> String {
-    let printable: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { shown(c) })
-        .collect();
-    if printable.chars().count() <= SHOWN {
-        printable
-    } else {
-        printable.chars().take(SHOWN - 1).chain(['…']).collect()
-    }
 }

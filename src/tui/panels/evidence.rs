@@ -233,3 +233,16 @@ fn rms(slot: Slot, values: &[Num], theme: &Theme) -> Option<Line<'static>> {
         Span::styled(ends, theme.text),
     ]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::{PARITY_BF16, PARITY_F16};
+
+    #[test]
+    fn the_text_names_the_limits_of_parity() {
+        let limits =
+            format!("{PARITY_F32:e}, in f16 below {PARITY_F16:e}, in bf16 below {PARITY_BF16:e}.");
+        assert!(READING[0].contains(&limits), "{limits}");
+    }
+}

@@ -3,6 +3,7 @@
 
 use ratatui::text::{Line, Span};
 
+use crate::limits::ZEROS_PERCENT;
 use crate::panel::Panel;
 use crate::protocol::{Exponents, Gradients};
 use crate::tui::surface::Surface;
@@ -47,7 +48,7 @@ pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
 /// Zeros, the loss scale and the steps that were left out, as far as there is room.
 fn head(audit: &Gradients, sizes: &Exponents, width: u16, theme: &Theme) -> Line<'static> {
     let share = 100.0 * sizes.zeros as f64 / sizes.total().max(1) as f64;
-    let (mark, style) = theme.mark(share < 1.0);
+    let (mark, style) = theme.mark(share < ZEROS_PERCENT);
     let mut spans = vec![Span::styled(
         format!("{mark} zeros {} %", percent(share)),
         style,

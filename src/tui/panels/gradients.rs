@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use ratatui::text::{Line, Span};
 
 use super::large::{self, Picture, Row};
+use crate::limits::ZEROS_PERCENT;
 use crate::panel::Panel;
 use crate::protocol::{GradientRow, Gradients};
 use crate::tui::surface::{Surface, letter, missing, short_label, slots};
@@ -55,7 +56,7 @@ pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
     };
     let (mut rows, mut zeros) = (Vec::new(), Vec::new());
     for (slot, it) in known {
-        let all = it.params_pct >= 100.0 - 1e-9;
+        let all = it.params_pct >= 100.0;
         let name = format!("{}: parameters with a gradient", letter(slot));
         let (figure, share) = (
             format!("{}%", percent(it.params_pct)),
@@ -93,7 +94,7 @@ pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
             "zeros".to_owned(),
             figure,
             zero / 100.0,
-            zero < 1.0,
+            zero < ZEROS_PERCENT,
             theme.bad,
         ));
     }
@@ -108,7 +109,7 @@ fn short_name(row: &GradientRow) -> &str {
 
 /// The share of the parameters that has a gradient, in figures and as a bar.
 fn share(label: Span<'static>, it: &Gradients, width: u16, theme: &Theme) -> Line<'static> {
-    let (mark, style) = theme.mark(it.params_pct >= 100.0 - 1e-9);
+    let (mark, style) = theme.mark(it.params_pct >= 100.0);
     let says = match width {
         0..40 => " trained ",
         _ => " of parameters ",
@@ -188,7 +189,7 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
 fn zero(row: &GradientRow, width: usize, theme: &Theme) -> Span<'static> {
     let share = row.zero_pct.filter(|_| width > 0);
     let style = match share {
-        Some(share) if share >= 1.0 => theme.bad,
+        Some(share) if share >= ZEROS_PERCENT => theme.bad,
         _ => theme.dim,
     };
     let text = share.map_or(String::new(), |share| format!("{} %", percent(share)));

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::config::file::FileError;
 use crate::config::nearest;
 use crate::course::exercise::Sweep;
 use crate::course::exercise::checks::CONFIG;
@@ -11,7 +12,7 @@ use crate::course::toml_file::TomlFile;
 
 /// `[[check]]` of a config exercise.
 #[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ConfigCheckToml {
     name: String,
     metric: String,
@@ -31,63 +32,57 @@ pub(super) fn config_check(
     raw: ConfigCheckToml,
     sweep: Option<&Sweep>,
     changes: usize,
-) -> ConfigCheck {
+) -> Result<ConfigCheck, FileError> {
     let at = |key: &str| format!("{path}.{key}");
     let required = |key: &str, found: Option<f64>, example: f64| {
-        if found.is_none() {
-            file.missing(&at(key), &example.to_string());
-        }
-        found.unwrap_or(example)
+        found.ok_or_else(|| file.missing(&at(key), &example.to_string()))
     };
-    let text = |key: &str, found: Option<String>| {
-        if found.is_none() {
-            file.missing(&at(key), "\"…\"");
-        }
-        found.unwrap_or_default()
+    let text = |key: &str, found: &Option<String>| {
+        let found = found.clone();
+        found.ok_or_else(|| file.missing(&at(key), "\"…\""))
     };
     // The setting (`with`) or the value that `of` names.
     let of = |place: &str| {
         let Some(sweep) = sweep else {
-            file.fail(path, "needs a `[sweep]`; write one");
-            return String::new();
+            return Err(file.fault(path, "needs a `[sweep]`; write one"));
         };
         let all = match place {
             "with" => &sweep.with,
             _ => &sweep.values,
         };
-        let named = text("of", raw.of.clone());
+        let named = text("of", &raw.of)?;
         if !all.contains(&named) {
             let near = nearest(&named, all.iter().map(String::as_str));
             let what =
                 format!("which is not in the sweep's `{place}`; the nearest there is `{near}`");
-            file.fail(&at("of"), format!("`of` names `{named}`, {what}"));
+            return Err(file.fault(&at("of"), format!("`of` names `{named}`, {what}")));
         }
-        named
+        Ok(named)
     };
     let metric = match raw.metric.as_str() {
         "bend" => ConfigMetric::Bend {
-            factor: required("factor", raw.factor, 1.5),
+            factor: required("factor", raw.factor, 1.5)?,
         },
-        "quadratic-leads" => ConfigMetric::Leads { of: of("with") },
+        "quadratic-leads" => ConfigMetric::Leads { of: of("with")? },
         "quadratic-share" => ConfigMetric::QuadraticShare {
-            of: of("with"),
-            at_most: required("at-most", raw.at_most, 0.1),
+            of: of("with")?,
+            at_most: required("at-most", raw.at_most, 0.1)?,
         },
         "order" => {
             if changes < 2 {
                 let what = "`order` needs changes to rank; write at least two `[[rank]]`";
-                file.fail(&at("metric"), what);
+                return Err(file.fault(&at("metric"), what));
             }
             ConfigMetric::Order {
                 at_most: raw.at_most.unwrap_or(0.0) as u64,
             }
         }
-        "speed" => ConfigMetric::Speed { of: of("values") },
+        "speed" => ConfigMetric::Speed { of: of("values")? },
         name => {
             if !metric::known(name) {
                 let own = CONFIG.iter().map(|check| check.metric);
                 let all = metric::METRICS.iter().map(|metric| metric.name);
-                file.unknown(&at("metric"), "metric", name, own.chain(all));
+                return Err(file.unknown(&at("metric"), "metric", name, own.chain(all)));
             }
             let test = match (raw.within, raw.at_least, raw.at_most) {
                 (Some(share), None, None) => FigureTest::WithinOfFirst(share),
@@ -95,13 +90,12 @@ pub(super) fn config_check(
                 (None, None, Some(most)) => FigureTest::AtMost(most),
                 _ => {
                     let what = "a figure needs one of `within`, `at-least`, `at-most`";
-                    file.fail(path, format!("{what}; write one of them"));
-                    FigureTest::AtLeast(0.0)
+                    return Err(file.fault(path, format!("{what}; write one of them")));
                 }
             };
             ConfigMetric::Figure {
                 name: name.to_owned(),
-                of: of("values"),
+                of: of("values")?,
                 test,
             }
         }
@@ -110,10 +104,13 @@ pub(super) fn config_check(
         metric,
         ConfigMetric::QuadraticShare { .. } | ConfigMetric::Figure { .. }
     );
-    let answer = judged.then(|| (text("answer", raw.answer), text("ask", raw.ask)));
-    ConfigCheck {
+    let answer = match judged {
+        true => Some((text("answer", &raw.answer)?, text("ask", &raw.ask)?)),
+        false => None,
+    };
+    Ok(ConfigCheck {
         name: raw.name,
         metric,
         answer,
-    }
+    })
 }

@@ -7,7 +7,7 @@ use crate::app::Action;
 use crate::app::exercise::measuring::{AnswerFile, Measurement, Measuring};
 use crate::app::exercise::{AnswerChoice, ExerciseState, InModel};
 use crate::course::Exercise;
-use crate::course::sweep::{SweepRow, SweepTable};
+use crate::course::sweep::SweepTable;
 use crate::judge::kernel::CardLine;
 use crate::tui::prose::Writer;
 use crate::tui::text;
@@ -208,38 +208,16 @@ fn criterion(line: &crate::judge::Line, w: &mut Writer<'_>) {
 
 /// The table where it fits, else a paragraph for each row.
 fn table(table: &SweepTable, w: &mut Writer<'_>) {
-    /// Between two columns.
-    const GAP: usize = 2;
     if table.rows.is_empty() {
         return;
     }
     let theme = w.theme;
-    let cell = |row: &SweepRow, at: usize| match at.checked_sub(1) {
-        None => row.name.clone(),
-        Some(at) => match row.cells.get(at) {
-            Some(Some(text)) => text.clone(),
-            _ => "–".to_owned(),
-        },
-    };
-    let wide = |(at, head): (usize, &String)| {
-        let cells = table.rows.iter().map(|row| text::width(&cell(row, at)));
-        cells.max().unwrap_or(0).max(text::width(head))
-    };
-    let widths: Vec<usize> = table.head.iter().enumerate().map(wide).collect();
-    let gaps = GAP * widths.len().saturating_sub(1);
-    if widths.iter().sum::<usize>() + gaps <= w.columns {
-        let line = |cell: &dyn Fn(usize) -> String| -> String {
-            let cells = widths.iter().enumerate().map(|(at, wide)| match at {
-                0 => text::left(&cell(at), *wide),
-                _ => text::right(&cell(at), wide + GAP),
-            });
-            cells.collect()
-        };
-        w.line(line(&|at| table.head[at].clone()), theme.dim);
-        for row in &table.rows {
-            w.lines
-                .push(Line::styled(line(&|at| cell(row, at)), theme.figure));
-        }
+    let lines = table.lines();
+    if lines.iter().all(|line| text::width(line) <= w.columns) {
+        let styles = std::iter::once(theme.dim).chain(std::iter::repeat(theme.figure));
+        let lines = lines.into_iter().zip(styles);
+        w.lines
+            .extend(lines.map(|(line, style)| Line::styled(line, style)));
     } else {
         for row in &table.rows {
             let figures = table.head.iter().skip(1).zip(&row.cells);
