@@ -252,6 +252,135 @@ fn each_fault_of_a_course_is_one_message() {
 }
 
 #[test]
+fn the_first_fault_of_a_file_is_told_with_its_place() {
+    let (_dir, course) = example();
+    copy(&courses("invalid/wrong-change"), &course);
+    fs::remove_file(course.join("exercises/k01-x/wrong.toml")).expect("removed");
+    copy(&courses("invalid/taken-exercise-id"), &course);
+    let [stage, kernel, config] = [
+        "01-nothing-to-learn/stage",
+        "k01-x/exercise",
+        "c01-lr/exercise",
+    ];
+    let levels = "\"beginner\", \"intermediate\", \"advanced\"";
+    let levels =
+        format!("3:9: `level` cannot be \"easy\"; did you mean \"beginner\"? It takes {levels}");
+    for (file, from, to, told) in [
+        (config, "too-fast", "lr", ""),
+        (
+            stage,
+            "The loss that will not fall",
+            "",
+            "2:9: `title` is empty; write a text",
+        ),
+        (stage, "beginner", "easy", &levels),
+        (
+            stage,
+            "[\"train.data\"]",
+            "[\"train.data\", 7]",
+            "7:25: `varies`: invalid type: integer `7`, expected a string",
+        ),
+        (
+            stage,
+            "= 40",
+            "= -1",
+            "8:9: `steps`: invalid value: integer `-1`, expected u64",
+        ),
+        (
+            stage,
+            "= 40",
+            "= 1e999",
+            "8:9: `steps` is not finite; write a number",
+        ),
+        (
+            stage,
+            "explanation = \"Every",
+            "explain = \"Every",
+            "29:1: unknown key `explain`; the nearest known key is `explanation`",
+        ),
+        (
+            stage,
+            "explanation = \"Every",
+            "# \"Every",
+            "25:1: `explanation` is missing; write it here",
+        ),
+        (
+            stage,
+            "\"ln_vocab\"",
+            "true",
+            "34:9: `below`: it takes a number or the quoted name of a figure",
+        ),
+        (
+            config,
+            "\nask =",
+            "\n# ",
+            "15:1: `ask` is missing; write `ask = \"…\"`",
+        ),
+        (
+            config,
+            "\"0.001\"",
+            "\"0.002\"",
+            "18:1: `of` names `0.002`, which is not in the sweep's `values`; the nearest there is `0.001`",
+        ),
+        (
+            kernel,
+            "\"x\"",
+            "\"X\"",
+            "1:1: `id` takes lower-case letters, digits and `-`, such as \"swiglu\"",
+        ),
+        (
+            kernel,
+            "N = 1",
+            "N = 0",
+            "11:1: `N` takes a whole number from 1 to 1073741824",
+        ),
+        (
+            kernel,
+            "N = 1",
+            "n = 1",
+            "11:1: `n` is not a size; name sizes in capitals, such as N",
+        ),
+        (
+            kernel,
+            "label =",
+            "# ",
+            "9:1: `label` is missing; write `label = \"…\"`",
+        ),
+        (
+            kernel,
+            "\"N\"",
+            "\"n\"",
+            "20:9: `count`: `n` is neither a number nor a size; write a product such as `N * M / 64`",
+        ),
+        (
+            kernel,
+            "role = \"out\"",
+            "role = \"in\"",
+            "13:1: writes no buffer; give one `[[kernel.binding]]` the role \"out\"",
+        ),
+        (
+            kernel,
+            "\"correct\"",
+            "\"speed\"",
+            "22:1: `at-least` is missing; write `at-least = 1.5`",
+        ),
+    ] {
+        let path = course.join(format!("exercises/{file}.toml"));
+        let before = fs::read_to_string(&path).expect("read");
+        fs::write(&path, before.replacen(from, to, 1)).expect("written");
+        let found = messages(&course);
+        let told = match told {
+            "" => None,
+            told => Some(format!("exercises/{file}.toml:{told}")),
+        };
+        assert_eq!(found.first(), told.as_ref(), "{from} -> {to}");
+        if told.is_some() {
+            fs::write(&path, before).expect("written");
+        }
+    }
+}
+
+#[test]
 fn a_bad_stage_leaves_the_others() {
     let (_dir, course) = example();
     fs::remove_file(course.join("exercises/01-nothing-to-learn/config.toml")).expect("removed");

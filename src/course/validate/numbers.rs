@@ -45,10 +45,10 @@ impl Sources {
         if loader.source.exists(FILE) {
             let entries = read(loader, FILE, |file, found: SourcesToml| {
                 let entries = found.number.into_iter().enumerate();
-                let entries = entries.map(|(at, number)| entry(file, at, number));
-                entries.collect::<Result<Vec<_>, _>>()
+                let entries = entries.map(|(at, number)| loader.usable(entry(file, at, number)));
+                Ok(entries.flatten().flatten().collect())
             });
-            traced.extend(loader.usable(entries).into_iter().flatten().flatten());
+            traced = loader.usable(entries).unwrap_or_default();
         }
         Self { traced, stages }
     }
