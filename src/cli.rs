@@ -94,11 +94,16 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
             task:
                 CourseTask::Check {
                     measure,
+                    mutants,
+                    seed,
                     json,
                     engine,
                     course,
                 },
-        })) => course_check::course_check(measure, json, &engine, &course),
+        })) => match mutants {
+            Some(count) => course_check::mutants::check(count, seed, json, &engine, &course),
+            None => course_check::course_check(measure, json, &engine, &course),
+        },
         Some(Task::List(args)) => list::list(&args),
         Some(Task::Hint(args)) => list::hint(&args),
         Some(Task::Reset(args)) => list::reset(&args),

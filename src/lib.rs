@@ -8,6 +8,7 @@
 //! | [`data`], [`model`], [`ops`] | tokens, the network, its operations with their versions and gradients |
 //! | [`profile`], [`lints`] | statistics, kernel rows, plausibility checks |
 //! | [`engine`] | the child process that trains, and the parent's handle on it |
+//! | [`lockstep`], [`mutants`] | kernels run on the host; kernels made from others, to try a check with |
 //! | [`measure`] | runs and comparisons in an engine, for the command line and the screen |
 //! | [`course`] | stages, lessons, checks and progress, as data |
 //! | [`judge`] | turns measured facts into outcomes and the lines that say so |
@@ -37,6 +38,7 @@ pub mod lints;
 pub mod lockstep;
 pub mod measure;
 pub mod model;
+pub mod mutants;
 pub mod ops;
 pub mod out;
 pub mod panel;

@@ -10,6 +10,8 @@ mod course;
 mod device;
 #[path = "kernel/live.rs"]
 mod live;
+#[path = "kernel/mutants.rs"]
+mod mutants;
 #[path = "kernel/process.rs"]
 mod process;
 #[path = "kernel/rules.rs"]

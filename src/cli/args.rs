@@ -341,6 +341,12 @@ pub enum CourseTask {
         /// Also the checks of speed
         #[arg(long)]
         measure: bool,
+        /// Only this: make N wrong kernels from the solutions, and right variants, and check them
+        #[arg(long, value_name = "N", conflicts_with = "measure")]
+        mutants: Option<usize>,
+        /// Which ones
+        #[arg(long, requires = "mutants", default_value_t = 1)]
+        seed: u64,
         /// One result a line, as JSON
         #[arg(long)]
         json: bool,

@@ -1,6 +1,7 @@
 //! `perflings course check`: first what reading shows, then every starter and every solution on a device.
 
 mod exercises;
+pub mod mutants;
 
 use std::cell::RefCell;
 
@@ -51,20 +52,7 @@ pub fn course_check(
         None => return Ok(Exit::Interrupted),
     }
     for tried in &tried {
-        if as_json {
-            out::json(tried)?;
-        } else {
-            let mark = match tried.passed {
-                None => "----",
-                Some(true) => "pass",
-                Some(false) => "FAIL",
-            };
-            result(&format!("{mark}  {}", tried.what))?;
-            // One line for each criterion: there may be half a dozen.
-            for part in tried.detail.replace("; `", "\n`").lines() {
-                result(&format!("        {part}"))?;
-            }
-        }
+        print(tried, as_json)?;
     }
     let failed = problems.len()
         + tried
@@ -78,6 +66,23 @@ pub fn course_check(
         })?;
     }
     Ok(if failed == 0 { Exit::Ok } else { Exit::Failed })
+}
+
+fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {
+    if as_json {
+        return out::json(tried);
+    }
+    let mark = match tried.passed {
+        None => "----",
+        Some(true) => "pass",
+        Some(false) => "FAIL",
+    };
+    result(&format!("{mark}  {}", tried.what))?;
+    // One line for each criterion: there may be half a dozen.
+    for part in tried.detail.replace("; `", "\n`").lines() {
+        result(&format!("        {part}"))?;
+    }
+    Ok(())
 }
 
 /// What the last line says; what was skipped is said loudly.

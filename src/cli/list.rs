@@ -136,9 +136,11 @@ pub fn reset(args: &ResetArgs) -> Result<Exit> {
         let state = context.state.as_ref();
         state.context("this system names no folder for a program's state")
     };
+    let mut left = None;
     let (name, id, kept) = match context.exercise(&args.stage) {
         Some(exercise) => {
             let name = exercise.label().to_owned();
+            left = progress_of(&context).stage(&exercise.id).after_reset();
             (name, &exercise.id, reset_files(&context, exercise)?)
         }
         None => {
@@ -147,10 +149,19 @@ pub fn reset(args: &ResetArgs) -> Result<Exit> {
             (name, &stage.id, context.reset(stage)?)
         }
     };
-    let (_, aside) = progress::save(state()?, &[ProgressChange::Reset(id.clone())])
-        .map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
+    let stays = match left {
+        Some(_) => "; the first answer stays: after a wrong one a right one counts as seen",
+        None => "",
+    };
+    let left = left.map(|left| ProgressChange::Stage(id.clone(), Box::new(left)));
+    let changes: Vec<_> = [ProgressChange::Reset(id.clone())]
+        .into_iter()
+        .chain(left)
+        .collect();
+    let (_, aside) =
+        progress::save(state()?, &changes).map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
     keep(Ok(aside));
-    result(&format!("{name} ({id}) is reset to its first state"))?;
+    result(&format!("{name} ({id}) is reset to its first state{stays}"))?;
     for path in kept {
         result(&format!("your file is kept as {}", path.display()))?;
     }

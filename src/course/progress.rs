@@ -88,6 +88,15 @@ impl StageProgress {
         }
         self.state == State::Passed
     }
+
+    /// What is left when an exercise is reset: the first answer about a recorded run, because its answer may have been told.
+    pub fn after_reset(&self) -> Option<Self> {
+        let prediction = Some(self.prediction?);
+        Some(Self {
+            prediction,
+            ..Self::default()
+        })
+    }
 }
 
 /// When things were said first, in seconds since 1970.

@@ -6,6 +6,7 @@ mod adopt;
 mod check;
 pub mod checker;
 mod cost;
+pub mod equal;
 mod explain;
 mod gpu;
 mod interpret;

@@ -225,6 +225,11 @@ fn a_recorded_run_is_shown_and_its_fault_named() {
         .run(&["reset", "d03"])
         .succeeds(&["d03 (missing-time) is reset to its first state"]);
     learner.run(&["list"]).succeeds(&["d03  new"]);
+    // A reset does not make an answer unknown that was told.
+    learner
+        .run(&["check", "d03", "--answer", "a"])
+        .fails(1, &[]);
+    learner.run(&["list"]).succeeds(&["d03  seen"]);
     learner
         .run(&["check", "d03", "--answer", "e"])
         .fails(2, &["write a, b, c or d"]);

@@ -166,11 +166,15 @@ impl App {
         let state = self.exercises.of_mut(exercise);
         let files = std::mem::take(state).files;
         state.files = files;
-        self.study.progress.stages.remove(&exercise.id);
+        let known = self.study.progress.stages.remove(&exercise.id);
         self.effects.push(Effect::ResetExercise {
             exercise: exercise.id.clone(),
             device: self.devices.for_kernels().to_owned(),
         });
+        if let Some(left) = known.and_then(|known| known.after_reset()) {
+            *self.study.of_mut(&exercise.id) = left;
+            self.save(&exercise.id);
+        }
     }
 
     /// The exercise is passed; nothing where it was before.

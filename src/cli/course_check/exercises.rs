@@ -55,12 +55,7 @@ pub fn all(
                     meter.doing(&what);
                     let mut job = job(exercise, kernels, text);
                     job.timed = timed;
-                    let mut facts = checker.check(&engine.device, job.clone());
-                    if facts.restart {
-                        // Given up for its time: a busy machine may be why, and then it is not so twice.
-                        facts = checker.check(&engine.device, job);
-                    }
-                    let report = kernel_judge::verdict(checker.job(), facts);
+                    let report = check(&mut checker, &engine.device, job);
                     verdict(kernels, &report, text)
                 }
             };
@@ -94,6 +89,16 @@ pub fn all(
     Ok(Some(tried))
 }
 
+/// Checks and judges.
+pub fn check(checker: &mut Checker, device: &str, job: KernelJob) -> KernelVerdict {
+    let mut facts = checker.check(device, job.clone());
+    if facts.restart {
+        // Given up for its time: a busy machine may be why, and then it is not so twice.
+        facts = checker.check(device, job);
+    }
+    kernel_judge::verdict(checker.job(), facts)
+}
+
 fn named(exercise: &Exercise, starter: bool) -> String {
     let which = if starter { "starter" } else { "solution" };
     format!("{} {}, {which}", exercise.label(), exercise.id)
@@ -101,7 +106,7 @@ fn named(exercise: &Exercise, starter: bool) -> String {
 
 /// What is tried of a kernel exercise.
 #[derive(Clone, Copy)]
-enum Text<'a> {
+pub enum Text<'a> {
     Starter,
     Solution,
     Wrong(&'a WrongSolution),
@@ -118,7 +123,7 @@ impl Text<'_> {
 }
 
 /// The check of an exercise's starters, of its solutions, or of a wrong solution beside the right ones.
-fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> KernelJob {
+pub fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> KernelJob {
     let read = |name: &str| {
         let mut all = kernels.kernels.iter().enumerate();
         let found = all.find(|(_, kernel)| kernel.file.name == name);

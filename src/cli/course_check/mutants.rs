@@ -1,0 +1,255 @@
+//! `perflings course check --mutants N`: how good the checks of the kernel exercises are. Wrong kernels and right variants are made
+//! from the solutions and checked as a learner's are, without timing. A wrong one that passes is held against its solution
+//! at many sizes; one that computes the same is not counted.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::exercises::{Text, check as check_kernel, job};
+use crate::cli::args::{CourseArgs, EngineArgs};
+use crate::cli::meter::Meter;
+use crate::course::context::CourseContext;
+use crate::course::exercise::{Exercise, Kernels, WrongSolution};
+use crate::engine::kernel::checker::Checker;
+use crate::engine::kernel::equal::equal;
+use crate::judge::course::CourseTrial;
+use crate::lockstep::Program;
+use crate::measure::runner::engine_command;
+use crate::mutants::{Mutant, first_change, make};
+use crate::out::{self, Exit, result};
+use crate::protocol::KernelJob;
+use crate::template;
+
+/// Wrong kernels of a hundred that may pass.
+const MAY_PASS: f64 = 2.0;
+/// Right variants for ten wrong kernels.
+const RIGHT: usize = 3;
+
+/// What became of the kernels that an operator made for an exercise.
+#[derive(Default, Serialize)]
+struct Outcomes {
+    made: usize,
+    /// Wrong ones that compute the same as the solution.
+    equal: usize,
+    refused: usize,
+    passed: usize,
+    /// Those that came out as they must not.
+    unexpected: Vec<Unexpected>,
+}
+
+/// A wrong kernel that passed, or a right one that was refused.
+#[derive(Serialize)]
+struct Unexpected {
+    seed: u64,
+    /// Among those that the seed makes, from 0.
+    number: usize,
+    file: String,
+    line: usize,
+    was: String,
+    is: String,
+    why: String,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    trial: CourseTrial,
+    #[serde(flatten)]
+    outcomes: &'a Outcomes,
+}
+
+/// One file of an exercise.
+struct Subject<'a> {
+    exercise: &'a Exercise,
+    kernels: &'a Kernels,
+    number: usize,
+}
+
+impl Subject<'_> {
+    fn job(&self, text: &str) -> KernelJob {
+        let changed = WrongSolution {
+            name: String::new(),
+            kernel: self.number,
+            text: text.to_owned(),
+            refused: String::new(),
+        };
+        let mut job = job(self.exercise, self.kernels, Text::Wrong(&changed));
+        job.timed = false;
+        job
+    }
+
+    fn solution(&self) -> &str {
+        &self.kernels.kernels[self.number].file.solution
+    }
+
+    /// Whether naga takes it, at the first shape.
+    fn is_program(&self, text: &str) -> bool {
+        let shape = self.kernels.shapes.first();
+        let filled = shape.and_then(|shape| template::fill(text, &shape.sizes).ok());
+        filled.is_some_and(|filled| Program::parse(&filled.text).is_ok())
+    }
+}
+
+pub fn check(
+    count: usize,
+    seed: u64,
+    as_json: bool,
+    engine: &EngineArgs,
+    args: &CourseArgs,
+) -> Result<Exit> {
+    let context = CourseContext::load_as_author(args.course.as_deref(), args.lang.as_deref())?;
+    let mut checker = Checker::new(engine_command(engine.engine.as_deref())?);
+    let device = engine.device.as_str();
+    let mut subjects = Vec::new();
+    for exercise in &context.course.exercises {
+        let Some(kernels) = exercise.kernels() else {
+            continue;
+        };
+        let mut job = job(exercise, kernels, Text::Solution);
+        job.timed = false;
+        // What this device cannot run is left out.
+        if let Some(why) = check_kernel(&mut checker, device, job).facts.failed {
+            let trial = CourseTrial {
+                what: format!("{} {}", exercise.label(), exercise.id),
+                passed: None,
+                detail: why,
+            };
+            super::print(&trial, as_json)?;
+            continue;
+        }
+        subjects.extend((0..kernels.kernels.len()).map(|number| Subject {
+            exercise,
+            kernels,
+            number,
+        }));
+    }
+    let texts: Vec<&str> = subjects.iter().map(Subject::solution).collect();
+    let accepts = |kernel: usize, text: &str| subjects[kernel].is_program(text);
+    let meter = Meter::begin();
+    let (mut sums, mut done) = ([Outcomes::default(), Outcomes::default()], 0);
+    for (right, count) in [(true, (count * RIGHT).div_ceil(10)), (false, count)] {
+        let made = make(&texts, right, count, seed, accepts);
+        let mut rows: BTreeMap<(usize, &str), Outcomes> = BTreeMap::new();
+        for (number, mutant) in made.iter().enumerate() {
+            let subject = &subjects[mutant.kernel];
+            let what = format!("{}, {}", subject.exercise.label(), mutant.operator);
+            meter.at(done + number, done + made.len());
+            meter.doing(what);
+            let row = rows.entry((mutant.kernel, mutant.operator)).or_default();
+            try_one(subject, mutant, right, (seed, number), row, |job| {
+                let report = check_kernel(&mut checker, device, job);
+                let bad = report.card.iter().find(|line| line.good == Some(false));
+                let why = bad.or(report.card.last());
+                (!report.passed).then(|| why.map_or(String::new(), |line| line.text.clone()))
+            });
+        }
+        done += made.len();
+        for ((kernel, operator), outcomes) in &rows {
+            print_row(&subjects[*kernel], operator, right, outcomes, as_json)?;
+            sums[usize::from(right)].add(outcomes);
+        }
+    }
+    checker.end();
+    drop(meter);
+    let [wrong, right] = &sums;
+    let differ = wrong.made - wrong.equal;
+    let share = 100.0 * wrong.passed as f64 / differ.max(1) as f64;
+    let good = right.refused == 0 && share <= MAY_PASS && differ > 0;
+    let said = format!(
+        "{}: {} of {differ} wrong kernels pass ({share:.1} %, up to {MAY_PASS} % may), {} more compute the same as their solution; {} of {} right variants are refused; seed {seed}",
+        if good { "passed" } else { "not passed" },
+        wrong.passed,
+        wrong.equal,
+        right.refused,
+        right.made
+    );
+    if !as_json {
+        result(&said)?;
+    }
+    Ok(if good { Exit::Ok } else { Exit::Failed })
+}
+
+impl Outcomes {
+    fn add(&mut self, other: &Self) {
+        self.made += other.made;
+        self.equal += other.equal;
+        self.refused += other.refused;
+        self.passed += other.passed;
+    }
+}
+
+/// Checks a kernel and counts what became of it. `refusal` says why a job is refused, if it is.
+fn try_one(
+    subject: &Subject<'_>,
+    mutant: &Mutant,
+    right: bool,
+    (seed, number): (u64, usize),
+    row: &mut Outcomes,
+    refusal: impl FnOnce(KernelJob) -> Option<String>,
+) {
+    row.made += 1;
+    let job = subject.job(&mutant.text);
+    let (file, shapes) = (job.files[subject.number].clone(), job.shapes.clone());
+    let refused = refusal(job);
+    let count = if refused.is_some() {
+        &mut row.refused
+    } else {
+        &mut row.passed
+    };
+    *count += 1;
+    let why = match (refused, right) {
+        (Some(_), false) | (None, true) => return,
+        (Some(why), true) => why,
+        (None, false) => match equal(&file, &shapes, &mutant.text, seed) {
+            Ok(()) => {
+                (row.passed, row.equal) = (row.passed - 1, row.equal + 1);
+                return;
+            }
+            Err(sizes) => format!("passes, and differs from the solution at {sizes}"),
+        },
+    };
+    let (line, was, is) = first_change(subject.solution(), &mutant.text);
+    row.unexpected.push(Unexpected {
+        seed,
+        number,
+        file: file.name,
+        line,
+        was,
+        is,
+        why,
+        text: mutant.text.clone(),
+    });
+}
+
+fn print_row(
+    subject: &Subject<'_>,
+    operator: &str,
+    right: bool,
+    outcomes: &Outcomes,
+    as_json: bool,
+) -> Result<()> {
+    let mut detail = format!(
+        "{} made, {} equal, {} refused, {} passed",
+        outcomes.made, outcomes.equal, outcomes.refused, outcomes.passed
+    );
+    for it in &outcomes.unexpected {
+        detail += &format!(
+            "\n{}:{}: {} → {}\n  number {}: {}",
+            it.file, it.line, it.was, it.is, it.number, it.why
+        );
+    }
+    let kind = if right { "right" } else { "wrong" };
+    let (label, id) = (subject.exercise.label(), &subject.exercise.id);
+    let trial = CourseTrial {
+        what: format!("{label} {id}, {kind}: {operator}"),
+        passed: Some(outcomes.unexpected.is_empty()),
+        detail,
+    };
+    match as_json {
+        true => out::json(&Row { trial, outcomes }),
+        false => super::print(&trial, false),
+    }
+}
