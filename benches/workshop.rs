@@ -1,4 +1,4 @@
-//! Measures what the workshop itself costs: start, first loss, keys, watching, memory, recordings. Each figure is printed
+//! Measures what the workshop itself costs: start, first loss, keys, watching, memory, recordings, a large profile. Each figure is printed
 //! beside its target; nothing fails here. `cargo bench --bench workshop`, with `-- --quick` for a short version.
 
 #[path = "../tests/pty/terminal.rs"]
@@ -45,12 +45,15 @@ struct Terminal {
 
 impl Terminal {
     fn start(args: &[&str], parse: bool) -> Self {
+        Self::run(&[&["--stage", "1"], args].concat(), parse)
+    }
+
+    fn run(args: &[&str], parse: bool) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         // The welcome of a first start would take the first key.
         progress::save(&pty::state(&home), &[ProgressChange::Welcomed]).expect("written");
-        let args = [&["--stage", "1"], args].concat();
         let begun = Instant::now();
-        let (child, pty) = pty::launch(&home, Size::new(36, 120), &args, &[]);
+        let (child, pty) = pty::launch(&home, Size::new(36, 120), args, &[]);
         let shown = Shown {
             frames: 0,
             parser: parse.then(|| vt100::Parser::new(36, 120, 0)),
@@ -369,6 +372,76 @@ fn growth(early: u64, late: u64) {
     let _ = child.wait();
 }
 
+/// Writes a trace as PyTorch's profiler does, of at least so many bytes: steps of operations, their launches and kernels.
+fn kineto(file: &Path, bytes: usize) {
+    let mut out = String::from("{\"schemaVersion\":1,\"deviceProperties\":[],\"traceEvents\":[\n");
+    let (mut at, mut number) = (0, 0);
+    while out.len() < bytes {
+        let (begin, step) = (at, number / 500);
+        for _ in 0..500 {
+            let name = number % 48;
+            out += &format!(
+                "{{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::operation_{name}\",\"pid\":1,\"tid\":1,\"ts\":{at}.125,\"dur\":18.5,\"args\":{{\"External id\":{number},\"Sequence number\":{number},\"Fwd thread id\":0,\"Record function id\":0,\"Ev Idx\":{number}}}}},\n\
+                 {{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":{}.25,\"dur\":5.5,\"args\":{{\"External id\":{number},\"cbid\":211,\"correlation\":{number}}}}},\n\
+                 {{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"void at::native::vectorized_elementwise_kernel<4, at::native::Functor_{name}<float> >(int, float)\",\"pid\":0,\"tid\":7,\"ts\":{}.75,\"dur\":3.25,\"args\":{{\"External id\":{number},\"device\":0,\"context\":1,\"stream\":7,\"correlation\":{number},\"registers per thread\":32,\"shared memory\":0,\"blocks per SM\":1.5,\"warps per SM\":12.0,\"grid\":[128,1,1],\"block\":[128,1,1],\"est. achieved occupancy %\":19}}}},\n",
+                at + 6,
+                at + 13
+            );
+            (at, number) = (at + 20, number + 1);
+        }
+        out += &format!(
+            "{{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#{step}\",\"pid\":1,\"tid\":1,\"ts\":{begin},\"dur\":{}}},\n",
+            at - begin
+        );
+    }
+    out.truncate(out.len() - 2);
+    out += "\n]}\n";
+    std::fs::write(file, out).expect("written");
+}
+
+/// A large profile of PyTorch: from the command to its JSON and to its screen, memory, and panning on the timeline.
+fn profile(runs: usize, keys: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("trace.json");
+    kineto(&file, 100_000_000);
+    let path = file.display().to_string();
+    let json = |_| {
+        let begun = Instant::now();
+        let mut command = Process::new(PROGRAM);
+        command
+            .args(["open", &path, "--json"])
+            .stdout(Stdio::null());
+        assert!(command.status().expect("perflings starts").success());
+        begun.elapsed().as_secs_f64()
+    };
+    let values = (0..runs).map(json).collect();
+    report("a profile of 100 MB as JSON, s", "5 s", values);
+    let mut terminal = Terminal::run(&["open", &path], false);
+    let took = terminal.see(terminal.begun, |shown| shown.frames > 0);
+    report("the same on the screen, s", "5 s", vec![took.as_secs_f64()]);
+    let [_, most] = memory(terminal.child.id());
+    println!(
+        "{:<44} n   1  VmHWM {most:.1} MB  [target: 500 MB]",
+        "its memory"
+    );
+    // The whole trace, then closer and closer, with every operation of the host.
+    for key in ["t", "z", "a", "0"] {
+        terminal.press(key);
+        std::thread::sleep(Duration::from_millis(1000));
+    }
+    let mut panned = Vec::new();
+    for at in 0..keys as u64 {
+        std::thread::sleep(Duration::from_millis(20 + at * 37 % 149));
+        let before = terminal.shown.0.lock().expect("not poisoned").frames;
+        let since = Instant::now();
+        let right = if at % 40 < 20 { "\u{1b}[C" } else { "\u{1b}[D" };
+        terminal.press(if at % 10 == 0 && at < 100 { "+" } else { right });
+        panned.push(ms(terminal.see(since, |shown| shown.frames > before)));
+    }
+    report("panning its timeline, ms", "p99 50 ms", panned);
+    terminal.quit();
+}
+
 fn main() {
     let short = std::env::args().any(|arg| arg == "--quick");
     let times = |full, quick| if short { quick } else { full };
@@ -378,6 +451,7 @@ fn main() {
     }
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("stage 1 as broken, tiny, device cpu, {cores} threads; terminal of 120x36");
+    profile(times(5, 2), times(300, 100));
     first_frame(times(20, 5));
     first_loss(times(10, 3));
     session(times(60, 15), times(90, 0));

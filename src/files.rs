@@ -53,9 +53,9 @@ pub fn stream(path: &Path) -> io::Result<(File, u64)> {
 }
 
 /// What is read, as a temporary file that goes when its path is dropped.
-pub fn scratch(data: &mut impl Read) -> io::Result<TempPath> {
+pub fn scratch(mut data: impl Read) -> io::Result<TempPath> {
     let mut file = tempfile::NamedTempFile::new()?;
-    io::copy(data, file.as_file_mut())?;
+    io::copy(&mut data, file.as_file_mut())?;
     Ok(file.into_temp_path())
 }
 

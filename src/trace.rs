@@ -112,6 +112,12 @@ fn unknown(head: &Head) -> OpenError {
             "Open the *_kernel_trace.csv or *_kernel_stats.csv of the same run.",
         );
     }
+    if csv::is_respelled(&head.bytes) {
+        return OpenError::new(
+            "is a table of kernels with other marks between its cells or lines, as a spreadsheet saves it.",
+            "Open the file as the profiler wrote it: with commas, and a line for each row.",
+        );
+    }
     let text = String::from_utf8_lossy(&head.bytes);
     if text.contains("SKIPPED") && text.contains("does not contain") {
         return OpenError::new(

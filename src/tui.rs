@@ -11,6 +11,7 @@ pub mod mouse;
 pub mod opened;
 pub mod panels;
 pub mod prose;
+mod reading;
 mod run;
 pub mod speaker;
 pub mod surface;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::timeline::{TimelineMove, TimelineView};
+use crate::course::BackgroundText;
 use crate::trace::figures::{KernelRow, Summary};
-use crate::trace::model::Trace;
+use crate::trace::model::{Kind, Slice, Trace};
+use crate::trace::names;
 
 /// A panel of this screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub enum OpenedAction {
     Move(i32),
     /// The full name of the marked kernel, and away.
     Name,
+    /// The course's page about a lint: the first one, then the next, then none.
+    Page,
     Help,
     Timeline(TimelineMove),
 }
@@ -61,14 +65,43 @@ pub struct Opened {
     pub scroll: [u16; 2],
     pub naming: bool,
     pub help: bool,
+    /// Pages of the course about the lints, and which one is read, from which line.
+    pub pages: Vec<BackgroundText>,
+    pub page: Option<(usize, u16)>,
+}
+
+/// The annotated steps.
+fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
+    if let Some(steps) = &figures.steps {
+        return steps.iter().map(|step| step.span).collect();
+    }
+    let ranges = trace.of(Kind::Annotation).map(|(_, slice)| slice);
+    let named = |slice: &&Slice| trace.name(slice.name).trim_end_matches(" (profiled)");
+    let steps = ranges.filter(|slice| names::step(named(slice)));
+    steps.map(|slice| (slice.start, slice.end)).collect()
 }
 
 impl Opened {
-    /// Begins with the first step that has kernels.
-    pub fn new(trace: Trace, figures: Summary) -> Self {
-        let steps = figures.steps.as_deref().unwrap_or_default();
-        let first = steps.iter().position(|step| step.busy_ns > 0).unwrap_or(0);
-        let spans = steps.iter().map(|step| step.span).collect();
+    /// Begins with the first step that has kernels. Of the course's texts those are kept that the lints name.
+    pub fn new(trace: Trace, figures: Summary, texts: Vec<BackgroundText>) -> Self {
+        let spans = spans(&trace, &figures);
+        let runs = |&(from, to): &(i64, i64)| {
+            let first = trace.slices.partition_point(|slice| slice.start < from);
+            let within = trace.slices[first..].iter();
+            let mut within = within.take_while(|slice| slice.start < to);
+            within.any(|slice| slice.kind == Kind::Kernel)
+        };
+        let first = match trace.stats {
+            // Of a recording the latest profile counts.
+            Some(_) => spans.iter().rposition(runs),
+            None => spans.iter().position(runs),
+        }
+        .unwrap_or(0);
+        let named = |text: &BackgroundText| {
+            let mut pages = figures.lints.iter().filter_map(|lint| lint.page);
+            pages.any(|page| page == text.file)
+        };
+        let pages = texts.into_iter().filter(named).collect();
         Self {
             view: TimelineView::new(Arc::new(trace), spans, first),
             figures,
@@ -78,6 +111,8 @@ impl Opened {
             scroll: [0; 2],
             naming: false,
             help: false,
+            pages,
+            page: None,
         }
     }
 
@@ -93,6 +128,14 @@ impl Opened {
             OpenedAction::Quit => {}
             OpenedAction::Help => self.help = !self.help,
             _ if self.help => self.help = false,
+            OpenedAction::Page => {
+                let next = self.page.map_or(0, |(page, _)| page + 1);
+                self.page = (next < self.pages.len()).then_some((next, 0));
+            }
+            OpenedAction::Move(by) if self.page.is_some() => {
+                self.page = self.page.map(|(page, line)| (page, step(line, by)));
+            }
+            _ if self.page.is_some() => self.page = None,
             OpenedAction::Next(by) => {
                 let at = self.focus as i32 + by;
                 let count = OpenedPanel::ALL.len() as i32;

@@ -491,12 +491,14 @@ pub struct OpenArgs {
     /// Write what is known to a page that ends in .md or .html
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Write the trace: .pftrace, or a name that ends in kernel_trace.csv or kernel_stats.csv; may be repeated
+    /// Write the profile, of one FILE: .pftrace, or a name that ends in kernel_trace.csv or kernel_stats.csv; may be repeated
     #[arg(long, value_name = "FILE")]
     pub export: Vec<PathBuf>,
     /// The colours
     #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
     pub theme: ThemeName,
+    #[command(flatten)]
+    pub course: CourseArgs,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -9,7 +9,6 @@ use super::progress::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
 use crate::clean;
-use crate::course::context::CourseContext;
 use crate::course::exercise::ExerciseKind;
 use crate::export::sheet::Sheet;
 use crate::export::{html, opened};
@@ -30,13 +29,20 @@ use crate::tui::theme::Theme;
 const LARGE: u64 = 8 * 1024 * 1024;
 
 pub fn open(args: &OpenArgs) -> Result<Exit> {
-    let first = read(&args.files[0])?;
+    if let (Some(second), Some(name)) = (args.files.get(1), args.export.first()) {
+        return Err(usage(format!(
+            "--export writes one profile, and two are open: `perflings open {} --export {}`, and so for the other",
+            second.display(),
+            name.display()
+        )));
+    }
+    let first = read(args, &args.files[0])?;
     let figures = summary(&first);
     for path in &args.export {
         out::file(path, &exported(path, &first, &figures)?)?;
     }
     if let Some(path) = args.files.get(1) {
-        let second = summary(&read(path)?);
+        let second = summary(&read(args, path)?);
         let both = compare(&figures, &second);
         return match args.json {
             true => {
@@ -63,7 +69,8 @@ pub fn open(args: &OpenArgs) -> Result<Exit> {
         markers(),
         terminal::abilities(|name| std::env::var(name).ok()),
     );
-    tui::opened::show(Opened::new(first, figures), &theme).map(exit_of)
+    let texts = args.course.load()?.course.readings;
+    tui::opened::show(Opened::new(first, figures, texts), &theme).map(exit_of)
 }
 
 /// Writes the page where `--report` says, or prints it.
@@ -122,15 +129,15 @@ pub fn kernel_stats(figures: &Summary) -> Result<Vec<u8>> {
 }
 
 /// Profiles that the program holds: what an exercise calls them, and their bytes.
-const BUILT_IN: [(&str, &[u8]); 1] = [("eager", include_bytes!("../../docs/bridge/eager.json.gz"))];
+const BUILT_IN: [(&str, &[u8]); 1] = [("eager", include_bytes!("../../assets/eager.json.gz"))];
 
 /// A profile that the program holds, or that of an exercise, where no file has the name.
-fn built_in(path: &Path) -> Option<Result<Trace>> {
+fn built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
     let name = path.to_str().filter(|_| !files::is_taken(path))?;
     let known = |name: &str| BUILT_IN.iter().find(|it| it.0 == name);
     let bytes = known(name).map(|it| it.1).or_else(|| {
         let short = name.len() < 20 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        let context = short.then(|| CourseContext::load(None, None).ok())??;
+        let context = short.then(|| args.course.load().ok())??;
         let exercise = context.exercise(name)?;
         let ExerciseKind::Detective(detective) = &exercise.body else {
             return None;
@@ -144,10 +151,16 @@ fn built_in(path: &Path) -> Option<Result<Trace>> {
 }
 
 /// Reads a trace of any format, or a recording of ours.
-fn read(path: &Path) -> Result<Trace> {
-    if let Some(found) = built_in(path) {
+fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
+    if let Some(found) = built_in(args, path) {
         return found;
     }
+    // A database cannot be read from a pipe.
+    let piped = (path == Path::new("-")).then(|| files::scratch(std::io::stdin()));
+    let piped = piped
+        .transpose()
+        .context("Failed to keep what comes from the pipe")?;
+    let path = piped.as_deref().unwrap_or(path);
     let told = clean::line(&path.display().to_string());
     let mut progress = |at: Progress| {
         out::foot(|| (at.total >= LARGE && out::has_foot()).then(|| bar(&told, at)));
@@ -157,7 +170,10 @@ fn read(path: &Path) -> Result<Trace> {
         trace::open(path, &mut progress).map_err(|error| usage(error.to_string()))
     });
     out::foot(|| Some(String::new()));
-    let trace = found?;
+    let mut trace = found?;
+    if piped.is_some() {
+        trace.source = "stdin".to_owned();
+    }
     if let Some(cut) = &trace.truncated {
         notice(&format!("{}: {}", path.display(), clean::line(cut)));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use burn::cubecl::logging::{
     LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
@@ -11,7 +11,7 @@ use burn::cubecl::logging::{
 use super::texts::short;
 use super::wire::EventSender;
 use crate::ops::trace::{self, Phase, Span};
-use crate::profile::rows::{self, Launch};
+use crate::profile::rows::{self, Launch, Took};
 use crate::protocol::{Event, KernelRow};
 
 /// A profile in progress: of the launches on this thread, or of spans alone on the CPU device.
@@ -41,25 +41,36 @@ pub fn start(cpu: bool) -> Profile {
 /// Times launches on this thread and nothing else.
 pub fn start_launches() -> Observed {
     let launches = Arc::new(Launches::default());
-    Observed(launches.clone(), LaunchObservation::new(launches))
+    let observation = LaunchObservation::new(launches.clone());
+    // The device's clock may be a little behind.
+    let now = Instant::now();
+    let began = now.checked_sub(Duration::from_secs(1)).unwrap_or(now);
+    Observed {
+        launches,
+        observation,
+        began,
+    }
 }
 
 /// Launches being timed.
-pub struct Observed(Arc<Launches>, LaunchObservation);
+pub struct Observed {
+    launches: Arc<Launches>,
+    observation: LaunchObservation,
+    began: Instant,
+}
 
 impl Observed {
-    /// The launches in order, with how long each took and on which clock: `device` or `system`. Call after a sync.
-    fn read(self) -> (Vec<Seen<Duration>>, &'static str) {
-        let Self(launches, guard) = self;
-        drop(guard);
+    /// The launches in order, with when each ran and on which clock: `device` or `system`. Call after a sync.
+    fn read(self) -> (Vec<Seen<Took>>, &'static str) {
+        drop(self.observation);
         let mut clock = "device";
-        let seen = std::mem::take(&mut *launches.seen());
+        let seen = std::mem::take(&mut *self.launches.seen());
         let read = seen.into_iter().map(|(span, kernel, timing)| {
-            let (length, method) = timing.read();
+            let (took, method) = timing.read(self.began);
             if method == TimingMethod::System {
                 clock = "system";
             }
-            (span, kernel, length)
+            (span, kernel, took)
         });
         (read.collect(), clock)
     }
@@ -67,7 +78,7 @@ impl Observed {
     /// How long each took, in order, and on which clock. Call after a sync.
     pub fn lengths(self) -> (Vec<Duration>, &'static str) {
         let (launches, clock) = self.read();
-        let lengths = launches.into_iter().map(|(.., length)| length);
+        let lengths = launches.into_iter().map(|(.., took)| took.length);
         (lengths.collect(), clock)
     }
 }
@@ -75,10 +86,10 @@ impl Observed {
 impl Profile {
     /// Runs work that is not part of the step, and keeps it out of the profile.
     pub fn excluding<R>(&self, work: impl FnOnce() -> R) -> R {
-        let before = self.observed.as_ref().map(|it| it.0.seen().len());
+        let before = self.observed.as_ref().map(|it| it.launches.seen().len());
         let result = work();
-        if let (Some(Observed(launches, _)), Some(count)) = (&self.observed, before) {
-            launches.seen().truncate(count);
+        if let (Some(observed), Some(count)) = (&self.observed, before) {
+            observed.launches.seen().truncate(count);
         }
         result
     }
@@ -125,7 +136,7 @@ fn on_device(spans: &[Span], observed: Observed) -> Profiled {
     let mut all = Vec::with_capacity(seen.len());
     let mut launches_by_phase = [0; 3];
     let mut last = 1;
-    for (span, kernel, length) in seen {
+    for (span, kernel, took) in seen {
         if let Some(span) = span.and_then(|span| spans.get(span)) {
             last = phase_index(span.row.phase);
         }
@@ -133,7 +144,7 @@ fn on_device(spans: &[Span], observed: Observed) -> Profiled {
         all.push(Launch {
             span,
             kernel: short(kernel),
-            length,
+            took,
         });
     }
     let unique: BTreeSet<_> = all.iter().map(|launch| &launch.kernel).collect();
@@ -152,18 +163,25 @@ enum Timing {
 }
 
 impl Timing {
-    /// The length and the clock it was taken with; waits for the device where nobody has yet.
-    fn read(self) -> (Duration, TimingMethod) {
+    /// When it ran, counted from `began`, and the clock it was taken with; waits for the device where nobody has yet.
+    fn read(self, began: Instant) -> (Took, TimingMethod) {
         match self {
             Self::Unread(profile) => {
                 let method = profile.timing_method();
                 let ticks = burn::cubecl::future::block_on(profile.resolve());
-                (
-                    ticks.map_or(Duration::ZERO, |ticks| ticks.duration()),
-                    method,
-                )
+                let took = Took {
+                    start: ticks.as_ref().map(|it| it.start_duration_since(began)),
+                    length: ticks.map_or(Duration::ZERO, |ticks| ticks.duration()),
+                };
+                (took, method)
             }
-            Self::Read(length, method) => (length, method),
+            Self::Read(length, method) => (
+                Took {
+                    start: None,
+                    length,
+                },
+                method,
+            ),
         }
     }
 }

@@ -10,11 +10,14 @@ const STYLE: &str = "\
 @media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--dim:#a3a7ad;--rule:#3c4043;--paper:#16181a;--a:#ff9d91;--b:#8ab4f8;--soft:#243044}}\
 *{box-sizing:border-box}\
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}\
-main{max-width:52rem;margin:0 auto;padding:1rem;overflow-wrap:break-word}\
+main{max-width:64rem;margin:0 auto;padding:1rem;overflow-wrap:break-word}p,li{max-width:46rem}\
 h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;padding-top:.75rem;border-top:1px solid var(--rule)}\
-.wide{overflow-x:auto;margin:1rem 0}table{border-collapse:collapse;font-size:.9rem;width:100%}\
-th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--rule)}\
-td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
+.wide{overflow-x:auto;margin:1rem 0;background:linear-gradient(to right,var(--paper) 50%,transparent) 0/3rem 100%,\
+linear-gradient(to left,var(--paper) 50%,transparent) 100%/3rem 100%,linear-gradient(to right,var(--rule),transparent) 0/.8rem 100%,\
+linear-gradient(to left,var(--rule),transparent) 100%/.8rem 100%;background-repeat:no-repeat;background-attachment:local,local,scroll,scroll}\
+table{border-collapse:collapse;font-size:.9rem;min-width:min(100%,28rem)}\
+th,td{text-align:left;vertical-align:top;padding:.25rem 1rem .25rem 0;border-bottom:1px solid var(--rule)}\
+.r{text-align:right}td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
 ul{padding-left:1.2rem}figure{margin:1rem 0}figcaption{color:var(--dim);font-size:.9rem}\
 svg{display:block;width:100%;height:auto;max-width:30rem}\
 svg text{fill:var(--dim);font:12px system-ui,sans-serif}\
@@ -24,8 +27,9 @@ text.a{fill:var(--a);stroke:none}text.b{fill:var(--b);stroke:none}\
 .band{fill:var(--soft);stroke:var(--b)}.mark{fill:var(--a)}.lane{fill:var(--rule);opacity:.35}\
 .p0{fill:#4c78c8}.p1{fill:#b3589a}.p2{fill:#3f8f6b}.p3{fill:#c0772c}.p4{fill:#7a6ff0}.p5{fill:#8a8f98}.p6{fill:#c9a227}\
 .key{display:inline-block;margin-right:1rem}.key svg{display:inline;width:.8em;height:.8em;margin-right:.3em}svg.bar{max-width:none;height:1.4rem}.name{margin:.5rem 0 .1rem;color:var(--dim);font-size:.85rem}\
+@media print,(max-width:40rem){td:first-child{min-width:7rem;overflow-wrap:anywhere}}\
 @media print{:root{--ink:#000;--dim:#444;--rule:#bbb;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
-main{max-width:none;padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}.wide{overflow:visible}}";
+main,p,li{max-width:none}main{padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}.wide{overflow:visible;background:none}}";
 
 /// Width and height of a chart, and the room that its labels take: left, right, above, below.
 const CHART: (f64, f64) = (420.0, 220.0);
@@ -51,9 +55,9 @@ pub fn page(sheet: &Sheet) -> String {
         }
         body += &match block {
             Block::Title(text) => format!("<h1>{}</h1>\n", clean::html(text)),
-            Block::Intro(text) => format!("<p>{}</p>\n", clean::html(text)),
+            Block::Intro(text) => format!("<p>{}</p>\n", prose(text)),
             Block::Heading(text) => format!("<h2>{}</h2>\n", clean::html(text)),
-            Block::Remark(text) => format!("<li>{}</li>\n", clean::html(text)),
+            Block::Remark(text) => format!("<li>{}</li>\n", prose(text)),
             Block::Table(it) => table(it),
             Block::Chart(it) => chart(it),
             Block::Scale(it) => scale(it),
@@ -73,13 +77,35 @@ pub fn page(sheet: &Sheet) -> String {
     )
 }
 
+/// A sentence; what stands between two backticks is code.
+fn prose(text: &str) -> String {
+    let text = clean::html(text);
+    let pieces: Vec<&str> = text.split('`').collect();
+    if pieces.len() % 2 == 0 {
+        return text;
+    }
+    let piece = |(at, piece): (usize, &&str)| match at % 2 {
+        0 => (*piece).to_owned(),
+        _ => format!("<code>{piece}</code>"),
+    };
+    pieces.iter().enumerate().map(piece).collect()
+}
+
 fn table(table: &Table) -> String {
     let (head, rows) = table.cells();
+    let figures = |at: usize| {
+        rows.iter()
+            .filter(|row| row.get(at).is_some_and(|it| is_figure(it)))
+    };
+    let right: Vec<bool> = (0..head.len())
+        .map(|at| 2 * figures(at).count() > rows.len())
+        .collect();
     let columns = head.len();
     let named = head.iter().any(|it| !it.is_empty());
-    let head = head
-        .iter()
-        .map(|it| format!("<th scope=\"col\">{}</th>", clean::html(it)));
+    let head = head.iter().zip(&right).map(|(it, right)| {
+        let class = if *right { " class=\"r\"" } else { "" };
+        format!("<th scope=\"col\"{class}>{}</th>", clean::html(it))
+    });
     let head = match named {
         true => format!("<thead><tr>{}</tr></thead>\n", head.collect::<String>()),
         false => String::new(),
@@ -92,7 +118,11 @@ fn table(table: &Table) -> String {
                 true => format!(" colspan=\"{left}\""),
                 false => String::new(),
             };
-            let class = if is_figure(text) { " class=\"n\"" } else { "" };
+            let class = match (is_figure(text), right.get(at)) {
+                (true, _) => " class=\"n\"",
+                (false, Some(true)) if span.is_empty() => " class=\"r\"",
+                _ => "",
+            };
             format!("<td{class}{span}>{}</td>", clean::html(text))
         };
         let cells: String = row.iter().enumerate().map(cell).collect();
@@ -265,8 +295,9 @@ const COLOURS: usize = 7;
 /// A bar in colours, and what each colour is, with its share.
 fn parts(it: &Parts) -> String {
     let shown = || {
-        let positive = |part: &&(String, f64)| part.1.is_finite() && part.1 > 0.0;
-        it.parts.iter().filter(positive).enumerate()
+        // A part that is not there keeps its colour.
+        let positive = |(_, part): &(usize, &(String, f64))| part.1.is_finite() && part.1 > 0.0;
+        it.parts.iter().enumerate().filter(positive)
     };
     let sum: f64 = shown().map(|(_, part)| part.1).sum();
     if sum <= 0.0 {

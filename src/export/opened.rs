@@ -1,6 +1,8 @@
 //! A trace from elsewhere, or two of them, as a sheet: figures, ledger, kernels, steps, one step drawn, lints.
 
-use super::sheet::{Block, Lanes, Parts, Piece, Sheet, Table};
+use std::ops::Range;
+
+use super::sheet::{Block, Column, Lanes, Parts, Piece, Sheet, Table};
 use crate::trace::compare::{Comparison, Figure, NameRow, Share};
 use crate::trace::figures::{KernelRow, Ledger, Step, Summary};
 use crate::trace::model::{Kind, LaneKind, Slice, Trace};
@@ -166,8 +168,11 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
         out.push(Block::Intro("Nothing was found.".to_owned()));
     }
     for lint in &it.lints {
+        let page = lint.page.map_or(String::new(), |page| {
+            format!(" More: {page}, a page of the course.")
+        });
         out.push(Block::Remark(format!(
-            "{}: {} {}",
+            "{}: {} {}{page}",
             lint.name, lint.why, lint.next
         )));
     }
@@ -327,11 +332,11 @@ pub fn comparison(it: &Comparison) -> Sheet {
         .iter()
         .map(|row| (row.family.label().to_owned(), row.both.a, row.both.b))
         .collect();
-    out.push(Block::Table(sides("family", families)));
-    for (title, rows) in [
-        ("Kernels in both", &it.kernels),
-        ("Vanished: in A alone", &it.vanished),
-        ("New: in B alone", &it.new),
+    out.push(Block::Table(sides("family", families, 1..7)));
+    for (title, rows, of) in [
+        ("Kernels in both", &it.kernels, 1..7),
+        ("Vanished: in A alone", &it.vanished, 1..4),
+        ("New: in B alone", &it.new, 4..7),
     ] {
         out.push(Block::Heading(format!("{title}, {}", rows.len())));
         let row = |row: &NameRow| (row.short.clone(), row.both.a, row.both.b);
@@ -339,6 +344,7 @@ pub fn comparison(it: &Comparison) -> Sheet {
             out.push(Block::Table(sides(
                 "kernel",
                 rows.iter().take(ROWS).map(row).collect(),
+                of,
             )));
         }
         if rows.len() > ROWS {
@@ -353,22 +359,22 @@ pub fn comparison(it: &Comparison) -> Sheet {
 
 type Sides = (String, Option<Share>, Option<Share>);
 
-fn sides(what: &str, rows: Vec<Sides>) -> Table {
+/// Rows of both sides, or the columns of one.
+fn sides(what: &str, rows: Vec<Sides>, of: Range<usize>) -> Table {
     fn cell(it: Option<Share>, show: impl Fn(Share) -> String) -> Result<String, String> {
         Ok(it.map_or("-".to_owned(), show))
     }
-    Table::of(
-        rows,
-        &[
-            (what, &|it: &Sides| Ok(it.0.clone())),
-            ("A calls", &|it| cell(it.1, |it| count(it.calls))),
-            ("A time", &|it| cell(it.1, |it| time(it.total_ns))),
-            ("A share", &|it| cell(it.1, |it| share(it.share_of_kernels))),
-            ("B calls", &|it| cell(it.2, |it| count(it.calls))),
-            ("B time", &|it| cell(it.2, |it| time(it.total_ns))),
-            ("B share", &|it| cell(it.2, |it| share(it.share_of_kernels))),
-        ],
-    )
+    let all: [Column<'_, Sides>; 7] = [
+        (what, &|it: &Sides| Ok(it.0.clone())),
+        ("A calls", &|it| cell(it.1, |it| count(it.calls))),
+        ("A time", &|it| cell(it.1, |it| time(it.total_ns))),
+        ("A share", &|it| cell(it.1, |it| share(it.share_of_kernels))),
+        ("B calls", &|it| cell(it.2, |it| count(it.calls))),
+        ("B time", &|it| cell(it.2, |it| time(it.total_ns))),
+        ("B share", &|it| cell(it.2, |it| share(it.share_of_kernels))),
+    ];
+    let shown: Vec<_> = all[..1].iter().chain(&all[of]).copied().collect();
+    Table::of(rows, &shown)
 }
 
 fn shown(value: f64, unit: &str) -> String {

@@ -83,7 +83,7 @@ mod tests {
         assert!(
             back.lanes
                 .iter()
-                .any(|lane| lane.name.contains("not a timeline"))
+                .any(|lane| lane.name.contains("profiled steps"))
         );
         assert!(back.counters.iter().any(|it| it.name.contains("loss")));
         let starts: Vec<i64> = back.of(Kind::Annotation).map(|it| it.1.start).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::stats::median;
-use crate::ops::trace::{Span, SpanRow};
+use crate::ops::trace::{Phase, Span, SpanRow};
 use crate::protocol::{KernelRow, Kernels};
 
 /// How the names of kernels end that multiply on matrix cores.
@@ -16,6 +16,14 @@ pub struct Launch {
     /// Index of its span; `None` when it was issued outside every operation.
     pub span: Option<usize>,
     pub kernel: String,
+    pub took: Took,
+}
+
+/// When something ran.
+#[derive(Clone, Copy, Debug)]
+pub struct Took {
+    /// On any clock that all of a profile share.
+    pub start: Option<Duration>,
     pub length: Duration,
 }
 
@@ -23,7 +31,11 @@ pub struct Launch {
 pub fn from_spans(spans: &[Span]) -> Vec<KernelRow> {
     let mut rows = Rows::default();
     for span in spans {
-        rows.add(&span.row, span.row.version, span.length, true);
+        let took = Took {
+            start: Some(span.start),
+            length: span.length,
+        };
+        rows.add(&span.row, span.row.version, took, true);
     }
     rows.sorted()
 }
@@ -35,7 +47,7 @@ pub fn from_launches(spans: &[Span], launches: &[Launch]) -> Vec<KernelRow> {
     for (index, launch) in launches.iter().enumerate() {
         if let Some(span) = launch.span {
             let best = longest.entry(span).or_insert(index);
-            if launch.length > launches[*best].length {
+            if launch.took.length > launches[*best].took.length {
                 *best = index;
             }
         }
@@ -45,9 +57,9 @@ pub fn from_launches(spans: &[Span], launches: &[Launch]) -> Vec<KernelRow> {
         match launch.span.and_then(|span| spans.get(span)) {
             Some(span) => {
                 let carries = launch.span.and_then(|span| longest.get(&span)) == Some(&index);
-                rows.add(&span.row, &launch.kernel, launch.length, carries);
+                rows.add(&span.row, &launch.kernel, launch.took, carries);
             }
-            None => rows.outside(&launch.kernel, launch.length),
+            None => rows.outside(&launch.kernel, launch.took),
         }
     }
     rows.sorted()
@@ -96,14 +108,14 @@ pub fn typical<'a>(
 #[derive(Default)]
 struct Rows {
     found: BTreeMap<[String; 4], (KernelRow, BTreeSet<Option<u16>>)>,
+    /// When some call began is not known.
+    untimed: bool,
 }
 
 impl Rows {
-    fn add(&mut self, row: &SpanRow, kernel: &str, length: Duration, counts_work: bool) {
+    fn add(&mut self, row: &SpanRow, kernel: &str, took: Took, counts_work: bool) {
         let key = [row.scope.part, row.phase.name(), row.op, kernel].map(str::to_owned);
-        let (sum, layers) = self.entry(key);
-        sum.calls += 1;
-        sum.ms += length.as_secs_f64() * 1e3;
+        let (sum, layers) = self.entry(key, took);
         match row.cost.nothing {
             Some(why) => sum.no_work = Some(why.to_owned()),
             None if counts_work => {
@@ -116,16 +128,16 @@ impl Rows {
     }
 
     /// A launch that no operation of ours issued: burn's own glue, such as adding up two gradients of one tensor.
-    fn outside(&mut self, kernel: &str, length: Duration) {
-        let (sum, _) = self.entry(["glue", "backward", "library", kernel].map(str::to_owned));
-        sum.calls += 1;
-        sum.ms += length.as_secs_f64() * 1e3;
+    fn outside(&mut self, kernel: &str, took: Took) {
+        let key = ["glue", "backward", "library", kernel].map(str::to_owned);
+        let (sum, _) = self.entry(key, took);
         sum.no_work =
             Some("issued by the library between operations; its shapes are not seen".to_owned());
     }
 
-    fn entry(&mut self, key: [String; 4]) -> &mut (KernelRow, BTreeSet<Option<u16>>) {
-        self.found.entry(key.clone()).or_insert_with(|| {
+    /// The row of a call, with the call added.
+    fn entry(&mut self, key: [String; 4], took: Took) -> &mut (KernelRow, BTreeSet<Option<u16>>) {
+        let found = self.found.entry(key.clone()).or_insert_with(|| {
             let [part, phase, op, kernel] = key;
             (
                 KernelRow {
@@ -137,7 +149,18 @@ impl Rows {
                 },
                 BTreeSet::new(),
             )
-        })
+        });
+        let sum = &mut found.0;
+        sum.calls += 1;
+        sum.ms += took.length.as_secs_f64() * 1e3;
+        match took.start {
+            Some(start) => {
+                let slice = (start.as_nanos() as u64, took.length.as_nanos() as u64);
+                sum.slices.push(slice);
+            }
+            None => self.untimed = true,
+        }
+        found
     }
 
     fn sorted(self) -> Vec<KernelRow> {
@@ -146,6 +169,20 @@ impl Rows {
             row
         };
         let mut rows: Vec<KernelRow> = self.found.into_values().map(finish).collect();
+        for phase in [Phase::Forward, Phase::Backward, Phase::Optimizer] {
+            let of = |row: &KernelRow| row.phase == phase.name();
+            let starts = rows
+                .iter()
+                .filter(|row| of(row))
+                .flat_map(|row| &row.slices);
+            let first = starts.map(|it| it.0).min().unwrap_or(0);
+            for row in rows.iter_mut().filter(|row| of(row)) {
+                row.slices.iter_mut().for_each(|it| it.0 -= first);
+                if self.untimed {
+                    row.slices.clear();
+                }
+            }
+        }
         complete_work(&mut rows);
         rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
         rows
@@ -194,7 +231,7 @@ mod tests {
         Span {
             row,
             start: Duration::ZERO,
-            length: Duration::from_millis(ms),
+            took: took(None, ms),
         }
     }
 
@@ -221,6 +258,32 @@ mod tests {
         assert_eq!(typical(&profiles[2], [].iter()), profiles[2]);
     }
 
+    fn took(start: Option<u64>, ms: u64) -> Took {
+        Took {
+            start: start.map(Duration::from_millis),
+            length: Duration::from_millis(ms),
+        }
+    }
+
+    #[test]
+    fn calls_have_their_times_within_the_phase_where_the_device_tells_them() {
+        let launch = |kernel: &str, start| Launch {
+            span: Some(0),
+            kernel: kernel.to_owned(),
+            took: took(start, 2),
+        };
+        let spans = [span(0, 9)];
+        let slices = |launches: &[Launch]| -> Vec<Vec<(u64, u64)>> {
+            let rows = from_launches(&spans, launches);
+            rows.into_iter().map(|row| row.slices).collect()
+        };
+        let (a, b) = (launch("a", Some(7)), launch("b", Some(10)));
+        let ms = 1_000_000;
+        let expected = [vec![(0, 2 * ms)], vec![(3 * ms, 2 * ms)]];
+        assert_eq!(slices(&[a.clone(), b]), expected);
+        assert_eq!(slices(&[a, launch("b", None)]), [vec![], vec![]]);
+    }
+
     #[test]
     fn layers_add_up() {
         let rows = from_spans(&[span(0, 2), span(1, 3)]);
@@ -236,7 +299,7 @@ mod tests {
         let launch = |span, kernel: &str| Launch {
             span,
             kernel: kernel.to_owned(),
-            length: Duration::from_millis(1),
+            took: took(None, 1),
         };
         let launches = [
             launch(Some(0), "convert_format"),
@@ -253,7 +316,7 @@ mod tests {
         let launch = |span, kernel: &str, ms| Launch {
             span,
             kernel: kernel.to_owned(),
-            length: Duration::from_millis(ms),
+            took: took(None, ms),
         };
         let rows = from_launches(
             &[span(0, 9)],

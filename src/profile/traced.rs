@@ -1,5 +1,5 @@
-//! A run of ours as a trace: its steps and phases on the host, and the rows of its profiles on the device. Rows are sums, so they
-//! stand end to end in the order of the phases; that no gap is seen between them says nothing.
+//! A run of ours as a trace: its steps and phases on the host, and the calls of its profiled steps on the device. Where only sums are
+//! known, they stand end to end in the order of the phases; that no gap is seen between them says nothing.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,8 @@ pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> T
                 let from = lanes.profiled.filter(|it| it.0 == kernels.step);
                 let total: f64 = kernels.rows.iter().map(|row| row.ms).sum();
                 let from = from.map_or(at - nanoseconds(total), |it| it.1);
-                place(&mut out, lanes.device, &kernels.rows, from, None, true);
+                let phases = lanes.phases.as_ref();
+                place(&mut out, lanes.device, &kernels.rows, from, phases);
                 latest = Some(kernels);
             }
             Event::Throughput(it) => lanes.speed.samples.push((at as i64, it.samples_per_s)),
@@ -92,14 +93,13 @@ pub fn step(name: &str, phases: Option<&Phases>, kernels: &Kernels) -> Trace {
     }
     let device = out.device("device");
     let lane = out.lane(LaneKind::Device, name, "device", Some(device));
-    place(&mut out, lane, &kernels.rows, 0, phases, false);
+    place(&mut out, lane, &kernels.rows, 0, phases);
     out.finish()
 }
 
 fn lanes(out: &mut Builder, slot: Slot, badge: &str) -> Lanes {
     let group = format!("perflings {slot:?} ({})", clean::line(badge));
     let device = out.device(&format!("{slot:?}"));
-    let sums = "profiled step: sums per kernel row, not a timeline";
     let counter = |name: &str, unit: &str| Counter {
         name: format!("{slot:?}: {name}"),
         unit: unit.to_owned(),
@@ -110,7 +110,7 @@ fn lanes(out: &mut Builder, slot: Slot, badge: &str) -> Lanes {
         device: out.lane(
             LaneKind::Device,
             &group,
-            &format!("{slot:?}: {sums}"),
+            &format!("{slot:?}: profiled steps"),
             Some(device),
         ),
         end: 0,
@@ -162,27 +162,29 @@ fn named(phases: &Phases) -> [(&'static str, f64); 3] {
     ]
 }
 
-/// Puts rows end to end, phase by phase; with `calls` each as so many executions of equal length.
-fn place(
-    out: &mut Builder,
-    lane: u32,
-    rows: &[KernelRow],
-    from: i128,
-    phases: Option<&Phases>,
-    calls: bool,
-) {
+/// Puts the calls of rows where they ran within their phase; those of a row without times end to end, of equal length.
+fn place(out: &mut Builder, lane: u32, rows: &[KernelRow], from: i128, phases: Option<&Phases>) {
     let begins = phases.map(|it| [0.0, it.forward, it.forward + it.backward].map(nanoseconds));
     let mut at = from;
     for (number, (phase, _)) in named(&Phases::default()).into_iter().enumerate() {
         at = begins.map_or(at, |begins| at.max(from + begins[number]));
+        let begin = at;
         for row in rows.iter().filter(|row| row.phase == phase) {
             let name = out.name(&name(row));
-            let count = if calls { row.calls.clamp(1, 10_000) } else { 1 };
-            let (begin, whole) = (at, nanoseconds(row.ms));
-            for call in 1..=i128::from(count) {
-                let end = begin + whole * call / i128::from(count);
-                out.slice(Kind::Kernel, lane, name, (at, end), String::new);
-                at = end;
+            let (count, whole) = (i128::from(row.calls.clamp(1, 10_000)), nanoseconds(row.ms));
+            let part = |call: i128| at + whole * call / count;
+            let summed = (0..count).map(|call| (part(call), part(call + 1)));
+            let known = row.slices.iter().take(10_000).map(|&(start, length)| {
+                let start = begin + i128::from(start.min(1 << 60));
+                (start, start + i128::from(length.min(1 << 60)))
+            });
+            let calls: Vec<(i128, i128)> = match row.slices.is_empty() {
+                true => summed.collect(),
+                false => known.collect(),
+            };
+            for span in calls {
+                out.slice(Kind::Kernel, lane, name, span, String::new);
+                at = at.max(span.1);
             }
         }
     }

@@ -19,6 +19,9 @@ pub struct KernelRow {
     pub layers: u32,
     pub calls: u32,
     pub ms: f64,
+    /// Each call: its beginning in ns after that of the phase's first one, and its length in ns. None where the device does not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<(u64, u64)>,
     /// Floating-point operations by shape, over all calls.
     #[serde(default)]
     pub flops: Option<f64>,

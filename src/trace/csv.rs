@@ -47,6 +47,17 @@ pub fn is_kern_sum(head: &Head) -> bool {
     header(&head.bytes).is_some_and(|h| has(&h, &[&["name"], &["instances"], &["total time (ns)"]]))
 }
 
+/// Whether this is a table of kernels, but with other marks between cells or lines.
+pub fn is_respelled(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    header(
+        text.replace('\r', "\n")
+            .replace([';', '\t'], ",")
+            .as_bytes(),
+    )
+    .is_some()
+}
+
 /// What this table is, where it belongs to the same tools but holds no kernels.
 pub fn sibling(head: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(head);
@@ -92,7 +103,10 @@ fn header(bytes: &[u8]) -> Option<Vec<String>> {
 }
 
 fn is_header(line: &[String]) -> bool {
-    line.len() > 2 && (has(line, &[NAME, START, END]) || has(line, &[NAME, CALLS, TOTAL]))
+    let one_line = !line.iter().any(|cell| cell.contains('\r'));
+    line.len() > 2
+        && one_line
+        && (has(line, &[NAME, START, END]) || has(line, &[NAME, CALLS, TOTAL]))
 }
 
 /// Names of columns, without regard to capitals.

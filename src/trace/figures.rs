@@ -14,6 +14,8 @@ pub struct Lint {
     pub name: &'static str,
     pub why: String,
     pub next: String,
+    /// The course's page about it: `pytorch-3.md`.
+    pub page: Option<&'static str>,
 }
 
 /// One of the kernels with the largest share of time.

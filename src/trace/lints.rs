@@ -20,29 +20,38 @@ const EARLY: f64 = 0.01;
 type Finding = (String, String);
 type Rule = fn(&Trace, &Summary) -> Option<Finding>;
 
-/// Every lint there is, in the order they are shown.
-const LINTS: [(&str, Rule); 9] = [
-    ("truncated-file", truncated_file),
-    ("no-device-activity", no_device_activity),
-    ("clock-mismatch", clock_mismatch),
-    ("launch-bound", launch_bound),
-    ("sync-in-step", sync_in_step),
-    ("copy-in-step", copy_in_step),
-    ("one-kernel-dominates", one_kernel_dominates),
-    ("missing-backward", missing_backward),
-    ("profiler-overhead", profiler_overhead),
+/// Every lint there is, in the order they are shown, with the course's page about it.
+const LINTS: [(&str, Rule, Option<&str>); 9] = [
+    ("truncated-file", truncated_file, None),
+    ("no-device-activity", no_device_activity, Some("pytorch.md")),
+    ("clock-mismatch", clock_mismatch, None),
+    ("launch-bound", launch_bound, Some("pytorch-5.md")),
+    ("sync-in-step", sync_in_step, Some("pytorch-3.md")),
+    ("copy-in-step", copy_in_step, Some("pytorch-3.md")),
+    (
+        "one-kernel-dominates",
+        one_kernel_dominates,
+        Some("pytorch-4.md"),
+    ),
+    ("missing-backward", missing_backward, Some("pytorch-6.md")),
+    ("profiler-overhead", profiler_overhead, Some("pytorch.md")),
 ];
 
-/// The names of all lints.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    LINTS.iter().map(|(name, _)| *name)
+/// The names of all lints, and their pages.
+pub fn names() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+    LINTS.iter().map(|(name, _, page)| (*name, *page))
 }
 
 /// Every lint that holds.
 pub fn lints(trace: &Trace, figures: &Summary) -> Vec<Lint> {
-    let holds = |(name, rule): &(&'static str, Rule)| {
+    let holds = |&(name, rule, page): &(&'static str, Rule, Option<&'static str>)| {
         let (why, next) = rule(trace, figures)?;
-        Some(Lint { name, why, next })
+        Some(Lint {
+            name,
+            why,
+            next,
+            page,
+        })
     };
     LINTS.iter().filter_map(holds).collect()
 }

@@ -135,6 +135,9 @@ fn packet(data: &mut impl BufRead, at: &mut u64) -> Next {
         let Some(key) = read_varint(data, at) else {
             return Next::Cut;
         };
+        if key >> 3 == 0 {
+            return Next::Noise;
+        }
         let length = match key & 7 {
             0 => {
                 let Some(_) = read_varint(data, at) else {
@@ -152,7 +155,7 @@ fn packet(data: &mut impl BufRead, at: &mut u64) -> Next {
             }
             _ => return Next::Noise,
         };
-        if length > PACKET || key >> 3 == 0 {
+        if length > PACKET {
             return Next::Noise;
         }
         let mut bytes = Vec::new();

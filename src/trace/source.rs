@@ -13,6 +13,8 @@ use crate::files;
 
 /// Bytes by which a format is recognised.
 const HEAD: u64 = 64 * 1024;
+/// Bytes that are unpacked into a temporary file.
+const UNPACKED: u64 = 4 << 30;
 /// Bytes between two reports of progress.
 const STRIDE: u64 = 1 << 20;
 
@@ -208,7 +210,12 @@ impl<'a> Source<'a> {
                 let next = "Unpack it with gunzip and open the result.";
                 OpenError::new(format!("cannot be unpacked: {error}."), next)
             };
-            self.unpacked = Some(files::scratch(self).map_err(failed)?);
+            self.unpacked = Some(files::scratch((&mut *self).take(UNPACKED)).map_err(failed)?);
+            if self.read(&mut [0]).unwrap_or(0) > 0 {
+                let what = format!("unpacks to more than {} GiB.", UNPACKED >> 30);
+                let next = "Is it a profile? Unpack it with gunzip and open the result.";
+                return Err(OpenError::new(what, next));
+            }
         }
         let path = self.unpacked.as_ref().map(|path| path.to_path_buf());
         Ok(path.unwrap_or_default())

@@ -12,6 +12,8 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use super::keys::interrupts;
 use super::keys::opened::{action, footer, help};
 use super::panels::timeline;
+use super::prose::READING;
+use super::reading;
 use super::run::{SessionEnd, Signals};
 use super::surface::{centred, height, take_bottom, take_left, take_top};
 use super::symbols;
@@ -53,8 +55,8 @@ pub fn show(mut it: Opened, theme: &Theme) -> Result<SessionEnd> {
                 _ => None,
             };
             match asked {
-                Some(OpenedAction::Quit) if it.help || it.naming => {
-                    (it.help, it.naming) = (false, false)
+                Some(OpenedAction::Quit) if it.help || it.naming || it.page.is_some() => {
+                    (it.help, it.naming, it.page) = (false, false, None)
                 }
                 Some(OpenedAction::Quit) => return Ok(SessionEnd::Quit),
                 Some(asked) => it.act(asked),
@@ -180,6 +182,15 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
             ])
         });
         card(frame, "keys", lines.collect(), theme);
+    } else if let Some((text, line)) = it
+        .page
+        .and_then(|(at, line)| Some((it.pages.get(at)?, line)))
+    {
+        let wide = usize::from(area.width).saturating_sub(4).clamp(10, READING);
+        let lines = reading::lines(text, wide, theme);
+        let most = height(lines.len() + 2).saturating_sub(area.height);
+        let lines = lines.into_iter().skip(usize::from(line.min(most)));
+        card(frame, &text.title, lines.collect(), theme);
     } else if let Some(row) = it.kernel().filter(|_| it.naming) {
         let wide = usize::from(area.width).saturating_sub(8).clamp(10, 100);
         let name = Span::styled(clean::bounded(&row.name, 4000), theme.text);
@@ -428,6 +439,9 @@ fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         );
         item("  why:  ", &lint.why, theme.text);
         item("  next: ", &lint.next, theme.text);
+        if let Some(page) = lint.page {
+            item("  page: ", &format!("{page}, press g"), theme.dim);
+        }
     }
     for why in it.unread.iter().flat_map(|it| &it.why) {
         let said = format!(

@@ -78,6 +78,9 @@ fn kernels() -> impl Strategy<Value = Kernels> {
                 layers,
                 calls,
                 ms,
+                slices: (0..u64::from(calls % 3))
+                    .map(|at| (at, u64::from(layers)))
+                    .collect(),
                 flops: Some(flops),
                 bytes: (bytes > 0.0).then_some(bytes),
                 work_ms: (ms > 0.0).then_some(bytes),

@@ -1,6 +1,6 @@
 """Reduces a PyTorch trace to one step for the exercise: kernels with their launches, waits, copies and named ranges.
 
-    python3 tests/trace/reduce.py v1_eager.json.gz docs/bridge/eager.json.gz
+    python3 tests/trace/reduce.py v1_eager.json.gz assets/eager.json.gz
 """
 import gzip, json, sys
 

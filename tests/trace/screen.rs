@@ -3,6 +3,7 @@
 use perflings::app::opened::{Opened, OpenedAction, OpenedPanel};
 use perflings::app::timeline::TimelineMove;
 use perflings::app::{Markers, ThemeName};
+use perflings::course::{Course, CourseFiles};
 use perflings::trace::summary::summary;
 use perflings::tui::opened::draw;
 use perflings::tui::theme::{Terminal, Theme};
@@ -20,7 +21,8 @@ fn shown(it: &Opened, size: (u16, u16), markers: Markers) -> String {
 fn opened() -> Opened {
     let trace = bytes("a.json", fixtures::kineto(&fixtures::run(3, 700, 250))).unwrap();
     let figures = summary(&trace);
-    Opened::new(trace, figures)
+    let course = Course::open(&CourseFiles::Embedded, "en");
+    Opened::new(trace, figures, course.readings)
 }
 
 #[test]
@@ -55,6 +57,21 @@ fn every_panel_is_drawn_at_every_size() {
         assert!(screen.contains(wanted), "{wanted}: {screen}");
     }
     assert!(shown(&it, (160, 50), Markers::Ascii).is_ascii());
+}
+
+#[test]
+fn a_lint_leads_to_its_page_of_the_course() {
+    let mut it = opened();
+    it.act(OpenedAction::Page);
+    let screen = shown(&it, (80, 24), Markers::Braille);
+    assert!(screen.contains("In PyTorch 3: waiting"), "{screen}");
+    it.act(OpenedAction::Move(999));
+    let screen = shown(&it, (80, 24), Markers::Braille);
+    assert!(screen.contains("keep losses on the device"), "{screen}");
+    while it.page.is_some() {
+        it.act(OpenedAction::Page);
+    }
+    assert!(!shown(&it, (80, 24), Markers::Braille).contains("In PyTorch"));
 }
 
 #[test]

@@ -1,0 +1,54 @@
+//! A text of the course as lines, where there is no workshop around it: without figures, and without keys that lead elsewhere.
+
+use ratatui::text::{Line, Span as Run};
+
+use super::text;
+use super::theme::Theme;
+use crate::clean;
+use crate::course::lesson::plain;
+use crate::course::{BackgroundText, Block};
+
+/// The lines of a text, at most `wide` columns of prose.
+pub fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    for section in &it.lesson.sections {
+        if !section.title.is_empty() {
+            out.push(Line::styled(section.title.clone(), theme.heading));
+        }
+        for (at, block) in section.blocks.iter().enumerate() {
+            let mut wrap = |spans, first: String| {
+                let rest = " ".repeat(text::width(&first));
+                out.extend(text::wrap(
+                    &[Run::styled(plain(spans), theme.text)],
+                    wide,
+                    first,
+                    rest,
+                ));
+            };
+            match block {
+                Block::Heading(_, spans) | Block::Paragraph(spans) | Block::Quote(spans) => {
+                    wrap(spans, String::new());
+                }
+                Block::Item { marker, spans, .. } => wrap(spans, format!("{marker} ")),
+                Block::Code { text, .. } => {
+                    out.extend(
+                        text.lines()
+                            .map(|it| Line::styled(clean::line(it), theme.code)),
+                    );
+                }
+                Block::Table { rows, .. } => {
+                    for row in rows {
+                        let cells: Vec<String> = row.iter().map(|cell| plain(cell)).collect();
+                        out.push(Line::styled(cells.join("  "), theme.text));
+                    }
+                }
+                Block::Rule => {}
+            }
+            let item = |block: Option<&Block>| matches!(block, Some(Block::Item { .. }));
+            if !(item(Some(block)) && item(section.blocks.get(at + 1))) {
+                out.push(Line::default());
+            }
+        }
+    }
+    out
+}
