@@ -95,7 +95,7 @@ fn table(table: &Table) -> String {
     let (head, rows) = table.cells();
     let figures = |at: usize| {
         rows.iter()
-            .filter(|row| row.get(at).is_some_and(|it| is_figure(it)))
+            .filter(move |row| row.get(at).is_some_and(|it| is_figure(it)))
     };
     let right: Vec<bool> = (0..head.len())
         .map(|at| 2 * figures(at).count() > rows.len())

@@ -281,7 +281,8 @@ mod tests {
         let ms = 1_000_000;
         let expected = [vec![(0, 2 * ms)], vec![(3 * ms, 2 * ms)]];
         assert_eq!(slices(&[a.clone(), b]), expected);
-        assert_eq!(slices(&[a, launch("b", None)]), [vec![], vec![]]);
+        let untimed = slices(&[a, launch("b", None)]);
+        assert!(untimed.iter().all(Vec::is_empty), "{untimed:?}");
     }
 
     #[test]

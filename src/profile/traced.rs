@@ -219,3 +219,40 @@ fn sums(out: &mut Builder, kernels: &Kernels) -> Vec<KernelStat> {
 fn nanoseconds(ms: f64) -> i128 {
     i128::from(((ms * 1e6) as u64).min(1 << 60))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(phase: &str, slices: Vec<(u64, u64)>) -> KernelRow {
+        KernelRow {
+            phase: phase.to_owned(),
+            kernel: phase.to_owned(),
+            calls: 2,
+            ms: 2.0,
+            slices,
+            ..KernelRow::default()
+        }
+    }
+
+    #[test]
+    fn calls_stand_where_they_ran_within_their_phase() {
+        let phases = Phases {
+            forward: 5.0,
+            backward: 6.0,
+            step: 11.0,
+            ..Phases::default()
+        };
+        let kernels = Kernels {
+            rows: vec![
+                row("backward", vec![(0, 1_000_000), (3_000_000, 1_000_000)]),
+                row("forward", Vec::new()),
+            ],
+            ..Kernels::default()
+        };
+        let trace = step("A", Some(&phases), &kernels);
+        let spans = trace.of(Kind::Kernel).map(|(_, it)| (it.start, it.end));
+        let ms: Vec<(i64, i64)> = spans.map(|(a, b)| (a / 1_000_000, b / 1_000_000)).collect();
+        assert_eq!(ms, [(0, 1), (1, 2), (5, 6), (8, 9)]);
+    }
+}

@@ -81,6 +81,10 @@ fn a_profile_is_summed_up_compared_reported_and_exported() {
     learner
         .run(&["open", &a, "--export", "a.csv"])
         .fails(2, &["a.csv", "kernel_trace.csv"]);
+    learner
+        .run(&["open", &a, &b, "--export", &at("both.pftrace")])
+        .fails(2, &["one profile", "b.json --export", "both.pftrace"]);
+    assert!(!learner.path("both.pftrace").exists());
 }
 
 #[test]
@@ -133,6 +137,11 @@ fn what_is_no_profile_is_refused_in_one_line() {
         ("words.json", b"hello there", "is text, but no trace"),
         ("zeros.bin", &[0; 100], "is binary, but no format"),
         ("wide.csv", b"\xff\xfeK\0", "UTF-16"),
+        (
+            "saved.csv",
+            b"Kernel_Name;Start_Timestamp;End_Timestamp\nk;1;2\n",
+            "other marks between its cells",
+        ),
     ] {
         let said = learner.run(&["open", &learner.write(name, bytes)]);
         said.fails(2, &[name, wanted]);
