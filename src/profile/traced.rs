@@ -52,7 +52,7 @@ pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> T
                 let total: f64 = kernels.rows.iter().map(|row| row.ms).sum();
                 let from = from.map_or(at - nanoseconds(total), |it| it.1);
                 let phases = lanes.phases.as_ref();
-                place(&mut out, lanes.device, &kernels.rows, from, phases);
+                place(&mut out, lanes.device, &kernels.rows, from, phases, true);
                 latest = Some(kernels);
             }
             Event::Throughput(it) => lanes.speed.samples.push((at as i64, it.samples_per_s)),
@@ -93,7 +93,7 @@ pub fn step(name: &str, phases: Option<&Phases>, kernels: &Kernels) -> Trace {
     }
     let device = out.device("device");
     let lane = out.lane(LaneKind::Device, name, "device", Some(device));
-    place(&mut out, lane, &kernels.rows, 0, phases);
+    place(&mut out, lane, &kernels.rows, 0, phases, false);
     out.finish()
 }
 
@@ -162,8 +162,15 @@ fn named(phases: &Phases) -> [(&'static str, f64); 3] {
     ]
 }
 
-/// Puts the calls of rows where they ran within their phase; those of a row without times end to end, of equal length.
-fn place(out: &mut Builder, lane: u32, rows: &[KernelRow], from: i128, phases: Option<&Phases>) {
+/// Puts the calls of rows where they ran within their phase; a row without their times end to end, `split` into calls of equal length.
+fn place(
+    out: &mut Builder,
+    lane: u32,
+    rows: &[KernelRow],
+    from: i128,
+    phases: Option<&Phases>,
+    split: bool,
+) {
     let begins = phases.map(|it| [0.0, it.forward, it.forward + it.backward].map(nanoseconds));
     let mut at = from;
     for (number, (phase, _)) in named(&Phases::default()).into_iter().enumerate() {
@@ -171,7 +178,8 @@ fn place(out: &mut Builder, lane: u32, rows: &[KernelRow], from: i128, phases: O
         let begin = at;
         for row in rows.iter().filter(|row| row.phase == phase) {
             let name = out.name(&name(row));
-            let (count, whole) = (i128::from(row.calls.clamp(1, 10_000)), nanoseconds(row.ms));
+            let count = if split { row.calls.clamp(1, 10_000) } else { 1 };
+            let (count, whole) = (i128::from(count), nanoseconds(row.ms));
             let part = |call: i128| at + whole * call / count;
             let summed = (0..count).map(|call| (part(call), part(call + 1)));
             let known = row.slices.iter().take(10_000).map(|&(start, length)| {
@@ -253,6 +261,6 @@ mod tests {
         let trace = step("A", Some(&phases), &kernels);
         let spans = trace.of(Kind::Kernel).map(|(_, it)| (it.start, it.end));
         let ms: Vec<(i64, i64)> = spans.map(|(a, b)| (a / 1_000_000, b / 1_000_000)).collect();
-        assert_eq!(ms, [(0, 1), (1, 2), (5, 6), (8, 9)]);
+        assert_eq!(ms, [(0, 2), (5, 6), (8, 9)]);
     }
 }

@@ -21,8 +21,8 @@ const BELOW: usize = 3;
 
 /// How to read it.
 pub const READING: &[&str] = &[
-    "Host: one step and its phases, as the host's clocks had them. Device: the kernels of the latest profile, each with the time of all its \
-     launches, end to end in the order of the phases; a phase's kernels begin no earlier than the phase.",
+    "Host: one step and its phases, as the host's clocks had them. Device: the calls of the latest profile, each where it ran within \
+     its phase; a phase's calls begin no earlier than the phase. Where only sums are known, those stand end to end.",
     "While the panel is marked, arrows move, + and - zoom, ( and ) go from kernel to kernel.",
 ];
 
