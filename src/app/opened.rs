@@ -83,7 +83,7 @@ fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
 
 impl Opened {
     /// Begins with the first step that has kernels. Of the course's texts those are kept that the lints name.
-    pub fn new(trace: Trace, figures: Summary, texts: Vec<BackgroundText>) -> Self {
+    pub fn new(trace: Trace, figures: Summary, texts: &[BackgroundText]) -> Self {
         let spans = spans(&trace, &figures);
         let runs = |&(from, to): &(i64, i64)| {
             let first = trace.slices.partition_point(|slice| slice.start < from);
@@ -97,11 +97,12 @@ impl Opened {
             None => spans.iter().position(runs),
         }
         .unwrap_or(0);
-        let named = |text: &BackgroundText| {
-            let mut pages = figures.lints.iter().filter_map(|lint| lint.page);
-            pages.any(|page| page == text.file)
-        };
-        let pages = texts.into_iter().filter(named).collect();
+        let mut pages: Vec<BackgroundText> = Vec::new();
+        for page in figures.lints.iter().filter_map(|lint| lint.page) {
+            let text = texts.iter().find(|text| text.file == page);
+            let new = |text: &&BackgroundText| !pages.contains(text);
+            pages.extend(text.filter(new).cloned());
+        }
         Self {
             view: TimelineView::new(Arc::new(trace), spans, first),
             figures,

@@ -70,7 +70,7 @@ pub fn open(args: &OpenArgs) -> Result<Exit> {
         terminal::abilities(|name| std::env::var(name).ok()),
     );
     let texts = args.course.load()?.course.readings;
-    tui::opened::show(Opened::new(first, figures, texts), &theme).map(exit_of)
+    tui::opened::show(Opened::new(first, figures, &texts), &theme).map(exit_of)
 }
 
 /// Writes the page where `--report` says, or prints it.
@@ -161,13 +161,19 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         .transpose()
         .context("Failed to keep what comes from the pipe")?;
     let path = piped.as_deref().unwrap_or(path);
-    let told = clean::line(&path.display().to_string());
+    let told = match &piped {
+        Some(_) => "stdin".to_owned(),
+        None => clean::line(&path.display().to_string()),
+    };
     let mut progress = |at: Progress| {
         out::foot(|| (at.total >= LARGE && out::has_foot()).then(|| bar(&told, at)));
     };
     let found = recording(path, &mut progress).transpose();
     let found = found.unwrap_or_else(|| {
-        trace::open(path, &mut progress).map_err(|error| usage(error.to_string()))
+        trace::open(path, &mut progress).map_err(|mut error| {
+            error.path.clone_from(&told);
+            usage(error.to_string())
+        })
     });
     out::foot(|| Some(String::new()));
     let mut trace = found?;
@@ -175,7 +181,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         trace.source = "stdin".to_owned();
     }
     if let Some(cut) = &trace.truncated {
-        notice(&format!("{}: {}", path.display(), clean::line(cut)));
+        notice(&format!("{told}: {}", clean::line(cut)));
     }
     Ok(trace)
 }

@@ -18,7 +18,6 @@ struct Lanes {
     end: i128,
     /// The latest profiled step.
     profiled: Option<(u64, i128)>,
-    phases: Option<Phases>,
     loss: Counter,
     speed: Counter,
 }
@@ -51,8 +50,7 @@ pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> T
                 let from = lanes.profiled.filter(|it| it.0 == kernels.step);
                 let total: f64 = kernels.rows.iter().map(|row| row.ms).sum();
                 let from = from.map_or(at - nanoseconds(total), |it| it.1);
-                let phases = lanes.phases.as_ref();
-                place(&mut out, lanes.device, &kernels.rows, from, phases, true);
+                place(&mut out, lanes.device, &kernels.rows, from, None, true);
                 latest = Some(kernels);
             }
             Event::Throughput(it) => lanes.speed.samples.push((at as i64, it.samples_per_s)),
@@ -115,7 +113,6 @@ fn lanes(out: &mut Builder, slot: Slot, badge: &str) -> Lanes {
         ),
         end: 0,
         profiled: None,
-        phases: None,
         loss: counter("loss", "nats"),
         speed: counter("samples/s (median)", "samples/s"),
     }
@@ -134,7 +131,6 @@ fn host_step(out: &mut Builder, lanes: &mut Lanes, step: &Step, at: i128) {
     out.slice(Kind::Annotation, lanes.host, name, whole, String::new);
     if let Some(phases) = &step.phases {
         host_phases(out, lanes.host, phases, whole);
-        lanes.phases = Some(*phases);
     }
     if step.profiled {
         lanes.profiled = Some((step.step, begin));

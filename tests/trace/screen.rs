@@ -22,7 +22,7 @@ fn opened() -> Opened {
     let trace = bytes("a.json", fixtures::kineto(&fixtures::run(3, 700, 250))).unwrap();
     let figures = summary(&trace);
     let course = Course::open(&CourseFiles::Embedded, "en");
-    Opened::new(trace, figures, course.readings)
+    Opened::new(trace, figures, &course.readings)
 }
 
 #[test]
@@ -62,15 +62,18 @@ fn every_panel_is_drawn_at_every_size() {
 #[test]
 fn a_lint_leads_to_its_page_of_the_course() {
     let mut it = opened();
-    it.act(OpenedAction::Page);
-    let screen = shown(&it, (80, 24), Markers::Braille);
-    assert!(screen.contains("In PyTorch 3: waiting"), "{screen}");
-    it.act(OpenedAction::Move(999));
-    let screen = shown(&it, (80, 24), Markers::Braille);
-    assert!(screen.contains("keep losses on the device"), "{screen}");
-    while it.page.is_some() {
+    let page = it.figures.lints.iter().find_map(|lint| lint.page);
+    assert_eq!(it.pages.first().map(|it| it.file.as_str()), page);
+    let pages = it.pages.clone();
+    for text in &pages {
         it.act(OpenedAction::Page);
+        for by in [0, 999] {
+            it.act(OpenedAction::Move(by));
+            let screen = shown(&it, (80, 24), Markers::Braille);
+            assert!(screen.contains(&text.title), "{screen}");
+        }
     }
+    it.act(OpenedAction::Page);
     assert!(!shown(&it, (80, 24), Markers::Braille).contains("In PyTorch"));
 }
 
