@@ -99,9 +99,11 @@ impl Opened {
         .unwrap_or(0);
         let mut pages: Vec<BackgroundText> = Vec::new();
         for page in figures.lints.iter().filter_map(|lint| lint.page) {
-            let text = texts.iter().find(|text| text.file == page);
-            let new = |text: &&BackgroundText| !pages.contains(text);
-            pages.extend(text.filter(new).cloned());
+            if let Some(text) = texts.iter().find(|text| text.file == page)
+                && !pages.contains(text)
+            {
+                pages.push(text.clone());
+            }
         }
         Self {
             view: TimelineView::new(Arc::new(trace), spans, first),
