@@ -231,7 +231,7 @@ mod tests {
         Span {
             row,
             start: Duration::ZERO,
-            took: took(None, ms),
+            length: Duration::from_millis(ms),
         }
     }
 
