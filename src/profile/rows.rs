@@ -218,7 +218,7 @@ fn complete_work(rows: &mut [KernelRow]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::trace::{Cost, Phase, Scope};
+    use crate::ops::trace::{Cost, Scope};
 
     fn span(layer: usize, ms: u64) -> Span {
         let row = SpanRow {
