@@ -81,7 +81,7 @@ pub fn page(sheet: &Sheet) -> String {
 fn prose(text: &str) -> String {
     let text = clean::html(text);
     let pieces: Vec<&str> = text.split('`').collect();
-    if pieces.len() % 2 == 0 {
+    if pieces.len().is_multiple_of(2) {
         return text;
     }
     let piece = |(at, piece): (usize, &&str)| match at % 2 {
