@@ -34,17 +34,17 @@ pub const KERNEL: &[CheckMetric] = &[
     row(
         "shared",
         "",
-        "workgroup memory is used when it runs; counted, also on a CPU driver",
+        "workgroup memory is read when it runs; counted on the host",
     ),
     row(
         "fetches",
         "`at-most`",
-        "each number of an input is fetched at most so many times; counted, also on a CPU driver",
+        "each number of an input is fetched at most so many times, on average; counted on the host",
     ),
     row(
         "neighbours",
         "`at-least`",
-        "at least so many invocations in a row take elements side by side; counted, also on a CPU driver",
+        "at least so many invocations in a row take elements side by side, in any order; counted on the host",
     ),
     row("cores", "", "it multiplies with `coopMultiplyAdd`"),
 ];
