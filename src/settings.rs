@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use toml_edit::{DocumentMut, Item, value};
+use toml_edit::{Document, DocumentMut, Item, Key, value};
 
-use crate::config::file::{FileError, MAX_BYTES, not_toml, read_text};
+use crate::config::file::{FileError, MAX_BYTES, line_of, not_toml, read_text};
 use crate::config::nearest;
 use crate::files;
 
@@ -40,20 +40,17 @@ pub fn load() -> Result<Settings, FileError> {
     };
     let shown = path.display().to_string();
     let text = read_text(&path, MAX_BYTES)?;
-    let document = text
-        .parse::<DocumentMut>()
+    let document = Document::parse(text.as_str())
         .map_err(|error| not_toml(&shown, &text, error.message(), error.span()))?;
     let unknown = |(key, _): &(&str, &Item)| !KEYS.iter().any(|(known, _)| known == key);
     if let Some((key, _)) = document.iter().find(unknown) {
         let near = nearest(key, KEYS.iter().map(|(known, _)| *known));
         let what = format!("unknown key `{key}`; the nearest known key is `{near}`");
-        let line = 1 + text
-            .lines()
-            .take_while(|line| !line.trim_start().starts_with(key))
-            .count();
+        let span = document.key(key).and_then(Key::span);
+        let line = span.map_or(0, |span| line_of(&text, span.start));
         return Err(FileError::new(shown, line, what));
     }
-    Ok(Settings(document))
+    Ok(Settings(document.into_mut()))
 }
 
 impl Settings {

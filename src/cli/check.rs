@@ -76,11 +76,9 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
     if named.is_none() {
         // The exercises that the learner has begun: files of theirs exist, or a recording was looked at.
         for exercise in &context.course.exercises {
-            let begun = match &exercise.body {
-                ExerciseKind::Detective(_) => known.stage(&exercise.id).state != State::New,
-                ExerciseKind::Kernel(_) | ExerciseKind::Config(_) => {
-                    context.exercise_folder(exercise).is_some()
-                }
+            let begun = match exercise.files().is_empty() {
+                true => known.stage(&exercise.id).state != State::New,
+                false => context.exercise_folder(exercise).is_some(),
             };
             if begun && check_exercise(&context, exercise, args)? == Exit::Failed {
                 exit = Exit::Failed;

@@ -8,7 +8,6 @@ use serde_json::json;
 use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
 use super::progress::{change, keep, progress_of, unsaved};
 use crate::course::context::CourseContext;
-use crate::course::exercise::ExerciseKind;
 use crate::course::placeholder::{FigureSources, told};
 use crate::course::progress::{self, Prediction, ProgressChange, StageProgress, State, letter};
 use crate::course::workspace::{restore, write};
@@ -48,7 +47,8 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
     }
     for exercise in &context.course.exercises {
         let known = progress.stage(&exercise.id);
-        let (label, kind, title) = (exercise.label(), kind(&exercise.body), &exercise.title);
+        let kind = exercise.body.row().name;
+        let (label, title) = (exercise.label(), &exercise.title);
         let (level, state) = (exercise.level.name(), known.state.name());
         if args.json {
             let files = exercise.files();
@@ -78,15 +78,6 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
         return Err(usage("the course has no stage that can be used"));
     }
     Ok(Exit::Ok)
-}
-
-/// What kind of exercise it is, in a word.
-const fn kind(body: &ExerciseKind) -> &'static str {
-    match body {
-        ExerciseKind::Kernel(_) => "kernel",
-        ExerciseKind::Config(_) => "config",
-        ExerciseKind::Detective(_) => "detective",
-    }
 }
 
 /// What the learner said and what came of it; a question that was not answered is null.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::exercise::KINDS;
 use super::named::NamedConfig;
 use super::source::within;
 use super::text::hash;
@@ -111,7 +112,8 @@ impl CourseContext {
             return format!("{} cannot be used: {}", broken.folder, broken.why);
         }
         let labels = self.course.exercises.iter().map(Exercise::label);
-        let looks_like = name.starts_with(['k', 'c', 'd']) && name.len() <= 3;
+        let looks_like = name.starts_with(|it: char| KINDS.iter().any(|row| row.letter == it));
+        let looks_like = looks_like && name.len() <= 3;
         if looks_like && !self.course.exercises.is_empty() {
             let near = meant(close(name, labels));
             return format!(

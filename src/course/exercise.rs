@@ -9,7 +9,7 @@ mod read;
 
 pub use config::{ConfigCheck, ConfigMetric, Configs, RankedChange, Sweep, apply};
 pub use detective::Detective;
-pub use read::read;
+pub use read::{KINDS, KindRow, is_label, read};
 
 use super::placeholder::{TextPiece, pieces};
 use super::{Question, StageFile, StageLevel};
@@ -52,7 +52,7 @@ impl Exercise {
     pub fn kernels(&self) -> Option<&Kernels> {
         match &self.body {
             ExerciseKind::Kernel(kernels) => Some(kernels),
-            ExerciseKind::Config(_) | ExerciseKind::Detective(_) => None,
+            _ => None,
         }
     }
 
@@ -60,7 +60,7 @@ impl Exercise {
     pub fn configs(&self) -> Option<&Configs> {
         match &self.body {
             ExerciseKind::Config(configs) => Some(configs),
-            ExerciseKind::Kernel(_) | ExerciseKind::Detective(_) => None,
+            _ => None,
         }
     }
 }

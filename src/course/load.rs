@@ -104,7 +104,11 @@ impl Course {
             }
             None => {
                 let folder = clean::one_line(folder);
-                let what = "name it like `07-name`, `k01-name`, `c01-name` or `d01-name`";
+                let like = exercise::KINDS
+                    .iter()
+                    .map(|row| format!("`{}01-name`", row.letter));
+                let like = like.collect::<Vec<_>>().join(" or ");
+                let what = format!("name it like `07-name`, {like}");
                 let what = format!("folder `{folder}` is neither a stage nor an exercise; {what}");
                 loader.fail("exercises", 0, what);
             }
@@ -159,6 +163,7 @@ struct CourseToml {
     agenda: Vec<Agenda>,
 }
 
+/// `exercises/course.toml`.
 fn head(loader: &Loader<'_>) -> Result<CourseToml, FileError> {
     let path = "exercises/course.toml";
     toml_file::read(loader, path, |file, found: CourseToml| {
@@ -178,9 +183,9 @@ fn kind(name: &str) -> Option<Folder> {
     if !stage::plain_name(rest) {
         return None;
     }
-    match head.strip_prefix(['k', 'c', 'd']) {
-        Some(digits) => two_digits(digits).map(|_| Folder::Exercise),
-        None => two_digits(head).filter(|n| *n > 0).map(Folder::Stage),
+    match exercise::is_label(head) {
+        true => Some(Folder::Exercise),
+        false => two_digits(head).filter(|n| *n > 0).map(Folder::Stage),
     }
 }
 

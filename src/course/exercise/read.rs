@@ -27,12 +27,39 @@ use crate::protocol::{
 };
 use config_check::{ConfigCheckToml, config_check};
 
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Kind {
-    Kernel,
-    Config,
-    Detective,
+/// A kind of exercise.
+pub struct KindRow {
+    /// In `exercise.toml`.
+    pub name: &'static str,
+    /// With which its folders begin.
+    pub letter: char,
+    /// What is said before the size of the task.
+    pub asks: &'static str,
+    read: fn(&Loader<'_>, &str) -> Result<Exercise, FileError>,
+}
+
+/// Every kind there is, in the order of the variants.
+#[rustfmt::skip] // One line for each kind.
+pub static KINDS: [KindRow; 3] = [
+    KindRow { name: "kernel", letter: 'k', asks: "To write: ", read: |it, path| of_kind(it, path, |it, toml| it.kernels(toml)) },
+    KindRow { name: "config", letter: 'c', asks: "To answer: ", read: |it, path| of_kind(it, path, |it, toml| it.configs(toml)) },
+    KindRow { name: "detective", letter: 'd', asks: "To answer: ", read: |it, path| of_kind(it, path, |it, toml| it.detective(toml)) },
+];
+
+impl ExerciseKind {
+    pub fn row(&self) -> &'static KindRow {
+        match self {
+            Self::Kernel(_) => &KINDS[0],
+            Self::Config(_) => &KINDS[1],
+            Self::Detective(_) => &KINDS[2],
+        }
+    }
+}
+
+/// Whether a text is the label of an exercise, such as `k03`: the letter of a kind and two digits.
+pub fn is_label(text: &str) -> bool {
+    let digits = text.strip_prefix(|letter: char| KINDS.iter().any(|row| row.letter == letter));
+    digits.is_some_and(|it| it.len() == 2 && it.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// `exercise.toml` as it is written; its kind decides what a `[[check]]` holds.
@@ -40,8 +67,7 @@ enum Kind {
 #[serde(deny_unknown_fields, bound = "C: Deserialize<'de>")]
 struct ExerciseToml<C> {
     id: String,
-    #[serde(rename = "kind")]
-    _kind: Kind,
+    kind: String,
     title: String,
     level: Option<StageLevel>,
     task: String,
@@ -134,18 +160,18 @@ fn solution_file() -> String {
 pub fn read(loader: &Loader<'_>, folder: &str) -> Result<Exercise, FileError> {
     #[derive(Deserialize)]
     struct KindToml {
-        kind: Kind,
+        kind: String,
     }
     let path = format!("exercises/{folder}");
     let toml = format!("{path}/exercise.toml");
     let kind = toml::from_str(&loader.text(&toml)?).map(|found: KindToml| found.kind);
-    match kind {
-        Ok(Kind::Kernel) => of_kind(loader, &path, |it, toml| it.kernels(toml)),
-        Ok(Kind::Config) => of_kind(loader, &path, |it, toml| it.configs(toml)),
-        Ok(Kind::Detective) => of_kind(loader, &path, |it, toml| it.detective(toml)),
-        // The kind is told as one of the file's faults.
-        Err(_) => of_kind::<IgnoredAny>(loader, &path, |reader, _| {
-            Err(reader.file.missing("kind", "\"kernel\""))
+    let row = KINDS.iter().find(|row| Ok(row.name) == kind.as_deref());
+    match row {
+        Some(row) => (row.read)(loader, &path),
+        // Another fault of the file may come first.
+        None => of_kind::<IgnoredAny>(loader, &path, |it, found| {
+            let known = KINDS.iter().map(|row| row.name);
+            Err(it.file.unknown("kind", "kind", &found.kind, known))
         }),
     }
 }

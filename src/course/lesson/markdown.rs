@@ -6,6 +6,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMer
 use super::{Block, Lesson, Section, SectionKind, Span, plain};
 use crate::config::file::{FileError, line_of};
 use crate::config::nearest;
+use crate::course::exercise::is_label;
 use crate::course::placeholder::{self, TextPiece};
 use crate::course::text;
 
@@ -388,8 +389,7 @@ impl Builder<'_> {
     }
 }
 
-/// `k03`, `c01-batch`: a letter and two digits, and perhaps a name.
+/// `k03`, `c01-batch`: a label, and perhaps a name.
 fn names_exercise(text: &str) -> bool {
-    let head = text.split('-').next().unwrap_or(text);
-    matches!(head.as_bytes(), [b'k' | b'c' | b'd', tens, ones] if tens.is_ascii_digit() && ones.is_ascii_digit())
+    text.split('-').next().is_some_and(is_label)
 }

@@ -130,12 +130,9 @@ impl Part<'_> {
         let (exercise, theme) = (self.exercise, self.w.theme);
         self.w
             .course_text("", theme.dim, exercise.task.trim(), theme.strong);
-        let what = match exercise.body {
-            ExerciseKind::Kernel(_) => "To write: ",
-            ExerciseKind::Config(_) | ExerciseKind::Detective(_) => "To answer: ",
-        };
+        let asks = exercise.body.row().asks;
         self.w
-            .course_text(what, theme.dim, &exercise.size, theme.text);
+            .course_text(asks, theme.dim, &exercise.size, theme.text);
     }
 
     fn files(&mut self) {
