@@ -10,6 +10,7 @@ pub mod layout;
 pub mod mouse;
 pub mod opened;
 pub mod panels;
+pub mod picture;
 pub mod prose;
 mod reading;
 mod run;

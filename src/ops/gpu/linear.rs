@@ -54,7 +54,7 @@ fn product(
 }
 
 /// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, by one launch that shares the GPU between them; by one product
-/// each on matrix cores, and where the device has too little memory for that. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
+/// each where matrix cores take one of them only. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
 pub fn backward(
     dy: &CubeTensor,
     x: &CubeTensor,
@@ -62,9 +62,8 @@ pub fn backward(
     format: Format,
 ) -> [CubeTensor; 2] {
     let [input, weights] = backward_problems(dy, weight);
-    if let Some((plan, splits)) = choose_pair([&input, &weights], limits(dy))
-        && !format.on_matrix_cores()
-    {
+    if !format.on_matrix_cores() {
+        let (plan, splits) = choose_pair([&input, &weights], limits(dy));
         return backward_by(plan, splits, dy, x, weight);
     }
     let largest = (format == Format::Split).then(|| Largest::of(&[dy, weight, x]));

@@ -1,4 +1,4 @@
-//! Which matmul version and which tile for which shape: plain data and one table, to be changed from measurements.
+//! Which tile for which shape of a product: plain data and one table, to be changed from measurements.
 
 /// out `[rows, columns]` = A · B over `inner`; A is `[rows, inner]`, or `[inner, rows]` when transposed, B is `[inner, columns]`,
 /// or `[columns, inner]` when transposed.
@@ -42,15 +42,6 @@ impl Problem {
     }
 }
 
-/// The versions, each adding one idea to the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Version {
-    /// One invocation per output value; a workgroup of 16×16 stages the values it shares in workgroup memory.
-    SharedTile,
-    /// Each invocation keeps a block of outputs in registers, so that one staged value feeds several products.
-    RegisterTile(Plan),
-}
-
 /// When the next step's values leave global memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Buffering {
@@ -62,7 +53,8 @@ pub enum Buffering {
     Double,
 }
 
-/// The blocking of [`Version::RegisterTile`].
+/// The blocking of a product: each invocation keeps a block of outputs in registers, so that one value staged in workgroup
+/// memory feeds several products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// Outputs of one workgroup, rows by columns; multiples of 4.
@@ -167,17 +159,23 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The plans that this device allows, the largest tile first. A device that a handful of workgroups fill is a CPU.
-    fn plans(&self) -> impl DoubleEndedIterator<Item = &'static Plan> {
-        let ladder: &'static [Plan] = if self.full < 16 {
+    /// The plans that this device allows, the largest tile first; never none. A device that a handful of workgroups fill is a
+    /// CPU.
+    fn plans(&self) -> Vec<Plan> {
+        let ladder: &[Plan] = if self.full < 16 {
             &SMALL_LADDER
         } else {
             &LADDER
         };
-        let limits = *self;
-        ladder.iter().filter(move |plan| {
-            plan.shared_bytes() <= limits.shared_bytes && plan.threads() <= limits.threads
-        })
+        let fits = |plan: &Plan| {
+            plan.shared_bytes() <= self.shared_bytes && plan.threads() <= self.threads
+        };
+        let fitting: Vec<Plan> = ladder.iter().copied().filter(fits).collect();
+        if fitting.is_empty() {
+            vec![SMALLEST]
+        } else {
+            fitting
+        }
     }
 }
 
@@ -210,29 +208,30 @@ static SMALL_LADDER: [Plan; 2] = [
     Plan::new((32, 32), 16, (8, 8)).unroll(1),
 ];
 
-/// The version for a shape.
-pub fn choose(problem: &Problem, limits: Limits) -> Version {
-    let fitting = || limits.plans();
-    let full = fitting().find(|plan| plan.groups(problem) >= limits.full);
-    let Some(&largest) = fitting().next() else {
-        return Version::SharedTile;
-    };
-    let plan = match full {
-        Some(plan) if *plan == largest || problem.inner < LONG => *plan,
+/// For a device that allows none of them: 2 KiB of workgroup memory and 16 invocations.
+pub const SMALLEST: Plan = Plan::new((16, 16), 8, (4, 4)).unroll(1);
+
+/// The plan for a shape.
+pub fn choose(problem: &Problem, limits: Limits) -> Plan {
+    let plans = limits.plans();
+    let (largest, smallest) = (plans[0], plans[plans.len() - 1]);
+    let full = plans
+        .into_iter()
+        .find(|plan| plan.groups(problem) >= limits.full);
+    match full {
+        Some(plan) if plan == largest || problem.inner < LONG => plan,
         _ => {
-            let plan = full.map_or(*fitting().next_back().unwrap_or(&largest), |_| largest);
+            let plan = full.map_or(smallest, |_| largest);
             let [splits] = even([problem], &plan, limits.full);
             plan.splits(splits)
         }
-    };
-    Version::RegisterTile(plan)
+    }
 }
 
-/// The plan for two products in one launch, and into how many parts each is split, or `None` when the device has too little
-/// memory for any.
-pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> Option<(Plan, [usize; 2])> {
-    let plan = limits.plans().next()?;
-    Some((*plan, even(problems, plan, limits.full)))
+/// The plan for two products in one launch, and into how many parts each is split.
+pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> (Plan, [usize; 2]) {
+    let plan = limits.plans()[0];
+    (plan, even(problems, &plan, limits.full))
 }
 
 /// Parts for the inner dimensions, so that workgroups fill the device and none has much more than its share of the work.
@@ -273,40 +272,30 @@ mod tests {
     #[test]
     fn large_products_take_large_tiles_and_long_ones_are_split() {
         let chosen = |rows, columns, inner| choose(&problem(rows, columns, inner), LARGE_DEVICE);
-        assert_eq!(chosen(1024, 4096, 512), Version::RegisterTile(LARGE));
-        assert_eq!(
-            chosen(1024, 512, 2048),
-            Version::RegisterTile(LARGE.splits(4))
-        );
-        let Version::RegisterTile(plan) = chosen(1024, 512, 512) else {
-            panic!("a register tile")
-        };
+        assert_eq!(chosen(1024, 4096, 512), LARGE);
+        assert_eq!(chosen(1024, 512, 2048), LARGE.splits(4));
+        let plan = chosen(1024, 512, 512);
         assert_eq!((plan.tile, plan.splits), ((64, 64), 1));
     }
 
     #[test]
     fn pairs_are_split_until_their_workgroups_have_like_amounts_of_work() {
-        let of = |dx: Problem, dw: Problem| {
-            choose_pair([&dx, &dw], LARGE_DEVICE).map(|(_, splits)| splits)
-        };
-        assert_eq!(
-            of(problem(1024, 512, 512), problem(512, 512, 1024)),
-            Some([2, 4])
-        );
+        let of = |dx: Problem, dw: Problem| choose_pair([&dx, &dw], LARGE_DEVICE).1;
+        assert_eq!(of(problem(1024, 512, 512), problem(512, 512, 1024)), [2, 4]);
         assert_eq!(
             of(problem(1024, 512, 4096), problem(4096, 512, 1024)),
-            Some([2, 1])
+            [2, 1]
         );
         assert_eq!(
             of(problem(1024, 2048, 512), problem(512, 2048, 1024)),
-            Some([1, 1])
+            [1, 1]
         );
-        assert_eq!(of(problem(7, 9, 11), problem(9, 9, 7)), Some([1, 1]));
+        assert_eq!(of(problem(7, 9, 11), problem(9, 9, 7)), [1, 1]);
     }
 
     #[test]
     fn every_plan_keeps_the_rules_of_its_fields() {
-        for plan in LADDER.iter().chain(&SMALL_LADDER) {
+        for plan in LADDER.iter().chain(&SMALL_LADDER).chain([&SMALLEST]) {
             assert!(plan.is_sound(), "{plan:?}");
             assert!(plan.shared_bytes() <= LARGE_DEVICE.shared_bytes, "{plan:?}");
         }

@@ -18,6 +18,7 @@ macro_rules! files {
 
 /// Every file by its name.
 const FILES: &[(&str, &str)] = files![
+    "attention_batch.wgsl",
     "attention_rows.wgsl",
     "attention_tile.wgsl",
     "flash_attention.wgsl",

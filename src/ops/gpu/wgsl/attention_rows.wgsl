@@ -24,16 +24,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let y = lane % 8u + lane / 32u % {{ down // 8 }}u * 8u;
   let x = lane / 8u % 4u + lane / {{ down * 4 }}u * 4u;
   let tiles = {{ (context + own - 1) // own }}u;
-{# Workgroup y as a sequence's first row, and one of `count` heads: query heads, or key and value heads. #}
-{% macro place_in_batch(count) %}
-  let sequence = group.y / {{ count }}u * {{ context }}u;
-{% if count == heads %}
-  let head = group.y % {{ count }}u;
-  let kv_head = head / {{ heads // kv_heads }}u;
-{% else %}
-  let kv_head = group.y % {{ count }}u;
-{% endif %}
-{% endmacro %}
 {# Reads this invocation's share of a step into registers; zeros past the ends. #}
 {% macro fetch(step) %}
 {% for it in step.stages %}
@@ -118,6 +108,36 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 {% for r in range(registers_of_a_step) %}
   var r{{ r }} = vec4<f32>();
 {% endfor %}
+{% endmacro %}
+{# Walks over the keys up to the workgroup's last row, step by step. The caller turns the scores of a tile into weights. #}
+{% macro walk_keys() %}
+  {{ registers() | trim }}
+  let end = min(first + {{ own }}u, {{ context }}u);
+  { let other = 0u;
+  {{ fetch(steps[0]) | trim }}
+  }
+  for (var begin = 0u; begin < end; begin += {{ other }}u) {
+    let other = begin;
+{% for step in steps %}
+    {{ put(step) | trim }}
+    workgroupBarrier();
+{% if loop.last %}
+    { let other = select(0u, begin + {{ other }}u, begin + {{ other }}u < end);
+    {{ fetch(steps[0]) | trim }}
+    }
+{% else %}
+    {{ fetch(steps[loop.index]) | trim }}
+{% endif %}
+    {{ compute(step) | trim }}
+{% if step.weighs %}
+    // The weights go to where the operands of the scores are, once all have read them.
+    workgroupBarrier();
+    {{ caller() | trim }}
+{% else %}
+    workgroupBarrier();
+{% endif %}
+{% endfor %}
+  }
 {% endmacro %}
 {# `to`: the sum or the highest of `from`0 to `from`3 over the invocations of each row, as a vector of four rows. #}
 {% macro over_rows(from, to, highest) %}

@@ -33,16 +33,6 @@ const tiles = {{ context // own }}u;
   let mine = row * {{ score_pitch }}u + column / 4u;
   let weight = row * {{ weight_pitch }}u + column / 4u;
 {% endmacro %}
-{# Workgroup y as a sequence's first row, and one of `count` heads: query heads, or key and value heads. #}
-{% macro place_in_batch(count) %}
-  let sequence = group.y / {{ count }}u * {{ context }}u;
-{% if count == heads %}
-  let head = group.y % {{ count }}u;
-  let kv_head = head / {{ heads // kv_heads }}u;
-{% else %}
-  let kv_head = group.y % {{ count }}u;
-{% endif %}
-{% endmacro %}
 {# `count` rows from `first` on into the tile, as f16, from row `to` of it. #}
 {% macro stage(source, count, to, lines, first) %}
 {% set row_vectors = head_dim // 4 %}

@@ -13,7 +13,8 @@
 // 2. A running maximum. When a row's maximum grows, what was added so far is scaled down.
 // 3. Steps. Parts of the rows go through workgroup memory; while a step computes, the next one's values are on their way.
 {% include "attention_rows.wgsl" %}
-{% from "attention_rows.wgsl" import c, owned, place_in_batch, fetch, put, compute, tile, zeros, registers, over_rows, put_weights, store %}
+{% from "attention_rows.wgsl" import c, owned, tile, zeros, walk_keys, over_rows, put_weights, store %}
+{% from "attention_batch.wgsl" import place_in_batch %}
   {{ place_in_batch(heads) | trim }}
   // The last rows have the most keys before them: they start first.
   let first = (tiles - 1u - group.x) * {{ own }}u;
@@ -23,27 +24,7 @@
   var total{{ i }} = 0.0;
 {% endfor %}
   {{ tile("s") | trim }}
-  {{ registers() | trim }}
-  let end = min(first + {{ own }}u, {{ context }}u);
-  { let other = 0u;
-  {{ fetch(steps[0]) | trim }}
-  }
-  for (var begin = 0u; begin < end; begin += {{ other }}u) {
-    let other = begin;
-{% for step in steps %}
-    {{ put(step) | trim }}
-    workgroupBarrier();
-{% if loop.last %}
-    { let other = select(0u, begin + {{ other }}u, begin + {{ other }}u < end);
-    {{ fetch(steps[0]) | trim }}
-    }
-{% else %}
-    {{ fetch(steps[loop.index]) | trim }}
-{% endif %}
-    {{ compute(step) | trim }}
-{% if step.weighs %}
-    // The weights go to where the operands of the scores are, once all have read them.
-    workgroupBarrier();
+{% call walk_keys() %}
 {% for i in range(4) %}
 {% for j in range(4) %}
     s{{ i }}{{ j }} = select(lowest, s{{ i }}{{ j }} * {{ scale }}, other + 4u * x + {{ j }}u <= first + y + {{ i * down }}u);
@@ -62,11 +43,7 @@
     sum{{ i }}{{ j }} *= shrink{{ i }};
 {% endfor %}
 {% endfor %}
-{% else %}
-    workgroupBarrier();
-{% endif %}
-{% endfor %}
-  }
+{% endcall %}
   {{ over_rows("total", "whole", false) | trim }}
   let inverse = 1.0 / whole;
 {% for i in range(4) %}

@@ -6,7 +6,8 @@
 //
 // Tiles and steps are those of flash_attention.wgsl; here own rows are keys, and the other side is queries.
 {% include "attention_rows.wgsl" %}
-{% from "attention_rows.wgsl" import c, place_in_batch, fetch, put, compute, tile, zeros, registers, put_weights, store %}
+{% from "attention_rows.wgsl" import c, fetch, put, compute, tile, zeros, registers, put_weights, store %}
+{% from "attention_batch.wgsl" import place_in_batch %}
 {% set group_heads = heads // kv_heads %}
   {{ place_in_batch(kv_heads) | trim }}
   // The first keys have the most queries after them: they start first.

@@ -10,7 +10,8 @@
 //    which takes longer; the others own {{ own }} queries and compute dq. Side by side they fill a GPU that neither fills alone.
 // 2. Scores are computed again, tile by tile, from the saved logarithms. Both kinds compute δ.
 {% include "attention_tile.wgsl" %}
-{% from "attention_tile.wgsl" import place_in_tile, place_in_batch, stage, own_side, scores, accumulate, columns, zeros, store %}
+{% from "attention_tile.wgsl" import place_in_tile, stage, own_side, scores, accumulate, columns, zeros, store %}
+{% from "attention_batch.wgsl" import place_in_batch %}
 {# dout·out of `count` rows from `first` on, in `shares`: each row's by several invocations, which take a part of its columns. #}
 {% macro dots(count, first) %}
 {% set each = threads // count %}

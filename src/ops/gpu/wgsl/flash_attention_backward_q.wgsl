@@ -6,7 +6,8 @@
 //
 // Tiles and steps are those of flash_attention.wgsl. Two kinds of scores are computed, q·kᵀ and dout·vᵀ, and from both the weights of k.
 {% include "attention_rows.wgsl" %}
-{% from "attention_rows.wgsl" import c, row_vectors, place_in_batch, fetch, put, compute, tile, zeros, registers, over_rows, put_weights, store %}
+{% from "attention_rows.wgsl" import c, row_vectors, tile, zeros, walk_keys, over_rows, put_weights, store %}
+{% from "attention_batch.wgsl" import place_in_batch %}
   {{ place_in_batch(heads) | trim }}
   // The last rows have the most keys before them: they start first.
   let first = (tiles - 1u - group.x) * {{ own }}u;
@@ -26,27 +27,7 @@
   {{ zeros("sum") | trim }}
   {{ tile("s") | trim }}
   {{ tile("g") | trim }}
-  {{ registers() | trim }}
-  let end = min(first + {{ own }}u, {{ context }}u);
-  { let other = 0u;
-  {{ fetch(steps[0]) | trim }}
-  }
-  for (var begin = 0u; begin < end; begin += {{ other }}u) {
-    let other = begin;
-{% for step in steps %}
-    {{ put(step) | trim }}
-    workgroupBarrier();
-{% if loop.last %}
-    { let other = select(0u, begin + {{ other }}u, begin + {{ other }}u < end);
-    {{ fetch(steps[0]) | trim }}
-    }
-{% else %}
-    {{ fetch(steps[loop.index]) | trim }}
-{% endif %}
-    {{ compute(step) | trim }}
-{% if step.weighs %}
-    // The weights go to where the operands of the scores are, once all have read them.
-    workgroupBarrier();
+{% call walk_keys() %}
 {% for i in range(4) %}
 {% for j in range(4) %}
     s{{ i }}{{ j }} = select(0.0, exp(s{{ i }}{{ j }} * {{ scale }} - log{{ i }}), other + 4u * x + {{ j }}u <= first + y + {{ i * down }}u);
@@ -54,10 +35,6 @@
     let g{{ i }} = vec4<f32>(g{{ i }}0, g{{ i }}1, g{{ i }}2, g{{ i }}3);
     {{ put_weights(i, "vec4<f32>(s" ~ i ~ "0, s" ~ i ~ "1, s" ~ i ~ "2, s" ~ i ~ "3) * (g" ~ i ~ " - delta_rows." ~ c[i] ~ ") * " ~ scale) | trim }}
 {% endfor %}
-{% else %}
-    workgroupBarrier();
-{% endif %}
-{% endfor %}
-  }
+{% endcall %}
   {{ store("sum", "dq", lines.q, "") | trim }}
 }

@@ -13,7 +13,8 @@
 //    running maximum, and the second one adds up the weights times v.
 // 3. Softmax by ordinary invocations: two share a row of scores, {{ side }} columns each, through workgroup memory.
 {% include "attention_tile.wgsl" %}
-{% from "attention_tile.wgsl" import place_in_tile, place_in_batch, stage, own_side, scores, accumulate, columns, zeros, store %}
+{% from "attention_tile.wgsl" import place_in_tile, stage, own_side, scores, accumulate, columns, zeros, store %}
+{% from "attention_batch.wgsl" import place_in_batch %}
 
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
