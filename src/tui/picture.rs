@@ -110,9 +110,9 @@ fn row(frame: &Buffer, y: u16) -> String {
             continue;
         }
         let length = text.chars().count() as f64 * CELL.0;
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<text x=\"{:.1}\" y=\"{:.0}\" textLength=\"{length:.1}\"{}{}>{}</text>\n",
+            "<text x=\"{:.1}\" y=\"{:.0}\" textLength=\"{length:.1}\"{}{}>{}</text>",
             left + spaces * CELL.0,
             top + BASELINE,
             ink.map_or(String::new(), |ink| format!(" fill=\"{ink}\"")),
