@@ -43,9 +43,9 @@ pub fn animated(frames: &[Buffer], seconds: f64, label: &str) -> String {
             spans.insert(span);
             let stays = if span.1 == frames.len() { " last" } else { "" };
             let (from, to) = span;
-            let _ = write!(
+            let _ = writeln!(
                 body,
-                "<g class=\"f f{from}-{to}{stays}\">{}</g>\n",
+                "<g class=\"f f{from}-{to}{stays}\">{}</g>",
                 alike[0]
             );
         }
