@@ -43,11 +43,7 @@ pub fn animated(frames: &[Buffer], seconds: f64, label: &str) -> String {
             spans.insert(span);
             let stays = if span.1 == frames.len() { " last" } else { "" };
             let (from, to) = span;
-            let _ = writeln!(
-                body,
-                "<g class=\"f f{from}-{to}{stays}\">{}</g>",
-                alike[0]
-            );
+            let _ = writeln!(body, "<g class=\"f f{from}-{to}{stays}\">{}</g>", alike[0]);
         }
     }
     let [width, height] = [
