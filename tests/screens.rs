@@ -279,7 +279,7 @@ fn a_ledger_is_of_one_step() {
             .to_owned()
     };
     assert!(at("forward").contains("0.200 ms"), "{shown}");
-    assert!(at("host, handing over").contains("0.800 ms"), "{shown}");
+    assert!(at("host, submitting").contains("0.800 ms"), "{shown}");
     assert!(at("device, computing").contains("174.3 ms"), "{shown}");
     assert!(at("host, to the sync").contains("177.0 ms"), "{shown}");
     // One key brings up what the stage points at.

@@ -1,8 +1,8 @@
 //! The row that is selected in the kernels panel, and the card with the text of its kernel.
 
 use super::kernels::sorted;
-use super::view::Search;
-use super::{App, Effect, Overlay};
+use super::view::{ScreenSize, Search};
+use super::{App, Effect, Overlay, Panel};
 use crate::config::RunConfig;
 use crate::protocol::{CompiledKernel, KernelRow, Kernels, Slot};
 
@@ -20,6 +20,14 @@ impl App {
         let rows = sorted(&kernels, self.view.sort);
         let last = rows.len().checked_sub(1)?;
         Some(rows[self.view.kernel.min(last)].clone())
+    }
+
+    /// Whether keys that scroll move the selected row: the panel has the focus, or stands as a strip with none above it.
+    pub fn selects_kernels(&self) -> bool {
+        let view = &self.view;
+        let strips =
+            view.screen_size() == ScreenSize::Compact && !view.expanded && !view.lesson_open;
+        strips || view.focus == Some(Panel::Kernels)
     }
 
     pub(super) fn select_kernel(&mut self, lines: i32) {

@@ -270,24 +270,17 @@ impl App {
                 view.overlay_scroll = to.clamp(0, i32::from(u16::MAX)) as u16;
             }
             None => {
-                let focus = if view.screen_size() == ScreenSize::Compact
-                    && !view.expanded
-                    && !view.lesson_open
-                {
-                    Some(Panel::Kernels)
-                } else {
-                    view.focus
-                };
-                let Some(panel) = focus else {
+                if self.selects_kernels() {
+                    return self.select_kernel(lines);
+                }
+                let Some(panel) = self.view.focus else {
                     return;
                 };
                 let stage = panel == Panel::Lesson && self.mode.exercise().is_none();
                 if stage && lines.abs() == PAGE {
                     self.read_on(lines.signum());
-                } else if panel == Panel::Kernels {
-                    self.select_kernel(lines);
                 } else {
-                    view.scroll_by(panel, lines);
+                    self.view.scroll_by(panel, lines);
                 }
             }
         }

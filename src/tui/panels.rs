@@ -4,6 +4,7 @@
 pub mod attempts;
 pub mod beat;
 pub mod cards;
+mod content;
 pub mod devices;
 mod evidence;
 mod exercise;
@@ -37,6 +38,7 @@ mod throughput;
 pub mod timeline;
 mod welcome;
 
+use content::ContentOf;
 use ratatui::layout::Rect;
 
 use super::surface::Surface;
@@ -48,10 +50,20 @@ use crate::panel::Panel;
 pub struct PanelRow {
     pub panel: Panel,
     pub position: PanelPosition,
-    /// Draws it; the result is how many lines it can scroll.
-    draw: fn(&mut Surface<'_, '_>) -> u16,
+    drawing: PanelDrawing,
     /// How to read it, a sentence or two an entry: stands below it while it has the whole screen.
     reading: fn(&App) -> &'static [&'static str],
+}
+
+/// How a panel is drawn: in its box, and large for the back of a room. What draws says how many lines it can scroll.
+enum PanelDrawing {
+    /// Figures, for both renderers.
+    Figures(ContentOf),
+    /// Drawings of its own.
+    Own {
+        normal: fn(&mut Surface<'_, '_>) -> u16,
+        large: fn(&mut Surface<'_, '_>) -> u16,
+    },
 }
 
 /// Where a panel stands on a screen that has room for every panel. 0 rows: what the others of its column leave.
@@ -78,18 +90,18 @@ pub struct CardRow {
 /// Every panel, in the order in which they stand in a column of the largest layout.
 #[rustfmt::skip]
 pub const PANELS: [PanelRow; Panel::ALL.len()] = [
-    PanelRow { panel: Panel::Lesson, position: PanelPosition::Left, draw: lesson::draw, reading: |_| &[] },
-    PanelRow { panel: Panel::Loss, position: PanelPosition::Middle(0), draw: loss::draw, reading: |_| loss::READING },
-    PanelRow { panel: Panel::Throughput, position: PanelPosition::Middle(9), draw: throughput::draw, reading: throughput::reading },
-    PanelRow { panel: Panel::Kernels, position: PanelPosition::Right(0), draw: kernels::draw, reading: |_| kernels::READING },
-    PanelRow { panel: Panel::Roofline, position: PanelPosition::InsteadOf(Panel::Kernels), draw: roofline::draw, reading: |_| roofline::READING },
-    PanelRow { panel: Panel::Ledger, position: PanelPosition::Middle(11), draw: ledger::draw, reading: |_| ledger::READING },
-    PanelRow { panel: Panel::Gradients, position: PanelPosition::HalfRight(9), draw: gradients::draw, reading: |_| gradients::READING },
-    PanelRow { panel: Panel::Exponents, position: PanelPosition::InsteadOf(Panel::Kernels), draw: exponents::draw, reading: |_| exponents::READING },
-    PanelRow { panel: Panel::Memory, position: PanelPosition::HalfRight(9), draw: memory::draw, reading: |_| memory::READING },
-    PanelRow { panel: Panel::Evidence, position: PanelPosition::Right(10), draw: evidence::draw, reading: |_| evidence::READING },
-    PanelRow { panel: Panel::Lints, position: PanelPosition::Right(8), draw: lints::draw, reading: |_| lints::READING },
-    PanelRow { panel: Panel::Timeline, position: PanelPosition::InsteadOf(Panel::Ledger), draw: timeline::draw, reading: |_| timeline::READING },
+    PanelRow { panel: Panel::Lesson, position: PanelPosition::Left, drawing: PanelDrawing::Own { normal: lesson::draw, large: lesson::draw }, reading: |_| &[] },
+    PanelRow { panel: Panel::Loss, position: PanelPosition::Middle(0), drawing: PanelDrawing::Own { normal: loss::draw, large: loss::draw_bare }, reading: |_| loss::READING },
+    PanelRow { panel: Panel::Throughput, position: PanelPosition::Middle(9), drawing: PanelDrawing::Own { normal: throughput::draw, large: beat::rates }, reading: throughput::reading },
+    PanelRow { panel: Panel::Kernels, position: PanelPosition::Right(0), drawing: PanelDrawing::Figures(kernels::content), reading: |_| kernels::READING },
+    PanelRow { panel: Panel::Roofline, position: PanelPosition::InsteadOf(Panel::Kernels), drawing: PanelDrawing::Own { normal: roofline::draw, large: roofline::draw_bare }, reading: |_| roofline::READING },
+    PanelRow { panel: Panel::Ledger, position: PanelPosition::Middle(11), drawing: PanelDrawing::Figures(ledger::content), reading: |_| ledger::READING },
+    PanelRow { panel: Panel::Gradients, position: PanelPosition::HalfRight(9), drawing: PanelDrawing::Figures(gradients::content), reading: |_| gradients::READING },
+    PanelRow { panel: Panel::Exponents, position: PanelPosition::InsteadOf(Panel::Kernels), drawing: PanelDrawing::Own { normal: exponents::draw, large: exponents::draw_bare }, reading: |_| exponents::READING },
+    PanelRow { panel: Panel::Memory, position: PanelPosition::HalfRight(9), drawing: PanelDrawing::Figures(memory::content), reading: |_| memory::READING },
+    PanelRow { panel: Panel::Evidence, position: PanelPosition::Right(10), drawing: PanelDrawing::Figures(evidence::content), reading: |_| evidence::READING },
+    PanelRow { panel: Panel::Lints, position: PanelPosition::Right(8), drawing: PanelDrawing::Own { normal: lints::draw, large: lints::draw }, reading: |_| lints::READING },
+    PanelRow { panel: Panel::Timeline, position: PanelPosition::InsteadOf(Panel::Ledger), drawing: PanelDrawing::Own { normal: timeline::draw, large: timeline::draw }, reading: |_| timeline::READING },
 ];
 
 /// Every card that can be opened over the panels.
@@ -123,7 +135,19 @@ pub fn draw(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
             return surface.show_panel(panel, w.lines);
         }
         surface.reading = (row.reading)(surface.app);
-        (row.draw)(surface)
+        match row.drawing {
+            PanelDrawing::Figures(content) => content::draw(surface, panel, content),
+            PanelDrawing::Own { normal, .. } => normal(surface),
+        }
+    })
+}
+
+/// Draws a panel for the back of a room.
+fn draw_large(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
+    let row = PANELS.iter().find(|row| row.panel == panel);
+    row.map_or(0, |row| match row.drawing {
+        PanelDrawing::Figures(content) => large::draw(surface, content),
+        PanelDrawing::Own { large, .. } => large(surface),
     })
 }
 

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::{cards, evidence, exponents, gradients, kernels, ledger, loss, memory, roofline};
+use super::cards;
 use crate::app::beats::{BeatState, VoteState};
 use crate::app::figures::{as_found, figures};
 use crate::app::{Action, RunState};
@@ -74,36 +74,18 @@ fn large(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: Style) {
 
 fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
     match beat.panel {
-        _ if s.app.withholds(beat.panel.name()) => super::draw(beat.panel, s),
-        _ if beat.pairs => {
-            pairs(s);
-            0
-        }
-        Panel::Loss => loss::draw_bare(s),
-        Panel::Throughput => {
-            rates(s);
-            0
-        }
-        Panel::Kernels => kernels::draw_large(s, cue),
-        Panel::Roofline => roofline::draw_large(s, cue),
-        Panel::Evidence => evidence::draw_large(s, cue),
-        Panel::Gradients => gradients::draw_large(s),
-        Panel::Memory => memory::draw_large(s),
-        Panel::Exponents => exponents::draw_bare(s),
-        Panel::Lesson if cue.does == BeatChange::Hint => {
-            drawing(s);
-            0
-        }
+        panel if s.app.withholds(panel.name()) => super::draw(panel, s),
+        _ if beat.pairs => pairs(s),
+        Panel::Lesson if cue.does == BeatChange::Hint => drawing(s),
         Panel::Lesson if !cue.row.is_empty() => table(s, &cue.row),
-        Panel::Ledger => ledger::draw_large(s),
-        panel => super::draw(panel, s),
+        panel => super::draw_large(panel, s),
     }
 }
 
 /// The first drawing of what the cause is, in the middle; where it does not fit, the last hint.
-fn drawing(s: &mut Surface<'_, '_>) {
+fn drawing(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let Some(stage) = app.stage() else { return };
+    let Some(stage) = app.stage() else { return 0 };
     let why = stage
         .lesson
         .sections
@@ -135,6 +117,7 @@ fn drawing(s: &mut Surface<'_, '_>) {
     let wide = lines.iter().map(Line::width).max().unwrap_or(0) as u16;
     let area = centred(s.area, wide, height(lines.len()));
     s.put(area, lines);
+    0
 }
 
 /// The table in the lesson below the heading with these words.
@@ -159,11 +142,10 @@ fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
 }
 
 /// Samples a second of the run that is shown. That of the other one would look like a comparison, which only pairs make.
-fn rates(s: &mut Surface<'_, '_>) {
+pub(super) fn rates(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme, slot) = (s.app, s.theme, s.app.run.active);
     let Some(it) = app.run.slot(slot).throughput.as_ref() else {
-        s.missing("these steps are warm-up");
-        return;
+        return s.missing("these steps are warm-up");
     };
     let head = take_top(&mut s.area, 1);
     let label = Line::from(vec![
@@ -180,14 +162,16 @@ fn rates(s: &mut Surface<'_, '_>) {
     };
     let rows = s.area.height.saturating_sub(1).max(1);
     large(s, &said, rows, theme.slot(slot));
+    0
 }
 
 /// The ratio in large glyphs, and its interval at each look, narrowing.
-fn pairs(s: &mut Surface<'_, '_>) {
+fn pairs(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let Some(pair) = app.study.pair.as_ref().filter(|pair| pair.n > 0) else {
         let said = Line::styled("A and B warm up; then they run in turns", theme.dim);
-        return s.put(s.area, said);
+        s.put(s.area, said);
+        return 0;
     };
     let rows = s.area.height / 3;
     large(s, &format!("{:.2}x", pair.ratio), rows, theme.strong);
@@ -207,6 +191,7 @@ fn pairs(s: &mut Surface<'_, '_>) {
         s.put(area, vec![bar; usize::from(area.height)]);
     }
     looks(s, pair);
+    0
 }
 
 /// A row for each look: its interval on one scale, with a mark at 1, where neither is faster.

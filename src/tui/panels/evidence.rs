@@ -1,15 +1,15 @@
 //! What the stage's lesson points at, measured on this model: the logits, the residual stream, parity with the plain
 //! reference, strides as the attention received them.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::large::{self, Picture, Row};
+use super::content::{Block, Content, Figure, NAME, Picture, Size, Value};
 use super::ledger;
-use crate::course::Beat;
+use crate::app::App;
 use crate::limits::PARITY_F32;
-use crate::panel::Panel;
 use crate::protocol::{Evidence, Num, Slot};
-use crate::tui::surface::{Surface, letter, missing, slots};
+use crate::tui::surface::{letter, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{duration, number, show};
@@ -21,141 +21,131 @@ pub const READING: &[&str] = &[
              rounding stays below 1e-4, in f16 below 5e-3, in bf16 below 4e-2.",
 ];
 
-/// Columns of a name, and the fewest of a figure.
-const NAME: usize = 19;
-const FIGURE: usize = 23;
-
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)));
     let known: Vec<(Slot, &Evidence)> = known.collect();
+    let active = known.iter().find(|(slot, _)| *slot == app.run.active);
+    let Some((_, it)) = active.or(known.last()) else {
+        return Content::missing("the engine has not looked yet", theme);
+    };
     let steps = known.iter();
     let steps = steps.map(|(slot, it)| format!("{} at step {}", letter(*slot), it.step));
-    s.open(Panel::Evidence, &steps.collect::<Vec<_>>().join(" · "));
-    let mut figures = Figures {
-        lines: Vec::new(),
-        known: &known,
-        width: usize::from(s.area.width),
-        theme,
+    let mut content = Content {
+        aside: steps.collect::<Vec<_>>().join(" · "),
+        ..Content::default()
     };
-    if known.is_empty() {
-        figures
-            .lines
-            .push(missing("the engine has not looked yet", theme));
-    }
-    let f = &mut figures;
-    f.plain("logits' spread", |it| it.logit_std.map(|x| number(x.0)));
-    f.plain("logits from, to", |it| {
-        let (low, high) = (it.logit_min?.0, it.logit_max?.0);
-        Some(format!("{}, {}", number(low), number(high)))
-    });
-    f.plain("predicts its input", |it| {
-        it.argmax_is_input.map(|it| format!("{:.0} %", 100.0 * it))
-    });
+    let ink = theme.slot(app.run.active);
+    // A figure of all runs that have it.
+    let figure = |name: &str, value: &dyn Fn(&Evidence) -> Option<(String, Option<bool>)>| {
+        let values = known.iter().filter_map(|(slot, it)| {
+            let ((text, good), slot) = (value(it)?, Some(*slot));
+            Some(Value { slot, text, good })
+        });
+        let mut figure = Figure::new(name, String::new(), Picture::Nothing, ink);
+        figure.values = values.collect();
+        (!figure.values.is_empty()).then_some(Block::Figure(figure))
+    };
     let started = app.run.shown().started.as_ref();
     let most = started.map_or(PARITY_F32, |it| it.run.config.rounding());
-    f.add("parity", |it| {
-        let far = it.parity?.0;
-        Some((parity(far), Some(far.is_finite() && far <= most)))
-    });
-    if !known.is_empty() && !app.withholds("clocks") {
-        let clocks = ledger::clocks_in_short(app.run.shown(), s.area.width, theme);
-        f.lines.extend(clocks);
+    let figures = [
+        (
+            None,
+            figure("logits' spread", &|it| plain(number(it.logit_std?.0))),
+        ),
+        (
+            Some(Size::Normal),
+            figure("logits from, to", &|it| {
+                let (low, high) = (it.logit_min?.0, it.logit_max?.0);
+                plain(format!("{}, {}", number(low), number(high)))
+            }),
+        ),
+        (
+            Some(Size::Large),
+            figure("largest logit", &|it| plain(number(it.logit_max?.0))),
+        ),
+        (
+            None,
+            figure("predicts its input", &|it| {
+                plain(format!("{:.0} %", 100.0 * it.argmax_is_input?))
+            }),
+        ),
+        (
+            None,
+            figure("parity", &|it| {
+                let far = it.parity?.0;
+                Some((parity(far), Some(far.is_finite() && far <= most)))
+            }),
+        ),
+    ];
+    let figures = figures.into_iter();
+    content
+        .blocks
+        .extend(figures.filter_map(|(size, figure)| Some((size, figure?))));
+    let large = |name: &str, value: String, picture: Picture| {
+        Block::Figure(Figure::new(name, value, picture, ink))
+    };
+    if !app.withholds("clocks") {
+        content.lines(ledger::clocks_in_short(app.run.shown(), area.width, theme));
     }
-    for (slot, it) in &known {
-        f.lines.extend(rms(*slot, &it.rms, theme));
-    }
-    let shown = known.iter().filter(|_| !app.withholds("strides"));
-    let strides = shown.flat_map(|(_, it)| &it.strides);
-    let mut names: Vec<&str> = strides.map(|(name, _)| name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names {
-        f.plain(&format!("strides of {name}"), |it| {
-            let found = it.strides.iter().find(|(of, _)| of == name);
-            found.map(|(_, strides)| format!("{strides:?}"))
-        });
-    }
-    let lines = figures.lines;
-    s.show_panel(Panel::Evidence, lines)
-}
-
-/// The figures that are looked at, in large.
-pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let known = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)));
-    let known: Vec<(Slot, &Evidence)> = known.collect();
-    let Some((_, it)) = known
-        .iter()
-        .find(|(slot, _)| *slot == app.run.active)
-        .or(known.last())
-    else {
-        return s.missing("the engine has not looked yet");
-    };
-    let row = |name: &str, figure: String, picture: Picture| Row {
-        name: name.to_owned(),
-        style: theme.strong,
-        details: String::new(),
-        figure,
-        figure_style: theme.strong,
-        picture,
-        ink: theme.slot(app.run.active),
-    };
-    // Both runs in one figure, where there are two.
-    let both = |value: &dyn Fn(&Evidence) -> Option<String>| {
-        let values: Vec<String> = known.iter().filter_map(|(_, it)| value(it)).collect();
-        (!values.is_empty()).then(|| values.join(" → "))
-    };
-    let mut rows = Vec::new();
-    let mut add = |name: &str, figure: Option<String>| {
-        rows.extend(figure.map(|it| row(name, it, Picture::Nothing)))
-    };
-    add(
-        "logits' spread",
-        both(&|it| it.logit_std.map(|x| number(x.0))),
+    content.lines(
+        known
+            .iter()
+            .filter_map(|(slot, it)| rms(*slot, &it.rms, theme)),
     );
-    add(
-        "largest logit",
-        both(&|it| it.logit_max.map(|x| number(x.0))),
-    );
-    add(
-        "predicts its input",
-        both(&|it| it.argmax_is_input.map(|it| format!("{:.0}%", 100.0 * it))),
-    );
-    add("parity", both(&|it| it.parity.map(|x| parity(x.0))));
     let rms: Vec<f64> = it.rms.iter().map(|x| x.0).collect();
     if let Some((first, last)) = rms.first().zip(rms.last()) {
-        let figure = format!("{}-{}", show(*first, 2), show(*last, 2));
-        rows.push(row("rms by layer", figure, Picture::Columns(rms.clone())));
+        let ends = format!("{}-{}", show(*first, 2), show(*last, 2));
+        content.add(
+            Size::Large,
+            large("rms by layer", ends, Picture::Columns(rms)),
+        );
     }
-    if let Some((clocks, _)) = app
-        .run
-        .shown()
-        .clocks()
-        .filter(|_| !app.withholds("clocks"))
-    {
+    let clocks = app.run.shown().clocks();
+    if let Some((clocks, _)) = clocks.filter(|_| !app.withholds("clocks")) {
         let times = [
             ("clock: submitted", Some(clocks.enqueue)),
             ("clock: device computes", clocks.device),
             ("clock: submitted and waited", Some(clocks.host_sync)),
         ];
-        let most = times
-            .iter()
-            .filter_map(|it| it.1)
-            .fold(f64::MIN_POSITIVE, f64::max);
-        let times = times
+        let known = times
             .into_iter()
             .filter_map(|(name, time)| Some((name, time?)));
-        rows.extend(times.map(|(name, time)| row(name, duration(time), Picture::Bar(time / most))));
+        let most = known
+            .clone()
+            .map(|(_, time)| time)
+            .fold(f64::MIN_POSITIVE, f64::max);
+        for (name, time) in known {
+            let bar = Picture::Bar(time / most);
+            content.add(Size::Large, large(name, duration(time), bar));
+        }
     }
-    if !app.withholds("strides") {
-        let strides = it.strides.iter();
-        rows.extend(
-            strides.map(|(of, it)| row(&format!("strides of {of}"), spaced(it), Picture::Nothing)),
-        );
+    if app.withholds("strides") {
+        return content;
     }
-    rows.retain(|row| cue.asks(&row.name));
-    large::draw(s, rows)
+    for (of, strides) in &it.strides {
+        let strides = spaced(strides);
+        let figure = large(&format!("strides of {of}"), strides, Picture::Nothing);
+        content.add(Size::Large, figure);
+    }
+    let strides = known.iter().flat_map(|(_, it)| &it.strides);
+    let mut names: Vec<&str> = strides.map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let figure = figure(&format!("strides of {name}"), &|it| {
+            let found = it.strides.iter().find(|(of, _)| of == name);
+            plain(format!("{:?}", found?.1))
+        });
+        content
+            .blocks
+            .extend(figure.map(|figure| (Some(Size::Normal), figure)));
+    }
+    content
+}
+
+/// A value of which nothing says whether it is right.
+fn plain(text: String) -> Option<(String, Option<bool>)> {
+    Some((text, None))
 }
 
 /// `4096 32 64 1`
@@ -170,52 +160,6 @@ fn parity(far: f64) -> String {
         0.0 => "0".to_owned(),
         far if far >= 0.01 => number(far),
         near => format!("{near:.1e}"),
-    }
-}
-
-/// The lines of all figures, each with the values of all slots.
-struct Figures<'a> {
-    lines: Vec<Line<'static>>,
-    known: &'a [(Slot, &'a Evidence)],
-    width: usize,
-    theme: &'a Theme,
-}
-
-impl Figures<'_> {
-    fn plain(&mut self, name: &str, value: impl Fn(&Evidence) -> Option<String>) {
-        self.add(name, |it| Some((value(it)?, None)));
-    }
-
-    /// One figure of all slots, on one line where it fits, and whether it is as it should be; nothing where no slot
-    /// has it.
-    fn add(&mut self, name: &str, value: impl Fn(&Evidence) -> Option<(String, Option<bool>)>) {
-        let mut spans: Vec<Span<'static>> = Vec::new();
-        let (mut used, mut name) = (0, name);
-        for (slot, it) in self.known {
-            let Some((figure, good)) = value(it) else {
-                continue;
-            };
-            let plain = ("", self.theme.text);
-            let (mark, style) = good.map_or(plain, |good| self.theme.mark(good));
-            let wide = FIGURE.max(text::width(&figure) + 3);
-            let cell = text::left(&format!(" {figure} {mark}"), wide);
-            if used > 0 && used + text::width(cell.trim_end()) + 1 > self.width {
-                self.lines.push(Line::from(std::mem::take(&mut spans)));
-                used = 0;
-            }
-            if used == 0 {
-                // The name stands on the first line only.
-                let name = text::left(std::mem::take(&mut name), NAME);
-                spans.push(Span::styled(name, self.theme.dim));
-                used = NAME;
-            }
-            used += text::width(&cell) + 1;
-            spans.push(Span::styled(letter(*slot), self.theme.slot(*slot)));
-            spans.push(Span::styled(cell, style));
-        }
-        if !spans.is_empty() {
-            self.lines.push(Line::from(spans));
-        }
     }
 }
 

@@ -3,13 +3,15 @@
 
 use std::cmp::Reverse;
 
+use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::large::{self, Picture, Row};
+use super::content::{Block, Content, Figure, Picture, Size};
+use crate::app::App;
 use crate::limits::ZEROS_PERCENT;
-use crate::panel::Panel;
 use crate::protocol::{GradientRow, Gradients};
-use crate::tui::surface::{Surface, letter, missing, short_label, slots};
+use crate::tui::surface::{letter, short_label, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{number, percent, show};
@@ -22,83 +24,60 @@ pub const READING: &[&str] = &[
              scaled or some are.",
 ];
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
     let ghost = || app.run.ghost()?.gradients.as_ref();
     let shown = app.run.shown().gradients.as_ref().or_else(ghost);
-    let aside = shown.map_or(String::new(), |it| format!("step {}", it.step));
-    s.open(Panel::Gradients, &aside);
-    let mut lines = Vec::new();
+    let Some(it) = shown else {
+        return Content::missing("no gradients were audited yet", theme);
+    };
+    let mut content = Content {
+        aside: format!("step {}", it.step),
+        ..Content::default()
+    };
     for (slot, run) in slots(app) {
         let Some(it) = &run.gradients else { continue };
-        let label = short_label(slot, s.area.width, app, theme);
-        lines.push(share(label, it, s.area.width, theme));
-    }
-    match shown {
-        None => lines.push(missing("no gradients were audited yet", theme)),
-        Some(it) => lines.extend(detail(it, s.area.width, theme)),
-    }
-    s.show_panel(Panel::Gradients, lines)
-}
-
-/// Which share has a gradient, and where zeros are counted the tensors with the most of them, in large.
-pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let known = slots(app).filter_map(|(slot, run)| Some((slot, run.gradients.as_ref()?)));
-    let row = |name: String, details: String, figure: String, share: f64, good: bool, ink| Row {
-        name,
-        style: theme.strong,
-        details,
-        figure,
-        figure_style: theme.mark(good).1,
-        picture: Picture::Bar(share),
-        ink,
-    };
-    let (mut rows, mut zeros) = (Vec::new(), Vec::new());
-    for (slot, it) in known {
-        let all = it.params_pct >= 100.0;
+        let label = short_label(slot, area.width, app, theme);
+        content.lines([share(label, it, area.width, theme)]);
+        let (of, ink) = (app.slot_name(slot), theme.slot(slot));
         let name = format!("{}: parameters with a gradient", letter(slot));
-        let (figure, share) = (
-            format!("{}%", percent(it.params_pct)),
-            it.params_pct / 100.0,
-        );
-        let ink = theme.slot(slot);
-        rows.push(row(name, app.slot_name(slot), figure, share, all, ink));
+        let value = format!("{} %", percent(it.params_pct));
+        let figure = large(name, value, it.params_pct / 100.0, is_all(it), ink);
+        let details = of.clone();
+        content.add(Size::Large, Block::Figure(Figure { details, ..figure }));
         if slot == app.run.active {
-            let figure = format!("{}/{}", it.with_grad, it.tensors);
-            let share = f64::from(it.with_grad) / f64::from(it.tensors.max(1));
             let name = format!("{}: tensors with a gradient", letter(slot));
-            rows.push(row(
-                name,
-                app.slot_name(slot),
-                figure,
-                share,
-                it.with_grad == it.tensors,
-                ink,
-            ));
-            let counted = it.rows.iter().filter_map(|row| Some((row, row.zero_pct?)));
-            zeros = counted
-                .filter(|(_, zero)| it.loss_scale.is_some() || *zero > 0.0)
-                .collect();
+            let value = format!("{}/{}", it.with_grad, it.tensors);
+            let share = f64::from(it.with_grad) / f64::from(it.tensors.max(1));
+            let figure = large(name, value, share, it.with_grad == it.tensors, ink);
+            let details = of;
+            content.add(Size::Large, Block::Figure(Figure { details, ..figure }));
         }
     }
-    if rows.is_empty() {
-        return s.missing("no gradients were audited yet");
-    }
+    // Where zeros are counted, the tensors with the most of them.
+    let counted = it.rows.iter().filter_map(|row| Some((row, row.zero_pct?)));
+    let counted = counted.filter(|(_, zero)| it.loss_scale.is_some() || *zero > 0.0);
+    let mut zeros: Vec<(&GradientRow, f64)> = counted.collect();
     zeros.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let room = usize::from(s.area.height / 4).saturating_sub(rows.len());
-    for (of, zero) in zeros.into_iter().take(room) {
-        let (name, figure) = (short_name(of).to_owned(), format!("{}%", percent(zero)));
-        rows.push(row(
-            name,
-            "zeros".to_owned(),
-            figure,
-            zero / 100.0,
-            zero < ZEROS_PERCENT,
-            theme.bad,
-        ));
+    let room = usize::from(area.height / 4).saturating_sub(3);
+    for (row, zero) in zeros.into_iter().take(room) {
+        let (name, value) = (short_name(row).to_owned(), format!("{} %", percent(zero)));
+        let figure = large(name, value, zero / 100.0, zero < ZEROS_PERCENT, theme.bad);
+        let details = "zeros".to_owned();
+        content.add(Size::Large, Block::Figure(Figure { details, ..figure }));
     }
-    large::draw(s, rows)
+    content.lines(detail(it, area.width, theme));
+    content
+}
+
+fn large(name: String, value: String, share: f64, good: bool, ink: Style) -> Figure {
+    let mut figure = Figure::new(name, value, Picture::Bar(share), ink);
+    figure.values[0].good = Some(good);
+    figure
+}
+
+/// Every parameter has a gradient.
+fn is_all(it: &Gradients) -> bool {
+    it.params_pct >= 100.0 - 1e-9
 }
 
 /// `0.attention.o_proj`: without what is the same in every name.
@@ -109,7 +88,7 @@ fn short_name(row: &GradientRow) -> &str {
 
 /// The share of the parameters that has a gradient, in figures and as a bar.
 fn share(label: Span<'static>, it: &Gradients, width: u16, theme: &Theme) -> Line<'static> {
-    let (mark, style) = theme.mark(it.params_pct >= 100.0);
+    let (mark, style) = theme.mark(is_all(it));
     let says = match width {
         0..40 => " trained ",
         _ => " of parameters ",

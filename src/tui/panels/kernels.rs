@@ -1,17 +1,17 @@
 //! The profile of one step: a row per operation with its place, calls, time, share and rate, A beside B, and the rest
 //! of the step as a row of its own, so that nothing hides. Empty only with its reason.
 
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::large::{self, Picture, Row};
+use super::content::{Block, Content, Figure, Picture, Size};
 use crate::app::kernels::{name, sorted};
-use crate::app::{SlotRun, Sort};
-use crate::course::{Beat, KernelFigure};
-use crate::panel::Panel;
+use crate::app::{App, SlotRun, Sort};
+use crate::course::KernelFigure;
 use crate::profile::roofline::{RowRates, reached};
 use crate::protocol::{KernelRow, Kernels, Roof, Slot};
-use crate::tui::surface::{Surface, joined, letter, missing, take_top};
+use crate::tui::surface::{joined, letter, missing};
 use crate::tui::table::{Column, cells, fit, heads, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -26,73 +26,60 @@ pub const READING: &[&str] = &[
              cache, or the peak was measured low. Rest of the step: time that is in no row.",
 ];
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let shown = app.profiled();
-    let aside = shown.as_ref().map_or(String::new(), |(slot, kernels)| {
-        let (name, sort) = (app.slot_name(*slot), app.view.sort.name());
-        match app.run.slot(*slot).profiles.len() {
-            n @ 2.. => format!("{name} · median of {n} profiles · by {sort}"),
-            _ => format!("{name} · step {} · by {sort}", kernels.step),
-        }
-    });
-    s.open(Panel::Kernels, &aside);
-    let Some((slot, kernels)) = &shown else {
-        return s.missing("no step was profiled yet");
+pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
+    let Some((slot, kernels)) = app.profiled() else {
+        return Content::missing("no step was profiled yet", theme);
     };
-    let summary = summary(kernels, theme, s.area.width);
+    let (name, sort) = (app.slot_name(slot), app.view.sort.name());
+    let aside = match app.run.slot(slot).profiles.len() {
+        n @ 2.. => format!("{name} · median of {n} profiles · by {sort}"),
+        _ => format!("{name} · step {} · by {sort}", kernels.step),
+    };
+    let mut content = Content {
+        aside,
+        ..Content::default()
+    };
+    let summary = summary(&kernels, theme, area.width);
     if let Some(reason) = &kernels.reason {
-        return s.show(s.area, vec![summary, missing(reason, theme)], 0);
+        content.lines([summary]);
+        content.add(None, Block::Lines(vec![missing(reason, theme)]));
+        return content;
     }
-    let (slot, run) = (*slot, app.run.slot(*slot));
+    let run = app.run.slot(slot);
     let beside = app.run.slot(slot.other()).typical();
     let beside = beside.as_ref().filter(|it| it.reason.is_none());
     let started = run.started.as_ref();
     let roof = started.and_then(|it| it.roof.as_deref());
-    let (width, names) = (s.area.width, !app.withholds("names"));
-    let table = Table::new((slot, run), kernels, beside, roof, width, names, theme);
-    // Summary and headings stay; the rows scroll.
-    if s.area.height >= 6 {
-        let top = take_top(&mut s.area, 1);
-        s.put(top, summary);
-    }
-    if s.area.height >= 3 {
-        let top = take_top(&mut s.area, 1);
-        s.put(top, table.head());
-    }
+    let (width, names) = (area.width, !app.withholds("names"));
+    let table = Table::new((slot, run), &kernels, beside, roof, width, names, theme);
+    content.head = vec![summary, table.head()];
     let mut rows = table.rows(app.view.sort);
-    let focused = app.view.focus == Some(Panel::Kernels);
     let selected = app.view.kernel.min(rows.len().saturating_sub(2));
-    if focused && let Some(row) = rows.get_mut(selected) {
+    if app.selects_kernels()
+        && let Some(row) = rows.get_mut(selected)
+    {
         *row = std::mem::take(row).patch_style(theme.selected);
     }
-    // The selected row stays in sight.
-    let above = selected.saturating_sub(usize::from(s.area.height.saturating_sub(1)));
-    s.show(s.area, rows, above as u16)
+    content.selected = Some(selected);
+    content.lines(rows);
+    large(&mut content, app, &table, area.height);
+    content
 }
 
-/// The operations with the most of what is looked at, in large; those in question come first and stand out.
-pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let Some((slot, kernels)) = app.profiled() else {
-        return s.missing("no step was profiled yet");
-    };
-    if let Some(reason) = &kernels.reason {
-        return s.missing(reason);
-    }
-    let roof = app.run.slot(slot).started.as_ref();
-    let roof = roof.and_then(|it| it.roof.as_deref());
-    let beside = app.run.slot(slot.other()).typical();
+/// The operations with the most of what the beat looks at; those in question come first and stand out.
+fn large(content: &mut Content, app: &App, table: &Table<'_>, rows_high: u16) {
+    let Some(cue) = app.cue() else { return };
+    let (kernels, theme) = (table.kernels, table.theme);
     let whole = kernels.device_ms + kernels.unbracketed_ms.max(0.0);
     let value = |row: &KernelRow| match cue.figure {
         KernelFigure::Share => Some(row.ms / whole),
-        KernelFigure::Rate => reached(row, roof).flops_per_s,
+        KernelFigure::Rate => reached(row, table.roof).flops_per_s,
         KernelFigure::Bytes => row.bytes,
         KernelFigure::Calls => Some(f64::from(row.calls)),
         KernelFigure::TimeOfACall => Some(row.ms / f64::from(row.calls.max(1))),
     };
     let figure = |it: f64| match cue.figure {
-        KernelFigure::Share => format!("{}%", percent(100.0 * it)),
+        KernelFigure::Share => format!("{} %", percent(100.0 * it)),
         KernelFigure::Rate => number(it / 1e9),
         KernelFigure::Bytes => bytes(it as u64),
         KernelFigure::Calls => format!("{it}"),
@@ -105,46 +92,40 @@ pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
         KernelFigure::Calls => "calls in a step",
         KernelFigure::TimeOfACall => "time of a call",
     };
-    let asked = |row: &KernelRow| !cue.row.is_empty() && cue.asks(&name(row));
+    let said = format!("{} · each operation's {says}", app.slot_name(table.slot));
+    content.add(
+        Size::Large,
+        Block::Lines(vec![Line::styled(said, theme.dim)]),
+    );
+    let asked = |row: &KernelRow| cue.asks(&name(row));
     let rows = kernels.rows.iter();
     let mut rows: Vec<(&KernelRow, f64)> =
         rows.filter_map(|row| Some((row, value(row)?))).collect();
     rows.sort_by(|a, b| b.1.total_cmp(&a.1));
     rows.sort_by_key(|(row, _)| !asked(row));
-    let top = take_top(&mut s.area, 1);
-    let said = format!("{} · each operation's {says}", app.slot_name(slot));
-    s.put(top, Line::styled(said, theme.dim));
-    let rows_high = s.area.height;
+    let rows_high = rows_high.saturating_sub(1);
     rows.truncate(usize::from(
         (rows_high / 6).max(4).min(rows_high / 3).max(1),
     ));
     let most = rows.iter().map(|it| it.1).fold(f64::MIN_POSITIVE, f64::max);
-    let row = |(row, value): (&KernelRow, f64)| {
-        let was = beside.as_ref().and_then(|it| counterpart(row, it));
-        let was = was.map_or(String::new(), |was| {
-            format!(", {} {}", letter(slot.other()), ms(was))
-        });
-        let stands_out = asked(row);
-        Row {
-            name: name(row),
-            style: if stands_out { theme.strong } else { theme.dim },
-            details: format!("{} ms{was}", ms(row.ms)),
-            figure: figure(value),
-            figure_style: if stands_out || cue.row.is_empty() {
-                theme.strong
-            } else {
-                theme.dim
-            },
-            picture: Picture::Bar(value / most),
-            ink: if stands_out {
-                theme.bad
-            } else {
-                theme.slot(slot)
-            },
-        }
-    };
-    let rows = rows.into_iter().map(row).collect();
-    large::draw(s, rows)
+    for (row, value) in rows {
+        let was = table.beside.and_then(|it| counterpart(row, it));
+        let other = letter(table.slot.other());
+        let was = was.map_or(String::new(), |was| format!(", {other} {}", ms(was)));
+        let ink = match !cue.row.is_empty() && asked(row) {
+            true => theme.bad,
+            false => theme.slot(table.slot),
+        };
+        let details = format!("{} ms{was}", ms(row.ms));
+        let dim = !asked(row);
+        let figure = Figure::new(name(row), figure(value), Picture::Bar(value / most), ink);
+        let figure = Figure {
+            details,
+            dim,
+            ..figure
+        };
+        content.add(Size::Large, Block::Figure(figure));
+    }
 }
 
 /// Launches, unique kernels, device time and coverage.

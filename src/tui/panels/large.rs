@@ -5,30 +5,11 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use super::content::{Block, ContentOf, Figure, Picture, Size};
 use crate::tui::digits;
-use crate::tui::surface::{Surface, height, take_left, take_top};
+use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top};
 use crate::tui::text;
-
-/// One row.
-pub struct Row {
-    pub name: String,
-    pub style: Style,
-    /// Below the name, where there is room.
-    pub details: String,
-    pub figure: String,
-    pub figure_style: Style,
-    pub picture: Picture,
-    pub ink: Style,
-}
-
-/// What stands right of a figure.
-pub enum Picture {
-    Nothing,
-    /// A share of the width.
-    Bar(f64),
-    /// A column for each value, from zero.
-    Columns(Vec<f64>),
-}
+use crate::tui::theme::Theme;
 
 /// Most columns of a name, and rows of one row.
 const NAME: usize = 22;
@@ -38,43 +19,112 @@ const TALL: u16 = 10;
 /// Columns that a bar takes at least.
 const LEAST: u16 = 8;
 
-/// Draws the rows; those that do not fit are left out from the end.
-pub fn draw(s: &mut Surface<'_, '_>, rows: Vec<Row>) -> u16 {
+/// A figure as it stands in its row.
+struct Row {
+    figure: Figure,
+    /// Its values.
+    said: String,
+    name_style: Style,
+    said_style: Style,
+}
+
+impl Row {
+    fn new(figure: Figure, theme: &Theme) -> Self {
+        let values: Vec<&str> = figure.values.iter().map(|it| it.text.as_str()).collect();
+        let good = match &figure.values[..] {
+            [value] => value.good,
+            _ => None,
+        };
+        let style = if figure.dim { theme.dim } else { theme.strong };
+        Self {
+            // A gap is wide in large glyphs.
+            said: values.join(" → ").replace(" %", "%"),
+            name_style: style,
+            said_style: good.map_or(style, |good| theme.mark(good).1),
+            figure,
+        }
+    }
+
+    fn is_pictured(&self) -> bool {
+        !matches!(self.figure.picture, Picture::Nothing)
+    }
+
+    /// What stands below the name.
+    fn details(&self) -> &str {
+        match &*self.figure.share {
+            "" => &self.figure.details,
+            share => share,
+        }
+    }
+
+    /// Columns of the values in glyphs of this size, where these fit.
+    fn large(&self, size: u16, room: u16) -> Option<u16> {
+        let wide = digits::width(&self.said)? * size;
+        (size > 0 && wide <= room).then_some(wide)
+    }
+
+    /// The same, or in plain letters.
+    fn columns(&self, size: u16, room: u16) -> u16 {
+        let plain = text::width(&self.said) as u16 + 1;
+        self.large(size, room).unwrap_or(plain)
+    }
+}
+
+/// Draws what a panel shows: lines before its figures above them, those after below, and of the figures those that the beat asks
+/// for; those that do not fit are left out from the end.
+pub fn draw(s: &mut Surface<'_, '_>, of: ContentOf) -> u16 {
+    let (mut above, mut rows, mut below) = (Vec::new(), Vec::new(), Vec::new());
+    let cue = s.app.cue();
+    let asked = |it: &Figure| it.dim || cue.as_ref().is_none_or(|cue| cue.asks(&it.name));
+    for block in of(s.app, s.theme, s.area).into_blocks(Size::Large) {
+        match block {
+            Block::Figure(figure) if !asked(&figure) => {}
+            Block::Figure(figure) => rows.push(Row::new(figure, s.theme)),
+            Block::Lines(lines) if rows.is_empty() => above.extend(lines),
+            Block::Lines(lines) => below.extend(lines),
+        }
+    }
+    for (lines, take) in [
+        (above, take_top as fn(&mut Rect, u16) -> Rect),
+        (below, take_bottom),
+    ] {
+        let area = take(&mut s.area, height(lines.len()));
+        s.put(area, lines);
+    }
+    draw_rows(s, rows);
+    0
+}
+
+fn draw_rows(s: &mut Surface<'_, '_>, rows: Vec<Row>) {
     let all = height(rows.len()).max(1);
     let each = (s.area.height / all)
         .clamp(digits::ROWS, TALLEST)
         .min(s.area.height);
     let gap = u16::from(each > digits::ROWS);
-    let fits = |row: &Row| digits::size(&row.name, s.area.width, digits::ROWS) > 0;
+    let fits = |row: &Row| digits::size(&row.figure.name, s.area.width, digits::ROWS) > 0;
     if each >= TALL && rows.iter().all(fits) {
         return draw_tall(s, rows, each);
     }
     let longest = rows
         .iter()
-        .flat_map(|row| row.name.split_whitespace().chain([&*row.details]));
+        .flat_map(|row| row.figure.name.split_whitespace().chain([row.details()]));
     let name = longest.map(text::width).max().unwrap_or(0).clamp(12, NAME) as u16 + 2;
     let name = name.min(s.area.width / 2);
     // Pictures keep a quarter of what the names leave.
-    let pictured = rows
-        .iter()
-        .any(|row| !matches!(row.picture, Picture::Nothing));
     let room = s.area.width - name;
-    let room = if pictured {
+    let room = if rows.iter().any(Row::is_pictured) {
         room.saturating_sub((room / 4).max(LEAST))
     } else {
         room
     };
-    let size = |row: &Row| digits::size(&row.figure, room, each - gap);
+    let size = |row: &Row| digits::size(&row.said, room, each - gap);
     let size = rows
         .iter()
         .map(size)
         .filter(|size| *size > 0)
         .min()
         .unwrap_or(0);
-    let wide = |row: &Row| match large(&row.figure, size, room) {
-        Some(wide) => wide,
-        None => text::width(&row.figure) as u16 + 1,
-    };
+    let wide = |row: &Row| row.columns(size, room);
     let figures = rows.iter().map(wide).max().unwrap_or(0).min(room);
     for row in rows {
         if s.area.height == 0 {
@@ -89,86 +139,68 @@ pub fn draw(s: &mut Surface<'_, '_>, rows: Vec<Row>) -> u16 {
         take_left(&mut area, 2);
         picture(s, &row, area);
     }
-    0
 }
 
 /// The same with the names in large glyphs, too, above the figures.
-fn draw_tall(s: &mut Surface<'_, '_>, rows: Vec<Row>, each: u16) -> u16 {
+fn draw_tall(s: &mut Surface<'_, '_>, rows: Vec<Row>, each: u16) {
     let high = each - digits::ROWS - 2;
-    let pictured = |row: &Row| !matches!(row.picture, Picture::Nothing);
+    let whole = s.area.width;
     let room = |row: &Row| {
-        if pictured(row) {
-            s.area.width * 2 / 3
+        if row.is_pictured() {
+            whole * 2 / 3
         } else {
-            s.area.width
+            whole
         }
     };
-    let size = rows
+    let sizes = rows
         .iter()
-        .map(|row| digits::size(&row.figure, room(row), high));
-    let size = size.filter(|size| *size > 0).min().unwrap_or(0);
-    let wide = |row: &Row| {
-        large(&row.figure, size, room(row)).unwrap_or(text::width(&row.figure) as u16 + 1)
-    };
-    let beside = rows
-        .iter()
-        .filter(|row| pictured(row))
-        .map(wide)
+        .map(|row| digits::size(&row.said, room(row), high));
+    let size = sizes.filter(|size| *size > 0).min().unwrap_or(0);
+    let pictured = rows.iter().filter(|row| row.is_pictured());
+    let beside = pictured
+        .map(|row| row.columns(size, room(row)))
         .max()
         .unwrap_or(0);
     for row in rows {
         let mut area = take_top(&mut s.area, each);
         let mut top = take_top(&mut area, digits::ROWS + 1);
-        digits::draw(
-            s.frame.buffer_mut(),
-            (top.x, top.y),
-            &row.name,
-            1,
-            row.style,
-        );
-        take_left(&mut top, digits::width(&row.name).unwrap_or(0) + 2);
-        s.put(top, Line::styled(row.details.clone(), s.theme.dim));
+        let (at, name) = ((top.x, top.y), &row.figure.name);
+        digits::draw(s.frame.buffer_mut(), at, name, 1, row.name_style);
+        take_left(&mut top, digits::width(name).unwrap_or(0) + 2);
+        s.put(top, Line::styled(row.details().to_owned(), s.theme.dim));
         area.height = area.height.saturating_sub(1);
-        let columns = if pictured(&row) { beside } else { area.width };
+        let columns = if row.is_pictured() {
+            beside
+        } else {
+            area.width
+        };
         let at = take_left(&mut area, columns);
         figure(s, &row, at, size);
         take_left(&mut area, 2);
         picture(s, &row, area);
     }
-    0
-}
-
-/// Columns of a text at a size, where it has a large form that fits.
-fn large(figure: &str, size: u16, room: u16) -> Option<u16> {
-    let wide = digits::width(figure)? * size;
-    (size > 0 && wide <= room).then_some(wide)
 }
 
 fn named(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
     let columns = usize::from(area.width).saturating_sub(1);
-    let mut lines = text::wrap(
-        &[Span::styled(row.name.clone(), row.style)],
-        columns,
-        "",
-        "",
-    );
-    if !row.details.is_empty() && lines.len() < usize::from(area.height) {
-        let details = text::cut(&row.details, columns);
+    let name = Span::styled(row.figure.name.clone(), row.name_style);
+    let mut lines = text::wrap(&[name], columns, "", "");
+    if !row.details().is_empty() && lines.len() < usize::from(area.height) {
+        let details = text::cut(row.details(), columns);
         lines.push(Line::styled(details, s.theme.dim));
     }
     s.put(middle(area, height(lines.len())), lines);
 }
 
-/// The figure, in large glyphs where it has them.
+/// The values, in large glyphs where they fit.
 fn figure(s: &mut Surface<'_, '_>, row: &Row, area: Rect, size: u16) {
     let rows = digits::rows(size);
-    if large(&row.figure, size, area.width).is_none() || rows > area.height {
-        let line = Line::styled(row.figure.clone(), row.figure_style);
+    if row.large(size, area.width).is_none() || rows > area.height {
+        let line = Line::styled(row.said.clone(), row.said_style);
         return s.put(middle(area, 1), line);
     }
     let at = (area.x, middle(area, rows).y);
-    let buffer = s.frame.buffer_mut();
-    digits::draw(buffer, at, &row.figure, size, row.figure_style);
+    digits::draw(s.frame.buffer_mut(), at, &row.said, size, row.said_style);
 }
 
 fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
@@ -177,10 +209,10 @@ fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
     }
     let symbols = &s.theme.symbols;
     // Reversed, a bar would be a hole.
-    let ink = row.ink.remove_modifier(Modifier::REVERSED);
-    let lines: Vec<Line<'static>> = match &row.picture {
+    let ink = row.figure.ink.remove_modifier(Modifier::REVERSED);
+    let lines: Vec<Line<'static>> = match &row.figure.picture {
         Picture::Nothing => return,
-        Picture::Bar(share) => {
+        Picture::Bar(share) | Picture::Phase(_, share) => {
             let bar = symbols.bar(*share, area.width);
             vec![Line::styled(bar, ink); usize::from(area.height)]
         }

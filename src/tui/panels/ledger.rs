@@ -1,15 +1,15 @@
 //! Whether the parts of a step add up to the step: forward + backward + optimizer + residual, signed, all of one step. A
 //! residual above five percent is marked: some time is unaccounted for, or was counted before the work was done.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::large::{self, Picture, Row};
-use crate::app::{SlotRun, StepReading};
+use super::content::{Block, Content, Figure, Picture};
+use crate::app::{App, SlotRun, StepReading};
 use crate::config::Sync;
 use crate::limits::PHASES_MISS_STEP;
-use crate::panel::Panel;
 use crate::protocol::{Phases, Slot};
-use crate::tui::surface::{Surface, height, slot_label, slots, take_bottom};
+use crate::tui::surface::{slot_label, slots};
 use crate::tui::table::or_dash;
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -23,10 +23,8 @@ pub const READING: &[&str] = &[
 ];
 
 const NAMES: [&str; 4] = ["forward", "backward", "optimizer", "residual"];
-/// Columns of a name, a time and a share.
+/// Columns of a run's name.
 const NAME: usize = 11;
-const TIME: usize = 11;
-const SHARE: usize = 10;
 
 /// Why there is no ledger.
 fn missing(run: &SlotRun) -> &'static str {
@@ -38,84 +36,49 @@ fn missing(run: &SlotRun) -> &'static str {
     }
 }
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.ledger?)));
     let known: Vec<(Slot, StepReading)> = known.collect();
     // The running slot first: it is the one to look at when there is room for one only.
     let active = known.iter().find(|(slot, _)| *slot == app.run.active);
-    let first = active.or(known.first());
-    let aside = first.map_or(String::new(), |(slot, it)| {
-        format!("{} · step {}", app.slot_name(*slot), it.step)
-    });
-    s.open(Panel::Ledger, &aside);
-    let Some((slot, reading)) = first else {
-        return s.missing(missing(app.run.shown()));
+    let Some((slot, reading)) = active.or(known.first()) else {
+        return Content::missing(missing(app.run.shown()), theme);
     };
-    let width = s.area.width;
+    let mut content = Content {
+        aside: format!("{} · step {}", app.slot_name(*slot), reading.step),
+        ..Content::default()
+    };
+    let (run, phases) = (app.run.slot(*slot), &reading.phases);
     let label = vec![slot_label(*slot, app, theme)];
-    let mut lines = vec![stacked(label, &reading.phases, width, theme)];
-    let sync = app.run.slot(*slot).started.as_ref();
-    let once = sync.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
-    lines.extend(parts(&reading.phases, once, width, theme));
+    content.lines([stacked(label, phases, area.width, theme)]);
+    let started = run.started.as_ref();
+    let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
+    for (at, value) in values(phases).into_iter().enumerate() {
+        content.add(None, Block::Figure(part(at, value, phases, once, theme)));
+    }
+    let sum = sum(phases, once, area.width, theme);
     let others = known.iter().filter(|(other, _)| other != slot);
     let others = others.map(|(other, it)| {
         let step = Span::styled(format!(", step {}", it.step), theme.dim);
         let label = vec![slot_label(*other, app, theme), step];
-        stacked(label, &it.phases, width, theme)
+        stacked(label, &it.phases, area.width, theme)
     });
     let others: Vec<Line<'static>> = others.collect();
-    let run = app.run.slot(*slot);
     // Three lines of clocks and a head, where nothing else has to go for them.
-    let left = usize::from(s.area.height).saturating_sub(lines.len() + others.len());
+    let taken = 1 + NAMES.len() + sum.len() + others.len();
+    let left = usize::from(area.height).saturating_sub(taken);
+    content.add(None, Block::Lines(sum));
     if app.withholds("clocks") {
         // They say where the time is.
     } else if left >= 4 {
-        lines.extend((left > 5).then(Line::default));
-        lines.extend(clocks(run, theme));
-        lines.extend((left > 5 && !others.is_empty()).then(Line::default));
+        content.lines((left > 5).then(Line::default));
+        content.lines(clocks(run, theme));
+        content.lines((left > 5 && !others.is_empty()).then(Line::default));
     } else {
-        lines.extend(clocks_in_short(run, width, theme));
+        content.lines(clocks_in_short(run, area.width, theme));
     }
-    lines.extend(others);
-    s.show_panel(Panel::Ledger, lines)
-}
-
-/// The phases of the shown slot's step in large, and whether they add up.
-pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let active = app.run.shown();
-    let Some(reading) = active.ledger else {
-        return s.missing(missing(app.run.shown()));
-    };
-    let (phases, started) = (&reading.phases, active.started.as_ref());
-    let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
-    let sum = sum(phases, once, s.area.width, theme);
-    let below = take_bottom(&mut s.area, height(sum.len()));
-    s.put(below, sum);
-    let row = |(at, value): (usize, f64)| {
-        let wrong = at == 3 && (value / phases.step).abs() > PHASES_MISS_STEP && !once;
-        let of_step = value.abs() / phases.step;
-        let (style, ink) = match wrong {
-            true => (theme.bad, theme.bad),
-            false => (theme.strong, theme.phases[at]),
-        };
-        Row {
-            name: NAMES[at].to_owned(),
-            style: theme.strong,
-            details: format!("{} %", percent(100.0 * of_step)),
-            figure: format!(
-                "{}{}",
-                if value < 0.0 { "-" } else { "" },
-                duration(value.abs())
-            ),
-            figure_style: style,
-            picture: Picture::Bar(of_step),
-            ink,
-        }
-    };
-    let rows = values(phases).into_iter().enumerate().map(row).collect();
-    large::draw(s, rows)
+    content.lines(others);
+    content
 }
 
 /// Forward, backward, optimizer and residual.
@@ -128,34 +91,21 @@ fn values(phases: &Phases) -> [f64; 4] {
     ]
 }
 
-/// One line per phase, and whether they add up; where the host waits once a step, they need not.
-fn parts(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-    let share = phases.residual / phases.step;
-    let room = width.saturating_sub((NAME + TIME + SHARE) as u16 + 2);
-    let part = |(at, value): (usize, f64)| {
-        let wrong = at == 3 && share.abs() > PHASES_MISS_STEP && !once;
-        let style = if wrong { theme.bad } else { theme.phases[at] };
-        let plain = if wrong { theme.bad } else { theme.text };
-        let of_step = value.abs() / phases.step;
-        let cells = (of_step * f64::from(room)).round() as u16;
-        let bar = theme.symbols.fills[at].repeat(usize::from(cells.min(room)));
-        let sign = match at {
-            3 if value < 0.0 => "-",
-            3 => "+",
-            _ => "",
-        };
-        let time = format!("{sign}{}", duration(value.abs()));
-        let percent = format!("{sign}{} %", percent(100.0 * of_step));
-        let name = text::left(NAMES[at], NAME);
-        let figures = text::right(&time, TIME) + &text::right(&percent, SHARE);
-        Line::from(vec![
-            Span::styled(format!("{name}{figures}  "), plain),
-            Span::styled(bar, style),
-        ])
+/// A phase, or the residual; where the host waits once a step, this one may be of any size.
+fn part(at: usize, value: f64, phases: &Phases, once: bool, theme: &Theme) -> Figure {
+    let share = value / phases.step;
+    let wrong = at == 3 && share.abs() > PHASES_MISS_STEP && !once;
+    let sign = match at {
+        3 if value < 0.0 => "-",
+        3 => "+",
+        _ => "",
     };
-    let mut lines: Vec<Line<'static>> = values(phases).into_iter().enumerate().map(part).collect();
-    lines.extend(sum(phases, once, width, theme));
-    lines
+    let ink = if wrong { theme.bad } else { theme.phases[at] };
+    let time = format!("{sign}{}", duration(value.abs()));
+    let mut figure = Figure::new(NAMES[at], time, Picture::Phase(at, share.abs()), ink);
+    figure.share = format!("{sign}{} %", percent(100.0 * share.abs()));
+    figure.values[0].good = wrong.then_some(false);
+    figure
 }
 
 /// Whether the phases add up.
@@ -163,10 +113,9 @@ fn sum(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'stat
     let share = phases.residual / phases.step;
     let sum = phases.forward + phases.backward + phases.optimizer;
     let (good, says) = match share {
-        s if s > PHASES_MISS_STEP && once => (
-            None,
-            "one wait a step: the phases are times of handing over",
-        ),
+        s if s > PHASES_MISS_STEP && once => {
+            (None, "one wait a step: the phases are times of submitting")
+        }
         s if s > PHASES_MISS_STEP => (Some(false), "time is missing from the phases"),
         s if s < -PHASES_MISS_STEP => (Some(false), "the phases claim more than the step took"),
         _ => (Some(true), "the phases add up to the step"),
@@ -224,7 +173,7 @@ fn clocks(run: &SlotRun, theme: &Theme) -> Vec<Line<'static>> {
     };
     let clocks = [
         (
-            "host, handing over",
+            "host, submitting",
             Some(it.enqueue),
             "until its calls returned",
         ),

@@ -1,13 +1,12 @@
 //! Memory of the training: weights, gradients, moments, and what is left of the peak. No figure where there is none.
 
-use ratatui::style::Style;
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::large::{self, Picture, Row};
-use crate::panel::Panel;
-use crate::protocol::{Memory, Slot};
-use crate::tui::surface::{Surface, missing, short_label, slots, take_bottom};
-use crate::tui::text;
+use super::content::{Block, Content, Figure, Picture, Size};
+use crate::app::App;
+use crate::protocol::Slot;
+use crate::tui::surface::{missing, short_label, slots};
 use crate::tui::theme::Theme;
 use crate::units::bytes;
 
@@ -17,10 +16,9 @@ pub const READING: &[&str] = &[
              weight. Peak: the most in use at once. The rest: what the backward pass needs of the forward pass, and scratch.",
 ];
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    s.open(Panel::Memory, "");
-    let mut lines = Vec::new();
+/// The peaks of both runs, and what that of the shown one is made of.
+pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
+    let mut content = Content::default();
     for (slot, run) in slots(app) {
         let Some(it) = &run.memory else { continue };
         let size = match (it.peak_bytes, it.current_bytes) {
@@ -28,71 +26,26 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
             (None, Some(now)) => format!("  now {}", bytes(now)),
             (None, None) => String::new(),
         };
-        let label = short_label(slot, s.area.width, app, theme);
-        lines.push(Line::from(vec![label, Span::styled(size, theme.strong)]));
+        let label = short_label(slot, area.width, app, theme);
+        content.lines([Line::from(vec![label, Span::styled(size, theme.strong)])]);
     }
-    let ghost = || app.run.ghost()?.memory.as_ref();
-    match app.run.shown().memory.as_ref().or_else(ghost) {
-        None => lines.push(missing("the engine has not reported it yet", theme)),
-        Some(it) => lines.extend(kinds(it, s.area.width, theme)),
-    }
-    s.show_panel(Panel::Memory, lines)
-}
-
-/// The peaks of both runs, and what the shown one is made of, in large.
-pub fn draw_large(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let ghost = || Some((app.run.active.other(), app.run.ghost()?.memory.as_ref()?));
-    let shown = app.run.shown().memory.as_ref();
-    let Some((slot, it)) = shown.map(|it| (app.run.active, it)).or_else(ghost) else {
-        return s.missing("the engine has not reported it yet");
+    let active = app.run.active;
+    let ghost = || Some((active.other(), app.run.ghost()?.memory.as_ref()?));
+    let shown = app.run.shown().memory.as_ref().map(|it| (active, it));
+    let Some((slot, it)) = shown.or_else(ghost) else {
+        return Content::missing("the engine has not reported it yet", theme);
     };
-    let row = |name: String, details: &str, size: u64, whole: u64, ink: Style| Row {
-        name,
-        style: theme.strong,
-        details: details.to_owned(),
-        figure: bytes(size),
-        figure_style: theme.strong,
-        picture: Picture::Bar(size as f64 / whole.max(1) as f64),
-        ink,
-    };
+    let known = it.weights + it.gradients + it.moments;
+    let whole = it.peak_bytes.unwrap_or(known).max(known).max(1);
     let peaks = slots(app).filter_map(|(slot, run)| Some((slot, run.memory.as_ref()?.peak_bytes?)));
     let peaks: Vec<(Slot, u64)> = peaks.collect();
     let most = peaks.iter().map(|(_, peak)| *peak).max().unwrap_or(0);
-    let mut rows = Vec::new();
-    if peaks.len() > 1 {
-        let peak = |(slot, peak)| {
-            row(
-                format!("{} peak", app.slot_name(slot)),
-                "",
-                peak,
-                most,
-                theme.slot(slot),
-            )
-        };
-        rows.extend(peaks.into_iter().map(peak));
+    let bar = |size: u64, of: u64| Picture::Bar(size as f64 / of.max(1) as f64);
+    for (slot, peak) in peaks.iter().filter(|_| peaks.len() > 1) {
+        let name = format!("{} peak", app.slot_name(*slot));
+        let figure = Figure::new(name, bytes(*peak), bar(*peak, most), theme.slot(*slot));
+        content.add(Size::Large, Block::Figure(figure));
     }
-    let (kinds, whole) = parts(it);
-    let of = |(at, name, size): (usize, &str, u64)| {
-        row(
-            name.to_owned(),
-            &app.slot_name(slot),
-            size,
-            whole.max(most),
-            theme.phases[at.min(2)],
-        )
-    };
-    rows.extend(kinds.into_iter().map(of));
-    if let Some(reason) = &it.reason {
-        let below = take_bottom(&mut s.area, 1);
-        s.put(below, missing(reason, theme));
-    }
-    large::draw(s, rows)
-}
-
-/// What the memory is made of, as far as it is known, and the whole of it.
-fn parts(it: &Memory) -> (Vec<(usize, &'static str, u64)>, u64) {
-    let known = it.weights + it.gradients + it.moments;
     let rest = it.peak_bytes.map(|peak| peak.saturating_sub(known));
     let kinds = [
         ("weights", Some(it.weights)),
@@ -100,26 +53,14 @@ fn parts(it: &Memory) -> (Vec<(usize, &'static str, u64)>, u64) {
         ("moments", Some(it.moments)),
         ("the rest", rest),
     ];
-    let kinds = kinds.into_iter().enumerate();
-    let kinds = kinds.filter_map(|(at, (name, size))| Some((at, name, size?)));
-    (
-        kinds.collect(),
-        it.peak_bytes.unwrap_or(known).max(known).max(1),
-    )
-}
-
-fn kinds(it: &Memory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-    let (kinds, whole) = parts(it);
-    let mut lines = Vec::new();
-    for (at, name, size) in kinds {
-        let (name, figure) = (text::left(name, 11), text::right(&bytes(size), 11));
-        let share = size as f64 / whole as f64;
-        let bar = theme.symbols.bar(share, width.saturating_sub(26));
-        lines.push(Line::from(vec![
-            Span::styled(format!("{name}{figure}  "), theme.text),
-            Span::styled(bar, theme.phases[at.min(2)]),
-        ]));
+    for (at, (name, size)) in kinds.into_iter().enumerate() {
+        let Some(size) = size else { continue };
+        let ink = theme.phases[at.min(2)];
+        let details = app.slot_name(slot);
+        let figure = Figure::new(name, bytes(size), bar(size, whole), ink);
+        content.add(None, Block::Figure(Figure { details, ..figure }));
     }
-    lines.extend(it.reason.as_ref().map(|reason| missing(reason, theme)));
-    lines
+    let reason = it.reason.as_ref().map(|reason| missing(reason, theme));
+    content.add(None, Block::Lines(reason.into_iter().collect()));
+    content
 }

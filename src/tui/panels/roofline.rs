@@ -11,7 +11,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use crate::app::App;
-use crate::course::Beat;
 use crate::panel::Panel;
 use crate::profile::operations::{Operation, operations};
 use crate::profile::roofline::{bounding, ridge};
@@ -92,8 +91,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 /// The plot alone, the operations in question with their names.
-pub fn draw_large(s: &mut Surface<'_, '_>, cue: &Beat) -> u16 {
+pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
+    let Some(cue) = app.cue() else { return 0 };
     let roof = slots(app).find_map(|(_, run)| run.started.as_ref()?.roof.as_deref());
     let rows = match Rows::of(app, roof, theme) {
         Ok(rows) => rows,
