@@ -61,6 +61,7 @@ use exercise::Exercises;
 use kernels::KernelTexts;
 use log::Log;
 use member::{JoinSettings, Membership};
+use mystery::MysteryRun;
 use study::Study;
 
 /// What the command line decides.
@@ -270,13 +271,18 @@ impl App {
 
     /// The stage the learner is in; none in an empty course and in a run without a stage.
     pub fn stage(&self) -> Option<&Stage> {
-        let there = !matches!(self.mode, Mode::Free | Mode::Mystery(_));
+        let there = self.mode.has_stage();
         self.course.stages.get(self.study.at).filter(|_| there)
     }
 
     /// The recording that is shown instead of a live engine's run.
     pub fn recording(&self) -> Option<&Recording> {
         self.mode.recording()
+    }
+
+    /// The open mystery.
+    pub fn mystery(&self) -> Option<&MysteryRun> {
+        self.mode.mystery()
     }
 
     /// Hints of the open exercise, or of the stage: how many are on screen, and how many there are.
@@ -291,21 +297,18 @@ impl App {
     }
 
     /// Changes the state with the stage the learner is in at hand; does nothing in an empty course.
-    fn with_stage(&mut self, change: impl FnOnce(&mut Self, &Stage)) {
+    fn with_stage<R>(&mut self, change: impl FnOnce(&mut Self, &Stage) -> R) -> Option<R> {
         let course = Arc::clone(&self.course);
-        let there = self.stage().is_some();
-        if let Some(stage) = course.stages.get(self.study.at).filter(|_| there) {
-            change(self, stage);
-        }
+        let there = self.mode.has_stage();
+        let stage = course.stages.get(self.study.at).filter(|_| there)?;
+        Some(change(self, stage))
     }
 
     /// The same with the open exercise; does nothing without one.
-    fn with_exercise(&mut self, change: impl FnOnce(&mut Self, &Exercise)) {
+    fn with_exercise<R>(&mut self, change: impl FnOnce(&mut Self, &Exercise) -> R) -> Option<R> {
         let course = Arc::clone(&self.course);
-        let open = self.mode.exercise();
-        if let Some(exercise) = open.and_then(|open| course.exercises.get(open.at)) {
-            change(self, exercise);
-        }
+        let exercise = course.exercises.get(self.mode.exercise()?.at)?;
+        Some(change(self, exercise))
     }
 
     /// Shows a sentence for a while.
@@ -386,13 +389,8 @@ impl App {
     fn take(&mut self, message: Message) {
         match message {
             Message::Action(action) => self.act(action),
-            Message::Engine(report) if self.mode.is_watching() => self.hear_beside(&report),
-            Message::Engine(report) => {
-                self.hear(report);
-                self.begin_measurement();
-            }
-            Message::Recorded(report) if self.mode.is_watching() => self.hear(report),
-            Message::Recorded(_) => {}
+            Message::Engine(report) => self.hear_engine(report),
+            Message::Recorded(report) => self.hear_recording(report),
             Message::Tick { now_ms } => self.tick(now_ms),
             Message::Resized { width, height } => self.view.size = (width, height),
             Message::Drawn(limits) => {
@@ -400,9 +398,7 @@ impl App {
                 self.view.overlay_scroll = self.view.overlay_scroll.min(limits.overlay);
                 self.view.limits = limits.panels.into_iter().collect();
             }
-            // A stage's file has nothing to do with a mystery.
-            Message::FileSaved { .. } if self.mystery().is_some() => {}
-            Message::FileSaved { config } => self.saved(config),
+            Message::FileSaved { config } => self.file_saved(config),
             Message::FileRead { stage, config } => self.kept(&stage, config),
             Message::KernelsRead {
                 device,
@@ -428,7 +424,7 @@ impl App {
             self.touched_ms = self.now_ms;
         }
         let idle = self.now_ms.saturating_sub(self.touched_ms) >= IDLE_MS;
-        let forgotten = self.presentation.is_none() && self.recording().is_none();
+        let forgotten = self.presentation.is_none();
         if idle && forgotten && self.run.state == RunState::Running && !self.run.pairing {
             self.pause();
             let text = "Nobody pressed a key for ten minutes: the run is paused; space goes on";
@@ -445,9 +441,8 @@ impl App {
         self.count_beat(now_ms.saturating_sub(before_ms));
         self.watch_silence(before_ms);
         self.run_when_due();
-        self.note_tried();
+        self.tick_in_mode(before_ms);
         self.share();
-        self.pause_when_idle(before_ms);
         let waiting = matches!(
             self.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing

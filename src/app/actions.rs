@@ -37,28 +37,17 @@ impl App {
         if moves_the_run && self.waits_for_measurement() {
             return;
         }
-        let course = Arc::clone(&self.course);
-        let there = self.stage().is_some();
-        let stage = course.stages.get(self.study.at).filter(|_| there);
         if self.can_edit() && self.act_on_knobs(action) {
             return;
         }
-        if self.mystery().is_some() && self.act_in_mystery(action) {
-            return;
-        }
-        let exercise = self.mode.exercise();
-        let done = match exercise.and_then(|open| course.exercises.get(open.at)) {
-            Some(exercise) => self.act_in_exercise(exercise, action),
-            None => stage.is_some_and(|stage| self.act_in_stage(stage, action)),
-        };
-        if !done {
+        if !self.act_in_mode(action) {
             self.act_anywhere(action);
         }
         self.note_looks();
     }
 
     fn act_anywhere(&mut self, action: Action) {
-        let live = self.recording().is_none();
+        let live = self.mode.is_live();
         match action {
             Action::Quit => self.effects.push(Effect::Quit),
             Action::AskQuit => self.view.confirm = Some(Confirm::Quit),
@@ -123,7 +112,7 @@ impl App {
     }
 
     /// What an action means in an exercise; false where it means there what it means everywhere.
-    fn act_in_exercise(&mut self, exercise: &Exercise, action: Action) -> bool {
+    pub(super) fn act_in_exercise(&mut self, exercise: &Exercise, action: Action) -> bool {
         match action {
             Action::NextStage => self.exercise_by(1),
             Action::PreviousStage => self.exercise_by(-1),
@@ -158,7 +147,7 @@ impl App {
     }
 
     /// What an action means in a stage, whether its run is live or recorded; false where it means what it means everywhere.
-    fn act_in_stage(&mut self, stage: &Stage, action: Action) -> bool {
+    pub(super) fn act_in_stage(&mut self, stage: &Stage, action: Action) -> bool {
         match action {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
@@ -225,16 +214,18 @@ impl App {
                 self.after_skip(then);
             }
             Some(Confirm::ShowSolution) => self.show_solution(),
-            Some(Confirm::Reset) if self.exercise().is_some() => {
+            Some(Confirm::Reset) if self.mode.is_exercise() => {
                 self.with_exercise(Self::exercise_reset);
             }
-            Some(Confirm::Reset) => self.with_stage(|app, stage| {
-                app.study.forget(stage);
-                app.effects.push(Effect::ResetStage {
-                    stage: stage.id.clone(),
+            Some(Confirm::Reset) => {
+                self.with_stage(|app, stage| {
+                    app.study.forget(stage);
+                    app.effects.push(Effect::ResetStage {
+                        stage: stage.id.clone(),
+                    });
+                    app.enter(app.study.at);
                 });
-                app.enter(app.study.at);
-            }),
+            }
             Some(Confirm::Leave { to }) => self.go_to(to),
             Some(Confirm::LeaveMystery { to }) => self.left_mystery(to),
             Some(Confirm::Quit) => self.effects.push(Effect::Quit),
@@ -336,7 +327,7 @@ impl App {
     }
 
     fn hint(&mut self, stage: &Stage) {
-        if matches!(self.mode, Mode::Replay(_)) {
+        if self.mode.is_replay() {
             return;
         }
         // The second hint and the third all but answer the prediction.
@@ -382,7 +373,7 @@ impl App {
 
     /// Toggling and pairing are allowed at any time; before the prediction they ask once.
     fn unless_unpredicted(&mut self, stage: &Stage, then: AfterSkip) {
-        if self.recording().is_some() {
+        if !self.mode.is_live() {
             self.tell("This is a recording: nothing can be changed in it", false);
         } else if self.keeps_progress() && !self.study.predicted(stage) {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
@@ -448,7 +439,7 @@ impl App {
                 };
                 let select = info.select.clone();
                 self.view.overlay = None;
-                let other = select != self.devices.using && self.recording().is_none();
+                let other = select != self.devices.using && self.mode.is_live();
                 if other && !self.waits_for_measurement() {
                     self.use_device(&select);
                 }

@@ -11,7 +11,7 @@ use super::pages::Page;
 use super::run::RunState;
 use super::runs::solution;
 use super::study::Study;
-use super::{Action, App, Effect, Mode, Overlay, Panel, SlotRun};
+use super::{Action, App, Effect, Overlay, Panel, SlotRun};
 use crate::course::placeholder::fill_known;
 use crate::course::progress::State;
 use crate::course::{Beat, BeatChange, KernelFigure, Stage};
@@ -120,9 +120,7 @@ impl App {
     /// The beat on the screen; an open exercise stands in its place.
     pub fn beat(&self) -> Option<BeatState> {
         let presentation = self.presentation.as_ref();
-        let at = presentation
-            .filter(|_| self.mode.exercise().is_none())?
-            .beat;
+        let at = presentation.filter(|_| !self.mode.is_exercise())?.beat;
         beats(self.study.at, self.stage()?).get(at).copied()
     }
 
@@ -133,7 +131,7 @@ impl App {
 
     /// Whether what happens now is the learner's own progress.
     pub fn keeps_progress(&self) -> bool {
-        self.presentation.is_none() && !matches!(self.mode, Mode::Replay(_))
+        self.presentation.is_none() && !self.mode.is_replay()
     }
 
     /// Presenter mode on, at a beat of the stage, or off.
@@ -164,7 +162,7 @@ impl App {
         self.comparison = comparison;
         let moved =
             self.study.at != shown || self.run.wanted.as_ref() != Some(&self.comparison.run_a());
-        if moved && self.recording().is_none() {
+        if moved && self.mode.is_live() {
             self.enter(shown);
         }
         let text = "Presenter mode is off; your own progress is as it was";
@@ -278,7 +276,7 @@ impl App {
         view.scroll.clear();
         view.lesson_page = Page::Start;
         self.open_page(beat.page);
-        if self.recording().is_some() {
+        if !self.mode.is_live() {
             if self.run.slot(beat.variant).started.is_some() {
                 self.run.active = beat.variant;
             }
@@ -297,7 +295,7 @@ impl App {
         let pair = self.study.pair.take().filter(|pair| pair.done);
         self.study.enter(at, stage);
         self.notice = None;
-        if self.recording().is_some() {
+        if !self.mode.is_live() {
             return;
         }
         let Some(presentation) = &mut self.presentation else {
@@ -453,7 +451,7 @@ impl App {
     /// Marks the stages before this one that were not passed as skipped, and tells whether there were any; that never counts as
     /// passed.
     pub(super) fn mark_skipped(&mut self, to: usize) -> bool {
-        if self.recording().is_some() {
+        if !self.mode.is_live() {
             return false;
         }
         let course = Arc::clone(&self.course);

@@ -15,7 +15,7 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
     if own || app.checking().is_some() || app.mode.is_watching() {
         return None;
     }
-    let recorded = app.recording().is_some();
+    let recorded = !app.mode.is_live();
     let (use_it, machine, are) = match recorded {
         true => ("used", "the recorded machine", "were"),
         false => ("use", "this machine", "are"),

@@ -19,9 +19,7 @@ const SETTLE_MS: u64 = 500;
 impl App {
     /// Whether the knobs can be opened: there is something to change, and it can run.
     pub fn can_edit(&self) -> bool {
-        self.mode.exercise().is_none()
-            && self.recording().is_none()
-            && !self.comparison.offers.is_empty()
+        self.mode.compares() && !self.comparison.offers.is_empty()
     }
 
     /// Whether the knobs are on the screen.

@@ -59,7 +59,7 @@ impl App {
 
     /// The engine has ended. What it showed stays.
     pub(super) fn gone(&mut self, reason: &str) {
-        if self.recording().is_some() {
+        if !self.mode.is_live() {
             self.run.state = RunState::Finished;
             self.tell("The recording ends here", false);
             return;
@@ -180,7 +180,7 @@ impl App {
 
     fn started(&mut self, started: Started) {
         self.follow_recording(started.run.stage);
-        let recorded = self.recording().is_some();
+        let recorded = !self.mode.is_live();
         let run = &mut self.run;
         if run.left {
             return;
@@ -247,7 +247,7 @@ impl App {
             .iter()
             .position(|stage| stage.number == number)
             .filter(|at| *at != self.study.at);
-        if let (Some(at), true) = (at, self.recording().is_some()) {
+        if let (Some(at), false) = (at, self.mode.is_live()) {
             self.study.enter(at, &course.stages[at]);
             self.run.forget();
         }
@@ -344,7 +344,7 @@ impl App {
     }
 
     fn paired(&mut self, pair: Pair) {
-        let live = self.recording().is_none();
+        let live = self.mode.is_live();
         // Pairs of a B that was changed meanwhile say nothing about the one that is.
         let changed = !self.run.is_current() || self.comparison.due_ms.is_some();
         if live && (!self.run.pairing || changed) {
@@ -353,7 +353,7 @@ impl App {
         self.run.pending.clear();
         self.run.pairing = true;
         let done = pair.done;
-        if done && self.mystery().is_none_or(|it| !it.in_pairs) {
+        if done && !self.mode.pairs_with_good() {
             self.run.slots[Slot::B as usize].pair = Some(pair.clone());
         }
         self.study.measured(pair);

@@ -11,7 +11,7 @@ use super::member::Call;
 use super::mystery::{JudgeStep, MysteryRun};
 use super::study::Activity;
 use super::view::{AfterSkip, Confirm};
-use super::{Action as A, App, Overlay, RunState};
+use super::{Action as A, App, Mode, Overlay, RunState};
 use crate::course::{Exercise, Stage};
 use crate::protocol::Slot;
 pub use vitals::{FigureState, RunFigure, vitals};
@@ -140,19 +140,17 @@ fn lacks(app: &App) -> Option<String> {
         app.run.state,
         RunState::EngineGone { .. } | RunState::Failed { .. }
     );
-    let stage_itself = app.recording().is_none() && app.exercise().is_none();
-    let stage = app.stage().filter(|_| goes && stage_itself)?;
+    let stage = app.stage().filter(|_| goes && app.mode.compares())?;
     let wanted = missing::missing(app, stage).filter(|_| !app.knobs_open());
     let asked = app.view.lesson_visible() && app.asked_here();
     wanted.or_else(|| missing::lost(app, stage).filter(|_| !asked))
 }
 
 fn next_text(app: &App) -> &'static str {
-    if app.mode.is_watching() {
-        return watching(app);
-    }
-    if app.recording().is_some() {
-        return "A recording: {pause} pauses, {step} goes one step on";
+    match &app.mode {
+        Mode::Watching { .. } => return watching(app),
+        Mode::Replay(_) => return "A recording: {pause} pauses, {step} goes one step on",
+        _ => {}
     }
     match &app.run.state {
         _ if app.in_f32().is_some() => {
@@ -305,7 +303,7 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
             "No prediction yet: it will count as skipped. Knobs? {yes} {no}"
         }
         Confirm::ShowSolution => "Show the solution? Your progress will say so. {yes} {no}",
-        Confirm::Reset if app.mode.exercise().is_some() => {
+        Confirm::Reset if app.mode.is_exercise() => {
             "Forget this exercise and put its files back? {yes} {no}"
         }
         Confirm::Reset => "Forget this stage and put its files back? {yes} {no}",

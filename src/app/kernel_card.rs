@@ -55,7 +55,7 @@ impl App {
         self.view.overlay = Some(Overlay::Kernel);
         (self.view.overlay_scroll, self.view.search) = (0, Search::default());
         let of = Some((device.clone(), config.clone()));
-        if on_cpu || self.recording().is_some() || self.kernel_texts.of == of {
+        if on_cpu || !self.mode.is_live() || self.kernel_texts.of == of {
             return;
         }
         (self.kernel_texts.of, self.kernel_texts.read) = (of, None);

@@ -30,7 +30,7 @@ impl App {
             return UnfinishedWork::default();
         };
         // Nothing is lost in a recording, and a presenter is not asked between two stages.
-        if self.recording().is_some() || !self.keeps_progress() {
+        if !self.mode.is_live() || !self.keeps_progress() {
             return UnfinishedWork::default();
         }
         let known = self.study.of(stage);

@@ -276,7 +276,7 @@ impl App {
                 let Some(panel) = self.view.focus else {
                     return;
                 };
-                let stage = panel == Panel::Lesson && self.mode.exercise().is_none();
+                let stage = panel == Panel::Lesson && !self.mode.is_exercise();
                 if stage && lines.abs() == PAGE {
                     self.read_on(lines.signum());
                 } else {

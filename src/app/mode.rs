@@ -9,9 +9,13 @@
 //! | `MysteryRun` | live, of no stage, its faults hidden | the task, then the faults | its score |
 //! | `Replay` | the recording named on the command line | the stage's, nothing hidden | no |
 //!
+//! `behaviour.rs` says what a key, a message and a tick do in each; the methods of `Mode` say what a mode allows.
+//!
 //! Beside it there may be a presentation (`App::presentation`): it shows the stage by beats, waits while an exercise is open, and
 //! keeps no progress. `exercise/visit.rs` opens and leaves exercises, `beats.rs` shows beats, begins and ends presentations; `Replay` lasts
 //! for the whole session.
+
+mod behaviour;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,6 +112,62 @@ pub struct Recording {
 }
 
 impl Mode {
+    /// A live engine computes what is shown: it can be paused, changed and measured.
+    pub fn is_live(&self) -> bool {
+        self.recording().is_none()
+    }
+
+    /// Everything is read from a recording, and nothing of it is the learner's own work.
+    pub fn is_replay(&self) -> bool {
+        matches!(self, Self::Replay(_))
+    }
+
+    /// Live runs of A and B are all that is shown: they can be toggled, paired and changed.
+    pub fn compares(&self) -> bool {
+        matches!(self, Self::Stage | Self::Free | Self::Mystery(_))
+    }
+
+    /// The learner is in a stage, though an exercise may cover its text.
+    pub fn has_stage(&self) -> bool {
+        !matches!(self, Self::Free | Self::Mystery(_))
+    }
+
+    /// The stage's text is what is read.
+    pub fn reads_stage(&self) -> bool {
+        matches!(self, Self::Stage | Self::Replay(_))
+    }
+
+    /// An exercise stands in the place of the stage's text.
+    pub fn is_exercise(&self) -> bool {
+        matches!(self, Self::Exercise(_) | Self::Watching { .. })
+    }
+
+    /// The open mystery.
+    pub fn mystery(&self) -> Option<&MysteryRun> {
+        match self {
+            Self::Mystery(mystery) => Some(mystery),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn mystery_mut(&mut self) -> Option<&mut MysteryRun> {
+        match self {
+            Self::Mystery(mystery) => Some(mystery),
+            _ => None,
+        }
+    }
+
+    /// A mystery whose faults are still to be found.
+    pub fn plays_mystery(&self) -> bool {
+        self.mystery().is_some_and(|it| it.end.is_none())
+    }
+
+    /// The last pairs had the known-good configuration of a mystery as A.
+    pub fn pairs_with_good(&self) -> bool {
+        self.mystery().is_some_and(|it| it.in_pairs)
+    }
+
     /// The open exercise.
     pub fn exercise(&self) -> Option<&OpenExercise> {
         match self {

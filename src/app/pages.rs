@@ -35,7 +35,7 @@ impl App {
 
     /// Whether what is asked stands on the screen with its choices.
     pub fn asked_here(&self) -> bool {
-        self.mode.exercise().is_some() || self.asked_on() == Some(self.page().0)
+        self.mode.is_exercise() || self.asked_on() == Some(self.page().0)
     }
 
     /// Goes to the open question, from wherever the learner is; in the quiz, asks those again that were answered wrongly.
@@ -112,9 +112,7 @@ impl App {
                 && self.study.pointer.is_none()
                 && self.study.of(stage).located.is_none()
         };
-        self.presentation.is_none()
-            && self.mode.exercise().is_none()
-            && self.stage().is_some_and(asks)
+        self.presentation.is_none() && self.mode.reads_stage() && self.stage().is_some_and(asks)
     }
 
     /// The marked panel is said to show the fault. It is judged, and what shows it is looked at, with the reason.

@@ -41,7 +41,7 @@ impl App {
             self.notice = None;
         }
         self.tell_untranslated(stage);
-        if self.recording().is_some() {
+        if !self.mode.is_live() {
             return;
         }
         let first = self.run.wanted.is_none();
@@ -85,7 +85,7 @@ impl App {
 
     /// Asks once what devices there are, after the first run is on its way.
     pub(super) fn probe_devices(&mut self) {
-        if self.recording().is_none() {
+        if self.mode.is_live() {
             self.send(Command::Probe);
         }
     }
@@ -183,7 +183,7 @@ impl App {
 
     /// Runs A and B in pairs, until the verdict is clear.
     pub(super) fn pair(&mut self) {
-        if self.mystery().is_some() && self.is_unsolved() {
+        if self.mode.plays_mystery() {
             return self.ask_for_verdict();
         }
         self.pairs_of_a_and_b();

@@ -30,8 +30,7 @@ impl App {
     pub fn stalled_s(&self) -> Option<u64> {
         let since = self.now_ms.saturating_sub(self.run.step_ms);
         let odd = since > 5_000 && since as f64 > 10.0 * self.usual_ms();
-        (odd && self.run.state == RunState::Running && self.recording().is_none())
-            .then_some(since / 1000)
+        (odd && self.run.state == RunState::Running && self.mode.is_live()).then_some(since / 1000)
     }
 
     /// Seconds in which the device of a run has not got on, once that is worth a word. The engine's heartbeat goes on.
@@ -55,7 +54,7 @@ impl App {
         let run = &self.run;
         let works = run.state.is_active() && run.state != RunState::Paused;
         let since = run.progress_ms.max(run.asked_ms);
-        (works && self.recording().is_none()).then(|| self.now_ms.saturating_sub(since))
+        (works && self.mode.is_live()).then(|| self.now_ms.saturating_sub(since))
     }
 
     /// Looked after at every tick: a command that is not answered within its limit replaces the engine, once. A screen that did

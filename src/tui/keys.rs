@@ -169,10 +169,10 @@ fn offered_label(binding: &Binding, app: &App) -> &'static str {
     match binding.action {
         Action::Pause if paused(app) => "resume",
         Action::Toggle if toggled() => "back to A",
-        Action::Pair if app.mystery().is_some() && app.is_unsolved() => "verdict on B",
+        Action::Pair if app.mode.plays_mystery() => "verdict on B",
         Action::Knobs if app.knobs_open() => "close knobs",
         Action::Lesson if app.view.lesson_open => "panels",
-        Action::Lesson if app.mode.exercise().is_some() => "exercise",
+        Action::Lesson if app.mode.is_exercise() => "exercise",
         Action::Close if app.view.search.is_open() && !app.view.typing() => "show all",
         _ => binding.label,
     }

@@ -150,7 +150,7 @@ const LEAST: u16 = 40;
 
 /// Columns that the widest drawing of the lesson's page takes.
 fn drawing(app: &App) -> u16 {
-    let Some(stage) = app.stage().filter(|_| app.exercise().is_none()) else {
+    let Some(stage) = app.stage().filter(|_| !app.mode.is_exercise()) else {
         return 0;
     };
     let page = app.page().0;

@@ -16,7 +16,7 @@ impl App {
         let Some(exercise) = course.exercises.get(at) else {
             return;
         };
-        if matches!(self.mode, Mode::Replay(_)) {
+        if self.mode.is_replay() {
             self.tell("This is a recording: exercises need a live run", false);
             return;
         }

@@ -18,21 +18,6 @@ use crate::protocol::{Command, Finished, RunSpec, Slot, Started};
 const TRIED_MS: u64 = 2_000;
 
 impl App {
-    /// The open mystery.
-    pub fn mystery(&self) -> Option<&MysteryRun> {
-        match &self.mode {
-            Mode::Mystery(mystery) => Some(mystery),
-            _ => None,
-        }
-    }
-
-    fn mystery_mut(&mut self) -> Option<&mut MysteryRun> {
-        match &mut self.mode {
-            Mode::Mystery(mystery) => Some(mystery),
-            _ => None,
-        }
-    }
-
     /// Runs the mystery of a seed.
     pub(in crate::app) fn run_mystery(&mut self, seed: u64, level: u8) {
         self.leave_exercise();
@@ -99,7 +84,7 @@ impl App {
     pub(in crate::app) fn note_looks(&mut self) {
         let (focus, covered) = (self.view.focus, self.view.overlay.is_some());
         let covered = covered || focus.is_some_and(|panel| self.view.always_shows(panel));
-        if let Some(mystery) = self.mystery_mut()
+        if let Some(mystery) = self.mode.mystery_mut()
             && let Some(panel) = focus.filter(|panel| *panel != Panel::Lesson && !covered)
             && mystery.end.is_none()
         {
@@ -110,7 +95,7 @@ impl App {
     /// A run has begun. If it is B's, its configuration counts as tried once it has run for a while.
     pub(in crate::app) fn note_start(&mut self, started: &Started) {
         let now_ms = self.now_ms;
-        if let Some(mystery) = self.mystery_mut() {
+        if let Some(mystery) = self.mode.mystery_mut() {
             let run = &started.run;
             mystery.present = (run.slot == Slot::B).then(|| (run.config.clone(), now_ms));
         }
@@ -119,7 +104,7 @@ impl App {
     /// Values that were passed over while turning do not count.
     pub(in crate::app) fn note_tried(&mut self) {
         let now_ms = self.now_ms;
-        if let Some(mystery) = self.mystery_mut()
+        if let Some(mystery) = self.mode.mystery_mut()
             && mystery.end.is_none()
             && let Some((config, _)) = mystery
                 .present
@@ -157,7 +142,7 @@ impl App {
         self.comparison.hidden = false;
         self.view.knobs = false;
         let now_ms = self.now_ms;
-        let Some(mystery) = self.mystery_mut() else {
+        let Some(mystery) = self.mode.mystery_mut() else {
             return;
         };
         mystery.end = Some(end);
@@ -193,7 +178,7 @@ impl App {
         self.start(run);
         self.show_text();
         let (b, now_ms) = (self.comparison.config_b.clone(), self.now_ms);
-        if let Some(mystery) = self.mystery_mut() {
+        if let Some(mystery) = self.mode.mystery_mut() {
             mystery.tries(&b);
             mystery.judge(Some(JudgeStep::Run), now_ms);
             mystery.report = None;
@@ -202,7 +187,7 @@ impl App {
 
     /// After the end A is what was found again, in pairs as well.
     pub(in crate::app) fn pairs_of_a_and_b(&mut self) {
-        if let Some(mystery) = self.mystery_mut() {
+        if let Some(mystery) = self.mode.mystery_mut() {
             mystery.in_pairs = false;
         }
     }
@@ -210,7 +195,7 @@ impl App {
     /// B changed, or something else runs: there will be no verdict.
     pub(in crate::app) fn no_verdict(&mut self) {
         let now_ms = self.now_ms;
-        if let Some(mystery) = self.mystery_mut() {
+        if let Some(mystery) = self.mode.mystery_mut() {
             mystery.judge(None, now_ms);
         }
     }
@@ -245,7 +230,7 @@ impl App {
         self.expect(vec![a.clone(), b.clone()]);
         self.run.pairing = true;
         let now_ms = self.now_ms;
-        if let Some(mystery) = self.mystery_mut() {
+        if let Some(mystery) = self.mode.mystery_mut() {
             mystery.judge(Some(JudgeStep::Pairs(Box::new(finished.clone()))), now_ms);
             mystery.in_pairs = true;
             mystery.report = Some(report);
@@ -276,7 +261,7 @@ impl App {
     fn verdict(&mut self, report: Report) {
         let passed = report.passed();
         let now_ms = self.now_ms;
-        let Some(mystery) = self.mystery_mut() else {
+        let Some(mystery) = self.mode.mystery_mut() else {
             return;
         };
         mystery.report = Some(report);

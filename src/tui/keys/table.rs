@@ -122,11 +122,11 @@ fn in_kernel(app: &App) -> bool {
 }
 
 fn live(app: &App) -> bool {
-    main(app) && app.recording().is_none()
+    main(app) && app.mode.is_live()
 }
 
 fn replaying(app: &App) -> bool {
-    main(app) && app.recording().is_some()
+    main(app) && !app.mode.is_live()
 }
 
 fn pausable(app: &App) -> bool {
@@ -135,7 +135,7 @@ fn pausable(app: &App) -> bool {
     main(app)
         && !app.run.pairing
         && app.measuring().is_none()
-        && (app.recording().is_some()
+        && (!app.mode.is_live()
             || matches!(
                 app.run.state,
                 Running | Warming | Pausing | Paused | Resuming
@@ -144,7 +144,8 @@ fn pausable(app: &App) -> bool {
 
 fn asked(app: &App) -> bool {
     app.beat().is_none()
-        && (live(app) || main(app) && app.mode.is_watching())
+        && main(app)
+        && !app.mode.is_replay()
         && app.view.lesson_visible()
         && app.asked_here()
         && choices(app) > 0
@@ -182,11 +183,11 @@ fn asked_for<const N: usize>(app: &App) -> bool {
 
 /// The stage itself, with no exercise in its place.
 fn in_stage(app: &App) -> bool {
-    live(app) && app.mode.exercise().is_none()
+    main(app) && app.mode.compares()
 }
 
 fn in_exercise(app: &App) -> bool {
-    main(app) && app.mode.exercise().is_some()
+    main(app) && app.mode.is_exercise()
 }
 
 /// The same, and the fix comes next: prediction and evidence are done, and no question is open.
@@ -223,8 +224,7 @@ fn typeable(app: &App) -> bool {
 
 /// There is a solution to show.
 fn solvable(app: &App) -> bool {
-    let mystery = app.mystery().is_some() && app.is_unsolved();
-    live(app) && (app.stage().is_some() || app.mode.exercise().is_some() || mystery)
+    live(app) && (app.stage().is_some() || app.mode.is_exercise() || app.mode.plays_mystery())
 }
 
 /// The solution of the stage is shown and can be taken.
@@ -265,7 +265,7 @@ fn reading_on(app: &App) -> bool {
 /// The stage's text is on the screen and has pages.
 fn leafing(app: &App) -> bool {
     main(app)
-        && app.mode.exercise().is_none()
+        && !app.mode.is_exercise()
         && app.view.lesson_visible()
         && !estimating(app)
         && app.page().2 > 1
@@ -278,7 +278,7 @@ fn in_background(app: &App) -> bool {
 
 fn hints_left(app: &App) -> bool {
     let (shown, hints) = app.hints();
-    (live(app) || main(app) && app.mode.is_watching()) && shown < hints
+    main(app) && !app.mode.is_replay() && shown < hints
 }
 
 fn offered(app: &App) -> bool {
@@ -326,7 +326,7 @@ fn resettable(app: &App) -> bool {
 }
 
 fn presentable(app: &App) -> bool {
-    main(app) && app.mode.exercise().is_none() && app.stage().is_some()
+    main(app) && app.mode.reads_stage() && app.stage().is_some()
 }
 
 fn down(app: &App) -> bool {

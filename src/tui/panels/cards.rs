@@ -114,7 +114,7 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             .map(|them| them.map(|n| format!(" for {n} tokens")));
         let of = tokens.unwrap_or_default();
         let [a, b] = [&pair.a_ms, &pair.b_ms].map(|it| ms(it.median));
-        let good = app.mystery().is_some_and(|it| it.in_pairs);
+        let good = app.mode.pairs_with_good();
         let other = if good { "known good" } else { "A" };
         // How far from 1 the interval reaches.
         let beyond = pair
@@ -182,10 +182,10 @@ fn looks(pair: &Pair, width: usize, theme: &Theme) -> Line<'static> {
 
 /// What the learner's B has that A has not.
 fn titled(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    if app.recording().is_some() || app.comparison.same() {
+    if !app.mode.is_live() || app.comparison.same() {
         return Vec::new();
     }
-    if app.mystery().is_some_and(|it| it.in_pairs) {
+    if app.mode.pairs_with_good() {
         let said = "B against a configuration known to be good, not A";
         return text::wrap(&[Span::styled(said, theme.text)], width, "", "   ");
     }

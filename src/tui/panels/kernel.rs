@@ -32,7 +32,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     if on_cpu {
         return of_cpu(s, row);
     }
-    if app.recording().is_some() {
+    if !app.mode.is_live() {
         return say(
             s,
             "A recording holds no text. `perflings export --kernels DIR` writes the kernels of a configuration.",

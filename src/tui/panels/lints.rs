@@ -26,15 +26,17 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let mut w = s.writer();
     if run.started.is_none() || run.last.is_none() {
         w.line("no step to judge yet", theme.dim);
-    } else if app.mystery().is_some() && app.is_unsolved() || app.mode.is_watching() {
-        let of = match app.mystery() {
-            Some(_) => "left out of a mystery",
-            None => "left out of this recording",
-        };
-        w.line(format!("{of}: find out what they would say"), theme.dim);
-        if app.mystery().is_some() {
-            return s.show_panel(Panel::Lints, w.lines);
-        }
+    } else if app.mode.plays_mystery() {
+        w.line(
+            "left out of a mystery: find out what they would say",
+            theme.dim,
+        );
+        return s.show_panel(Panel::Lints, w.lines);
+    } else if app.mode.is_watching() {
+        w.line(
+            "left out of this recording: find out what they would say",
+            theme.dim,
+        );
     } else if !told {
         w.plain(LATER, theme.dim);
         return s.show_panel(Panel::Lints, w.lines);

@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::app::App;
+use crate::app::{App, Mode};
 use crate::course::progress::{Prediction, State};
 use crate::course::{Exercise, Stage, UnusableContent};
 use crate::tui::surface::{Surface, chooses, height, joined, take_bottom};
@@ -211,12 +211,13 @@ fn runs(app: &App, columns: usize, theme: &Theme) -> [Line<'static>; 2] {
         0 => String::new(),
         n => format!(" ({n} solved)"),
     };
-    let mystery = app.mystery().is_some();
-    let free = app.stage().is_none() && app.mode.exercise().is_none() && !mystery;
     let said = [
-        (free, "free run: every knob, no questions".to_owned()),
         (
-            mystery,
+            matches!(app.mode, Mode::Free),
+            "free run: every knob, no questions".to_owned(),
+        ),
+        (
+            matches!(app.mode, Mode::Mystery(_)),
             format!("mystery: a run with hidden faults to mend{solved}"),
         ),
     ];
@@ -247,7 +248,7 @@ fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Lin
         (state, _) => state,
     };
     let entry = Entry {
-        here: at == app.study.at && app.mode.exercise().is_none() && app.stage().is_some(),
+        here: at == app.study.at && app.mode.reads_stage(),
         selected: at == app.view.selected,
         state,
         label: &it.number.to_string(),
