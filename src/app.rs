@@ -73,7 +73,7 @@ pub struct Options {
     pub preset: Option<Preset>,
     /// The stage to begin with, instead of where the learner was.
     pub stage: Option<u32>,
-    /// Run this without a stage, with every knob offered.
+    /// A configuration to run without a stage, with every knob offered.
     pub free: Option<RunConfig>,
     /// A mystery instead of a stage: its seed, if one was named, and its level.
     pub mystery: Option<(Option<u64>, u8)>,
@@ -83,11 +83,11 @@ pub struct Options {
     pub recording: Option<Recording>,
     /// Presenter mode from the start.
     pub present: bool,
-    /// Nobody was here before: the welcome comes first.
+    /// The program runs for the first time: the welcome card comes first.
     pub welcome: bool,
     /// The room that the learner joins.
     pub room: Option<JoinSettings>,
-    /// A sentence for the first screen: progress that was set aside, a recording that is cut.
+    /// A sentence for the first screen, about progress that was set aside or a recording that is cut.
     pub notice: Option<String>,
 }
 
@@ -134,35 +134,35 @@ pub struct App {
     pub run: RequestedRun,
     pub devices: Devices,
     pub log: Log,
-    /// What other programs take of the machine, as the engine last said.
+    /// The share of the machine that other programs use, as the engine last reported it.
     pub load: Option<Load>,
     pub view: View,
     /// The room that the learner is in.
     pub member: Option<Box<Membership>>,
-    /// What `perflings run all` measured last, as far as it was read.
+    /// The last table of `perflings run all`, once it was read.
     pub journey: Option<Journey>,
     /// The texts of the kernels that were asked for last.
     pub kernel_texts: KernelTexts,
     pub notice: Option<Notice>,
-    /// It was said that a stage has no text in the language that was asked for.
+    /// The learner was told that a stage has no text in the requested language.
     told_untranslated: bool,
     /// Why progress is not saved: shown before anything else until it is.
     pub unsaved: Option<String>,
     pub preset: Option<Preset>,
-    /// Lines that should have been events.
+    /// How many lines of the engine were no valid events.
     pub malformed: u64,
     pub now_ms: u64,
-    /// When somebody last asked for something.
+    /// When the last action came.
     pub(crate) touched_ms: u64,
     /// Grows whenever there is something new to draw.
     pub revision: u64,
-    /// What the message that is taken in asks for.
+    /// Effects of the message that is being processed.
     effects: Vec<Effect>,
 }
 
-/// A run that nobody has touched for so long pauses itself.
+/// A run pauses when no key was pressed for this long.
 const IDLE_MS: u64 = 600_000;
-/// Between two ticks so far apart the program slept, and somebody has just woken it.
+/// Two ticks further apart than this mean that the program was suspended and has just been resumed.
 const ASLEEP_MS: u64 = 10_000;
 
 /// How long a notice stays.
@@ -232,7 +232,7 @@ impl App {
         };
         if let (Some(number), None) = (options.stage, at) {
             app.tell(
-                &format!("There is no stage {number}; this is the first one"),
+                &format!("There is no stage {number}; showing the first one"),
                 true,
             );
         }
@@ -253,7 +253,7 @@ impl App {
                 }
                 app.enter(at);
                 if options.stage.is_some() && !replayed && !app.skipped_stages().is_empty() {
-                    app.tell("M shows what the stages were about that you skipped", false);
+                    app.tell("M shows what the skipped stages were about", false);
                 }
             }
         }
@@ -296,7 +296,7 @@ impl App {
         (known.map_or(0, |known| known.hints as usize).min(of), of)
     }
 
-    /// Changes the state with the stage the learner is in at hand; does nothing in an empty course.
+    /// Calls `change` with the stage that the learner is in; `None` where there is no stage.
     fn with_stage<R>(&mut self, change: impl FnOnce(&mut Self, &Stage) -> R) -> Option<R> {
         let course = Arc::clone(&self.course);
         let there = self.mode.has_stage();
@@ -304,7 +304,7 @@ impl App {
         Some(change(self, stage))
     }
 
-    /// The same with the open exercise; does nothing without one.
+    /// Calls `change` with the open exercise; `None` without one.
     fn with_exercise<R>(&mut self, change: impl FnOnce(&mut Self, &Exercise) -> R) -> Option<R> {
         let course = Arc::clone(&self.course);
         let exercise = course.exercises.get(self.mode.exercise()?.at)?;
@@ -321,8 +321,8 @@ impl App {
         });
     }
 
-    /// Whether the panels keep this to themselves until the learner has predicted, or a room has voted.
-    /// A figure of the header, a panel or a part of one, by its name.
+    /// Whether something is withheld until the learner has predicted, or the room has voted. `what` names a figure of the
+    /// header, a panel or a part of one.
     pub fn withholds(&self, what: &str) -> bool {
         let withheld = |stage| self.study.withholds(stage, what);
         !self.mode.is_watching() && self.stage().is_some_and(withheld)
@@ -337,7 +337,7 @@ impl App {
         }
     }
 
-    /// Points of all ranges that were judged.
+    /// Points for all ranges that were judged.
     pub fn range_points(&self) -> u32 {
         let stages = self.course.stages.iter();
         let points = stages.filter_map(|stage| {
@@ -354,7 +354,7 @@ impl App {
         self.run.state == RunState::Finished && pair.is_some_and(|pair| pair.done)
     }
 
-    /// Where the run computes, once it is known.
+    /// The device that the run computes on, once it is known.
     pub fn device(&self) -> Option<&Device> {
         self.run
             .shown()
@@ -418,7 +418,7 @@ impl App {
         }
     }
 
-    /// A forgotten screen does not keep the machine busy; one that is presented is looked at.
+    /// Pauses the run when no key was pressed for a while, except in a presentation.
     fn pause_when_idle(&mut self, before_ms: u64) {
         if self.now_ms.saturating_sub(before_ms) > ASLEEP_MS {
             self.touched_ms = self.now_ms;
@@ -427,7 +427,7 @@ impl App {
         let forgotten = self.presentation.is_none();
         if idle && forgotten && self.run.state == RunState::Running && !self.run.pairing {
             self.pause();
-            let text = "Nobody pressed a key for ten minutes: the run is paused; space goes on";
+            let text = "No key was pressed for ten minutes: the run is paused; space resumes it";
             self.tell(text, false);
             if let Some(notice) = &mut self.notice {
                 notice.until_ms = u64::MAX;

@@ -52,7 +52,7 @@ pub fn main(course: embedded::EmbeddedFolders) -> ExitCode {
 /// Runs the program with these arguments, the first of which is its own name.
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-    // What the engine says is not for a person.
+    // The engine's output is read by a program, not by a person.
     let settings = match args.get(1).is_some_and(|word| word == "engine") {
         true => Settings::default(),
         false => config::usable(),

@@ -49,7 +49,7 @@ pub struct Line {
     pub optional: bool,
 }
 
-/// What was found, in words, and whether that is enough; `None` where it was not measured.
+/// What was found, and whether it passes; `None` where it was not measured.
 type Found = (String, Option<bool>);
 
 impl Line {
@@ -64,7 +64,7 @@ impl Line {
     }
 }
 
-/// The finding where there is none.
+/// A finding that was not measured, for this reason.
 fn not_measured(why: impl std::fmt::Display) -> Found {
     (format!("not measured: {why}"), None)
 }

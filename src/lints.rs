@@ -1,5 +1,5 @@
-//! Plausibility lints on a run: what cannot be true, or should not be, with its reason and what to look at next.
-//! Each is one function over the facts so far; none knows a device or a screen.
+//! Plausibility lints on a run: what cannot be true, or should not be, with the reason and what to look at next.
+//! Each is a function of the facts so far; none knows a device or a screen.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::units::show;
 
 /// Losses kept for the lints on training progress.
 const RECENT: usize = 64;
-/// Steps after which a learnable chain must have moved the loss.
+/// Steps after which the loss must have moved on a chain that can be learned.
 const STUCK_AFTER_STEPS: u64 = 300;
 
 /// Why a lint holds, and what to look at next.
@@ -56,7 +56,7 @@ pub struct RunFacts {
 }
 
 impl RunFacts {
-    /// Nothing seen yet.
+    /// Before the first event.
     pub fn new(config: &RunConfig, entropy: Option<f64>) -> Self {
         Self {
             config: config.clone(),
@@ -73,7 +73,7 @@ impl RunFacts {
         }
     }
 
-    /// Takes in one event of this run.
+    /// Notes an event of this run.
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::Step(step) => {
@@ -170,11 +170,11 @@ fn backward_too_short(f: &RunFacts) -> Option<Finding> {
             "Backward takes {:.2} of the forward's time; with twice the products it should take about 2.",
             p.backward / p.forward
         ),
-        "Either backward leaves work out (see the gradients panel), or forward does too much (see the kernels).",
+        "Either backward omits work (see the gradients panel), or forward does too much (see the kernels).",
     ))
 }
 
-/// Where the host waits once, at the end of a step, phases are times of handing over and need not add up.
+/// Where the host waits once, at the end of a step, phases are times of submitting and need not add up.
 fn ledger_open(f: &RunFacts) -> Option<Finding> {
     if f.config.measure.sync == Sync::PerStep {
         return None;
@@ -189,7 +189,7 @@ fn ledger_open(f: &RunFacts) -> Option<Finding> {
             p.step,
             100.0 * p.residual / p.step
         ),
-        "Ask of each timer what it waits for: enqueueing work is not doing it.",
+        "For each timer, find out what it waits for: enqueueing work is not doing it.",
     ))
 }
 
@@ -203,7 +203,7 @@ fn claimed(f: &RunFacts, t: &Throughput) -> Option<(f64, f64)> {
     Some((reached, peak))
 }
 
-/// A peak that other programs disturbed accuses nobody.
+/// A peak that was measured beside other programs proves nothing.
 fn peak_too_low(f: &RunFacts) -> Option<Finding> {
     let t = f.throughput.as_ref()?;
     let load = t.peak_load?;
@@ -228,7 +228,7 @@ fn above_peak(f: &RunFacts) -> Option<Finding> {
             reached / 1e12,
             peak / 1e12
         ),
-        "No code does that. Either the clock is read too early or work is missing.",
+        "This is impossible: either the clock is read too early, or work is missing.",
     ))
 }
 
@@ -245,7 +245,7 @@ fn wrong_logits(f: &RunFacts) -> Option<Finding> {
             f.config.train.precision,
             f.config.rounding()
         ),
-        "The loss may look right all the same. Compare what the operation reads with what lies in memory.",
+        "The loss may still look right. Compare what the operation reads with what is in memory.",
     ))
 }
 
@@ -298,21 +298,21 @@ fn no_kernels(f: &RunFacts) -> Option<Finding> {
     ))
 }
 
-/// Share of the step that kernels may take: more cannot be, as long as one clock runs. Under the profiler launches do not
+/// The largest share of the step that kernels may take: more is impossible while the device's clock is constant. Under the profiler launches do not
 /// follow each other as closely as replayed ones: 6 % at tiny on an H200.
 pub fn coverage_limit(config: &RunConfig) -> f64 {
     if config.records() { 1.1 } else { 1.05 }
 }
 
 fn coverage_above_step(f: &RunFacts) -> Option<Finding> {
-    // Where profiles are held against the steps around them, this one stands for want of a better one.
+    // This profile was kept although it does not agree with the steps around it, because none did.
     let k = f.kernels.as_ref().filter(|k| k.discarded > 0)?;
     (k.coverage > coverage_limit(&f.config)).then(|| {
         let (kernels, step) = (show(k.device_ms, 2), show(k.step_ms.unwrap_or(0.0), 2));
         let tried = k.discarded + 1;
         (
             format!("Kernels take {kernels} ms of a step of {step} ms, in {tried} profiles in a row."),
-            "The device's clock keeps changing: let it run for a minute, and see what else uses it.",
+            "The device's clock keeps changing: let it run for a minute, and check what else uses it.",
         )
     })
 }

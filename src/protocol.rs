@@ -110,7 +110,7 @@ pub enum Event {
     Hello(Hello),
     /// Sent about twice a second by a thread of its own: the process is alive.
     Heartbeat {
-        /// Seconds since the work on the device last got on; none while there is nothing to do.
+        /// Seconds since the work on the device last made progress; none while there is no work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device_s: Option<f64>,
     },
@@ -175,7 +175,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// How many seconds ago the work on the device got on, as far as this event tells.
+    /// How many seconds ago the work on the device made progress, as far as this event tells.
     pub fn progress_s(&self) -> Option<f64> {
         match self {
             Self::Heartbeat { device_s } => *device_s,

@@ -1,5 +1,4 @@
-//! The screen: draws the state, turns keys and mouse into messages. It never waits for the engine, and it draws only when there
-//! is something new.
+//! The screen: draws the state, and turns keys and mouse into messages. It never waits for the engine and draws only what is new.
 
 pub mod board;
 pub mod chart;

@@ -1,5 +1,5 @@
-//! What each action does to the course and the run, and which effects it has: first what an open exercise or the stage makes of
-//! it, then what it means everywhere. Actions that only change what is seen are in `look.rs`.
+//! What each action does to the course and the run, and which effects it has. The mode decides first (`act_in_mode`); what it leaves
+//! is done here. Actions that only change what is shown are in `look.rs`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::panel::Panel;
 use crate::protocol::Command;
 
 impl App {
-    /// Does what the learner asked for.
+    /// Carries out an action.
     pub(super) fn act(&mut self, action: Action) {
         self.touched_ms = self.now_ms;
         if self
@@ -52,7 +52,7 @@ impl App {
             Action::Quit => self.effects.push(Effect::Quit),
             Action::AskQuit => self.view.confirm = Some(Confirm::Quit),
             Action::Suspend => {
-                // The engine rests as long as the screen does.
+                // The engine pauses while the program is suspended.
                 let runs = live && self.run.state == RunState::Running && !self.run.pairing;
                 if runs {
                     self.send(Command::Pause);
@@ -78,7 +78,7 @@ impl App {
             Action::OpenEditor => self.open_editor(),
             Action::Pause => self.pause(),
             Action::Restart if live => self.restart(),
-            // Without a stage nothing is to be predicted.
+            // Without a stage there is nothing to predict.
             Action::Toggle if live => self.after_skip(AfterSkip::Toggle),
             Action::Pair if live => self.after_skip(AfterSkip::Pair),
             Action::NextStage | Action::PreviousStage => self.leave_for(self.study.at),
@@ -94,7 +94,7 @@ impl App {
             Action::InF32 => {
                 if let Some(config) = self.in_f32() {
                     self.run_free(config);
-                    self.tell("The same in f32, run freely; the list leads back", false);
+                    self.tell("The same in f32, as a free run; the list leads back", false);
                 }
             }
             Action::ReplayStep => {
@@ -111,7 +111,7 @@ impl App {
         }
     }
 
-    /// What an action means in an exercise; false where it means there what it means everywhere.
+    /// Carries out an action that an exercise handles itself; false for all others.
     pub(super) fn act_in_exercise(&mut self, exercise: &Exercise, action: Action) -> bool {
         match action {
             Action::NextStage => self.exercise_by(1),
@@ -146,12 +146,12 @@ impl App {
         true
     }
 
-    /// What an action means in a stage, whether its run is live or recorded; false where it means what it means everywhere.
+    /// Carries out an action that a stage handles itself, live or recorded; false for all others.
     pub(super) fn act_in_stage(&mut self, stage: &Stage, action: Action) -> bool {
         match action {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
-            // A room votes; no key of the presenter answers for it.
+            // In a presentation the room votes; the presenter's keys answer nothing.
             Action::Answer(_) if self.presentation.is_some() => {}
             Action::Answer(choice) => self.answer(stage, choice),
             Action::Question => self.show_question(stage),
@@ -203,7 +203,7 @@ impl App {
         });
     }
 
-    /// The learner says yes to the open question.
+    /// The learner answered the confirmation with yes.
     fn confirmed(&mut self) {
         match self.view.confirm.take() {
             Some(Confirm::SkipPrediction(then)) => {
@@ -234,7 +234,7 @@ impl App {
         }
     }
 
-    /// Shows the solution for the first time, which is remembered.
+    /// Shows the solution and notes in the progress that it was shown.
     fn show_solution(&mut self) {
         self.look(Action::Open(Overlay::Solution));
         let course = Arc::clone(&self.course);
@@ -253,7 +253,7 @@ impl App {
         self.save(id);
     }
 
-    /// The stage or exercise so many places on; where there is none, that is said.
+    /// The stage or exercise `by` places from `at`; tells the learner where there is none.
     pub(super) fn neighbour(
         &mut self,
         at: usize,
@@ -305,7 +305,7 @@ impl App {
             return;
         };
         if !self.view.lesson_visible() {
-            self.tell("Read the question first: it is in the lesson", false);
+            self.tell("Read the question first; it is in the lesson", false);
             return;
         }
         let answered = match self.asked_here() {
@@ -330,7 +330,7 @@ impl App {
         if self.mode.is_replay() {
             return;
         }
-        // The second hint and the third all but answer the prediction.
+        // The second and third hints nearly give the answer to the prediction.
         if !self.study.predicted(stage) && self.hints().0 > 0 {
             return self.tell(
                 "The next hint comes once you have answered the question",
@@ -343,7 +343,7 @@ impl App {
         }
     }
 
-    /// Shows one more hint of what is open, if there is one.
+    /// Shows one more hint for the stage or exercise `id`, if there is one.
     pub(super) fn next_hint(&mut self, id: &str) -> bool {
         let (shown, of) = self.hints();
         if shown < of {
@@ -362,7 +362,7 @@ impl App {
         (self.view.focus, self.view.knobs) = (Some(Panel::Lesson), false);
     }
 
-    /// Shows the solution; where it was not shown before, it is asked first whether to.
+    /// Shows the solution; the first time, asks for confirmation.
     fn solution(&mut self, shown_before: bool) {
         if shown_before {
             self.look(Action::Open(Overlay::Solution));
@@ -371,7 +371,7 @@ impl App {
         }
     }
 
-    /// Toggling and pairing are allowed at any time; before the prediction they ask once.
+    /// Toggling and pairing are always allowed; before the prediction they ask for confirmation.
     fn unless_unpredicted(&mut self, stage: &Stage, then: AfterSkip) {
         if !self.mode.is_live() {
             self.tell("This is a recording: nothing can be changed in it", false);
@@ -383,14 +383,14 @@ impl App {
     }
 
     pub(super) fn after_skip(&mut self, then: AfterSkip) {
-        // Where the lesson lies over the panels, it gives way: something is about to be seen.
+        // A lesson that covers the panels is closed, so that the result can be seen.
         if std::mem::take(&mut self.view.lesson_open) {
             self.view.focus = Some(Panel::Loss);
         }
         match then {
             AfterSkip::Toggle => self.toggle(),
             AfterSkip::Pair => {
-                // So do the knobs there: the pairs are shown in the panels below them.
+                // The knobs are closed as well: pairs are shown in the panels that they cover.
                 if self.view.screen_size() == ScreenSize::Compact
                     && std::mem::take(&mut self.view.knobs)
                 {
@@ -411,7 +411,7 @@ impl App {
         }
     }
 
-    /// Takes a line of the open list.
+    /// Chooses a line of the open list.
     pub(super) fn choose(&mut self, line: usize) {
         match self.view.overlay {
             Some(Overlay::Stages) => match line.checked_sub(self.course.stages.len()) {

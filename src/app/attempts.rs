@@ -6,11 +6,11 @@ use super::{App, RequestedRun};
 use crate::config::RunConfig;
 use crate::protocol::{Pair, Slot, Started};
 
-/// Attempts that are kept beside those on the screen.
+/// Attempts kept in addition to those on the screen.
 const KEPT: usize = 48;
 
 impl RequestedRun {
-    /// A run begins, or goes on with other knobs. A configuration that ran before on the same weights gets its curve and
+    /// A run begins, or continues with changed knobs. A configuration that ran before on the same weights gets its curve and
     /// figures back.
     pub(super) fn begin(&mut self, started: Started, now_ms: u64) {
         let slot = started.run.slot;

@@ -17,7 +17,7 @@ use crate::course::progress::State;
 use crate::course::{Beat, BeatChange, KernelFigure, Stage};
 use crate::protocol::{Command, RunSpec, Slot};
 
-/// What an audience has before it, whatever was shown before.
+/// What the audience sees. It does not depend on what was shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeatState {
     /// Index into the course's stages.
@@ -73,7 +73,7 @@ pub fn cues(stage: &Stage) -> Cow<'_, [Beat]> {
     let pointers = stage.evidence.iter();
     all.extend(pointers.map(|it| cue(it.panel, &it.text, BeatChange::Nothing)));
     all.push(cue(Panel::Loss, &stage.fix, BeatChange::Toggle));
-    let say = "Both in turns, until the verdict is clear.";
+    let say = "Both run in turns until the verdict is clear.";
     all.push(cue(Panel::Throughput, say, BeatChange::Pair));
     Cow::Owned(all)
 }
@@ -174,7 +174,7 @@ impl App {
         let Some(beat) = self.beat() else {
             return;
         };
-        // What was said of this beat does not stand below the next.
+        // A notice about this beat is not shown below the next.
         self.notice = self.notice.take().filter(|it| it.warning);
         if let Some(at) = beat.at.checked_add_signed(by).filter(|at| *at < beat.of) {
             return self.show_beat(beat.stage, at);
@@ -248,7 +248,7 @@ impl App {
         let Some(stage) = course.stages.get(at) else {
             return;
         };
-        // A course that was changed may have fewer.
+        // A course that was edited may have fewer beats.
         let all = beats(at, stage);
         let Some(beat) = all.get(beat).or(all.last()).copied() else {
             return;
@@ -311,7 +311,7 @@ impl App {
         self.leave_run();
     }
 
-    /// Ends the run in progress; what the engine still says of it does not count.
+    /// Ends the run in progress; later events about it are ignored.
     fn leave_run(&mut self) {
         self.expect(Vec::new());
         (self.run.wanted, self.run.left) = (None, true);
@@ -319,7 +319,7 @@ impl App {
         self.send(Command::Stop);
     }
 
-    /// Shows the run of a side: the one that goes on, the one that was made, or else a new one.
+    /// Shows the run of A or B: the one in progress, an earlier one, or else a new one.
     fn show_run(&mut self, slot: Slot, stage: &Stage) {
         let run = match slot {
             Slot::A => self.comparison.run_a(),
@@ -327,7 +327,7 @@ impl App {
         };
         let wanted = self.run.wanted.as_ref() == Some(&run) && !self.run.pairing;
         if wanted && self.run.state.is_active() {
-            // It rested while the other side was shown.
+            // It was paused while the other side was shown.
             if self.run.active != slot && self.paused() {
                 self.pause();
             }

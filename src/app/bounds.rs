@@ -8,7 +8,7 @@ use crate::protocol::Event;
 
 /// Most rows kept of one list.
 const ROWS: usize = 512;
-/// Longest name taken over from an event, in characters.
+/// Longest name kept from an event, in characters.
 const NAME: usize = 80;
 /// Longest sentence.
 const SENTENCE: usize = 1000;
@@ -29,7 +29,7 @@ pub fn journey(mut journey: Journey) -> Journey {
 /// Bounds the text and the lists of an event, and makes its text safe, before it is kept.
 pub fn sanitize(mut event: Event) -> Event {
     match &mut event {
-        // The most frequent ones have neither.
+        // The most frequent events have neither texts nor lists.
         Event::Heartbeat { .. } | Event::Step(_) => return event,
         // The rows that matter are those without a gradient; they come first when there are too many.
         Event::Gradients(gradients) => gradients.rows.sort_by_key(|row| row.norm.is_some()),

@@ -5,10 +5,10 @@ use super::App;
 use super::devices::GpuWarmUp;
 use crate::protocol::{Load, State};
 
-/// Timed steps before their spread is a sign.
+/// Timed steps from which on their spread says something.
 const MANY: u64 = 64;
 
-/// The wordings, the fullest first; none while the machine is quiet.
+/// The wordings, the longest first; none while the machine is idle.
 pub fn busy(app: &App) -> Option<[String; 3]> {
     // A second engine of our own takes time as well; the header and the card of the check say so.
     let own = matches!(app.devices.gpu_warm_up, GpuWarmUp::Warming { .. });
@@ -20,13 +20,13 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
         true => ("used", "the recorded machine", "were"),
         false => ("use", "this machine", "are"),
     };
-    let so = format!("times {are} longer than they need be; pairs need a steady load");
+    let so = format!("times {are} longer than necessary; pairs need a steady load");
     if let Some(share) = share(app.load.as_ref()?) {
         let said = format!("Other programs {use_it} {share} % of {machine}");
         return Some([
             format!("{said}: {so}"),
-            format!("{said}: steps {are} slowed, pairs rougher"),
-            format!("Others {use_it} {share} %: steps {are} slowed, pairs rougher"),
+            format!("{said}: steps {are} slower, pairs less precise"),
+            format!("Others {use_it} {share} %: steps {are} slower, pairs less precise"),
         ]);
     }
     let times = app.run.shown().throughput.as_ref();
@@ -36,19 +36,19 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
         let said = "Step times vary a lot: other programs may use";
         [
             format!("{said} {machine}. Pairs need a steady load"),
-            format!("{said} {machine}; pairs are rougher"),
-            "Step times vary a lot; pairs are rougher".to_owned(),
+            format!("{said} {machine}; pairs are less precise"),
+            "Step times vary a lot; pairs are less precise".to_owned(),
         ]
     })
 }
 
-/// The share that is shown, in steps of 5 %: digits that change with every window tell nothing more.
+/// The share that is shown, in steps of 5 %, so that it does not change with every reading.
 fn share(load: &Load) -> Option<u32> {
     let others = load.others.filter(|_| load.busy)?;
     Some(((20.0 * others).round() as u32 * 5).max(5))
 }
 
-/// Whether another reading is shown in other words.
+/// Whether two readings are shown in different words.
 pub fn changes(before: Option<&Load>, now: &Load) -> bool {
     before.is_none_or(|before| {
         share(before) != share(now) || before.others.is_none() != now.others.is_none()

@@ -30,11 +30,11 @@ pub struct Comparison {
     pub touched: BTreeSet<&'static str>,
     /// B is the built-in solution as it was shown.
     pub solved: bool,
-    /// The last change that could not be.
+    /// The last change that was refused.
     refused: Option<RefusedChange>,
     /// The change that no run has confirmed yet: its row, and B before it.
     trial: Option<(usize, RunConfig)>,
-    /// When B runs with its changes; until then more of them may come.
+    /// When B restarts with its changes; until then more changes may come.
     pub(super) due_ms: Option<u64>,
 }
 
@@ -48,10 +48,10 @@ struct RefusedChange {
 /// A line of the panel.
 pub struct KnobRow<'a> {
     pub knob: &'static Knob,
-    /// Nothing where it is hidden.
+    /// None where it is hidden.
     pub a: Option<String>,
     pub b: Option<String>,
-    /// Why the last change of this knob could not be.
+    /// Why the last change of this knob was refused.
     pub refused: Option<&'a str>,
     /// Why it does nothing beside the other values of B.
     pub idle: Option<&'static str>,
@@ -162,7 +162,7 @@ impl Comparison {
                 a: (!self.hidden).then(|| (knob.get)(&self.config_a)),
                 b: shown.then(|| (knob.get)(&self.config_b)),
                 refused: refused.map(|it| it.why.as_str()),
-                // It would name hidden values.
+                // The reason would reveal hidden values.
                 idle: knob.idle(&self.config_b).filter(|_| !self.hidden),
             }
         })
@@ -183,8 +183,8 @@ impl Comparison {
         self.row = row.min(self.offers.len().saturating_sub(1));
     }
 
-    /// Gives B the next value of the selected knob, or the one before. One that cannot be is noted with its reason, B
-    /// keeps the old one, and the next step goes on behind it. Tells whether B changed.
+    /// Gives B the next or previous value of the selected knob. A value that is refused is noted with its reason; B keeps the old one,
+    /// and the next step continues from the refused one. Returns whether B changed.
     pub fn step(&mut self, by: i32) -> bool {
         let Some(knob) = self.knob() else {
             return false;
@@ -213,7 +213,7 @@ impl Comparison {
         }
     }
 
-    /// Gives B this value of the knob on a row. Tells whether B changed.
+    /// Gives B this value of the knob on a row. Returns whether B changed.
     pub fn set(&mut self, row: usize, value: &Value) -> bool {
         let Some(knob) = self.offers.get(row) else {
             return false;

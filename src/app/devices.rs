@@ -3,7 +3,7 @@
 
 use crate::protocol::{Device, DeviceInfo};
 
-/// First light: the CPU runs while a GPU warms up.
+/// A GPU that warms up while the CPU runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum GpuWarmUp {
     /// There is nothing to wait for.
@@ -40,7 +40,7 @@ impl Devices {
         }
     }
 
-    /// Takes the answer of the probe in. The result is a device to warm up.
+    /// Notes the devices that the probe found; returns one to warm up.
     pub fn found(&mut self, devices: Vec<DeviceInfo>) -> Option<String> {
         self.known = devices;
         self.probed = true;

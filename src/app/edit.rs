@@ -1,5 +1,5 @@
-//! How B is mended: by the knobs, by the learner's file, by the solution they asked for. Each change runs at once where the
-//! weights can stay, else after a moment in which more changes may come, and is written to the learner's file.
+//! How B is changed: by the knobs, by the learner's file, or by the solution. A change that keeps the weights runs at once; any other
+//! one after a short delay in which more changes may come. Each is written to the learner's file.
 
 use super::comparison::Comparison;
 use super::runs::solution;
@@ -10,7 +10,7 @@ use crate::course::at_preset;
 use crate::course::progress::State;
 use crate::protocol::{FailedKind, Slot};
 
-/// Most letters of a value.
+/// The most letters of a typed value.
 const VALUE: usize = 20;
 
 /// How long B waits for more changes before it starts again.
@@ -29,7 +29,7 @@ impl App {
         view.knobs && !covered && self.can_edit() && view.screen_size() > ScreenSize::Numbers
     }
 
-    /// What an action means for the knobs; false where it means something else.
+    /// Carries out an action on the knobs; false for any other action.
     pub(super) fn act_on_knobs(&mut self, action: Action) -> bool {
         if let Some(text) = self.view.value.take() {
             return self.type_value(text, action);
@@ -65,8 +65,8 @@ impl App {
         (view.overlay, view.focus) = (None, Some(Panel::Lesson));
     }
 
-    /// The configuration of an exercise as a free run, once the learner's answer was judged: before, its knobs would
-    /// measure what is to be prediction_complete.
+    /// Runs the configuration of an exercise as a free run, once the learner's answer was judged: before that, the knobs would
+    /// measure what is to be predicted.
     pub(super) fn knobs_of_exercise(&mut self) {
         let Some(config) = self.configs().map(|it| it.config.clone()) else {
             let what = match self.recording() {
@@ -83,14 +83,15 @@ impl App {
             judged || self.study.progress.stage(&it.id).state == State::Passed
         });
         if known != Some(true) {
-            let text = "The knobs open once your answer is measured: they would show it";
+            let text =
+                "The knobs open after your answer was measured; before, they would give it away";
             return self.tell(text, false);
         }
         if self.waits_for_measurement() {
             return;
         }
         self.run_free(config);
-        let text = "This exercise's configuration, run freely; the list leads back";
+        let text = "This exercise's configuration, as a free run; the list leads back";
         self.tell(text, false);
     }
 
@@ -104,7 +105,7 @@ impl App {
         same
     }
 
-    /// What an action means for a value that is typed. Any other one ends the typing, and means what it always means.
+    /// Carries out an action while a value is typed. Any other action ends the typing and is carried out as usual.
     fn type_value(&mut self, mut text: String, action: Action) -> bool {
         match action {
             Action::Type(letter) => {
@@ -124,7 +125,7 @@ impl App {
         true
     }
 
-    /// B has the typed value, or the row says why it cannot.
+    /// Gives B the typed value, or notes on its row why it is refused.
     fn take_value(&mut self, text: &str) {
         let (knob, row) = (self.comparison.knob(), self.comparison.row);
         if self.waits_for_measurement() || !self.comparison.set(row, &Value::from_word(text)) {
@@ -143,19 +144,19 @@ impl App {
         if !self.comparison.step(by) {
             return;
         }
-        // What was said of B before does not hold for this one.
+        // Earlier notices about B do not apply to this one.
         self.notice = None;
         self.write_mine();
         self.changed(knob.is_some_and(Comparison::starts_again));
     }
 
-    /// B is another one as a whole: the learner's file and the run follow.
+    /// B was replaced as a whole: the learner's file and the run follow.
     pub(super) fn mine_changed(&mut self) {
         self.write_mine();
         self.changed(false);
     }
 
-    /// B is another one from now on; what was measured against the old one does not count for it.
+    /// B has changed; what was measured with the old one does not count for it.
     fn changed(&mut self, again: bool) {
         self.with_stage(|app, stage| app.study.tries(stage));
         self.study.report = None;
@@ -218,14 +219,14 @@ impl App {
 
     /// The learner's configuration was saved: it is B from now on.
     pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) {
-        let mended = self.comparison.problem.is_some();
+        let was_unreadable = self.comparison.problem.is_some();
         let Some(config) = self.readable(config) else {
             return;
         };
         if self.comparison.config_b == config || self.comparison.offers.is_empty() {
             return;
         }
-        if mended {
+        if was_unreadable {
             self.tell("The file can be read again: B is what it says", false);
         }
         self.comparison.set_b(config, false);
@@ -248,7 +249,7 @@ impl App {
         }
     }
 
-    /// What the learner's file holds, at the preset that was asked for. A file that cannot be read is told of, and noted.
+    /// The configuration in the learner's file, at the requested preset. A file that cannot be read is reported and noted.
     fn readable(&mut self, config: Result<Box<RunConfig>, String>) -> Option<RunConfig> {
         self.comparison.problem = config.as_ref().err().cloned();
         match config {
@@ -267,7 +268,7 @@ impl App {
         }
     }
 
-    /// The solution that was shown becomes B.
+    /// Makes the shown solution B.
     fn take_solution(&mut self) {
         self.with_stage(|app, stage| {
             app.view.overlay = None;
@@ -283,7 +284,7 @@ impl App {
             return self.goes_on(kind, reason);
         }
         self.write_mine();
-        // The row of the knob says it, too.
+        // The knob's row gives the reason as well.
         if !self.knobs_open() {
             self.tell(reason, true);
         }

@@ -1,5 +1,5 @@
-//! A figure guessed before it is measured: a range on the stage's scale, moved and widened in steps, then held
-//! against the truth.
+//! A range that the learner estimates before the figure is measured: placed on the stage's scale, moved and widened in steps, then
+//! compared with the measurement.
 
 use crate::course::Estimate;
 
@@ -15,11 +15,11 @@ pub struct RangeSteps {
 
 /// How wide a range is when it is placed.
 const PLACED: u16 = 6;
-/// Points of a range that holds the measured figure, were it of no width.
+/// The most points of a range that contains the measured figure; a wider range earns fewer.
 pub const POINTS: u32 = 10;
 
 impl RangeSteps {
-    /// Where the first key places it: at the end of the scale from which the key leads on.
+    /// Where the first key places it: at the end of the scale that the arrow points away from.
     pub fn placed(by: i32) -> Self {
         let low = if by < 0 { STEPS - PLACED } else { 0 };
         Self {
@@ -53,7 +53,7 @@ impl RangeSteps {
     }
 }
 
-/// What a range earns: nothing where it does not hold the measured figure, else the more the narrower it is.
+/// The points of a range: 0 where it does not contain the measured figure, else the more the narrower it is.
 pub fn points(of: &Estimate, (low, high): (f64, f64), truth: f64) -> u32 {
     if !(low..=high).contains(&truth) {
         return 0;

@@ -1,4 +1,4 @@
-//! What the engine says, taken into the state. Events of a run that was replaced are dropped until the new run answers.
+//! Updates the state from the engine's events. Events of a run that was replaced are dropped until the new run answers.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::judge::stage::{StageFacts, evaluate};
 use crate::protocol::*;
 
 impl App {
-    /// Takes a report in.
+    /// Takes a report of the engine.
     pub(super) fn hear(&mut self, report: FromEngine) {
         match report {
             FromEngine::Line(line) => self.event(line.event),
@@ -37,14 +37,14 @@ impl App {
             FromEngine::Gone { reason } => self.gone(&reason),
             FromEngine::Silent => {
                 self.gone(
-                    "Its heartbeat stopped: it hangs, or the connection to its machine is cut",
+                    "Its heartbeat stopped: it hangs, or the connection to its machine was lost",
                 );
                 self.effects.push(Effect::Kill);
             }
         }
     }
 
-    /// What the engine says while a recorded run is watched. Nothing of it is about that run.
+    /// Takes a report of the engine while a recorded run is watched, which it does not concern.
     pub(super) fn hear_beside(&mut self, report: &FromEngine) {
         self.revision -= 1;
         if let (Mode::Watching { engine_gone, .. }, FromEngine::Gone { .. } | FromEngine::Silent) =
@@ -164,7 +164,7 @@ impl App {
     }
 
     fn compiling(&mut self, kernels: u32, latest: String) {
-        // The CPU compiles nothing: beside a run there, this is the GPU that warms up.
+        // The CPU compiles nothing, so these are kernels of the GPU that warms up beside the run.
         if let GpuWarmUp::Warming {
             kernels: so_far, ..
         } = &mut self.devices.gpu_warm_up
@@ -192,7 +192,7 @@ impl App {
             if !run.pending.iter().any(same) {
                 return;
             }
-            // Of a comparison both sides begin.
+            // In a comparison both sides begin.
             match started.paired {
                 true => run.pending.retain(|wanted| !same(wanted)),
                 false => run.pending.clear(),
@@ -209,7 +209,7 @@ impl App {
         self.note_start(&started);
         let run = &mut self.run;
         if paired && matches!(self.mode, Mode::Mystery(_)) {
-            // The known-good configuration is not shown: it would be compared with.
+            // The known-good configuration is not shown: learners would compare their B with it.
         } else if paired {
             run.begin_paired(started, self.now_ms);
         } else {
@@ -230,7 +230,7 @@ impl App {
         if recorded || run.state == RunState::Starting {
             run.state = RunState::Warming;
         }
-        // Both sides of a comparison use the kernels that the run before had.
+        // Both sides of a comparison use the kernels of the previous run.
         if !paired {
             self.use_kernel();
         }
@@ -265,7 +265,7 @@ impl App {
         }
         self.run.step_ms = self.now_ms;
         self.run.replaced = false;
-        // Steps of pairs begin again at 0: they are drawn only where no run has a curve.
+        // Steps of pairs start at 0 again: they are drawn only where no run has a curve.
         let slot = &mut self.run.slots[step.slot as usize];
         if !self.run.pairing || slot.of_pairs {
             slot.step(step, self.now_ms);
@@ -284,11 +284,11 @@ impl App {
                 true,
             );
         }
-        // Pairs of a B that has changed meanwhile: they begin again with the B that is.
+        // B has changed during these pairs: they start again with the present B.
         if finished.pair.is_some() && self.run.pairing && self.comparison.due_ms.is_some() {
             return;
         }
-        // The summary of a paired comparison sums up no run.
+        // The summary of a paired comparison is about no single run.
         let of_run = finished.pair.is_none().then(|| finished.clone());
         if let Some(finished) = of_run.clone() {
             let slot = finished.slot as usize;
@@ -345,7 +345,7 @@ impl App {
 
     fn paired(&mut self, pair: Pair) {
         let live = self.mode.is_live();
-        // Pairs of a B that was changed meanwhile say nothing about the one that is.
+        // Pairs of a B that was changed meanwhile say nothing about the present one.
         let changed = !self.run.is_current() || self.comparison.due_ms.is_some();
         if live && (!self.run.pairing || changed) {
             return;
@@ -368,7 +368,7 @@ impl App {
         }
     }
 
-    /// Compares what was measured with the stage's criteria; a pass is kept.
+    /// Compares the measurements with the stage's criteria. Once passed, a stage stays passed.
     pub(super) fn judge(&mut self) {
         let course = Arc::clone(&self.course);
         let there = self.stage().is_some() && self.presentation.is_none();
@@ -404,7 +404,7 @@ impl App {
         self.study.report = Some(report);
         let known = self.study.of_mut(&stage.id);
         let before = known.clone();
-        // The first measurement that meets the checks judges the range; later ones change nothing.
+        // The first measurement that passes the checks is the one that judges the range.
         if passed {
             known.measured = known
                 .measured
@@ -418,14 +418,14 @@ impl App {
         }
         let changed = *known != before;
         if newly {
-            let prediction_complete = match known.prediction {
+            let predicted = match known.prediction {
                 Some(Prediction::Choice { right: true, .. }) => ", and your prediction was right",
-                Some(Prediction::Choice { .. }) => "; your prediction was another",
+                Some(Prediction::Choice { .. }) => "; your prediction was different",
                 _ => "",
             };
             self.tell(
                 &format!(
-                    "Stage {} passed: every required check is met{prediction_complete}",
+                    "Stage {} passed: every required check is met{predicted}",
                     stage.number
                 ),
                 false,
@@ -437,7 +437,8 @@ impl App {
         }
     }
 
-    /// What the pairs measured beside the one knob that the stage is about: their ratio is not the one it asks for.
+    /// A knob other than the one that the stage is about in which the measured pairs differ: their ratio does not answer the stage's
+    /// question.
     pub fn beside(&self, stage: &Stage) -> Option<&str> {
         let [about] = &stage.varies[..] else {
             return None;

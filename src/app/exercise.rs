@@ -1,4 +1,4 @@
-//! What is known of the exercises in this session: answers, checks, measurements, whether a kernel computes for the model.
+//! The state of the exercises in this session: answers, checks, measurements, and whether the model uses a learner's kernel.
 //! Plain data; the files below change it.
 
 mod measure;
@@ -16,11 +16,11 @@ use crate::course::Exercise;
 use crate::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use crate::protocol::KernelSwap;
 
-/// What is known of each exercise, by its id.
+/// The state of each exercise, by its id.
 #[derive(Clone, Debug, Default)]
 pub struct Exercises(BTreeMap<String, ExerciseState>);
 
-/// What is known of one exercise.
+/// The state of one exercise.
 #[derive(Clone, Debug, Default)]
 pub struct ExerciseState {
     /// Where the learner's files are.
@@ -31,7 +31,7 @@ pub struct ExerciseState {
     pub in_model: InModel,
     /// The solution was asked for in this session.
     pub solution: bool,
-    /// What the fault of its recording was said to be.
+    /// The answers given to what the fault of its recording is.
     pub quiz: Vec<usize>,
     /// What the learner expects, in a config exercise.
     pub answer: AnswerFile,
@@ -65,7 +65,7 @@ pub enum InModel {
     Not(String),
 }
 
-/// What happened to an exercise outside the screen.
+/// An event about an exercise that happened outside the screen.
 #[derive(Clone, Debug)]
 pub enum ExerciseNews {
     /// Where its files are.
@@ -85,7 +85,7 @@ pub enum ExerciseNews {
 }
 
 impl ExerciseState {
-    /// The kernels of the last good check go into no model any more, for this reason.
+    /// The kernels of the last good check are no longer put into a model, for this reason.
     pub(super) fn distrust(&mut self, why: &str) {
         self.good = None;
         self.in_model = InModel::Not(why.to_owned());

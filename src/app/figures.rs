@@ -1,12 +1,12 @@
-//! The figures that a lesson's placeholders stand for, from the runs on the screen. A run that goes on is summed up
-//! so far; what nobody measured stays missing.
+//! The figures for a lesson's placeholders, from the runs on the screen. A run in progress is summed up so far; what was not measured
+//! stays missing.
 
 use super::{App, SlotRun};
 use crate::course::placeholder::FigureSources;
 use crate::profile::roofline::top;
 use crate::protocol::*;
 
-/// Everything known now; nothing without a stage.
+/// All figures known now; `None` without a stage.
 pub fn figures(app: &App) -> Option<FigureSources<'_>> {
     let stage = app.stage()?;
     let wanted = app.run.wanted.as_ref().map(|run| &run.config);
@@ -21,7 +21,7 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
     })
 }
 
-/// The same figures for texts about the stage as the learner found it: `run` is that run, whatever runs now.
+/// The same figures for texts about the stage as the learner found it: `run` is A's run, whichever slot is active.
 pub fn as_found<'a>(app: &'a App, now: &FigureSources<'a>) -> FigureSources<'a> {
     let started = app.run.slot(Slot::A).started.as_ref();
     FigureSources {

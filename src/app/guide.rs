@@ -104,7 +104,7 @@ pub fn next_move(app: &App) -> Vec<SentencePart> {
     }
 }
 
-/// Which of the two is silent, the engine or its device.
+/// Says whether the engine or its device is silent.
 fn hangs(app: &App) -> Option<String> {
     let seconds = app.device_silent_s()?;
     Some(format!(
@@ -112,7 +112,7 @@ fn hangs(app: &App) -> Option<String> {
     ))
 }
 
-/// What the class asks for.
+/// What the instructor asks the class to do.
 fn called(app: &App) -> Option<String> {
     let number = |at: usize| app.course.stages.get(at).map_or(0, |it| it.number);
     Some(match app.call()? {
@@ -123,7 +123,7 @@ fn called(app: &App) -> Option<String> {
             )
         }
         Call::Vote { at, again: true } => format!(
-            "The room votes on stage {} once more: {{take-up}} shows the question",
+            "The room votes on stage {} again: {{take-up}} shows the question",
             number(at)
         ),
         Call::Stage(at) => format!(
@@ -134,7 +134,7 @@ fn called(app: &App) -> Option<String> {
     })
 }
 
-/// What the stage's checks still want, or do not find any more, where nothing else comes first.
+/// What the stage's checks still need, or no longer find, where nothing else comes first.
 fn lacks(app: &App) -> Option<String> {
     let goes = !matches!(
         app.run.state,
@@ -149,7 +149,7 @@ fn lacks(app: &App) -> Option<String> {
 fn next_text(app: &App) -> &'static str {
     match &app.mode {
         Mode::Watching { .. } => return watching(app),
-        Mode::Replay(_) => return "A recording: {pause} pauses, {step} goes one step on",
+        Mode::Replay(_) => return "A recording: {pause} pauses, {step} advances one step",
         _ => {}
     }
     match &app.run.state {
@@ -158,7 +158,7 @@ fn next_text(app: &App) -> &'static str {
         }
         RunState::EngineGone { .. } => return "The engine is gone; {restart} starts a new one",
         RunState::Failed { .. } => {
-            return "{restart} tries again, {devices} lists the devices, {close} puts this away";
+            return "{restart} tries again, {devices} lists the devices, {close} closes this";
         }
         _ => {}
     }
@@ -182,15 +182,15 @@ fn next_text(app: &App) -> &'static str {
 fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
     match (&mystery.end, &mystery.judging) {
         (Some(_), _) => "{next} begins the next mystery, {list} shows the whole course",
-        (None, Some(JudgeStep::Run)) => "B is judged: first a run from its beginning",
+        (None, Some(JudgeStep::Run)) => "B is being judged: first a fresh run",
         (None, Some(JudgeStep::Pairs(_))) => {
-            "B is judged: now its speed, in pairs with a configuration known to be good"
+            "B is being judged: now its speed, in pairs with a known-good configuration"
         }
         (None, None) if app.knobs_open() && app.comparison.same() => {
             "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B"
         }
         (None, None) if app.comparison.same() => {
-            "Something is wrong: {focus} turns the panels, {knobs} opens the knobs"
+            "Something is wrong: {focus} changes the panel, {knobs} opens the knobs"
         }
         (None, None) if app.knobs_open() => {
             "B runs with your change; {toggle} toggles A and B, {pair} asks for the verdict"
@@ -201,16 +201,16 @@ fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
 
 /// After pairs the engine rests.
 const PAIRS_ENDED: &str =
-    "The pairs are done, nothing runs: {restart} trains again, {knobs} the knobs";
+    "The pairs are done, nothing runs: {restart} trains again, {knobs} opens the knobs";
 
 /// The next move at the knobs.
 fn knobs_move(app: &App) -> &'static str {
     if app.comparison.same() {
         "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B, {knobs} closes"
     } else if app.run.pairing {
-        "A and B run in turns; changing B begins the pairs anew"
+        "A and B run in turns; a change of B restarts the pairs"
     } else if app.comparison.due_ms.is_some() {
-        "B starts again with your change in a moment"
+        "B restarts with your change in a moment"
     } else if app.pairs_ended() {
         PAIRS_ENDED
     } else if app
@@ -238,30 +238,30 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             "How much? {down} and {up} place a range on the scale"
         }
         Activity::Predict if study.estimate(stage).is_some() => {
-            "How much? {down} {up} move the range, {wider} {narrower} size it, {keep} keeps it"
+            "How much? {down} {up} move the range, {wider} {narrower} resize it, {keep} keeps it"
         }
         Activity::Predict if app.reads_on() => {
             "Answer the question: {a} to {last}; {page} reads on"
         }
         Activity::Predict => "Answer the question: {a} to {last}",
         Activity::Evidence => match study.pointer {
-            Some(at) if at + 1 == stage.evidence.len() => "{pointer} leads on to the cause",
-            Some(_) => "{pointer} goes on to the next panel, {close} back to the lesson",
+            Some(at) if at + 1 == stage.evidence.len() => "{pointer} continues to the cause",
+            Some(_) => "{pointer} shows the next panel, {close} returns to the lesson",
             None if app.asks_where() => {
-                "Which panel shows it? {focus} goes from panel to panel, {locate} says: here"
+                "Which panel shows it? {focus} changes the panel, {locate} chooses the marked one"
             }
             None if reads => {
-                "Now look for it: {pointer} goes from panel to panel; the cause comes after"
+                "Now look for it: {pointer} shows one panel after the other, then the cause"
             }
             None => "{lesson} shows where to look",
         },
         Activity::Fix if app.reads_background() => {
-            "Read what the cause builds on; {page} reads on, to the cause"
+            "Read the background; {page} reads on, to the cause"
         }
-        Activity::Fix if reads => "Read the cause, then mend it: {knobs} opens the knobs of your B",
-        Activity::Fix => "Mend it: {knobs} opens the knobs of your B; {lesson} reads the cause",
+        Activity::Fix if reads => "Read the cause, then fix it: {knobs} opens the knobs of your B",
+        Activity::Fix => "Fix it: {knobs} opens the knobs of your B; {lesson} shows the cause",
         Activity::Check if app.run.pairing => {
-            "A and B, yours, run in turns until the verdict is clear"
+            "A and your B run in turns until the verdict is clear"
         }
         Activity::Check if app.run.switching.is_some() => "The knobs change at the next step",
         Activity::Check if study.looks_back(stage) => {
@@ -273,13 +273,13 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         Activity::LookBack
             if study.question(stage).is_some() && app.asked_here() && app.reads_on() =>
         {
-            "Answer the question: {a} to {last}; {page} reads the reasons on"
+            "Answer the question: {a} to {last}; {page} shows the rest of the reasons"
         }
         Activity::LookBack if study.question(stage).is_some() && app.asked_here() => {
-            "Answer the question: {a} to {last}; {page-back} reads back"
+            "Answer the question: {a} to {last}; {page-back} turns back"
         }
         Activity::LookBack if study.question(stage).is_some() => {
-            "{question} goes to the questions; {page} reads on: your result, a look back"
+            "{question} goes to the questions; {page} reads on to your result"
         }
         Activity::LookBack if study.at + 1 < app.course.stages.len() => {
             "Look back at your prediction; {next} next stage, {list} stages and exercises"
@@ -290,7 +290,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
     }
 }
 
-/// The open yes-or-no question.
+/// The open confirmation.
 pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
     let text = match confirm {
         Confirm::SkipPrediction(AfterSkip::Toggle) => {
@@ -354,14 +354,14 @@ pub fn gpu_warm_up(app: &App) -> Option<Vec<SentencePart>> {
     Some(named(&text, app))
 }
 
-/// The next move before a recorded run with a hidden fault.
+/// The next move in a recorded run with a hidden fault.
 fn watching(app: &App) -> &'static str {
     if app.question().is_none() {
         "Look again with the answer in mind; {leave} goes back to the stage"
     } else if app.view.lesson_visible() {
-        "Name the fault: {a} to {last}; {focus} turns the panels, {pause} pauses"
+        "Name the fault: {a} to {last}; {focus} changes the panel, {pause} pauses"
     } else {
-        "A hidden fault, recorded: {focus} turns the panels, {lesson} reads the question"
+        "A recorded run with a fault: {focus} changes the panel, {lesson} shows the question"
     }
 }
 
@@ -380,7 +380,7 @@ fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
         return "{next} is the next exercise, {list} lists all of them";
     }
     if app.checking().is_some() {
-        return "Your kernel is checked; the stage's run waits meanwhile";
+        return "Your kernel is being checked; the stage's run waits";
     }
     let state = app.exercises.of(exercise);
     match state.and_then(|state| state.report.as_ref()) {
@@ -398,7 +398,7 @@ fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
     }
 }
 
-/// The next move where runs are thought through.
+/// The next move in a config exercise.
 fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
     if app.measuring().is_some() {
         return "Measuring; the stage's run waits. {stop} stops the measurement";

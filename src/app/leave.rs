@@ -1,21 +1,21 @@
-//! Leaving a stage for another: what would be lost is asked about first; where nothing is, the learner just goes.
+//! Leaving a stage for another one: asks for confirmation where something would be lost.
 
 use super::{App, Confirm};
 use crate::course::progress::{Prediction, State};
 
-/// What stays undone when the learner goes.
+/// What stays unfinished when the learner leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnfinishedWork {
     /// A prediction was made, or the fix tried, and the stage is not passed.
     pub stage: bool,
     /// A prediction was made; it is kept.
     pub prediction: bool,
-    /// A question of the debrief waits.
+    /// A question of the quiz is not answered.
     pub question: bool,
 }
 
 impl App {
-    /// Goes to another stage, and asks first where the one in progress is not finished.
+    /// Goes to another stage; asks for confirmation where the present one is not finished.
     pub(super) fn leave_for(&mut self, to: usize) {
         let undone = self.undone();
         if to != self.study.at && (undone.stage || undone.question) {

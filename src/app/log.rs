@@ -1,4 +1,4 @@
-//! What drivers, libraries and the engine said aside: the last lines, and how many there were in all.
+//! The last lines that drivers, libraries and the engine wrote outside the stream, and how many there were.
 
 use std::collections::VecDeque;
 
@@ -37,16 +37,16 @@ impl LogLevel {
 pub struct LogEntry {
     pub level: LogLevel,
     pub text: String,
-    /// Why it means nothing, where that is known.
+    /// Why it is harmless, where that is known.
     pub why: Option<&'static str>,
-    /// How often in a row.
+    /// How often it came in a row.
     pub times: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     pub entries: VecDeque<LogEntry>,
-    /// Lines worth a look since the log was last looked at.
+    /// Warnings and errors since the log was last opened.
     pub unseen: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Actions that only change what is seen: overlays, focus, scrolling, axes, markers, theme. The summary asks for the table it shows.
+//! Actions that only change what is shown: overlays, focus, scrolling, axes, markers, theme. The summary also asks for its table.
 
 use super::pages::PAGE;
 use super::view::{ScreenSize, Search, Sort};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
 
 impl App {
-    /// Actions that only change what is seen.
+    /// Actions that only change what is shown.
     pub(super) fn look(&mut self, action: Action) {
         let log_axis = self.log_axis();
         let no_stage = self.stage().is_none();
@@ -67,7 +67,7 @@ impl App {
                 view.overlay_scroll = 0;
             }
             Action::Search => {
-                // Words are looked up in the glossary itself, its first page.
+                // The search looks in the glossary, which is the first page.
                 (view.page, view.overlay_scroll) = (0, 0);
                 view.overlay = Some(Overlay::Glossary);
                 view.search = Search {
@@ -197,7 +197,7 @@ impl App {
         }
     }
 
-    /// Puts away what lies on top, one layer at a time.
+    /// Closes what lies on top, one layer at a time.
     fn close(&mut self) {
         let view = &mut self.view;
         if view.confirm.take().is_some() {
@@ -222,7 +222,7 @@ impl App {
             return;
         }
         self.notice = None;
-        // A refusal was read; an engine that is gone stays so.
+        // A refusal is dismissed; a lost engine stays reported.
         if matches!(self.run.state, RunState::Failed { .. }) {
             self.run.state = RunState::Idle;
         }

@@ -1,5 +1,5 @@
-//! The learner's membership in a room: what is shared, what the class says, and what of it the learner may take up. The room only
-//! ever offers; nothing it says changes the learner's work. Plain data; `member/share.rs` changes it.
+//! The learner's membership in a room: what is shared, what the class reports, and which offers the learner may accept. A room only
+//! makes offers; it never changes the learner's work. Plain data; `member/share.rs` changes it.
 
 mod share;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::room::board::Board;
 use crate::room::record::{ClassState, InstructorRequest, Participant, RaceResult};
 
-/// What the command line says of the room.
+/// What the command line says about the room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JoinSettings {
     pub id: String,
@@ -48,7 +48,7 @@ pub struct Membership {
     here: (String, u64),
     /// What was shared last.
     pub shared: Participant,
-    /// The offer that was taken up.
+    /// The offer that was accepted.
     taken: Option<String>,
     looked_ms: u64,
     /// What a presenter sees of the room, and the last order with its time.

@@ -29,7 +29,7 @@ pub enum Message {
         width: u16,
         height: u16,
     },
-    /// How far things can scroll in the frame just drawn.
+    /// How far panels and cards can scroll in the frame just drawn.
     Drawn(Limits),
     /// The learner saved the stage's configuration: what it holds, or what is wrong with it.
     FileSaved {
@@ -99,7 +99,7 @@ pub enum Action {
     PickThis,
     /// Cancels the measurement of an exercise.
     StopMeasuring,
-    /// Back to the stage.
+    /// Leaves the exercise for the stage.
     LeaveExercise,
     /// Presenter mode on and off, and its beats.
     Present,
@@ -139,7 +139,7 @@ pub enum Action {
     Search,
     Type(char),
     Erase,
-    /// Letters are keys again; what they found stays.
+    /// Letters are keys again; the search stays.
     KeepSearch,
     // The knobs.
     /// Opens and closes them.
@@ -212,21 +212,21 @@ pub enum Effect {
     Restart,
     Kill,
     Replay(ReplayControl),
-    /// What the learner did in one stage.
+    /// Save the progress of one stage.
     SaveStage {
         stage: String,
         progress: Box<StageProgress>,
     },
-    /// The score of a mystery.
+    /// Save the score of a mystery.
     SaveMystery {
         name: String,
         score: MysteryScore,
     },
-    /// Where the learner is. What their file holds comes back as `FileRead`.
+    /// Save where the learner is. The content of their file comes back as `FileRead`.
     SaveCurrent {
         stage: String,
     },
-    /// Which beat of a presentation is shown.
+    /// Save which beat of a presentation is shown.
     SaveBeat {
         stage: String,
         beat: usize,
@@ -244,9 +244,9 @@ pub enum Effect {
         device: String,
         config: Box<RunConfig>,
     },
-    /// The welcome was shown: never again unasked.
+    /// Remember that the welcome was shown.
     SaveWelcomed,
-    /// Keeps a choice of the look for the next time.
+    /// Save a setting of the display for the next session.
     SaveSetting {
         key: &'static str,
         value: &'static str,
@@ -270,7 +270,7 @@ pub enum Effect {
         exercise: String,
         device: String,
     },
-    /// Cancel that.
+    /// Cancel that measurement.
     StopMeasuring,
     /// Write answers given on the screen to the learner's file.
     WriteAnswers {

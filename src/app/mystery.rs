@@ -1,4 +1,4 @@
-//! What is known of a mystery run: A trains with faults that nobody names, the learner changes B until it is judged right.
+//! The state of a mystery run: A trains with hidden faults; the learner changes B until it is judged right.
 //! Plain data; `mystery/play.rs` changes it.
 
 mod play;
@@ -12,12 +12,12 @@ use crate::judge::Report;
 use crate::panel::Panel;
 use crate::protocol::Finished;
 
-/// What is known of the open mystery.
+/// The state of the open mystery.
 #[derive(Clone, Debug)]
 pub struct MysteryRun {
     pub mystery: Mystery,
     pub began_ms: u64,
-    /// Nobody has solved or given it up here before: its result counts in a race.
+    /// It was neither solved nor given up before: its result counts in a race.
     pub first: bool,
     /// Panels that were brought onto the screen.
     pub looked: BTreeSet<Panel>,
@@ -71,7 +71,7 @@ impl MysteryRun {
         }
     }
 
-    /// Time so far, without that of the judge.
+    /// Seconds so far, without those of the judge.
     pub fn seconds(&self, now_ms: u64) -> u64 {
         let (since, before) = self.judged;
         let judged = before + since.map_or(0, |since| now_ms.saturating_sub(since));
@@ -104,7 +104,7 @@ impl MysteryRun {
         }
     }
 
-    /// The name of its line in the progress: `7-2`.
+    /// Its name in the progress: `7-2`.
     pub fn name(&self) -> String {
         format!("{}-{}", self.mystery.seed, self.mystery.level())
     }

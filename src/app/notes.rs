@@ -9,7 +9,7 @@ use super::{Action, App, AudienceScreen};
 use crate::clean;
 use crate::course::placeholder::{FigureSources, fill};
 
-/// What stands on the speaker's screen.
+/// What the speaker view shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Notes {
@@ -24,7 +24,7 @@ pub struct Notes {
     pub notes: String,
     /// What the next beat says; empty after the last.
     pub next: String,
-    /// Of this beat.
+    /// The notes of this beat.
     pub planned_s: u64,
     pub used_s: u64,
     /// The vote, while it is open: its choices, and which is right.
@@ -33,7 +33,7 @@ pub struct Notes {
     pub votes: String,
     /// `blank` or `frozen` while the room does not see what happens.
     pub covered: String,
-    /// What goes on in the run: `running`, `warming up`.
+    /// The state of the run: `running`, `warming up`.
     pub run: String,
     pub agenda: Vec<AgendaItem>,
 }
@@ -181,7 +181,7 @@ impl Notes {
         self.agenda.iter().map(|it| it.used_s).sum()
     }
 
-    /// A line as it comes from the other side; nothing in it can harm a terminal.
+    /// A line from the other program, made safe for a terminal.
     pub fn read(line: &str) -> Option<Self> {
         let mut notes: Self = serde_json::from_str(line).ok()?;
         let texts = [

@@ -44,7 +44,7 @@ pub enum OpenedAction {
     Expand,
     /// Another row, or further lines.
     Move(i32),
-    /// The full name of the marked kernel, and away.
+    /// Shows or hides the full name of the marked kernel.
     Name,
     /// The course's page about a lint: the first one, then the next, then none.
     Page,
@@ -124,7 +124,7 @@ impl Opened {
         self.figures.table.get(self.row)
     }
 
-    /// Does what was asked for.
+    /// Carries out an action.
     pub fn act(&mut self, action: OpenedAction) {
         let step = |at: u16, by: i32| at.saturating_add_signed(by.clamp(-999, 999) as i16);
         match action {

@@ -60,7 +60,7 @@ impl App {
         }
     }
 
-    /// Turns pages; not past the first or the last. Tells whether there was one to turn to.
+    /// Turns to another page; returns false at the first and the last.
     pub(super) fn turn_page(&mut self, by: i32) -> bool {
         let Some(stage) = self.stage() else {
             return false;
@@ -79,7 +79,7 @@ impl App {
         }
     }
 
-    /// Reads on, or back: what is left of the page first, so that nothing is skipped, then the next page.
+    /// Reads on, or back: first the rest of the page, so that nothing is skipped, then the next page.
     pub(super) fn read_on(&mut self, by: i32) {
         let limit = self.view.limit_of(Panel::Lesson);
         let before = self.view.scroll_of(Panel::Lesson).min(limit);
@@ -160,7 +160,7 @@ impl App {
         }
     }
 
-    /// Back from the walk to the text. Tells whether there was one.
+    /// Returns from the walk through the evidence to the text; false where there was none.
     pub(super) fn leave_walk(&mut self) -> bool {
         let walking = self.study.pointer.take().is_some();
         if walking {

@@ -1,5 +1,5 @@
-//! The state of the run, request and confirmation kept apart, and what each of the two slots has shown so far.
-//! It reads events; it decides nothing.
+//! The state of the run, with request and confirmation kept apart, and what each of the two slots has shown so far.
+//! It reads events and decides nothing.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,10 @@ use crate::protocol::*;
 /// Where the run is. A request (`Pausing`) is not its confirmation (`Paused`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RunState {
-    /// Nothing was asked for yet.
+    /// Nothing was requested yet.
     #[default]
     Idle,
-    /// Asked for; the engine has not answered.
+    /// Requested; the engine has not answered.
     Starting,
     /// The engine opens the device, compiles kernels or warms up; no step has come.
     Warming,
@@ -30,7 +30,7 @@ pub enum RunState {
         kind: FailedKind,
         reason: String,
     },
-    /// There is no engine any more.
+    /// The engine has ended.
     EngineGone {
         reason: String,
     },
@@ -45,7 +45,7 @@ impl RunState {
         )
     }
 
-    /// Whether the engine is gone, or failed by itself: perhaps it lost its device, and is not worth another command.
+    /// Whether the engine is gone, or failed without being asked: it may have lost its device and is replaced before the next command.
     pub fn broke_off(&self) -> bool {
         match self {
             Self::EngineGone { .. } => true,
@@ -81,7 +81,7 @@ const HOLD_MS: u64 = 1000;
 pub struct StepReading {
     pub step: u64,
     pub phases: Phases,
-    /// Missing in recordings of older versions.
+    /// None in recordings of older versions.
     pub clocks: Option<Clocks>,
     /// When it was first shown.
     at_ms: u64,
@@ -168,7 +168,7 @@ impl SlotRun {
         self.started = Some(started);
     }
 
-    /// Takes a step in.
+    /// Notes a step.
     pub fn step(&mut self, step: Step, now_ms: u64) {
         self.read(&step, now_ms);
         self.loss.push(step.step, step.loss.0);
@@ -199,7 +199,7 @@ impl SlotRun {
         }
     }
 
-    /// Takes a figure in: the latest replaces the one before.
+    /// Notes a figure: the latest replaces the one before.
     pub fn figure(&mut self, event: Event) {
         match event {
             Event::Throughput(it) => self.throughput = Some(it),
@@ -303,7 +303,7 @@ pub struct RequestedRun {
     pub asked_ms: u64,
     /// When the last step came.
     pub step_ms: u64,
-    /// When the device last got on, as far as the engine said.
+    /// When the device last made progress, as far as the engine reported.
     pub progress_ms: u64,
     /// The engine was replaced because it did not answer, and no step has come since.
     pub replaced: bool,

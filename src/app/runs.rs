@@ -1,4 +1,4 @@
-//! Asking for runs: start, toggle, pair, pause. Each function turns a wish into commands and notes what is awaited.
+//! Requests for runs: start, toggle, pair, pause. Each function sends commands and notes which answers are awaited.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl App {
         self.view.scroll.clear();
         self.view.lesson_page = Page::of(&self.study, stage);
         (self.view.confirm, self.view.third) = (None, None);
-        // A sentence about the stage before would stand where this one's first move is told.
+        // A notice about the previous stage would cover the first hint at what to do in this one.
         if self.run.wanted.is_some() {
             self.notice = None;
         }
@@ -57,7 +57,7 @@ impl App {
         });
     }
 
-    /// Says once that a stage's text is English although another language was asked for.
+    /// Says once that a stage's text is English although another language was requested.
     fn tell_untranslated(&mut self, stage: &Stage) {
         let asked = &self.course.language;
         let english = asked != "en" && stage.language != *asked;
@@ -83,7 +83,7 @@ impl App {
         }
     }
 
-    /// Asks once what devices there are, after the first run is on its way.
+    /// Asks which devices there are; done once, after the first run was requested.
     pub(super) fn probe_devices(&mut self) {
         if self.mode.is_live() {
             self.send(Command::Probe);
@@ -114,7 +114,7 @@ impl App {
         self.send(Command::Start { device, run });
     }
 
-    /// Pairs that do not come to their end say nothing; what was measured of this B before counts.
+    /// Ends pairs in progress. They do not count; earlier pairs of this B do.
     pub(super) fn end_pairs(&mut self) {
         if std::mem::take(&mut self.run.pairing) {
             self.study.pair = self.run.pair_of(&self.comparison.config_b).cloned();
@@ -130,7 +130,7 @@ impl App {
         self.run.state = RunState::Starting;
     }
 
-    /// Moves a run to other knobs: at a step boundary where the parameters can stay, else from the same start.
+    /// Changes the knobs of a run: at a step boundary where the parameters can stay, else with a restart from the same seed.
     pub(super) fn change_to(&mut self, run: RunSpec) {
         let live = matches!(
             self.run.state,
@@ -160,7 +160,7 @@ impl App {
         }
     }
 
-    /// From A to B, and back. While both are the same there is nothing to see: the knobs are opened instead.
+    /// Switches from A to B, and back. While both are the same, opens the knobs instead.
     pub(super) fn toggle(&mut self) {
         if self.knobs_first() {
             return;
@@ -259,7 +259,7 @@ impl App {
         self.send(command);
     }
 
-    /// Moves to another device; figures of two devices are not compared, so the ghost goes.
+    /// Moves to another device. Figures of two devices are not compared, so the other slot is cleared.
     pub(super) fn use_device(&mut self, select: &str) {
         self.devices.switch_to(select);
         self.run.forget();

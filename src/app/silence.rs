@@ -1,24 +1,24 @@
-//! Which of two has gone silent: the engine's heartbeat says that its process is alive, its figures and its device's progress that
-//! the work goes on. A device that hangs is replaced with its engine.
+//! Detects silence: of the engine, whose heartbeat shows that its process is alive, and of the device, whose figures and progress show
+//! that the work continues. An engine whose device hangs is replaced.
 
 use super::exercise::InModel;
 use super::{App, Effect, RunState};
 use crate::protocol::Event;
 
-/// Silence of the device that is worth a word; a new run begins with a new engine from here on.
+/// Silence of the device from which on it is reported, and a new run gets a new engine.
 const SILENT_MS: u64 = 8_000;
-/// So many of the run's own steps are no silence yet.
+/// A silence of fewer steps than this, of the run's own length, is not reported.
 const STEPS: f64 = 3.0;
-/// A run without a step for so long is not asked to begin anew, although its device goes on.
+/// A run without a step for this long gets a new engine when it is restarted, even if its device makes progress.
 const NO_STEP_S: u64 = 30;
-/// How long the device may be silent while a command waits for its answer; to open a device and to compile takes longer.
+/// How long the device may be silent while a command waits for its answer; opening a device and compiling take longer.
 const ANSWER_MS: u64 = 30_000;
 const START_MS: u64 = 120_000;
-/// The screen did not look for this long: it was suspended.
+/// Ticks further apart than this mean that the program was suspended.
 const AWAY_MS: u64 = 3_000;
 
 impl App {
-    /// Notes when the device last got on.
+    /// Notes when the device last made progress.
     pub(super) fn note_progress(&mut self, event: &Event) {
         if let Some(ago) = event.progress_s() {
             let at = self.now_ms.saturating_sub((ago.max(0.0) * 1e3) as u64);
@@ -26,21 +26,21 @@ impl App {
         }
     }
 
-    /// Seconds without a step in a run that should have them, once that is worth a word.
+    /// Seconds without a step in a run that should have them, once it is worth reporting.
     pub fn stalled_s(&self) -> Option<u64> {
         let since = self.now_ms.saturating_sub(self.run.step_ms);
         let odd = since > 5_000 && since as f64 > 10.0 * self.usual_ms();
         (odd && self.run.state == RunState::Running && self.mode.is_live()).then_some(since / 1000)
     }
 
-    /// Seconds in which the device of a run has not got on, once that is worth a word. The engine's heartbeat goes on.
+    /// Seconds without progress of the run's device, once it is worth reporting. The engine's heartbeat continues.
     pub fn device_silent_s(&self) -> Option<u64> {
         let silent = self.silent_ms()?;
         let odd = silent >= SILENT_MS && silent as f64 > STEPS * self.usual_ms();
         odd.then_some(silent / 1000)
     }
 
-    /// Whether this engine is not worth another command.
+    /// Whether the engine hangs and has to be replaced before the next command.
     pub(super) fn engine_hangs(&self) -> bool {
         let no_step = self.stalled_s().is_some_and(|seconds| seconds >= NO_STEP_S);
         no_step || self.device_silent_s().is_some()
@@ -57,8 +57,8 @@ impl App {
         (works && self.mode.is_live()).then(|| self.now_ms.saturating_sub(since))
     }
 
-    /// Looked after at every tick: a command that is not answered within its limit replaces the engine, once. A screen that did
-    /// not look must not take its own absence for silence.
+    /// At every tick: replaces the engine, once, if a command is not answered within its limit. Time in which the program was suspended
+    /// does not count as silence.
     pub(super) fn watch_silence(&mut self, before_ms: u64) {
         let away = self.now_ms.saturating_sub(before_ms) > AWAY_MS;
         if away || self.run.state == RunState::Paused {
@@ -76,18 +76,18 @@ impl App {
         };
         if std::mem::replace(&mut self.run.replaced, true) {
             self.gone(&format!(
-                "it was replaced, and the device of the new one has not answered for {seconds} s either"
+                "it was replaced, but the new one's device has not answered for {seconds} s either"
             ));
             return self.effects.push(Effect::Kill);
         }
         self.restart();
         self.tell(
-            &format!("The device did not answer for {seconds} s: a new engine begins the run anew"),
+            &format!("The device did not answer for {seconds} s: a new engine restarts the run"),
             true,
         );
     }
 
-    /// A new engine where the old one is gone or hangs. A learner's kernel that computed meanwhile does not go along.
+    /// Replaces the engine where it is gone or hangs. A learner's kernel that was in the model is not put into the new one.
     pub(super) fn renew_engine(&mut self) {
         let hangs = self.engine_hangs();
         if hangs {

@@ -5,7 +5,7 @@ use crate::protocol::{Command, Line};
 
 /// Something that speaks the protocol.
 pub trait EventSource {
-    /// Hands a command over. Never waits; a command to an engine that is not up yet is kept for it.
+    /// Sends a command without waiting; one to an engine that is still starting is kept for it.
     fn send(&mut self, command: Command);
     /// The next report, if one is there.
     fn try_recv(&mut self) -> Option<FromEngine>;
@@ -13,7 +13,7 @@ pub trait EventSource {
     fn restart(&mut self);
     /// Ends the engine at once.
     fn kill(&mut self);
-    /// Steers a recording. A live engine has nothing to steer.
+    /// Controls the replay of a recording. A live engine ignores it.
     fn replay(&mut self, _control: ReplayControl) {}
 }
 

@@ -1,5 +1,5 @@
-//! Where the learner is: the stage, the prediction, hints, what was measured. It judges predictions; it never
-//! touches a file: progress leaves as an effect.
+//! Where the learner is: the stage, the prediction, hints, what was measured. It judges predictions. It writes no file; progress is
+//! saved by an effect.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -76,12 +76,12 @@ pub struct Study {
 struct QuizRetry {
     /// Questions still to be answered, the next one first.
     open: VecDeque<usize>,
-    /// What was said to those before.
+    /// The answers given so far.
     said: BTreeMap<usize, usize>,
 }
 
 impl Study {
-    /// With what was kept from earlier sessions.
+    /// Starts with the progress of earlier sessions.
     pub fn new(progress: Progress, nothing_hidden: bool) -> Self {
         Self {
             progress,
@@ -90,17 +90,17 @@ impl Study {
         }
     }
 
-    /// What is known of a stage.
+    /// The progress of a stage.
     pub fn of(&self, stage: &Stage) -> StageProgress {
         self.progress.stage(&stage.id)
     }
 
-    /// What is known of a stage or an exercise, to be changed.
+    /// The progress of a stage or an exercise, to be changed.
     pub fn of_mut(&mut self, id: &str) -> &mut StageProgress {
         self.progress.stages.entry(id.to_owned()).or_default()
     }
 
-    /// Moves to a stage: what belonged to the one before is put away.
+    /// Moves to a stage; the measurements of the one before are dropped.
     pub fn enter(&mut self, at: usize, stage: &Stage) {
         self.at = at;
         (self.pair, self.report, self.solution) = (None, None, false);
@@ -184,7 +184,7 @@ impl Study {
         self.of(stage).prediction.is_some() || stage.prediction.choices.is_empty()
     }
 
-    /// What the screen must not say yet, because it answers the question that is still open.
+    /// Whether something must not be shown yet, because it would answer the open question.
     pub fn withholds(&self, stage: &Stage, what: &str) -> bool {
         let hidden = what == Panel::Lints.name() || stage.hides.iter().any(|it| it == what);
         hidden && !self.nothing_hidden && !self.predicted(stage)
@@ -247,7 +247,7 @@ impl Study {
         true
     }
 
-    /// Moves the range, or sizes it. The first key places it, so that no range stands there that nobody thought of.
+    /// Moves or resizes the range. The first key places it: no range is suggested.
     pub fn set_range(&mut self, by: i32, change: impl FnOnce(&mut RangeSteps, i32)) {
         match &mut self.range {
             Some(range) => change(range, by),
@@ -307,8 +307,8 @@ impl Study {
         self.again.insert(stage.id.clone(), again);
     }
 
-    /// Takes an answer, by its index in the course; of a prediction only the first one counts. Tells whether it was right;
-    /// nothing when there was nothing to answer.
+    /// Takes an answer, by its index in the course; of a prediction only the first one counts. Returns whether it was right; `None`
+    /// where nothing was asked.
     pub fn answer(&mut self, stage: &Stage, choice: usize) -> Option<bool> {
         let (quiz, question) = self.question(stage)?;
         if choice >= question.choices.len() {
@@ -345,7 +345,7 @@ impl Study {
         (asked >= all || right >= all).then_some(right)
     }
 
-    /// Takes a paired comparison in. Tells whether its verdict is clear.
+    /// Notes a paired comparison; returns whether its verdict is clear.
     pub fn measured(&mut self, pair: Pair) -> bool {
         let clear = pair.done && pair.verdict != Verdict::Unclear;
         self.pair = Some(pair);
@@ -386,7 +386,7 @@ impl Page {
     pub fn can_open(self, study: &Study, stage: &Stage) -> bool {
         match self {
             Self::Start => true,
-            // A text that explains the subject answers the question about it.
+            // The background would answer the open question about it.
             Self::Evidence | Self::Background(_) => study.prediction_complete(stage),
             Self::Cause => study.revealed(stage),
             Self::Result => study.tried(stage) && !study.nothing_hidden,

@@ -1,4 +1,4 @@
-//! What is seen of a timeline: a span of time, a marked row, a marked slice. Keys and mouse move it; drawing asks the same value.
+//! The visible part of a timeline: a span of time, a marked row, a marked slice. Keys and mouse move it; it is drawn from the same value.
 
 use std::sync::Arc;
 
@@ -155,7 +155,7 @@ impl TimelineView {
         }
     }
 
-    /// Moves just so far that a slice is seen.
+    /// Moves just far enough to show a slice.
     fn reveal(&mut self, slice: u32) {
         let Some(it) = self.trace.slices.get(slice as usize) else {
             return;
@@ -178,7 +178,7 @@ pub struct TimelineSeen {
     pub(super) slice: Option<u32>,
 }
 
-/// By how much one turn changes what is seen.
+/// The factor by which one step zooms.
 fn factor(by: i32) -> f64 {
     if by > 0 { 0.5 } else { 2.0 }
 }

@@ -104,7 +104,7 @@ pub enum Overlay {
     Attempts,
 }
 
-/// A question that wants yes or no.
+/// A question to be answered with yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirm {
     /// Toggle before the prediction is made: it will count as skipped.
@@ -158,19 +158,19 @@ pub struct Search {
 const LETTERS: usize = 32;
 
 impl Search {
-    /// Takes a letter in.
+    /// Adds a letter.
     pub fn push(&mut self, letter: char) {
         if !harmful(letter) && self.text.chars().count() < LETTERS {
             self.text.push(letter);
         }
     }
 
-    /// Whether it narrows anything, or is about to.
+    /// Whether a search is typed or shown.
     pub fn is_open(&self) -> bool {
         self.typing || !self.text.is_empty()
     }
 
-    /// Whether a text holds what is looked for, in any case.
+    /// Whether a text contains what is searched for, ignoring case.
     pub fn finds(&self, text: &str) -> bool {
         text.to_lowercase()
             .contains(self.text.trim().to_lowercase().as_str())
@@ -236,7 +236,7 @@ impl View {
     /// The class of the present size.
     pub fn screen_size(&self) -> ScreenSize {
         match self.size {
-            // On a projector three panels are as many as can be read.
+            // On a projector no more than three panels can be read.
             (w, h) if w >= 160 && h >= 45 && self.theme != ThemeName::Projector => ScreenSize::Full,
             (w, h) if w >= 120 && h >= 36 => ScreenSize::Split,
             (w, h) if w >= 60 && h >= 16 => ScreenSize::Compact,

@@ -32,7 +32,7 @@ pub struct Cli {
     pub global: GlobalArgs,
 }
 
-/// What every command takes.
+/// Flags of every command.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct GlobalArgs {
     /// Print results and errors only
@@ -57,14 +57,14 @@ Examples:
 Exit codes: 0 done or passed, 1 a check failed or the engine broke, 2 wrong usage or a fault in a file,
 3 the device is not here, 130 interrupted.";
 
-/// A command, and what it takes.
+/// A command with its arguments.
 #[derive(Debug, Subcommand)]
 pub enum Task {
     /// Train one stage or configuration without a screen
     Run(RunArgs),
-    /// Train with hidden faults: find them in the panels, mend them with the knobs
+    /// Train with hidden faults: find them in the panels, fix them with the knobs
     Mystery(MysteryArgs),
-    /// Measure two configurations in pairs on one device; says which is faster, or that it cannot tell
+    /// Measure two configurations in pairs on one device: which one is faster, if that can be told
     Compare(CompareArgs),
     /// Measure versions side by side on every device; against an earlier result, knob by knob, or over sizes
     Bench(BenchArgs),
@@ -76,13 +76,13 @@ pub enum Task {
     List(ListArgs),
     /// Show a stage's hints
     Hint(HintArgs),
-    /// Put a stage's files back as they were at first; yours are kept aside
+    /// Reset a stage's files; yours are kept under another name
     Reset(ResetArgs),
     /// Write the course into a new folder, to edit it there
     Init(InitArgs),
     /// Write program, course, recordings and a start script into a new folder, for a USB stick or a share
     Kit(KitArgs),
-    /// Say what works on this machine: devices, terminal, folders; and what to do where something is missing
+    /// Check this machine: devices, terminal, folders; and what to do where something is missing
     Doctor(DoctorArgs),
     /// Show a recording in the workshop's screen
     Replay(ReplayArgs),
@@ -96,9 +96,9 @@ pub enum Task {
     Export(ExportArgs),
     /// Open a class: learners share where they are, you see the board, open votes and offer stages
     Room(RoomArgs),
-    /// Show and set what is taken where a flag is not given: theme, markers, device, language, editor, threads
+    /// Show and set defaults for flags: theme, markers, device, language, editor, threads
     Config(ConfigArgs),
-    /// Print what completes this command line in a shell
+    /// Print the script that completes this command line in a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands into a folder
     Man(ManArgs),
@@ -151,7 +151,7 @@ pub struct NotesArgs {
     /// Print the notes as they change, without a screen
     #[arg(long)]
     pub plain: bool,
-    /// The agenda of so many minutes (30, 90 or 180), with the minutes that are left
+    /// The agenda of this many minutes (30, 90 or 180), with the minutes left
     #[arg(long, value_name = "MINUTES")]
     pub agenda: Option<u32>,
     #[command(flatten)]
@@ -160,13 +160,13 @@ pub struct NotesArgs {
 
 #[derive(Args, Clone, Debug)]
 pub struct WorkshopArgs {
-    /// Begin at this stage: its number or id
+    /// Start at this stage: its number or id
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
     pub stage: Option<String>,
     /// Model size for every stage
     #[arg(long, value_name = "PRESET", value_parser = preset())]
     pub preset: Option<Preset>,
-    /// No stage: every knob, any preset, nothing asked
+    /// No stage: every knob, any preset, no questions
     #[arg(long, conflicts_with_all = ["stage", "present"])]
     pub free: bool,
     /// The configuration that a free run begins with
@@ -196,7 +196,7 @@ pub struct WorkshopArgs {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = MYSTERY)]
 pub struct MysteryArgs {
-    /// The mystery: the same number is the same mystery on every machine; without it, the first you have not solved
+    /// The mystery's number, the same on every machine; without it, the first one that you have not solved
     #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// How many faults: 1 to 3
@@ -389,13 +389,13 @@ pub struct ResetArgs {
 
 #[derive(Args, Clone, Debug)]
 pub struct InitArgs {
-    /// A folder that is not there yet, or is empty
+    /// A new or empty folder
     pub dir: PathBuf,
 }
 
 #[derive(Args, Clone, Debug)]
 pub struct KitArgs {
-    /// A folder that is not there yet, or is empty
+    /// A new or empty folder
     pub dir: PathBuf,
     /// A recording to take along, for `replay`; may be repeated
     #[arg(long = "recording", value_name = "FILE")]
@@ -412,7 +412,7 @@ pub struct DoctorArgs {
     /// One line for a class: whether this machine is ready, or what is missing
     #[arg(long, conflicts_with = "calibrate")]
     pub room: bool,
-    /// Measure the peaks of every device anew: arithmetic and memory bandwidth
+    /// Measure the peaks of every device again: arithmetic and memory bandwidth
     #[arg(long)]
     pub calibrate: bool,
     /// A command that runs the engine elsewhere, such as `ssh host perflings engine`
@@ -433,7 +433,7 @@ pub struct ConfigArgs {
     /// What to set it to
     #[arg(requires = "key", value_hint = ValueHint::Other)]
     pub value: Option<String>,
-    /// Take it out
+    /// Remove it
     #[arg(long, requires = "key", conflicts_with = "value")]
     pub unset: bool,
 }
@@ -503,7 +503,7 @@ pub struct OpenArgs {
     /// The figures and lints as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Write what is known to a page that ends in .md or .html
+    /// Write the figures to a page whose name ends in .md or .html
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Write the profile, of one FILE: .pftrace, or a name that ends in kernel_trace.csv or kernel_stats.csv; may be repeated
@@ -578,10 +578,10 @@ pub struct RoomArgs {
     /// Continue the room that was served last, with its code and everybody's results
     #[arg(long, requires = "listen")]
     pub resume: bool,
-    /// Keep the board's page in this file, too: one HTML file that loads nothing
+    /// Also write the board's page to this file: one HTML file that loads nothing
     #[arg(long, value_name = "FILE", conflicts_with = "export")]
     pub page: Option<PathBuf>,
-    /// Write what the class has done, as its ending says .html, .json or .csv, and end
+    /// Write the results of the class to a file that ends in .html, .json or .csv, and exit
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Without a screen: the board as one JSON object a line, whenever it changes

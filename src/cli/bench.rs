@@ -94,7 +94,7 @@ fn comparisons(args: &BenchArgs, extent: Extent) -> Result<Vec<Subject>> {
             let base = changed(args, RunConfig::preset(preset))?;
             ablation::check_base(&base).map_err(|path| {
                 usage(format!(
-                    "--set {path}: --ablate gives this key its values; leave one of {} out",
+                    "--set {path}: --ablate gives this key its values; leave out one of {}",
                     args.sets.join(", ")
                 ))
             })?;

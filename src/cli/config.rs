@@ -1,4 +1,4 @@
-//! `perflings config`: shows and sets what is taken where a flag is not given.
+//! `perflings config`: shows and sets the defaults of flags.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -62,11 +62,11 @@ fn show() -> Result<Exit> {
         let value = value.as_deref().unwrap_or("not set");
         result(&format!("  {key:<9} {value:<14} {about}"))?;
     }
-    result("`perflings config KEY VALUE` sets one, `perflings config KEY --unset` takes it out")?;
+    result("`perflings config KEY VALUE` sets one, `perflings config KEY --unset` removes it")?;
     Ok(Exit::Ok)
 }
 
-/// What is set. What cannot be used is told and left out.
+/// The settings. One that cannot be used is reported and left out.
 pub fn usable() -> Settings {
     let mut settings = settings::load().unwrap_or_else(|error| {
         notice(&format!("no setting is used: {error}"));
@@ -85,7 +85,10 @@ pub fn usable() -> Settings {
     settings
 }
 
-/// Whether a key takes this value; else what to write instead.
+/// Checks a value for a key.
+///
+/// # Errors
+/// What to write instead, where the key does not take it.
 fn check(key: &str, value: &str) -> Result<(), String> {
     let named = |found: bool, all: &mut dyn Iterator<Item = &'static str>| match found {
         true => Ok(()),
@@ -115,7 +118,7 @@ pub fn with_settings(mut command: Command, settings: &Settings) -> Command {
     for (key, flag) in FLAGS {
         let has = command.get_arguments().any(|it| it.get_id() == flag);
         if let Some(value) = settings.get(key).filter(|_| has) {
-            // Once in the life of the process.
+            // Leaked once in the life of the process.
             let value: &'static str = value.leak();
             command = command.mut_arg(flag, |arg: Arg| arg.default_value(value));
         }

@@ -85,7 +85,7 @@ fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {
     Ok(())
 }
 
-/// What the last line says; what was skipped is said loudly.
+/// The last line; it names what was skipped.
 fn passed(context: &CourseContext, tried: &[CourseTrial]) -> String {
     let mut text = format!(
         "passed: {} stages, {} exercises and {} mysteries, every starter and every wrong solution fails by name, every solution passes",

@@ -1,4 +1,4 @@
-//! `perflings doctor`: what works on this machine and what to do where something is missing. Devices are probed by
+//! `perflings doctor`: what works on this machine, and what to do about what is missing. Devices are probed by
 //! the engine child within a time limit, so a driver that hangs or crashes is a line in the answer.
 
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::tui::theme::Colours;
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the peaks of one device may take; a driver that opens slowly is most of it.
 const CALIBRATE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long it is looked what other programs do.
+/// How long the load of other programs is measured.
 const LOOK: Duration = Duration::from_millis(300);
 /// Lines of drivers that are shown.
 const MAX_LINES: usize = 20;
@@ -60,7 +60,7 @@ pub struct DoctorReport {
     pub others: Option<f64>,
     /// What drivers wrote beside the stream.
     pub driver_output: Vec<String>,
-    /// Nothing has to be done about these: lines of drivers that are known to mean nothing, peaks that changed.
+    /// Notes that need no action: driver messages that are known to be harmless, peaks that changed.
     pub notes: Vec<String>,
     pub terminal: TerminalReport,
     pub folders: Vec<FolderReport>,
@@ -221,7 +221,7 @@ fn is_writable(path: &Path) -> bool {
 }
 
 impl DoctorReport {
-    /// Takes a line of a driver in, once.
+    /// Adds a line of a driver, once.
     fn add_line(&mut self, text: String) {
         let (list, text) = match harmless(&text) {
             Some(why) => (
@@ -283,7 +283,7 @@ impl DoctorReport {
         let busy = self.others.filter(|it| load::disturbs(*it));
         found.extend(busy.map(|it| {
             format!(
-                "Other programs use {:.0} % of this machine: end them, or times are longer than they need be.",
+                "Other programs use {:.0} % of this machine: end them, or times are longer than necessary.",
                 100.0 * it
             )
         }));
@@ -397,7 +397,7 @@ fn peaks(info: &DeviceInfo) -> String {
     };
     let noisy = match roof.load() {
         Some(load) => format!(
-            "; measured while other programs used {:.0} % of this machine: measure again on a quiet one",
+            "; measured while other programs used {:.0} % of this machine: measure again on an idle one",
             100.0 * load
         ),
         None if [Some(roof.flops), roof.matrix_cores, Some(roof.bytes)]
@@ -405,7 +405,7 @@ fn peaks(info: &DeviceInfo) -> String {
             .flatten()
             .any(apart) =>
         {
-            "; the repeats lie far apart: measure again on a quiet machine".to_owned()
+            "; the repeats differ widely: measure again on an idle machine".to_owned()
         }
         None => String::new(),
     };

@@ -110,7 +110,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What is read is not to be lost.
+/// The file that is read must not be overwritten.
 fn refuse_to_replace(read: &Path, out: Option<&Path>) -> Result<()> {
     match out.filter(|out| files::is_same(read, out)) {
         None => Ok(()),
@@ -139,7 +139,7 @@ fn of_learner(context: &CourseContext) -> Result<Sheet> {
     ))
 }
 
-/// Reads a recording and says what is to be known about it.
+/// Reads a recording and prints notices about it.
 pub fn open(path: &std::path::Path) -> Result<Recording> {
     let recording = Recording::read(path)?;
     if let Some(text) = &recording.notice {

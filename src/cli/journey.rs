@@ -112,7 +112,7 @@ impl Folder {
             let free = (2..).map(|n| PathBuf::from(format!("{}-{n}", path.display())));
             let free = free.into_iter().find(|it| !taken(it)).unwrap_or_default();
             return Err(usage(format!(
-                "--out: {} is there already and not empty; write --out {}, or remove it",
+                "--out: {} exists and is not empty; write --out {}, or remove it",
                 path.display(),
                 free.display()
             )));
@@ -135,7 +135,7 @@ impl Folder {
         self.recorders.get_mut(&name).context("it was just made")
     }
 
-    /// Completes the logs, writes what follows from them, and the table.
+    /// Completes the logs, and writes reports and the table.
     fn finish(self, found: &mut Journey) -> Result<()> {
         for (name, recorder) in self.recorders {
             let log = recorder.finish()?.path;
@@ -206,7 +206,7 @@ fn sheet(found: &Journey) -> Sheet {
          the same model and context, so that a stage with sizes of its own is compared with what they cost."
     )));
     if found.interrupted {
-        let text = "Interrupted: what follows was measured before.";
+        let text = "Interrupted: the following was measured before that.";
         blocks.push(Block::Intro(text.to_owned()));
     }
     let others = found
@@ -215,7 +215,7 @@ fn sheet(found: &Journey) -> Sheet {
         .filter_map(|row| row.cell.as_ref()?.others);
     if let Some(most) = others.reduce(f64::max).filter(|it| load::disturbs(*it)) {
         blocks.push(Block::Intro(format!(
-            "Other programs used up to {:.0} % of the machine meanwhile: times are longer than they need be, and ratios rough. \
+            "Other programs used up to {:.0} % of the machine meanwhile: times are longer than necessary, and ratios imprecise. \
              `perflings compare` measures pairs; they need a steady load, too.",
             100.0 * most
         )));

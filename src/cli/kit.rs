@@ -70,7 +70,7 @@ pub fn kit(args: &KitArgs) -> Result<Exit> {
     );
     result(&format!("wrote a kit for {system} into {}", dir.display()))?;
     notice(&format!(
-        "try it on a machine of the room: {start} doctor --room"
+        "try it on a machine of the class: {start} doctor --room"
     ));
     Ok(Exit::Ok)
 }

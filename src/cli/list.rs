@@ -152,7 +152,7 @@ pub fn reset(args: &ResetArgs) -> Result<Exit> {
     let (_, aside) =
         progress::save(state()?, &changes).map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
     keep(Ok(aside));
-    result(&format!("{name} ({id}) is reset to its first state{stays}"))?;
+    result(&format!("{name} ({id}) is reset{stays}"))?;
     for path in kept {
         result(&format!("your file is kept as {}", path.display()))?;
     }
@@ -209,7 +209,7 @@ pub fn init(args: &InitArgs) -> Result<Exit> {
         let more = if changed.len() > 3 { ", …" } else { "" };
         changed.truncate(3);
         notice(&format!(
-            "what differs there from the built-in course stays as it is: {}{more}",
+            "files that differ from the built-in course are kept: {}{more}",
             changed.join(", ")
         ));
     }

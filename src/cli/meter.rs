@@ -1,5 +1,5 @@
-//! How far a long command has come, about how long it still takes, and what it does: one line at the foot of a terminal,
-//! from the third second on. Progress is told here and nowhere else, so where nobody looks it is not told.
+//! The progress of a long command: how far it is, about how long it still takes, and what it does, in one line at the foot of a
+//! terminal, from the third second on. Nothing is printed where there is no terminal.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::out;
 
-/// Before this nobody waits.
+/// A command that ends sooner shows no progress.
 const PATIENCE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -22,7 +22,7 @@ struct Done {
 }
 
 impl Meter {
-    /// Nothing is shown where nobody looks.
+    /// Shows nothing without a terminal.
     pub fn begin() -> Self {
         if !out::has_foot() {
             return Self(None);

@@ -31,7 +31,7 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
     let path = speaker::path().ok_or_else(|| usage("this system names no folder for sockets"))?;
     let Ok(mut stream) = UnixStream::connect(&path) else {
         return Err(usage(
-            "nothing is presented here; start `perflings --present` on this machine as the same user, then `perflings notes` again",
+            "there is no presentation on this machine; start `perflings --present` on this machine as the same user, then `perflings notes` again",
         ));
     };
     let reader = BufReader::new(stream.try_clone()?);

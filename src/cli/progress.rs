@@ -1,5 +1,4 @@
-//! The learner's progress as commands read and write it. Progress that cannot be saved is worth a notice, not the
-//! command's failure.
+//! The learner's progress as commands read and write it. If it cannot be saved, a command prints a notice and still succeeds.
 
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use crate::course::exercise::Exercise;
 use crate::course::progress::{self, Progress, ProgressChange, StageProgress, State};
 use crate::out::notice;
 
-/// The learner's progress; a damaged file is named and set aside.
+/// The learner's progress; a damaged file is reported and set aside.
 pub fn progress_of(context: &CourseContext) -> Progress {
     let Some(state) = &context.state else {
         return Progress::default();

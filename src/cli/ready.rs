@@ -13,9 +13,9 @@ use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::out::{self, Exit, result};
 use crate::units::show;
 
-/// Every machine has it, and the workshop begins on it.
+/// Every machine has this device, and the workshop begins on it.
 const DEVICE: &str = "cpu";
-/// After this many seconds without a loss a class has begun to wait.
+/// A class does not wait longer than this many seconds for the first loss.
 const PATIENCE: f64 = 10.0;
 
 /// One machine, as `--json` writes it.

@@ -91,7 +91,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     Ok(exit_of(&measured))
 }
 
-/// A run that ended before its steps were done, other than by request, broke off.
+/// A run that ended before its last step, other than by request, has failed.
 fn exit_of(measured: &TaskResult) -> Exit {
     match &measured.finished {
         _ if measured.interrupted => Exit::Interrupted,

@@ -24,10 +24,10 @@ pub fn text(f: &Finished) -> String {
     lines.join("\n")
 }
 
-/// The same of a recording whose lints are left out, because they would name its fault.
+/// The same for a recording whose lints are left out, because they would reveal its fault.
 pub fn without_lints(f: &Finished) -> String {
     let mut lines = figures(f);
-    lines.push(row("lints", "left out: they would name the fault"));
+    lines.push(row("lints", "left out: they would reveal the fault"));
     lines.join("\n")
 }
 
@@ -77,7 +77,7 @@ fn figures(f: &Finished) -> Vec<String> {
     ]);
     lines.extend(f.others.filter(|it| load::disturbs(*it)).map(|it| {
         let said = format!(
-            "other programs used {:.0} % of it: times are longer than they need be",
+            "other programs used {:.0} % of it: times are longer than necessary",
             100.0 * it
         );
         row("machine", &said)

@@ -1,4 +1,4 @@
-//! Values of flags: what is taken, and what is said of anything else.
+//! Values of flags: what is accepted, and the message for anything else.
 
 use std::ffi::OsStr;
 
@@ -57,7 +57,7 @@ pub fn themes() -> impl Iterator<Item = &'static str> {
     ThemeName::ALL.iter().map(|theme| theme.name())
 }
 
-/// What is said of a word that is none of these.
+/// The message for a word that is none of these.
 pub fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &'static str>) -> String {
     let all: Vec<&str> = known.collect();
     let near = nearest(word, all.iter().copied());
@@ -113,7 +113,7 @@ pub fn device(text: &str) -> Result<String, String> {
 /// The number of a mystery.
 pub fn seed(text: &str) -> Result<u64, String> {
     let digits = text.parse().ok();
-    digits.ok_or_else(|| "a seed is a whole number from 0 on; write --seed 7".to_owned())
+    digits.ok_or_else(|| "a seed is a whole number, 0 or larger; write --seed 7".to_owned())
 }
 
 /// A number above 0.

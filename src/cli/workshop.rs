@@ -27,7 +27,7 @@ use crate::tui::{SessionEnd, terminal};
 use crate::workshop::live::LiveEngine;
 use crate::workshop::{runs, show};
 
-/// Whether there is somebody to show a screen to, and keys to read.
+/// Whether there is a terminal to draw on and to read keys from.
 pub fn has_terminal() -> bool {
     terminal::is_present()
 }
@@ -37,7 +37,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
         (true, _) => open(args, None),
         (false, None) => headless(args),
         (false, Some(_)) => Err(usage(
-            "--room shares what is done on the screen, and there is no terminal here",
+            "--room shares what is done on the screen, but there is no terminal here",
         )),
     }
 }
@@ -46,7 +46,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
 pub fn mystery(args: &MysteryArgs) -> Result<Exit> {
     if !has_terminal() {
         return Err(usage(
-            "a mystery is shown on a screen, and there is no terminal here",
+            "a mystery needs a screen, but there is no terminal here",
         ));
     }
     let workshop = WorkshopArgs {
@@ -164,7 +164,7 @@ fn begins_with(args: &WorkshopArgs) -> Result<RunConfig> {
 fn headless(args: &WorkshopArgs) -> Result<Exit> {
     if args.free {
         return Err(usage(
-            "--free shows a screen, and there is no terminal here; `perflings run --config FILE` runs without one",
+            "--free needs a screen, but there is no terminal here; `perflings run --config FILE` runs without one",
         ));
     }
     let stage = args.stage.clone().unwrap_or_else(|| "1".to_owned());

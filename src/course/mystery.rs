@@ -316,13 +316,13 @@ mod tests {
                 assert!(mystery.good.problems().is_empty(), "{name}");
                 assert!(mystery.broken.problems().is_empty(), "{name}");
                 // Setting every faulty key back is a solution.
-                let mut mended = mystery.broken.clone();
+                let mut fixed = mystery.broken.clone();
                 for knob in mystery.good.differing(&mystery.broken) {
                     let value = Value::from_word(&(knob.get)(&mystery.good));
-                    knob.set(&mut mended, &value).expect("its own value");
+                    knob.set(&mut fixed, &value).expect("its own value");
                     assert!(offers().any(|it| it.path == knob.path), "{}", knob.path);
                 }
-                assert_eq!(mended, mystery.good, "{name}");
+                assert_eq!(fixed, mystery.good, "{name}");
             }
         }
     }

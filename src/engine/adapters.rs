@@ -46,7 +46,7 @@ impl RankedAdapter {
                 .any(fits)
     }
 
-    /// How it presents itself.
+    /// Its name and properties.
     pub fn device(&self) -> protocol::Device {
         protocol::Device {
             kind: if self.on_cpu() { "vulkan-cpu" } else { "gpu" }.to_owned(),
@@ -60,7 +60,7 @@ impl RankedAdapter {
         let driver = self.driver();
         match mesa(&driver) {
             Some(major) if self.on_cpu() && major < OLDEST_MESA => Err(format!(
-                "{driver} is too old, it crashes in a run; write --device cpu. Mesa {OLDEST_MESA} or newer comes with Ubuntu 22.04 and Debian 12"
+                "{driver} is too old and crashes in a run; use --device cpu. Mesa {OLDEST_MESA} or newer comes with Ubuntu 22.04 and Debian 12"
             )),
             _ => Ok(()),
         }
@@ -74,7 +74,7 @@ impl RankedAdapter {
     }
 }
 
-/// The first Mesa whose Vulkan on the CPU is tried; 20.3.5 was seen to crash, 22.3.6 runs everything.
+/// The oldest Mesa whose Vulkan on the CPU is used: 20.3.5 crashes, 22.3.6 runs everything.
 const OLDEST_MESA: u32 = 21;
 
 /// The first number of Mesa's version, as in `llvmpipe Mesa 20.3.5 (LLVM 11.0.1)`.
@@ -95,7 +95,7 @@ pub fn adapters() -> Vec<RankedAdapter> {
     };
     let all = || {
         let found = list(wgpu::Backends::PRIMARY);
-        // Looking for OpenGL makes some drivers talk, so it is left for last.
+        // Some drivers print messages when OpenGL is tried, so it comes last.
         if found.is_empty() {
             list(wgpu::Backends::GL)
         } else {
@@ -106,7 +106,7 @@ pub fn adapters() -> Vec<RankedAdapter> {
 }
 
 fn in_order(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
-    // The order in which the library settles on an API.
+    // The order in which the library chooses an API.
     let order = [
         wgpu::Backend::Metal,
         wgpu::Backend::Vulkan,

@@ -133,7 +133,7 @@ fn exponents(tensors: &[[u64; 256]], factor: f64) -> Exponents {
     sizes
 }
 
-/// A forward pass without gradients, looked at from close by.
+/// A forward pass without gradients, with its logits and the residual stream examined.
 pub fn evidence(worker: &Worker) -> Evidence {
     let Some(tokens) = &worker.tokens else {
         return Evidence::default();

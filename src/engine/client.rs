@@ -1,5 +1,5 @@
-//! The parent's handle on an engine: starts the child, shakes hands, turns its lines into messages, notices when it
-//! falls silent or ends, replaces and reaps it. It knows the protocol and no screen; it never opens a device.
+//! The parent's handle on an engine: starts the child, does the handshake, turns its lines into messages, notices when it falls silent or
+//! ends, replaces and reaps it. It knows the protocol and no screen; it never opens a device.
 
 mod command;
 mod event;
@@ -23,10 +23,10 @@ pub use pipes::MAX_LINE;
 use event::{describe, newer, nothing_spoken, told_why};
 use pipes::{FromPipe, Pipes};
 
-/// Lines in a row that are not the protocol before the engine is given up.
+/// After this many lines in a row that are not of the protocol, the engine is stopped.
 const MAX_NONSENSE: u32 = 100;
 
-/// What was said so long before an engine's end was not about it.
+/// Output older than this is not taken as the reason of an engine's end.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How long stderr of an engine that exited is waited for; something it started may hold it open.
@@ -80,10 +80,10 @@ pub struct Client {
     /// Commands given before the handshake was done.
     waiting: Vec<Command>,
     hello: Option<Hello>,
-    /// When the last line came, or when we last began to look.
+    /// When the last line came, or when waiting for one began.
     last_line: Instant,
     last_look: Instant,
-    /// When the work on the engine's device last got on.
+    /// When the work on the engine's device last made progress.
     progress: Instant,
     nonsense: u32,
     first_nonsense: Option<String>,
@@ -95,7 +95,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts the engine and greets it. Commands may be sent at once; they wait for the handshake.
+    /// Starts the engine and begins the handshake. Commands may be sent at once; they wait until it is done.
     pub fn spawn(command: EngineCommand) -> Result<Self> {
         Self::spawn_within(command, Limits::default())
     }
@@ -133,7 +133,7 @@ impl Client {
         self.hello.as_ref()
     }
 
-    /// How long ago the work on its device got on, as far as it said; its heartbeat goes on meanwhile.
+    /// How long ago the work on its device made progress, as far as it reported; its heartbeat continues meanwhile.
     pub fn idle(&self) -> Duration {
         self.progress.elapsed()
     }
@@ -153,7 +153,7 @@ impl Client {
         if let Phase::Greeting { .. } = self.phase {
             self.waiting.push(command);
         } else if let Some(outbox) = &self.pipes.outbox {
-            // A full queue means an engine that stopped reading; its heartbeat decides what becomes of it.
+            // A full queue means that the engine stopped reading; its heartbeat decides whether it is stopped.
             let _ = outbox.try_send(command);
         }
     }
@@ -164,7 +164,7 @@ impl Client {
             return Some(heard);
         }
         let began = Instant::now();
-        // A reader that did not look (a suspended program) must not take its own absence for the engine's silence.
+        // While this program was suspended, the engine was not silent.
         if began.duration_since(self.last_look) > self.limits.silence / 2 {
             (self.last_line, self.progress) = (began, began);
             if let Phase::Greeting { since } = &mut self.phase {
@@ -178,7 +178,7 @@ impl Client {
             let left = wait.saturating_sub(began.elapsed());
             let piece = self.receive(left.min(self.until_deadline()));
             self.last_look = Instant::now();
-            // However much it says meanwhile.
+            // However much it prints meanwhile.
             if let Phase::Greeting { since } = self.phase
                 && since.elapsed() >= self.limits.hello
                 && piece.is_some()
@@ -227,7 +227,7 @@ impl Client {
         }
     }
 
-    /// Replaces the engine by a new one of the same command. What the old one still had to say is dropped.
+    /// Replaces the engine by a new one of the same command. Unread output of the old one is dropped.
     pub fn renew(&mut self) -> Result<()> {
         self.end(Duration::ZERO);
         *self = Self::spawn_within(self.command.clone(), self.limits)?;
@@ -236,7 +236,7 @@ impl Client {
 
     fn receive(&mut self, wait: Duration) -> Option<FromPipe> {
         let closing = matches!(self.phase, Phase::Closing { .. });
-        // Of a closed engine only stderr can still speak, and its exit status cannot be waited for.
+        // After its output was closed only stderr can bring more; its exit status cannot be waited for.
         let tick = Duration::from_millis(5);
         let found = self
             .pipes
@@ -263,7 +263,7 @@ impl Client {
             .elapsed()
     }
 
-    /// Time left until something must be said about the engine.
+    /// Time left until the engine counts as silent or late.
     fn until_deadline(&self) -> Duration {
         match self.phase {
             Phase::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
@@ -277,7 +277,7 @@ impl Client {
             Phase::Greeting { since } if since.elapsed() >= self.limits.hello => {
                 let seconds = self.limits.hello.as_secs_f64();
                 let said = self.first_nonsense.as_deref().map_or_else(
-                    || "nothing came at all".to_owned(),
+                    || "it printed nothing".to_owned(),
                     |line| format!("its first line was `{line}`"),
                 );
                 let command = self.command.to_string();
@@ -290,7 +290,7 @@ impl Client {
                 Some(ClientEvent::Silent(self.silent()))
             }
             Phase::Closing { since, drained } => match self.child.try_wait() {
-                // What it said last may still be on its way.
+                // Its last output may still be on its way.
                 Ok(Some(_)) if !drained && since.elapsed() < STDERR_WAIT => None,
                 Ok(Some(status)) => Some(self.ended(describe(status), told_why(status))),
                 Ok(None) if since.elapsed() < self.limits.shutdown => None,
@@ -330,7 +330,7 @@ impl Client {
                 }
             }
             (Phase::Greeting { .. }, Event::Failed(failed)) if failed.kind == FailedKind::Usage => {
-                let text = format!("the engine refused the conversation: {}", failed.reason);
+                let text = format!("the engine refused the handshake: {}", failed.reason);
                 return Some(self.refuse(text));
             }
             (Phase::Talking { silent }, _) if *silent => {
@@ -383,12 +383,12 @@ impl Client {
         } else {
             format!("`{}` {how} before its greeting", self.command)
         };
-        // What a driver wrote in passing long before has nothing to do with its end.
+        // Output of a driver from long before has nothing to do with its end.
         let stray = self.last_stray.as_ref();
         let stray = stray.filter(|(at, _)| !greeted || at.elapsed() < LAST_WORDS);
         let stray = stray.map(|(_, said)| said).filter(|_| told);
         if let Some(said) = stray.or(self.first_nonsense.as_ref()) {
-            text.push_str(&format!("; the last thing it said was `{said}`"));
+            text.push_str(&format!("; its last output was `{said}`"));
         }
         if let Some(lack) = lack(&text) {
             text.push_str(&format!(" ({lack})"));
@@ -420,7 +420,7 @@ impl Client {
             .is_ok()
         {}
         command::kill_group(&mut self.child);
-        // A process stuck in a driver cannot be reaped; the UI must not hang with it.
+        // A process that is stuck in a driver cannot be reaped; the screen must not hang with it.
         let until = Instant::now() + Duration::from_secs(1);
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));

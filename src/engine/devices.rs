@@ -8,18 +8,18 @@ use burn::tensor::Device;
 use super::adapters::{RankedAdapter, adapters, named};
 use crate::protocol::{self, DeviceInfo, Roof};
 
-/// An opened device with how it presents itself.
+/// An opened device with its properties.
 #[derive(Clone, Debug)]
 pub struct OpenDevice {
     pub device: Device,
     pub info: protocol::Device,
     /// The driver and its version; peaks measured under another one do not count.
     pub driver: String,
-    /// Whether work is handed to a queue of ours, because the device itself is synchronous.
+    /// Whether work goes through a queue of ours, because the device itself is synchronous.
     pub queued: bool,
     /// Whether f16 can be multiplied by matrix cores.
     pub matrix_cores: bool,
-    /// What it was measured to do at most.
+    /// Its measured peaks.
     pub roof: Option<Roof>,
 }
 
@@ -36,7 +36,7 @@ pub fn probe() -> Vec<DeviceInfo> {
     };
     let mut found = vec![cpu];
     for adapter in &adapters() {
-        // A second driver that computes on the CPU could not be asked for.
+        // `--device` has no name for a second driver that computes on the CPU.
         if found.iter().all(|known| known.select != adapter.select) {
             found.push(describe(adapter));
         }
@@ -110,7 +110,7 @@ fn describe(adapter: &RankedAdapter) -> DeviceInfo {
     }
 }
 
-/// What stands for the driver on the CPU: the instruction set that the kernels choose.
+/// The CPU's entry in place of a driver: the instruction set that the kernels use.
 fn instructions() -> String {
     format!("{:?} instructions", crate::ops::cpu::Instructions::detect()).to_lowercase()
 }

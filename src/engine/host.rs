@@ -1,4 +1,4 @@
-//! What the host says: free memory and the date.
+//! Facts about the host: free memory and the date.
 
 use anyhow::{Result, ensure};
 

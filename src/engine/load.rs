@@ -7,7 +7,7 @@ use crate::files;
 use crate::profile::load::{ProcessorTime, Watch, limit, others};
 use crate::protocol::Load;
 
-/// What the system says now, or why it says nothing.
+/// The counters of the system now, or why there are none.
 pub fn read() -> Result<ProcessorTime, String> {
     let text = |path: &str| files::system(path).map_err(|error| format!("{path}: {error}"));
     let stat = text("/proc/stat")?;
@@ -64,7 +64,7 @@ pub fn disturbs(share: f64) -> bool {
 pub struct Meter {
     before: Result<ProcessorTime, String>,
     watch: Watch,
-    /// That nothing is known here was said.
+    /// The reason why nothing is known was logged.
     told: bool,
 }
 
@@ -78,7 +78,7 @@ impl Meter {
         }
     }
 
-    /// Ends the window and begins the next. Says once why nothing is known here.
+    /// Ends the window and begins the next. Logs once why nothing is known here.
     pub fn window(&mut self) -> Option<Load> {
         let now = read();
         let before = std::mem::replace(&mut self.before, now);

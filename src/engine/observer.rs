@@ -163,7 +163,7 @@ enum Timing {
 }
 
 impl Timing {
-    /// When it ran, counted from `began`, and the clock it was taken with; waits for the device where nobody has yet.
+    /// When it ran, counted from `began`, and its clock; waits for the device if it is not finished.
     fn read(self, began: Instant) -> (Took, TimingMethod) {
         match self {
             Self::Unread(profile) => {

@@ -79,7 +79,7 @@ struct Side {
     spec: RunSpec,
     source: BatchSource,
     step: u64,
-    /// What the host hands over for a step, and whether it waits after each part.
+    /// What the host submits for a step, and whether it waits after each part.
     tasks: PhaseTasks,
     waits: bool,
 }
@@ -212,7 +212,7 @@ impl Paired {
         })
     }
 
-    /// Whether the verdict is in, or a limit was reached.
+    /// Whether there is a verdict, or a limit was reached.
     pub fn done(&self) -> bool {
         self.last.done
     }

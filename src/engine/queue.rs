@@ -1,6 +1,6 @@
 //! Where a worker runs. A GPU is asynchronous by itself: its worker runs inline and `sync` waits for the device. The
-//! CPU device gets a queue of ours: one device thread owns the worker, the host enqueues and goes on, at most two steps
-//! ahead. So the effect of a missing sync shows on a laptop, too.
+//! CPU device gets a queue of ours: one device thread owns the worker, and the host enqueues work up to two steps ahead. So the effect of
+//! a missing sync shows on a laptop as well.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Queue {
         }
     }
 
-    /// Hands work over without waiting for it; blocks only while two steps are outstanding.
+    /// Submits work without waiting for it; blocks only while two steps are outstanding.
     pub fn submit(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
         let Self::Queued { busy, .. } = self else {
             return self.dispatch(task);
@@ -94,7 +94,7 @@ impl Queue {
         }
     }
 
-    /// Hands work over and waits for its answer; waiting for the answer does not count as busy time.
+    /// Submits work and waits for its answer; the wait does not count as busy time.
     pub fn ask<R: Send + 'static>(
         &mut self,
         task: impl FnOnce(&mut Worker) -> R + Send + 'static,

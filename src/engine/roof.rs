@@ -1,6 +1,6 @@
-//! What each device was measured to do at most: once per device and driver, kept in a file for later engines. It is measured
-//! before a model is built, so that no timed step runs beside it. Where other programs disturb that, the peak is marked, and
-//! measured again once they are quiet.
+//! The measured peaks of each device: measured once per device and driver, and kept in a file for later engines. They are measured before a
+//! model is built, so that no timed step runs beside them. A peak that other programs disturbed is marked, and measured again once they
+//! are idle.
 
 mod cache;
 mod host;
@@ -19,9 +19,9 @@ use super::load;
 use crate::profile::roofline;
 use crate::protocol::{Device, Roof};
 
-/// Engines that measure a device again while its numbers lie far apart.
+/// How often a device is measured again while its repeats differ widely.
 const TRIES: u32 = 4;
-/// How long it is looked whether other programs are quiet, and how long `anew` waits for that.
+/// How long the load of other programs is measured, and how long `anew` waits until they are idle.
 const LOOK: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -78,12 +78,12 @@ fn due(kept: &cache::CachedRoof) -> bool {
     kept.roof.load().is_some() || !kept.watched || apart && kept.tries < TRIES
 }
 
-/// Whether other programs leave the cores alone, as far as the system tells.
+/// Whether other programs leave the cores idle, as far as the system reports it.
 fn quiet() -> bool {
     load::look(LOOK).is_none_or(|others| !load::disturbs(others))
 }
 
-/// Waits for other programs to become quiet, a while at most.
+/// Waits a limited time until other programs are idle.
 fn wait_until_quiet(say: &mut impl FnMut(String)) {
     let until = Instant::now() + PATIENCE;
     let mut told = false;
@@ -94,7 +94,7 @@ fn wait_until_quiet(say: &mut impl FnMut(String)) {
         if !told {
             told = true;
             say(format!(
-                "other programs use {:.0} % of this machine: waiting up to {} s until they are quiet",
+                "other programs use {:.0} % of this machine: waiting up to {} s until they are idle",
                 100.0 * others,
                 PATIENCE.as_secs()
             ));
@@ -142,14 +142,14 @@ fn on_cores(device: &Device) -> bool {
     device.kind != "gpu"
 }
 
-/// What the device does now, if that can be true; marked where other programs disturbed it.
+/// Measures the device. Implausible results are an error; the result is marked where other programs disturbed it.
 fn measured(opened: &OpenDevice) -> Result<Roof> {
     let (measured, others) =
         load::during(|| catch_unwind(AssertUnwindSafe(|| measure::roof(opened))));
-    // The arrays are large and are not asked for again.
+    // The arrays are large and are not needed again.
     allocator::release();
     allocator::reset_peak();
-    let mut roof = measured.map_err(|_| anyhow!("the device gave up while it was measured"))??;
+    let mut roof = measured.map_err(|_| anyhow!("the device failed while it was measured"))??;
     let load = others.filter(|it| on_cores(&opened.info) && load::disturbs(*it));
     (roof.flops.load, roof.bytes.load) = (load, load);
     roofline::plausible(&roof).map_err(|why| anyhow!("{why}; it is not kept"))?;

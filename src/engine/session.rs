@@ -1,4 +1,4 @@
-//! The conversation: one command after the other, one step of the current work between two looks at the inbox.
+//! The loop over commands: between two commands it takes one step of the current work.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
@@ -30,7 +30,7 @@ struct Session<'a> {
     /// Devices opened so far: a runtime can be set up once per process.
     opened: Vec<(String, OpenDevice)>,
     work: Work,
-    /// Kernels that were let in since the last step.
+    /// Learners' kernels that joined the model since the last step.
     swaps: Vec<KernelSwap>,
     /// The clocks of the cores when the work began.
     began: Result<ProcessorTime, String>,
@@ -70,12 +70,12 @@ pub fn run(outlet: &EventSender, commands: &Receiver<Command>) {
 }
 
 impl Session<'_> {
-    /// False where the conversation ends: the reader speaks another protocol.
+    /// Returns false if the reader speaks another protocol, which ends the session.
     fn carry_out(&mut self, command: Command) -> bool {
         match command {
             Command::Hello { protocol, threads } => {
                 if let Some(threads) = threads {
-                    // Nothing has computed yet; an engine that was limited already stays so.
+                    // Nothing has computed yet; a limit that was set before is kept.
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize);
                     let _ = pool.build_global();
                 }
@@ -127,7 +127,7 @@ impl Session<'_> {
                     Err(why) => self.used(&swap, Some(why)),
                 }
             }
-            // Its seal was broken: there is nothing to do.
+            // A sealed line that cannot be opened is ignored.
             Command::Sealed { .. } | Command::Quit => {}
         }
         true
@@ -167,7 +167,7 @@ impl Session<'_> {
             Some(at) => self.opened.remove(at).1,
             None => devices::open(select)?,
         };
-        // Peaks that other programs disturbed are measured again between two runs, once it is quiet.
+        // Peaks that other programs disturbed are measured again between two runs, once those are idle.
         let marked = opened.roof.as_ref().is_some_and(|it| it.load().is_some());
         if known.is_none() || marked && matches!(self.work, Work::Nothing) {
             match roof::of(&opened, |text| self.warn(text)) {
@@ -184,7 +184,7 @@ impl Session<'_> {
         self.outlet.send(Event::Log(Log { level, text }));
     }
 
-    /// Measures a device's roofs anew, with nothing running beside it.
+    /// Measures a device's roofs again, with nothing running beside it.
     fn calibrate(&mut self, select: &str) {
         self.end(Some("stopped"));
         let measured = devices::open(select).and_then(|opened| {
@@ -202,7 +202,7 @@ impl Session<'_> {
         }
     }
 
-    /// Ends what is running and opens the device for these runs; reports what does not go.
+    /// Ends what is running and opens the device for these runs; reports what cannot run.
     fn prepare(&mut self, device: &str, runs: &[&RunSpec]) -> Option<OpenDevice> {
         self.end(None);
         let opened = match self.open(device) {

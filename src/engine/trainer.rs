@@ -1,4 +1,4 @@
-//! One run: takes steps, times them as the configuration says, looks inside now and then, and reports.
+//! One run: takes steps, times them as the configuration says, profiles some of them, and reports.
 
 mod inspection;
 mod summary;
@@ -93,7 +93,7 @@ impl UnsyncedTiming {
         }
     }
 
-    /// What comes next is no step that counts: a profile, evidence, a pause.
+    /// The following work is not a counted step: a profile, evidence, a pause.
     pub fn interrupt(&mut self) {
         self.since = None;
     }
@@ -103,7 +103,7 @@ impl UnsyncedTiming {
     }
 }
 
-/// What begins anew when the run goes on with other knobs.
+/// The state that is reset when the run continues with changed knobs.
 #[derive(Default)]
 pub struct Statistics {
     lints: Vec<Lint>,
@@ -218,7 +218,7 @@ impl Trainer {
         }));
     }
 
-    /// Goes on with other knobs that keep the parameters.
+    /// Continues with changed knobs that keep the parameters.
     pub fn apply(&mut self, spec: RunSpec) -> Result<()> {
         self.queue.sync()?;
         if !self.pending.is_empty() && !self.read_losses()? {
@@ -294,7 +294,7 @@ impl Trainer {
     fn profile_is_due(&self) -> bool {
         let every = self.spec.config.measure.profile_every;
         match self.stats.last_profile {
-            // The first look inside, when the kernels exist.
+            // The first profile, once the kernels are compiled.
             None => {
                 let after = if self.on_cpu() { 3 } else { FIRST_ON_DEVICE };
                 self.stats.counted >= self.spec.steps.map_or(after, |steps| steps.min(after))

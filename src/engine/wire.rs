@@ -1,5 +1,5 @@
-//! The two ends of the stream. A thread of its own writes, so a slow reader cannot stall a timed step; another sends
-//! heartbeats; a third reads commands and ends the process when the input ends. Whatever a driver prints goes to stderr.
+//! The two ends of the stream. One thread writes, so that a slow reader cannot stall a timed step; another sends heartbeats; a third reads
+//! commands and ends the process when the input ends. Whatever a driver prints goes to stderr.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct EventSender {
     sender: Sender<Option<Event>>,
     /// Events that were not written yet.
     waiting: Arc<AtomicUsize>,
-    /// So many of these are about a run that is over: their figures are not wanted any more.
+    /// How many of these are about a run that is over, whose figures are no longer needed.
     outdated: Arc<AtomicUsize>,
     /// Whether the run is endless, so that no figure of it is the last.
     endless: Arc<AtomicBool>,
@@ -128,7 +128,7 @@ pub fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
                 })),
             }
         }
-        // The reader is gone. The main thread may be inside a kernel that never returns; nothing is left to save.
+        // The reader is gone. The main thread may be inside a kernel that never returns, and there is nothing to save.
         std::process::exit(0);
     })?;
     Ok((outlet, commands, writer))

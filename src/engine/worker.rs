@@ -75,7 +75,7 @@ impl Worker {
         })
     }
 
-    /// Takes on knobs that keep parameters and optimizer state.
+    /// Applies knobs that keep parameters and optimizer state.
     pub fn reconfigure(&mut self, config: &RunConfig) {
         self.model.reconfigure(config);
         self.learning_rate = config.train.learning_rate;
@@ -103,7 +103,7 @@ impl Worker {
         config.records() && !on_cpu
     }
 
-    /// What the host hands over for a step: its phases, or all of it where a GPU's launches are recorded.
+    /// What the host submits for a step: its phases, or all of it where a GPU's launches are recorded.
     pub fn tasks(config: &RunConfig, on_cpu: bool) -> PhaseTasks {
         if Self::records(config, on_cpu) {
             &[Self::step]
@@ -142,7 +142,7 @@ impl Worker {
         }
     }
 
-    /// Keeps the first error until somebody asks.
+    /// Keeps the first error until it is read.
     fn fail(&mut self, error: Error) {
         self.failed.get_or_insert(error);
     }
@@ -193,7 +193,7 @@ impl Worker {
                 .map(|p| p.value.grad_remove(&mut all))
                 .collect();
         }
-        // Without its history the graph can go.
+        // Without its history the graph can be freed.
         if let Some(loss) = self.losses.pop() {
             self.losses.push(loss.detach()); // [1, 1]
         }

@@ -1,4 +1,4 @@
-//! Compares a config exercise's measurement with what the learner said before it: one line for each criterion.
+//! Compares the measurement of a config exercise with the answers that the learner gave before it: one line for each criterion.
 
 use super::truth::{MeasuredAnswer, fitted, law, of};
 use super::{Found, Line, not_measured};
@@ -41,7 +41,7 @@ pub fn wanting<'a>(configs: &'a Configs, answers: &Answers) -> Vec<(&'a ConfigCh
             sorted.sort();
             let what = words.map_or_else(
                 || format!("no answer yet: {key}"),
-                |words| format!("`{}` is no order", words.join(",")),
+                |words| format!("`{}` is not an order of all of them", words.join(",")),
             );
             let write = format!(
                 "write each of {} once, such as {}",
@@ -53,7 +53,7 @@ pub fn wanting<'a>(configs: &'a Configs, answers: &Answers) -> Vec<(&'a ConfigCh
         let allowed = check.words(configs.sweep.as_ref());
         let what = match words.map(Vec::as_slice) {
             Some([word]) if allowed.contains(word) => return None,
-            Some(words) => format!("`{}` is no answer here", words.join(",")),
+            Some(words) => format!("`{}` is not one of the answers", words.join(",")),
             None => format!("no answer yet: {key}"),
         };
         Some(format!("{what}; write one of {}", allowed.join(", ")))
@@ -109,7 +109,7 @@ fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &Sweep
     Line::new(&check.name, asked, found)
 }
 
-/// Whether the answer is near enough, and what to add to the measurement.
+/// Whether the answer is near enough, and a remark about the measurement.
 fn fits(
     configs: &Configs,
     check: &ConfigCheck,
@@ -122,7 +122,7 @@ fn fits(
             let (wrong, clear) = inversions(&found.changes, &configs.letters(), mine);
             let all = configs.rank.len() * configs.rank.len().saturating_sub(1) / 2;
             let more = format!(
-                "; {wrong} of the {clear} pairs that are clearly apart stand wrong ({all} pairs in all)"
+                "; {wrong} of the {clear} pairs that are clearly apart are in the wrong order ({all} pairs in all)"
             );
             (wrong <= *at_most, more)
         }

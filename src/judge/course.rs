@@ -19,7 +19,7 @@ pub struct CourseTrial {
     pub detail: String,
 }
 
-/// Why nothing was decided without pairs and long runs.
+/// Why speed was not judged without `--measure`.
 pub const WITH_MEASURE: &str = "not measured: its speed is judged with --measure";
 /// Steps of a run whose fault shows from the beginning.
 const FEW_STEPS: u64 = 8;
@@ -66,7 +66,7 @@ pub fn behaviour(
 
 /// Tries each fault of mystery runs alone: it must fail the criterion that it names, and the known-good configuration must meet all.
 /// A fault of speed is tried with `compare` only. Combinations are made of faults at different keys, and every fault fails by
-/// itself: so a combination fails until all are mended, and then it is the known-good configuration. That is checked from values.
+/// itself: so a combination fails until all are fixed, and then it is the known-good configuration. This is checked on the values.
 pub fn mysteries(
     run: &mut RunSteps<'_>,
     mut compare: Option<&mut CompareConfigs<'_>>,
@@ -120,7 +120,7 @@ fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> (bool, String) {
 }
 
 fn fails(run: &mut RunSteps<'_>, config: &RunConfig, fault: &Fault) -> (bool, String) {
-    // Only a falling loss takes time to be seen.
+    // Only a falling loss needs many steps to show.
     let steps = match fault.fails {
         Criterion::LossFalls => mystery::STEPS,
         _ => FEW_STEPS,
@@ -179,7 +179,7 @@ fn told<'a>(lines: impl Iterator<Item = &'a Line>) -> String {
 fn combinations() -> CourseTrial {
     let all = all_mysteries(Preset::Tiny);
     let broken = all.iter().filter_map(|mystery| {
-        // Mending all but one fault leaves that one as it was tried; mending it, too, leaves the known-good configuration.
+        // Fixing all but one fault leaves that one as it was tried; fixing it as well leaves the known-good configuration.
         let alone = |fault: &&'static Fault| {
             let one = Mystery::of(0, vec![fault], Preset::Tiny);
             one.good.differences(&one.broken).len() == fault.sets.len()
@@ -194,7 +194,7 @@ fn combinations() -> CourseTrial {
     let (passed, detail) = match broken.is_empty() {
         true => (
             true,
-            "each fails until all of its faults are mended, and is the known-good configuration then".to_owned(),
+            "each fails until all of its faults are fixed, and is then the known-good configuration".to_owned(),
         ),
         false => (false, format!("cannot be solved: {}", broken.join("; "))),
     };

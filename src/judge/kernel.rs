@@ -1,4 +1,4 @@
-//! Judges what the engine found out about a learner's kernels: the criteria of the exercise, and whether it is passed.
+//! Judges what the engine found about a learner's kernels: each criterion of the exercise, and whether it is passed.
 
 mod card;
 mod fault;
@@ -104,7 +104,7 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
     }
     if facts.restart {
         card.push(remark(
-            "the process that checks kernels is started anew; the model goes on training",
+            "the process that checks kernels is restarted; the model continues training",
         ));
     }
     if untouched && starter_fails {
@@ -119,7 +119,7 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
     }
 }
 
-/// What is known before the check is over, and what it does now.
+/// The results so far, and what the check does now.
 pub fn checking(job: &KernelJob, progress: &KernelProgress) -> KernelChecking {
     let file = progress
         .file
@@ -243,7 +243,7 @@ fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
         None => uncounted(report, job),
         Some(KernelAccess { array, fetches, .. }) => {
             let said = format!(
-                "each number of `{array}` is fetched {fetches:.1} times at most; up to {most} is asked for"
+                "each number of `{array}` is fetched up to {fetches:.1} times; at most {most} are allowed"
             );
             (said, Some(*fetches <= most))
         }
@@ -286,7 +286,7 @@ fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
 fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
     if !right(report, job) {
         return (
-            "not timed: it has to be right first".to_owned(),
+            "not timed: it has to be correct first".to_owned(),
             Some(false),
         );
     }
@@ -306,12 +306,12 @@ fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
         return (said, Some(found.low >= least));
     }
     let why = match report.files.iter().find_map(|result| result.time_reason) {
-        None => "no time was taken",
+        None => "no time was measured",
         Some(KernelUntimed::OneShape) => {
-            "there is one shape only, and the last of several is the one to time"
+            "only the last of several shapes is timed, and there is one only"
         }
         Some(KernelUntimed::CpuDriver) => "a CPU driver's time says nothing about a GPU",
-        Some(KernelUntimed::NotAsked) => "nobody asked for it",
+        Some(KernelUntimed::NotAsked) => "it was not requested",
     };
     (format!("not timed: {why}"), None)
 }

@@ -1,5 +1,5 @@
-//! Judges a configuration in a mystery run: whatever way it was reached, it is held against what is right, not against the
-//! solution. The reports name what is not right, never a key.
+//! Judges a configuration in a mystery run by what a correct run does, not by comparing it with the solution. The reports name what is
+//! wrong, never a knob.
 
 use super::stage::StageFacts;
 use super::{Found, Line, Outcome, Report, interval, not_measured};
@@ -91,11 +91,11 @@ fn parity(run: &Finished, config: Option<&RunConfig>) -> Found {
     if config.is_some_and(RunConfig::is_reference) {
         return ("0, this is the reference itself".to_owned(), Some(true));
     }
-    // NaN is not at most anything.
+    // Also false for NaN.
     figure("parity", run, |parity| parity <= PARITY_F32)
 }
 
-/// Where the host waits once a step, its phases are times of handing over, and only the whole step is true.
+/// Where the host waits once a step, its phases are times of submitting, and only the time of the whole step is meaningful.
 fn ledger(run: &Finished, config: Option<&RunConfig>) -> Found {
     if run.step_ms.is_none() {
         return not_measured("no step was timed");

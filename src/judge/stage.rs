@@ -30,7 +30,7 @@ pub fn evaluate(stage: &Stage, measured: StageFacts<'_>) -> Report {
     }
 }
 
-/// A comparison is worth something when nothing but the knobs that the stage offers changed.
+/// A comparison counts only if nothing but the knobs that the stage offers has changed.
 fn scope(stage: &Stage, config: &RunConfig) -> Line {
     let started = stage.broken_at(config.preset);
     let mut other = started.differences(config);
@@ -129,7 +129,7 @@ fn figure(name: &str, check: &Check, measured: StageFacts<'_>, config: &RunConfi
 
 fn ratio(pair: &Pair, check: &Check, config: &RunConfig, run: Option<&Finished>) -> Found {
     let shown = interval(pair);
-    // The end of the interval that speaks against the claim decides.
+    // The end of the interval that contradicts the claim decides.
     let worst = match check.test {
         Test::Below(_) | Test::AtMost(_) => pair.high,
         _ => pair.low,

@@ -1,5 +1,5 @@
-//! What a measurement says about the questions of a configuration exercise: the bend of a curve, the leading term of the
-//! memory, the order of changes, faster or slower.
+//! The answers that a measurement gives to the questions of a config exercise: the bend of a curve, the leading term of the memory, the
+//! order of changes, faster or slower.
 
 use super::interval;
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
@@ -77,7 +77,7 @@ fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<MeasuredAns
     });
     let answer = first.map_or("none", String::as_str);
     let law = law(&fit);
-    let said = format!("peak memory = {law}; the last term leads from {answer}");
+    let said = format!("peak memory = {law}; the last term dominates from {answer} on");
     MeasuredAnswer::new(said, answer)
 }
 

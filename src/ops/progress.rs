@@ -1,4 +1,4 @@
-//! When the work on the device last got on: every operation says so, and so does whoever hands work over. A device that hangs
+//! When the work on the device last made progress: every operation reports it, and so does whatever submits work. A device that hangs
 //! is seen by this, although the thread that sends heartbeats goes on.
 
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub fn begin() {
     LAST.store(now(), Ordering::Relaxed);
 }
 
-/// Work got on. Says nothing where none is in progress: a queue may still end what nobody waits for.
+/// Work made progress. Ignored while none is in progress: a queue may still finish work that nothing waits for.
 pub fn step() {
     if LAST.load(Ordering::Relaxed) != 0 {
         begin();
@@ -31,7 +31,7 @@ pub fn rest() {
     LAST.store(0, Ordering::Relaxed);
 }
 
-/// How long ago the work in progress last got on; none where there is nothing to do.
+/// How long ago the work in progress last made progress; none while there is no work.
 pub fn since() -> Option<Duration> {
     let last = LAST.load(Ordering::Relaxed);
     (last != 0).then(|| Duration::from_millis(now().saturating_sub(last)))

@@ -21,7 +21,7 @@ const KINETO: [&str; 4] = [
 
 /// Most bytes that are looked at again to find the next event behind a damaged one.
 const SEARCHED: usize = 1 << 30;
-/// Longest event that is mended, in bytes.
+/// Longest event that is repaired, in bytes.
 const MENDED: usize = 64 * 1024;
 
 /// Whether this is JSON that can be a trace.
@@ -303,7 +303,7 @@ impl Reader {
             return false;
         }
         // Python writes NaN, some exporters raw control characters or a key twice.
-        let Ok(value) = serde_json::from_str::<serde_json::Value>(&json::mended(bytes)) else {
+        let Ok(value) = serde_json::from_str::<serde_json::Value>(&json::repaired(bytes)) else {
             return false;
         };
         let text = value.to_string();

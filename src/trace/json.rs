@@ -154,7 +154,7 @@ impl<R: Read> Scanner<R> {
 
 /// JSON text with what strict readers refuse made harmless: control characters in strings, `NaN` and `Infinity`, bytes that
 /// are no UTF-8.
-pub fn mended(bytes: &[u8]) -> String {
+pub fn repaired(bytes: &[u8]) -> String {
     let lossy = String::from_utf8_lossy(bytes);
     let (mut out, mut text, mut escaped) = (String::with_capacity(lossy.len()), false, false);
     let mut rest: &str = &lossy;

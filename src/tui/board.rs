@@ -29,12 +29,12 @@ use crate::room::record::InstructorRequest;
 
 mod join;
 
-/// Between two looks at the room.
+/// Time between two updates from the room.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long a sentence stays.
+/// How long a message stays.
 const NOTICE: Duration = Duration::from_secs(8);
 
-/// What the instructor looks at.
+/// The state of the board's screen.
 #[derive(Clone, Debug, Default)]
 pub struct BoardView {
     /// Where learners join: `http://HOST:PORT/CODE` for each address of this machine, or the room's folder.
@@ -48,9 +48,9 @@ pub struct BoardView {
     pub chosen: Option<String>,
     /// Participants that are selected, to be removed together.
     pub selected: BTreeSet<String>,
-    /// What the same key once more does.
+    /// What pressing the same key again does.
     pub asked: Option<Question>,
-    /// The word that is being typed.
+    /// What is being typed.
     pub typing: Option<(Typing, String)>,
     pub notice: Option<String>,
 }
@@ -66,7 +66,7 @@ pub enum BoardScreen {
     Own,
 }
 
-/// What is asked twice.
+/// What is confirmed by pressing its key again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     Remove,
@@ -164,7 +164,7 @@ pub fn show(room: &mut dyn RoomControl, theme: &Theme, mut view: BoardView) -> R
     }
 }
 
-/// Does what a key asked for; the result is a sentence for the board.
+/// Carries out an action; the result is a message for the board.
 pub fn act(
     asked: BoardAction,
     room: &mut dyn RoomControl,
@@ -190,7 +190,7 @@ pub fn act(
             let rows = view.removed(board);
             let who = match rows.as_slice() {
                 [] => {
-                    let how = "Choose a participant with the arrows down and up, or select some with space or /";
+                    let how = "Choose a participant with the up and down arrows, or select some with space or /";
                     return Some(how.to_owned());
                 }
                 [row] => row.name.clone(),
@@ -199,7 +199,7 @@ pub fn act(
             if again != Some(Question::Remove) {
                 view.asked = Some(Question::Remove);
                 return Some(format!(
-                    "The same key again removes {who} and keeps them out; another one does not"
+                    "Press the same key again to remove {who} and keep them out; any other key cancels"
                 ));
             }
             let ids = rows.iter().map(|row| row.id.clone()).collect();
@@ -280,11 +280,13 @@ pub fn act(
             view.asked = Some(Question::Quit);
             return Some(match view.serves() {
                 true => format!(
-                    "The same key again ends the class for {} here; another one does not. `--resume` would open it again",
+                    "Press the same key again to end the class for {} here; any other key cancels. `--resume` opens it again",
                     board.here
                 ),
-                false => "The same key again ends this board; the room stays open in its folder"
-                    .to_owned(),
+                false => {
+                    "Press the same key again to end this board; the room stays open in its folder"
+                        .to_owned()
+                }
             });
         }
     };
@@ -381,7 +383,7 @@ fn head(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
     more(board.not_started, "not started", theme.text);
     more(
         board.rows.iter().filter(|it| it.stuck).count(),
-        "long in a stage",
+        "long in one stage",
         theme.warning,
     );
     more(board.raised, "raised a hand", theme.warning);
@@ -640,7 +642,7 @@ fn figures(row: &ParticipantRow, style: Style, theme: &Theme) -> [(String, Style
     ]
 }
 
-/// What could not be read, and the last sentence.
+/// What could not be read, and the last message.
 fn said(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mark = theme.symbols.warning;
     let more = board.faults.len().saturating_sub(2);
@@ -666,7 +668,7 @@ fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {
     if let Some((what, word)) = &view.typing {
         let asked = match what {
             Typing::Race => "race: a mystery's seed and level, or an exercise, such as 7 2 or k04",
-            Typing::Names => "select all whose name has these letters; none: nobody",
+            Typing::Names => "select everybody whose name contains these letters; empty: nobody",
         };
         let asked = format!(" {asked}: {word}_");
         return Line::styled(text::cut(&asked, wide), theme.strong);

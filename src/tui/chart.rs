@@ -30,7 +30,7 @@ pub struct Reference {
 /// What to draw. Later curves lie on top.
 pub struct Chart<'a> {
     pub curves: Vec<(Slot, Vec<Bucket>)>,
-    /// Faint, behind them: what they are averages of.
+    /// Faint, behind the curves: the values that they are averages of.
     pub behind: Vec<(Slot, Vec<Bucket>)>,
     pub references: Vec<Reference>,
     /// Steps worth marking from top to bottom, with their names.
@@ -177,7 +177,7 @@ impl Chart<'_> {
     }
 }
 
-/// Points so many columns apart are joined although steps between them were not reported.
+/// Points at most so many columns apart are joined, even if steps between them were not reported.
 const NEAR: usize = 2;
 
 fn draw_curve(points: &[Bucket], ink: CurveStyle, plot: &Plot, grid: &mut Grid<'_>) {

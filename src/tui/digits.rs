@@ -161,7 +161,7 @@ pub fn size(text: &str, columns: u16, height: u16) -> u16 {
     by_width.min(by_height.last().unwrap_or(0))
 }
 
-/// What would turn glyphs of blocks into something else.
+/// Modifiers that would spoil glyphs made of blocks.
 const PLAIN: Modifier = Modifier::REVERSED.union(Modifier::UNDERLINED);
 
 /// Draws the text with its top left corner at (x, y), each dot so many columns wide and half as many rows high.

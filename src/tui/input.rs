@@ -1,4 +1,4 @@
-//! What is typed: read from the terminal as long as there is something to read, so that nothing waits for the next key.
+//! Input from the terminal, read as long as there is any, so that nothing waits for the next key.
 
 use std::io;
 use std::time::Duration;
@@ -41,7 +41,7 @@ mod unix {
     use crate::tui::keys::decode::Decoder;
     use crate::tui::terminal::columns_and_rows;
 
-    /// How long the rest of a sequence may take, through a slow connection too. After it an escape is the key.
+    /// How long the rest of a sequence may take, even over a slow connection. After that, an escape is the escape key.
     const REST: Duration = Duration::from_millis(40);
     /// The same for the rest of a pasted text.
     const REST_OF_PASTE: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ mod unix {
                 if let Some(event) = self.events.pop_front() {
                     return Ok(Some(event));
                 }
-                // Looked at each time: so no signal is needed to hear of it.
+                // Asked each time, so that no signal is needed for a change.
                 if let Some(size) = columns_and_rows()
                     && self.size.replace(size).is_some_and(|before| before != size)
                 {
@@ -115,7 +115,7 @@ mod unix {
         let wait = Timespec::try_from(wait).unwrap_or_default();
         match poll(&mut asked, Some(&wait)) {
             Ok(n) => Ok(n > 0),
-            // A signal: the caller looks what it was.
+            // A signal: the caller checks which one.
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }

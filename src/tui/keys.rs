@@ -58,7 +58,7 @@ pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
     }
 }
 
-/// What a pasted letter asks for now: to be typed, where a word is typed.
+/// The action of a pasted letter: it is typed, where a word is typed.
 pub fn typed(letter: char, app: &App) -> Option<Action> {
     let event = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
     action(event, app).filter(|action| matches!(action, Action::Type(_)))
@@ -72,7 +72,7 @@ pub fn interrupts(event: KeyEvent) -> bool {
 /// What the speaker view is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpeakerKey {
-    /// So many beats on.
+    /// So many beats forward.
     By(isize),
     /// The first beat of a stage.
     Stage(u32),
@@ -115,7 +115,7 @@ fn key(event: KeyEvent) -> KeyCode {
     }
 }
 
-/// The key that does this now, or would if it could.
+/// The key for this action now, or where it is possible.
 pub fn label(action: Action, app: &App) -> String {
     let mut bindings = BINDINGS.iter().filter(|binding| binding.action == action);
     let now = bindings.clone().find(|binding| (binding.when)(app));
@@ -123,7 +123,7 @@ pub fn label(action: Action, app: &App) -> String {
         .map_or_else(String::new, first_key)
 }
 
-/// The key that does this somewhere, whatever is open now.
+/// The key for this action anywhere, whatever is open now.
 pub fn name(action: Action) -> Option<String> {
     let mut bindings = BINDINGS.iter();
     bindings
@@ -142,7 +142,7 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
     let with_label = BINDINGS.iter().filter(|binding| !binding.label.is_empty());
     for binding in with_label.filter(|binding| (binding.when)(app)) {
         let (key, action) = (first_key(binding), binding.action);
-        // The first line that matches a key is the one that counts.
+        // The first line that matches a key counts.
         let known = offers
             .iter()
             .any(|(name, _, other)| *other == action || *name == key);

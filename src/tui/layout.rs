@@ -23,7 +23,7 @@ pub struct Arrangement {
     pub unsaved: Rect,
     pub header: Rect,
     pub vitals: Rect,
-    /// What is said while other programs keep the machine busy.
+    /// The notice that other programs keep the machine busy.
     pub busy: Rect,
     /// Between the top lines and the bottom lines.
     pub body: Rect,
@@ -61,7 +61,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     }
     let mut rest = area;
     if app.beat().is_some() {
-        // One thing fills the screen: what is said stands below it, and one line says where this is.
+        // One thing fills the screen; below it stand the beat's sentence and one line with its place in the course.
         it.footer = take_bottom(&mut rest, 1);
         let said = status::rows(app, &plain(app), area.width);
         let most = (rest.height / 2).max(2);

@@ -29,7 +29,7 @@ use crate::units::{duration, show as digits};
 
 /// How long to wait for a key.
 const WAIT: Duration = Duration::from_millis(250);
-/// What stands for a figure that a file does not hold.
+/// What stands for a figure that the file does not have.
 const ABSENT: &str = "not in this file";
 
 /// Shows a profile until a key ends it.
@@ -45,7 +45,7 @@ pub fn show(mut it: Opened, theme: &Theme) -> Result<SessionEnd> {
             .context("The terminal is gone")?;
         let (columns, rows) = screen.size().context("Failed to ask the terminal's size")?;
         let mut wait = WAIT;
-        // Everything that was typed is taken in before the next frame.
+        // All input is read before the next frame.
         while poll(wait).context("The terminal is gone")? {
             wait = Duration::ZERO;
             let asked = match read().context("The terminal is gone")? {

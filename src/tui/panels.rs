@@ -51,7 +51,7 @@ pub struct PanelRow {
     pub panel: Panel,
     pub position: PanelPosition,
     drawing: PanelDrawing,
-    /// How to read it, a sentence or two an entry: stands below it while it has the whole screen.
+    /// How to read it, a sentence or two for each entry; shown below it while it has the whole screen.
     reading: fn(&App) -> &'static [&'static str],
 }
 
@@ -66,7 +66,7 @@ enum PanelDrawing {
     },
 }
 
-/// Where a panel stands on a screen that has room for every panel. 0 rows: what the others of its column leave.
+/// Where a panel stands on a screen that has room for every panel. 0 rows: all that the others in its column leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanelPosition {
     Left,

@@ -29,7 +29,7 @@ pub struct Writer<'a> {
     pub columns: usize,
     /// Columns that a text of the course takes at most.
     pub widest: usize,
-    /// Where the figures of a text come from; without, names of figures stay as they are written.
+    /// Where the figures of a text come from; without them, placeholders stay as they are written.
     pub figures: Option<&'a FigureSources<'a>>,
     pub lines: Vec<Line<'static>>,
 }
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
             after_item = is_item;
             let note = self.note(block);
             match &note {
-                // Neighbours that wait for the same figures say so once.
+                // Neighbouring texts that wait for the same figures say so once.
                 Some(_) if note == before => {
                     while self.lines.last().is_some_and(|line| line.width() == 0) {
                         self.lines.pop();
@@ -197,7 +197,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Says how a drawing is seen whole that has more columns than there are here.
+    /// Says how to see a drawing that is wider than the area.
     fn cut(&mut self, widest: usize) {
         if usize::from(self.app.view.size.0) >= widest + FRAME {
             self.keys(

@@ -41,7 +41,7 @@ pub struct Session {
     /// The revision of the state that was drawn last, and when.
     drawn: u64,
     drawn_at: Instant,
-    /// A key waits for its answer.
+    /// A key was pressed and its result is not drawn yet.
     urgent: bool,
 }
 
@@ -137,8 +137,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for keys until the next frame is due. Everything that was typed is taken in before that frame, but no key waits
-    /// for one because more keys keep coming.
+    /// Waits for input until the next frame is due. All input so far is read before that frame, but a steady flow of keys does not
+    /// delay it.
     pub fn take_input(&mut self, app: &mut App) -> Result<Vec<Effect>> {
         let mut effects = Vec::new();
         let mut wait = if app.revision == self.drawn {
@@ -183,7 +183,7 @@ impl Session {
     }
 }
 
-/// What pasted text means: letters where a word is typed, and nothing elsewhere.
+/// Pasted text: typed where a word is typed, ignored elsewhere.
 fn pasted(text: &str, app: &App) -> Vec<Message> {
     let letters = text.chars().take(PASTED);
     let typed: Vec<Message> = letters
@@ -230,7 +230,7 @@ impl Signals {
                 return;
             }
             end.store(true, Ordering::SeqCst);
-            // A terminal that takes nothing more keeps the loop inside a write for ever.
+            // A terminal that accepts no more output blocks the loop in a write for ever.
             std::thread::sleep(GRACE);
             super::terminal::leave();
             std::process::exit(130);

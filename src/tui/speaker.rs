@@ -1,5 +1,5 @@
 //! The speaker view on a second terminal: the notes of the beat that a room sees, the next beat, the agenda and the clock. It knows
-//! nothing of the run; it draws what it was told.
+//! nothing of the run; it draws the notes that it receives.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub fn show(
     let mut screen = Screen::take()?;
     let mut input = Input::default();
     let mut notes = Notes::default();
-    // Where keys have led that the notes have not heard of yet.
+    // The beat that the keys asked for and that the notes do not show yet.
     let mut ahead = None;
     let place = |notes: &Notes| (notes.stage, notes.beat);
     loop {
@@ -137,7 +137,7 @@ fn said(notes: &Notes, clock: &str, columns: usize, theme: &Theme) -> Vec<Line<'
     };
     let late = notes.planned_s > 0 && notes.used_s > notes.planned_s;
     let mut head = vec![Span::styled(format!("{clock}  "), theme.strong)];
-    // What the room does not see comes first: it must not be missed.
+    // That the room sees nothing comes first: the speaker must not miss it.
     if !notes.covered.is_empty() {
         let said = format!(" the room sees: {} ", notes.covered);
         head.push(Span::styled(said, theme.badge));

@@ -242,7 +242,7 @@ pub fn chooses(what: &str, app: &App) -> String {
     format!("{choose} {what}, {}", closes(app))
 }
 
-/// What stands where a figure is missing.
+/// The text where a figure is missing.
 pub fn missing(reason: &str, theme: &Theme) -> Line<'static> {
     Line::styled(format!("not measured: {reason}"), theme.dim)
 }

@@ -11,7 +11,7 @@ use crate::clean::harmful;
 pub enum CurveGlyphs {
     /// Two by four dots a cell.
     Braille,
-    /// Two by two blocks, which a projector does not swallow.
+    /// Two by two blocks, which stay visible on a projector.
     Quadrants,
     /// One point.
     Points,

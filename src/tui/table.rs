@@ -11,7 +11,7 @@ pub struct Column {
     pub wide: usize,
 }
 
-/// Gives each column its width while there is room, in this order of importance; 0 to those that find none.
+/// The width of each column, 0 for those without room; `order` has the most important first.
 pub fn fit(columns: &[Column], order: &[usize], room: &mut usize) -> Vec<usize> {
     let mut widths = vec![0; columns.len()];
     for at in order {

@@ -27,10 +27,10 @@ const CLICKS_AND_WHEEL: &str = "\u{1b}[?1000h\u{1b}[?1006h";
 /// Whether the terminal is ours at the moment.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// What other threads said when they panicked, for the log pane: printed, it would lie over the screen.
+/// Messages of panics in other threads, for the log: printed, they would garble the screen.
 static PANIC_MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Takes what other threads said when they panicked.
+/// Takes the messages of panics in other threads.
 pub fn panic_messages() -> Vec<String> {
     PANIC_MESSAGES
         .lock()
@@ -61,7 +61,7 @@ pub fn columns_and_rows() -> Option<(u16, u16)> {
 /// The most columns and rows that are drawn on: a terminal may claim any size, and each cell takes memory.
 const MOST: (u16, u16) = (1000, 400);
 
-/// What is drawn on of a terminal of this size.
+/// The part of a terminal of this size that is drawn on.
 pub fn drawn(width: u16, height: u16) -> (u16, u16) {
     (width.min(MOST.0), height.min(MOST.1))
 }
@@ -144,7 +144,7 @@ fn enter() -> io::Result<()> {
     )
 }
 
-/// Gives the terminal back. What fails here fails because there is no terminal any more.
+/// Gives the terminal back. Errors mean that the terminal is gone, and are ignored.
 pub(super) fn leave() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(

@@ -61,9 +61,9 @@ pub struct Theme {
     pub quote: Style,
     pub link: Style,
     pub figure: Style,
-    /// What a camera reads: black on white in every theme.
+    /// For a QR code: black on white in every theme.
     pub scanned: Style,
-    /// What lies behind it, laid over the styles that are there.
+    /// For what lies behind a card: laid over the styles that are there.
     pub behind: Style,
 }
 
@@ -145,7 +145,7 @@ impl Theme {
             _ if terminal.ascii => ASCII,
             (_, Markers::Ascii) => ASCII,
             (_, Markers::Dots) => DOTS,
-            // A projector swallows braille.
+            // Braille is too faint on a projector.
             (ThemeName::Projector, _) => BLOCKS,
             (_, Markers::Braille) => BRAILLE,
         };

@@ -33,7 +33,7 @@ impl App {
         asks.then(|| state.draft.next(configs)).flatten()
     }
 
-    /// Marks another word.
+    /// Marks the next or previous word.
     pub(in crate::app) fn pick_other(&mut self, exercise: &Exercise, by: i32) {
         if let Some(choice) = self.picking() {
             let last = choice.words.len() - 1;
@@ -42,7 +42,7 @@ impl App {
         }
     }
 
-    /// Takes the marked word; with the last one the answer is written to the learner's file, which is what counts.
+    /// Takes the marked word; with the last one the answer is written to the learner's file, which is what is judged.
     pub(in crate::app) fn pick_this(&mut self, exercise: &Exercise) {
         let (Some(configs), true) = (exercise.configs(), self.picking().is_some()) else {
             return;
@@ -57,7 +57,7 @@ impl App {
         }
     }
 
-    /// Says that an action has to wait, if it has: the stage's run is paused for a measurement.
+    /// Whether an action has to wait because the stage's run is paused for a measurement; tells the learner so.
     pub(in crate::app) fn waits_for_measurement(&mut self) -> bool {
         let waits = self.measuring().is_some();
         if waits {
@@ -75,7 +75,10 @@ impl App {
         self.show_text();
         let state = self.exercises.of_mut(exercise);
         if !matches!(state.answer, AnswerFile::Given(_)) {
-            self.tell("Say what you expect first; then it is measured", false);
+            self.tell(
+                "Say what you expect first; then the runs are measured",
+                false,
+            );
             return;
         }
         state.measuring = Some(Measuring {
@@ -98,7 +101,7 @@ impl App {
                     it.paused = true;
                 }
             }
-            // A run that begins, or pairs, come to an end first.
+            // A run that is starting, or pairs, are ended first.
             _ if app.run.state.is_active() && app.run.state != RunState::Paused => {}
             _ => {
                 if let Some(it) = &mut app.exercises.of_mut(exercise).measuring {
@@ -109,7 +112,7 @@ impl App {
                     device: app.devices.using.clone(),
                 });
             }
-        })
+        });
     }
 
     /// Cancels the measurement in progress, because the learner asked for it or changed the answers.
@@ -125,7 +128,7 @@ impl App {
         self.after_measuring(exercise);
     }
 
-    /// The measurement is over, in whatever way: the stage's run goes on if it was paused for it.
+    /// The measurement has ended or failed: the stage's run resumes if it was paused for it.
     pub(super) fn after_measuring(&mut self, exercise: &Exercise) {
         let measuring = self.exercises.of_mut(exercise).measuring.take();
         let waits = matches!(self.run.state, RunState::Paused | RunState::Pausing);
@@ -156,7 +159,7 @@ impl App {
         }
     }
 
-    /// A measurement came to its end.
+    /// A measurement has ended.
     pub(super) fn measured(&mut self, exercise: &Exercise, measured: Measurement) {
         let passed = measured.passed;
         self.after_measuring(exercise);

@@ -1,4 +1,4 @@
-//! What is known of a config exercise: what the learner expects, how far the measurement has come, and what it found.
+//! The state of a config exercise: what the learner expects, how far the measurement has come, and what it found.
 //! Plain data; `measure.rs` changes it.
 
 use crate::course::exercise::config::Answers;
@@ -9,7 +9,7 @@ use crate::judge::Line;
 /// What the learner's answer file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AnswerFile {
-    /// It was not read yet.
+    /// Not read yet.
     #[default]
     Unread,
     /// Answers are missing or wrong: where, and what to write.
@@ -33,7 +33,7 @@ pub struct Sweep {
 /// A measurement in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measuring {
-    /// It has begun; until then it waits for the stage's run to stand still.
+    /// It has begun; before, it waits for the stage's run to pause.
     pub begun: bool,
     /// The stage's run was paused for it and goes on afterwards.
     pub paused: bool,
@@ -50,12 +50,12 @@ pub struct Measurement {
     pub table: SweepTable,
     pub device: String,
     pub seconds: f64,
-    /// Why it broke off. Then there are no lines.
+    /// Why it failed; then there are no lines.
     pub failed: Option<String>,
 }
 
 impl Measurement {
-    /// It broke off.
+    /// It failed.
     pub fn failed(why: &str) -> Self {
         Self {
             failed: Some(why.to_owned()),
@@ -64,7 +64,7 @@ impl Measurement {
     }
 }
 
-/// What has been said so far, and which word is marked.
+/// The words chosen so far, and which word is marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerDraft {
     pub answers: Answers,

@@ -48,7 +48,7 @@ impl App {
         }
     }
 
-    /// The stage's run would take processors from a check, whose time is limited: it pauses meanwhile.
+    /// Pauses the stage's run during a check, whose time is limited and which needs the processors.
     fn wait_for_check(&mut self, exercise: &Exercise) {
         let runs = matches!(
             self.run.state,
@@ -62,7 +62,7 @@ impl App {
         }
     }
 
-    /// The check is over, in whatever way: the stage's run goes on if it was paused for it.
+    /// The check has ended or failed: the stage's run resumes if it was paused for it.
     pub(super) fn after_checking(&mut self, exercise: &Exercise) {
         let checking = self.exercises.of_mut(exercise).checking.take();
         let waits = matches!(self.run.state, RunState::Paused | RunState::Pausing);

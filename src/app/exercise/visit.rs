@@ -42,7 +42,7 @@ impl App {
             });
         }
         match &exercise.body {
-            // It is opened on a screen of its own.
+            // `perflings open` shows it on a screen of its own.
             ExerciseKind::Detective(it) if it.profile.is_some() => self.mode = Mode::Exercise(open),
             ExerciseKind::Detective(detective) => self.watch(exercise, detective, open),
             ExerciseKind::Config(_) | ExerciseKind::Kernel(_) => self.mode = Mode::Exercise(open),
@@ -94,7 +94,7 @@ impl App {
         }
     }
 
-    /// Keeps the stage's run while a recorded one is shown. One that begins, or pairs, cannot wait: they are ended.
+    /// Pauses and keeps the stage's run while a recorded one is shown. A run that is starting, or pairs, cannot wait and are ended.
     fn hold(&mut self) -> Option<Box<HeldRun>> {
         use RunState::{EngineGone, Paused, Pausing, Resuming, Running, Starting, Warming};
         let run = &mut self.run;
@@ -119,7 +119,7 @@ impl App {
         Some(Box::new(held))
     }
 
-    /// Shows a recorded run in the place of the live one, which waits.
+    /// Shows a recorded run in the place of the live one, which is paused.
     fn watch(&mut self, exercise: &Exercise, detective: &Detective, open: OpenExercise) {
         let held = self.hold();
         self.mode = Mode::Watching {
@@ -147,7 +147,7 @@ impl App {
         });
     }
 
-    /// After a recorded run the stage's goes on where it was paused; where it could not wait, from its first step.
+    /// Resumes the stage's run after a recorded one; where it could not wait, it starts again from its first step.
     fn run_again(&mut self, engine_gone: bool, held: Option<Box<HeldRun>>) {
         self.notice = None;
         self.run = RequestedRun::default();
@@ -170,7 +170,7 @@ impl App {
 
     /// Brings the lesson, or what stands in its place, into view.
     pub(in crate::app) fn show_text(&mut self) {
-        // Also for a frame that gets smaller, as beside an editor.
+        // Also set on a large screen: the frame may become smaller, as beside an editor.
         (self.view.lesson_open, self.view.expanded) = (true, false);
         (self.view.focus, self.view.knobs) = (Some(Panel::Lesson), false);
         self.view.scroll.remove(&Panel::Lesson);

@@ -37,7 +37,7 @@ impl App {
             let (_, question) = self.study.question(self.stage()?)?;
             return Some(question);
         };
-        // A kernel's questions look back at it, and those about runs at what was measured.
+        // Questions about a kernel are asked once it passed, those about runs once they were measured.
         let waits = match &exercise.body {
             ExerciseKind::Kernel(_) => !self.solved(exercise),
             ExerciseKind::Config(_) => !self.looked_at(exercise),
@@ -57,8 +57,8 @@ impl App {
         self.study.progress.stage(&exercise.id).answers.len()
     }
 
-    /// Whether a run is looked at whose fault is still to be found: a mystery that goes on, or a recording whose fault was not
-    /// named yet, rightly or wrongly twice.
+    /// Whether the fault of the run on the screen is still to be found: a mystery in progress, or a recording whose fault was neither
+    /// named rightly nor wrongly twice.
     pub fn is_unsolved(&self) -> bool {
         if let Some(mystery) = self.mystery() {
             return mystery.end.is_none();
@@ -152,7 +152,7 @@ impl App {
             said.push(choice);
             let passed = known.note_finding(choice, right);
             if right && !passed {
-                let text = "Right, but not at the first try: this counts as seen, not as passed";
+                let text = "Right, but not on the first try: this counts as seen, not as passed";
                 self.tell(text, false);
             }
         }

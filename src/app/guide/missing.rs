@@ -73,7 +73,7 @@ pub fn lost(app: &App, stage: &Stage) -> Option<String> {
     ))
 }
 
-/// B went on from the weights of another run.
+/// B continued from the weights of another run.
 fn began_elsewhere(app: &App) -> bool {
     app.run.slot(Slot::B).went_on_from.is_some()
 }

@@ -1,4 +1,4 @@
-//! The four vital signs every run shows, and how a figure is written in few characters.
+//! The four figures that every run shows in the header, and how a figure is written in few characters.
 
 use crate::app::App;
 use crate::config::Sync;
@@ -26,7 +26,7 @@ pub struct RunFigure {
 /// Loss against ln(vocab), parameters with a gradient, whether the phases add up, FLOP/s against the peak.
 pub fn vitals(app: &App) -> Vec<RunFigure> {
     if app.is_unsolved() {
-        // A mark would name the fault; the panels have the figures.
+        // A mark would reveal the fault; the panels have the figures.
         let labels = ["loss", "trained", "residual", "peak"];
         return labels
             .map(|label| vital(label, Some(("?".to_owned(), FigureState::Open))))
@@ -43,7 +43,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
         let sign = if share < 0.0 { '-' } else { '+' };
         let value = format!("{sign}{} % of the step", percent(share.abs()));
         let started = slot.started.as_ref();
-        // One wait a step: the phases are times of handing over.
+        // One wait a step: the phases are times of submitting.
         let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
         let most = 100.0 * limits::PHASES_MISS_STEP;
         match share > most && once {
@@ -84,7 +84,7 @@ fn loss(app: &App) -> RunFigure {
     };
     let limit = limits::FIRST_LOSS_HIGH * started.ln_vocab;
     let of = format!("of ln V {:.2}", started.ln_vocab);
-    // A later loss below ln V does not undo a bad beginning: steps were spent on correcting the weights.
+    // A later loss below ln V does not make up for a bad start: steps were spent on correcting the weights.
     if let Some(first) = app.run.first_loss()
         && !(first.is_finite() && first <= limit)
     {
@@ -107,10 +107,10 @@ fn peak(throughput: Option<&Throughput>) -> RunFigure {
         return vital("peak", None);
     };
     match (it.flops, it.peak_flops) {
-        // A peak that was measured beside other programs and is too low says nothing.
+        // A peak that is too low because other programs ran during its measurement says nothing.
         (Some(flops), Some(peak)) if peak > 0.0 && (flops <= peak || it.peak_load.is_none()) => {
             let share = 100.0 * flops / peak;
-            // Plausible is not good: how near the peak a step should come, the roofline says.
+            // Plausible is not good: the roofline shows how near the peak a step should come.
             let mark = if share > 100.0 {
                 FigureState::Bad
             } else {

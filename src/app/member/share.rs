@@ -15,13 +15,13 @@ use crate::room::record::{
     ClassState, InstructorRequest, MysteryResult, Participant, RaceResult, SharedWork, mystery_of,
 };
 
-/// Between two looks at whether there is something new to share.
+/// Time between two checks for something new to share.
 const LOOK_MS: u64 = 250;
-/// How long an order may take until it is on the board.
+/// How long an order may take to appear on the board.
 const ORDER_MS: u64 = 3_000;
 
 impl App {
-    /// What the class asks for, if the learner has not done it.
+    /// What the instructor asks for, unless the learner has done it.
     pub fn call(&self) -> Option<Call> {
         let member = self.member.as_ref().filter(|it| it.link == Link::Joined)?;
         if member.class.closed {
@@ -63,7 +63,7 @@ impl App {
         }));
     }
 
-    /// Does what concerns the room; false where an action means something else.
+    /// Carries out an action about the room; false for any other action.
     pub(in crate::app) fn act_in_room(&mut self, action: Action) -> bool {
         let Some(member) = &mut self.member else {
             return false;
@@ -72,7 +72,7 @@ impl App {
             Action::RaiseHand => {
                 member.raised = !member.raised;
                 let text = match member.raised {
-                    true => "Your hand is raised; the same key takes it down",
+                    true => "Your hand is raised; the same key lowers it",
                     false => "Your hand is down",
                 };
                 self.tell(text, false);
@@ -82,7 +82,7 @@ impl App {
                 member.raised = false;
                 self.view.overlay = None;
                 self.effects.push(Effect::LeaveRoom);
-                self.tell("You left the room; nothing is shared any more", false);
+                self.tell("You left the room; nothing more is shared", false);
             }
             Action::OpenVote => self.vote_of_beat(),
             Action::TakeUp => self.take_up(),
@@ -176,7 +176,7 @@ impl App {
         };
     }
 
-    /// Takes in what the room says.
+    /// Takes news of the room.
     pub(in crate::app) fn hear_room(&mut self, news: RoomNews) {
         let Some(member) = &mut self.member else {
             return;
@@ -195,9 +195,9 @@ impl App {
                     (None, Some(name)) if renamed(&member.class).as_ref() != Some(&name) => Some(
                         format!("Another participant has your name; the board shows you as {name}"),
                     ),
-                    (None, _) if matches!(member.link, Link::Lost(_)) => {
-                        Some("The room is reached again; what was missed is shared now".to_owned())
-                    }
+                    (None, _) if matches!(member.link, Link::Lost(_)) => Some(
+                        "Connected to the room again; what was missed is shared now".to_owned(),
+                    ),
                     (None, _) if begins => Some("You are in the room".to_owned()),
                     _ => None,
                 };
@@ -207,7 +207,7 @@ impl App {
             RoomNews::Board(board) => {
                 let begins = !matches!(member.link, Link::Joined);
                 (member.link, member.board) = (Link::Joined, Some(board));
-                begins.then(|| ("You present to the room".to_owned(), false))
+                begins.then(|| ("You are presenting to the room".to_owned(), false))
             }
             RoomNews::Lost { why, again } => {
                 let why = crate::clean::line(&why);

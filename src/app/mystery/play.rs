@@ -1,5 +1,5 @@
-//! How a mystery is played. The judge takes a fresh run of B first, because weights that a fault has ruined say nothing about
-//! B, and pairs with the known-good configuration only where that run leaves nothing but the speed open.
+//! How a mystery is played. The judge first makes a fresh run of B, because weights that a fault has ruined say nothing about B. It
+//! measures pairs with the known-good configuration only if that run meets every criterion but speed.
 
 use super::{JudgeStep, MysteryEnd, MysteryRun};
 use crate::app::comparison::Comparison;
@@ -41,14 +41,14 @@ impl App {
         }
     }
 
-    /// What an action means in a mystery; false where it means there what it means everywhere.
+    /// Carries out an action that a mystery handles itself; false for all others.
     pub(in crate::app) fn act_in_mystery(&mut self, action: Action) -> bool {
         let open = self.is_unsolved();
         match action {
             Action::Solution if open => self.view.confirm = Some(Confirm::GiveUp),
             Action::Report if open => {
                 self.tell(
-                    "A report would name the faults: end the mystery first",
+                    "A report would name the faults; finish the mystery first",
                     false,
                 );
             }
@@ -74,13 +74,13 @@ impl App {
                 }
             }
             Action::NextStage | Action::PreviousStage => self.leave_mystery(self.study.at),
-            Action::Reset => self.tell("There is nothing to put back here", false),
+            Action::Reset => self.tell("There is nothing to reset here", false),
             _ => return false,
         }
         true
     }
 
-    /// Notes what was looked at. A panel that stood on the screen anyway costs nothing.
+    /// Notes which panel was brought up. One that is on the screen anyway costs nothing.
     pub(in crate::app) fn note_looks(&mut self) {
         let (focus, covered) = (self.view.focus, self.view.overlay.is_some());
         let covered = covered || focus.is_some_and(|panel| self.view.always_shows(panel));
@@ -101,7 +101,7 @@ impl App {
         }
     }
 
-    /// Values that were passed over while turning do not count.
+    /// A configuration counts as tried once it has run for a while; values that were passed over do not count.
     pub(in crate::app) fn note_tried(&mut self) {
         let now_ms = self.now_ms;
         if let Some(mystery) = self.mode.mystery_mut()
@@ -137,7 +137,7 @@ impl App {
         }
     }
 
-    /// Gives up, or ends as solved: the faults are shown, and the knobs hide nothing any more.
+    /// Ends as solved or given up: the faults and A's values are shown.
     fn end_mystery(&mut self, end: MysteryEnd) {
         self.comparison.hidden = false;
         self.view.knobs = false;
@@ -185,7 +185,7 @@ impl App {
         }
     }
 
-    /// After the end A is what was found again, in pairs as well.
+    /// From now on pairs compare with A as it was found.
     pub(in crate::app) fn pairs_of_a_and_b(&mut self) {
         if let Some(mystery) = self.mode.mystery_mut() {
             mystery.in_pairs = false;

@@ -60,7 +60,7 @@ pub struct BenchArgs {
     /// Compare with an earlier result (JSON); exit code 1 when a version got slower
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ablate", "sweep"])]
     pub baseline: Option<PathBuf>,
-    /// Slower is a speed surely below this share of the baseline's: 0.95 allows a loss of 5 % [default: 0.95]
+    /// Slower means a speed that is clearly below this share of the baseline's: 0.95 allows a loss of 5 % [default: 0.95]
     #[arg(long, value_name = "R", requires = "baseline", allow_negative_numbers = true, value_parser = positive)]
     pub min_ratio: Option<f64>,
     /// Measure each fusion knob alone, in pairs (from plain, and from everything on); `full`: all 128 combinations
@@ -112,7 +112,7 @@ impl BenchArgs {
             let instead = match key {
                 "preset" => "sizes are chosen with --presets",
                 key if swept.as_deref() == Some(key) => {
-                    "--sweep gives this key its values; leave one out"
+                    "--sweep gives this key its values; leave out one of the two"
                 }
                 _ => continue,
             };
@@ -158,7 +158,7 @@ impl BenchArgs {
 fn once<T: Display + Eq + Hash>(flag: &str, list: &[T]) -> Result<()> {
     let mut seen = HashSet::new();
     match list.iter().find(|item| !seen.insert(*item)) {
-        Some(twice) => Err(usage(format!("{flag}: {twice} is there twice"))),
+        Some(twice) => Err(usage(format!("{flag}: {twice} is given twice"))),
         None => Ok(()),
     }
 }
@@ -185,7 +185,7 @@ fn sweep(text: &str) -> Result<Sweep, String> {
     let mut values = list.split(',').map(number).collect::<Result<Vec<_>, _>>()?;
     values.sort_unstable();
     match values.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(twice) => Err(format!("{} is there twice", twice[0])),
+        Some(twice) => Err(format!("{} is given twice", twice[0])),
         None if values.len() > MAX_VALUES => Err(format!(
             "{} values; the limit is {MAX_VALUES}",
             values.len()

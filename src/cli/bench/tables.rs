@@ -38,7 +38,7 @@ pub fn sheet(report: &Report, baseline: Option<&Path>) -> Sheet {
         )));
     }
     if report.interrupted {
-        let text = "Interrupted: what follows was measured before.";
+        let text = "Interrupted: the following was measured before that.";
         blocks.push(Block::Intro(text.to_owned()));
     }
     if let (Some(axis), Some(fits)) = (report.axis, &report.fits) {
@@ -124,7 +124,7 @@ fn versions(blocks: &mut Vec<Block>, cells: &[BenchCell]) {
         ]),
         Table::of(cells, &[
             ("version", &version),
-            ("first point", &|c| Ok(seconds(c.first_point_s, "no loss point came"))),
+            ("first point", &|c| Ok(seconds(c.first_point_s, "no loss was reported"))),
             ("later", &|c| Ok(seconds(c.later_points_s, "one round only"))),
             ("gradients", &|c| Ok(format!("{:.1} %", c.grad.params_pct))),
             ("launches", &|c| Ok(kernels(c)?.launches_per_step.to_string())),
@@ -293,8 +293,8 @@ fn ablation(blocks: &mut Vec<Block>, group: &PresetEffects) {
         .collect();
     for (head, effects) in [
         ("everything, and nothing", &ends),
-        ("turned on, the others plain", &at(EffectPlace::FromPlain)),
-        ("turned on last, the others on", &at(EffectPlace::FromFull)),
+        ("turned on alone", &at(EffectPlace::FromPlain)),
+        ("turned on last, all others on", &at(EffectPlace::FromFull)),
         ("mean over all combinations", &group.means),
         ("combination", &at(EffectPlace::Combination)),
     ] {
@@ -310,7 +310,7 @@ fn ablation(blocks: &mut Vec<Block>, group: &PresetEffects) {
     let all = group.effects.iter().find(|e| e.place == EffectPlace::All);
     if let Some(all) = all.filter(|_| alone.len() == Knob::with_fast_version().count()) {
         blocks.push(Block::Remark(format!(
-            "the product of the single effects is {}, all together are worth {}",
+            "the product of the single effects is {}, all of them together give {}",
             digits(alone.iter().product()),
             digits(all.ratio)
         )));
@@ -328,7 +328,7 @@ fn ablation(blocks: &mut Vec<Block>, group: &PresetEffects) {
         .collect();
     if !unclear.is_empty() {
         blocks.push(Block::Remark(format!(
-            "unclear, so not ranked: {}; more --pairs may tell",
+            "unclear, so not ranked: {}; more --pairs may decide",
             unclear.join(", ")
         )));
     }

@@ -1,4 +1,4 @@
-//! `perflings check c01`: what the learner expects is read first; then the runs are made, and the two are compared.
+//! `perflings check c01`: reads what the learner expects, makes the runs, and compares the two.
 
 use anyhow::Result;
 
@@ -61,7 +61,7 @@ pub fn check(
     })
 }
 
-/// Says which run begins.
+/// Prints which run begins.
 pub fn say(now: Progress<'_>, meter: &Meter) {
     if let MeasureEvent::Begins { number, of } = now.news {
         meter.at(number - 1, of);

@@ -1,5 +1,5 @@
-//! `perflings check d01`: a recorded run with a hidden fault. Without an answer it says what is asked and how to look;
-//! with one, whether that is right, and why.
+//! `perflings check d01`: a recorded run with a hidden fault. Without an answer it prints the question and how to look at the run; with
+//! one, whether it is right, and why.
 
 use anyhow::Result;
 use serde_json::json;
@@ -47,7 +47,7 @@ pub fn check(
     let question = &detective.question;
     let right = choice == question.answer;
     let known = progress_of(context).stage(&exercise.id);
-    // After the first wrong answer the right one is not told yet.
+    // After the first wrong answer the right one is not revealed yet.
     let told = right || known.prediction.is_some();
     let passed = known.clone().note_finding(choice, right);
     let truth = LETTERS[question.answer.min(3)];
@@ -66,7 +66,7 @@ pub fn check(
         }
         let (verdict, mark) = match (passed, right) {
             (true, true) => ("passed", "pass"),
-            (_, true) => ("seen, not passed: an answer before it was wrong", "    "),
+            (_, true) => ("seen, not passed: an earlier answer was wrong", "    "),
             (_, false) => ("not passed", "FAIL"),
         };
         let (given, answer) = (LETTERS[choice], &question.choices[question.answer]);

@@ -60,7 +60,7 @@ pub fn all(
                 }
             };
             if skipped.is_none() && detail.starts_with(NOT_RUN) {
-                // What did not answer once is not waited for again.
+                // After one that did not answer, no further one is tried.
                 let why = "not tried, after the one that did not run";
                 skipped = Some((Some(false), why.to_owned()));
             }
@@ -161,7 +161,7 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> (Option
             Some(passed) if passed && fails => wrong.push(format!("must fail: {line}")),
             Some(passed) if !passed && !fails => wrong.push(format!("must pass: {line}")),
             Some(_) => said.push(line),
-            // Speed, on a device whose speed says nothing.
+            // Speed is not judged on a device whose speed says nothing.
             None => {}
         }
     }

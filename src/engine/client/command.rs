@@ -44,7 +44,7 @@ impl EngineCommand {
         })
     }
 
-    /// A program with arguments, as they are.
+    /// A program with these arguments.
     pub fn new(
         program: impl Into<OsString>,
         args: impl IntoIterator<Item = impl Into<OsString>>,
@@ -84,7 +84,7 @@ impl EngineCommand {
         let mut process = Process::new(&self.program);
         process.args(&self.args);
         if !self.own && std::env::var_os("SSH_ASKPASS").is_none() {
-            // ssh would ask on the terminal that shows the screen, and wait there for ever: it is to fail instead.
+            // ssh would ask for a password on the terminal that shows the screen and wait for ever: it has to fail instead.
             process.env("SSH_ASKPASS", "false");
             process.env("SSH_ASKPASS_REQUIRE", "force");
         }

@@ -1,11 +1,11 @@
-//! What a reader of an engine hears, and in which words an engine's end is told.
+//! What a reader receives from an engine, and the messages about an engine's end.
 
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::protocol::{Line, PROTOCOL};
 
-/// One thing heard from an engine.
+/// One message from an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientEvent {
     /// A line of the stream, with its text as it came.
@@ -25,9 +25,9 @@ pub enum ClientEvent {
 /// Why an engine is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineEnd {
-    /// No conversation came about: wrong protocol, nonsense, or no greeting in time.
+    /// The handshake failed: wrong protocol, unreadable lines, or no greeting in time.
     Refused(String),
-    /// It was there and ended.
+    /// It ended after the handshake.
     Ended(String),
 }
 
@@ -56,7 +56,7 @@ pub(super) fn nothing_spoken(version: &str) -> String {
     )
 }
 
-/// Whether what a process said last may be why it ended: one that was killed from outside could not say.
+/// Whether a process's last output may tell why it ended; one that was killed from outside could not print the reason.
 pub(super) fn told_why(status: ExitStatus) -> bool {
     #[cfg(unix)]
     {

@@ -34,11 +34,11 @@ pub(super) enum FromPipe {
     Closed,
 }
 
-/// What an engine says and what it is told.
+/// The messages of an engine, and the commands to it.
 #[derive(Debug)]
 pub(super) struct Pipes {
     pub inbox: Receiver<FromPipe>,
-    /// None once the conversation is over: dropping it closes the engine's input.
+    /// None once the engine was told to end: dropping it closes the engine's input.
     pub outbox: Option<SyncSender<Command>>,
     last_byte: LastByte,
 }

@@ -12,7 +12,7 @@ use crate::profile::roofline;
 use crate::protocol::{Device, Roof};
 
 const FILE: &str = "roofs.json";
-/// Changes when roofs are measured in another way: those of before are then measured again.
+/// Changes when roofs are measured in another way: older entries are then measured again.
 const VERSION: u32 = 2;
 const MAX_BYTES: u64 = 1 << 20;
 /// Entries that are kept; the oldest are dropped.
@@ -26,7 +26,7 @@ pub struct CachedRoof {
     pub roof: Roof,
     /// How often it was measured.
     pub tries: u32,
-    /// Other programs were looked for. Older versions did not.
+    /// The load of other programs was measured, which older versions did not do.
     #[serde(default)]
     pub watched: bool,
 }

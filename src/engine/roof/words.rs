@@ -1,4 +1,4 @@
-//! Measured peaks in words, and what is said when two measurements of one device do not agree.
+//! Measured peaks in words, and the messages when two measurements of one device do not agree.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Looks inside a run: the profiled step with its gradient audit, evidence for the lesson, memory, and which tensor
-//! stopped being finite. None of it is in a timed step.
+//! Inspections of a run: the profiled step with its gradient audit, evidence for the lesson, memory, and which tensor stopped being
+//! finite. None of it is part of a timed step.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ const END_SYNCED_STEPS: usize = 3;
 /// A GPU's clock rises under load, and falls while the host compiles or reads: a profile counts when the steps before and
 /// after it differ by no more than this share, and its sum exceeds neither.
 const AGREEMENT: f64 = 0.1;
-/// Profiles that are discarded in a row before one stands all the same, with the lint on its coverage.
+/// After this many discarded profiles in a row the next one is kept, with the lint on its coverage.
 const MOST_DISCARDED: u32 = 8;
 
 /// Whether the device ran at one speed during a profile: its sum, and the steps before and after it, in ms. `limit`: the

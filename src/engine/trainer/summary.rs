@@ -1,4 +1,4 @@
-//! What a run adds up to: statistics while it goes on, and the summary that ends it.
+//! Statistics of a run while it goes on, and the summary at its end.
 
 use std::time::Instant;
 

@@ -91,7 +91,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
     if let Some(shape) = &result.skipped {
         let why = match result.time_reason {
             Some(KernelUntimed::CpuDriver) => "it is too large for a CPU driver",
-            _ => "nobody asked for it",
+            _ => "it was not requested",
         };
         card.push(remark(format!(
             "`{shape}` was neither run nor timed: {why}"

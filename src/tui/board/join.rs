@@ -1,5 +1,5 @@
 //! How to join, for the projector: every address, the code in large letters, and a QR code that opens the address on a phone.
-//! Nothing of the instructor's is on it.
+//! It shows nothing that is for the instructor only.
 
 use qrcode::{EcLevel, QrCode};
 use ratatui::Frame;

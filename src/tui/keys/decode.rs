@@ -1,11 +1,11 @@
-//! Bytes of a terminal become keys, clicks and pasted text. Bytes may come in pieces of any size; what no terminal sends is
-//! dropped, and nothing that came before can keep a later ctrl-c from being read.
+//! Turns bytes from a terminal into keys, clicks and pasted text. Bytes may come in pieces of any size. Invalid sequences are dropped,
+//! and no earlier bytes can keep a later ctrl-c from being read.
 
 use crossterm::event::{
     Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 
-/// Longest sequence that is waited for the end of; a longer one is no key.
+/// The longest sequence whose end is waited for; a longer one is no key.
 const MAX_SEQUENCE: usize = 64;
 /// Longest answer of a terminal (its colours, its name) that is skipped.
 const MAX_ANSWER: usize = 4096;
@@ -13,7 +13,7 @@ const MAX_ANSWER: usize = 4096;
 const MAX_PASTE: usize = 64 * 1024;
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
-/// What the bytes so far are the beginning of.
+/// The kind of sequence that the bytes so far have begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]

@@ -91,7 +91,7 @@ fn typing(app: &App) -> bool {
     !confirming(app) && app.view.typing()
 }
 
-/// No question wants yes or no, and neither card nor search takes every key.
+/// No confirmation is open, and neither a card nor a search takes every key.
 fn free(app: &App) -> bool {
     !confirming(app) && !welcoming(app) && !typing(app)
 }
@@ -241,7 +241,7 @@ fn estimating(app: &App) -> bool {
             .is_some_and(|stage| app.study.estimate(stage).is_some())
 }
 
-/// A panel is marked, and it is asked which one shows the fault.
+/// A panel is marked, and the learner is asked which one shows the fault.
 fn locating(app: &App) -> bool {
     let covered = app.view.lesson_open && app.view.screen_size() == ScreenSize::Compact;
     let marked = app.view.focus.is_some_and(|panel| panel != Panel::Lesson);
@@ -306,7 +306,7 @@ fn in_pages(app: &App) -> bool {
     in_glossary(app) && !app.course.readings.is_empty()
 }
 
-/// A lesson is on the screen: its words may be new.
+/// A lesson is on the screen: its words may be looked up.
 fn reading(app: &App) -> bool {
     live(app) && app.view.lesson_visible() && has_glossary(app)
 }
@@ -320,7 +320,7 @@ fn answerable(app: &App) -> bool {
     presenting(app) && app.beat().is_some_and(|beat| beat.vote == VoteState::Open)
 }
 
-/// A presentation changes nothing of the learner's.
+/// The learner's work can be reset, which a presentation never does.
 fn resettable(app: &App) -> bool {
     live(app) && app.presentation.is_none()
 }
@@ -441,7 +441,7 @@ const GOTO: &str = "go to that stage";
 const NEIGHBOUR: &str = "next, previous stage";
 const RECORDING: &str = "in a recording: one step, faster, slower";
 const AGAIN: &str = "run again from step 0";
-const TOGGLE: &str = "run B, yours; and A again";
+const TOGGLE: &str = "run your B; run A again";
 const PAIRS: &str = "measure A and B in turns";
 const KNOBS: &str = "change B; earlier Bs";
 const EDIT: &str = "edit the file; saving it runs or checks it";
@@ -556,7 +556,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),
     bind(&[Char('s')], A::Solution, "", "the solution; asks first", Stage, solvable),
     bind(&[Char('o')], A::OpenEditor, "", EDIT, Stage, has_file),
-    bind(&[Char('x')], A::Reset, "", "start afresh; asks first", Stage, resettable),
+    bind(&[Char('x')], A::Reset, "", "start over; asks first", Stage, resettable),
     bind(&[Char('n')], A::NextStage, "next", NEIGHBOUR, Stage, main),
     bind(&[Char('p')], A::PreviousStage, "", NEIGHBOUR, Stage, main),
     bind(&[Char('1')], A::Stage(1), "", GOTO, Stage, main),

@@ -61,7 +61,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 fn figures(attempt: &SlotRun, pair: Option<&Pair>, now_ms: u64) -> Vec<String> {
     let first = match (attempt.first_loss(), attempt.loss.first()) {
         (Some(loss), _) => format!("first loss {}", number(loss)),
-        (None, Some((step, _))) => format!("went on from step {step}"),
+        (None, Some((step, _))) => format!("continued from step {step}"),
         (None, None) => "no step yet".to_owned(),
     };
     let last = attempt.loss.last();

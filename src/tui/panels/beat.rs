@@ -26,7 +26,7 @@ pub fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
     let app = s.app;
     let shown = app.beat().zip(app.cue()).zip(app.stage());
     let Some(((beat, cue), stage)) = shown.filter(|((beat, _), _)| beat.panel == panel) else {
-        // The presenter looks at something else.
+        // The presenter has opened another panel.
         return super::draw(panel, s);
     };
     if beat.vote == VoteState::Open && panel == Panel::Lesson {
@@ -141,7 +141,7 @@ fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
     0
 }
 
-/// Samples a second of the run that is shown. That of the other one would look like a comparison, which only pairs make.
+/// Samples a second of the run that is shown. The other run's rate beside it would look like a comparison, which only pairs are.
 pub(super) fn rates(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme, slot) = (s.app, s.theme, s.app.run.active);
     let Some(it) = app.run.slot(slot).throughput.as_ref() else {
@@ -183,7 +183,7 @@ fn pairs(s: &mut Surface<'_, '_>) -> u16 {
     let area = take_top(&mut s.area, height(lines.len()) + gap);
     s.put(area, lines);
     if !pair.done {
-        // On the way to the next look.
+        // How far the next look is.
         let mut area = take_top(&mut s.area, 3);
         area.height = area.height.saturating_sub(1);
         let share = f64::from(pair.n) / f64::from(pair.wanted.max(1));

@@ -1,5 +1,5 @@
-//! Cards over the panels that nobody opens: an engine that is gone, a run that could not be done. And the verdict of a
-//! paired run, which several panels show.
+//! Cards that open by themselves: an engine that is gone, a run that failed. And the verdict of a paired run, which several panels
+//! show.
 
 use ratatui::text::{Line, Span};
 
@@ -12,7 +12,7 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number};
 
-/// Draws the card that the state calls for, if any.
+/// Draws the card for the present state, if there is one.
 pub fn draw(s: &mut Surface<'_, '_>) {
     match &s.app.run.state {
         RunState::EngineGone { reason } => {
@@ -29,10 +29,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
                     "this cannot run",
                     "Nothing was started; the stage is as it was.",
                 ),
-                FailedKind::Device => (
-                    "the device is not here",
-                    "Choose another one from the list of devices.",
-                ),
+                FailedKind::Device => ("no such device", "Choose another device from the list."),
                 FailedKind::Internal => ("the engine failed", "The log has its last messages."),
             };
             failure(s, title, reason, said);
@@ -78,8 +75,8 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         Verdict::Unclear if pair.done => {
             // A verdict asks for more than an interval beside 1.
             let said = match (pair.low, pair.high) {
-                (Some(low), _) if low > 1.0 => "B is perhaps faster",
-                (_, Some(high)) if high < 1.0 => "B is perhaps slower",
+                (Some(low), _) if low > 1.0 => "B may be faster",
+                (_, Some(high)) if high < 1.0 => "B may be slower",
                 _ => "no clear difference",
             };
             let said = format!("{said} (n={n})");
@@ -124,7 +121,7 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             .filter(|_| pair.verdict == Verdict::Unclear);
         let [still, apart] = match beyond {
             Some(it) => [
-                format!("; a difference beyond {it:.1} % is ruled out"),
+                format!("; a difference above {it:.1} % is ruled out"),
                 format!("; at most {it:.1} % apart"),
             ],
             None => Default::default(),
@@ -172,7 +169,7 @@ fn looks(pair: &Pair, width: usize, theme: &Theme) -> Line<'static> {
         .filter(|it| !pair.done || it.pairs <= pair.n);
     let mut spans: Vec<_> = made.map(look).collect();
     let head = Span::styled("looks  ", theme.dim);
-    // The earliest say least.
+    // The earliest looks say least.
     while head.width() + text::width_of(&spans) > width && spans.len() > 1 {
         spans.remove(0);
     }
@@ -186,7 +183,7 @@ fn titled(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         return Vec::new();
     }
     if app.mode.pairs_with_good() {
-        let said = "B against a configuration known to be good, not A";
+        let said = "B against a known-good configuration, not against A";
         return text::wrap(&[Span::styled(said, theme.text)], width, "", "   ");
     }
     let said = [Span::styled(app.comparison.differences(), theme.text)];

@@ -110,7 +110,9 @@ impl Content {
 
     /// The blocks that a renderer draws.
     pub fn into_blocks(self, size: Size) -> impl Iterator<Item = Block> {
-        let drawn = move |(of, block)| (of.is_none() || of == Some(size)).then_some(block);
+        let drawn = move |(of, block): (Option<Size>, Block)| {
+            (of.is_none() || of == Some(size)).then_some(block)
+        };
         self.blocks.into_iter().filter_map(drawn)
     }
 }

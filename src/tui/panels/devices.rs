@@ -34,7 +34,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let mut w = s.writer();
     let (asked, using) = (&app.devices.asked, &app.devices.using);
     w.line(
-        format!("asked for: {asked}, computing on: {using}"),
+        format!("requested: {asked}, computing on: {using}"),
         theme.dim,
     );
     w.blank();

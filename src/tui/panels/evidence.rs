@@ -1,4 +1,4 @@
-//! What the stage's lesson points at, measured on this model: the logits, the residual stream, parity with the plain
+//! The figures that the stage's lesson refers to, measured on this model: the logits, the residual stream, parity with the plain
 //! reference, strides as the attention received them.
 
 use ratatui::layout::Rect;
@@ -143,7 +143,7 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
     content
 }
 
-/// A value of which nothing says whether it is right.
+/// A value that is neither right nor wrong.
 fn plain(text: String) -> Option<(String, Option<bool>)> {
     Some((text, None))
 }

@@ -32,7 +32,7 @@ pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Re
         parts.iter().for_each(|write| write(&mut part));
         part.w.lines
     };
-    // What was just asked for comes first.
+    // What was requested last comes first.
     let mut head = write(&[Part::hints, Part::task, Part::recorded]);
     let mut tail = write(&[Part::files, Part::look_back, Part::background]);
     let mut found = write(&[Part::debrief, Part::answers]);

@@ -39,7 +39,7 @@ pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
     };
     let mut lines = vec![head(audit, sizes, s.area.width, theme)];
     let rows = s.area.height.saturating_sub(2);
-    // The back row reads it, too, while it is presented.
+    // In a presentation it is read from the back row.
     let rows = rows.clamp(2, if app.beat().is_some() { 40 } else { 16 });
     lines.extend(columns(sizes, s.area.width, rows, theme));
     s.show_panel(Panel::Exponents, lines)

@@ -1,5 +1,5 @@
-//! The words of the course side by side, and the background texts on the pages after them. Letters that are typed leave
-//! only the entries that hold them.
+//! The words of the course with their meanings, and the background texts on the pages after them. A search leaves only the entries
+//! that contain it.
 
 use ratatui::text::{Line, Span as Run};
 
@@ -62,7 +62,7 @@ fn aside(app: &App) -> String {
 fn draw_search(s: &mut Surface<'_, '_>, found: usize) {
     let (search, theme) = (&s.app.view.search, s.theme);
     let said = match (search.text.is_empty(), found) {
-        (true, _) => "  type a part of a word".to_owned(),
+        (true, _) => "  type part of a word".to_owned(),
         (false, 0) => "  no entry contains that".to_owned(),
         (false, 1) => "  1 entry".to_owned(),
         (false, n) => format!("  {n} entries"),

@@ -1,4 +1,4 @@
-//! The top lines: which stage this is, what has to be known about where the figures come from, and the vital signs.
+//! The top lines: the stage, where the figures come from, and the four figures that every run shows.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -123,7 +123,7 @@ pub fn draw_vitals(s: &mut Surface<'_, '_>) {
     }
     let all = vitals(app);
     let room = usize::from(s.area.width);
-    // All words; figures without them; without the latest loss, which the loss panel has, too; without a space that can go.
+    // With all words; figures alone; without the latest loss, which the loss panel has as well; with fewer spaces.
     let mut lines = [
         line(&all, "    ", " ", str::to_owned, theme),
         line(&all, "  ", " ", short, theme),

@@ -24,9 +24,9 @@ const GAP: usize = 2;
 /// From this width inside the card on there are two columns, and the widest that one gets.
 const TWO: usize = 72;
 const WIDEST: usize = 54;
-/// What the card takes beside its lines: borders and padding.
+/// Columns or rows that the card takes besides its lines: borders and padding.
 const FRAME: usize = 4;
-/// What stands under the shorter column.
+/// The note under the shorter column.
 const NOTE: &str = "Dim keys do nothing now. A click marks a panel, a second click enlarges it.";
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {

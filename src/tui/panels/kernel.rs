@@ -35,20 +35,20 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     if !app.mode.is_live() {
         return say(
             s,
-            "A recording holds no text. `perflings export --kernels DIR` writes the kernels of a configuration.",
+            "A recording contains no kernel texts. `perflings export --kernels DIR` writes the kernels of a configuration.",
         );
     }
     match &app.kernel_texts.read {
         None => say(
             s,
-            "A second engine runs one step to read the texts. It takes as long as the first step took here.",
+            "A second engine runs one step to read the texts. This takes as long as the first step took here.",
         ),
         Some(Err(why)) => say(s, &format!("The texts cannot be read: {why}")),
         Some(Ok(texts)) => of_gpu(s, row, texts),
     }
 }
 
-/// One sentence in place of a text.
+/// A sentence where there is no text.
 fn say(s: &mut Surface<'_, '_>, sentence: &str) -> u16 {
     let dim = s.theme.dim;
     let mut w = s.writer();

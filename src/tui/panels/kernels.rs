@@ -1,5 +1,5 @@
-//! The profile of one step: a row per operation with its place, calls, time, share and rate, A beside B, and the rest
-//! of the step as a row of its own, so that nothing hides. Empty only with its reason.
+//! The profile of one step: a row per operation with its place, calls, time, share and rate, A beside B, and a row for the rest of
+//! the step, so that all of its time is shown. Where it is empty, it says why.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;

@@ -110,7 +110,7 @@ fn parts(app: &App, theme: &Theme, area: Rect) -> Parts {
     }
 }
 
-/// What came of the changes so far: the figures that a learner would look for in the panels that are covered.
+/// The result of the changes so far: the figures that a learner would look for in the covered panels.
 fn effect(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     for (slot, run) in slots(app) {
@@ -133,7 +133,7 @@ fn effect(app: &App, theme: &Theme) -> Vec<Span<'static>> {
         spans.push(Span::styled(format!(" {}", said.join(", ")), theme.text));
     }
     if spans.is_empty() {
-        spans.push(Span::styled("the run starts", theme.dim));
+        spans.push(Span::styled("the run is starting", theme.dim));
     }
     spans
 }
@@ -151,8 +151,8 @@ fn about(comparison: &Comparison, low: bool, w: &mut Writer<'_>) {
         w.marked((theme.symbols.warning, theme.bad), why, theme.bad);
     }
     let when = match Comparison::starts_again(knob) {
-        true => "A change starts B again at step 0, from its seed.",
-        false => "A change counts from the next step on.",
+        true => "A change restarts B at step 0, from its seed.",
+        false => "A change takes effect at the next step.",
     };
     let (name, allowed) = (format!("{}: ", knob.name()), knob.allowed());
     if low {

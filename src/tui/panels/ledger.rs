@@ -30,7 +30,7 @@ const NAME: usize = 11;
 fn missing(run: &SlotRun) -> &'static str {
     let started = run.started.as_ref();
     if started.is_some_and(|it| it.run.config.records() && it.device.kind != "cpu") {
-        "a step that is replayed whole has no phases; launches = \"each-step\" has them"
+        "a step that is replayed as a whole has no phases; set launches = \"each-step\" to see them"
     } else {
         "no step has reported its phases yet"
     }
@@ -64,12 +64,12 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
         stacked(label, &it.phases, area.width, theme)
     });
     let others: Vec<Line<'static>> = others.collect();
-    // Three lines of clocks and a head, where nothing else has to go for them.
+    // Three lines of clocks and their heading, where they displace nothing else.
     let taken = 1 + NAMES.len() + sum.len() + others.len();
     let left = usize::from(area.height).saturating_sub(taken);
     content.add(None, Block::Lines(sum));
     if app.withholds("clocks") {
-        // They say where the time is.
+        // They would show where the time goes.
     } else if left >= 4 {
         content.lines((left > 5).then(Line::default));
         content.lines(clocks(run, theme));

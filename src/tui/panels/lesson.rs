@@ -57,7 +57,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         let lines = w.lines;
         return s.show_panel(Panel::Lesson, lines);
     };
-    // What describes the stage as it was found keeps its figures when something else runs.
+    // Text about the stage as it was found keeps its figures when something else runs.
     let now = figures(app);
     let found = now.as_ref().map(|now| as_found(app, now));
     let (now, found) = (now.as_ref(), found.as_ref());
@@ -197,7 +197,7 @@ impl Text<'_> {
     fn evidence(&mut self) {
         if self.w.app.asks_where() {
             self.w.heading("Which panel shows it?");
-            let text = "Before anything is pointed out: {} goes from panel to panel, {} on a panel says that it shows the fault. \
+            let text = "Before the evidence is pointed out: {} changes the panel, {} chooses the marked one as the panel that shows the fault. \
                         The first answer counts in your score. {} here leads there without an answer.";
             let keys = [Action::FocusNext, Action::Locate, Action::NextPointer];
             return self.w.keys(text, &keys);
@@ -257,7 +257,7 @@ impl Text<'_> {
                 }
                 (None, None, Some(other)) if of.of.starts_with("pair.") => {
                     let said = format!(
-                        "Not judged: B changes {other}, too. The question is about {} alone.",
+                        "Not judged: B also changes {other}. The question is about {} alone.",
                         stage.varies.join(", ")
                     );
                     self.w.plain(&said, theme.dim);
@@ -338,7 +338,7 @@ impl Text<'_> {
         let said = "The first answer to each counts in your score.";
         self.w.plain(said, theme.dim);
         if study.can_ask_again(stage) {
-            let said = "{} asks those again that were answered wrongly.";
+            let said = "{} asks the wrongly answered ones again.";
             self.w.keys(said, &[Action::Question]);
         }
         for (at, first, later) in study.quiz_answers(stage).into_iter().rev() {

@@ -7,10 +7,10 @@ use crate::tui::surface::{Surface, slot_label};
 
 /// How to read it.
 pub const READING: &[&str] = &[
-    "A lint is something that a sound run does not do: it says what was seen and where to look next. A run without a lint may still be wrong.",
+    "A lint reports something that a correct run does not do: what was seen, and where to look next. A run without lints may still be wrong.",
 ];
 
-/// In the place of what would answer the stage's question.
+/// Shown instead of lints that would answer the stage's question.
 pub(super) const LATER: &str = "Shown once you have answered the question of this stage.";
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
@@ -28,13 +28,13 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         w.line("no step to judge yet", theme.dim);
     } else if app.mode.plays_mystery() {
         w.line(
-            "left out of a mystery: find out what they would say",
+            "left out in a mystery: find out what they would report",
             theme.dim,
         );
         return s.show_panel(Panel::Lints, w.lines);
     } else if app.mode.is_watching() {
         w.line(
-            "left out of this recording: find out what they would say",
+            "left out for this recording: find out what they would report",
             theme.dim,
         );
     } else if !told {

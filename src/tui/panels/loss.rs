@@ -1,5 +1,5 @@
-//! The loss of A and B over steps, with ln V, where a model knows nothing, and the entropy of the data, below which
-//! no sound run goes. A loss that is not finite is named with its step, not drawn.
+//! The loss of A and B over steps, with ln V, the loss of a model that knows nothing, and the entropy of the data, below which no
+//! correct run goes. A loss that is not finite is named with its step, not drawn.
 
 use ratatui::text::{Line, Span};
 

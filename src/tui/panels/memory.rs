@@ -1,4 +1,4 @@
-//! Memory of the training: weights, gradients, moments, and what is left of the peak. No figure where there is none.
+//! Memory of the training: weights, gradients, moments, and the rest of the peak, as far as the device reports it.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

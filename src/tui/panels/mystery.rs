@@ -26,11 +26,11 @@ fn task(open: &MysteryRun, w: &mut Writer<'_>) {
     let theme = w.theme;
     let text = match open.mystery.level() {
         1 => "This run has one fault: a knob with a faulty value, or a few that belong together. Find it in the \
-              panels and mend it in B."
+              panels and fix it in B."
             .to_owned(),
         n => format!(
             "This run has {n} faults, each a knob with a faulty value or a few that belong together. Find them in the \
-             panels and mend them in B."
+             panels and fix them in B."
         ),
     };
     w.plain(&text, theme.strong);
@@ -65,13 +65,13 @@ fn verdict(open: &MysteryRun, w: &mut Writer<'_>) {
             w.heading("The verdict");
             let step = app.step().map_or(0, |step| step.min(STEPS));
             w.plain(
-                &format!("B runs from its beginning: step {step} of {STEPS}"),
+                &format!("A fresh run of B: step {step} of {STEPS}"),
                 theme.text,
             );
         }
         Some(JudgeStep::Pairs(_)) => {
             w.heading("The verdict");
-            let text = "Everything else is right. B is compared with a configuration known to be good, in pairs:";
+            let text = "Everything else is right. B is compared with a known-good configuration, in pairs:";
             w.plain(text, theme.text);
             w.blank();
             let lines = cards::verdict(app, w.columns, theme);
@@ -145,7 +145,7 @@ fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut Writer<'_>) {
     faults(&open.mystery, end, w);
     w.blank();
     w.keys(
-        "The knobs ({}) hide nothing any more. {} begins the next mystery.",
+        "The knobs ({}) now show A's values. {} begins the next mystery.",
         &[Action::Knobs, Action::NextStage],
     );
     if end != MysteryEnd::GivenUp {
@@ -164,14 +164,14 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut Writer<'_>) {
                 Span::styled((*path).to_owned(), theme.key),
                 Span::styled(" was ", theme.text),
                 Span::styled((knob.get)(&mystery.broken), theme.a),
-                Span::styled("; known to be good is ", theme.text),
+                Span::styled("; known good is ", theme.text),
                 Span::styled((knob.get)(&mystery.good), theme.b),
             ];
             w.runs(&runs, "", "  ");
         }
         w.plain(fault.does, theme.text);
         if end != MysteryEnd::GivenUp && fault.is_in(&w.app.comparison.config_b) {
-            let said = "B has it now. Where the pairs did not find B slower, it costs nothing that can be measured on this device.";
+            let said = "B still has it. Since the pairs did not find B slower, it costs nothing that can be measured on this device.";
             w.plain(said, theme.warning);
         }
         let alike = crate::course::mystery::FAULTS
@@ -179,7 +179,7 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut Writer<'_>) {
             .filter(|it| it.looks == fault.looks)
             .count();
         let said = format!(
-            "It looks like {}, as {} other faults do.",
+            "It looks like {}, as do {} other faults.",
             fault.looks.words(),
             alike - 1
         );

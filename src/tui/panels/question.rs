@@ -14,7 +14,7 @@ use crate::units::number;
 pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     let study = &w.app.study;
     if w.app.beat().is_some() {
-        // The room is asked anew, whatever was answered before.
+        // The room is asked again, whatever was answered before.
         w.rule("predict");
         return choices(&stage.prediction, w);
     }
@@ -45,7 +45,8 @@ pub fn choices(question: &Question, w: &mut Writer<'_>) {
 pub fn later(of: &Estimate, first: f64, later: f64, w: &mut Writer<'_>) {
     let (first, now) = (with_unit(of, first), with_unit(of, later));
     if first != now {
-        let said = format!("Measured since: {now}; the score keeps the first, {first}.");
+        let said =
+            format!("Measured since: {now}; the first measurement, {first}, counts for the score.");
         w.plain(&said, w.theme.dim);
     }
 }
@@ -79,8 +80,7 @@ pub fn scale(of: &Estimate, range: Option<(f64, f64)>, truth: Option<f64>, w: &m
     spans.push(Span::styled(format!("{upright} {to}"), theme.dim));
     w.lines.push(Line::from(spans));
     let Some(range) = range else {
-        let said =
-            "No range yet: the first arrow key places one. A narrow range that holds earns more.";
+        let said = "No range yet: the first arrow key places it. A narrow range that contains the figure earns more.";
         return w.plain(said, theme.dim);
     };
     let mut words = format!(

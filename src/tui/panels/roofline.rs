@@ -27,7 +27,7 @@ use crate::units::{ms, number, percent, rate};
 pub const READING: &[&str] = &[
     "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
              arithmetic can do. roof: how near a letter comes; over 100 % under the slope, data lay in a cache.",
-    "Bytes count each operand once, as shapes say. An operation far below the roof moves too many bytes, or waits.",
+    "Bytes count each operand once, computed from the shapes. An operation far below the roof moves too many bytes, or waits.",
 ];
 
 /// Letters of operations. Not a and b: those are the runs.
@@ -104,7 +104,7 @@ pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
     let mut unnamed = usize::from(s.area.height / 6);
     for mark in &mut marks {
         let asked = !cue.row.is_empty() && cue.asks(&mark.name);
-        // Those in question, and a few of the longest.
+        // Those that the beat asks for have their names, and a few of the longest.
         if !asked {
             mark.style = theme.dim;
             mark.shows_name = unnamed > 0;
@@ -112,7 +112,7 @@ pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
         }
         (mark.letter, mark.shows_name) = (point, mark.shows_name || asked);
     }
-    // The first to find a place.
+    // They are placed first.
     marks.sort_by_key(|mark| !(cue.row.is_empty() || cue.asks(&mark.name)));
     let area = s.area;
     let buffer = s.frame.buffer_mut();

@@ -86,7 +86,7 @@ fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     );
     if !matches!(member.link, Link::Over(_)) {
         w.keys(
-            "{} raises your hand or takes it down, {} does what the room asks for, {} leaves the room.",
+            "{} raises or lowers your hand, {} follows the room's call, {} leaves the room.",
             &[Action::RaiseHand, Action::TakeUp, Action::LeaveRoom],
         );
     }

@@ -1,5 +1,5 @@
-//! For those who come late: a page for each stage that was jumped over, with its symptom. Each page leads back to its stage; its
-//! fault, its fix and what this machine measured are shown only when the learner asks for them.
+//! For latecomers: a page for each skipped stage, with its symptom. Each page leads back to its stage; the fault, the fix and what
+//! this machine measured are shown only when the learner asks for them.
 
 use crate::app::Action;
 use crate::course::Stage;
@@ -16,7 +16,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let title = stage.map(|it| format!("skipped {}/{of}: {} {}", at + 1, it.number, it.title));
     s.overlay(title.as_deref().unwrap_or("skipped stages"));
     let mut w = s.writer();
-    // As much as there is room for.
+    // As much of it as there is room for.
     w.widest = w.columns;
     match stage {
         Some(stage) => page(stage, &mut w),
@@ -27,7 +27,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 
 fn page(stage: &Stage, w: &mut Writer<'_>) {
     let theme = w.theme;
-    // Figures of a run that was not made are not known.
+    // The stage was not run, so its figures are not known.
     let none = FigureSources::none(&stage.broken);
     let known = |text: &str| fill_known(text, &none);
     w.keys(
@@ -39,7 +39,7 @@ fn page(stage: &Stage, w: &mut Writer<'_>) {
     if !w.app.view.fault_shown {
         w.blank();
         w.keys(
-            "{} shows its fault and its fix. They are yours to find: the stage stays open.",
+            "{} shows its fault and its fix. The stage stays open, so you can still find them yourself.",
             &[Action::Solution],
         );
         return;

@@ -1,4 +1,4 @@
-//! The course at a glance: how far each stage has come, which predictions came true, and the score over all of them.
+//! The list of the course: the state of each stage, which predictions were right, and the score.
 
 use ratatui::text::{Line, Span};
 
@@ -24,7 +24,7 @@ const LOWEST: u16 = 6;
 /// Columns before the level, and of the level.
 const MARKS: usize = 8;
 const LEVEL: usize = 14;
-/// Below this width the legend is told shortly.
+/// Below this width the legend is short.
 const NARROW: usize = 72;
 
 /// The line on which an entry of the list stands.
@@ -75,7 +75,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         .extend(stages.map(|(at, it)| stage(app, at, it, columns, theme)));
     if !app.course.exercises.is_empty() {
         w.blank();
-        let about = "exercises: runs to think through, recordings to solve, kernels to write";
+        let about = "exercises: runs to predict, recordings to solve, kernels to write";
         w.line(text::cut(about, columns), theme.heading);
         let exercises = app.course.exercises.iter().enumerate();
         w.lines
@@ -133,7 +133,7 @@ fn score(app: &App, theme: &Theme) -> Line<'static> {
     ])
 }
 
-/// What the line of a stage or an exercise says: its name, its level, its title, and what there is to note.
+/// The line of a stage or an exercise: its name, its level, its title, and notes.
 struct Entry<'a> {
     here: bool,
     selected: bool,
@@ -218,7 +218,7 @@ fn runs(app: &App, columns: usize, theme: &Theme) -> [Line<'static>; 2] {
         ),
         (
             matches!(app.mode, Mode::Mystery(_)),
-            format!("mystery: a run with hidden faults to mend{solved}"),
+            format!("mystery: a run with hidden faults to fix{solved}"),
         ),
     ];
     let first = count(app) - said.len();
@@ -235,7 +235,7 @@ fn runs(app: &App, columns: usize, theme: &Theme) -> [Line<'static>; 2] {
 
 fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Line<'static> {
     let known = app.study.of(it);
-    // Whether it came true is told once the stage is passed.
+    // Whether the prediction was right is shown once the stage is passed.
     let predicted = match (known.state, known.prediction) {
         (_, Some(Prediction::Skipped)) => Some("prediction skipped"),
         (State::Passed, Some(Prediction::Choice { right: true, .. })) => Some("prediction right"),
@@ -243,7 +243,7 @@ fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Lin
         _ => None,
     };
     let state = match (known.state, known.prediction) {
-        // A skipped prediction is told beside the title.
+        // A skipped prediction is noted beside the title.
         (State::Predicted, Some(Prediction::Skipped)) => State::Seen,
         (state, _) => state,
     };

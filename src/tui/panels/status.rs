@@ -1,5 +1,5 @@
-//! One line: stage, run state, step, samples/s with its spread, clock, hints. And above it the next move, or the
-//! question that wants yes or no.
+//! The status line: stage, run state, step, samples/s with its spread, clock, hints. Above it the next move, or the confirmation that
+//! is open.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -97,7 +97,7 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     told(app, theme, width)
 }
 
-/// The question that wants yes or no.
+/// The open confirmation.
 fn asked(confirm: Confirm, app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let line = sentence(&confirmation(confirm, app), app, theme, theme.warning);
     let mark = Span::styled(" ? ", theme.badge);
@@ -160,7 +160,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         // Half the distance between the quartiles, in samples/s.
         let spread = it.samples_per_s * times.median * (1.0 / times.p25 - 1.0 / times.p75) / 2.0;
         let (rate, spread) = (number(it.samples_per_s), number(spread.max(0.0)));
-        // Times of handing work over say nothing about the spread of the rate.
+        // Times of submitting work say nothing about the spread of the rate.
         let unsynced = it.clock == "enqueue";
         let rate = match unsynced {
             true => format!("{rate} samples/s by wall time"),

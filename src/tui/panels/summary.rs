@@ -51,18 +51,18 @@ fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     w.heading("In all");
     totals(&mut w);
     w.heading("Where to go on");
-    let said = "{} lists every stage and exercise: runs to think through, recordings to solve, kernels to write.";
+    let said = "{} lists every stage and exercise: runs to predict, recordings to solve, kernels to write.";
     w.keys(said, &[Action::Open(Overlay::Stages)]);
     let said =
         "`perflings --free` trains without a stage, with every knob: find a faster step than ours.";
     w.plain(said, theme.text);
-    let said = "`perflings mystery` trains with faults drawn by a seed, to find and to mend.";
+    let said = "`perflings mystery` trains with faults drawn from a seed, to find and to fix.";
     w.plain(said, theme.text);
     journey(columns, &mut w);
     w.lines
 }
 
-/// A stage: its title, what was said, what was measured, and what mended it.
+/// A stage: its title, the prediction, what was measured, and the fix.
 fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     let (app, theme) = (w.app, w.theme);
     let known = app.study.of(stage);
@@ -75,8 +75,8 @@ fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     w.blank();
     w.marked((theme.symbols.good, theme.good), &title, theme.strong);
     let mut said = vec![match known.prediction {
-        Some(Prediction::Choice { right: true, .. }) => "You predicted it rightly".to_owned(),
-        Some(Prediction::Choice { .. }) => "You predicted something else".to_owned(),
+        Some(Prediction::Choice { right: true, .. }) => "Your prediction was right".to_owned(),
+        Some(Prediction::Choice { .. }) => "Your prediction was different".to_owned(),
         Some(Prediction::Skipped) | None => "No prediction".to_owned(),
     }];
     if let (Some(of), Some((low, high)), Some(truth)) =
@@ -132,7 +132,7 @@ const GAP: usize = 2;
 /// Widest column; a longer text wraps.
 const WIDEST: usize = 48;
 
-/// The table of `perflings run all`; where there is none, how it is made.
+/// The table of `perflings run all`; where there is none, how to make it.
 fn journey(columns: usize, w: &mut Writer<'_>) {
     let theme = w.theme;
     w.heading("Every stage, broken and fixed");
@@ -150,7 +150,7 @@ fn journey(columns: usize, w: &mut Writer<'_>) {
     if found.interrupted {
         part += " It was interrupted: rows are missing.";
     }
-    // A row says what its stage's fault is.
+    // A row reveals its stage's fault.
     let stages = &w.app.course.stages;
     let hidden = |row: &JourneyRow| {
         let stage = stages.iter().find(|it| it.number == row.stage);

@@ -38,7 +38,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         });
     s.open(Panel::Timeline, &aside);
     if app.withholds("clocks") {
-        // It says where the time is.
+        // It would show where the time goes.
         let mut w = s.writer();
         w.plain(super::lints::LATER, theme.dim);
         return s.show_panel(Panel::Timeline, w.lines);
@@ -274,7 +274,7 @@ fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static
         let name = clean::line(trace.name(other.name));
         match it.kind.on_device() {
             true if other.start <= it.start => format!("launched {apart} before by {name}"),
-            true => format!("launched {apart} after it began, by {name}: two clocks"),
+            true => format!("launched {apart} after it began, by {name}: the clocks differ"),
             false => format!("what it launched begins {apart} later: {name}"),
         }
     });

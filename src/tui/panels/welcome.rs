@@ -1,4 +1,4 @@
-//! The first card of the very first start: what this is, how a stage goes, the keys that matter, and where it runs.
+//! The card of the very first start: what the program is, how a stage works, the most important keys, and the device.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -23,9 +23,9 @@ const WHAT: &str = "A tiny Llama trains in this terminal, and something is wrong
 /// The steps of a stage.
 #[rustfmt::skip]
 const STEPS: [(&str, &str); 5] = [
-    ("predict", "read the lesson, and say what you think is the cause"),
+    ("predict", "read the lesson, and say what you think the cause is"),
     ("evidence", "look at the panels that show it"),
-    ("fix", "change B by its knobs or its file; A stays as found"),
+    ("fix", "change B with its knobs or its file; A stays as found"),
     ("check", "measured checks pass or fail; pairs run both in turns"),
     ("look back", "your prediction beside the numbers"),
 ];
@@ -39,12 +39,12 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut w = Writer::new(app, theme, columns);
     w.plain(WHAT, theme.text);
-    w.heading("How a stage goes");
+    w.heading("How a stage works");
     for (at, (step, what)) in STEPS.into_iter().enumerate() {
         let marker = format!(" {} {}", at + 1, text::left(step, 11));
         w.item(&marker, theme.strong, what, theme.text);
     }
-    w.heading("The five keys that matter");
+    w.heading("The five most important keys");
     five_keys(&mut w);
     place(&mut w);
     w.lines
@@ -75,7 +75,7 @@ fn five_keys(w: &mut Writer<'_>) {
     w.lines.push(Line::from(line));
 }
 
-/// Which device and preset, and how to choose others.
+/// The device and the preset, and how to choose others.
 fn place(w: &mut Writer<'_>) {
     let (app, theme) = (w.app, w.theme);
     let using = &app.devices.using;
@@ -84,7 +84,7 @@ fn place(w: &mut Writer<'_>) {
     let preset = app.run.wanted.as_ref().map(|run| run.config.preset);
     let preset = preset.map_or_else(String::new, |preset| format!(", model size {preset}"));
     let other = keys::label(Action::Open(Overlay::Devices), app);
-    let rest = " lists the devices, --device and --preset at the start choose others.";
+    let rest = " lists the devices; start with --device or --preset to choose others.";
     let runs = [
         Span::styled("It runs on ", theme.text),
         Span::styled(format!("{device}{preset}"), theme.strong),

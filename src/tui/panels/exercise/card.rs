@@ -58,7 +58,7 @@ fn check_of_kernel(known: &ExerciseState, w: &mut Writer<'_>) {
     report.card.iter().for_each(|line| card_line(line, w));
     if let (Some(device), None) = (&report.facts.device, &report.facts.failed) {
         let slow = match device.kind.as_str() {
-            "vulkan-cpu" => ", a CPU driver: its results count, its speed does not",
+            "vulkan-cpu" => ", a CPU driver: results count, speed does not",
             _ => "",
         };
         let (seconds, name) = (report.facts.seconds, &device.name);

@@ -1,0 +1,61 @@
+//! What a key, a message and a tick do in each mode.
+
+use super::Mode;
+use crate::app::source::FromEngine;
+use crate::app::{Action, App};
+use crate::config::RunConfig;
+
+impl App {
+    /// What an action means in the mode; false where it means what it means everywhere.
+    pub(in crate::app) fn act_in_mode(&mut self, action: Action) -> bool {
+        let done = match self.mode {
+            Mode::Stage | Mode::Replay(_) => {
+                self.with_stage(|app, stage| app.act_in_stage(stage, action))
+            }
+            Mode::Exercise(_) | Mode::Watching { .. } => {
+                self.with_exercise(|app, exercise| app.act_in_exercise(exercise, action))
+            }
+            Mode::Mystery(_) => Some(self.act_in_mystery(action)),
+            Mode::Free => None,
+        };
+        done.unwrap_or(false)
+    }
+
+    /// What the engine says, or the recording of the whole session in its place.
+    pub(in crate::app) fn hear_engine(&mut self, report: FromEngine) {
+        match self.mode {
+            Mode::Watching { .. } => self.hear_beside(&report),
+            _ => {
+                self.hear(report);
+                self.begin_measurement();
+            }
+        }
+    }
+
+    /// What the recording of an exercise says. It may have been left meanwhile.
+    pub(in crate::app) fn hear_recording(&mut self, report: FromEngine) {
+        if let Mode::Watching { .. } = self.mode {
+            self.hear(report);
+        }
+    }
+
+    /// The learner saved the file of a stage's knobs. It has nothing to do with a mystery.
+    pub(in crate::app) fn file_saved(&mut self, config: Result<Box<RunConfig>, String>) {
+        match self.mode {
+            Mode::Mystery(_) => {}
+            _ => self.saved(config),
+        }
+    }
+
+    /// Time passed since the last tick.
+    pub(in crate::app) fn tick_in_mode(&mut self, before_ms: u64) {
+        match self.mode {
+            Mode::Replay(_) | Mode::Watching { .. } => {}
+            Mode::Mystery(_) => {
+                self.note_tried();
+                self.pause_when_idle(before_ms);
+            }
+            Mode::Stage | Mode::Exercise(_) | Mode::Free => self.pause_when_idle(before_ms),
+        }
+    }
+}
