@@ -13,7 +13,7 @@ fn mistakes_name_the_nearest_right_thing() {
             &["--presets", "tinny"][..],
             "a similar value exists: 'tiny'",
         ),
-        (&["--presets", "tiny,tiny"], "tiny is there twice"),
+        (&["--presets", "tiny,tiny"], "tiny is given twice"),
         (
             &["--versions", "v1,v9"],
             "[possible values: v1, v2, v3, v4]",

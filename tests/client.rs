@@ -175,7 +175,7 @@ fn an_engine_that_says_nothing_is_refused_after_its_time() {
     let (_, over) = until_over(&mut client);
     assert!(
         over.reason()
-            .contains("did not greet within 0.1 s (nothing came at all)"),
+            .contains("did not greet within 0.1 s (it printed nothing)"),
         "{}",
         over.reason()
     );
@@ -262,7 +262,7 @@ fn an_engine_may_refuse_us() {
     assert_eq!(
         over,
         EngineEnd::Refused(
-            "the engine refused the conversation: protocol 1 is too old; update perflings"
+            "the engine refused the handshake: protocol 1 is too old; update perflings"
                 .to_owned()
         )
     );
@@ -307,7 +307,7 @@ fn a_dying_engine_is_named_with_its_last_words() {
     assert_eq!(
         over,
         EngineEnd::Ended(
-            "the engine exited with status 3; the last thing it said was `device lost`".to_owned()
+            "the engine exited with status 3; its last output was `device lost`".to_owned()
         )
     );
     let (_, over) = until_over(&mut spawn(r#"read x; echo "$HELLO"; kill -9 $$"#));

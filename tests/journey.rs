@@ -30,7 +30,7 @@ fn mistakes_are_named_before_anything_runs() {
         (all(&["--record", "x"]), "takes no --record"),
         (
             all(&["--out", "full"]),
-            "full is there already and not empty; write --out full-2",
+            "full exists and is not empty; write --out full-2",
         ),
         (all(&["--out", "taken"]), "write --out taken-2"),
         (all(&["--json", "--markdown"]), "cannot be used with"),

@@ -78,7 +78,7 @@ fn a_reset_keeps_the_learner_s_file_aside() {
         .run(&["run", "1"])
         .fails(2, &["config.toml:3: unknown key `model.nrom`"]);
     learner.run(&["reset", "1"]).succeeds(&[
-        "stage 1 (broken-init) is reset to its first state",
+        "stage 1 (broken-init) is reset",
         "config.toml.1",
     ]);
     let aside = std::fs::read_to_string(mine.with_file_name("config.toml.1")).expect("kept");
@@ -176,7 +176,7 @@ fn exercises_are_listed_hinted_and_answered() {
     assert!(
         wrong
             .out
-            .contains("`many` is no answer here; write one of 1, 2, 4")
+            .contains("`many` is not one of the answers; write one of 1, 2, 4")
     );
     learner
         .run(&["check", "c04", "--answer", "same"])
@@ -223,7 +223,7 @@ fn a_recorded_run_is_shown_and_its_fault_named() {
     assert!(kept.contains("[stage.missing-time]"), "{kept}");
     learner
         .run(&["reset", "d03"])
-        .succeeds(&["d03 (missing-time) is reset to its first state"]);
+        .succeeds(&["d03 (missing-time) is reset"]);
     learner.run(&["list"]).succeeds(&["d03  new"]);
     // A reset does not make an answer unknown that was told.
     learner
@@ -248,10 +248,10 @@ fn answers_in_a_copy_are_read_and_kept_aside_by_a_reset() {
     std::fs::write(&file, "order = \"a, b\"\n").expect("written");
     let said = learner.run(&args);
     assert!(said.err.contains("your answers in"), "{}", said.err);
-    assert!(said.out.contains("`a,b` is no order"), "{}", said.out);
+    assert!(said.out.contains("`a,b` is not an order of all of them"), "{}", said.out);
     learner
         .run(&["reset", "c03", "--course", "copy"])
-        .succeeds(&["answer.toml.1", "c03 (rank) is reset to its first state"]);
+        .succeeds(&["answer.toml.1", "c03 (rank) is reset"]);
     let back = std::fs::read_to_string(&file).expect("the starter");
     assert!(back.contains("order = \"?\""), "{back}");
 }

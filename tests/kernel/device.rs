@@ -305,7 +305,7 @@ fn launches_that_take_too_long_are_given_up() {
     assert!(began.elapsed() < Duration::from_secs(60));
     assert_eq!(
         report.card.last().map(|line| line.text.as_str()),
-        Some("the process that checks kernels is started anew; the model goes on training")
+        Some("the process that checks kernels is restarted; the model continues training")
     );
 }
 
