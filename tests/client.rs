@@ -262,8 +262,7 @@ fn an_engine_may_refuse_us() {
     assert_eq!(
         over,
         EngineEnd::Refused(
-            "the engine refused the handshake: protocol 1 is too old; update perflings"
-                .to_owned()
+            "the engine refused the handshake: protocol 1 is too old; update perflings".to_owned()
         )
     );
 }

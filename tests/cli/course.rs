@@ -77,10 +77,9 @@ fn a_reset_keeps_the_learner_s_file_aside() {
     learner
         .run(&["run", "1"])
         .fails(2, &["config.toml:3: unknown key `model.nrom`"]);
-    learner.run(&["reset", "1"]).succeeds(&[
-        "stage 1 (broken-init) is reset",
-        "config.toml.1",
-    ]);
+    learner
+        .run(&["reset", "1"])
+        .succeeds(&["stage 1 (broken-init) is reset", "config.toml.1"]);
     let aside = std::fs::read_to_string(mine.with_file_name("config.toml.1")).expect("kept");
     assert!(aside.contains("nrom"));
     assert!(
@@ -248,7 +247,11 @@ fn answers_in_a_copy_are_read_and_kept_aside_by_a_reset() {
     std::fs::write(&file, "order = \"a, b\"\n").expect("written");
     let said = learner.run(&args);
     assert!(said.err.contains("your answers in"), "{}", said.err);
-    assert!(said.out.contains("`a,b` is not an order of all of them"), "{}", said.out);
+    assert!(
+        said.out.contains("`a,b` is not an order of all of them"),
+        "{}",
+        said.out
+    );
     learner
         .run(&["reset", "c03", "--course", "copy"])
         .succeeds(&["answer.toml.1", "c03 (rank) is reset"]);

@@ -73,15 +73,18 @@ pub enum Picture {
     Columns(Vec<f64>),
 }
 
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        let (slot, good) = (None, None);
+        Self { slot, text, good }
+    }
+}
+
 impl Figure {
     pub fn new(name: impl Into<String>, value: String, picture: Picture, ink: Style) -> Self {
         Self {
             name: name.into(),
-            values: vec![Value {
-                slot: None,
-                text: value,
-                good: None,
-            }],
+            values: vec![value.into()],
             share: String::new(),
             details: String::new(),
             picture,

@@ -36,51 +36,41 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
     };
     let ink = theme.slot(app.run.active);
     // A figure of all runs that have it.
-    let figure = |name: &str, value: &dyn Fn(&Evidence) -> Option<(String, Option<bool>)>| {
+    let figure = |size: Option<Size>, name: &str, value: &dyn Fn(&Evidence) -> Option<Value>| {
         let values = known.iter().filter_map(|(slot, it)| {
-            let ((text, good), slot) = (value(it)?, Some(*slot));
-            Some(Value { slot, text, good })
+            let slot = Some(*slot);
+            Some(Value { slot, ..value(it)? })
         });
         let mut figure = Figure::new(name, String::new(), Picture::Nothing, ink);
         figure.values = values.collect();
-        (!figure.values.is_empty()).then_some(Block::Figure(figure))
+        (!figure.values.is_empty()).then_some((size, Block::Figure(figure)))
     };
     let started = app.run.shown().started.as_ref();
     let most = started.map_or(PARITY_F32, |it| it.run.config.rounding());
     let figures = [
-        (
-            None,
-            figure("logits' spread", &|it| plain(number(it.logit_std?.0))),
-        ),
-        (
-            Some(Size::Normal),
-            figure("logits from, to", &|it| {
-                let (low, high) = (it.logit_min?.0, it.logit_max?.0);
-                plain(format!("{}, {}", number(low), number(high)))
-            }),
-        ),
-        (
-            Some(Size::Large),
-            figure("largest logit", &|it| plain(number(it.logit_max?.0))),
-        ),
-        (
-            None,
-            figure("predicts its input", &|it| {
-                plain(format!("{:.0} %", 100.0 * it.argmax_is_input?))
-            }),
-        ),
-        (
-            None,
-            figure("parity", &|it| {
-                let far = it.parity?.0;
-                Some((parity(far), Some(far.is_finite() && far <= most)))
-            }),
-        ),
+        figure(None, "logits' spread", &|it| {
+            Some(number(it.logit_std?.0).into())
+        }),
+        figure(Some(Size::Normal), "logits from, to", &|it| {
+            let (low, high) = (it.logit_min?.0, it.logit_max?.0);
+            Some(format!("{}, {}", number(low), number(high)).into())
+        }),
+        figure(Some(Size::Large), "largest logit", &|it| {
+            Some(number(it.logit_max?.0).into())
+        }),
+        figure(None, "predicts its input", &|it| {
+            Some(format!("{:.0} %", 100.0 * it.argmax_is_input?).into())
+        }),
+        figure(None, "parity", &|it| {
+            let far = it.parity?.0;
+            let good = Some(far.is_finite() && far <= most);
+            Some(Value {
+                good,
+                ..parity(far).into()
+            })
+        }),
     ];
-    let figures = figures.into_iter();
-    content
-        .blocks
-        .extend(figures.filter_map(|(size, figure)| Some((size, figure?))));
+    content.blocks.extend(figures.into_iter().flatten());
     let large = |name: &str, value: String, picture: Picture| {
         Block::Figure(Figure::new(name, value, picture, ink))
     };
@@ -132,20 +122,13 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
     names.sort_unstable();
     names.dedup();
     for name in names {
-        let figure = figure(&format!("strides of {name}"), &|it| {
+        let figure = figure(Some(Size::Normal), &format!("strides of {name}"), &|it| {
             let found = it.strides.iter().find(|(of, _)| of == name);
-            plain(format!("{:?}", found?.1))
+            Some(format!("{:?}", found?.1).into())
         });
-        content
-            .blocks
-            .extend(figure.map(|figure| (Some(Size::Normal), figure)));
+        content.blocks.extend(figure);
     }
     content
-}
-
-/// A value that is neither right nor wrong.
-fn plain(text: String) -> Option<(String, Option<bool>)> {
-    Some((text, None))
 }
 
 /// `4096 32 64 1`
