@@ -92,7 +92,7 @@ pub struct CardRow {
 pub const PANELS: [PanelRow; Panel::ALL.len()] = [
     PanelRow { panel: Panel::Lesson, position: PanelPosition::Left, drawing: PanelDrawing::Own { normal: lesson::draw, large: lesson::draw }, reading: |_| &[] },
     PanelRow { panel: Panel::Loss, position: PanelPosition::Middle(0), drawing: PanelDrawing::Own { normal: loss::draw, large: loss::draw_bare }, reading: |_| loss::READING },
-    PanelRow { panel: Panel::Throughput, position: PanelPosition::Middle(9), drawing: PanelDrawing::Own { normal: throughput::draw, large: beat::rates }, reading: throughput::reading },
+    PanelRow { panel: Panel::Throughput, position: PanelPosition::Middle(9), drawing: PanelDrawing::Own { normal: throughput::draw, large: throughput::draw_bare }, reading: throughput::reading },
     PanelRow { panel: Panel::Kernels, position: PanelPosition::Right(0), drawing: PanelDrawing::Figures(kernels::content), reading: |_| kernels::READING },
     PanelRow { panel: Panel::Roofline, position: PanelPosition::InsteadOf(Panel::Kernels), drawing: PanelDrawing::Own { normal: roofline::draw, large: roofline::draw_bare }, reading: |_| roofline::READING },
     PanelRow { panel: Panel::Ledger, position: PanelPosition::Middle(11), drawing: PanelDrawing::Figures(ledger::content), reading: |_| ledger::READING },

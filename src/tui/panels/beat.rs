@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::cards;
+use super::{cards, large};
 use crate::app::beats::{BeatState, VoteState};
 use crate::app::figures::{as_found, figures};
 use crate::app::{Action, RunState};
@@ -16,10 +16,9 @@ use crate::course::{Beat, BeatChange, Block, SectionKind, Stage};
 use crate::panel::Panel;
 use crate::protocol::Pair;
 use crate::tui::prose::Writer;
-use crate::tui::surface::{Surface, centred, height, slot_label, take_bottom, take_left, take_top};
+use crate::tui::surface::{Surface, centred, height, take_bottom, take_left, take_top};
 use crate::tui::votes::bars;
 use crate::tui::{digits, keys, text};
-use crate::units::number;
 
 /// Draws the beat; none of it scrolls, unless it is a panel of the workshop.
 pub fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
@@ -56,20 +55,8 @@ fn figure(s: &mut Surface<'_, '_>, cue: &Beat) {
     };
     if !cue.large.is_empty() && !said.contains(NOT_MEASURED) {
         let rows = s.area.height * 2 / 5;
-        large(s, &said, rows, s.theme.strong);
+        large::headline(s, &said, rows, s.theme.strong);
     }
-}
-
-/// Draws a text as large as it fits into so many rows at the top, and takes them; in plain letters where it has no large form.
-fn large(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: Style) {
-    let size = digits::size(said, s.area.width, rows);
-    if size == 0 {
-        let area = take_top(&mut s.area, 1);
-        return s.put(area, Line::styled(said.to_owned(), style));
-    }
-    let area = take_top(&mut s.area, digits::rows(size));
-    digits::draw(s.frame.buffer_mut(), (area.x, area.y), said, size, style);
-    take_top(&mut s.area, 1);
 }
 
 fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
@@ -141,30 +128,6 @@ fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
     0
 }
 
-/// Samples a second of the run that is shown. The other run's rate beside it would look like a comparison, which only pairs are.
-pub(super) fn rates(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme, slot) = (s.app, s.theme, s.app.run.active);
-    let Some(it) = app.run.slot(slot).throughput.as_ref() else {
-        return s.missing("these steps are warm-up");
-    };
-    let head = take_top(&mut s.area, 1);
-    let label = Line::from(vec![
-        slot_label(slot, app, theme),
-        Span::styled("   samples/s", theme.strong),
-        Span::styled(format!("   {}", it.state), theme.dim),
-    ]);
-    s.put(head, label);
-    let rate = it.samples_per_s;
-    let said = if rate >= 100.0 {
-        format!("{rate:.0}")
-    } else {
-        number(rate)
-    };
-    let rows = s.area.height.saturating_sub(1).max(1);
-    large(s, &said, rows, theme.slot(slot));
-    0
-}
-
 /// The ratio in large glyphs, and its interval at each look, narrowing.
 fn pairs(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
@@ -174,7 +137,7 @@ fn pairs(s: &mut Surface<'_, '_>) -> u16 {
         return 0;
     };
     let rows = s.area.height / 3;
-    large(s, &format!("{:.2}x", pair.ratio), rows, theme.strong);
+    large::headline(s, &format!("{:.2}x", pair.ratio), rows, theme.strong);
     let lines = cards::verdict(app, usize::from(s.area.width), theme);
     // The last line of the verdict has the looks, which are drawn here.
     let kept = lines.len().saturating_sub(1).max(1);

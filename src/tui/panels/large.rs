@@ -70,6 +70,18 @@ impl Row {
     }
 }
 
+/// Draws a text as large as it fits into so many rows at the top, and takes them; in plain letters where it has no large form.
+pub fn headline(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: Style) {
+    let size = digits::size(said, s.area.width, rows);
+    if size == 0 {
+        let area = take_top(&mut s.area, 1);
+        return s.put(area, Line::styled(said.to_owned(), style));
+    }
+    let area = take_top(&mut s.area, digits::rows(size));
+    digits::draw(s.frame.buffer_mut(), (area.x, area.y), said, size, style);
+    take_top(&mut s.area, 1);
+}
+
 /// Draws what a panel shows: lines before its figures above them, those after below, and of the figures those that the beat asks
 /// for; those that do not fit are left out from the end.
 pub fn draw(s: &mut Surface<'_, '_>, of: ContentOf) -> u16 {

@@ -4,12 +4,14 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::cards;
+use super::{cards, large};
 use crate::app::{App, SlotRun, ThemeName};
 use crate::panel::Panel;
 use crate::protocol::{State, Throughput};
 use crate::tui::digits;
-use crate::tui::surface::{Surface, is_strip, joined, missing, slot_label, slots, take_left};
+use crate::tui::surface::{
+    Surface, is_strip, joined, missing, slot_label, slots, take_left, take_top,
+};
 use crate::tui::table::{Column, cells, fit, heads};
 use crate::tui::theme::Theme;
 use crate::units::{duration, ms, number, percent};
@@ -46,9 +48,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         format!("clock: {clock}")
     });
     s.open(Panel::Throughput, &aside);
-    let large_numerals = is_strip(app) || app.view.theme == ThemeName::Projector;
-    if large_numerals && s.area.height >= digits::ROWS && !theme.symbols.ascii {
-        return large(s);
+    let from_afar = is_strip(app) || app.view.theme == ThemeName::Projector;
+    if from_afar && s.area.height >= digits::ROWS && !theme.symbols.ascii {
+        return large_numerals(s);
     }
     let width = usize::from(s.area.width);
     let mut lines = Vec::new();
@@ -72,6 +74,30 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     lines.extend(cards::verdict(app, width, theme));
     lines.extend(sparkline(run, s.area.width, theme));
     s.show_panel(Panel::Throughput, lines)
+}
+
+/// Samples a second of the run that is shown. The other run's rate beside it would look like a comparison, which only pairs are.
+pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme, slot) = (s.app, s.theme, s.app.run.active);
+    let Some(it) = app.run.slot(slot).throughput.as_ref() else {
+        return s.missing("these steps are warm-up");
+    };
+    let head = take_top(&mut s.area, 1);
+    let label = Line::from(vec![
+        slot_label(slot, app, theme),
+        Span::styled("   samples/s", theme.strong),
+        Span::styled(format!("   {}", it.state), theme.dim),
+    ]);
+    s.put(head, label);
+    let rate = it.samples_per_s;
+    let said = if rate >= 100.0 {
+        format!("{rate:.0}")
+    } else {
+        number(rate)
+    };
+    let rows = s.area.height.saturating_sub(1).max(1);
+    large::headline(s, &said, rows, theme.slot(slot));
+    0
 }
 
 fn why_not(app: &App) -> &'static str {
@@ -187,7 +213,7 @@ fn sparkline(run: &SlotRun, width: u16, theme: &Theme) -> Option<Line<'static>> 
 }
 
 /// The strip of small screens: large numerals, and beside them how sure they are.
-fn large(s: &mut Surface<'_, '_>) -> u16 {
+fn large_numerals(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let run = app.run.shown();
     let Some(it) = &run.throughput else {
