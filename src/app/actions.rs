@@ -8,11 +8,10 @@ use super::message::{Action, Effect};
 use super::mode::{AudienceScreen, Mode};
 use super::mystery::{next_level, unsolved};
 use super::pages::Page;
-use super::source::ReplayControl;
 use super::view::{AfterSkip, Confirm, Overlay, ScreenSize};
 use super::{App, RunState};
 use crate::config::RunConfig;
-use crate::course::{Exercise, Stage};
+use crate::course::Stage;
 use crate::panel::Panel;
 use crate::protocol::Command;
 
@@ -47,12 +46,12 @@ impl App {
     }
 
     fn act_anywhere(&mut self, action: Action) {
-        let live = self.mode.is_live();
         match action {
             Action::Quit => self.effects.push(Effect::Quit),
             Action::AskQuit => self.view.confirm = Some(Confirm::Quit),
             Action::Suspend => {
                 // The engine pauses while the program is suspended.
+                let live = self.mode.is_live();
                 let runs = live && self.run.state == RunState::Running && !self.run.pairing;
                 if runs {
                     self.send(Command::Pause);
@@ -77,12 +76,12 @@ impl App {
             Action::Yes => self.confirmed(),
             Action::OpenEditor => self.open_editor(),
             Action::Pause => self.pause(),
-            Action::Restart if live => self.restart(),
+            Action::Restart => self.restart(),
             // Without a stage there is nothing to predict.
-            Action::Toggle if live => self.after_skip(AfterSkip::Toggle),
-            Action::Pair if live => self.after_skip(AfterSkip::Pair),
+            Action::Toggle => self.after_skip(AfterSkip::Toggle),
+            Action::Pair => self.after_skip(AfterSkip::Pair),
             Action::NextStage | Action::PreviousStage => self.leave_for(self.study.at),
-            Action::Profile if live && self.run.state.is_active() => {
+            Action::Profile if self.run.state.is_active() => {
                 self.tell("The next step is profiled", false);
                 self.send(Command::Profile);
             }
@@ -97,53 +96,10 @@ impl App {
                     self.tell("The same in f32, as a free run; the list leads back", false);
                 }
             }
-            Action::ReplayStep => {
-                if let Some(recording) = self.mode.recording_mut() {
-                    recording.paused = true;
-                    self.effects.push(Effect::Replay(ReplayControl::Step));
-                }
-            }
-            Action::ReplayFaster => self.replay_speed(2.0),
-            Action::ReplaySlower => self.replay_speed(0.5),
             Action::Choose => self.choose(self.view.selected),
             Action::ChooseLine(line) => self.choose(line),
             _ => self.look(action),
         }
-    }
-
-    /// Carries out an action that an exercise handles itself; false for all others.
-    pub(super) fn act_in_exercise(&mut self, exercise: &Exercise, action: Action) -> bool {
-        match action {
-            Action::NextStage => self.exercise_by(1),
-            Action::PreviousStage => self.exercise_by(-1),
-            Action::Answer(choice) => self.exercise_answer(exercise, choice),
-            Action::Hint => self.exercise_hint(exercise),
-            Action::Solution => self.solution(self.solved(exercise)),
-            Action::Pair if exercise.configs().is_some() => self.measure(exercise),
-            Action::Toggle | Action::Pair => {
-                self.tell("That belongs to the stage; go back to it first", false);
-            }
-            Action::Knobs => self.knobs_of_exercise(),
-            Action::PickOther(by) => self.pick_other(exercise, by),
-            Action::PickThis => self.pick_this(exercise),
-            Action::StopMeasuring => self.stop_measuring(exercise),
-            Action::LeaveExercise => self.leave_exercise(),
-            // The stage's text is not on the screen.
-            Action::Question
-            | Action::RangeShift(_)
-            | Action::RangeWiden(_)
-            | Action::RangeKeep
-            | Action::NextPointer
-            | Action::Locate
-            | Action::Present
-            | Action::PresentFrom(_)
-            | Action::BlankScreen
-            | Action::FreezeScreen
-            | Action::NextBeat
-            | Action::PreviousBeat => {}
-            _ => return false,
-        }
-        true
     }
 
     /// Carries out an action that a stage handles itself, live or recorded; false for all others.
@@ -363,7 +319,7 @@ impl App {
     }
 
     /// Shows the solution; the first time, asks for confirmation.
-    fn solution(&mut self, shown_before: bool) {
+    pub(super) fn solution(&mut self, shown_before: bool) {
         if shown_before {
             self.look(Action::Open(Overlay::Solution));
         } else {
@@ -373,9 +329,7 @@ impl App {
 
     /// Toggling and pairing are always allowed; before the prediction they ask for confirmation.
     fn unless_unpredicted(&mut self, stage: &Stage, then: AfterSkip) {
-        if !self.mode.is_live() {
-            self.tell("This is a recording: nothing can be changed in it", false);
-        } else if self.keeps_progress() && !self.study.predicted(stage) {
+        if self.keeps_progress() && !self.study.predicted(stage) {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
         } else {
             self.after_skip(then);
@@ -401,14 +355,6 @@ impl App {
             AfterSkip::Knobs => return self.open_knobs(),
         }
         self.open_page(Page::Result);
-    }
-
-    fn replay_speed(&mut self, factor: f64) {
-        if let Some(recording) = self.mode.recording_mut() {
-            recording.speed = (recording.speed * factor).clamp(0.125, 64.0);
-            let control = ReplayControl::Speed(recording.speed);
-            self.effects.push(Effect::Replay(control));
-        }
     }
 
     /// Chooses a line of the open list.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::comparison::Comparison;
 use super::pages::Page;
 use super::{App, Effect, Mode, RequestedRun, RunState};
-use crate::app::source::ReplayControl;
 use crate::config::{Matmul, Precision, Preset, RunConfig};
 use crate::course::Stage;
 use crate::protocol::{Command, RunSpec, Slot};
@@ -235,16 +234,6 @@ impl App {
     }
 
     pub(super) fn pause(&mut self) {
-        if let Some(recording) = self.mode.recording_mut() {
-            recording.paused = !recording.paused;
-            let control = if recording.paused {
-                ReplayControl::Pause
-            } else {
-                ReplayControl::Resume
-            };
-            self.effects.push(Effect::Replay(control));
-            return;
-        }
         if self.run.pairing {
             return;
         }

@@ -82,11 +82,6 @@ impl TimelineView {
             .position(|step| step.1 > from && step.0 < to)
     }
 
-    /// Whether operations and calls of the host are seen, too.
-    pub fn shows_everything(&self) -> bool {
-        self.everything
-    }
-
     /// Moves the view.
     pub fn go(&mut self, to: TimelineMove) {
         let bounds = self.timeline.bounds;

@@ -1,7 +1,7 @@
 //! What the learner does in the open exercise, and what of it is kept: hints, the solution, answers, a fresh start.
 
 use super::Checking;
-use crate::app::{App, Effect};
+use crate::app::{Action, App, Effect};
 use crate::course::exercise::config::ANSWERS;
 use crate::course::exercise::{Detective, ExerciseKind};
 use crate::course::progress::{State, letter};
@@ -109,8 +109,43 @@ impl App {
         }
     }
 
+    /// Carries out an action that an exercise handles itself; false for all others.
+    pub(in crate::app) fn act_in_exercise(&mut self, exercise: &Exercise, action: Action) -> bool {
+        match action {
+            Action::NextStage => self.exercise_by(1),
+            Action::PreviousStage => self.exercise_by(-1),
+            Action::Answer(choice) => self.exercise_answer(exercise, choice),
+            Action::Hint => self.exercise_hint(exercise),
+            Action::Solution => self.solution(self.solved(exercise)),
+            Action::Pair if exercise.configs().is_some() => self.measure(exercise),
+            Action::Toggle | Action::Pair => {
+                self.tell("That belongs to the stage; go back to it first", false);
+            }
+            Action::Knobs => self.knobs_of_exercise(),
+            Action::PickOther(by) => self.pick_other(exercise, by),
+            Action::PickThis => self.pick_this(exercise),
+            Action::StopMeasuring => self.stop_measuring(exercise),
+            Action::LeaveExercise => self.leave_exercise(),
+            // The stage's text is not on the screen.
+            Action::Question
+            | Action::RangeShift(_)
+            | Action::RangeWiden(_)
+            | Action::RangeKeep
+            | Action::NextPointer
+            | Action::Locate
+            | Action::Present
+            | Action::PresentFrom(_)
+            | Action::BlankScreen
+            | Action::FreezeScreen
+            | Action::NextBeat
+            | Action::PreviousBeat => {}
+            _ => return false,
+        }
+        true
+    }
+
     /// Shows the next hint of the open exercise.
-    pub(in crate::app) fn exercise_hint(&mut self, exercise: &Exercise) {
+    fn exercise_hint(&mut self, exercise: &Exercise) {
         self.show_text();
         if let Some(open) = self.mode.exercise_mut() {
             open.text_first = true;
@@ -119,7 +154,7 @@ impl App {
     }
 
     /// Answers the open question of an exercise.
-    pub(in crate::app) fn exercise_answer(&mut self, exercise: &Exercise, choice: usize) {
+    fn exercise_answer(&mut self, exercise: &Exercise, choice: usize) {
         let Some(question) = self.question() else {
             return;
         };

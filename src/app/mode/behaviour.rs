@@ -1,13 +1,16 @@
 //! What a key, a message and a tick do in each mode.
 
 use super::Mode;
-use crate::app::source::FromEngine;
-use crate::app::{Action, App};
+use crate::app::source::{FromEngine, ReplayControl};
+use crate::app::{Action, App, Effect};
 use crate::config::RunConfig;
 
 impl App {
     /// What an action means in the mode; false where it means what it means everywhere.
     pub(in crate::app) fn act_in_mode(&mut self, action: Action) -> bool {
+        if self.act_on_recording(action) {
+            return true;
+        }
         let done = match self.mode {
             Mode::Stage | Mode::Replay(_) => {
                 self.with_stage(|app, stage| app.act_in_stage(stage, action))
@@ -19,6 +22,42 @@ impl App {
             Mode::Free => None,
         };
         done.unwrap_or(false)
+    }
+
+    /// Carries out an action on the recording that is shown; false where there is none, and for all other actions.
+    fn act_on_recording(&mut self, action: Action) -> bool {
+        let replay = self.mode.is_replay();
+        let Some(recording) = self.mode.recording_mut() else {
+            return false;
+        };
+        let mut at_speed = |factor: f64| {
+            recording.speed = (recording.speed * factor).clamp(0.125, 64.0);
+            ReplayControl::Speed(recording.speed)
+        };
+        let control = match action {
+            Action::ReplayFaster => at_speed(2.0),
+            Action::ReplaySlower => at_speed(0.5),
+            Action::ReplayStep => {
+                recording.paused = true;
+                ReplayControl::Step
+            }
+            Action::Pause => {
+                recording.paused = !recording.paused;
+                match recording.paused {
+                    true => ReplayControl::Pause,
+                    false => ReplayControl::Resume,
+                }
+            }
+            Action::Toggle | Action::Pair if replay => {
+                self.tell("This is a recording: nothing can be changed in it", false);
+                return true;
+            }
+            // There is no live run to act on.
+            Action::Restart | Action::Profile => return true,
+            _ => return false,
+        };
+        self.effects.push(Effect::Replay(control));
+        true
     }
 
     /// What the engine says, or the recording of the whole session in its place.
