@@ -25,8 +25,8 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
         let said = format!("Other programs {use_it} {share} % of {machine}");
         return Some([
             format!("{said}: {so}"),
-            format!("{said}: steps {are} slower, pairs less precise"),
-            format!("Others {use_it} {share} %: steps {are} slower, pairs less precise"),
+            format!("{said}: steps {are} slower, pairs less exact"),
+            format!("Others {use_it} {share} %: steps {are} slower, pairs less exact"),
         ]);
     }
     let times = app.run.shown().throughput.as_ref();
@@ -36,8 +36,8 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
         let said = "Step times vary a lot: other programs may use";
         [
             format!("{said} {machine}. Pairs need a steady load"),
-            format!("{said} {machine}; pairs are less precise"),
-            "Step times vary a lot; pairs are less precise".to_owned(),
+            format!("{said} {machine}; pairs are less exact"),
+            "Step times vary a lot; pairs are less exact".to_owned(),
         ]
     })
 }

@@ -27,7 +27,7 @@ use crate::units::{ms, number, percent, rate};
 pub const READING: &[&str] = &[
     "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
              arithmetic can do. roof: how near a letter comes; over 100 % under the slope, data lay in a cache.",
-    "Bytes count each operand once, computed from the shapes. An operation far below the roof moves too many bytes, or waits.",
+    "Bytes count each operand once, by its shape. An operation far below the roof moves too many bytes, or waits.",
 ];
 
 /// Letters of operations. Not a and b: those are the runs.
