@@ -77,7 +77,7 @@ fn large(name: String, value: String, share: f64, good: bool, ink: Style) -> Fig
 
 /// Every parameter has a gradient.
 fn is_all(it: &Gradients) -> bool {
-    it.params_pct >= 100.0 - 1e-9
+    it.params_pct >= 100.0
 }
 
 /// `0.attention.o_proj`: without what is the same in every name.
