@@ -15,7 +15,7 @@ use crate::units::{percent, show};
 pub const READING: &[&str] = &[
     "All elements of all gradients of one profiled step, on a GPU a sample of each tensor, without the loss scale. Right: larger. \
              A column is as high as its share. Zeros have no exponent: they are counted in the first line.",
-    "f16's least number is 2^-24: of an operand of a product, what is below half of that becomes zero. The loss scale moves \
+    "f16's smallest number is 2^-24: in an operand of a product, values below half of that become zero. The loss scale moves \
              that limit to the left.",
 ];
 

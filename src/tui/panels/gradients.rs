@@ -20,8 +20,8 @@ use crate::units::{number, percent, show};
 pub const READING: &[&str] = &[
     "One profiled step. A tensor counts when its gradient is finite and not zero. The header's `trained` is the share of \
              all parameters in tensors that count: below 100 %, a part of the model never learns.",
-    "norm: the root of the sum of squares. zero: the share of a tensor's elements that are exactly zero, where the loss is \
-             scaled or some are.",
+    "norm: the root of the sum of squares. zero: the share of a tensor's elements that are exactly zero, shown where the \
+             loss is scaled or some are zero.",
 ];
 
 pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {

@@ -19,11 +19,11 @@ use crate::units::{bytes, duration, ms, number, percent};
 
 /// How to read it.
 pub const READING: &[&str] = &[
-    "Profiled steps, which no median of step times includes; a row has the median of the latest profiles, and ~ where the middle half \
+    "Profiled steps, which count in no median of step times. A row shows the median of the latest profiles; ~: their middle half \
              spans more than a quarter of it. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
              Rates are computed from the shapes, with each operand moved once.",
-    "% roof: the least time that this device's measured peaks allow, over the time taken. Over 100 %: data lay in a \
-             cache, or the peak was measured low. Rest of the step: time that is in no row.",
+    "% roof: the least time that this device's measured peaks allow, over the time taken. Over 100 %: data was in a \
+             cache, or the peak was measured low. Rest of the step: time that no row accounts for.",
 ];
 
 pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {

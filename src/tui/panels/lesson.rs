@@ -198,7 +198,7 @@ impl Text<'_> {
         if self.w.app.asks_where() {
             self.w.heading("Which panel shows it?");
             let text = "Before the evidence is pointed out: {} changes the panel, {} chooses the marked one as the panel that shows the fault. \
-                        The first answer counts in your score. {} here leads there without an answer.";
+                        The first answer counts in your score. {} here goes on without an answer.";
             let keys = [Action::FocusNext, Action::Locate, Action::NextPointer];
             return self.w.keys(text, &keys);
         }

@@ -118,7 +118,7 @@ fn rules(open: &MysteryRun, w: &mut Writer<'_>) {
     w.heading("Points");
     let whole = 100 * usize::from(open.mystery.level());
     w.plain(
-        &format!("{whole}, less 1 for each panel that you bring onto the screen, 10 for each knob changed in what you try, and 1 for each minute begun. \
+        &format!("{whole}, less 1 for each panel that you bring onto the screen, 10 for each knob changed in what you try, and 1 for each minute that has begun. \
              Values that you pass over and the time of the verdict cost nothing."),
         theme.text,
     );

@@ -26,7 +26,7 @@ use crate::units::{ms, number, percent, rate};
 /// How to read it.
 pub const READING: &[&str] = &[
     "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
-             arithmetic can do. roof: how near a letter comes; over 100 % under the slope, data lay in a cache.",
+             arithmetic can do. roof: how near a letter comes to it; over 100 % under the slope, data was in a cache.",
     "Bytes count each operand once, by its shape. An operation far below the roof moves too many bytes, or waits.",
 ];
 

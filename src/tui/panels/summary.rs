@@ -138,7 +138,7 @@ fn journey(columns: usize, w: &mut Writer<'_>) {
     w.heading("Every stage, broken and fixed");
     let Some(found) = &w.app.journey else {
         let said = "`perflings run all` measures every stage in turns, broken and fixed, against the plain baseline, and prints one \
-                    table. Afterwards the table stands here, too.";
+                    table, which is then shown here as well.";
         return w.plain(said, theme.text);
     };
     let age = match found.days {
