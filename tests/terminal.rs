@@ -138,7 +138,7 @@ fn the_very_first_start_begins_with_a_welcome_that_any_key_closes() {
     assert!(kept.welcomed && problem.is_none());
 }
 
-/// Seed 14 of level 1 is a learning rate that is too low: the loss panel shows it, and one knob mends it.
+/// Seed 14 of level 1 is a learning rate that is too low: the loss panel shows it, and one knob fixes it.
 #[test]
 fn a_mystery_is_mended_through_the_knobs_and_judged() {
     let mut terminal = Terminal::start_with(&["mystery", "--seed", "14"], &[]);

@@ -745,7 +745,7 @@ fn checked() -> Course {
 }
 
 /// The learner's own configuration, and its run's first steps.
-fn mend(app: &mut App, config: RunConfig, steps: u64) -> Vec<Effect> {
+fn fix_b(app: &mut App, config: RunConfig, steps: u64) -> Vec<Effect> {
     let config = Ok(Box::new(config));
     update(app, Message::FileSaved { config });
     let run = wanted(app);
@@ -763,12 +763,12 @@ fn what_judged_a_range_stays() {
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
-    // A change that mends nothing judges nothing.
+    // A change that fixes nothing passes nothing.
     let mut other = stage.broken.clone();
     other.train.seed += 1;
-    mend(&mut app, other, 6);
+    fix_b(&mut app, other, 6);
     assert_eq!(app.study.of(&stage).measured, None);
-    let saved = mend(&mut app, stage.fixed.clone(), 6);
+    let saved = fix_b(&mut app, stage.fixed.clone(), 6);
     let known = app.study.of(&stage);
     let first = known.measured.expect("measured");
     assert!((6.8..7.0).contains(&first), "{first}");
@@ -924,9 +924,9 @@ fn the_next_move_says_what_is_missing() {
     is(&app, &["has not run", "<Toggle>"]);
     let mut other = stage.broken.clone();
     other.train.seed += 1;
-    mend(&mut app, other, 6);
+    fix_b(&mut app, other, 6);
     is(&app, &["Not met so far", "<Knobs> changes B"]);
-    mend(&mut app, stage.fixed.clone(), 6);
+    fix_b(&mut app, stage.fixed.clone(), 6);
     is(&app, &["Not measured", "it is faster", "<Pair>"]);
     act(&mut app, Action::Pair);
     assert!(next(&app).contains("run in turns"), "{}", next(&app));
@@ -936,14 +936,14 @@ fn the_next_move_says_what_is_missing() {
     // B is changed once more, so that it fails: said on the page and at the knobs, though the stage stays passed.
     let mut other = stage.broken.clone();
     other.train.seed += 1;
-    mend(&mut app, other, 6);
+    fix_b(&mut app, other, 6);
     let fails = "your B as it is now fails: the first loss is small";
     assert!(next(&app).contains(fails), "{}", next(&app));
     act(&mut app, Action::Knobs);
     assert!(next(&app).contains(fails), "{}", next(&app));
     assert_eq!(app.study.of(&stage).state, StageState::Passed);
     act(&mut app, Action::Knobs);
-    mend(&mut app, stage.fixed.clone(), 6);
+    fix_b(&mut app, stage.fixed.clone(), 6);
     assert!(!next(&app).contains(fails), "{}", next(&app));
     // The last stage leads on.
     act(&mut app, Action::Stage(3));
@@ -1013,7 +1013,7 @@ fn asks_for_the_ratio() -> App {
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let fixed = app.stage().expect("a stage").fixed.clone();
-    mend(&mut app, fixed, 6);
+    fix_b(&mut app, fixed, 6);
     app
 }
 

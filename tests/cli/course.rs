@@ -135,7 +135,7 @@ fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
         }
     }
     let said = learner.run(&["course", "check", "--course", "copy", "--engine", &engine]);
-    assert_eq!(said.code, Some(1), "an author has to mend it");
+    assert_eq!(said.code, Some(1), "an author has to fix it");
     assert!(
         said.out.contains(
             "01-broken-init/stage.toml: config.toml and solution/config.toml say the same"

@@ -8,7 +8,7 @@ use super::sample;
 use super::session::{act, begin, hear, pair, solve, train, wanted};
 
 /// Stage 1, predicted; A has trained for some steps.
-fn mending() -> App {
+fn at_the_knobs() -> App {
     let (mut app, _) = begin(sample::course(), Options::default());
     train(&mut app, 30);
     act(&mut app, Action::Answer(1));
@@ -51,7 +51,7 @@ fn saved(app: &mut App, config: Result<RunConfig, &str>) -> Vec<Effect> {
 
 #[test]
 fn f_opens_the_knobs_in_the_lesson_s_place_and_closes_them() {
-    let mut app = mending();
+    let mut app = at_the_knobs();
     assert!(app.view.lesson_visible());
     act(&mut app, Action::Knobs);
     assert!(app.knobs_open() && !app.view.lesson_visible());
@@ -86,7 +86,7 @@ fn before_the_prediction_the_knobs_ask_once() {
 
 #[test]
 fn a_knob_that_keeps_the_weights_changes_b_at_the_next_step() {
-    let mut app = mending();
+    let mut app = at_the_knobs();
     act(&mut app, Action::Knobs);
     select(&mut app, "model.norm");
     let effects = act(&mut app, Action::KnobTurn(1));
@@ -110,7 +110,7 @@ fn a_knob_that_keeps_the_weights_changes_b_at_the_next_step() {
 
 #[test]
 fn a_knob_that_needs_new_weights_starts_b_once_the_changes_have_settled() {
-    let mut app = mending();
+    let mut app = at_the_knobs();
     act(&mut app, Action::Knobs);
     select(&mut app, "model.init");
     for _ in 0..3 {
@@ -132,7 +132,7 @@ fn a_knob_that_needs_new_weights_starts_b_once_the_changes_have_settled() {
 #[test]
 fn t_and_pairs_open_the_knobs_while_b_is_the_same_as_a() {
     for action in [Action::Toggle, Action::Pair] {
-        let mut app = mending();
+        let mut app = at_the_knobs();
         assert_eq!(sent(&act(&mut app, action)), Vec::<&Command>::new());
         assert!(app.knobs_open());
         let said = app.notice.expect("it is said").text;
@@ -142,7 +142,7 @@ fn t_and_pairs_open_the_knobs_while_b_is_the_same_as_a() {
 
 #[test]
 fn t_goes_between_a_and_b_as_the_learner_has_it() {
-    let mut app = mending();
+    let mut app = at_the_knobs();
     act(&mut app, Action::Knobs);
     select(&mut app, "model.loss");
     act(&mut app, Action::KnobTurn(1));
@@ -162,7 +162,7 @@ fn t_goes_between_a_and_b_as_the_learner_has_it() {
 
 #[test]
 fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
-    let mut app = mending();
+    let mut app = at_the_knobs();
     select(&mut app, "model.loss");
     act(&mut app, Action::Knobs);
     act(&mut app, Action::KnobTurn(1));
@@ -200,7 +200,7 @@ fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
 #[test]
 fn where_the_knobs_cover_the_panels_they_give_way_to_the_pairs() {
     for (width, height, stay) in [(80, 24, false), (120, 36, true)] {
-        let mut app = mending();
+        let mut app = at_the_knobs();
         update(&mut app, Message::Resized { width, height });
         act(&mut app, Action::Knobs);
         select(&mut app, "model.norm");
@@ -284,7 +284,7 @@ fn a_refused_change_leaves_the_run_and_its_curve_as_they_were() {
 
 #[test]
 fn what_was_said_of_a_b_goes_with_it() {
-    let mut app = mending();
+    let mut app = at_the_knobs();
     act(&mut app, Action::Toggle);
     assert!(app.notice.is_some(), "B is the same as A");
     select(&mut app, "model.norm");
@@ -294,7 +294,7 @@ fn what_was_said_of_a_b_goes_with_it() {
 
 #[test]
 fn the_learner_s_file_is_b_at_the_start_and_whenever_it_is_saved() {
-    let mut app = mending();
+    let mut app = at_the_knobs();
     let mut mine = app.comparison.config_a.clone();
     mine.model.norm = Norm::Fused;
     let kept = Message::FileRead {
@@ -322,7 +322,7 @@ fn the_learner_s_file_is_b_at_the_start_and_whenever_it_is_saved() {
 
 #[test]
 fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
-    let mut app = mending();
+    let mut app = at_the_knobs();
     act(&mut app, Action::Knobs);
     select(&mut app, "model.norm");
     act(&mut app, Action::KnobTurn(1));
@@ -357,7 +357,7 @@ fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
 
 #[test]
 fn the_solution_is_shown_first_and_then_can_be_taken() {
-    let mut app = mending();
+    let mut app = at_the_knobs();
     act(&mut app, Action::Solution);
     act(&mut app, Action::Yes);
     assert!(app.comparison.same(), "shown, not taken");
@@ -371,7 +371,7 @@ fn the_solution_is_shown_first_and_then_can_be_taken() {
 
 #[test]
 fn a_presentation_shows_the_solution_and_gives_the_learner_s_b_back() {
-    let mut app = mending();
+    let mut app = at_the_knobs();
     act(&mut app, Action::Knobs);
     select(&mut app, "model.norm");
     act(&mut app, Action::KnobTurn(1));

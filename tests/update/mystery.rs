@@ -22,7 +22,7 @@ fn open() -> App {
 }
 
 /// The learning rate is turned once, which gives B the preset's.
-fn mended() -> App {
+fn with_fix() -> App {
     let mut app = open();
     act(&mut app, Action::Knobs);
     let mut knobs = app.comparison.offers.iter();
@@ -67,7 +67,7 @@ fn finished(app: &App, loss: f64) -> Event {
 
 /// Asks for the verdict; the run that is judged has begun.
 fn asked() -> App {
-    let mut app = mended();
+    let mut app = with_fix();
     act(&mut app, Action::Pair);
     let run = wanted(&app);
     assert_eq!((run.slot, run.steps), (Slot::B, Some(STEPS)));
@@ -144,7 +144,7 @@ fn a_b_that_nobody_changed_is_not_judged() {
 
 #[test]
 fn looks_and_tried_configurations_are_counted_once_each() {
-    let mut app = mended();
+    let mut app = with_fix();
     for panel in [Panel::Kernels, Panel::Loss, Panel::Kernels, Panel::Lesson] {
         act(&mut app, Action::Focus(panel));
     }
