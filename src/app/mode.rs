@@ -6,7 +6,7 @@
 //! | `Exercise` | live; it pauses for a measurement | the exercise's | yes |
 //! | `Watching` | the exercise's recording; the stage's run is paused | the exercise's | yes |
 //! | `Free` | live, of no stage | none: the knobs | no |
-//! | `MysteryRun` | live, of no stage, its faults hidden | the task, then the faults | its score |
+//! | `Mystery` | live, of no stage, its faults hidden | the task, then the faults | its score |
 //! | `Replay` | the recording named on the command line | the stage's, nothing hidden | no |
 //!
 //! `behaviour.rs` says what a key, a message and a tick do in each; the methods of `Mode` say what a mode allows.

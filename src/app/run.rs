@@ -45,7 +45,7 @@ impl RunState {
         )
     }
 
-    /// Whether the engine is gone, or failed without being asked: it may have lost its device and is replaced before the next command.
+    /// Whether the engine is gone, or failed on its own: it may have lost its device and is replaced before the next command.
     pub fn broke_off(&self) -> bool {
         match self {
             Self::EngineGone { .. } => true,

@@ -7,7 +7,7 @@ use crate::protocol::Event;
 
 /// Silence of the device from which on it is reported, and a new run gets a new engine.
 const SILENT_MS: u64 = 8_000;
-/// A silence of fewer steps than this, of the run's own length, is not reported.
+/// A silence shorter than this many steps of the run is not reported.
 const STEPS: f64 = 3.0;
 /// A run without a step for this long gets a new engine when it is restarted, even if its device makes progress.
 const NO_STEP_S: u64 = 30;
