@@ -145,9 +145,12 @@ pub fn draw(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
 /// Draws a panel for the back of a room.
 fn draw_large(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
     let row = PANELS.iter().find(|row| row.panel == panel);
-    row.map_or(0, |row| match row.drawing {
-        PanelDrawing::Figures(content) => large::draw(surface, content),
-        PanelDrawing::Own { large, .. } => large(surface),
+    row.map_or(0, |row| {
+        surface.reading = (row.reading)(surface.app);
+        match row.drawing {
+            PanelDrawing::Figures(content) => large::draw(surface, content),
+            PanelDrawing::Own { large, .. } => large(surface),
+        }
     })
 }
 

@@ -58,7 +58,9 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
     let counted = counted.filter(|(_, zero)| it.loss_scale.is_some() || *zero > 0.0);
     let mut zeros: Vec<(&GradientRow, f64)> = counted.collect();
     zeros.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let room = usize::from(area.height / 4).saturating_sub(3);
+    let taken = content.blocks.iter();
+    let taken = taken.filter(|(size, _)| *size == Some(Size::Large)).count();
+    let room = usize::from(area.height / 4).saturating_sub(taken);
     for (row, zero) in zeros.into_iter().take(room) {
         let (name, value) = (short_name(row).to_owned(), format!("{} %", percent(zero)));
         let figure = large(name, value, zero / 100.0, zero < ZEROS_PERCENT, theme.bad);
