@@ -93,7 +93,7 @@ pub fn all(
 pub fn check(checker: &mut Checker, device: &str, job: KernelJob) -> KernelVerdict {
     let mut facts = checker.check(device, job.clone());
     if facts.restart {
-        // Given up for its time: a busy machine may be why, and then it is not so twice.
+        // It took too long, perhaps because the machine was busy: it is tried once more.
         facts = checker.check(device, job);
     }
     kernel_judge::verdict(checker.job(), facts)
