@@ -1,6 +1,8 @@
 //! A small random generator and a hash of our own, so that weights, tokens and names of contents stay the same across
 //! library versions and devices. Neither is for secrets.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 /// A stream of pseudo-random numbers: SplitMix64 (Steele, Lea and Flood, 2014).
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
@@ -43,6 +45,12 @@ impl Rng {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
+}
+
+/// A seed that nobody knows before, short enough to type.
+pub fn fresh() -> u64 {
+    let drawn = RandomState::new().build_hasher().finish();
+    1 + drawn % 999_999
 }
 
 /// FNV-1a, 64 bit: offset basis and prime from the published algorithm. Equal on every machine.

@@ -77,7 +77,7 @@ fn check(job: &KernelJob, device: &str, limits: CheckLimits) -> KernelVerdict {
 
 /// Checks on a CPU driver; `None` where there is none.
 fn on_lavapipe(job: &KernelJob) -> Option<KernelVerdict> {
-    // A busy machine takes its time; what has to be given up has tests of its own.
+    // Tests beside this one take time of the same process; what has to be given up has tests of its own.
     let limits = CheckLimits {
         launch: std::time::Duration::from_secs(60),
         ..CheckLimits::default()

@@ -319,6 +319,9 @@ pub struct CheckArgs {
     /// Your answer to an exercise that asks for one: a word, or KEY=WORD
     #[arg(long, value_name = "ANSWER", requires = "stage")]
     pub answer: Vec<String>,
+    /// Repeat the numbers and sizes that a kernel exercise was checked with
+    #[arg(long, value_name = "N", requires = "stage")]
+    pub seed: Option<u64>,
     /// One result a line, as JSON
     #[arg(long)]
     pub json: bool,

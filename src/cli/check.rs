@@ -28,6 +28,11 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
     if let Some(exercise) = named.and_then(|name| context.exercise(name)) {
         return check_exercise(&context, exercise, args);
     }
+    if args.seed.is_some() {
+        return Err(usage(
+            "--seed belongs to kernel exercises, k01 and those after it; a stage draws its numbers from train.seed",
+        ));
+    }
     if !args.answer.is_empty() {
         return Err(usage(
             "--answer belongs to exercises such as c01 or d01; a stage's questions are asked on the screen",
@@ -119,6 +124,12 @@ fn with_answers(
 }
 
 fn check_exercise(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> Result<Exit> {
+    if args.seed.is_some() && exercise.kernels().is_none() {
+        let label = exercise.label();
+        return Err(usage(format!(
+            "{label} takes no --seed: only kernel exercises draw numbers for each check"
+        )));
+    }
     match &exercise.body {
         ExerciseKind::Kernel(kernels) => kernels::check(context, exercise, kernels, args),
         ExerciseKind::Config(configs) => configs::check(context, exercise, configs, args),

@@ -5,10 +5,12 @@
 pub mod checks;
 pub mod config;
 mod detective;
+mod drawn;
 mod read;
 
 pub use config::{ConfigCheck, ConfigMetric, Configs, RankedChange, Sweep, apply};
 pub use detective::Detective;
+pub use drawn::{DrawnSizes, SizeRange};
 pub use read::{KINDS, KindRow, is_label, read};
 
 use super::placeholder::{TextPiece, pieces};
@@ -17,6 +19,9 @@ use crate::config::{RunConfig, nearest};
 use crate::protocol::{
     KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes,
 };
+
+/// Of checks that are to be the same every time.
+const SEED: u64 = 42;
 
 /// One task.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +111,8 @@ pub struct Kernels {
     pub kernels: Vec<Kernel>,
     /// Sizes to try, small and odd ones first; the last is the one to time.
     pub shapes: Vec<KernelShape>,
+    /// What a check draws beside them.
+    pub hidden: DrawnSizes,
     /// Part of the model whose kernel this can replace while it trains.
     pub replaces: Option<String>,
     pub checks: Vec<KernelCheck>,
@@ -173,10 +180,20 @@ impl Kernels {
         self
     }
 
-    /// The job for the engine: each file by its name, as `read` finds it.
+    /// The job for the engine: each file by its name, as `read` finds it. Always with the same numbers.
     pub fn job(
         &self,
         exercise: &str,
+        read: impl Fn(&str) -> Result<String, KernelError>,
+    ) -> KernelJob {
+        self.job_of_seed(exercise, SEED, read)
+    }
+
+    /// The same with the numbers and the sizes of a seed.
+    pub fn job_of_seed(
+        &self,
+        exercise: &str,
+        seed: u64,
         read: impl Fn(&str) -> Result<String, KernelError>,
     ) -> KernelJob {
         let files = self.kernels.iter().map(|kernel| {
@@ -193,11 +210,15 @@ impl Kernels {
                 spec: kernel.spec.clone(),
             }
         });
+        let mut shapes = self.shapes.clone();
+        let last = shapes.len().saturating_sub(1);
+        shapes.splice(last..last, self.hidden.shapes(seed));
         KernelJob {
             id: 0,
             exercise: exercise.to_owned(),
             files: files.collect(),
-            shapes: self.shapes.clone(),
+            shapes,
+            seed,
             checks: self.checks.clone(),
             replaces: self.replaces.clone(),
             timed: true,

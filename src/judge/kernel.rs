@@ -9,7 +9,7 @@ use super::{Found, Line, Outcome};
 use crate::protocol::{
     KernelAccess, KernelCheck, KernelFacts, KernelJob, KernelMatch, KernelMetric, KernelProgress,
     KernelReport, KernelResult, KernelRole, KernelStarter, KernelSwap, KernelText, KernelUntimed,
-    Sizes,
+    KernelWait, Sizes,
 };
 
 pub use card::CardLine;
@@ -129,6 +129,17 @@ pub fn checking(job: &KernelJob, progress: &KernelProgress) -> KernelChecking {
         Some(file) if progress.shape.is_empty() => format!("reads {}", file.name),
         Some(file) if progress.running => format!("runs {} at `{}`", file.name, progress.shape),
         Some(file) => format!("prepares {} at `{}`", file.name, progress.shape),
+    };
+    let now = match progress.waits {
+        None => now,
+        Some(KernelWait { wall, processor }) => {
+            let processor = processor.map_or(String::new(), |it| {
+                format!(", {it:.0} s of processor time")
+            });
+            format!(
+                "{now}; the machine is busy: {wall:.0} s of wall time{processor}; the check goes on"
+            )
+        }
     };
     KernelChecking {
         card: lines(&progress.files, job),

@@ -51,8 +51,8 @@ impl ProcessorTime {
     }
 }
 
-/// Time of a process in user and in system mode. Its name, in parentheses, may hold anything.
-fn process(stat: &str) -> Option<u64> {
+/// Time of a process in user and in system mode, in ticks. Its name, in parentheses, may hold anything.
+pub fn process(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11);
     let user: u64 = times.next()?.parse().ok()?;

@@ -16,8 +16,11 @@ pub struct KernelJob {
     /// The exercise's id.
     pub exercise: String,
     pub files: Vec<KernelFile>,
-    /// Small and odd ones first; the last is the one to time.
+    /// Small and odd ones first, then those drawn for this check; the last is the one to time.
     pub shapes: Vec<KernelShape>,
+    /// All numbers are drawn from it.
+    #[serde(default)]
+    pub seed: u64,
     pub checks: Vec<KernelCheck>,
     /// Part of the model whose kernel these can replace.
     pub replaces: Option<String>,
@@ -71,16 +74,12 @@ pub struct KernelSpec {
     pub bindings: Vec<KernelBinding>,
     /// Workgroups along x, y and z; an axis that is left out has one. `WX`, `WY` and `WZ` are the workgroup's own size.
     pub grid: Vec<Product>,
-    /// Largest error allowed, relative to the largest expected value.
-    #[serde(default = "default_tolerance")]
-    pub tolerance: f64,
+    /// Largest error allowed, relative to the largest expected value, where that is less than what rounding explains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
     /// The kernel is in f16 and multiplies on matrix cores: only devices that have them can try it.
     #[serde(default)]
     pub matrix_cores: bool,
-}
-
-fn default_tolerance() -> f64 {
-    1e-4
 }
 
 /// The plain computations that kernels are held against.
@@ -115,8 +114,18 @@ pub struct KernelShape {
     /// The tolerance here, where it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
+    /// Of a shape that was drawn for this check: what all buffers hold, one after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<KernelFill>,
     #[serde(flatten)]
     pub sizes: Sizes,
+}
+
+impl KernelShape {
+    /// Whether it was drawn for this check, and nobody can know it before.
+    pub fn is_drawn(&self) -> bool {
+        !self.values.is_empty()
+    }
 }
 
 /// One storage buffer of f32.
@@ -166,6 +175,45 @@ pub enum KernelFill {
     Rising,
     /// N(0, 1) − 4 · i.
     Falling,
+    /// N(0, 1) − 20,000.
+    Far,
+    /// The same number everywhere.
+    Constant,
+    /// N(0, 1), and in each row one element of 8 to 10.
+    Outlier,
+}
+
+impl KernelFill {
+    /// What a drawn shape is tried with.
+    pub const DRAWN: [Self; 8] = [
+        Self::Normal,
+        Self::Large,
+        Self::Tiny,
+        Self::Below,
+        Self::Far,
+        Self::Constant,
+        Self::Outlier,
+        Self::Zero,
+    ];
+
+    /// In a sentence.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Normal => "ordinary normal numbers",
+            Self::Large => "numbers of hundreds, of both signs",
+            Self::Small => "numbers of thousandths",
+            Self::Tiny => "tiny numbers, of 1e-8",
+            Self::Zero => "zeros",
+            Self::Positive => "numbers from 0 to 1",
+            Self::Above => "numbers around 5",
+            Self::Below => "numbers around -200",
+            Self::Rising => "rising numbers",
+            Self::Falling => "falling numbers",
+            Self::Far => "numbers around -20,000",
+            Self::Constant => "one number everywhere",
+            Self::Outlier => "normal numbers with one large one in each row",
+        }
+    }
 }
 
 /// A criterion: `[[check]]` of exercise.toml.
@@ -261,6 +309,12 @@ pub struct KernelReport {
     pub restart: bool,
     /// Wall time of the check.
     pub seconds: f64,
+    /// Processor time of the check, where the system tells it.
+    #[serde(default)]
+    pub processor_seconds: Option<f64>,
+    /// What the numbers and the drawn shapes came from.
+    #[serde(default)]
+    pub seed: u64,
 }
 
 /// How far a check has come.
@@ -276,6 +330,16 @@ pub struct KernelProgress {
     pub shape: String,
     /// Whether the kernel is running.
     pub running: bool,
+    /// Other programs keep the machine busy: seconds that this piece of work has taken so far.
+    #[serde(default)]
+    pub waits: Option<KernelWait>,
+}
+
+/// How long a piece of work takes on a busy machine, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelWait {
+    pub wall: f64,
+    pub processor: Option<f64>,
 }
 
 /// One file of it.
@@ -332,6 +396,9 @@ pub struct KernelMatch {
     pub shape: String,
     /// Largest error over the largest expected value.
     pub error: f64,
+    /// The largest error over what rounding explains there, 1 at most.
+    #[serde(default)]
+    pub share: f64,
     /// `reference` (plain Rust, f64) or `solution` (the course's kernel on this device).
     pub against: String,
 }
@@ -373,22 +440,25 @@ pub struct KernelFault {
     pub kind: KernelFaultKind,
     /// Label of the shape.
     pub shape: String,
+    /// What the buffers held, if the shape was drawn.
+    #[serde(default)]
+    pub values: Option<KernelFill>,
     /// Name of the buffer; empty where none is meant.
     pub buffer: String,
     /// Element of the buffer.
     pub at: Option<i64>,
     pub expected: Option<Num>,
     pub found: Option<Num>,
-    /// Largest error over the largest expected value.
+    /// The error of element `at` over the largest expected value.
     pub error: Option<Num>,
-    /// Largest error allowed, on the same scale.
+    /// Largest error allowed for this element, on the same scale.
     pub allowed: Option<f64>,
     /// Elements that are wrong, of all that the buffer has.
     pub count: u64,
     pub of: u64,
     /// The index or the loop that is meant, in the learner's file.
     pub place: Option<KernelError>,
-    /// What was allowed before it was given up: rounds of the loop at `place`, else seconds of a launch.
+    /// What was allowed before it was given up: rounds of the loop at `place`, else seconds of processor time.
     pub limit: f64,
     /// Two runs on the same numbers differ.
     pub unsteady: bool,

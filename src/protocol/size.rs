@@ -58,6 +58,12 @@ impl Product {
             },
         }
     }
+
+    /// Of a number of elements: how many lie in the last axis.
+    pub fn row(&self, sizes: &Sizes) -> u64 {
+        let last = self.factors.last();
+        last.and_then(|factor| factor.value(sizes).ok()).unwrap_or(1)
+    }
 }
 
 impl TryFrom<String> for Product {
@@ -108,6 +114,7 @@ impl Factor {
 fn factor(text: &str) -> Result<Factor, String> {
     let text = text.trim();
     match text.parse::<u64>() {
+        Ok(0) => Err("a factor or a divisor of 0 leaves nothing; write 1 or more".to_owned()),
         Ok(n) => Ok(Factor::Number(n)),
         Err(_) if is_size_name(text) => Ok(Factor::Name(text.to_owned())),
         Err(_) => Err(format!(
@@ -155,7 +162,9 @@ mod tests {
             Err("unknown size `NN`; the nearest known one is `N`".to_owned())
         );
         assert!(value("N * N * N * N * N * N").is_err());
-        assert!(value("N / 0").is_err());
+        for nothing in ["N / 0", "N * M * 0", "0"] {
+            assert!(value(nothing).expect_err("nothing").contains("of 0 leaves nothing"));
+        }
         let shown = Product::parse("N*M/ 64").map(|product| product.to_string());
         assert_eq!(shown, Ok("N * M / 64".to_owned()));
     }

@@ -24,6 +24,7 @@ use crate::engine::kernel::source;
 use crate::files;
 use crate::judge::{configs as judge, kernel};
 use crate::protocol::Command;
+use crate::random;
 
 /// Lines of the checking process that are taken in before the screen has its turn.
 const AT_ONCE: usize = 256;
@@ -321,7 +322,7 @@ impl ExerciseRunner {
             Some(config) => kernels.clone().in_model(config),
             None => kernels.clone(),
         };
-        let job = in_folder(exercise, &kernels, &open.folder);
+        let job = in_folder(exercise, &kernels, &open.folder, random::fresh());
         let device = open.device.clone();
         self.checker.start(&device, job);
         self.tell(ExerciseNews::Begun);
@@ -369,11 +370,12 @@ fn short(path: &Path) -> String {
     }
 }
 
-/// The job for the files in a folder; the starter stands for one that is not there.
+/// The job for the files in a folder, with the numbers of a seed; the starter stands for one that is not there.
 pub fn in_folder(
     exercise: &Exercise,
     kernels: &Kernels,
     folder: &Path,
+    seed: u64,
 ) -> crate::protocol::KernelJob {
     let read = |name: &str| {
         let path = folder.join(name);
@@ -384,7 +386,7 @@ pub fn in_folder(
             _ => source::read(&path),
         }
     };
-    kernels.job(&exercise.id, read)
+    kernels.job_of_seed(&exercise.id, seed, read)
 }
 
 fn known<'a>(context: &'a CourseContext, id: &str) -> Result<&'a Exercise> {

@@ -38,7 +38,7 @@ fn wrong_numbers() {
         "s * up[i]",
         "s * up[i] + 1.0",
         Kind::Wrong,
-        "`out[0]` is 1.01768 and should be 0.01768; it is the only element, the largest error is 5.7e1 of the largest value and 1e-5 is allowed",
+        "`out[0]` is 1.01768 and should be 0.01768; it is the only element, off by 1.0e0 where rounding explains 5.0e-8",
     );
     // Division by zero is a number of its own in f32.
     fails(
@@ -288,7 +288,7 @@ fn launches_that_take_too_long_are_given_up() {
         &job,
         "vulkan-cpu",
         CheckLimits {
-            launch: Duration::from_millis(400),
+            launch: Duration::from_secs(5),
             ..CheckLimits::default()
         },
     );
@@ -299,7 +299,7 @@ fn launches_that_take_too_long_are_given_up() {
     assert_eq!(fault.kind, Kind::Endless);
     assert_eq!(
         fault.text,
-        "does not end: it was still running after 0.4 s. A loop's condition stays true, or it is far too slow"
+        "does not end: it was still running after 5 s of processor time. A loop's condition stays true, or it is far too slow"
     );
     assert!(report.facts.restart && !report.passed);
     assert!(began.elapsed() < Duration::from_secs(60));
@@ -323,7 +323,7 @@ fn a_broken_file_beside_a_right_one() {
             "write instead: a `;` at the end of the statement before",
             "backward.wgsl",
             "compiles: workgroups of 64 × 1 × 1",
-            "correct at N = 1 · N = 997 · N = 130 · N = 2097152: largest error 1.5e-7 of the largest value, 1e-5 is allowed",
+            "correct at N = 1 · N = 997 · N = 130 · N = 2097152 · one drawn for this check: errors up to 20 % of what rounding explains",
             "every output is right, forward and backward: starter.wgsl does not compile",
         ]
     );

@@ -13,6 +13,7 @@ use crate::engine::kernel::checker::Checker;
 use crate::judge::kernel;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, Stop, notice, result, usage};
+use crate::random;
 use crate::workshop::exercise::in_folder;
 
 /// Checks the learner's files, else the starter, and prints the card.
@@ -44,10 +45,13 @@ pub fn check(
         exercise,
         kernels,
         &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
+        args.seed.unwrap_or_else(random::fresh),
     );
     let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
     let meter = Meter::begin();
-    let report = checker.check(&args.engine.device, job);
+    let report = checker.check_telling(&args.engine.device, job, |job, progress| {
+        meter.doing(kernel::checking(job, progress).now);
+    });
     drop(meter);
     let report = kernel::verdict(checker.job(), report);
     if args.json {

@@ -9,8 +9,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::config::{ANSWERS, starter};
 use super::{
-    Configs, Detective, Exercise, ExerciseKind, Kernel, Kernels, RankedChange, Sweep,
-    WrongSolution, apply,
+    Configs, Detective, DrawnSizes, Exercise, ExerciseKind, Kernel, Kernels, RankedChange,
+    SizeRange, Sweep, WrongSolution, apply,
 };
 use crate::clean::one_line;
 use crate::config::file::FileError;
@@ -26,6 +26,9 @@ use crate::protocol::{
     KernelSpec, KernelStarter, MAX_SIZE, Product, is_size_name,
 };
 use config_check::{ConfigCheckToml, config_check};
+
+/// Elements of a buffer at most: 256 MiB.
+const MAX_COUNT: u64 = 1 << 26;
 
 /// A kind of exercise.
 pub struct KindRow {
@@ -86,6 +89,8 @@ struct ExerciseToml<C> {
     shape: Vec<BTreeMap<String, ShapeValue>>,
     #[serde(default)]
     kernel: Vec<KernelToml>,
+    #[serde(default)]
+    hidden: BTreeMap<String, HiddenValue>,
     // Of a config exercise.
     steps: Option<u64>,
     sweep: Option<Sweep>,
@@ -112,6 +117,16 @@ enum ShapeValue {
     Tolerance(f64),
     Text(String),
     Fill(BTreeMap<String, KernelFill>),
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "it takes a range such as [1, 300], [16, 320, 16] for multiples of 16, or a text for `idea`"
+)]
+enum HiddenValue {
+    Range(SizeRange),
+    Text(String),
 }
 
 #[derive(Deserialize)]
@@ -237,8 +252,11 @@ impl Reader<'_> {
             let what = "no check fails on the starter; leave out `starter` on one";
             return fault("check", what);
         }
+        let hidden = self.hidden(std::mem::take(&mut found.hidden), shapes.first())?;
+        let mut launched = shapes.clone();
+        launched.extend(hidden.largest());
         let kernels = std::mem::take(&mut found.kernel).into_iter().enumerate();
-        let kernels = kernels.map(|(at, raw)| self.kernel(&format!("kernel.{at}"), raw, &shapes));
+        let kernels = kernels.map(|(at, raw)| self.kernel(&format!("kernel.{at}"), raw, &launched));
         let kernels = kernels.collect::<Result<Vec<Kernel>, _>>()?;
         let bindings = kernels.iter().flat_map(|kernel| &kernel.spec.bindings);
         let read = bindings.filter(|binding| binding.role != KernelRole::Out);
@@ -255,9 +273,42 @@ impl Reader<'_> {
             wrong: self.wrong(&kernels),
             kernels,
             shapes,
+            hidden,
             replaces: found.replaces.take(),
             checks: std::mem::take(&mut found.check),
         }))
+    }
+
+    /// `[hidden]`: a range for each size of the shapes, and an idea.
+    fn hidden(
+        &self,
+        raw: BTreeMap<String, HiddenValue>,
+        shape: Option<&KernelShape>,
+    ) -> Result<DrawnSizes, FileError> {
+        let mut drawn = DrawnSizes::default();
+        let sizes = shape.map(|shape| &shape.sizes);
+        let known = || sizes.into_iter().flat_map(|sizes| sizes.keys());
+        for (key, value) in raw {
+            match value {
+                HiddenValue::Text(text) if key == "idea" => drawn.idea = Some(text),
+                HiddenValue::Range(range) if known().any(|name| *name == key) => {
+                    drawn.ranges.insert(key, range);
+                }
+                _ => {
+                    let near = nearest(&key, known().map(String::as_str).chain(["idea"]));
+                    let what = format!(
+                        "`{key}` is no size with a range, nor an `idea` with a text; the nearest is `{near}`"
+                    );
+                    return Err(self.file.fault(&format!("hidden.{key}"), what));
+                }
+            }
+        }
+        let mut missing = known().filter(|name| !drawn.ranges.contains_key(*name));
+        if let Some(name) = missing.next().filter(|_| !drawn.ranges.is_empty()) {
+            let what = format!("`{name}` has no range; write `{name} = [1, 300]`");
+            return Err(self.file.fault("hidden", what));
+        }
+        Ok(drawn)
     }
 
     fn shape(
@@ -329,11 +380,11 @@ impl Reader<'_> {
         }
         for (at, binding) in raw.binding.iter().enumerate() {
             let at = format!("{path}.binding.{at}.count");
-            fits(file, &at, &binding.count, shapes, &[])?;
+            fits(file, &at, &binding.count, shapes, &[], MAX_COUNT)?;
         }
         for (at, product) in raw.grid.iter().enumerate() {
             let at = format!("{path}.grid.{at}");
-            fits(file, &at, product, shapes, &["WX", "WY", "WZ"])?;
+            fits(file, &at, product, shapes, &["WX", "WY", "WZ"], MAX_SIZE)?;
         }
         Ok(Kernel {
             file: StageFile {
@@ -345,7 +396,7 @@ impl Reader<'_> {
                 reference: raw.reference,
                 bindings: raw.binding,
                 grid: raw.grid.into_iter().take(3).collect(),
-                tolerance: raw.tolerance.unwrap_or(1e-4),
+                tolerance: raw.tolerance,
                 matrix_cores: raw.matrix_cores,
             },
         })
@@ -481,19 +532,24 @@ fn changed(
     })
 }
 
-/// Refuses a product that has no value at one of the shapes; `extra` are names that the engine fills in.
+/// Refuses a product that has no value at one of the shapes, or one over `most`; `extra` are names that the engine fills in.
 fn fits(
     file: &TomlFile<'_>,
     path: &str,
     product: &Product,
     shapes: &[KernelShape],
     extra: &[&str],
+    most: u64,
 ) -> Result<(), FileError> {
     for shape in shapes {
         let mut sizes = shape.sizes.clone();
         sizes.extend(extra.iter().map(|name| ((*name).to_owned(), 64)));
-        let value = product.value(&sizes);
-        value.map_err(|what| file.fault(path, format!("{what}, in shape `{}`", shape.label)))?;
+        let what = match product.value(&sizes) {
+            Ok(n) if n <= most => continue,
+            Ok(n) => format!("`{product}` is {n}; {most} is the most"),
+            Err(what) => what,
+        };
+        return Err(file.fault(path, format!("{what}, in shape `{}`", shape.label)));
     }
     Ok(())
 }

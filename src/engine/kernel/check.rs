@@ -4,8 +4,8 @@
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
-use std::time::Instant;
 
+use super::clock::Clock;
 use super::cost;
 use super::gpu::{CompiledKernel, Gpu, GpuError, no_adapter};
 use super::interpret::{STEPS, STEPS_ALONE, too_long};
@@ -14,15 +14,19 @@ use super::trial::KernelTrial;
 use super::validate::{self, ValidatedText};
 use super::watch::{CheckLimits, CheckState, fault, watch};
 use crate::protocol::{
-    KernelFault, KernelFile, KernelJob, KernelMatch, KernelProgress, KernelReport, KernelResult,
-    KernelShape, KernelUntimed, same_text,
+    KernelFault, KernelFile, KernelFill, KernelJob, KernelMatch, KernelProgress, KernelReport,
+    KernelResult, KernelShape, KernelUntimed, same_text,
 };
 
 /// Deep expressions are walked by recursion, here and in the libraries.
 const STACK: usize = 256 << 20;
 
-/// Floating-point operations of the last shape up to which a CPU driver runs it, too.
+/// Floating-point operations of the last shape up to which a CPU driver runs it, too, and up to which it is held against the
+/// plain reference on every device.
 const CPU_FLOPS: f64 = 1e8;
+/// Up to which a drawn shape is tried with every kind of values; else with the first of them.
+const EVERY_KIND: f64 = 1e7;
+const FIRST_KINDS: usize = 2;
 
 /// An open device outlives a check, because opening one takes longer than most checks.
 static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
@@ -39,11 +43,12 @@ pub fn check_telling(
     limits: CheckLimits,
     tell: impl Fn(KernelProgress),
 ) -> KernelReport {
-    let began = Instant::now();
+    let mut clock = Clock::start();
     let state = CheckState {
         report: KernelReport {
             id: job.id,
             exercise: job.exercise.clone(),
+            seed: job.seed,
             ..KernelReport::default()
         },
         file: Some(0),
@@ -54,7 +59,6 @@ pub fn check_telling(
     let work = move || {
         let mut worker = Worker {
             job: &own_job,
-            limits,
             state: own_state,
             news,
         };
@@ -66,24 +70,24 @@ pub fn check_telling(
         .stack_size(STACK)
         .spawn(work);
     let mut report = match thread {
-        Ok(thread) => watch(job, state, &inbox, thread, limits, tell),
+        Ok(thread) => watch(state, &inbox, thread, limits, tell),
         Err(error) => KernelReport {
             failed: Some(format!("the check could not be started: {error}")),
             ..state.report
         },
     };
-    report.seconds = began.elapsed().as_secs_f64();
+    report.seconds = clock.wall().as_secs_f64();
+    report.processor_seconds = clock.spent().processor.map(|it| it.as_secs_f64());
     report
 }
 
 struct Worker<'a> {
     job: &'a KernelJob,
-    limits: CheckLimits,
     state: CheckState,
     news: Sender<CheckState>,
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
     fn run(&mut self, device: &str) {
         let files = self.job.files.iter();
         let numbered = files.enumerate();
@@ -120,7 +124,7 @@ impl Worker<'_> {
             }
             let Some(gpu) = gpu else { continue };
             if let Err(trouble) = self.file(gpu, index, checked) {
-                let fault = fault(&trouble, self.job, &self.state, self.limits);
+                let fault = fault(&trouble, &self.state);
                 self.result(index).fault = Some(fault);
                 if trouble.ends_device() {
                     self.state.report.restart = true;
@@ -165,11 +169,8 @@ impl Worker<'_> {
         self.at(None, "", false);
         let kept = OPEN.lock().unwrap_or_else(PoisonError::into_inner).take();
         match kept {
-            Some((select, mut gpu)) if select == device => {
-                gpu.limit = self.limits.launch;
-                Ok(Some(gpu))
-            }
-            _ => Gpu::open(device, self.limits.launch),
+            Some((select, gpu)) if select == device => Ok(Some(gpu)),
+            _ => Gpu::open(device),
         }
     }
 
@@ -199,16 +200,17 @@ impl Worker<'_> {
         checked: &ValidatedText,
         alone: bool,
     ) -> Result<(), Box<KernelFault>> {
-        let (job, file) = (self.job, &self.job.files[index]);
+        let job = self.job;
         let small = job.shapes.len().saturating_sub(1).max(1);
         let steps = if alone { STEPS_ALONE } else { STEPS };
         let mut access = Vec::new();
-        for (shape, text) in job.shapes.iter().zip(&checked.texts).take(small) {
+        // What is drawn is large, and for a device where there is one.
+        let shapes = job.shapes.iter().enumerate().take(small);
+        for (number, shape) in shapes.filter(|(_, shape)| alone || !shape.is_drawn()) {
             self.at(Some(index), &shape.label, false);
-            let trial = KernelTrial { file, shape, text };
+            let trial = self.trial(index, number, checked);
             let inputs = trial.inputs();
-            let inputs =
-                inputs.map_err(|why| Box::new(fault(&why, job, &self.state, self.limits)))?;
+            let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
             let expected = trial.reference(&inputs);
             if let Some(matched) = trial.judge_on_host(&inputs, &expected, steps, &mut access)? {
                 self.matched(index, matched);
@@ -227,12 +229,8 @@ impl Worker<'_> {
         let shapes = &self.job.shapes;
         let last = shapes.len().saturating_sub(1);
         let timed = self.job.timed && !gpu.on_cpu;
-        let flops = |shape: &KernelShape| {
-            let reference = self.job.files[index].spec.reference;
-            cost::flops(reference, &shape.sizes)
-        };
         for (number, shape) in shapes.iter().enumerate() {
-            let runs = self.job.timed && (!gpu.on_cpu || flops(shape) <= CPU_FLOPS);
+            let runs = self.job.timed && (!gpu.on_cpu || self.flops(index, shape) <= CPU_FLOPS);
             if number == last && number > 0 && !runs {
                 self.result(index).skipped = Some(shape.label.clone());
                 break;
@@ -262,12 +260,13 @@ impl Worker<'_> {
         let (job, file) = (self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
         let real = number + 1 == job.shapes.len() && number > 0;
-        let text = &checked.texts[number];
-        let trial = KernelTrial { file, shape, text };
+        let mut trial = self.trial(index, number, checked);
+        let flops = self.flops(index, shape);
         self.at(Some(index), &shape.label, false);
         let inputs = trial.inputs()?;
         self.compiles(index, &shape.label);
         let kernel = gpu.compile(&trial.text.filled.text, trial.text.grid)?;
+        trial.prepare(gpu, &kernel, &inputs)?;
         self.at(Some(index), &shape.label, false);
         let timed = real && timed;
         let solution = if timed {
@@ -276,7 +275,7 @@ impl Worker<'_> {
             None
         };
         let expected = match &solution {
-            Some(solution) if !job.thorough => {
+            Some(solution) if !job.thorough && flops > CPU_FLOPS => {
                 self.at(Some(index), &shape.label, true);
                 trial.solution(gpu, solution, &inputs)?
             }
@@ -284,13 +283,35 @@ impl Worker<'_> {
             _ => trial.reference(&inputs),
         };
         self.at(Some(index), &shape.label, true);
-        match trial.judge(gpu, &kernel, &inputs, &expected)? {
+        let mut matched = match trial.judge(gpu, &kernel, &inputs, &expected)? {
             Err(fault) => {
                 self.result(index).fault = Some(*fault);
                 return Ok(false);
             }
-            Ok(matched) => self.matched(index, matched),
+            Ok(matched) => matched,
+        };
+        let kinds: &[KernelFill] = match flops <= EVERY_KIND {
+            true => &shape.values,
+            false => &shape.values[..FIRST_KINDS.min(shape.values.len())],
+        };
+        for values in kinds.iter().skip(1) {
+            trial.values = Some(*values);
+            self.at(Some(index), &shape.label, false);
+            let inputs = trial.inputs()?;
+            let expected = trial.reference(&inputs);
+            self.at(Some(index), &shape.label, true);
+            match trial.judge_again(gpu, &kernel, &inputs, &expected)? {
+                Err(fault) => {
+                    self.result(index).fault = Some(*fault);
+                    return Ok(false);
+                }
+                Ok(next) => {
+                    matched.error = matched.error.max(next.error);
+                    matched.share = matched.share.max(next.share);
+                }
+            }
         }
+        self.matched(index, matched);
         if timed {
             let starter = self
                 .other(gpu, &file.starter, file, number)?
@@ -309,6 +330,31 @@ impl Worker<'_> {
             self.result(index).time = Some(time);
         }
         Ok(true)
+    }
+
+    /// A file at a shape; of those that were drawn with the first kind of values.
+    fn trial<'t>(
+        &self,
+        index: usize,
+        number: usize,
+        checked: &'t ValidatedText,
+    ) -> KernelTrial<'t>
+    where
+        'a: 't,
+    {
+        let job: &'a KernelJob = self.job;
+        let shape = &job.shapes[number];
+        KernelTrial {
+            file: &job.files[index],
+            shape,
+            text: &checked.texts[number],
+            values: shape.values.first().copied(),
+            seed: job.seed,
+        }
+    }
+
+    fn flops(&self, index: usize, shape: &KernelShape) -> f64 {
+        cost::flops(self.job.files[index].spec.reference, &shape.sizes)
     }
 
     /// The course's own kernel at this shape; `None` when the course's text is not usable.

@@ -7,7 +7,7 @@ use super::check::not_made;
 use crate::engine::client::{Client, ClientEvent, EngineCommand, EngineEnd};
 use crate::protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
-/// Longest wait for a report; single launches are given up much earlier, by the process itself.
+/// Longest wait for news of a check; single launches are given up much earlier, by the process itself.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Checks kernels in a process of its own, one job after the other.
@@ -17,6 +17,7 @@ pub struct Checker {
     client: Option<Client>,
     /// What was checked last, or is checked now.
     job: KernelJob,
+    /// Since when nothing was heard of the check in progress.
     running: Option<Instant>,
     /// An answer that needs no process.
     ready: Option<KernelReport>,
@@ -109,6 +110,7 @@ impl Checker {
                     }
                     Event::KernelChecking { progress } if progress.id == id => {
                         self.news = Some(*progress);
+                        self.running = Some(Instant::now());
                         None
                     }
                     Event::Failed(failed) => Some(format!(
@@ -148,10 +150,23 @@ impl Checker {
 
     /// Checks and waits.
     pub fn check(&mut self, device: &str, job: KernelJob) -> KernelReport {
+        self.check_telling(device, job, |_, _| ())
+    }
+
+    /// As `check`, and tells how far it has come.
+    pub fn check_telling(
+        &mut self,
+        device: &str,
+        job: KernelJob,
+        tell: impl Fn(&KernelJob, &KernelProgress),
+    ) -> KernelReport {
         self.start(device, job);
         loop {
             if let Some(report) = self.poll(Duration::from_millis(200)) {
                 return report;
+            }
+            if let Some(progress) = self.news() {
+                tell(&self.job, &progress);
             }
         }
     }

@@ -19,8 +19,6 @@ use crate::protocol::{self, Roof};
 pub enum GpuError {
     /// The driver or the library refused it.
     Refused(String),
-    /// It did not end in time.
-    Endless,
     /// The device is gone.
     Lost(String),
 }
@@ -28,7 +26,7 @@ pub enum GpuError {
 impl GpuError {
     /// Whether the device cannot be used any more.
     pub fn ends_device(&self) -> bool {
-        matches!(self, Self::Endless | Self::Lost(_))
+        matches!(self, Self::Lost(_))
     }
 }
 
@@ -47,8 +45,6 @@ pub struct Gpu {
     pub on_cpu: bool,
     pub timestamps: bool,
     pub matrix_cores: bool,
-    /// Longest wait for one piece of work.
-    pub limit: Duration,
     lost: Arc<Mutex<Option<String>>>,
     driver: String,
     /// What `--device` calls it.
@@ -62,7 +58,7 @@ impl Gpu {
     ///
     /// # Errors
     /// When the one that is named is not there or does not open, with what to do about it.
-    pub fn open(select: &str, limit: Duration) -> Result<Option<Self>, String> {
+    pub fn open(select: &str) -> Result<Option<Self>, String> {
         let adapters = adapters();
         let Some(found) = choose(select, &adapters)? else {
             return Ok(None);
@@ -82,6 +78,7 @@ impl Gpu {
             experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
             required_limits: wgpu::Limits {
                 max_buffer_size: ours.max_buffer_size,
+                max_compute_workgroup_storage_size: ours.max_compute_workgroup_storage_size,
                 max_storage_buffer_binding_size: ours.max_storage_buffer_binding_size,
                 ..wgpu::Limits::default()
             },
@@ -107,7 +104,6 @@ impl Gpu {
             on_cpu: found.on_cpu(),
             timestamps,
             matrix_cores,
-            limit,
             lost,
             driver: found.driver(),
             select: found.select.clone(),
@@ -181,11 +177,25 @@ impl Gpu {
 
     /// Launches once and waits.
     pub fn launch(&self, kernel: &CompiledKernel, bound: &wgpu::BindGroup) -> Result<(), GpuError> {
+        self.launch_groups(kernel, bound, kernel.grid)
+    }
+
+    /// A launch without workgroups: a driver that compiles when a kernel is first launched does it now.
+    pub fn prepare(&self, kernel: &CompiledKernel, bound: &wgpu::BindGroup) -> Result<(), GpuError> {
+        self.launch_groups(kernel, bound, [0; 3])
+    }
+
+    fn launch_groups(
+        &self,
+        kernel: &CompiledKernel,
+        bound: &wgpu::BindGroup,
+        grid: [u32; 3],
+    ) -> Result<(), GpuError> {
         self.guarded(|| {
             let mut encoder = self
                 .device
                 .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            pass(&mut encoder, kernel, bound, None);
+            pass(&mut encoder, kernel, bound, grid, None);
             self.queue.submit([encoder.finish()]);
         })?;
         self.wait()
@@ -221,7 +231,7 @@ impl Gpu {
                 .device
                 .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             for (index, (kernel, bound)) in (0_u32..).zip(launches) {
-                pass(&mut encoder, kernel, bound, Some((&queries, 2 * index)));
+                pass(&mut encoder, kernel, bound, kernel.grid, Some((&queries, 2 * index)));
             }
             encoder.resolve_query_set(&queries, 0..count, &resolved, 0);
             self.queue.submit([encoder.finish()]);
@@ -243,18 +253,20 @@ impl Gpu {
             .collect())
     }
 
-    /// Waits for everything submitted.
+    /// Waits for everything submitted, however long it takes: the watcher knows when that is too long.
     fn wait(&self) -> Result<(), GpuError> {
-        let waited = self.device.poll(wgpu::PollType::Wait {
-            submission_index: None,
-            timeout: Some(self.limit),
-        });
-        let lost = locked(&self.lost).clone();
-        match (waited, lost) {
-            (_, Some(text)) => Err(GpuError::Lost(text)),
-            (Ok(_), None) => Ok(()),
-            (Err(wgpu::PollError::Timeout), None) => Err(GpuError::Endless),
-            (Err(error), None) => Err(GpuError::Lost(error.to_string())),
+        loop {
+            let waited = self.device.poll(wgpu::PollType::Wait {
+                submission_index: None,
+                timeout: Some(Duration::from_secs(1)),
+            });
+            let lost = locked(&self.lost).clone();
+            return match (waited, lost) {
+                (_, Some(text)) => Err(GpuError::Lost(text)),
+                (Ok(_), None) => Ok(()),
+                (Err(wgpu::PollError::Timeout), None) => continue,
+                (Err(error), None) => Err(GpuError::Lost(error.to_string())),
+            };
         }
     }
 
@@ -349,6 +361,7 @@ fn pass(
     encoder: &mut wgpu::CommandEncoder,
     kernel: &CompiledKernel,
     bound: &wgpu::BindGroup,
+    [x, y, z]: [u32; 3],
     stamps: Option<(&wgpu::QuerySet, u32)>,
 ) {
     let timestamp_writes = stamps.map(|(query_set, first)| wgpu::ComputePassTimestampWrites {
@@ -362,7 +375,6 @@ fn pass(
     });
     pass.set_pipeline(&kernel.pipeline);
     pass.set_bind_group(0, bound, &[]);
-    let [x, y, z] = kernel.grid;
     pass.dispatch_workgroups(x, y, z);
 }
 

@@ -1,6 +1,8 @@
-//! What the kernels of the exercises have to compute, in the plainest Rust: inputs in, outputs out, sums in f64. Slow on
-//! purpose; every kernel is held against it. Inputs come from a seeded generator of our own.
+//! What the kernels of the exercises have to compute, in the plainest Rust: inputs in, outputs out, in f64, each with the error
+//! that f32 arithmetic may give it. Slow on purpose; every kernel is held against it. Inputs come from a seeded generator of
+//! our own.
 
+use super::real::{ROUND, Real, adding, adding_cut, dot, sum};
 use crate::config::Precision;
 use crate::ops::cpu::format::nearest;
 use crate::protocol::{KernelBinding, KernelFill, KernelReference, KernelRole, KernelShape, Sizes};
@@ -16,16 +18,16 @@ const DECAY: f64 = 0.01;
 const THETA: f64 = 10_000.0;
 
 /// Outputs for the inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer.
-pub fn outputs(reference: KernelReference, inputs: &[Vec<f32>], sizes: &Sizes) -> Vec<Vec<f32>> {
+pub fn outputs(reference: KernelReference, inputs: &[Vec<f32>], sizes: &Sizes) -> Vec<Vec<Real>> {
     let wide = |values: &Vec<f32>| values.iter().map(|x| f64::from(*x)).collect();
     let x: Vec<Vec<f64>> = inputs.iter().map(wide).collect();
     let size = |name: &str| sizes.get(name).map_or(0, |n| *n as usize);
-    let found = match reference {
+    match reference {
         KernelReference::Swiglu => vec![swiglu(&x)],
         KernelReference::SwigluBackward => swiglu_backward(&x).into(),
         KernelReference::RmsNorm => vec![rms_norm(&x, size("COLS"))],
         KernelReference::HeadsFirst => vec![heads_first(&x[0], ["T", "H", "D"].map(size))],
-        KernelReference::Matmul => vec![matmul(&x, ["M", "N", "K"].map(size))],
+        KernelReference::Matmul => vec![matmul(&x, ["M", "N", "K"].map(size), adding)],
         KernelReference::HalfMatmul => {
             let round = |values: &Vec<f32>| {
                 let values = values.iter();
@@ -34,25 +36,28 @@ pub fn outputs(reference: KernelReference, inputs: &[Vec<f32>], sizes: &Sizes) -
                     .collect()
             };
             let x: Vec<Vec<f64>> = inputs.iter().map(round).collect();
-            vec![matmul(&x, ["M", "N", "K"].map(size))]
+            vec![matmul(&x, ["M", "N", "K"].map(size), adding_cut)]
         }
         KernelReference::Rope => vec![rope(&x[0], ["H", "D"].map(size))],
         KernelReference::Softmax => vec![softmax(&x[0], size("COLS"))],
         KernelReference::Attention => vec![attention(&x, ["H", "T", "D"].map(size))],
         KernelReference::Adamw => adamw(&x, size("STEP")).into(),
-        KernelReference::Residual => vec![x[0].iter().zip(&x[1]).map(|(x, y)| x + y).collect()],
-    };
-    let narrow = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect();
-    found.into_iter().map(narrow).collect()
+        KernelReference::Residual => {
+            let pairs = x[0].iter().zip(&x[1]);
+            vec![pairs.map(|(x, y)| Real::exact(*x) + Real::exact(*y)).collect()]
+        }
+    }
 }
 
-/// Values for the buffers that a kernel reads at a shape, in binding order; equal seeds give equal values.
+/// Values for the buffers that a kernel reads at a shape, in binding order; equal seeds give equal values. With `values` all
+/// buffers hold these, without a sign where only positive numbers make sense; else each holds what the exercise says.
 ///
 /// # Errors
 /// When a size is missing, or a buffer would be too large.
 pub fn inputs(
     bindings: &[KernelBinding],
     shape: &KernelShape,
+    values: Option<KernelFill>,
     seed: u64,
 ) -> Result<Vec<Vec<f32>>, String> {
     let read = (0..)
@@ -60,167 +65,220 @@ pub fn inputs(
         .filter(|(_, binding)| binding.role != KernelRole::Out);
     read.map(|(number, binding)| {
         let count = binding.count.value(&shape.sizes)?;
-        let fill = shape.fill.get(&binding.name).unwrap_or(&binding.fill);
+        let own = shape.fill.get(&binding.name).unwrap_or(&binding.fill);
         let mut rng = Rng::named(seed, "kernel input", number);
-        Ok((0..count).map(|at| draw(*fill, at, &mut rng)).collect())
+        let row = binding.count.row(&shape.sizes).max(1);
+        let drawn = fill(values.unwrap_or(*own), count, row, &mut rng);
+        Ok(match *own {
+            KernelFill::Positive => drawn.into_iter().map(f32::abs).collect(),
+            _ => drawn,
+        })
     })
     .collect()
 }
 
-/// Element `at` of a buffer.
-fn draw(fill: KernelFill, at: u64, rng: &mut Rng) -> f32 {
-    let drawn = match fill {
-        KernelFill::Positive => rng.uniform(),
-        KernelFill::Normal => rng.normal(),
-        KernelFill::Large => 100.0 * rng.normal(),
-        KernelFill::Small => 1e-3 * rng.normal(),
-        KernelFill::Tiny => 1e-8 * rng.normal(),
-        KernelFill::Zero => 0.0,
-        KernelFill::Above => 5.0 + rng.normal(),
-        KernelFill::Below => 10.0 * rng.normal() - 200.0,
-        KernelFill::Rising => rng.normal() + 4.0 * at as f64,
-        KernelFill::Falling => rng.normal() - 4.0 * at as f64,
+/// The `count` elements of a buffer whose rows have `row` elements.
+fn fill(fill: KernelFill, count: u64, row: u64, rng: &mut Rng) -> Vec<f32> {
+    let (mut constant, mut outlier) = (0.0, 0);
+    let draw = |at: u64| {
+        match fill {
+            // In eighths, so that f32 sums of it and of its squares are exact.
+            KernelFill::Constant if at == 0 => constant = (1 + rng.below(24)) as f64 / 8.0,
+            KernelFill::Outlier if at.is_multiple_of(row) => {
+                outlier = at + rng.below(row as usize) as u64;
+            }
+            _ => {}
+        }
+        let drawn = match fill {
+            KernelFill::Positive => rng.uniform(),
+            KernelFill::Normal => rng.normal(),
+            KernelFill::Large => 100.0 * rng.normal(),
+            KernelFill::Small => 1e-3 * rng.normal(),
+            KernelFill::Tiny => 1e-8 * rng.normal(),
+            KernelFill::Zero => 0.0,
+            KernelFill::Constant => constant,
+            // The powers of the others are small beside its own, and not lost in a sum of f32.
+            KernelFill::Outlier if at == outlier => 8.0 + 2.0 * rng.uniform(),
+            KernelFill::Outlier => rng.normal(),
+            KernelFill::Above => 5.0 + rng.normal(),
+            KernelFill::Below => 10.0 * rng.normal() - 200.0,
+            KernelFill::Far => rng.normal() - 2e4,
+            KernelFill::Rising => rng.normal() + 4.0 * at as f64,
+            KernelFill::Falling => rng.normal() - 4.0 * at as f64,
+        };
+        drawn as f32
     };
-    drawn as f32
+    (0..count).map(draw).collect()
 }
 
-/// An expected output and what a kernel wrote.
+/// An element that a kernel wrote, and what it should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// Largest error over the largest expected value; infinite where something is NaN that should not be.
-    pub error: f64,
-    /// Where it is.
+    /// How far it is off over how far rounding may take it; infinite where it is NaN and should not be.
+    pub share: f64,
     pub at: usize,
-    pub expected: f32,
-    pub found: f32,
-    /// Largest expected value, by magnitude.
-    pub scale: f64,
+    pub expected: f64,
+    pub found: f64,
+    /// How far rounding may take it.
+    pub bound: f64,
 }
 
-/// The largest difference; `None` when the lengths differ.
-pub fn difference(expected: &[f32], found: &[f32]) -> Option<Difference> {
-    if expected.len() != found.len() {
-        return None;
+impl Difference {
+    pub fn off(&self) -> f64 {
+        (self.found - self.expected).abs()
     }
-    let largest = expected.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
-    let scale = f64::from(largest).max(f64::MIN_POSITIVE);
+}
+
+/// Of each element, which may be off by `most` at most. `None` when the lengths differ.
+pub fn differences<'a>(
+    expected: &'a [Real],
+    found: &'a [f32],
+    most: f64,
+) -> Option<impl Iterator<Item = Difference> + Clone + use<'a>> {
     let pairs = expected.iter().zip(found).enumerate();
-    let all = pairs.map(|(at, (&expected, &found))| {
-        let error = (f64::from(expected) - f64::from(found)).abs() / scale;
+    let all = pairs.map(move |(at, (real, found))| {
+        let (found, bound) = (f64::from(*found), real.bound().min(most));
+        let share = match (found - real.value).abs() {
+            0.0 => 0.0,
+            off if off.is_nan() => f64::INFINITY,
+            off => off / bound,
+        };
         Difference {
-            error: if error.is_nan() { f64::INFINITY } else { error },
+            // Infinitely far off where any number may stand: it overflowed, as it may.
+            share: if share.is_nan() { 0.0 } else { share },
             at,
-            expected,
+            expected: real.value,
             found,
-            scale,
+            bound,
         }
     });
-    all.reduce(|worst, next| {
-        if next.error > worst.error {
-            next
-        } else {
-            worst
-        }
-    })
-}
-
-fn silu(g: f64) -> f64 {
-    g / (1.0 + (-g).exp())
+    (expected.len() == found.len()).then_some(all)
 }
 
 /// gate, up [N] → silu(gate)·up
-fn swiglu(x: &[Vec<f64>]) -> Vec<f64> {
-    x[0].iter().zip(&x[1]).map(|(g, u)| silu(*g) * u).collect()
+fn swiglu(x: &[Vec<f64>]) -> Vec<Real> {
+    let rows = x[0].iter().zip(&x[1]);
+    let silu = |g: Real| g * g.sigmoid();
+    rows.map(|(g, u)| silu(Real::exact(*g)) * Real::exact(*u))
+        .collect()
 }
 
 /// dy, gate, up [N] → dgate, dup. With s = 1/(1 + e^−g): silu' = s·(1 + g·(1 − s)).
-fn swiglu_backward(x: &[Vec<f64>]) -> [Vec<f64>; 2] {
+fn swiglu_backward(x: &[Vec<f64>]) -> [Vec<Real>; 2] {
     let rows = x[0].iter().zip(&x[1]).zip(&x[2]);
     let (gate, up) = rows
         .map(|((dy, g), u)| {
-            let s = 1.0 / (1.0 + (-g).exp());
-            (dy * u * s * (1.0 + g * (1.0 - s)), dy * silu(*g))
+            let ([dy, g, u], one) = ([*dy, *g, *u].map(Real::exact), Real::exact(1.0));
+            let s = g.sigmoid();
+            (dy * u * s * (one + g * (one - s)), dy * g * s)
         })
         .unzip();
     [gate, up]
 }
 
 /// x [ROWS, COLS], gain [COLS] → x/√(mean x² + ε)·gain
-fn rms_norm(x: &[Vec<f64>], cols: usize) -> Vec<f64> {
-    let row = |row: &[f64]| -> Vec<f64> {
-        let mean = row.iter().map(|x| x * x).sum::<f64>() / cols as f64;
-        let scale = 1.0 / (mean + EPS).sqrt();
+fn rms_norm(x: &[Vec<f64>], cols: usize) -> Vec<Real> {
+    let row = |row: &[f64]| -> Vec<Real> {
+        let (sum, size) = dot(row.iter().map(|x| (*x, *x)));
+        let sum = Real::exact(sum).off_by(adding(cols) * size);
+        let mean = sum / Real::exact(cols as f64) + Real::written(EPS);
+        let scale = Real::exact(1.0) / mean.sqrt();
         let pairs = row.iter().zip(&x[1]);
-        pairs.map(|(x, gain)| x * scale * gain).collect()
+        pairs
+            .map(|(x, gain)| Real::exact(*x) * scale * Real::exact(*gain))
+            .collect()
     };
     x[0].chunks(cols.max(1)).flat_map(row).collect()
 }
 
 /// x [T, H, D] → the same numbers as [H, T, D]
-fn heads_first(x: &[f64], [t, h, d]: [usize; 3]) -> Vec<f64> {
+fn heads_first(x: &[f64], [t, h, d]: [usize; 3]) -> Vec<Real> {
     let mut out = Vec::with_capacity(t * h * d);
     for head in 0..h {
         for token in 0..t {
             let start = (token * h + head) * d;
-            out.extend_from_slice(&x[start..start + d]);
+            out.extend(x[start..start + d].iter().copied().map(Real::exact));
         }
     }
     out
 }
 
-/// a [M, K], b [K, N] → a·b
-fn matmul(x: &[Vec<f64>], [m, n, k]: [usize; 3]) -> Vec<f64> {
+/// a [M, K], b [K, N] → a·b; `error` is that of adding so many products.
+fn matmul(x: &[Vec<f64>], [m, n, k]: [usize; 3], error: fn(usize) -> f64) -> Vec<Real> {
     let mut out = Vec::with_capacity(m * n);
     for row in 0..m {
         for col in 0..n {
-            let products = (0..k).map(|p| x[0][row * k + p] * x[1][p * n + col]);
-            out.push(products.sum());
+            let (sum, size) = dot((0..k).map(|p| (x[0][row * k + p], x[1][p * n + col])));
+            out.push(Real::exact(sum).off_by(error(k) * size));
         }
     }
     out
 }
 
 /// x [T, H, D] → pairs (2i, 2i+1) rotated by t·θ^(−2i/D)
-fn rope(x: &[f64], [h, d]: [usize; 2]) -> Vec<f64> {
+fn rope(x: &[f64], [h, d]: [usize; 2]) -> Vec<Real> {
     let rotated_values = |(pair, values): (usize, &[f64; 2])| {
         let (token, i) = (pair * 2 / (h * d).max(1), pair % (d / 2).max(1));
-        let angle = token as f64 * THETA.powf(-2.0 * i as f64 / d as f64);
-        let ([x, y], (sin, cos)) = (*values, angle.sin_cos());
+        let (sin, cos) = angle(token, 2.0 * i as f64 / d as f64).sin_cos();
+        let [x, y] = values.map(Real::exact);
         [x * cos - y * sin, x * sin + y * cos]
     };
     let pairs = x.as_chunks::<2>().0.iter().enumerate();
     pairs.flat_map(rotated_values).collect()
 }
 
-/// x [ROWS, COLS] → softmax of each row
-fn softmax(x: &[f64], cols: usize) -> Vec<f64> {
-    let rows = x.chunks(cols.max(1));
-    rows.flat_map(|row| probabilities(row.to_vec())).collect()
+/// t·θ^−e, less its whole turns: θ^−e is e^(−e·ln θ), and a turn is subtracted, or divided by, as f32 holds it.
+fn angle(token: usize, e: f64) -> Real {
+    let exponent = e * THETA.ln();
+    let speed = match e {
+        0.0 => Real::exact(1.0),
+        _ => Real::exact(-exponent).off_by(adding(1) * exponent).exp(),
+    };
+    let turn = Real::exact(token as f64) * speed;
+    turn.off_by(4.0 * ROUND * turn.value)
 }
 
-fn probabilities(mut row: Vec<f64>) -> Vec<f64> {
-    let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    row.iter_mut().for_each(|x| *x = (*x - most).exp());
-    let total: f64 = row.iter().sum();
-    row.iter_mut().for_each(|x| *x /= total);
-    row
+/// x [ROWS, COLS] → softmax of each row
+fn softmax(x: &[f64], cols: usize) -> Vec<Real> {
+    let row = |row: &[f64]| {
+        let (powers, total) = powers(row.iter().copied().map(Real::exact));
+        powers.into_iter().map(move |it| it / total)
+    };
+    x.chunks(cols.max(1)).flat_map(row).collect()
+}
+
+/// e^(x − m) with the largest m, and their sum.
+fn powers(row: impl Iterator<Item = Real> + Clone) -> (Vec<Real>, Real) {
+    let larger = |one: Real, other: Real| match one.value < other.value {
+        true => other,
+        false => one,
+    };
+    let most = row.clone().reduce(larger).unwrap_or_default();
+    // A kernel may also subtract m and the logarithm of the sum at once.
+    let less = |x: Real| (x - most).off_by(ROUND * (x.value.abs() + most.value.abs()));
+    let powers: Vec<Real> = row.map(|x| less(x).exp()).collect();
+    let total = sum(powers.iter().copied());
+    (powers, total)
 }
 
 /// q, k, v [H, T, D] → causal softmax(q·kᵀ/√D)·v
-fn attention(x: &[Vec<f64>], [h, t, d]: [usize; 3]) -> Vec<f64> {
+fn attention(x: &[Vec<f64>], [h, t, d]: [usize; 3]) -> Vec<Real> {
     let at = |buffer: &[f64], row: usize, i: usize| buffer[row * d + i];
+    let root = Real::exact(d as f64).sqrt();
     let mut out = Vec::with_capacity(h * t * d);
     for head in 0..h {
         for query in 0..t {
             let (q, first) = (head * t + query, head * t);
             let score = |key: usize| {
-                let products = (0..d).map(|i| at(&x[0], q, i) * at(&x[1], first + key, i));
-                products.sum::<f64>() / (d as f64).sqrt()
+                let (sum, size) = dot((0..d).map(|i| (at(&x[0], q, i), at(&x[1], first + key, i))));
+                Real::exact(sum).off_by(adding(d) * size) / root
             };
-            let weights = probabilities((0..=query).map(score).collect());
+            let scores: Vec<Real> = (0..=query).map(score).collect();
+            let (powers, total) = powers(scores.iter().copied());
             for i in 0..d {
-                let weighted = weights.iter().zip(first..);
-                out.push(weighted.map(|(p, key)| p * at(&x[2], key, i)).sum());
+                let weighted = powers.iter().zip(first..);
+                let weighted = weighted.map(|(p, key)| *p * Real::exact(at(&x[2], key, i)));
+                out.push(sum(weighted) / total);
             }
         }
     }
@@ -228,15 +286,18 @@ fn attention(x: &[Vec<f64>], [h, t, d]: [usize; 3]) -> Vec<f64> {
 }
 
 /// gradient, weight, m, v [N] → weight, m, v after this step of AdamW; v holds squares, so it is positive
-fn adamw(x: &[Vec<f64>], step: usize) -> [Vec<f64>; 3] {
-    let step = step as f64;
-    let (correct1, correct2) = (1.0 - BETA1.powf(step), 1.0 - BETA2.powf(step));
+fn adamw(x: &[Vec<f64>], step: usize) -> [Vec<Real>; 3] {
+    let one = Real::exact(1.0);
+    let [beta1, beta2] = [BETA1, BETA2].map(Real::written);
+    let [correct1, correct2] = [beta1, beta2].map(|beta| one - beta.power(step as f64));
+    let (rate, decay) = (Real::written(LR), Real::written(DECAY));
     let mut out = [const { Vec::new() }; 3];
     for (((g, w), m), v) in x[0].iter().zip(&x[1]).zip(&x[2]).zip(&x[3]) {
-        let m = BETA1 * m + (1.0 - BETA1) * g;
-        let v = BETA2 * v + (1.0 - BETA2) * g * g;
-        let update = (m / correct1) / ((v / correct2).sqrt() + ADAM_EPS);
-        out[0].push(w - LR * DECAY * w - LR * update);
+        let [g, w, m, v] = [*g, *w, *m, *v].map(Real::exact);
+        let m = beta1 * m + (one - beta1) * g;
+        let v = beta2 * v + (one - beta2) * (g * g);
+        let update = (m / correct1) / ((v / correct2).sqrt() + Real::written(ADAM_EPS));
+        out[0].push(w - rate * decay * w - rate * update);
         out[1].push(m);
         out[2].push(v);
     }
@@ -244,17 +305,24 @@ fn adamw(x: &[Vec<f64>], step: usize) -> [Vec<f64>; 3] {
 }
 
 #[cfg(test)]
+mod forms;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_wrong_element_is_found() {
-        assert_eq!(difference(&[1.0, 2.0], &[1.0]), None);
-        let found = difference(&[1.0, -4.0], &[1.0, -3.0]).expect("equal lengths");
-        assert_eq!((found.at, found.error), (1, 0.25));
-        assert_eq!(
-            difference(&[1.0], &[f32::NAN]).map(|d| d.error),
-            Some(f64::INFINITY)
-        );
+        let expected = [1.0, -4.0].map(|x| Real::exact(x).off_by(0.25));
+        assert!(differences(&expected, &[1.0], 9.0).is_none());
+        let shares = |found: &[f32]| -> Vec<f64> {
+            let all = differences(&expected, found, 9.0).expect("equal lengths");
+            all.map(|it| it.share.round()).collect()
+        };
+        assert_eq!(shares(&[1.0, -3.0]), [0.0, 4.0]);
+        assert_eq!(shares(&[f32::NAN, -4.0]), [f64::INFINITY, 0.0]);
+        let exact = [Real::exact(1.0)];
+        let found = differences(&exact, &[1.000_000_1], 9.0).expect("equal lengths");
+        assert_eq!(found.map(|it| it.share).collect::<Vec<_>>(), [f64::INFINITY]);
     }
 }

@@ -4,11 +4,12 @@
 use burn_wgpu::wgpu;
 
 use super::gpu::{CompiledKernel, Gpu, GpuError};
+use super::real::Real;
 use super::reference::{self, Difference};
 use super::validate::SizedText;
 use crate::protocol::{
-    KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelMatch, KernelRole,
-    KernelShape,
+    KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelFill, KernelMatch,
+    KernelRole, KernelShape,
 };
 
 /// Numbers behind the end of each buffer in the second run.
@@ -17,20 +18,24 @@ pub const GUARD: usize = 8192;
 const POISON: u32 = 0x7fc0_dead;
 /// Behind the end of an output; a finite number, so that reading it is seen as well.
 const SENTINEL: u32 = 0x5bad_c0de;
-/// Of the inputs; any other would do.
-const SEED: u64 = 42;
+/// Of outputs that are compared with the solution's: the largest error allowed over the largest value, unless the exercise
+/// says another.
+const TOLERANCE: f64 = 1e-4;
 
 /// A kernel at a shape.
 pub struct KernelTrial<'a> {
     pub file: &'a KernelFile,
     pub shape: &'a KernelShape,
     pub text: &'a SizedText,
+    /// What all buffers hold, at a shape that was drawn.
+    pub values: Option<KernelFill>,
+    pub seed: u64,
 }
 
 /// What the outputs have to be.
 pub struct ExpectedOutputs {
     /// For each output in binding order.
-    pub values: Vec<Vec<f32>>,
+    pub values: Vec<Vec<Real>>,
     /// `reference` or `solution`.
     pub from: &'static str,
 }
@@ -41,7 +46,8 @@ pub type TrialResult = Result<KernelMatch, Box<KernelFault>>;
 impl KernelTrial<'_> {
     /// Numbers for the buffers that are read, in binding order.
     pub fn inputs(&self) -> Result<Vec<Vec<f32>>, GpuError> {
-        reference::inputs(&self.file.spec.bindings, self.shape, SEED).map_err(GpuError::Refused)
+        let bindings = &self.file.spec.bindings;
+        reference::inputs(bindings, self.shape, self.values, self.seed).map_err(GpuError::Refused)
     }
 
     /// What the plain Rust reference makes of the inputs.
@@ -60,13 +66,27 @@ impl KernelTrial<'_> {
         inputs: &[Vec<f32>],
     ) -> Result<ExpectedOutputs, GpuError> {
         let found = self.run(gpu, kernel, inputs, 0)?;
+        let tolerance = 2.0 * self.tolerance().unwrap_or(TOLERANCE);
+        let values = self.outputs(&found).map(|(_, found)| {
+            let exact: Vec<Real> = found.iter().map(|x| Real::exact((*x).into())).collect();
+            let error = tolerance * largest(&exact);
+            exact.into_iter().map(|it| it.off_by(error)).collect()
+        });
         Ok(ExpectedOutputs {
-            values: self
-                .outputs(&found)
-                .map(|(_, found)| found.clone())
-                .collect(),
+            values: values.collect(),
             from: "solution",
         })
+    }
+
+    /// Lets the driver compile what it has not yet, as it would at the first launch.
+    pub fn prepare(
+        &self,
+        gpu: &Gpu,
+        kernel: &CompiledKernel,
+        inputs: &[Vec<f32>],
+    ) -> Result<(), GpuError> {
+        let bound = gpu.bind(kernel, &self.fill(gpu, inputs, 0)?, &self.text.counts)?;
+        gpu.prepare(kernel, &bound)
     }
 
     /// Runs it on a device and judges.
@@ -97,6 +117,18 @@ impl KernelTrial<'_> {
             return Ok(Err(Box::new(self.unsteady(&exact, &again, place))));
         }
         Ok(Ok(matched))
+    }
+
+    /// Runs it on other numbers at a shape at which it was right.
+    pub fn judge_again(
+        &self,
+        gpu: &Gpu,
+        kernel: &CompiledKernel,
+        inputs: &[Vec<f32>],
+        expected: &ExpectedOutputs,
+    ) -> Result<TrialResult, GpuError> {
+        let found = self.run(gpu, kernel, inputs, 0)?;
+        Ok(self.compare(&found, expected))
     }
 
     /// The contents of all buffers after a launch, each with `guard` numbers behind its end that the kernel may reach.
@@ -187,13 +219,17 @@ impl KernelTrial<'_> {
             })
     }
 
+    /// What the exercise allows at most, over the largest expected value.
+    fn tolerance(&self) -> Option<f64> {
+        self.shape.tolerance.or(self.file.spec.tolerance)
+    }
+
     pub fn compare(&self, found: &[Vec<f32>], expected: &ExpectedOutputs) -> TrialResult {
-        let tolerance = self.shape.tolerance.unwrap_or(self.file.spec.tolerance);
-        let tolerance = match expected.from {
-            "reference" => tolerance,
-            _ => 2.0 * tolerance,
+        let mut matched = KernelMatch {
+            shape: self.shape.label.clone(),
+            against: expected.from.to_owned(),
+            ..KernelMatch::default()
         };
-        let mut worst = 0.0_f64;
         for ((binding, found), expected) in self.outputs(found).zip(&expected.values) {
             let name = &binding.name;
             let unwritten = found.iter().filter(|x| x.to_bits() == POISON).count();
@@ -204,44 +240,38 @@ impl KernelTrial<'_> {
                     ..self.fault(Kind::Unwritten, name, at)
                 }));
             }
-            let Some(most) = reference::difference(expected, found) else {
+            let largest = largest(expected).max(f64::MIN_POSITIVE);
+            let most = self.tolerance().map_or(f64::INFINITY, |it| it * largest);
+            let Some(all) = reference::differences(expected, found, most) else {
                 continue;
             };
-            if most.error > tolerance {
-                return Err(Box::new(
-                    self.wrong(name, expected, found, &most, tolerance),
-                ));
+            let worst = all.clone().reduce(|worst, next| match next.share > worst.share {
+                true => next,
+                false => worst,
+            });
+            let Some(worst) = worst else { continue };
+            if worst.share > 1.0 {
+                return Err(Box::new(KernelFault {
+                    count: all.filter(|it| it.share > 1.0).count() as u64,
+                    of: found.len() as u64,
+                    ..self.wrong(name, &worst, largest)
+                }));
             }
-            worst = worst.max(most.error);
+            let off = all.map(|it| it.off()).filter(|off| off.is_finite());
+            matched.error = matched.error.max(off.fold(0.0, f64::max) / largest);
+            matched.share = matched.share.max(worst.share);
         }
-        Ok(KernelMatch {
-            shape: self.shape.label.clone(),
-            error: worst,
-            against: expected.from.to_owned(),
-        })
+        Ok(matched)
     }
 
-    /// An output with a number that is too far off.
-    fn wrong(
-        &self,
-        name: &str,
-        expected: &[f32],
-        found: &[f32],
-        most: &Difference,
-        allowed: f64,
-    ) -> KernelFault {
-        let off = |(e, f): (&f32, &f32)| {
-            let error = (f64::from(*e) - f64::from(*f)).abs();
-            error.is_nan() || error > allowed * most.scale
-        };
+    /// An output with an element that is too far off; the largest one is `largest`.
+    fn wrong(&self, name: &str, worst: &Difference, largest: f64) -> KernelFault {
         KernelFault {
-            expected: Some(f64::from(most.expected).into()),
-            found: Some(f64::from(most.found).into()),
-            error: Some(most.error.into()),
-            allowed: Some(allowed),
-            count: expected.iter().zip(found).filter(|pair| off(*pair)).count() as u64,
-            of: expected.len() as u64,
-            ..self.fault(Kind::Wrong, name, most.at)
+            expected: Some(worst.expected.into()),
+            found: Some(worst.found.into()),
+            error: Some((worst.off() / largest).into()),
+            allowed: Some(worst.bound / largest),
+            ..self.fault(Kind::Wrong, name, worst.at)
         }
     }
 
@@ -263,11 +293,17 @@ impl KernelTrial<'_> {
         KernelFault {
             kind,
             shape: self.shape.label.clone(),
+            values: self.values,
             buffer: buffer.to_owned(),
             at: i64::try_from(at).ok(),
             ..KernelFault::default()
         }
     }
+}
+
+/// The largest of the expected values, by magnitude.
+fn largest(expected: &[Real]) -> f64 {
+    expected.iter().fold(0.0, |most, it| most.max(it.value.abs()))
 }
 
 /// What lies behind the end of a buffer.

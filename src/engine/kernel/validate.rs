@@ -21,6 +21,8 @@ use crate::template::{self, FilledTemplate, UnknownSize};
 const MAX_WORKGROUP: [u32; 3] = [256, 256, 64];
 const MAX_INVOCATIONS: u32 = 256;
 const MAX_WORKGROUP_BYTES: u64 = 16 * 1024;
+/// At sizes that nobody could know, what most devices keep.
+const MAX_DRAWN_BYTES: u64 = 32 * 1024;
 const MAX_WORKGROUPS: u64 = 65_535;
 const MAX_PRIVATE_BYTES: u64 = 8 * 1024;
 /// Largest array that is compiled; more than any memory but a buffer's may hold.
@@ -427,9 +429,13 @@ impl Source<'_> {
             }
         }
         let shape = &self.shape.label;
-        if shared > MAX_WORKGROUP_BYTES {
+        let (most, who) = match self.shape.is_drawn() {
+            true => (MAX_DRAWN_BYTES, "most devices have"),
+            false => (MAX_WORKGROUP_BYTES, "every device has"),
+        };
+        if shared > most {
             let message = format!(
-                "{shared} bytes of workgroup memory in shape `{shape}`; every device has {MAX_WORKGROUP_BYTES}"
+                "{shared} bytes of workgroup memory in shape `{shape}`; {who} {most}"
             );
             return Err(self.spanned(last[0], message, "smaller tiles"));
         }
@@ -458,7 +464,10 @@ impl Source<'_> {
                     "shape `{shape}` takes {groups} workgroups along {axis}; every device launches up to {MAX_WORKGROUPS} along each axis"
                 );
                 let instead = format!("a larger workgroup along {axis}");
-                return Err(self.near(&["@workgroup_size"], message, instead));
+                return Err(KernelError {
+                    launch: true,
+                    ..self.near(&["@workgroup_size"], message, instead)
+                });
             }
             *count = groups as u32;
         }

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::fault::tolerance;
 use crate::protocol::{
-    KernelError, KernelFaultKind, KernelFile, KernelJob, KernelRatio, KernelResult, KernelShape,
-    KernelTime, KernelUntimed, Spread,
+    KernelError, KernelFaultKind, KernelJob, KernelMatch, KernelRatio, KernelResult,
+    KernelShape, KernelTime, KernelUntimed, Spread,
 };
 use crate::units::{duration, rate, show};
 
@@ -23,16 +22,16 @@ pub struct CardLine {
 /// What is known of each file.
 pub(super) fn lines(files: &[KernelResult], job: &KernelJob) -> Vec<CardLine> {
     let mut card = Vec::new();
-    for (result, file) in files.iter().zip(&job.files) {
+    for result in files {
         if job.files.len() > 1 {
             card.push(remark(result.name.as_str()));
         }
-        file_lines(&mut card, result, file, job);
+        file_lines(&mut card, result, job);
     }
     card
 }
 
-fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile, job: &KernelJob) {
+fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) {
     if let Some(error) = &result.error {
         let place = place(&result.name, error);
         card.push(bad(format!("{}: {place}", refusal(error))));
@@ -52,7 +51,10 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
     }
     if let Some(fault) = &result.fault {
         let shape = job.shapes.iter().find(|shape| shape.label == fault.shape);
-        let sizes = shape.map(sizes_of).unwrap_or_default();
+        let mut sizes = shape.map(sizes_of).unwrap_or_default();
+        if let Some(values) = fault.values {
+            sizes += &format!("; {}", values.in_words());
+        }
         let (label, text) = (&fault.shape, &fault.text);
         card.push(bad(format!("fails at `{label}` ({sizes}): {text}")));
         let numbers = [
@@ -65,28 +67,36 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, file: &KernelFile
         {
             card.push(remark(format!("think about this: {idea}")));
         }
+        if fault.error.is_some() || shape.is_some_and(KernelShape::is_drawn) {
+            let (exercise, seed) = (&job.exercise, job.seed);
+            card.push(remark(format!(
+                "numbers and some sizes are drawn for each check; `perflings check {exercise} --seed {seed}` repeats these"
+            )));
+        }
         return;
     }
     let found = result.shapes.iter().filter_map(|found| {
         let mut shapes = job.shapes.iter();
-        let shape = shapes.find(|shape| shape.label == found.shape)?;
-        let allowed = shape.tolerance.unwrap_or(file.spec.tolerance);
-        Some((shape, found.error, allowed))
+        Some((shapes.find(|shape| shape.label == found.shape)?, found))
     });
-    let found: Vec<(&KernelShape, f64, f64)> = found.collect();
+    let found: Vec<(&KernelShape, &KernelMatch)> = found.collect();
     // The one that comes nearest to what is allowed there.
-    let share =
-        |(_, error, allowed): &(&KernelShape, f64, f64)| error / allowed.max(f64::MIN_POSITIVE);
-    let worst = found.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
-    if let Some((_, error, allowed)) = worst {
-        let error = match *error {
+    let worst = found
+        .iter()
+        .max_by(|(_, a), (_, b)| a.share.total_cmp(&b.share));
+    if let Some((_, worst)) = worst {
+        let error = match worst.share {
             0.0 => "no error at all".to_owned(),
-            error => format!("largest error {error:.1e} of the largest value"),
+            share => format!("errors up to {} of what rounding explains", percent(share)),
         };
-        let at: Vec<String> = found.iter().map(|(shape, ..)| sizes_of(shape)).collect();
-        let (at, allowed) = (at.join(" · "), tolerance(*allowed));
-        let text = format!("correct at {at}: {error}, {allowed} allowed");
-        card.push(good(text));
+        let fixed = found.iter().filter(|(shape, _)| !shape.is_drawn());
+        let mut at: Vec<String> = fixed.map(|(shape, _)| sizes_of(shape)).collect();
+        match found.len() - at.len() {
+            0 => {}
+            1 => at.push("one drawn for this check".to_owned()),
+            drawn => at.push(format!("{drawn} drawn for this check")),
+        }
+        card.push(good(format!("correct at {}: {error}", at.join(" · "))));
     }
     if let Some(shape) = &result.skipped {
         let why = match result.time_reason {
@@ -158,6 +168,15 @@ fn sizes_of(shape: &KernelShape) -> String {
     let sizes = shape.sizes.iter();
     let sizes: Vec<_> = sizes.map(|(name, n)| format!("{name} = {n}")).collect();
     sizes.join(", ")
+}
+
+/// A share with two digits.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        small if small < 0.1 => "less than 0.1 %".to_owned(),
+        small if small < 10.0 => format!("{small:.1} %"),
+        share => format!("{share:.0} %"),
+    }
 }
 
 /// `starter.wgsl:13:5 `upp`: no definition in scope`.

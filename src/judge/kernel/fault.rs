@@ -63,12 +63,11 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
             fault.limit
         ),
         (KernelFaultKind::Endless, None) => format!(
-            "does not end: it was still running after {} s. A loop's condition stays true, or it is far too slow",
-            fault.limit
+            "does not end: it was still running after {}. A loop's condition stays true, or it is far too slow",
+            fault.reason
         ),
-        (KernelFaultKind::TooMuch, place) => {
-            let place = place.map_or_else(String::new, |place| format!("; look at {place}"));
-            format!("{}, and the check was given up{place}", fault.reason)
+        (KernelFaultKind::TooMuch, _) => {
+            format!("{}, and the check was given up", fault.reason)
         }
         (KernelFaultKind::Device, _) => format!("the driver refused it: {}", fault.reason),
         (KernelFaultKind::Lost, _) => {
@@ -92,25 +91,21 @@ fn wrong(fault: &KernelFault) -> String {
     };
     if let (Some(Num(error)), Some(allowed)) = (fault.error, fault.allowed)
         && error.is_finite()
+        && allowed.is_finite()
     {
-        text += &format!(
-            ", the largest error is {error:.1e} of the largest value and {} allowed",
-            tolerance(allowed)
-        );
+        let off = (value(fault.found) - value(fault.expected)).abs();
+        text += &match allowed {
+            0.0 => format!(", off by {off:.1e} where nothing is rounded"),
+            _ => {
+                let bound = off * allowed / error;
+                format!(", off by {off:.1e} where rounding explains {bound:.1e}")
+            }
+        };
     }
     if fault.unsteady {
         text += "; and two runs differ: do invocations race?";
     }
     text
-}
-
-/// `2e-5 is`, before `allowed`.
-pub(super) fn tolerance(allowed: f64) -> String {
-    if allowed == 0.0 {
-        "none is".to_owned()
-    } else {
-        format!("{allowed:.0e} is")
-    }
 }
 
 /// Two numbers with six digits, or as many as they need to differ.

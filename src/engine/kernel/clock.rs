@@ -1,0 +1,126 @@
+//! What a piece of work has taken: processor time of this process where the system tells it, else time by the clock, and of that
+//! only what passed while no other program kept the machine busy. A busy machine makes no kernel slow.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::load;
+use crate::profile::load::{ProcessorTime, others};
+use crate::protocol::KernelWait;
+
+/// How often the load is looked at.
+const GLANCE: Duration = Duration::from_millis(250);
+/// By the clock a piece of work may take so many times its processor time: a GPU takes none of it.
+const BY_THE_CLOCK: u32 = 4;
+/// From then on a busy machine is worth a word.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Begins with a piece of work.
+pub struct Clock {
+    began: Instant,
+    processor: Option<Duration>,
+    /// Time by the clock without others.
+    quiet: Duration,
+    /// Whether others kept the machine busy at the last look, and when that was.
+    busy: bool,
+    looked: Instant,
+    load: Option<ProcessorTime>,
+}
+
+/// How much a piece of work took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub processor: Option<Duration>,
+    pub quiet: Duration,
+}
+
+impl Clock {
+    pub fn start() -> Self {
+        Self {
+            began: Instant::now(),
+            processor: load::own_time(),
+            quiet: Duration::ZERO,
+            busy: false,
+            looked: Instant::now(),
+            load: load::read().ok(),
+        }
+    }
+
+    pub fn wall(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Since the start.
+    pub fn spent(&mut self) -> Spent {
+        let since = self.looked.elapsed();
+        if since >= GLANCE {
+            let now = load::read().ok();
+            let share = self.load.as_ref().zip(now.as_ref());
+            self.busy = share
+                .and_then(|(before, now)| others(before, now))
+                .is_some_and(load::disturbs);
+            if !self.busy {
+                self.quiet += since;
+            }
+            (self.looked, self.load) = (Instant::now(), now);
+        }
+        let processor = load::own_time().zip(self.processor);
+        Spent {
+            processor: processor.map(|(now, before)| now.saturating_sub(before)),
+            quiet: self.quiet,
+        }
+    }
+
+    /// How long it takes, where others make it take long.
+    pub fn waits(&self, spent: Spent) -> Option<KernelWait> {
+        let wall = self.wall();
+        (self.busy && wall >= PATIENCE).then(|| KernelWait {
+            wall: wall.as_secs_f64(),
+            processor: spent.processor.map(|it| it.as_secs_f64()),
+        })
+    }
+}
+
+impl Spent {
+    /// Whether it is more than so much processor time, or far more by the clock while the machine was quiet.
+    pub fn is_over(self, limit: Duration) -> bool {
+        self.processor.is_some_and(|it| it >= limit) || self.quiet >= BY_THE_CLOCK * limit
+    }
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        let own = self.processor.unwrap_or_default();
+        self.processor = other.processor.map(|it| own + it);
+        self.quiet += other.quiet;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_counts_processor_time_and_a_quiet_clock() {
+        let second = Duration::from_secs(1);
+        let spent = |processor: Option<Duration>, quiet| Spent { processor, quiet };
+        assert!(spent(Some(second), Duration::ZERO).is_over(second));
+        assert!(!spent(Some(second / 2), 3 * second).is_over(second));
+        assert!(spent(None, 4 * second).is_over(second));
+        let mut both = spent(Some(second), second);
+        both += spent(Some(second), Duration::ZERO);
+        assert_eq!(both, spent(Some(2 * second), second));
+    }
+
+    #[test]
+    fn waiting_takes_no_processor_time() {
+        let mut clock = Clock::start();
+        std::thread::sleep(2 * GLANCE);
+        let waited = clock.spent();
+        assert!(clock.wall() >= 2 * GLANCE && waited.quiet <= clock.wall());
+        let Some(before) = waited.processor else { return };
+        while clock.spent().processor < Some(before + GLANCE) {
+            std::hint::black_box((0..100_000_u64).sum::<u64>());
+        }
+        assert_eq!(clock.waits(waited), None);
+    }
+}
