@@ -36,7 +36,7 @@ const KILL_DELAY: Duration = Duration::from_millis(500);
 const MEMORY: u64 = 1 << 30;
 const COPIES: u64 = 16;
 /// Processor time that a learner's kernel may run at all sizes together.
-const WHOLE: Duration = Duration::from_secs(20);
+const WHOLE: Duration = Duration::from_secs(30);
 
 /// Answers a `check-kernel` command: how far it has come, then one report. A kernel that does not end cannot be stopped, so the process that runs it
 /// ends itself soon after the report, in case its reader does not end it.

@@ -186,6 +186,12 @@ fn exercises_are_listed_hinted_and_answered() {
     learner
         .run(&["check", "1", "--answer", "b"])
         .fails(2, &["--answer belongs to exercises"]);
+    learner
+        .run(&["check", "1", "--seed", "5"])
+        .fails(2, &["--seed belongs to kernel exercises"]);
+    learner
+        .run(&["check", "c01", "--seed", "5"])
+        .fails(2, &["c01 takes no --seed"]);
 }
 
 #[test]

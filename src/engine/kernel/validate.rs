@@ -464,10 +464,7 @@ impl Source<'_> {
                     "shape `{shape}` takes {groups} workgroups along {axis}; every device launches up to {MAX_WORKGROUPS} along each axis"
                 );
                 let instead = format!("a larger workgroup along {axis}");
-                return Err(KernelError {
-                    launch: true,
-                    ..self.near(&["@workgroup_size"], message, instead)
-                });
+                return Err(self.near(&["@workgroup_size"], message, instead));
             }
             *count = groups as u32;
         }

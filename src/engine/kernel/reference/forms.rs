@@ -175,9 +175,11 @@ fn rope_in_f32() {
             (angle / std::f32::consts::TAU).fract() * std::f32::consts::TAU
         })
     }));
-    fails(share(|x, sizes| {
-        rotated(x, sizes, |angle| angle - 6.283_18 * (angle / 6.283_18).floor())
-    }));
+    let short_turn: Kernel = |x, sizes| {
+        let turn = 628_318.0 / 1e5;
+        rotated(x, sizes, |angle| angle - turn * (angle / turn).floor())
+    };
+    fails(share(short_turn));
 }
 
 /// AdamW with the weight's decay, and the step up to which moments are corrected.
