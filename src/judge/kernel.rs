@@ -133,9 +133,8 @@ pub fn checking(job: &KernelJob, progress: &KernelProgress) -> KernelChecking {
     let now = match progress.waits {
         None => now,
         Some(KernelWait { wall, processor }) => {
-            let processor = processor.map_or(String::new(), |it| {
-                format!(", {it:.0} s of processor time")
-            });
+            let processor =
+                processor.map_or(String::new(), |it| format!(", {it:.0} s of processor time"));
             format!(
                 "{now}; the machine is busy: {wall:.0} s of wall time{processor}; the check goes on"
             )

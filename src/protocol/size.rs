@@ -62,7 +62,8 @@ impl Product {
     /// Of a number of elements: how many lie in the last axis.
     pub fn row(&self, sizes: &Sizes) -> u64 {
         let last = self.factors.last();
-        last.and_then(|factor| factor.value(sizes).ok()).unwrap_or(1)
+        last.and_then(|factor| factor.value(sizes).ok())
+            .unwrap_or(1)
     }
 }
 
@@ -163,7 +164,11 @@ mod tests {
         );
         assert!(value("N * N * N * N * N * N").is_err());
         for nothing in ["N / 0", "N * M * 0", "0"] {
-            assert!(value(nothing).expect_err("nothing").contains("of 0 leaves nothing"));
+            assert!(
+                value(nothing)
+                    .expect_err("nothing")
+                    .contains("of 0 leaves nothing")
+            );
         }
         let shown = Product::parse("N*M/ 64").map(|product| product.to_string());
         assert_eq!(shown, Ok("N * M / 64".to_owned()));

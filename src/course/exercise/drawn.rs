@@ -108,7 +108,14 @@ mod tests {
     #[test]
     fn drawn_sizes_keep_their_range() {
         let range = |numbers: &[u64]| SizeRange::try_from(numbers.to_vec());
-        for wrong in [&[5][..], &[0, 5], &[5, 5], &[16, 40, 16], &[1, 2, 0], &[1, 1 << 40]] {
+        for wrong in [
+            &[5][..],
+            &[0, 5],
+            &[5, 5],
+            &[16, 40, 16],
+            &[1, 2, 0],
+            &[1, 1 << 40],
+        ] {
             assert!(range(wrong).is_err(), "{wrong:?}");
         }
         let drawn = DrawnSizes {

@@ -333,12 +333,7 @@ impl<'a> Worker<'a> {
     }
 
     /// A file at a shape; of those that were drawn with the first kind of values.
-    fn trial<'t>(
-        &self,
-        index: usize,
-        number: usize,
-        checked: &'t ValidatedText,
-    ) -> KernelTrial<'t>
+    fn trial<'t>(&self, index: usize, number: usize, checked: &'t ValidatedText) -> KernelTrial<'t>
     where
         'a: 't,
     {

@@ -117,7 +117,9 @@ mod tests {
         std::thread::sleep(2 * GLANCE);
         let waited = clock.spent();
         assert!(clock.wall() >= 2 * GLANCE && waited.quiet <= clock.wall());
-        let Some(before) = waited.processor else { return };
+        let Some(before) = waited.processor else {
+            return;
+        };
         while clock.spent().processor < Some(before + GLANCE) {
             std::hint::black_box((0..100_000_u64).sum::<u64>());
         }

@@ -181,7 +181,11 @@ impl Gpu {
     }
 
     /// A launch without workgroups: a driver that compiles when a kernel is first launched does it now.
-    pub fn prepare(&self, kernel: &CompiledKernel, bound: &wgpu::BindGroup) -> Result<(), GpuError> {
+    pub fn prepare(
+        &self,
+        kernel: &CompiledKernel,
+        bound: &wgpu::BindGroup,
+    ) -> Result<(), GpuError> {
         self.launch_groups(kernel, bound, [0; 3])
     }
 
@@ -231,7 +235,13 @@ impl Gpu {
                 .device
                 .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             for (index, (kernel, bound)) in (0_u32..).zip(launches) {
-                pass(&mut encoder, kernel, bound, kernel.grid, Some((&queries, 2 * index)));
+                pass(
+                    &mut encoder,
+                    kernel,
+                    bound,
+                    kernel.grid,
+                    Some((&queries, 2 * index)),
+                );
             }
             encoder.resolve_query_set(&queries, 0..count, &resolved, 0);
             self.queue.submit([encoder.finish()]);

@@ -44,7 +44,11 @@ pub fn outputs(reference: KernelReference, inputs: &[Vec<f32>], sizes: &Sizes) -
         KernelReference::Adamw => adamw(&x, size("STEP")).into(),
         KernelReference::Residual => {
             let pairs = x[0].iter().zip(&x[1]);
-            vec![pairs.map(|(x, y)| Real::exact(*x) + Real::exact(*y)).collect()]
+            vec![
+                pairs
+                    .map(|(x, y)| Real::exact(*x) + Real::exact(*y))
+                    .collect(),
+            ]
         }
     }
 }
@@ -323,6 +327,9 @@ mod tests {
         assert_eq!(shares(&[f32::NAN, -4.0]), [f64::INFINITY, 0.0]);
         let exact = [Real::exact(1.0)];
         let found = differences(&exact, &[1.000_000_1], 9.0).expect("equal lengths");
-        assert_eq!(found.map(|it| it.share).collect::<Vec<_>>(), [f64::INFINITY]);
+        assert_eq!(
+            found.map(|it| it.share).collect::<Vec<_>>(),
+            [f64::INFINITY]
+        );
     }
 }

@@ -245,10 +245,12 @@ impl KernelTrial<'_> {
             let Some(all) = reference::differences(expected, found, most) else {
                 continue;
             };
-            let worst = all.clone().reduce(|worst, next| match next.share > worst.share {
-                true => next,
-                false => worst,
-            });
+            let worst = all
+                .clone()
+                .reduce(|worst, next| match next.share > worst.share {
+                    true => next,
+                    false => worst,
+                });
             let Some(worst) = worst else { continue };
             if worst.share > 1.0 {
                 return Err(Box::new(KernelFault {
@@ -303,7 +305,9 @@ impl KernelTrial<'_> {
 
 /// The largest of the expected values, by magnitude.
 fn largest(expected: &[Real]) -> f64 {
-    expected.iter().fold(0.0, |most, it| most.max(it.value.abs()))
+    expected
+        .iter()
+        .fold(0.0, |most, it| most.max(it.value.abs()))
 }
 
 /// What lies behind the end of a buffer.

@@ -434,9 +434,8 @@ impl Source<'_> {
             false => (MAX_WORKGROUP_BYTES, "every device has"),
         };
         if shared > most {
-            let message = format!(
-                "{shared} bytes of workgroup memory in shape `{shape}`; {who} {most}"
-            );
+            let message =
+                format!("{shared} bytes of workgroup memory in shape `{shape}`; {who} {most}");
             return Err(self.spanned(last[0], message, "smaller tiles"));
         }
         if private > MAX_PRIVATE_BYTES {

@@ -122,7 +122,8 @@ pub fn watch(
             }
             if clock.wall() > HOPELESS {
                 let minutes = HOPELESS.as_secs() / 60;
-                let why = format!("this machine was too busy for {minutes} minutes; try again later");
+                let why =
+                    format!("this machine was too busy for {minutes} minutes; try again later");
                 return not_checked(state, why);
             }
             if told.elapsed() >= TELL

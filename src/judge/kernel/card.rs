@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::protocol::{
-    KernelError, KernelFaultKind, KernelJob, KernelMatch, KernelRatio, KernelResult,
-    KernelShape, KernelTime, KernelUntimed, Spread,
+    KernelError, KernelFaultKind, KernelJob, KernelMatch, KernelRatio, KernelResult, KernelShape,
+    KernelTime, KernelUntimed, Spread,
 };
 use crate::units::{duration, rate, show};
 

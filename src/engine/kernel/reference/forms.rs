@@ -62,7 +62,9 @@ fn swiglu_in_f32() {
         share(KernelReference::Swiglu, &buffers, &[("N", 2381)], kernel)
     };
     holds(share(|x, _| by_element(x, |g| g / (1.0 + (-g).exp()))));
-    holds(share(|x, _| by_element(x, |g| g * (0.5 + 0.5 * (0.5 * g).tanh()))));
+    holds(share(|x, _| {
+        by_element(x, |g| g * (0.5 + 0.5 * (0.5 * g).tanh()))
+    }));
     // 2.7e-3 off, where values are hundreds.
     fails(share(|x, _| {
         by_element(x, |g| if g > 8.0 { g } else { g / (1.0 + (-g).exp()) })
@@ -133,8 +135,12 @@ fn softmax_in_f32() {
         })
     }));
     // Sums in fixed point: of 16 bits, rounded, and of 20 bits, cut off.
-    fails(share(|x, sizes| by_row(x, sizes, |row| in_fixed_point(row, 65_536.0, 0.5))));
-    fails(share(|x, sizes| by_row(x, sizes, |row| in_fixed_point(row, 1_048_576.0, 0.0))));
+    fails(share(|x, sizes| {
+        by_row(x, sizes, |row| in_fixed_point(row, 65_536.0, 0.5))
+    }));
+    fails(share(|x, sizes| {
+        by_row(x, sizes, |row| in_fixed_point(row, 1_048_576.0, 0.0))
+    }));
 }
 
 fn in_fixed_point(row: &[f32], unit: f32, round: f32) -> Vec<f32> {
@@ -222,8 +228,7 @@ fn adamw_in_f32() {
         let scaled: Kernel =
             |x, sizes| stepped(x, sizes, |w| w * (1.0 - 3e-4 * 0.01), f32::INFINITY);
         holds(share(scaled, step));
-        let weak: Kernel =
-            |x, sizes| stepped(x, sizes, |w| w - 3e-4 * 0.0095 * w, f32::INFINITY);
+        let weak: Kernel = |x, sizes| stepped(x, sizes, |w| w - 3e-4 * 0.0095 * w, f32::INFINITY);
         fails(share(weak, step));
     }
     let uncorrected: Kernel = |x, sizes| stepped(x, sizes, |w| w - 3e-4 * 0.01 * w, 100.0);
@@ -233,7 +238,10 @@ fn adamw_in_f32() {
 #[test]
 fn sums_of_products_in_f32() {
     let norm = |kernel: Kernel| {
-        let buffers = [("ROWS * COLS", KernelFill::Normal), ("COLS", KernelFill::Normal)];
+        let buffers = [
+            ("ROWS * COLS", KernelFill::Normal),
+            ("COLS", KernelFill::Normal),
+        ];
         let sizes = [("ROWS", 5), ("COLS", 2999)];
         share(KernelReference::RmsNorm, &buffers, &sizes, kernel)
     };
