@@ -52,7 +52,7 @@ impl From<&Failed> for Stop {
 /// What the system lacks, and what to do, where its own words in `text` say so.
 pub fn lack(text: &str) -> Option<&'static str> {
     const MEMORY: &str = "memory is used up, or limited with `ulimit -v`";
-    const THREADS: &str = "no more threads may be started: see `ulimit -u`";
+    const THREADS: &str = "no more threads may be started: see `ulimit -u`, and `ulimit -v` for the memory of their stacks";
     const LACKS: [(&str, &str); 9] = [
         (
             "Too many open files",

@@ -1,7 +1,21 @@
 //! Numbers as people read them: digits, percentages, times, bytes and rates with their units. Nothing here knows a screen.
 
+use std::fmt;
+
 /// From here on a number is written with an exponent: no measurement is as large, and its digits would fill the screen.
 const MOST: f64 = 1e15;
+
+/// Formatted as an f64 is, but with an exponent where its digits would fill the screen.
+pub struct Digits(pub f64);
+
+impl fmt::Display for Digits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.abs() {
+            a if a >= MOST && a.is_finite() => write!(f, "{:.1e}", self.0),
+            _ => self.0.fmt(f),
+        }
+    }
+}
 
 /// A number with this many decimals and its thousands separated: `12,345.7`. What would read 0 without being 0 has an
 /// exponent.

@@ -6,7 +6,7 @@ use crate::engine::load;
 use crate::export::report::short;
 use crate::profile::operations;
 use crate::protocol::{Finished, Phases};
-use crate::units::{bytes, percent, show};
+use crate::units::{Digits, bytes, percent, show};
 
 /// The summary, without a line break at its end.
 pub fn text(f: &Finished) -> String {
@@ -38,11 +38,13 @@ fn figures(f: &Finished) -> Vec<String> {
     };
     let ended = f.ended.as_ref().map(|why| format!(", ended early: {why}"));
     let ended = ended.unwrap_or_default();
-    let entropy = f.entropy.map(|h| format!(", entropy of the data {h:.3}"));
+    let entropy = f
+        .entropy
+        .map(|h| format!(", entropy of the data {:.3}", Digits(h)));
     let entropy = entropy.unwrap_or_default();
     let [first, last] = [f.loss_first, f.loss_last].map(short);
     let (name, kind, steps) = (&f.device.name, &f.device.kind, f.steps);
-    let (with, of, share) = (f.grad.with_grad, f.grad.tensors, f.grad.params_pct);
+    let (with, of, share) = (f.grad.with_grad, f.grad.tensors, Digits(f.grad.params_pct));
     let mut gradients = format!("{with} of {of} tensors, {share:.1} % of the parameters");
     if let Some(zeros) = f.grad.zero_pct.filter(|it| *it > 0.0) {
         gradients.push_str(&format!(
@@ -58,7 +60,7 @@ fn figures(f: &Finished) -> Vec<String> {
     }
     let loss = format!(
         "{first} first, {last} last; ln V {:.3}{entropy}",
-        f.ln_vocab
+        Digits(f.ln_vocab)
     );
     let mut lines = vec![
         format!("{what} on {name} ({kind}): {steps} steps{ended}"),
@@ -78,7 +80,7 @@ fn figures(f: &Finished) -> Vec<String> {
     lines.extend(f.others.filter(|it| load::disturbs(*it)).map(|it| {
         let said = format!(
             "other programs used {:.0} % of it: times are longer than necessary",
-            100.0 * it
+            Digits(100.0 * it)
         );
         row("machine", &said)
     }));
@@ -118,13 +120,17 @@ fn ledger(p: &Phases) -> String {
     let share = match p.step > 0.0 {
         true => format!(
             "; residual {:+.1} % of the step",
-            100.0 * p.residual / p.step
+            Digits(100.0 * p.residual / p.step)
         ),
         false => String::new(),
     };
     format!(
         "forward {:.2} + backward {:.2} + optimizer {:.2} + residual {:+.2} = {:.2} ms{share}",
-        p.forward, p.backward, p.optimizer, p.residual, p.step
+        Digits(p.forward),
+        Digits(p.backward),
+        Digits(p.optimizer),
+        Digits(p.residual),
+        Digits(p.step)
     )
 }
 
@@ -138,7 +144,7 @@ fn kernels(f: &Finished) -> String {
         show(f64::from(k.launches_per_step), 0),
         k.unique,
         show(k.device_ms, 2),
-        100.0 * k.coverage
+        Digits(100.0 * k.coverage)
     );
     if k.discarded > 0 {
         let _ = write!(
@@ -154,14 +160,17 @@ fn kernels(f: &Finished) -> String {
         let _ = write!(
             text,
             "\n{:14}{:8.2} ms  {:>4} calls  {name} ({})",
-            "", top.ms, top.calls, top.kernel
+            "",
+            Digits(top.ms),
+            top.calls,
+            top.kernel
         );
         if let (Some(gflop), Some(share)) = (top.gflop_per_s, top.roof_share) {
             let _ = write!(
                 text,
                 ", {} GFLOP/s, {:.0} % of the roof",
                 show(gflop, 1),
-                100.0 * share
+                Digits(100.0 * share)
             );
         }
     }

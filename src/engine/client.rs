@@ -89,6 +89,8 @@ pub struct Client {
     first_nonsense: Option<String>,
     /// What it wrote to stderr last, and when.
     last_stray: Option<(Instant, String)>,
+    /// What the system lacks, as its log said.
+    lack: Option<&'static str>,
     /// Lines that came from this process.
     lines: u64,
     ready: Option<ClientEvent>,
@@ -118,6 +120,7 @@ impl Client {
             nonsense: 0,
             first_nonsense: None,
             last_stray: None,
+            lack: None,
             lines: 0,
             ready: None,
         })
@@ -302,7 +305,7 @@ impl Client {
 
     fn hear(&mut self, text: String) -> Option<ClientEvent> {
         self.lines += 1;
-        let (line, text) = match read::<Line>(&text) {
+        let (mut line, text) = match read::<Line>(&text) {
             Ok(line) if matches!(line.event, Event::Sealed { .. }) => uncovered(line),
             Ok(line) => (line, text),
             Err(why) => return self.hear_unknown(&text, why),
@@ -313,6 +316,13 @@ impl Client {
             let ago = Duration::try_from_secs_f64(ago).unwrap_or_default();
             let at = self.last_line.checked_sub(ago);
             self.progress = self.progress.max(at.unwrap_or(self.progress));
+        }
+        // Where in which library it was missed helps nobody.
+        if let Event::Log(log) = &mut line.event
+            && let Some(lack) = lack(&log.text)
+        {
+            log.text = lack.to_owned();
+            self.lack = Some(lack);
         }
         match (&mut self.phase, &line.event) {
             (Phase::Greeting { .. }, Event::Hello(hello)) => {
@@ -390,7 +400,8 @@ impl Client {
         if let Some(said) = stray.or(self.first_nonsense.as_ref()) {
             text.push_str(&format!("; its last output was `{said}`"));
         }
-        if let Some(lack) = lack(&text) {
+        let lack = lack(&text).or(self.lack.filter(|_| told));
+        if let Some(lack) = lack.filter(|lack| !text.contains(lack)) {
             text.push_str(&format!(" ({lack})"));
         }
         self.end(Duration::ZERO);

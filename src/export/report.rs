@@ -8,7 +8,7 @@ use crate::clean;
 use crate::profile::roofline::reached;
 use crate::protocol::*;
 use crate::record::Recording;
-use crate::units::{bytes, show};
+use crate::units::{Digits, bytes, show};
 
 /// Points of a curve; where there are more, every second one is left out.
 const POINTS: usize = 400;
@@ -350,27 +350,32 @@ impl Section {
                 format!("{} at step {step}", short(x))
             })
         };
-        let entropy = self.started.entropy.map(|h| format!("{h:.3}"));
+        let entropy = self.started.entropy.map(|h| format!("{:.3}", Digits(h)));
         let mut rows = vec![
             ("loss, first", loss(self.first)),
             ("loss, last", loss(self.last)),
-            ("ln V", format!("{:.3}", self.started.ln_vocab)),
+            ("ln V", format!("{:.3}", Digits(self.started.ln_vocab))),
             ("entropy of the data", entropy.unwrap_or(absent("unknown"))),
         ];
         match &self.throughput {
             Some(t) => {
-                let (speed, clock) = (t.samples_per_s, &t.clock);
+                let (speed, clock) = (Digits(t.samples_per_s), &t.clock);
                 let speed = format!("{speed:.2} ({}, clock {clock})", t.state);
                 rows.push(("samples/s", speed));
-                let (median, p25, p75) = (t.step_ms.median, t.step_ms.p25, t.step_ms.p75);
-                let (p95, n) = (t.step_ms.p95, t.step_ms.n);
+                let ms = [
+                    t.step_ms.median,
+                    t.step_ms.p25,
+                    t.step_ms.p75,
+                    t.step_ms.p95,
+                ];
+                let ([median, p25, p75, p95], n) = (ms.map(Digits), t.step_ms.n);
                 let step = format!(
                     "median {median:.3}, quartiles {p25:.3} to {p75:.3}, p95 {p95:.3}, n = {n}"
                 );
                 rows.push(("step, ms", step));
                 if let Some(p) = &t.phases {
-                    let (forward, backward) = (p.forward, p.backward);
-                    let (optimizer, residual) = (p.optimizer, p.residual);
+                    let ms = [p.forward, p.backward, p.optimizer, p.residual];
+                    let [forward, backward, optimizer, residual] = ms.map(Digits);
                     rows.push((
                         "forward, backward, optimizer, residual, ms",
                         format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {residual:+.3}"),
@@ -383,7 +388,7 @@ impl Section {
             )),
         }
         let share = self.gradients.as_ref().map(|g| {
-            let (share, with, of) = (g.params_pct, g.with_grad, g.tensors);
+            let (share, with, of) = (Digits(g.params_pct), g.with_grad, g.tensors);
             format!("{share:.1} % ({with} of {of} tensors)")
         });
         let share = share.unwrap_or(absent("no audit was made"));
@@ -394,7 +399,7 @@ impl Section {
         let peak = peak.unwrap_or(absent(reason.unwrap_or("not reported")));
         rows.push(("memory, peak", peak));
         if let Some(others) = self.others {
-            let others = format!("{:.0} % of the cores", 100.0 * others);
+            let others = format!("{:.0} % of the cores", Digits(100.0 * others));
             rows.push(("other programs", others));
         }
         rows
@@ -406,11 +411,14 @@ impl Section {
         }
         let roof = self.started.roof.as_deref();
         let figure = |value: Option<f64>, digits: usize| {
-            value.map_or_else(|| "-".to_owned(), |it| format!("{it:.digits$}"))
+            value.map_or_else(|| "-".to_owned(), |it| format!("{:.digits$}", Digits(it)))
         };
         let giga = |value: Option<f64>| figure(value.map(|it| it / 1e9), 2);
         let percent = |value: Option<f64>| {
-            value.map_or_else(|| "-".to_owned(), |it| format!("{:.1} %", 100.0 * it))
+            value.map_or_else(
+                || "-".to_owned(),
+                |it| format!("{:.1} %", Digits(100.0 * it)),
+            )
         };
         let table = Table::of(
             k.rows.iter().take(ROWS),
@@ -419,7 +427,7 @@ impl Section {
                 ("part", &|it| Ok(it.part.clone())),
                 ("phase", &|it| Ok(it.phase.clone())),
                 ("calls", &|it| Ok(it.calls.to_string())),
-                ("ms", &|it| Ok(format!("{:.3}", it.ms))),
+                ("ms", &|it| Ok(format!("{:.3}", Digits(it.ms)))),
                 ("GFLOP/s", &|it| Ok(giga(reached(it, roof).flops_per_s))),
                 ("GB/s", &|it| Ok(giga(reached(it, roof).bytes_per_s))),
                 ("FLOP/byte", &|it| {
@@ -436,17 +444,17 @@ impl Section {
             Some(roof) => format!(
                 "The roof: {:.1} GFLOP/s{} and {:.1} GB/s, measured on {} on the {} clock{} (best of {}; medians {:.1} and {:.1}). \
                  A dash: the work is not known there.",
-                roof.flops.best / 1e9,
+                Digits(roof.flops.best / 1e9),
                 roof.matrix_cores.map_or_else(String::new, |it| {
-                    format!(" ({:.1} in f16 on matrix cores)", it.best / 1e9)
+                    format!(" ({:.1} in f16 on matrix cores)", Digits(it.best / 1e9))
                 }),
-                roof.bytes.best / 1e9,
+                Digits(roof.bytes.best / 1e9),
                 roof.date,
                 roof.clock,
                 roof.load().map_or("", |_| ", beside other programs"),
                 roof.flops.n,
-                roof.flops.median / 1e9,
-                roof.bytes.median / 1e9,
+                Digits(roof.flops.median / 1e9),
+                Digits(roof.bytes.median / 1e9),
             ),
         };
         vec![
@@ -454,10 +462,10 @@ impl Section {
                 "One profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} %, unbracketed {:.2} ms.",
                 k.launches,
                 k.unique,
-                k.device_ms,
+                Digits(k.device_ms),
                 k.clock,
-                100.0 * k.coverage,
-                k.unbracketed_ms
+                Digits(100.0 * k.coverage),
+                Digits(k.unbracketed_ms)
             )),
             Block::Table(table),
             Block::Intro(roof),
@@ -487,8 +495,8 @@ fn comparison(stage: u32, pair: &Pair) -> [Block; 2] {
          A median {:.3} ms, B median {:.3} ms{per_step}. They differ in {differs}.",
         pair.figures(),
         pair.n,
-        pair.a_ms.median,
-        pair.b_ms.median
+        Digits(pair.a_ms.median),
+        Digits(pair.b_ms.median)
     );
     [Block::Heading(title), Block::Intro(said)]
 }
@@ -496,7 +504,7 @@ fn comparison(stage: u32, pair: &Pair) -> [Block; 2] {
 /// A loss with as many digits as it needs; NaN as NaN.
 pub fn short(x: Num) -> String {
     match x.0.is_finite() {
-        true => format!("{:.4}", x.0),
+        true => format!("{:.4}", Digits(x.0)),
         false => x.to_string(),
     }
 }

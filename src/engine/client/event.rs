@@ -83,6 +83,7 @@ pub(super) fn is_trace(line: &str) -> bool {
         "stack backtrace:",
         "note: Some details",
         "note: run with `RUST_BACKTRACE",
+        "skipping backtrace printing",
     ];
     frame || place || heads.iter().any(|head| line.starts_with(head))
 }

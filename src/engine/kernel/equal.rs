@@ -2,22 +2,20 @@
 //! many kinds of values, and are held against the plain reference. Stricter than a check, and slower.
 
 use super::cost;
+use super::real::Real;
 use super::reference;
 use super::validate::{self, SizedText};
 use crate::lockstep::{Buffer, Launch, Program};
-use crate::protocol::{KernelFile, KernelFill, KernelRole, KernelShape};
-use crate::random::Rng;
+use crate::protocol::{KernelFile, KernelRole, KernelShape};
 
-/// Sizes that are drawn, beside those of the exercise.
-const DRAWN: u64 = 40;
 /// Floating-point operations and elements of a size that is still run.
-const MOST_FLOPS: f64 = 3e7;
+const MOST_FLOPS: f64 = 1e8;
 const MOST_ELEMENTS: usize = 300_000;
 /// Outputs next to each other that share a largest error, and how many times that of the solution is still rounding.
 const NEIGHBOURS: usize = 16;
 const ROUNDING: f64 = 4.0;
 
-/// Whether `text` and the solution of `file` differ by rounding only. Where they differ, the label of a shape or its sizes.
+/// Whether `text` and the solution of `file` differ by rounding only, at each of these shapes that is not too large.
 ///
 /// # Errors
 /// With the sizes at which they differ.
@@ -27,74 +25,38 @@ pub fn equal(
     text: &str,
     seed: u64,
 ) -> Result<(), String> {
-    let given = shapes.len().saturating_sub(1).max(1);
-    let mut all: Vec<KernelShape> = shapes[..given.min(shapes.len())].to_vec();
-    all.extend((0..DRAWN).map(|number| drawn(file, shapes, Rng::named(seed, "sizes", number))));
-    for (number, shape) in (0..).zip(&all) {
-        let named = || {
-            let sizes = shape
-                .sizes
-                .iter()
-                .map(|(name, size)| format!("{name} {size}"));
-            sizes.collect::<Vec<_>>().join(", ")
-        };
-        if cost::flops(file.spec.reference, &shape.sizes) > MOST_FLOPS {
-            continue;
-        }
+    for (number, shape) in (0..).zip(shapes) {
+        let sizes = shape
+            .sizes
+            .iter()
+            .map(|(name, size)| format!("{name} {size}"));
+        let sizes = sizes.collect::<Vec<_>>().join(", ");
         let sized = |text: &str| {
             let found = validate::validate(text, &file.spec, std::slice::from_ref(shape));
             found.ok().and_then(|mut found| found.texts.pop())
         };
         let (Some(solution), Some(text)) = (sized(&file.solution), sized(text)) else {
-            return Err(named());
+            return Err(sizes);
         };
-        if solution.counts.iter().sum::<usize>() > MOST_ELEMENTS {
+        let elements: usize = solution.counts.iter().sum();
+        if cost::flops(file.spec.reference, &shape.sizes) > MOST_FLOPS || elements > MOST_ELEMENTS {
             continue;
         }
-        let inputs = reference::inputs(&file.spec.bindings, shape, seed.wrapping_add(number))?;
-        let expected = reference::outputs(file.spec.reference, &inputs, &shape.sizes);
-        let run = |text: &SizedText| outputs(file, text, &inputs).ok_or_else(named);
-        let (right, found) = (run(&solution)?, run(&text)?);
-        let mut pairs = expected.iter().zip(right.iter().zip(&found));
-        if !pairs.all(|(expected, (right, found))| is_rounding(expected, right, found)) {
-            return Err(named());
+        let kinds = shape.values.iter().copied().map(Some);
+        let own = [None].into_iter().filter(|_| !shape.is_drawn());
+        for kind in kinds.chain(own) {
+            let seed = seed.wrapping_add(number);
+            let inputs = reference::inputs(&file.spec.bindings, shape, kind, seed)?;
+            let expected = reference::outputs(file.spec.reference, &inputs, &shape.sizes);
+            let run = |text: &SizedText| outputs(file, text, &inputs).ok_or_else(|| sizes.clone());
+            let (right, found) = (run(&solution)?, run(&text)?);
+            let mut pairs = expected.iter().zip(right.iter().zip(&found));
+            if !pairs.all(|(expected, (right, found))| is_rounding(expected, right, found)) {
+                return Err(sizes);
+            }
         }
     }
     Ok(())
-}
-
-/// A shape whose sizes and values an exercise does not name, and could.
-fn drawn(file: &KernelFile, shapes: &[KernelShape], mut rng: Rng) -> KernelShape {
-    let mut shape = KernelShape::default();
-    for name in shapes.iter().flat_map(|shape| shape.sizes.keys()) {
-        let sizes = || {
-            shapes
-                .iter()
-                .filter_map(|shape| shape.sizes.get(name).copied())
-        };
-        let common = sizes().fold(0, gcd).max(1);
-        let largest = sizes().max().unwrap_or(1).min(4096) / common;
-        // As many small ones as large ones.
-        let size = (largest as f64 * 1.2).powf(rng.uniform()).ceil() as u64;
-        shape.sizes.insert(name.clone(), size.max(1) * common);
-    }
-    for binding in &file.spec.bindings {
-        let mut fills: Vec<KernelFill> = shapes
-            .iter()
-            .filter_map(|shape| shape.fill.get(&binding.name).copied())
-            .chain([binding.fill, binding.fill])
-            .collect();
-        if matches!(binding.fill, KernelFill::Normal | KernelFill::Large) {
-            fills.extend([KernelFill::Small, KernelFill::Above, KernelFill::Normal]);
-        }
-        let fill = fills[rng.below(fills.len())];
-        shape.fill.insert(binding.name.clone(), fill);
-    }
-    shape
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// What a kernel writes; nothing where it does anything that is found fault with.
@@ -119,21 +81,21 @@ fn outputs(file: &KernelFile, text: &SizedText, inputs: &[Vec<f32>]) -> Option<V
 }
 
 /// Whether a kernel is no farther from the expected values than a few times what the solution is, everywhere.
-fn is_rounding(expected: &[f32], right: &[f32], found: &[f32]) -> bool {
-    let largest_error = |expected: &[f32], found: &[f32]| {
+fn is_rounding(expected: &[Real], right: &[f32], found: &[f32]) -> bool {
+    let largest_error = |expected: &[Real], found: &[f32]| {
         let pairs = expected.iter().zip(found);
-        let errors = pairs.map(|(e, f)| (f64::from(*e) - f64::from(*f)).abs());
+        let errors = pairs.map(|(expected, found)| (expected.value - f64::from(*found)).abs());
         errors.fold(
             0.0,
-            |most, it| if it >= most || it.is_nan() { it } else { most },
+            |most: f64, it| if it >= most || it.is_nan() { it } else { most },
         )
     };
     let parts = expected.chunks(NEIGHBOURS).zip(right.chunks(NEIGHBOURS));
     let mut parts = parts.zip(found.chunks(NEIGHBOURS));
     parts.all(|((expected, right), found)| {
-        let largest = largest_error(expected, &vec![0.0; expected.len()]);
-        let allowed =
-            ROUNDING * (largest_error(expected, right) + f64::from(f32::EPSILON) * largest);
+        let largest = expected.iter().map(|it| it.value.abs()).fold(0.0, f64::max);
+        let epsilon = f64::from(f32::EPSILON) * largest;
+        let allowed = ROUNDING * (largest_error(expected, right) + epsilon);
         right == found || largest_error(expected, found) <= allowed
     })
 }
