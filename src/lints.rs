@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::config::{Data, RunConfig, Sync};
 use crate::limits;
 use crate::protocol::{Event, Evidence, Gradients, Kernels, Lint, Phases, Throughput};
-use crate::units::show;
+use crate::units::{show, signed_percent};
 
 /// Losses kept for the lints on training progress.
 const RECENT: usize = 64;
@@ -184,10 +184,10 @@ fn ledger_open(f: &RunFacts) -> Option<Finding> {
         .filter(|p| p.step > 0.0 && p.residual.abs() > limits::PHASES_MISS_STEP * p.step)?;
     Some((
         format!(
-            "Forward, backward and optimizer miss the step by {:+.1} ms of {:.1} ms ({:+.0} %).",
+            "Forward, backward and optimizer miss the step by {:+.1} ms of {:.1} ms ({} %).",
             p.residual,
             p.step,
-            100.0 * p.residual / p.step
+            signed_percent(100.0 * p.residual / p.step)
         ),
         "For each timer, find out what it waits for: enqueueing work is not doing it.",
     ))

@@ -85,6 +85,12 @@ pub fn percent(x: f64) -> String {
     }
 }
 
+/// The same with its sign: `+69.3`, `-0.2`.
+pub fn signed_percent(x: f64) -> String {
+    let sign = if x < 0.0 { '-' } else { '+' };
+    format!("{sign}{}", percent(x.abs()))
+}
+
 /// Milliseconds with three digits that count, without the unit.
 pub fn ms(x: f64) -> String {
     match x.abs() {
@@ -156,6 +162,7 @@ mod tests {
             ["NaN", "0", "12,345", "0.50"]
         );
         assert_eq!([99.96, 100.0].map(percent), ["99.9", "100"]);
+        assert_eq!([99.96, -0.2].map(signed_percent), ["+99.9", "-0.2"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::engine::load;
 use crate::export::report::short;
 use crate::profile::operations;
 use crate::protocol::{Finished, Phases};
-use crate::units::{Digits, bytes, percent, show};
+use crate::units::{Digits, bytes, percent, show, signed_percent};
 
 /// The summary, without a line break at its end.
 pub fn text(f: &Finished) -> String {
@@ -119,8 +119,8 @@ fn speed(f: &Finished) -> String {
 fn ledger(p: &Phases) -> String {
     let share = match p.step > 0.0 {
         true => format!(
-            "; residual {:+.1} % of the step",
-            Digits(100.0 * p.residual / p.step)
+            "; residual {} % of the step",
+            signed_percent(100.0 * p.residual / p.step)
         ),
         false => String::new(),
     };

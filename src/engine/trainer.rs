@@ -436,16 +436,8 @@ impl Trainer {
         let bracket = began.elapsed().as_secs_f64() * 1e3;
         let submitted = took.iter().sum();
         // A step that is replayed whole has no phases.
-        let ledger = match took[..] {
-            [forward, backward, optimizer] => Some(Phases {
-                forward,
-                backward,
-                optimizer,
-                residual: bracket - submitted,
-                step: bracket,
-            }),
-            _ => None,
-        };
+        let ledger = <[f64; 3]>::try_from(&took[..]).ok();
+        let ledger = ledger.map(|parts| Phases::of(parts, bracket));
         let synced = sync != Sync::Never;
         let clocks = (synced || drained).then(|| Clocks {
             enqueue,

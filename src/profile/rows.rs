@@ -74,6 +74,11 @@ pub fn times_of<'a>(profiles: impl Iterator<Item = &'a Kernels>, row: &KernelRow
     rows.map(|it| it.ms).collect()
 }
 
+/// The step that a profile's rows are held against; recordings of older versions do not name it.
+fn whole(it: &Kernels) -> f64 {
+    it.step_ms.unwrap_or(it.device_ms + it.unbracketed_ms)
+}
+
 /// A profile whose times are medians over several: each row's, and the step's that they are held against.
 pub fn typical<'a>(
     latest: &Kernels,
@@ -92,15 +97,14 @@ pub fn typical<'a>(
         row.ms = ms;
     }
     kernels.rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    let of = |pick: fn(&Kernels) -> Option<f64>| {
-        let found: Vec<f64> = profiles.clone().filter_map(pick).collect();
-        (!found.is_empty()).then(|| median(&found))
-    };
-    if let Some(device_ms) = of(|it| Some(it.device_ms)) {
-        kernels.device_ms = device_ms;
-        kernels.coverage = of(|it| Some(it.coverage)).unwrap_or(kernels.coverage);
-        kernels.unbracketed_ms = of(|it| Some(it.unbracketed_ms)).unwrap_or_default();
-        kernels.step_ms = of(|it| it.step_ms).or(kernels.step_ms);
+    let steps: Vec<f64> = profiles.map(whole).collect();
+    if !steps.is_empty() {
+        // Sum, rest and share follow from the medians that are shown beside them.
+        let (step, rows) = (median(&steps), kernels.rows.iter());
+        kernels.device_ms = rows.map(|row| row.ms).sum();
+        kernels.coverage = kernels.device_ms / step;
+        kernels.unbracketed_ms = (step - kernels.device_ms).max(0.0);
+        kernels.step_ms = kernels.step_ms.map(|_| step);
     }
     kernels
 }
@@ -253,8 +257,8 @@ mod tests {
         let profiles = [profile(30.0, 10.0), profile(32.0, 8.0), profile(70.0, 90.0)];
         let found = typical(&profiles[2], profiles.iter());
         assert_eq!((found.rows[0].ms, found.device_ms), (32.0, 32.0));
-        assert_eq!((found.unbracketed_ms, found.step_ms), (10.0, Some(40.0)));
-        assert_eq!(found.coverage, 0.75);
+        assert_eq!((found.unbracketed_ms, found.step_ms), (8.0, Some(40.0)));
+        assert_eq!(found.coverage, 0.8);
         assert_eq!(typical(&profiles[2], [].iter()), profiles[2]);
     }
 

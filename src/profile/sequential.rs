@@ -15,6 +15,10 @@
 //! The order is drawn once for two pairs, A B B A or B A A B. Noise that lasts for two or three steps then ties two pairs
 //! together, and the intervals miss more often: that is why 2 % are spent for an interval of 95 %, and the simulation below
 //! shows that it is enough. `faster` and `slower` ask for more than the interval: all looks together spend 0.1 % on each.
+//!
+//! Where other programs come and go, both sides are slowed, but seldom by the same factor: then there is one ratio alone and
+//! another beside them, and the pairs are a mixture. So the interval reaches to the ratio of the third of the pairs that were
+//! slowed least and to that of the third that were slowed most.
 
 use super::stats::{median, quantile};
 use crate::protocol::Verdict;
@@ -66,8 +70,11 @@ impl Plan {
     /// What these pairs (time of A, time of B) say at a look. The last look may spend all the error that is left.
     pub fn look(&mut self, pairs: &[(f64, f64)], last: bool) -> LookResult {
         let averages = walsh_averages(&logs(pairs));
+        let ratio = quantile(&averages, 0.5);
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-        let medians = median(&a) / median(&b);
+        // Where the sides' medians, or pairs under another load, say something else, none of them is certain.
+        let [least, most] = by_load(pairs, ratio);
+        let others = [(median(&a) / median(&b)).ln(), least, most];
         let share = if last {
             1.0
         } else {
@@ -80,9 +87,9 @@ impl Plan {
             }
             let (outside, used) = outside(pairs.len(), error * spend - *spent)?;
             *spent += used;
-            let (low, high) = (averages[outside], averages[averages.len() - 1 - outside]);
-            // Where the sides' medians say something else than the pairs, neither is certain.
-            Some((low.exp().min(medians), high.exp().max(medians)))
+            let low = others.into_iter().fold(averages[outside], f64::min);
+            let high = others.into_iter().fold(averages[averages.len() - 1 - outside], f64::max);
+            Some((low.exp(), high.exp()))
         };
         let shown = interval(ONE_SIDE, &mut self.spent);
         let sure = interval(VERDICT, &mut self.spent_on_verdicts);
@@ -91,7 +98,7 @@ impl Plan {
             (_, sure) => sure,
         };
         LookResult {
-            ratio: quantile(&averages, 0.5).exp(),
+            ratio: ratio.exp(),
             interval: shown,
             verdict,
         }
@@ -101,6 +108,17 @@ impl Plan {
 /// The ratio that these pairs show.
 pub fn ratio(pairs: &[(f64, f64)]) -> f64 {
     quantile(&walsh_averages(&logs(pairs)), 0.5).exp()
+}
+
+/// The log ratios of the third of the pairs that other programs slowed least and of the third that they slowed most. The side
+/// that was slowed less tells how a pair was slowed: one slow step alone is no load.
+fn by_load(pairs: &[(f64, f64)], ratio: f64) -> [f64; 2] {
+    let mut pairs = pairs.to_vec();
+    let slowed = |(a, b): &(f64, f64)| a.min(ratio.exp() * b);
+    pairs.sort_by(|one, other| slowed(one).total_cmp(&slowed(other)));
+    let third = pairs.len().div_ceil(3);
+    [&pairs[..third], &pairs[pairs.len() - third..]]
+        .map(|third| quantile(&walsh_averages(&logs(third)), 0.5))
 }
 
 fn logs(pairs: &[(f64, f64)]) -> Vec<f64> {
@@ -156,7 +174,7 @@ mod tests {
     /// What a machine does to the logarithm of one step's time; the number is kept from step to step.
     type Noise = fn(&mut Rng, &mut f64, usize) -> f64;
 
-    const NOISES: [(&str, Noise); 8] = [
+    const NOISES: [(&str, Noise); 11] = [
         ("white", |rng, _, _| 0.05 * rng.normal()),
         ("so strong that the dead band is no help", |rng, _, _| {
             0.3 * rng.normal()
@@ -194,7 +212,28 @@ mod tests {
         ("period of four steps", |rng, _, step| {
             0.02 * rng.normal() + if step.is_multiple_of(4) { 0.4 } else { 0.0 }
         }),
+        ("a load that comes and goes", load),
+        ("a load that comes once and stays", |rng, _, step| {
+            let level = if step > 45 { 2.0 } else { 0.0 };
+            (0.02 + 0.1 * level) * rng.normal() + level
+        }),
+        ("slices of other threads", |rng, busy, _| {
+            // While they are there, a step of 10 ms waits for none to three slices of 4 ms.
+            if rng.uniform() < 0.05 {
+                *busy = 1.0 - *busy;
+            }
+            let slices = if *busy > 0.0 { rng.below(4) as f64 } else { 0.0 };
+            0.01 * rng.normal() + (1.0 + 0.4 * slices).ln()
+        }),
     ];
+
+    /// For forty steps on average it doubles the times, and makes them rougher.
+    fn load(rng: &mut Rng, load: &mut f64, _: usize) -> f64 {
+        if rng.uniform() < 0.025 {
+            *load = 0.7 - *load;
+        }
+        (0.02 + 0.2 * *load) * rng.normal() + *load
+    }
 
     /// Compares at this true ratio as the engine does. Tells how it ended, after how many pairs, and whether any interval on
     /// the way missed the truth.
@@ -233,21 +272,21 @@ mod tests {
         assert!(low <= medians && medians <= high, "{found:?}, {medians}");
     }
 
-    /// 16,000 comparisons of equal speeds.
+    /// 16,500 comparisons of equal speeds.
     #[test]
     fn equal_speeds_are_rarely_told_apart() {
         for (name, noise) in NOISES {
             let mut rng = Rng::named(1, name, 0);
             let (mut faster, mut slower, mut missed) = (0, 0, 0);
-            for _ in 0..2000 {
+            for _ in 0..1500 {
                 let (verdict, _, miss) = compared(80, &mut rng, noise, 1.0);
                 faster += u32::from(verdict == Verdict::Faster);
                 slower += u32::from(verdict == Verdict::Slower);
                 missed += u32::from(miss);
             }
-            println!("{name}: {faster} faster, {slower} slower, {missed} missed, of 2000");
-            assert!(faster <= 10 && slower <= 10, "{name}: {faster}, {slower}");
-            assert!(missed <= 100, "{name}: {missed} of 2000 missed");
+            println!("{name}: {faster} faster, {slower} slower, {missed} missed, of 1500");
+            assert!(faster <= 7 && slower <= 7, "{name}: {faster}, {slower}");
+            assert!(missed <= 75, "{name}: {missed} of 1500 missed");
         }
     }
 
@@ -268,6 +307,35 @@ mod tests {
             assert_eq!(ended.map(|it| it.1), [20, 20]);
             assert_eq!(compared(80, &mut rng, white, 1.1).0, Verdict::Faster);
         }
+    }
+
+    /// Alone, A takes 3.3 times as long as B; beside the load, which slows B more, 2.6 times. Both are true of some of the pairs.
+    #[test]
+    fn the_interval_holds_what_is_true_alone_and_under_load() {
+        let mut rng = Rng::named(4, "both", 0);
+        let (mut both, mut wide, mut fell_short) = (0, 0, 0);
+        for _ in 0..500 {
+            let (mut state, mut pairs) = (0.0, Vec::new());
+            let mut loaded = 0;
+            for _ in 0..80 {
+                let one = load(&mut rng, &mut state, 0).exp();
+                let two = load(&mut rng, &mut state, 0).exp();
+                loaded += u32::from(state > 0.0);
+                let ratio = if state > 0.0 { 2.6 } else { 3.3 };
+                pairs.push((one * ratio, two));
+            }
+            if !(27..=53).contains(&loaded) {
+                continue;
+            }
+            both += 1;
+            let (low, high) = Plan::new(80).look(&pairs, true).interval.expect("80 pairs");
+            fell_short += u32::from(low > 2.6 * 1.05 || high < 3.3 / 1.05);
+            wide += u32::from(low < 2.3 || high > 3.7);
+        }
+        println!("of {both}, {fell_short} fell short and {wide} are wider");
+        // Without the thirds, four of five fall short.
+        assert!(both > 100 && fell_short * 3 < both, "{fell_short} of {both}");
+        assert!(wide * 20 < both, "{wide} of {both}");
     }
 
     #[test]

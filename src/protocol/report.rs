@@ -124,6 +124,19 @@ pub struct Phases {
     pub step: f64,
 }
 
+impl Phases {
+    /// Forward, backward and optimizer, and the step that they are parts of.
+    pub fn of([forward, backward, optimizer]: [f64; 3], step: f64) -> Self {
+        Self {
+            forward,
+            backward,
+            optimizer,
+            residual: step - (forward + backward + optimizer),
+            step,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {

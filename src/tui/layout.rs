@@ -3,7 +3,7 @@
 
 use ratatui::layout::Rect;
 
-use super::panels::status;
+use super::panels::{lesson, status};
 use super::panels::{CARDS, PANELS, PanelPosition, PanelRow};
 use super::prose::FRAME;
 use super::surface::{centred, height, take_bottom, take_left, take_top};
@@ -132,18 +132,35 @@ fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
 fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     let drawing = drawing(app).min(rest.width.saturating_sub(LEAST));
     let columns = (rest.width * 2 / 5).min(80).max(drawing);
-    let lesson = take_left(&mut rest, columns);
+    let mut lesson = take_left(&mut rest, columns);
+    let half = lesson.height / 2;
+    let spare = spare(&mut lesson, half, app);
     let rows = rest.height * 2 / 5;
     let loss = take_top(&mut rest, rows);
     let pairs = app.run.pairing || app.study.pair.is_some();
     let throughput = take_top(&mut rest, if pairs { 10 } else { 7 });
-    vec![
+    let mut others = others(app);
+    let mut panels = vec![
         (Panel::Lesson, lesson),
         (Panel::Loss, loss),
         (Panel::Throughput, throughput),
-        (third_panel(app), rest),
-    ]
+    ];
+    panels.extend(others.next().map(|panel| (panel, rest)));
+    panels.extend(others.next().zip(spare));
+    panels
 }
+
+/// Takes so many rows off the lesson's column where its text leaves them empty. A mystery counts which panels were looked at:
+/// there none comes by itself.
+fn spare(lesson: &mut Rect, rows: u16, app: &App) -> Option<Rect> {
+    let columns = usize::from(lesson.width).saturating_sub(FRAME);
+    let text = lesson::rows(app, &plain(app), columns).filter(|_| app.mystery().is_none())?;
+    let fits = text + BORDERS <= usize::from(lesson.height.saturating_sub(rows));
+    fits.then(|| take_bottom(lesson, rows))
+}
+
+/// Rows of a panel's borders.
+const BORDERS: usize = 2;
 
 /// Columns that the panels beside the lesson keep.
 const LEAST: u16 = 40;
@@ -176,31 +193,45 @@ fn drawing(app: &App) -> u16 {
     }
 }
 
-/// The focused panel, else the first that the stage's evidence names, else the kernels.
-fn third_panel(app: &App) -> Panel {
-    let shown = |panel: &Panel| !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
+/// Panels beside the lesson, the loss and the throughput, the most wanted first: the focused one, those that the stage's
+/// evidence names, then the others.
+fn others(app: &App) -> impl Iterator<Item = Panel> {
+    let always = [Panel::Lesson, Panel::Loss, Panel::Throughput];
     let pointers = app.stage().into_iter().flat_map(|stage| &stage.evidence);
-    let mut pointed = pointers.map(|pointer| pointer.panel);
-    let third = app.view.third.filter(shown);
-    third
-        .or_else(|| pointed.find(shown))
-        .unwrap_or(Panel::Kernels)
+    let pointed = pointers.map(|pointer| pointer.panel);
+    let rest = [Panel::Kernels, Panel::Ledger, Panel::Evidence];
+    let all = app.view.third.into_iter().chain(pointed).chain(rest);
+    let mut wanted: Vec<Panel> = Vec::new();
+    for panel in all.filter(|panel| !always.contains(panel)) {
+        if !wanted.contains(&panel) {
+            wanted.push(panel);
+        }
+    }
+    wanted.into_iter()
 }
 
 /// Every panel where its row says: the lesson, the curves of the run, what it is made of.
 fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     let columns = (rest.width * 36 / 100).clamp(56, 80);
-    let lesson = take_left(&mut rest, columns);
+    let mut lesson = take_left(&mut rest, columns);
     let columns = rest.width / 2;
     let mut middle = take_left(&mut rest, columns);
     let mut right = rest;
+    // The lowest panels on the right go below a short text.
+    let low = PANELS.iter().map(|row| match row.position {
+        PanelPosition::Right(rows) => rows,
+        _ => 0,
+    });
+    let mut low = spare(&mut lesson, low.sum(), app);
     let mut panels = vec![(Panel::Lesson, lesson)];
     let mut half = Rect::default();
     // From the bottom up.
     for row in PANELS.iter().rev() {
         let area = match row.position {
             PanelPosition::Middle(rows) if rows > 0 => take_bottom(&mut middle, rows),
-            PanelPosition::Right(rows) if rows > 0 => take_bottom(&mut right, rows),
+            PanelPosition::Right(rows) if rows > 0 => {
+                take_bottom(low.as_mut().unwrap_or(&mut right), rows)
+            }
             PanelPosition::HalfRight(_) if !half.is_empty() => std::mem::take(&mut half),
             PanelPosition::HalfRight(rows) => {
                 let mut rows = take_bottom(&mut right, rows);

@@ -19,7 +19,7 @@ mod kernels;
 pub mod knobs;
 mod large;
 mod ledger;
-mod lesson;
+pub mod lesson;
 mod lints;
 mod log;
 mod loss;

@@ -76,6 +76,36 @@ pub fn cut(text: &str, columns: usize) -> String {
     taken
 }
 
+/// A name, shortened in the middle to `columns`: its beginning and its end tell it from others, as in `flash…_f16`.
+pub fn shorten(name: &str, columns: usize) -> String {
+    if name.width() <= columns {
+        return name.to_owned();
+    }
+    let room = columns.saturating_sub(1);
+    let fitting = |chars: &mut dyn Iterator<Item = char>, room: usize| {
+        let mut used = 0;
+        let fits = chars.take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= room
+        });
+        fits.count()
+    };
+    let chars: Vec<char> = name.chars().collect();
+    let head = fitting(&mut chars.iter().copied(), room - room / 2);
+    let tail = chars.len() - fitting(&mut chars.iter().rev().copied(), room / 2);
+    let mut short: String = chars[..head].iter().collect();
+    drop_half(&mut short, chars[head]);
+    short.extend((columns > 0).then_some('…'));
+    let half = |c: &char| is_figure(*c) && is_figure(chars[tail - 1]);
+    short.extend(chars[tail..].iter().skip_while(|c| half(c)));
+    short
+}
+
+/// A name as wide as exactly `columns`: shortened in the middle, or filled up.
+pub fn name(name: &str, columns: usize) -> String {
+    left(&shorten(name, columns), columns)
+}
+
 /// The text, cut or filled up to exactly `columns`, aligned left.
 pub fn left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
@@ -240,6 +270,22 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_name_keeps_its_beginning_its_end_and_whole_figures() {
+        assert_eq!(shorten("flash_attention_f16", 10), "flash…_f16");
+        assert_eq!(shorten("flash_attention_f16", 19), "flash_attention_f16");
+        assert_eq!(shorten("matmul_tile_64x1024", 8), "matm…");
+        assert_eq!(shorten("layer.12.mlp", 7), "lay…mlp");
+        assert_eq!(name("表表表表", 6), "表…表 ");
+        for columns in 0..24 {
+            let short = shorten("0.attention.o_proj.16", columns);
+            assert!(width(&short) <= columns, "{short}");
+            let ends = short.split('…').map(|it| it.trim_matches('.'));
+            let whole = |it: &str| it.split('.').all(|it| !it.starts_with('6') && it != "1");
+            assert!(ends.into_iter().all(whole), "{short}");
         }
     }
 

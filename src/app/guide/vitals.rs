@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::config::Sync;
 use crate::limits;
 use crate::protocol::{State, Throughput};
-use crate::units::{number, percent};
+use crate::units::{number, percent, signed_percent};
 
 /// Whether a figure is as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
     let phases = slot.phases().filter(|phases| phases.step > 0.0);
     let residual = phases.map(|phases| {
         let share = 100.0 * phases.residual / phases.step;
-        let sign = if share < 0.0 { '-' } else { '+' };
-        let value = format!("{sign}{} % of the step", percent(share.abs()));
+        let value = format!("{} % of the step", signed_percent(share));
         let started = slot.started.as_ref();
         // One wait a step: the phases are times of submitting.
         let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);

@@ -53,16 +53,13 @@ impl Trainer {
         })
     }
 
+    /// Medians of the phases and of the step; the residual is what these leave.
     fn median_phases(&self) -> Option<Phases> {
         let phases = &self.stats.phases;
         let of = |pick: fn(&Phases) -> f64| median(&phases.iter().map(pick).collect::<Vec<_>>());
-        (!phases.is_empty()).then(|| Phases {
-            forward: of(|p| p.forward),
-            backward: of(|p| p.backward),
-            optimizer: of(|p| p.optimizer),
-            residual: of(|p| p.residual),
-            step: of(|p| p.step),
-        })
+        let parts = [of(|p| p.forward), of(|p| p.backward), of(|p| p.optimizer)];
+        let step = of(|p| p.step);
+        (!phases.is_empty()).then(|| Phases::of(parts, step))
     }
 
     /// Which clock the step times are from.

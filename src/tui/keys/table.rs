@@ -262,13 +262,13 @@ fn reading_on(app: &App) -> bool {
     leafing(app) && app.reads_on()
 }
 
-/// The stage's text is on the screen and has pages.
+/// The stage's text is on the screen: arrows read on and back, as far as there is more.
 fn leafing(app: &App) -> bool {
     main(app)
         && !app.mode.is_exercise()
+        && app.stage().is_some()
         && app.view.lesson_visible()
         && !estimating(app)
-        && app.page().2 > 1
 }
 
 /// A page is read that leads to the cause.

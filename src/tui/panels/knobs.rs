@@ -73,6 +73,13 @@ pub fn row_at(y: u16, area: Rect, app: &App) -> Option<usize> {
     parts.list.get(usize::from(from + at))?.0
 }
 
+/// Rows that the list and the texts take at this width.
+pub fn rows(app: &App, theme: &Theme, columns: usize) -> usize {
+    let wide = u16::try_from(columns).unwrap_or(u16::MAX);
+    let parts = parts(app, theme, Rect::new(0, 0, wide, LOW));
+    parts.top.len() + parts.list.len() + parts.foot.len()
+}
+
 fn areas(mut area: Rect, parts: &Parts) -> (Rect, Rect, Rect) {
     let top = take_top(&mut area, height(parts.top.len()));
     let most = area.height.saturating_sub(LIST);

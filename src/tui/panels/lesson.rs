@@ -9,7 +9,7 @@ use super::{cards, exercise, knobs, mystery, question};
 use crate::app::beats::VoteState;
 use crate::app::figures::{as_found, figures};
 use crate::app::study::{Activity, Page};
-use crate::app::{Action, Overlay};
+use crate::app::{Action, App, Overlay};
 use crate::course::progress::{Prediction, State, letter};
 use crate::course::{SectionKind, Stage};
 use crate::judge::{Outcome, Report};
@@ -17,6 +17,7 @@ use crate::panel::Panel;
 use crate::tui::keys;
 use crate::tui::prose::Writer;
 use crate::tui::surface::{Surface, height, take_bottom};
+use crate::tui::theme::Theme;
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let app = s.app;
@@ -40,7 +41,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         let lines = w.lines;
         return s.show_panel(Panel::Lesson, lines);
     }
-    let (page, at, of) = app.page();
+    let (_, at, of) = app.page();
     let aside = app.stage().map_or(String::new(), |stage| {
         format!("{} · page {at} of {of}", stage.level.name())
     });
@@ -57,17 +58,44 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         let lines = w.lines;
         return s.show_panel(Panel::Lesson, lines);
     };
+    let (mut lines, mut asked) = page_of(stage, app, s.theme, usize::from(s.area.width));
+    // A question that leaves no room to read is part of the text instead.
+    if asked.len() + 4 > usize::from(s.area.height) {
+        lines.push(Line::default());
+        lines.append(&mut asked);
+    }
+    show_both(s, lines, asked)
+}
+
+/// Rows that the page of a stage, or its knobs, take at this width.
+pub fn rows(app: &App, theme: &Theme, columns: usize) -> Option<usize> {
+    if app.knobs_open() {
+        return Some(knobs::rows(app, theme, columns));
+    }
+    let stage = app.stage().filter(|_| app.exercise().is_none())?;
+    let (lines, asked) = page_of(stage, app, theme, columns);
+    Some(lines.len() + asked.len())
+}
+
+/// The open page of a stage, and the question at its foot.
+fn page_of(
+    stage: &Stage,
+    app: &App,
+    theme: &Theme,
+    columns: usize,
+) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
     // Text about the stage as it was found keeps its figures when something else runs.
     let now = figures(app);
     let found = now.as_ref().map(|now| as_found(app, now));
     let (now, found) = (now.as_ref(), found.as_ref());
-    let mut asked = s.writer();
+    let mut asked = Writer::new(app, theme, columns);
     asked.figures = found;
     let voting = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
     if app.asked_here() && app.beat().is_none() || voting {
         question::of_stage(stage, &mut asked);
     }
-    let mut writer = s.writer();
+    let (page, ..) = app.page();
+    let mut writer = Writer::new(app, theme, columns);
     writer.figures = match page {
         Page::Start | Page::Evidence | Page::Background(_) => found,
         Page::Cause | Page::Result | Page::LookBack | Page::Quiz => now,
@@ -97,13 +125,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         }
         Page::Quiz => text.quiz(),
     }
-    let (mut lines, mut asked) = (text.w.lines, asked.lines);
-    // A question that leaves no room to read is part of the text instead.
-    if asked.len() + 4 > usize::from(s.area.height) {
-        lines.push(Line::default());
-        lines.append(&mut asked);
-    }
-    show_both(s, lines, asked)
+    (text.w.lines, asked.lines)
 }
 
 /// Lines that scroll, and lines that stay at the foot.
