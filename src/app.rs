@@ -397,6 +397,7 @@ impl App {
                 self.revision -= 1;
                 self.view.overlay_scroll = self.view.overlay_scroll.min(limits.overlay);
                 self.view.limits = limits.panels.into_iter().collect();
+                self.view.rows = limits.row.unwrap_or_default();
             }
             Message::FileSaved { config } => self.file_saved(config),
             Message::FileRead { stage, config } => self.kept(&stage, config),

@@ -69,6 +69,9 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
                 None => panels::draw(*panel, s.at(*area)),
             };
             limits.panels.push((*panel, draw));
+            if app.marks_row(*panel) && app.view.overlay.is_none() {
+                limits.row = Some(mark_row(s.frame, *area, app.view.row, theme));
+            }
         }
         panels::status::draw_guide(s.at(it.guide));
         panels::status::draw(s.at(it.status));
@@ -92,6 +95,30 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
         symbols::fold_to_ascii(frame.buffer_mut());
     }
     limits
+}
+
+/// Marks one of a panel's rows that have a figure; the result is how many there are, and what stands in the marked one.
+fn mark_row(frame: &mut Frame<'_>, panel: Rect, row: usize, theme: &Theme) -> (usize, String) {
+    let buffer = frame.buffer_mut();
+    let text = |y: u16| -> String {
+        let columns = panel.left()..panel.right();
+        columns.map(|x| buffer[(x, y)].symbol()).collect()
+    };
+    // Neither the title nor a line below the box.
+    let inner = panel.top().saturating_add(1)..panel.bottom();
+    let figures = |text: &str| {
+        text.contains(|c: char| c.is_ascii_digit()) && text.contains(char::is_alphabetic)
+    };
+    let rows: Vec<(u16, String)> = inner
+        .map(|y| (y, text(y)))
+        .filter(|(_, text)| figures(text))
+        .collect();
+    let marked = rows.get(row.min(rows.len().saturating_sub(1))).cloned();
+    if let Some((y, _)) = marked {
+        let inner = Rect::new(panel.x + 1, y, panel.width.saturating_sub(2), 1);
+        buffer.set_style(inner, theme.selected);
+    }
+    (rows.len(), marked.map_or_else(String::new, |it| it.1))
 }
 
 /// Dims what lies behind a card; its lines end a column before the card's begin.

@@ -12,6 +12,8 @@ mod session;
 mod figures;
 #[path = "screens/footer.rs"]
 mod footer;
+#[path = "screens/located.rs"]
+mod located;
 
 use perflings::app::mystery::MysteryEnd;
 use perflings::app::source::FromEngine;

@@ -43,7 +43,7 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<SentencePar
 }
 
 /// Keys by the names that the sentences below have for them.
-const KEYS: [(&str, A); 41] = [
+const KEYS: [(&str, A); 42] = [
     ("a", A::Answer(0)),
     ("close", A::Close),
     ("devices", A::Open(Overlay::Devices)),
@@ -76,6 +76,7 @@ const KEYS: [(&str, A); 41] = [
     ("pointer", A::NextPointer),
     ("question", A::Question),
     ("restart", A::Restart),
+    ("row", A::Scroll(1)),
     ("solution", A::Solution),
     ("step", A::ReplayStep),
     ("stop", A::StopMeasuring),
@@ -248,7 +249,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             Some(at) if at + 1 == stage.evidence.len() => "{pointer} continues to the cause",
             Some(_) => "{pointer} shows the next panel, {close} returns to the lesson",
             None if app.asks_where() => {
-                "Which panel shows it? {focus} changes the panel, {locate} chooses the marked one"
+                "Which panel, which number? {focus} next panel, {row} next row, {locate} chooses"
             }
             None if reads => {
                 "Now look for it: {pointer} shows one panel after the other, then the cause"

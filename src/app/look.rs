@@ -239,7 +239,7 @@ impl App {
 
     pub(super) fn focus(&mut self, panel: Panel) {
         let view = &mut self.view;
-        view.focus = Some(panel);
+        (view.focus, view.row) = (Some(panel), 0);
         if !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput) {
             view.third = Some(panel);
         }
@@ -270,6 +270,9 @@ impl App {
                 view.overlay_scroll = to.clamp(0, i32::from(u16::MAX)) as u16;
             }
             None => {
+                if let Some(panel) = self.view.focus.filter(|it| self.marks_row(*it)) {
+                    return self.mark_row(panel, lines);
+                }
                 if self.selects_kernels() {
                     return self.select_kernel(lines);
                 }

@@ -72,6 +72,8 @@ pub struct Limits {
     pub panels: Vec<(Panel, u16)>,
     /// Of what lies on top.
     pub overlay: u16,
+    /// Rows with a figure in the marked panel, and what stands in the marked one, while the learner is asked for it.
+    pub row: Option<(usize, String)>,
 }
 
 /// What the learner asked for. Keys and the mouse lead here.

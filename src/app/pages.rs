@@ -1,9 +1,10 @@
 //! A stage's text in pages, in the order of the document, and the walk through the panels that its evidence names.
 
 use super::App;
+use super::kernels::name;
 use super::study::Activity;
 pub use super::study::{Page, pages};
-use crate::course::Stage;
+use crate::course::{PanelPointer, Stage};
 use crate::panel::Panel;
 
 /// Lines that a key moves a text by.
@@ -115,24 +116,59 @@ impl App {
         self.presentation.is_none() && self.mode.reads_stage() && self.stage().is_some_and(asks)
     }
 
-    /// The marked panel is said to show the fault. It is judged, and what shows it is looked at, with the reason.
+    /// Whether keys that scroll mark a row of this panel. The kernels have a selected row of their own.
+    pub fn marks_row(&self, panel: Panel) -> bool {
+        let rows = !matches!(panel, Panel::Lesson | Panel::Kernels);
+        rows && self.view.focus == Some(panel) && self.asks_where()
+    }
+
+    /// Marks another row; beyond those that are seen the panel scrolls.
+    pub(super) fn mark_row(&mut self, panel: Panel, lines: i32) {
+        let last = self.view.rows.0.saturating_sub(1) as i32;
+        let to = (self.view.row as i32).saturating_add(lines);
+        self.view.row = to.clamp(0, last) as usize;
+        if to != to.clamp(0, last) {
+            self.view.scroll_by(panel, lines);
+        }
+    }
+
+    /// What stands in the marked row.
+    fn marked_row(&self) -> String {
+        match self.view.focus {
+            Some(Panel::Kernels) => self
+                .selected_kernel()
+                .as_ref()
+                .map_or_else(String::new, name),
+            _ => self.view.rows.1.clone(),
+        }
+    }
+
+    /// The marked row is said to show the fault. It is judged, and what shows it is looked at, with the reason.
     pub(super) fn locate(&mut self, stage: &Stage) {
         let marked = self.view.focus.filter(|it| *it != Panel::Lesson);
         let Some(panel) = marked.filter(|_| self.asks_where()) else {
             return;
         };
-        let found = stage.evidence.iter().position(|it| it.panel == panel);
-        let at = found.unwrap_or(0);
-        let Some(pointer) = stage.evidence.get(at) else {
+        let (row, evidence) = (self.marked_row(), &stage.evidence);
+        let here = |it: &&PanelPointer| it.shows && it.panel == panel;
+        let found = evidence.iter().position(|it| here(&it) && it.is_row(&row));
+        let elsewhere = evidence.iter().position(|it| here(&it));
+        let shows = || evidence.iter().position(|it| it.shows);
+        let at = found.or(elsewhere).or_else(shows).unwrap_or(0);
+        let Some(pointer) = evidence.get(at) else {
             return;
         };
         self.study.of_mut(&stage.id).located = Some(found.is_some());
         self.study.pointer = Some(at);
         self.focus(pointer.panel);
         let (said, shows) = (panel.name(), pointer.panel.name());
-        let text = match found {
-            Some(_) => format!("Right: the panel {said} shows it"),
-            None => format!("The panel {said} does not show it; {shows} does"),
+        let text = match (found, elsewhere) {
+            (Some(_), _) => format!("Right: the panel {said} shows it there"),
+            (None, Some(_)) => format!(
+                "The panel {said} shows it, in another row: {}",
+                pointer.row.replace(", ", " or ")
+            ),
+            (None, None) => format!("The panel {said} does not show it; {shows} does"),
         };
         self.tell(&text, found.is_none());
         self.save(&stage.id);

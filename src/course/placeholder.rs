@@ -6,6 +6,7 @@ mod told;
 
 use crate::units::show;
 pub use pieces::{TextPiece, measured, pieces};
+use told::sentences;
 pub use told::{NO_FIGURE, figure, notice, told};
 
 use super::{formula, metric};
@@ -131,21 +132,19 @@ pub fn fill(text: &str, from: &FigureSources<'_>) -> String {
         .collect()
 }
 
-/// The same without the sentences whose figures are not known.
+/// The same without what needs figures that are not known: a sentence ends before its first clause that does.
 pub fn fill_known(text: &str, from: &FigureSources<'_>) -> String {
-    let (mut known, mut rest) = (String::new(), text.trim());
-    while !rest.is_empty() {
-        let ends = |(at, _): &(usize, char)| rest[..*at].ends_with(['.', ':', ';', '?', '!']);
-        let mut gaps = rest.char_indices().filter(|(_, c)| c.is_whitespace());
-        let (sentence, after) = rest.split_at(gaps.find(ends).map_or(rest.len(), |(at, _)| at));
-        let said = fill(sentence, from);
-        if !said.contains(NOT_MEASURED) {
-            known = known + &said + " ";
+    let known = sentences(text.trim()).into_iter().map(|sentence| {
+        let clauses = sentence.split_inclusive([':', ';']);
+        let filled = clauses.map(|clause| fill(clause, from));
+        let known: String = filled.take_while(|it| !it.contains(NOT_MEASURED)).collect();
+        match known.strip_suffix([':', ';']) {
+            Some(clause) => format!("{clause}."),
+            None => known,
         }
-        rest = after.trim_start();
-    }
-    known.truncate(known.trim_end().len());
-    known
+    });
+    let known: Vec<String> = known.filter(|it| !it.is_empty()).collect();
+    known.join(" ")
 }
 
 /// The number behind a name, for an estimate.

@@ -151,7 +151,29 @@ pub struct Estimate {
 pub struct PanelPointer {
     /// Any but the lesson.
     pub panel: Panel,
+    /// Which rows show the fault: parts of them with commas between; empty: the panel as a whole.
+    #[serde(default)]
+    pub row: String,
+    /// Whether the fault is seen there at all; else it is looked at because nothing is wrong with it.
+    #[serde(default = "yes")]
+    pub shows: bool,
     pub text: String,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl PanelPointer {
+    /// Whether a row is one of those that show the fault.
+    pub fn is_row(&self, row: &str) -> bool {
+        asks(&self.row.to_lowercase(), &row.to_lowercase())
+    }
+}
+
+/// Whether a name has one of these words in it, or there are none.
+fn asks(words: &str, name: &str) -> bool {
+    words.is_empty() || words.split(',').any(|word| name.contains(word.trim()))
 }
 
 /// A number somebody published, never ours.
@@ -194,7 +216,7 @@ pub struct Beat {
 impl Beat {
     /// Whether a name is what is looked at: it has one of the words in it, or there are none.
     pub fn asks(&self, name: &str) -> bool {
-        self.row.is_empty() || self.row.split(',').any(|word| name.contains(word.trim()))
+        asks(&self.row, name)
     }
 }
 

@@ -46,12 +46,15 @@ fn of_course(
     let mut blocks = vec![
         Block::Heading("Score".to_owned()),
         Block::Intro(format!(
-            "{stages} of {} stages passed. {} of {} predictions right; {} of {} ranges contained the measured figure.",
+            "{stages} of {} stages passed. {} of {} predictions right; {} of {} ranges contained the measured figure; \
+             {} of {} faults found in a panel before the cause was told.",
             course.stages.len(),
             score.right,
             score.answered,
             score.held,
-            score.ranges
+            score.ranges,
+            score.located,
+            score.asked_where
         )),
     ];
     for stage in &course.stages {

@@ -88,7 +88,9 @@ impl Plan {
             let (outside, used) = outside(pairs.len(), error * spend - *spent)?;
             *spent += used;
             let low = others.into_iter().fold(averages[outside], f64::min);
-            let high = others.into_iter().fold(averages[averages.len() - 1 - outside], f64::max);
+            let high = others
+                .into_iter()
+                .fold(averages[averages.len() - 1 - outside], f64::max);
             Some((low.exp(), high.exp()))
         };
         let shown = interval(ONE_SIDE, &mut self.spent);
@@ -222,7 +224,11 @@ mod tests {
             if rng.uniform() < 0.05 {
                 *busy = 1.0 - *busy;
             }
-            let slices = if *busy > 0.0 { rng.below(4) as f64 } else { 0.0 };
+            let slices = if *busy > 0.0 {
+                rng.below(4) as f64
+            } else {
+                0.0
+            };
             0.01 * rng.normal() + (1.0 + 0.4 * slices).ln()
         }),
     ];
@@ -334,7 +340,10 @@ mod tests {
         }
         println!("of {both}, {fell_short} fell short and {wide} are wider");
         // Without the thirds, four of five fall short.
-        assert!(both > 100 && fell_short * 3 < both, "{fell_short} of {both}");
+        assert!(
+            both > 100 && fell_short * 3 < both,
+            "{fell_short} of {both}"
+        );
         assert!(wide * 20 < both, "{wide} of {both}");
     }
 

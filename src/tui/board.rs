@@ -474,9 +474,14 @@ fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
             Span::styled(format!("{}  ", letter(at)), theme.strong),
         ];
         spans.extend(bars(vote, at, bar, theme));
-        let left = wide.saturating_sub(text::width_of(&spans) + 1);
-        spans.push(Span::styled(text::cut(choice, left), style));
-        lines.push(Line::from(spans));
+        let indent = text::width_of(&spans);
+        let said = [Span::styled(choice.clone(), style)];
+        let left = wide.saturating_sub(indent + 1);
+        for line in text::wrap(&said, left, "", "") {
+            spans.extend(line.spans);
+            lines.push(Line::from(std::mem::take(&mut spans)));
+            spans.push(Span::raw(" ".repeat(indent)));
+        }
     }
     if let Some(answer) = right {
         let reason = Span::styled(answer.reason.clone(), theme.text);
@@ -515,7 +520,7 @@ fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
 fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = vec![rule(&format!("race: {}", race.task), wide, theme)];
     if race.ranks.is_empty() {
-        lines.push(Line::styled(" nobody has measured it yet", theme.dim));
+        lines.push(Line::styled(" nobody has a result yet", theme.dim));
     }
     for rank in &race.ranks {
         let place = rank

@@ -3,8 +3,8 @@
 
 use ratatui::layout::Rect;
 
-use super::panels::{lesson, status};
 use super::panels::{CARDS, PANELS, PanelPosition, PanelRow};
+use super::panels::{lesson, status};
 use super::prose::FRAME;
 use super::surface::{centred, height, take_bottom, take_left, take_top};
 use super::text;

@@ -94,33 +94,65 @@ fn every_share_is_the_quotient_of_the_figures_beside_it() {
         let summary = kernels.lines().find(|line| line.contains("covers "));
         let summary = summary.expect("a summary");
         let clock = before(summary, " ms on the").expect("the sum of the rows");
-        let (covers, of) = summary.split_once("covers ").expect("checked").1.split_once(" %").expect("a share");
+        let (covers, of) = summary
+            .split_once("covers ")
+            .expect("checked")
+            .1
+            .split_once(" %")
+            .expect("a share");
         let of = before(of, " ms").expect("the step");
         quotient(covers, clock, of, &kernels);
         let whole = match written(clock).0 > written(of).0 {
             true => clock,
             false => of,
         };
-        for line in kernels.lines().filter(|line| line.contains(" fwd") || line.contains("rest of")) {
+        for line in kernels
+            .lines()
+            .filter(|line| line.contains(" fwd") || line.contains("rest of"))
+        {
             let words: Vec<&str> = line.split_whitespace().collect();
             let at = words.iter().position(|word| *word == "%").expect("a share");
-            let ms = words[..at - 1].iter().rev().find(|word| word.parse::<f64>().is_ok());
+            let ms = words[..at - 1]
+                .iter()
+                .rev()
+                .find(|word| word.parse::<f64>().is_ok());
             quotient(words[at - 1], ms.expect("a time"), whole, &kernels);
         }
         let ledger = drawn(Panel::Ledger);
-        let sum = ledger.lines().find(|line| line.contains("ms of ")).expect("the sum");
-        let step = sum.split_once("ms of ").and_then(|(_, of)| of.split_whitespace().next());
-        for line in ledger.lines().filter(|line| line.contains(" ms ") && line.contains(" %")) {
+        let sum = ledger
+            .lines()
+            .find(|line| line.contains("ms of "))
+            .expect("the sum");
+        let step = sum
+            .split_once("ms of ")
+            .and_then(|(_, of)| of.split_whitespace().next());
+        for line in ledger
+            .lines()
+            .filter(|line| line.contains(" ms ") && line.contains(" %"))
+        {
             let (time, share) = (before(line, " ms"), before(line, " %"));
-            let plain = |text: Option<&str>| text.expect("a figure").trim_start_matches(['+', '-']).to_owned();
-            quotient(&plain(share), &plain(time), step.expect("the step"), &ledger);
+            let plain = |text: Option<&str>| {
+                text.expect("a figure")
+                    .trim_start_matches(['+', '-'])
+                    .to_owned()
+            };
+            quotient(
+                &plain(share),
+                &plain(time),
+                step.expect("the step"),
+                &ledger,
+            );
         }
     }
 }
 
 /// Figures in a text, with the column after the last character of each.
 fn figures(line: &[String]) -> Vec<(usize, usize, String)> {
-    let part = |cell: &String| cell.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ',')) && !cell.is_empty();
+    let part = |cell: &String| {
+        cell.chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '.' | ','))
+            && !cell.is_empty()
+    };
     let mut found: Vec<(usize, usize, String)> = Vec::new();
     for (at, cell) in line.iter().enumerate() {
         match found.last_mut() {
@@ -150,7 +182,16 @@ fn rows(buffer: &Buffer, area: Rect) -> Vec<Vec<String>> {
 /// What stands at an edge or beside a mark of omission stands whole on a screen with more room.
 #[test]
 fn a_figure_is_whole_or_absent_at_every_size() {
-    let sizes = [(60, 16), (66, 20), (80, 24), (97, 30), (120, 36), (133, 40), (160, 45), (181, 48)];
+    let sizes = [
+        (60, 16),
+        (66, 20),
+        (80, 24),
+        (97, 30),
+        (120, 36),
+        (133, 40),
+        (160, 45),
+        (181, 48),
+    ];
     let mut states = all_states();
     states.extend([riddled(), detached(), busy(), went_on()]);
     for app in states {
@@ -167,22 +208,36 @@ fn a_figure_is_whole_or_absent_at_every_size() {
             }
             let buffer = draw(&mut wide, (240, 70));
             let all = rows(&buffer, buffer.area);
-            known.extend(all.iter().flat_map(|row| figures(row)).map(|it| plain(&it.2)));
+            known.extend(
+                all.iter()
+                    .flat_map(|row| figures(row))
+                    .map(|it| plain(&it.2)),
+            );
         }
         for size in sizes {
             let mut app = app.clone();
             let buffer = draw(&mut app, size);
             let it = arrange(buffer.area, &app);
-            let shown = it.panels.iter().filter(|(panel, _)| *panel != Panel::Lesson);
+            let shown = it
+                .panels
+                .iter()
+                .filter(|(panel, _)| *panel != Panel::Lesson);
             let mut areas: Vec<Rect> = shown.map(|(_, area)| *area).collect();
             areas.push(buffer.area);
             for area in areas {
                 for row in rows(&buffer, area) {
-                    let end = row.iter().rposition(|cell| !matches!(cell.as_str(), " " | "│" | "┃" | "")).map_or(0, |at| at + 1);
+                    let end = row
+                        .iter()
+                        .rposition(|cell| !matches!(cell.as_str(), " " | "│" | "┃" | ""))
+                        .map_or(0, |at| at + 1);
                     let edge = end + 2 >= row.len() && area != buffer.area;
-                    let is_mark = |at: Option<usize>| at.and_then(|at| row.get(at)).is_some_and(|cell| cell == "…");
+                    let is_mark = |at: Option<usize>| {
+                        at.and_then(|at| row.get(at))
+                            .is_some_and(|cell| cell == "…")
+                    };
                     for (from, to, figure) in figures(&row) {
-                        let cut = is_mark(Some(to)) || is_mark(from.checked_sub(1)) || edge && to == end;
+                        let cut =
+                            is_mark(Some(to)) || is_mark(from.checked_sub(1)) || edge && to == end;
                         let whole = known.contains(&plain(&figure));
                         assert!(!cut || whole, "{figure} at {size:?} in\n{}", text(&buffer));
                     }

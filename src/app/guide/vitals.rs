@@ -117,7 +117,7 @@ fn peak(throughput: Option<&Throughput>) -> RunFigure {
             };
             vital(
                 "peak",
-                Some((format!("{} % reached", percent(share)), mark)),
+                Some((format!("{} % of FLOP/s", percent(share)), mark)),
             )
         }
         (Some(flops), _) => {

@@ -114,7 +114,7 @@ pub fn told(text: &str, from: &FigureSources<'_>, key: &str) -> String {
 }
 
 /// The sentences of a text: a full stop, question mark or exclamation mark, a blank, and a capital letter separate two.
-fn sentences(text: &str) -> Vec<&str> {
+pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut from = 0;
     for (at, _) in text.match_indices(['.', '?', '!']) {
@@ -137,7 +137,20 @@ fn sentences(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
     use crate::config::{Preset, RunConfig};
+    use crate::course::placeholder::fill_known;
     use crate::protocol::Finished;
+
+    #[test]
+    fn a_sentence_ends_before_the_first_clause_without_its_figures() {
+        let config = RunConfig::preset(Preset::Tiny);
+        let none = FigureSources::none(&config);
+        let text = "ln V is {{ln_vocab}}. The rms is flat: {{run.rms_first}}, then more. It took \
+                    {{run.step_ms}}: long; too long. So the head it is: always.";
+        assert_eq!(
+            fill_known(text, &none),
+            "ln V is 6.908. The rms is flat. So the head it is: always."
+        );
+    }
 
     #[test]
     fn sentences_wait_for_their_figures_and_the_others_stay() {

@@ -232,6 +232,16 @@ fn takeable(app: &App) -> bool {
     free(app) && app.view.overlay == Some(Overlay::Solution) && app.can_edit()
 }
 
+/// The range is placed.
+fn ranged(app: &App) -> bool {
+    estimating(app) && app.study.range.is_some()
+}
+
+/// The evidence may be pointed out.
+fn pointed_out(app: &App) -> bool {
+    main(app) && !app.asks_where()
+}
+
 fn estimating(app: &App) -> bool {
     in_stage(app)
         && app.view.lesson_visible()
@@ -496,7 +506,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('X')], A::LeaveRoom, "leave the room", ROOM, Program, leaving_room),
     bind(&[Char('I')], A::Open(Overlay::Room), "", ROOM, Program, free),
     // The stage.
-    bind(&[Enter], A::RangeKeep, "keep the range", ENTER, Stage, estimating),
+    bind(&[Enter], A::RangeKeep, "keep the range", ENTER, Stage, ranged),
     bind(&[Left], A::RangeShift(-1), "lower", SIDEWAYS, Move, estimating),
     bind(&[Right], A::RangeShift(1), "higher", SIDEWAYS, Move, estimating),
     bind(&[Char('+'), Char('=')], A::RangeWiden(1), "wider", SIZE, Stage, estimating),
@@ -585,7 +595,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[BackTab], A::FocusPrevious, "", "previous panel", Screen, main),
     bind(&[Char('e')], A::Expand, "expand", "the marked panel, large", Screen, main),
     bind(&[Char('e')], A::Expand, "large", "the marked panel, large", Screen, in_kernel),
-    bind(&[Char('E')], A::Evidence, "", "panel of the evidence", Screen, main),
+    bind(&[Char('E')], A::Evidence, "", "panel of the evidence", Screen, pointed_out),
     bind(&[Char('R')], A::Roofline, "", "roofline of this device", Screen, main),
     bind(&[Char('y')], A::LogAxis, "", "loss: log axis; smoothed", Screen, main),
     bind(&[Char('Y')], A::Smooth, "", "loss: log axis; smoothed", Screen, main),

@@ -218,10 +218,15 @@ impl Text<'_> {
     /// Where to look: the lesson's own words, or else the panels that the stage names.
     fn evidence(&mut self) {
         if self.w.app.asks_where() {
-            self.w.heading("Which panel shows it?");
-            let text = "Before the evidence is pointed out: {} changes the panel, {} chooses the marked one as the panel that shows the fault. \
-                        The first answer counts in your score. {} here goes on without an answer.";
-            let keys = [Action::FocusNext, Action::Locate, Action::NextPointer];
+            self.w.heading("Which panel shows it, and which number?");
+            let text = "Before the evidence is pointed out: {} changes the panel, {} the row, and {} chooses the marked row as the one \
+                        that shows the fault. The first answer counts in your score. {} here goes on without an answer.";
+            let keys = [
+                Action::FocusNext,
+                Action::Scroll(1),
+                Action::Locate,
+                Action::NextPointer,
+            ];
             return self.w.keys(text, &keys);
         }
         let mut sections = self.stage.lesson.sections.iter();

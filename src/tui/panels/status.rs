@@ -10,6 +10,7 @@ use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
 use crate::app::{App, Confirm, RunState};
 use crate::course::placeholder::fill;
+use crate::protocol::Step;
 use crate::tui::prose::{Writer, sentence};
 use crate::tui::surface::{Surface, height};
 use crate::tui::theme::Theme;
@@ -236,7 +237,8 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     if app.run.switching.is_some() {
         text += ", switching at the next step";
     }
-    if let Some(step) = run.last.as_ref().filter(|step| step.profiled) {
+    let profiled = |step: &&Step| step.profiled && !app.run.pairing;
+    if let Some(step) = run.last.as_ref().filter(profiled) {
         text += &format!(", profiled step {} ms", ms(step.ms));
     }
     let mut spans = vec![Span::styled(text, style)];

@@ -65,14 +65,22 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
             lines.push(Line::styled(head, theme.dim));
         }
         let rows = slots(app);
-        lines
-            .extend(rows.map(|(slot, run)| row(slot_label(slot, app, theme), run, &widths, theme)));
+        let pairing = app.run.pairing;
+        lines.extend(rows.map(|(slot, run)| {
+            let label = slot_label(slot, app, theme);
+            row(label, run, pairing, &widths, theme)
+        }));
         lines.push(rates(run, width, theme));
     } else {
         lines.push(missing(why_not(app), theme));
     }
     lines.extend(cards::verdict(app, width, theme));
     lines.extend(sparkline(run, s.area.width, theme));
+    if let Some(means) = run.throughput.as_ref().and_then(means)
+        && lines.len() < usize::from(s.area.height)
+    {
+        lines.push(Line::styled(means, theme.dim));
+    }
     s.show_panel(Panel::Throughput, lines)
 }
 
@@ -119,11 +127,21 @@ const COLUMNS: [Column; 6] = [
     Column { head: "p95", wide: 9 },
 ];
 
-fn row(label: Span<'static>, run: &SlotRun, widths: &[usize], theme: &Theme) -> Line<'static> {
+fn row(
+    label: Span<'static>,
+    run: &SlotRun,
+    pairing: bool,
+    widths: &[usize],
+    theme: &Theme,
+) -> Line<'static> {
     let gap = Span::raw(" ".repeat(NAME.saturating_sub(label.width())));
     let mut spans = vec![label, gap];
     let Some(it) = &run.throughput else {
-        spans.push(Span::styled("  not measured: warm-up", theme.dim));
+        let why = match pairing || run.of_pairs {
+            true => "  in pairs, no run of its own",
+            false => "  not measured: warm-up",
+        };
+        spans.push(Span::styled(why, theme.dim));
         return Line::from(spans);
     };
     let (state, style) = state(it, theme);
@@ -154,6 +172,19 @@ fn state(it: &Throughput, theme: &Theme) -> (String, Style) {
         State::Drifting | State::Noisy => theme.warning,
     };
     (it.state.to_string(), style)
+}
+
+/// What a state other than steady means.
+fn means(it: &Throughput) -> Option<&'static str> {
+    match it.state {
+        _ if it.clock == ENQUEUE => None,
+        State::Steady | State::Warming => None,
+        State::Settling => {
+            Some("settling: too few steps yet, or their times still change a little")
+        }
+        State::Drifting => Some("drifting: the later half of 64 steps is over 5 % off the earlier"),
+        State::Noisy => Some("noisy: the middle half of the step times spans over 10 %"),
+    }
 }
 
 /// Tokens, the share of the peak and the wall average, as many as fit.

@@ -1,0 +1,124 @@
+//! The learner says which panel shows the fault, and which number there: keys mark a panel and a row, and the row is judged.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use perflings::tui::keys;
+
+use super::*;
+
+struct Play {
+    app: App,
+    size: (u16, u16),
+}
+
+impl Play {
+    /// A stage of the course whose prediction is made.
+    fn of_stage(number: u32, size: (u16, u16)) -> Self {
+        let options = Options {
+            stage: Some(number),
+            ..Options::default()
+        };
+        let mut app = session::begin(Course::builtin("en"), options).0;
+        train(&mut app, 40);
+        act(&mut app, Action::Answer(0));
+        if app.asked_here() {
+            act(&mut app, Action::RangeShift(1));
+            act(&mut app, Action::RangeKeep);
+        }
+        assert!(app.asks_where());
+        let mut play = Self { app, size };
+        play.draw();
+        play
+    }
+
+    fn draw(&mut self) -> String {
+        let (width, height) = self.size;
+        let theme = ThemeName::Dark;
+        text(&screen::screen(
+            &mut self.app,
+            width,
+            height,
+            theme,
+            Markers::Braille,
+        ))
+    }
+
+    fn key(&mut self, code: KeyCode) {
+        let event = KeyEvent::new(code, KeyModifiers::NONE);
+        let action = keys::action(event, &self.app).expect("bound");
+        act(&mut self.app, action);
+        self.draw();
+    }
+
+    /// Goes to a panel and to its first row with these words, and says that the fault is seen there.
+    fn says(&mut self, panel: Panel, row: &str) -> (Option<bool>, String) {
+        while self.app.view.focus != Some(panel) {
+            self.key(KeyCode::Tab);
+        }
+        for _ in 0..60 {
+            let kernel = self.app.selected_kernel();
+            let kernel = kernel.map_or_else(String::new, |row| perflings::app::kernels::name(&row));
+            let marked = match panel {
+                Panel::Kernels => &kernel,
+                _ => &self.app.view.rows.1,
+            };
+            if marked.contains(row) {
+                break;
+            }
+            self.key(KeyCode::Down);
+        }
+        self.key(KeyCode::Enter);
+        let stage = self.app.stage().expect("a stage").clone();
+        let said = self.app.notice.as_ref().map(|it| it.text.clone());
+        (self.app.study.of(&stage).located, said.unwrap_or_default())
+    }
+}
+
+#[test]
+fn the_row_counts_where_the_evidence_names_one() {
+    for size in [(80, 24), (120, 36), (200, 50)] {
+        for (stage, panel, row, right, says) in [
+            (1, Panel::Evidence, "rms", true, "shows it there"),
+            (
+                1,
+                Panel::Evidence,
+                "parity",
+                false,
+                "another row: rms or logits",
+            ),
+            (1, Panel::Memory, "weights", false, "does not show it"),
+            (2, Panel::Evidence, "parity", true, "shows it there"),
+            // The evidence names it because nothing is wrong there.
+            (2, Panel::Loss, "", false, "does not show it"),
+            (6, Panel::Ledger, "backward", true, "shows it there"),
+            (
+                6,
+                Panel::Ledger,
+                "optimizer",
+                false,
+                "another row: backward",
+            ),
+            (8, Panel::Memory, "the rest", true, "shows it there"),
+        ] {
+            let mut play = Play::of_stage(stage, size);
+            let (found, said) = play.says(panel, row);
+            assert_eq!(found, Some(right), "{stage} {row} at {size:?}: {said}");
+            assert!(said.contains(says), "{said}");
+            let reason = play.app.study.pointer.expect("the reason is shown");
+            let pointer = &play.app.stage().expect("a stage").evidence[reason];
+            assert!(pointer.shows, "what is shown next shows the fault");
+            assert!(!play.app.asks_where(), "asked once");
+        }
+    }
+}
+
+#[test]
+fn the_question_gives_no_answer_away() {
+    let mut play = Play::of_stage(6, (120, 36));
+    let event = KeyEvent::new(KeyCode::Char('E'), KeyModifiers::NONE);
+    assert_eq!(
+        keys::action(event, &play.app),
+        None,
+        "it shows the evidence"
+    );
+    assert!(!play.draw().contains("Compare the proportions"));
+}
