@@ -109,10 +109,14 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         evidence: vec![
             PanelPointer {
                 panel: Panel::Evidence,
+                row: String::new(),
+                shows: true,
                 text: "the spread of the logits, and what they predict".to_owned(),
             },
             PanelPointer {
                 panel: Panel::Loss,
+                row: String::new(),
+                shows: true,
                 text: "the first loss against ln V".to_owned(),
             },
         ],
