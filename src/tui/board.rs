@@ -539,7 +539,7 @@ fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         };
         let line = format!(
             " {place:>3}  {}  {}  {}",
-            text::left(&rank.name, 24),
+            text::name(&rank.name, 24),
             text::left(&figures, 30),
             rank.device
         );
@@ -604,13 +604,13 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
             format!(
                 "{}{}",
                 if selected { "*" } else { " " },
-                text::left(&row.name, name)
+                text::name(&row.name, name)
             ),
             style,
         )];
         spans.extend(cells(figures(row, style, theme), &widths));
         spans.push(Span::styled(
-            format!("  {}", text::cut(&row.device, device.saturating_sub(2))),
+            format!("  {}", text::shorten(&row.device, device.saturating_sub(2))),
             theme.dim,
         ));
         Line::from(spans)

@@ -293,7 +293,7 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
             theme.text
         };
         let mut spans = vec![Span::styled(
-            text::left(&text::cut(&row.short, name - 1), name),
+            text::left(&text::shorten(&row.short, name - 1), name),
             style,
         )];
         spans.extend(cells(

@@ -115,7 +115,7 @@ fn every_share_is_the_quotient_of_the_figures_beside_it() {
             let ms = words[..at - 1]
                 .iter()
                 .rev()
-                .find(|word| word.parse::<f64>().is_ok());
+                .find(|word| word.replace(',', "").parse::<f64>().is_ok());
             quotient(words[at - 1], ms.expect("a time"), whole, &kernels);
         }
         let ledger = drawn(Panel::Ledger);
@@ -194,6 +194,8 @@ fn a_figure_is_whole_or_absent_at_every_size() {
     ];
     let mut states = all_states();
     states.extend([riddled(), detached(), busy(), went_on()]);
+    // A card covers what lies behind it.
+    states.retain(|app| app.view.overlay.is_none());
     for app in states {
         let draw = |app: &mut App, (width, height)| {
             screen::screen(app, width, height, ThemeName::Dark, Markers::Braille)

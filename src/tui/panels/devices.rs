@@ -49,8 +49,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         };
         let room = w.columns.saturating_sub(2 + 12 + 12 + 17);
         let (select, name) = (
-            text::left(&info.select, 12),
-            text::left(&info.device.name, room),
+            text::name(&info.select, 12),
+            text::name(&info.device.name, room),
         );
         let backend = text::left(&format!("  {}", info.backend), 12);
         let line = text::left(&format!("{here} {select}{name}{backend}{clock}"), w.columns);

@@ -157,7 +157,7 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
         let fits = text::width(&row.name) <= name_wide;
         let name = if fits { &row.name } else { short_name(row) };
         lines.push(Line::from(vec![
-            Span::styled(text::left(name, name_wide), style),
+            Span::styled(text::name(name, name_wide), style),
             Span::styled(text::right(&count, usize::from(count_wide)), theme.dim),
             zero(row, usize::from(zero_wide), theme),
             Span::styled(text::right(&norm, 9), style),

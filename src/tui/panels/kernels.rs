@@ -285,8 +285,8 @@ impl<'a> Table<'a> {
             (or_dash(reached.share, percent), plain),
         ];
         let mut spans = vec![
-            Span::raw(text::left(name, self.name)),
-            Span::styled(text::left(&row.kernel, self.kernel), theme.dim),
+            Span::raw(text::name(name, self.name)),
+            Span::styled(text::name(&row.kernel, self.kernel), theme.dim),
         ];
         spans.extend(cells(figures, &self.widths));
         if self.bar > 0 && longest > 0.0 {

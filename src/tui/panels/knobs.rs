@@ -220,16 +220,16 @@ fn list(app: &App, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'s
         let style = |style| if selected { theme.selected } else { style };
         let yours = if row.differs() { theme.b } else { theme.dim };
         let named = Span::styled(
-            format!("{mark} {}  ", text::left(row.knob.name(), name)),
+            format!("{mark} {}  ", text::name(row.knob.name(), name)),
             style(theme.text),
         );
         let of_b = Span::styled(
-            format!("{left}{}{right}", text::left(&of_b, b)),
+            format!("{left}{}{right}", text::name(&of_b, b)),
             style(yours),
         );
         let mut line = vec![named];
         if wide {
-            let of_a = format!("{}  ", text::left(&of_a, a));
+            let of_a = format!("{}  ", text::name(&of_a, a));
             line.push(Span::styled(of_a, style(theme.a)));
         }
         line.push(of_b);

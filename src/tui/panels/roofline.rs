@@ -324,7 +324,7 @@ impl<'a> Rows<'a> {
         let letter = self.letter(slot, it).unwrap_or(' ');
         let mut spans = vec![
             Span::styled(format!("{letter} "), theme.slot(slot)),
-            Span::raw(text::left(&it.name(), name)),
+            Span::raw(text::name(&it.name(), name)),
         ];
         spans.extend(cells(figures, widths));
         Line::from(spans)

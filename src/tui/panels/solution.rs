@@ -56,7 +56,7 @@ fn stage(stage: &Stage, w: &mut Writer<'_>) {
     for path in stage.broken.differences(&stage.fixed) {
         let Ok(knob) = Knob::find(path) else { continue };
         w.lines.push(Line::from(vec![
-            Span::styled(text::left(path, 26), theme.text),
+            Span::styled(text::name(path, 26), theme.text),
             Span::styled(format!("{} ", (knob.get)(&stage.broken)), theme.a),
             Span::styled(format!("{} ", theme.symbols.to), theme.dim),
             Span::styled((knob.get)(&stage.fixed), theme.b),

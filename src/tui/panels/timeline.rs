@@ -105,7 +105,7 @@ pub fn lines(
         } else {
             theme.dim
         };
-        let name = text::left(&text::cut(&lane_name(&view.trace, row), wide - 1), wide);
+        let name = text::left(&text::shorten(&lane_name(&view.trace, row), wide - 1), wide);
         let mut spans = vec![Span::styled(name, style)];
         let line = view.timeline.line(&view.trace, at, window);
         let mut cells: Vec<(char, Style)> = line
