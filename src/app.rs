@@ -33,6 +33,8 @@ pub mod series;
 mod silence;
 pub mod source;
 pub mod study;
+mod thread_card;
+pub mod threads;
 pub mod timeline;
 pub mod view;
 
@@ -63,6 +65,7 @@ use log::Log;
 use member::{JoinSettings, Membership};
 use mystery::MysteryRun;
 use study::Study;
+use threads::Threads;
 
 /// What the command line decides.
 #[derive(Clone, Debug)]
@@ -143,6 +146,7 @@ pub struct App {
     pub journey: Option<Journey>,
     /// The texts of the kernels that were asked for last.
     pub kernel_texts: KernelTexts,
+    pub threads: Threads,
     pub notice: Option<Notice>,
     /// The learner was told that a stage has no text in the requested language.
     told_untranslated: bool,
@@ -196,6 +200,7 @@ impl App {
             member: None,
             journey: None,
             kernel_texts: KernelTexts::default(),
+            threads: Threads::default(),
             notice: None,
             told_untranslated: false,
             unsaved: None,

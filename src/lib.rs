@@ -12,6 +12,7 @@
 //! | [`measure`] | runs and comparisons in an engine, for the command line and the screen |
 //! | [`course`] | stages, lessons, checks and progress, as data |
 //! | [`judge`] | turns measured facts into outcomes and the lines that say so |
+//! | [`threads`] | what the lanes of a workgroup do, step by step, and the sentences about it |
 //! | [`trace`] | profiles from elsewhere: formats, figures, lints, a timeline, from one model |
 //! | [`app`] | what the screen knows, and how it changes |
 //! | [`room`] | a class: what learners share, the instructor's board, over a folder or the network |
@@ -50,6 +51,7 @@ pub mod room;
 pub mod settings;
 pub mod table;
 pub mod template;
+pub mod threads;
 pub mod trace;
 pub mod tui;
 pub mod units;

@@ -106,6 +106,8 @@ pub struct Launch<'a> {
     pub groups: [u32; 3],
     /// By name, or by number where the override has an `@id`.
     pub overrides: HashMap<String, f64>,
+    /// Runs this workgroup alone.
+    pub only: Option<[u32; 3]>,
     /// Invocations in a subgroup.
     pub subgroup_size: u32,
     pub limits: Limits,
@@ -282,6 +284,7 @@ impl Launch<'_> {
             entry: None,
             groups,
             overrides: HashMap::new(),
+            only: None,
             subgroup_size: 32,
             limits: Limits::default(),
         }

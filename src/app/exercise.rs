@@ -8,6 +8,7 @@ mod visit;
 mod work;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use measuring::{AnswerChoice, AnswerDraft};
 use measuring::{AnswerFile, Measurement, Measuring, Sweep};
@@ -15,6 +16,7 @@ use measuring::{AnswerFile, Measurement, Measuring, Sweep};
 use crate::course::Exercise;
 use crate::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use crate::protocol::KernelSwap;
+use crate::threads::WorkgroupRun;
 
 /// The state of each exercise, by its id.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +76,8 @@ pub enum ExerciseNews {
     Begun,
     Progress(Box<KernelChecking>),
     Checked(Box<KernelVerdict>),
+    /// What the lanes of a workgroup do, or why that cannot be seen.
+    Threads(Result<Arc<WorkgroupRun>, String>),
     /// What the learner's answers say, and whether they were saved just now.
     Answers {
         answer: AnswerFile,

@@ -1,6 +1,7 @@
 //! Actions that only change what is shown: overlays, focus, scrolling, axes, markers, theme. The summary also asks for its table.
 
 use super::pages::PAGE;
+use super::threads::ThreadMove;
 use super::view::{ScreenSize, Search, Sort};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
 
@@ -41,6 +42,9 @@ impl App {
                 if overlay == Overlay::Log {
                     self.log.unseen = 0;
                 }
+                if overlay == Overlay::Threads && !again {
+                    self.open_threads();
+                }
             }
             Action::TurnPage(by) if view.overlay == Some(Overlay::Skipped) => {
                 let pages = self.skipped_stages().len().max(1) as i32;
@@ -59,6 +63,7 @@ impl App {
             }
             Action::OpenKernel => self.open_kernel(),
             Action::Timeline(to) => self.move_timeline(to),
+            Action::Threads(to) => self.move_threads(to),
             Action::Search if view.overlay == Some(Overlay::Kernel) => {
                 view.search = Search {
                     typing: true,
@@ -153,6 +158,12 @@ impl App {
             Action::Sort => {
                 view.sort = Sort::next(view.sort);
                 view.kernel = 0;
+            }
+            Action::ScrollToTop if view.overlay == Some(Overlay::Threads) => {
+                self.move_threads(ThreadMove::Step(i32::MIN));
+            }
+            Action::ScrollToEnd if view.overlay == Some(Overlay::Threads) => {
+                self.move_threads(ThreadMove::Step(i32::MAX));
             }
             Action::Scroll(lines) => self.scroll(lines),
             Action::ScrollPanel(Panel::Kernels, lines) => self.select_kernel(lines),

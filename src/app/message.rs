@@ -3,6 +3,7 @@
 
 use super::exercise::ExerciseNews;
 use super::source::{FromEngine, ReplayControl};
+use super::threads::ThreadMove;
 use super::timeline::TimelineMove;
 use super::view::Overlay;
 use crate::config::RunConfig;
@@ -13,6 +14,7 @@ use crate::panel::Panel;
 use crate::protocol::{Command, CompiledKernel};
 use crate::room::news::RoomNews;
 use crate::room::record::{InstructorRequest, Participant};
+use crate::threads::ThreadsWanted;
 
 /// Everything that can change the state.
 #[derive(Clone, Debug)]
@@ -190,6 +192,7 @@ pub enum Action {
     /// The text of the selected row's kernel.
     OpenKernel,
     Timeline(TimelineMove),
+    Threads(ThreadMove),
     Scroll(i32),
     ScrollPanel(Panel, i32),
     ScrollToTop,
@@ -264,6 +267,10 @@ pub enum Effect {
     OpenExercise {
         exercise: String,
         device: String,
+    },
+    /// Run the open exercise's kernel on the host and keep what one workgroup does; it comes back as `ExerciseNews::Threads`.
+    RecordThreads {
+        wanted: ThreadsWanted,
     },
     /// Stop watching its files; a check in progress is cancelled.
     LeaveExercise,

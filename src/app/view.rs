@@ -100,6 +100,8 @@ pub enum Overlay {
     Skipped,
     /// The text of a kernel.
     Kernel,
+    /// What the lanes of a workgroup do in the learner's kernel.
+    Threads,
     /// Each B that ran, with what it measured.
     Attempts,
 }

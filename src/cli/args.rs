@@ -322,6 +322,9 @@ pub struct CheckArgs {
     /// Repeat the numbers and sizes that a kernel exercise was checked with
     #[arg(long, value_name = "N", requires = "stage")]
     pub seed: Option<u64>,
+    /// Do not check: print what the lanes of one workgroup do in your kernel, line by line (needs no device)
+    #[arg(long, requires = "stage", conflicts_with_all = ["answer", "json"])]
+    pub trace: bool,
     /// One result a line, as JSON
     #[arg(long)]
     pub json: bool,

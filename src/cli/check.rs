@@ -33,6 +33,9 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
             "--seed belongs to kernel exercises, k01 and those after it; a stage draws its numbers from train.seed",
         ));
     }
+    if args.trace {
+        return Err(usage(TRACE));
+    }
     if !args.answer.is_empty() {
         return Err(usage(
             "--answer belongs to exercises such as c01 or d01; a stage's questions are asked on the screen",
@@ -123,6 +126,8 @@ fn with_answers(
     Ok(all)
 }
 
+const TRACE: &str = "--trace belongs to exercises about kernels, such as k04";
+
 fn check_exercise(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> Result<Exit> {
     if args.seed.is_some() && exercise.kernels().is_none() {
         let label = exercise.label();
@@ -131,6 +136,10 @@ fn check_exercise(context: &CourseContext, exercise: &Exercise, args: &CheckArgs
         )));
     }
     match &exercise.body {
+        ExerciseKind::Kernel(kernels) if args.trace => {
+            kernels::trace(context, exercise, kernels, args)
+        }
+        _ if args.trace => Err(usage(TRACE)),
         ExerciseKind::Kernel(kernels) => kernels::check(context, exercise, kernels, args),
         ExerciseKind::Config(configs) => configs::check(context, exercise, configs, args),
         ExerciseKind::Detective(detective) => detective::check(context, exercise, detective, args),

@@ -15,6 +15,7 @@ mod message;
 mod real;
 pub mod reference;
 pub mod source;
+pub mod threads;
 mod timing;
 mod tree;
 mod trial;

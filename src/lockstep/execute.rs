@@ -57,6 +57,7 @@ pub struct Machine<'a> {
     pub subgroup: usize,
     size: [u32; 3],
     groups: [u32; 3],
+    only: Option<[u32; 3]>,
     pub group: [u32; 3],
     pub limits: Limits,
     pub observer: &'a mut dyn Observer,
@@ -113,6 +114,7 @@ impl<'a> Machine<'a> {
             subgroup: launch.subgroup_size.clamp(1, 128) as usize,
             size,
             groups: launch.groups,
+            only: launch.only,
             group: [0; 3],
             limits: launch.limits,
             watched: observer.watches(),
@@ -138,6 +140,9 @@ impl<'a> Machine<'a> {
             for y in 0..y {
                 for x in 0..x {
                     self.group = [x, y, z];
+                    if self.only.is_some_and(|only| only != self.group) {
+                        continue;
+                    }
                     if self.steps > self.limits.steps {
                         return Err(Stop::Limit);
                     }
@@ -275,7 +280,7 @@ impl<'a> Machine<'a> {
 
     /// Who left a stamp.
     pub fn invocation_at(&self, space: Space, epoch: u32, lane: u32) -> Invocation {
-        if space == Space::Workgroup {
+        if space == Space::Workgroup || self.only.is_some() {
             return self.invocation(lane);
         }
         let [x, y, _] = self.groups;

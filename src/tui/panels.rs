@@ -34,6 +34,7 @@ mod solution;
 pub mod stages;
 pub mod status;
 mod summary;
+mod threads;
 mod throughput;
 pub mod timeline;
 mod welcome;
@@ -106,7 +107,7 @@ pub const PANELS: [PanelRow; Panel::ALL.len()] = [
 
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
-pub const CARDS: [CardRow; 14] = [
+pub const CARDS: [CardRow; 15] = [
     CardRow { overlay: Overlay::Help, size: |_, area, theme| help::size(area, theme), draw: help::draw },
     CardRow { overlay: Overlay::Stages, size: |app, _, _| stages::size(app), draw: stages::draw },
     CardRow { overlay: Overlay::Devices, size: |app, _, _| devices::size(app), draw: devices::draw },
@@ -118,6 +119,7 @@ pub const CARDS: [CardRow; 14] = [
     CardRow { overlay: Overlay::Skipped, size: |_, area, _| (84, area.height), draw: skipped::draw },
     CardRow { overlay: Overlay::Summary, size: summary::size, draw: summary::draw },
     CardRow { overlay: Overlay::Kernel, size: |app, area, _| kernel::size(app, area), draw: kernel::draw },
+    CardRow { overlay: Overlay::Threads, size: |_, area, _| threads::size(area), draw: threads::draw },
     CardRow { overlay: Overlay::Room, size: room::size, draw: room::draw },
     CardRow { overlay: Overlay::Vote, size: room::size_of_vote, draw: room::draw_vote },
     CardRow { overlay: Overlay::Welcome, size: welcome::size, draw: welcome::draw },

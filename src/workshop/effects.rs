@@ -175,6 +175,9 @@ impl Workshop {
             Effect::OpenEditor { stage, file, line } => {
                 return self.open_editor(&stage, &file, line).map(Some);
             }
+            Effect::RecordThreads { wanted } => {
+                self.exercise.record_threads(&self.context, wanted);
+            }
             Effect::OpenExercise { exercise, device } => {
                 let opened = self.exercise.open(&self.context, &exercise, &device);
                 self.watch_files();

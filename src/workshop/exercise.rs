@@ -3,9 +3,11 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::sweep::SweepRun;
 use crate::app::Message;
@@ -21,10 +23,12 @@ use crate::course::workspace;
 use crate::engine::client::EngineCommand;
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::source;
+use crate::engine::kernel::threads::{self, Recorded};
 use crate::files;
 use crate::judge::{configs as judge, kernel};
-use crate::protocol::Command;
+use crate::protocol::{Command, KernelJob};
 use crate::random;
+use crate::threads::ThreadsWanted;
 
 /// Lines of the checking process that are taken in before the screen has its turn.
 const AT_ONCE: usize = 256;
@@ -34,6 +38,8 @@ pub struct ExerciseRunner {
     command: EngineCommand,
     checker: Checker,
     sweeping: Option<SweepRun>,
+    /// A workgroup that is recorded.
+    threads: Option<Receiver<Recorded>>,
     /// What the stage trains: a kernel that is to compute for it is checked at its sizes.
     model: Option<RunConfig>,
     open: Option<Open>,
@@ -61,6 +67,7 @@ impl ExerciseRunner {
             checker: Checker::new(command.clone()),
             command,
             sweeping: None,
+            threads: None,
             model: None,
             open: None,
             news: VecDeque::new(),
@@ -124,6 +131,7 @@ impl ExerciseRunner {
     pub fn leave(&mut self) {
         self.open = None;
         self.sweeping = None;
+        self.threads = None;
         self.checker.end();
     }
 
@@ -209,6 +217,9 @@ impl ExerciseRunner {
                 self.sweeping = None;
             }
             return Some(message);
+        }
+        if let Some(news) = self.recorded() {
+            return Some(Message::Exercise { exercise: id, news });
         }
         let mut report = None;
         for _ in 0..AT_ONCE {
@@ -315,6 +326,15 @@ impl ExerciseRunner {
             self.tell(ExerciseNews::Answers { answer, saved });
             return Ok(());
         }
+        let job = self.job(exercise, open, random::fresh())?;
+        let device = open.device.clone();
+        self.checker.start(&device, job);
+        self.tell(ExerciseNews::Begun);
+        Ok(())
+    }
+
+    /// The open exercise's kernels as they are in the learner's files.
+    fn job(&self, exercise: &Exercise, open: &Open, seed: u64) -> Result<KernelJob> {
         let kernels = exercise
             .kernels()
             .ok_or_else(|| anyhow!("{} has nothing to check", exercise.label()))?;
@@ -322,11 +342,33 @@ impl ExerciseRunner {
             Some(config) => kernels.clone().in_model(config),
             None => kernels.clone(),
         };
-        let job = in_folder(exercise, &kernels, &open.folder, random::fresh());
-        let device = open.device.clone();
-        self.checker.start(&device, job);
-        self.tell(ExerciseNews::Begun);
-        Ok(())
+        Ok(in_folder(exercise, &kernels, &open.folder, seed))
+    }
+
+    /// Runs the open exercise's kernel on the host and keeps what one workgroup does. A message brings it, or why there is none.
+    pub fn record_threads(&mut self, context: &CourseContext, wanted: ThreadsWanted) {
+        let begin = || {
+            let open = self.open.as_ref().context("No exercise is open")?;
+            // The numbers of the last check.
+            let seed = self.checker.job().seed;
+            let job = self.job(known(context, &open.id)?, open, seed)?;
+            Ok::<_, anyhow::Error>(threads::begin(job, wanted)?)
+        };
+        match begin() {
+            Ok(inbox) => self.threads = Some(inbox),
+            Err(error) => self.tell(ExerciseNews::Threads(Err(format!("{error:#}")))),
+        }
+    }
+
+    /// What was recorded, once it is.
+    fn recorded(&mut self) -> Option<ExerciseNews> {
+        let found = match self.threads.as_ref()?.try_recv() {
+            Err(TryRecvError::Empty) => return None,
+            Ok(found) => found,
+            Err(TryRecvError::Disconnected) => Err("this kernel broke the interpreter".to_owned()),
+        };
+        self.threads = None;
+        Some(ExerciseNews::Threads(found.map(Arc::new)))
     }
 }
 
@@ -371,12 +413,7 @@ fn short(path: &Path) -> String {
 }
 
 /// The job for the files in a folder, with the numbers of a seed; the starter stands for one that is not there.
-pub fn in_folder(
-    exercise: &Exercise,
-    kernels: &Kernels,
-    folder: &Path,
-    seed: u64,
-) -> crate::protocol::KernelJob {
+pub fn in_folder(exercise: &Exercise, kernels: &Kernels, folder: &Path, seed: u64) -> KernelJob {
     let read = |name: &str| {
         let path = folder.join(name);
         let there = files::is_taken(&path);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{Checking, ExerciseNews, InModel};
-use crate::app::{App, Panel, RunState};
+use crate::app::{App, Overlay, Panel, RunState};
 use crate::course::Exercise;
 use crate::judge::kernel::KernelVerdict;
 use crate::protocol::Command;
@@ -35,7 +35,14 @@ impl App {
                     (checking.card, checking.now) = (progress.card, progress.now);
                 }
             }
-            ExerciseNews::Checked(report) => self.checked(exercise, *report),
+            ExerciseNews::Checked(report) => {
+                self.checked(exercise, *report);
+                // The file was saved under the open card.
+                if self.view.overlay == Some(Overlay::Threads) {
+                    self.open_threads();
+                }
+            }
+            ExerciseNews::Threads(found) => self.threads_recorded(found),
             ExerciseNews::Answers { answer, saved } => self.answered(exercise, answer, saved),
             ExerciseNews::Measuring(sweep) => {
                 if let Some(measuring) = &mut state.measuring {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result, anyhow};
 
 use crate::cli::args::CheckArgs;
 use crate::cli::meter::Meter;
@@ -10,10 +10,14 @@ use crate::cli::progress::note_tried;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels};
 use crate::engine::kernel::checker::Checker;
+use crate::engine::kernel::threads;
 use crate::judge::kernel;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, Stop, notice, result, usage};
+use crate::protocol::KernelJob;
 use crate::random;
+use crate::threads::ThreadsWanted;
+use crate::threads::listing::listing;
 use crate::workshop::exercise::in_folder;
 
 /// Checks the learner's files, else the starter, and prints the card.
@@ -29,24 +33,7 @@ pub fn check(
             exercise.label()
         )));
     }
-    let folder = context.exercise_folder(exercise);
-    match &folder {
-        Some(folder) => notice(&format!(
-            "{}: your files in {}",
-            exercise.label(),
-            folder.display()
-        )),
-        None => notice(&format!(
-            "{}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop",
-            exercise.label()
-        )),
-    }
-    let job = in_folder(
-        exercise,
-        kernels,
-        &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
-        args.seed.unwrap_or_else(random::fresh),
-    );
+    let job = job(context, exercise, kernels, args);
     let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
     let meter = Meter::begin();
     let report = checker.check_telling(&args.engine.device, job, |job, progress| {
@@ -86,4 +73,54 @@ pub fn check(
         None if report.passed => Ok(Exit::Ok),
         None => Ok(Exit::Failed),
     }
+}
+
+/// The job for the learner's files, else for the starters; says which.
+fn job(
+    context: &CourseContext,
+    exercise: &Exercise,
+    kernels: &Kernels,
+    args: &CheckArgs,
+) -> KernelJob {
+    let folder = context.exercise_folder(exercise);
+    match &folder {
+        Some(folder) => notice(&format!(
+            "{}: your files in {}",
+            exercise.label(),
+            folder.display()
+        )),
+        None => notice(&format!(
+            "{}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop",
+            exercise.label()
+        )),
+    }
+    in_folder(
+        exercise,
+        kernels,
+        &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
+        args.seed.unwrap_or_else(random::fresh),
+    )
+}
+
+/// Prints what the lanes of one workgroup do, for each file.
+pub fn trace(
+    context: &CourseContext,
+    exercise: &Exercise,
+    kernels: &Kernels,
+    args: &CheckArgs,
+) -> Result<Exit> {
+    let job = job(context, exercise, kernels, args);
+    for file in 0..job.files.len() {
+        let wanted = ThreadsWanted {
+            file,
+            ..ThreadsWanted::default()
+        };
+        let found = threads::begin(job.clone(), wanted)?.recv();
+        let found = found.context("This kernel broke the interpreter")?;
+        let run = found.map_err(|why| anyhow!("{}: {why}", job.files[file].name))?;
+        for line in listing(&run) {
+            result(&line)?;
+        }
+    }
+    Ok(Exit::Ok)
 }

@@ -19,7 +19,7 @@ use crate::protocol::{
 };
 
 /// Deep expressions are walked by recursion, here and in the libraries.
-const STACK: usize = 256 << 20;
+pub const STACK: usize = 256 << 20;
 
 /// Floating-point operations of the last shape up to which a CPU driver runs it, too, and up to which it is held against the
 /// plain reference on every device.

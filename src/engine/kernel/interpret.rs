@@ -70,12 +70,7 @@ impl KernelTrial<'_> {
         };
         let program = Program::parse(&self.text.filled.text)
             .map_err(|error| not_understood(&error.message, &error.location))?;
-        let contents = (0..).zip(self.contents(inputs, guard));
-        let buffers = contents.map(|(number, (binding, values))| Buffer {
-            initialized: guard > 0 || binding.role != KernelRole::Out,
-            ..Buffer::from_f32(0, number, &values)
-        });
-        let mut buffers: Vec<Buffer> = buffers.collect();
+        let mut buffers = self.host_buffers(inputs, guard);
         let launch = Launch {
             limits: Limits {
                 steps_per_workgroup: WORKGROUP_STEPS,
@@ -100,7 +95,7 @@ impl KernelTrial<'_> {
             known && it.kind == FindingKind::Endless && it.count < ROUNDS
         };
         let faults = report.findings.iter();
-        let faults = faults.filter(|it| is_fault(it, &report) && !may_end(it));
+        let faults = faults.filter(|it| is_fault(it.kind, space(it, &report)) && !may_end(it));
         // The first of those that say most.
         let worst = faults.min_by_key(|it| match it.kind {
             FindingKind::Endless => 0,
@@ -132,6 +127,16 @@ impl KernelTrial<'_> {
             access::count(self, &report, &windows, invocations, access);
         }
         Ok(Some(found))
+    }
+
+    /// All buffers before a launch, each with `guard` numbers behind its end.
+    pub fn host_buffers(&self, inputs: &[Vec<f32>], guard: usize) -> Vec<Buffer> {
+        let contents = (0..).zip(self.contents(inputs, guard));
+        let buffers = contents.map(|(number, (binding, values))| Buffer {
+            initialized: guard > 0 || binding.role != KernelRole::Out,
+            ..Buffer::from_f32(0, number, &values)
+        });
+        buffers.collect()
     }
 
     fn place(&self, location: &Location) -> KernelError {
@@ -262,10 +267,10 @@ pub fn too_long(shape: &str) -> KernelFault {
 }
 
 /// What a device may bear, such as two writes of the same value, is no fault; workgroup memory is zero at the beginning.
-fn is_fault(finding: &Finding, report: &Report) -> bool {
-    match finding.kind {
+pub fn is_fault(kind: FindingKind, space: Space) -> bool {
+    match kind {
         FindingKind::SameValue | FindingKind::VectorComponent => false,
-        FindingKind::UnwrittenRead => space(finding, report) != Space::Workgroup,
+        FindingKind::UnwrittenRead => space != Space::Workgroup,
         _ => true,
     }
 }

@@ -9,6 +9,7 @@ use crate::app::beats::VoteState;
 use crate::app::exercise::measuring::AnswerFile;
 use crate::app::member::{Link, Membership};
 use crate::app::study::{Activity, Page};
+use crate::app::threads::ThreadMove;
 use crate::app::timeline::TimelineMove;
 use crate::app::{Action, App, Overlay, RunState, ScreenSize};
 use crate::config::{Kind, Knob};
@@ -119,6 +120,15 @@ fn on_timeline(app: &App) -> bool {
 /// The text of a kernel is open.
 fn in_kernel(app: &App) -> bool {
     free(app) && app.view.overlay == Some(Overlay::Kernel)
+}
+
+/// The threads of a kernel are open.
+fn in_threads(app: &App) -> bool {
+    free(app) && app.view.overlay == Some(Overlay::Threads)
+}
+
+fn in_kernel_exercise(app: &App) -> bool {
+    live(app) && app.exercise().is_some_and(|it| it.kernels().is_some())
 }
 
 fn live(app: &App) -> bool {
@@ -451,7 +461,7 @@ const GOTO: &str = "go to that stage";
 const NEIGHBOUR: &str = "next, previous stage";
 const RECORDING: &str = "in a recording: one step, faster, slower";
 const AGAIN: &str = "run again from step 0";
-const TOGGLE: &str = "run your B; run A again";
+const TOGGLE: &str = "run your B; a kernel's threads";
 const PAIRS: &str = "measure A and B in turns";
 const KNOBS: &str = "change B; earlier Bs";
 const EDIT: &str = "edit the file; saving it runs or checks it";
@@ -526,6 +536,12 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Up], A::Timeline(TimelineMove::Row(-1)), "", "", Move, on_timeline),
     bind(&[Enter], A::OpenKernel, "kernel", ENTER, Stage, on_kernels),
     bind(&[Char('/')], A::Search, "search", LOOK_UP, Move, in_kernel),
+    bind(&[Right], A::Threads(ThreadMove::Step(1)), "step", "", Move, in_threads),
+    bind(&[Left], A::Threads(ThreadMove::Step(-1)), "back", "", Move, in_threads),
+    bind(&[Char('b')], A::Threads(ThreadMove::Barrier), "barrier", "", Move, in_threads),
+    bind(&[Char('f')], A::Threads(ThreadMove::Fault), "fault", "", Move, in_threads),
+    bind(&[Char('s')], A::Threads(ThreadMove::Shape), "shape", "", Move, in_threads),
+    bind(&[Char('w')], A::Threads(ThreadMove::Workgroup), "workgroup", "", Move, in_threads),
     bind(&[Enter], A::TurnPage(1), "read on", ENTER, Stage, in_background),
     bind(&[Enter], A::Lesson, "lesson", ENTER, Stage, small),
     bind(&[Enter], A::Lesson, "", ENTER, Stage, wide),
@@ -561,6 +577,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Char('T')], A::Pair, "measure", PAIRS, Stage, measurable),
     bind(&[Char('o')], A::OpenEditor, "edit", EDIT, Stage, exercise_has_file),
     bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
+    bind(&[Char('t')], A::Open(Overlay::Threads), "threads", TOGGLE, Stage, in_kernel_exercise),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "glossary", WORDS, Stage, reading),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "", WORDS, Stage, has_glossary),
     bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),

@@ -116,7 +116,7 @@ fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) ->
 }
 
 /// A line of WGSL behind its number; comments are dimmed.
-fn numbered_line(number: usize, line: &str, theme: &Theme) -> Line<'static> {
+pub fn numbered_line(number: usize, line: &str, theme: &Theme) -> Line<'static> {
     let (code, comment) = line.split_at(line.find("//").unwrap_or(line.len()));
     Line::from(vec![
         Span::styled(format!("{number:>4} "), theme.dim),

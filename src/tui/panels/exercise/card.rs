@@ -3,9 +3,9 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::app::Action;
 use crate::app::exercise::measuring::{AnswerFile, Measurement, Measuring};
 use crate::app::exercise::{AnswerChoice, ExerciseState, InModel};
+use crate::app::{Action, Overlay};
 use crate::course::Exercise;
 use crate::course::sweep::SweepTable;
 use crate::judge::kernel::CardLine;
@@ -56,6 +56,10 @@ fn check_of_kernel(known: &ExerciseState, w: &mut Writer<'_>) {
         (false, None) => "not yet",
     });
     report.card.iter().for_each(|line| card_line(line, w));
+    if report.facts.files.iter().any(|it| it.fault.is_some()) {
+        let threads = [Action::Open(Overlay::Threads)];
+        w.keys("{} shows it: what each lane does, line by line.", &threads);
+    }
     if let (Some(device), None) = (&report.facts.device, &report.facts.failed) {
         let slow = match device.kind.as_str() {
             "vulkan-cpu" => ", a CPU driver: results count, speed does not",

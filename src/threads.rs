@@ -1,0 +1,390 @@
+//! What the lanes of one workgroup of a kernel do, step by step: plain data, the sentences about a step, and the rows of
+//! memory that it touches. The screen draws it, the command line prints it.
+
+pub mod listing;
+
+/// What a device fetches at once from a buffer.
+pub const LINE_BYTES: u32 = 128;
+
+/// Which workgroup to look at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadsWanted {
+    /// Number of the exercise's file.
+    pub file: usize,
+    /// Its label; without, the first small one at which something is wrong, else the smallest with several workgroups.
+    pub shape: Option<String>,
+    /// Its number; without, the first in which something is wrong, else the first.
+    pub group: Option<u32>,
+}
+
+/// What a workgroup did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkgroupRun {
+    /// The learner's file, and its text.
+    pub file: String,
+    pub text: String,
+    pub shape: String,
+    /// `M = 17, N = 33`
+    pub sizes: String,
+    /// Labels of the shapes that can be looked at.
+    pub shapes: Vec<String>,
+    /// Its number, and how many there are.
+    pub group: u32,
+    pub groups: u32,
+    /// Lanes along x, y and z.
+    pub size: [u32; 3],
+    pub steps: Vec<WorkgroupStep>,
+    /// In the order in which they were found.
+    pub faults: Vec<WorkgroupFault>,
+    /// More steps followed.
+    pub cut: bool,
+}
+
+/// A line of the source, once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkgroupStep {
+    /// From 1, in the learner's file.
+    pub line: u32,
+    /// Calls around it.
+    pub depth: usize,
+    /// Who runs it, ascending.
+    pub lanes: Vec<u8>,
+    pub accesses: Vec<WorkgroupAccess>,
+    /// It is a barrier; those who never come.
+    pub barrier: Option<Vec<u8>>,
+}
+
+/// One load or store of memory that lanes share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkgroupAccess {
+    pub verb: AccessVerb,
+    pub variable: String,
+    /// In workgroup memory, not in a buffer.
+    pub in_workgroup: bool,
+    /// Of each lane's element.
+    pub bytes: u32,
+    /// Each lane with the first byte that it touches; what is out of bounds is left out.
+    pub touched: Vec<(u8, u32)>,
+    /// The first and the last element, as one would write them.
+    pub ends: [String; 2],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessVerb {
+    #[default]
+    Read,
+    Write,
+    /// Reads and writes at once.
+    Update,
+}
+
+/// Something that is wrong in a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkgroupFault {
+    pub step: usize,
+    /// Who does it; for a barrier, who never comes.
+    pub lanes: Vec<u8>,
+    /// The variable and the byte of it, where that is known.
+    pub place: Option<(String, u32)>,
+    /// The access before it, for a race in the workgroup: its step and lane.
+    pub other: Option<(usize, u8)>,
+    /// What is wrong; below it the two accesses of a race.
+    pub text: Vec<String>,
+}
+
+/// What a lane does during a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneState {
+    Runs,
+    /// Comes to a barrier next, or is there.
+    Waits,
+    /// Does not run this line.
+    Idle,
+    /// Has returned.
+    Ended,
+    Faulty,
+}
+
+/// A line of memory, or as much of workgroup memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryRow {
+    /// Its first element.
+    pub label: String,
+    /// How many lanes touch each four bytes.
+    pub lanes: [u16; CELLS],
+    /// Where two lanes are at odds.
+    pub fought: Option<usize>,
+}
+
+/// Cells of four bytes in a row.
+pub const CELLS: usize = LINE_BYTES as usize / 4;
+
+impl WorkgroupRun {
+    pub fn lanes(&self) -> usize {
+        self.size.iter().product::<u32>() as usize
+    }
+
+    /// A line of the source without the blanks at its end.
+    pub fn source(&self, line: u32) -> &str {
+        let mut lines = self.text.lines();
+        let line = lines.nth(line.saturating_sub(1) as usize);
+        line.unwrap_or_default().trim_end()
+    }
+
+    /// What is wrong in a step, or begins there.
+    pub fn faults_at(&self, at: usize) -> impl Iterator<Item = &WorkgroupFault> {
+        let here = move |it: &&WorkgroupFault| {
+            it.step == at || it.other.is_some_and(|(step, _)| step == at)
+        };
+        self.faults.iter().filter(here)
+    }
+
+    /// What each lane does during a step, and the line of the barrier at which some wait.
+    pub fn states(&self, at: usize) -> (Vec<LaneState>, Option<u32>) {
+        let later = if self.cut {
+            LaneState::Idle
+        } else {
+            LaneState::Ended
+        };
+        let mut states = vec![None; self.lanes()];
+        let mut open = states.len();
+        let mut barrier = None;
+        for (step, number) in self.steps.iter().skip(at).zip(at..) {
+            let state = match step.barrier {
+                Some(_) => LaneState::Waits,
+                None if number == at => LaneState::Runs,
+                None => LaneState::Idle,
+            };
+            for lane in &step.lanes {
+                if let Some(known @ None) = states.get_mut(usize::from(*lane)) {
+                    *known = Some(state);
+                    open -= 1;
+                    if state == LaneState::Waits {
+                        barrier = barrier.or(Some(step.line));
+                    }
+                }
+            }
+            if open == 0 {
+                break;
+            }
+        }
+        for fault in self.faults_at(at) {
+            let own = fault.lanes.iter().filter(|_| fault.step == at);
+            let other = fault.other.filter(|(step, _)| *step == at);
+            for lane in own.chain(other.as_ref().map(|(_, lane)| lane)) {
+                if let Some(state) = states.get_mut(usize::from(*lane)) {
+                    *state = Some(LaneState::Faulty);
+                }
+            }
+        }
+        let states = states.into_iter().map(|it| it.unwrap_or(later));
+        (states.collect(), barrier)
+    }
+
+    /// How many lanes are in each state, in words.
+    pub fn counts(&self, at: usize) -> Vec<(LaneState, String)> {
+        let (states, barrier) = self.states(at);
+        let is_barrier = self.steps.get(at).is_some_and(|it| it.barrier.is_some());
+        let line = barrier.unwrap_or(0);
+        let all = [
+            LaneState::Runs,
+            LaneState::Waits,
+            LaneState::Idle,
+            LaneState::Ended,
+            LaneState::Faulty,
+        ];
+        let counted = all.map(|state| (state, states.iter().filter(|it| **it == state).count()));
+        let counted = counted.into_iter().filter(|(_, count)| *count > 0);
+        let said = counted.map(|(state, count)| {
+            let said = match state {
+                LaneState::Runs => format!("{} this line", many(count, "run")),
+                LaneState::Waits if is_barrier => {
+                    format!("{} to the barrier", many(count, "come"))
+                }
+                LaneState::Waits => {
+                    format!("{} at the barrier of line {line}", many(count, "wait"))
+                }
+                LaneState::Idle => format!("{} it", many(count, "skip")),
+                LaneState::Ended if count == 1 => "1 has ended".to_owned(),
+                LaneState::Ended => format!("{count} have ended"),
+                LaneState::Faulty if is_barrier => format!("{count} never come"),
+                LaneState::Faulty => format!("{count} at fault"),
+            };
+            (state, said)
+        });
+        said.collect()
+    }
+
+    /// What happens in a step: who runs it, then each access, then what is wrong.
+    pub fn sentences(&self, at: usize) -> Vec<String> {
+        let counts = self.counts(at).into_iter().map(|(_, said)| said);
+        let mut all = vec![format!("lanes: {}", counts.collect::<Vec<_>>().join(", "))];
+        let accesses = self.steps.get(at).into_iter().flat_map(|it| &it.accesses);
+        all.extend(accesses.map(WorkgroupAccess::sentence));
+        all.extend(self.faults_at(at).flat_map(|it| it.text.clone()));
+        all
+    }
+
+    /// The rows of memory that an access of a step touches.
+    pub fn rows(&self, at: usize, access: &WorkgroupAccess) -> Vec<MemoryRow> {
+        let places = self.faults_at(at).filter_map(|it| it.place.as_ref());
+        let mut places = places.filter(|(variable, _)| *variable == access.variable);
+        access.rows(places.next().map(|(_, byte)| *byte))
+    }
+}
+
+impl WorkgroupAccess {
+    /// The elements that are touched, each once, by their first bytes.
+    fn places(&self) -> Vec<u32> {
+        let mut places: Vec<u32> = self.touched.iter().map(|(_, byte)| *byte).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// Lines of memory that are touched.
+    pub fn lines(&self) -> usize {
+        let mut lines: Vec<u32> = self
+            .touched
+            .iter()
+            .flat_map(|(_, byte)| {
+                byte / LINE_BYTES..=(byte + self.bytes.saturating_sub(1)) / LINE_BYTES
+            })
+            .collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines.len()
+    }
+
+    /// `32 lanes read 32 elements of x, 64 apart, x[0] to x[1984]: 32 lines of memory, 1 would hold them`
+    pub fn sentence(&self) -> String {
+        let places = self.places();
+        let (lanes, count) = (self.touched.len(), places.len());
+        let name = &self.variable;
+        let [first, last] = &self.ends;
+        let verb = match (self.verb, lanes) {
+            (AccessVerb::Read, 1) => "reads",
+            (AccessVerb::Read, _) => "read",
+            (AccessVerb::Write, 1) => "writes",
+            (AccessVerb::Write, _) => "write",
+            (AccessVerb::Update, 1) => "updates",
+            (AccessVerb::Update, _) => "update",
+        };
+        let mut said = match lanes {
+            0 => return format!("no lane is inside of {name}"),
+            1 => format!("lane {} {verb} ", self.touched[0].0),
+            _ => format!("{lanes} lanes {verb} "),
+        };
+        said += &match count {
+            1 if lanes > 1 => format!("the same element, {first}"),
+            1 => first.clone(),
+            _ => format!(
+                "{count} {}, {first} to {last}",
+                arrangement(&places, self.bytes, name)
+            ),
+        };
+        if count > 1 && lanes > count {
+            said += &match lanes % count {
+                0 => format!(", {} lanes each", lanes / count),
+                _ => ", some together".to_owned(),
+            };
+        }
+        if self.in_workgroup {
+            return said + ", in workgroup memory";
+        }
+        let lines = self.lines();
+        let fewest = (count as u64 * u64::from(self.bytes)).div_ceil(LINE_BYTES.into());
+        said += &match lines {
+            1 => ": 1 line of memory".to_owned(),
+            _ => format!(": {lines} lines of memory"),
+        };
+        if lines as u64 > fewest {
+            said += &format!(", {fewest} would hold as many");
+        }
+        said
+    }
+
+    /// The rows that are touched, ascending.
+    fn rows(&self, fought: Option<u32>) -> Vec<MemoryRow> {
+        let mut rows: Vec<(u32, MemoryRow)> = Vec::new();
+        let lowest = self.touched.iter().map(|it| it.1).min().unwrap_or(0);
+        let is_array =
+            self.bytes == 4 && self.ends[0] == format!("{}[{}]", self.variable, lowest / 4);
+        let label = |row: u32| match is_array {
+            true => format!("{}[{}]", self.variable, row * CELLS as u32),
+            false => format!("{} + {}", self.variable, row * LINE_BYTES),
+        };
+        for (_, byte) in &self.touched {
+            let cells = byte / 4..=(byte + self.bytes.saturating_sub(1)) / 4;
+            for cell in cells {
+                let (row, cell) = (cell / CELLS as u32, cell as usize % CELLS);
+                let at = match rows.binary_search_by_key(&row, |it| it.0) {
+                    Ok(at) => at,
+                    Err(at) => {
+                        let empty = MemoryRow {
+                            label: label(row),
+                            lanes: [0; CELLS],
+                            fought: fought
+                                .filter(|byte| byte / LINE_BYTES == row)
+                                .map(|byte| (byte % LINE_BYTES / 4) as usize),
+                        };
+                        rows.insert(at, (row, empty));
+                        at
+                    }
+                };
+                rows[at].1.lanes[cell] += 1;
+            }
+        }
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+}
+
+/// `neighbours of x`, `elements of x, 64 apart`, `elements of x in 16 pieces`.
+fn arrangement(places: &[u32], bytes: u32, name: &str) -> String {
+    let gaps = places.windows(2).map(|pair| pair[1] - pair[0]);
+    let (low, high) = gaps.clone().fold((u32::MAX, 0), |(low, high), gap| {
+        (low.min(gap), high.max(gap))
+    });
+    let bytes = bytes.max(1);
+    if high <= bytes {
+        return format!("neighbours of {name}");
+    }
+    if low == high {
+        return match low % bytes {
+            0 => format!("elements of {name}, {} apart", low / bytes),
+            _ => format!("elements of {name}, {low} bytes apart"),
+        };
+    }
+    match 1 + gaps.filter(|gap| *gap > bytes).count() {
+        pieces if pieces == places.len() => format!("scattered elements of {name}"),
+        pieces => format!("elements of {name} in {pieces} pieces"),
+    }
+}
+
+/// `1 runs`, `2 run`
+fn many(count: usize, verb: &str) -> String {
+    match count {
+        1 => format!("1 {verb}s"),
+        _ => format!("{count} {verb}"),
+    }
+}
+
+/// `lane 3`, `lanes 3 to 9`, `lanes 3, 5, 7 and 12 more`.
+pub fn lanes_in_words(lanes: &[u8]) -> String {
+    const NAMED: usize = 4;
+    match lanes {
+        [] => "no lane".to_owned(),
+        [one] => format!("lane {one}"),
+        [first, .., last] if usize::from(last - first) + 1 == lanes.len() => {
+            format!("lanes {first} to {last}")
+        }
+        _ => {
+            let named: Vec<String> = lanes.iter().take(NAMED).map(u8::to_string).collect();
+            let more = match lanes.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("lanes {}{more}", named.join(", "))
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A workgroup's run as text: each line that ran with what its lanes did. Of a loop the first round is written, and those in
+//! which something is wrong; the others are counted.
+
+use std::ops::Range;
+
+use super::{LINE_BYTES, WorkgroupRun};
+
+/// Most lines that are written.
+const MOST: usize = 300;
+/// Most numbers of lanes that are named.
+const NAMED: usize = 8;
+
+/// All of it, a line each.
+pub fn listing(run: &WorkgroupRun) -> Vec<String> {
+    let [x, y, z] = run.size;
+    let mut it = Listing {
+        run,
+        lines: vec![
+            format!("{} at `{}` ({})", run.file, run.shape, run.sizes),
+            format!(
+                "workgroup {} of 0 to {}: {} lanes, {x} × {y} × {z}; a line of memory has {LINE_BYTES} bytes",
+                run.group,
+                run.groups.saturating_sub(1),
+                run.lanes(),
+            ),
+            String::new(),
+        ],
+        said: String::new(),
+    };
+    it.steps(0..run.steps.len());
+    if run.faults.is_empty() {
+        it.lines.push("nothing is wrong here".to_owned());
+    }
+    if run.cut {
+        let count = run.steps.len();
+        it.lines
+            .push(format!("(cut after {count} steps; more follow)"));
+    }
+    if it.lines.len() > MOST {
+        let more = it.lines.len() - MOST;
+        it.lines.truncate(MOST);
+        it.lines.push(format!("… {more} more lines"));
+    }
+    it.lines
+}
+
+struct Listing<'a> {
+    run: &'a WorkgroupRun,
+    lines: Vec<String>,
+    /// What was said last of the lanes.
+    said: String,
+}
+
+impl Listing<'_> {
+    fn steps(&mut self, range: Range<usize>) {
+        let mut at = range.start;
+        while at < range.end {
+            let rounds = self.rounds(at..range.end);
+            self.step(at);
+            let (Some(second), Some(last)) = (rounds.get(1), rounds.last()) else {
+                at += 1;
+                continue;
+            };
+            self.steps(at + 1..*second);
+            let mut left = Vec::new();
+            for round in rounds[1..].windows(2) {
+                let [from, to] = [round[0], round[1]];
+                if self
+                    .run
+                    .faults
+                    .iter()
+                    .any(|it| (from..to).contains(&it.step))
+                {
+                    self.skipped(&mut left);
+                    self.step(from);
+                    self.steps(from + 1..to);
+                } else {
+                    left.push(from..to);
+                }
+            }
+            self.skipped(&mut left);
+            // Where the loop ends, its head says nothing new.
+            let is_end = self.run.steps[*last].accesses.is_empty()
+                && self.run.faults_at(*last).next().is_none();
+            at = *last + usize::from(is_end);
+        }
+    }
+
+    /// Where each round of the loop begins that has its head here: the same line again, with only what is inside between.
+    fn rounds(&self, range: Range<usize>) -> Vec<usize> {
+        let steps = &self.run.steps;
+        let head = &steps[range.start];
+        let mut rounds = vec![range.start];
+        for (at, it) in range.clone().zip(&steps[range.clone()]).skip(1) {
+            if it.depth < head.depth || it.depth == head.depth && it.line < head.line {
+                break;
+            }
+            if it.depth == head.depth && it.line == head.line {
+                rounds.push(at);
+            }
+        }
+        rounds
+    }
+
+    /// Says that these rounds are left out.
+    fn skipped(&mut self, rounds: &mut Vec<Range<usize>>) {
+        let Some(last) = rounds.last().cloned() else {
+            return;
+        };
+        let steps = &self.run.steps;
+        let fewest = |round: &Range<usize>| {
+            let lanes = steps[round.clone()].iter().map(|it| it.lanes.len());
+            lanes.min().unwrap_or(0)
+        };
+        let mut lanes: Vec<usize> = rounds.iter().map(fewest).collect();
+        lanes.dedup();
+        let lines = steps[last.clone()].iter();
+        let lines = lines.filter(|it| it.depth == steps[last.start].depth);
+        let end = lines.map(|it| it.line).max().unwrap_or(0);
+        let mut said = match rounds.len() {
+            1 => "       … 1 more round".to_owned(),
+            count => format!("       … {count} more rounds"),
+        };
+        said += &format!(" of lines {} to {end}", steps[last.start].line);
+        if lanes.len() > 1 {
+            let named = lanes.iter().take(NAMED).map(usize::to_string);
+            let more = if lanes.len() > NAMED { ", …" } else { "" };
+            said += &format!(
+                ", with {}{more} lanes",
+                named.collect::<Vec<_>>().join(", ")
+            );
+        }
+        self.lines.push(said);
+        rounds.clear();
+    }
+
+    fn step(&mut self, at: usize) {
+        let line = self.run.steps[at].line;
+        self.lines
+            .push(format!("{line:>5}  {}", self.run.source(line)));
+        let sentences = self.run.sentences(at);
+        for (number, said) in sentences.into_iter().enumerate() {
+            if number > 0 || said != self.said {
+                self.lines.push(format!("       - {said}"));
+            }
+            if number == 0 {
+                self.said = said;
+            }
+        }
+    }
+}
