@@ -65,7 +65,7 @@ pub struct Opened {
     pub scroll: [u16; 2],
     pub naming: bool,
     pub help: bool,
-    /// Pages of the course about the lints, and which one is read, from which line.
+    /// Pages of the course about the lints: which one is open, and its first line shown.
     pub pages: Vec<BackgroundText>,
     pub page: Option<(usize, u16)>,
 }
@@ -82,7 +82,7 @@ fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
 }
 
 impl Opened {
-    /// Begins with the first step that has kernels. Of the course's texts those are kept that the lints name.
+    /// Begins with the first step that has kernels. Keeps the course's texts that the lints refer to.
     pub fn new(trace: Trace, figures: Summary, texts: &[BackgroundText]) -> Self {
         let spans = spans(&trace, &figures);
         let runs = |&(from, to): &(i64, i64)| {

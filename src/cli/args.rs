@@ -347,10 +347,10 @@ pub enum CourseTask {
         /// Also the checks of speed
         #[arg(long)]
         measure: bool,
-        /// Only this: make N wrong kernels from the solutions, and right variants, and check them
+        /// Only make N wrong kernels and right variants from the solutions, and check them
         #[arg(long, value_name = "N", conflicts_with = "measure")]
         mutants: Option<usize>,
-        /// Which ones
+        /// The seed that chooses them
         #[arg(long, requires = "mutants", default_value_t = 1)]
         seed: u64,
         /// One result a line, as JSON
@@ -512,7 +512,7 @@ pub struct OpenArgs {
     /// Write the figures to a page whose name ends in .md or .html
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Write the profile, of one FILE: .pftrace, or a name that ends in kernel_trace.csv or kernel_stats.csv; may be repeated
+    /// Write the profile of one FILE: .pftrace, or a name that ends in kernel_trace.csv or kernel_stats.csv; may be repeated
     #[arg(long, value_name = "FILE")]
     pub export: Vec<PathBuf>,
     /// The colours

@@ -159,7 +159,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
     let piped = (path == Path::new("-")).then(|| files::scratch(std::io::stdin()));
     let piped = piped
         .transpose()
-        .context("Failed to keep what comes from the pipe")?;
+        .context("Failed to save the input from the pipe")?;
     let path = piped.as_deref().unwrap_or(path);
     let told = match &piped {
         Some(_) => "stdin".to_owned(),

@@ -18,8 +18,8 @@ const MARGIN: f64 = 8.0;
 const TEXT: &str = "#d8dee9";
 const BACKGROUND: &str = "#16191f";
 
-/// The frames one after the other, `seconds` for all of them, for ever; the last one alone where a reader wants no motion.
-/// `label` says what is seen to those who do not see it.
+/// The frames in a loop of `seconds`; only the last one for readers who prefer reduced motion.
+/// `label` describes the picture for screen readers.
 pub fn animated(frames: &[Buffer], seconds: f64, label: &str) -> String {
     let Some(last) = frames.last() else {
         return String::new();

@@ -1,6 +1,6 @@
 //! `perflings course check --mutants N`: how good the checks of the kernel exercises are. Wrong kernels and right variants are made
-//! from the solutions and checked as a learner's are, without timing. A wrong one that passes is held against its solution
-//! at many sizes; one that computes the same is not counted.
+//! from the solutions and checked as a learner's are, without timing. A wrong one that passes is compared with its
+//! solution at many sizes; one that computes the same is not counted.
 
 use std::collections::BTreeMap;
 
@@ -22,14 +22,14 @@ use crate::out::{self, Exit, result};
 use crate::protocol::{KernelJob, KernelShape};
 use crate::template;
 
-/// Wrong kernels of a hundred that may pass.
+/// Percent of the wrong kernels that may pass.
 const MAY_PASS: f64 = 2.0;
-/// Right variants for ten wrong kernels.
+/// Right variants per ten wrong kernels.
 const RIGHT: usize = 3;
-/// So often sizes are drawn at which a kernel that passes is held against its solution.
+/// How often sizes are drawn to compare a kernel that passes with its solution.
 const DRAWN: u64 = 6;
 
-/// What became of the kernels that an operator made for an exercise.
+/// The results of the kernels that one operator made for an exercise.
 #[derive(Default, Serialize)]
 struct Outcomes {
     made: usize,
@@ -37,7 +37,7 @@ struct Outcomes {
     equal: usize,
     refused: usize,
     passed: usize,
-    /// Those that came out as they must not.
+    /// Those with the wrong result.
     unexpected: Vec<Unexpected>,
 }
 
@@ -45,7 +45,7 @@ struct Outcomes {
 #[derive(Serialize)]
 struct Unexpected {
     seed: u64,
-    /// Among those that the seed makes, from 0.
+    /// Its place among the kernels that the seed makes, from 0.
     number: usize,
     file: String,
     line: usize,
@@ -194,7 +194,7 @@ impl Outcomes {
     }
 }
 
-/// Checks a kernel and counts what became of it. `refusal` says why a job is refused, if it is.
+/// Checks a kernel and counts the result. `refusal` says why a job is refused, if it is.
 fn try_one(
     subject: &Subject<'_>,
     mutant: &Mutant,

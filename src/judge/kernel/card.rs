@@ -112,7 +112,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
     }
 }
 
-/// What becomes of a text with an error.
+/// What cannot be done with a text that has an error.
 pub(super) fn refusal(error: &KernelError) -> &'static str {
     match error.launch {
         true => "cannot be launched",

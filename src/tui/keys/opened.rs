@@ -17,7 +17,7 @@ const KEYS: &[(&[KeyCode], OpenedAction, &str, &str)] = &[
     (&[KeyCode::Char('i'), KeyCode::Char('4')], OpenedAction::Focus(OpenedPanel::Lints), "", "lints"),
     (&[KeyCode::Char('z')], OpenedAction::Expand, "large", "the panel over the whole screen, and back"),
     (&[KeyCode::Enter], OpenedAction::Name, "full name", "the full name of the marked kernel"),
-    (&[KeyCode::Char('g')], OpenedAction::Page, "", "the course's page about a lint, the next one, and away"),
+    (&[KeyCode::Char('g')], OpenedAction::Page, "", "the course's page about a lint: open, next, close"),
     (&[KeyCode::Down, KeyCode::Char('j')], OpenedAction::Move(1), "", "the next kernel, line or lane"),
     (&[KeyCode::Up], OpenedAction::Move(-1), "", "the previous one"),
     (&[KeyCode::PageDown], OpenedAction::Move(10), "", "ten down"),
