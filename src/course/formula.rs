@@ -100,7 +100,7 @@ formulas! {
     "swiglu_naive_intensity" 2 |c| 4.0 * hidden(c) / (12.0 * hidden(c));
     "swiglu_best_intensity" 0 |c| 4.0 * tokens(c) * hidden(c) * ffn(c) / swiglu_needed(c);
     // Nine operations a layer forward, about twice that backward, a few for loss and optimizer.
-    "launches_goal" 0 |c| 34.0 * layers(c) + 20.0;
+    "launches_goal" 0 |c| 27.0 * layers(c) + 4.0;
     // x is read once, not three times; weights and outputs are included.
     "qkv_saving_pct" 0 qkv_saving;
     "gate_up_saving_pct" 0 gate_up_saving;
