@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use perflings::engine::client::EngineCommand;
 use perflings::engine::kernel::checker::Checker;
-use perflings::judge::kernel::verdict as judged;
-use perflings::protocol::{Command, Event, KernelReport, Line};
+use perflings::judge::kernel::{KernelVerdict, verdict as judged};
+use perflings::protocol::{Command, Event, KernelFaultKind, KernelJob, KernelReport, Line};
 
 use super::{edited, job_of, on_lavapipe};
 
@@ -49,6 +49,48 @@ fn one_process_checks_many_times() {
     assert_eq!(report.id, last);
     assert!(report.files[0].error.is_some());
     assert!(!checker.is_busy());
+}
+
+/// The host alone tells right, wrong and races apart, and says that no time was taken.
+#[test]
+fn without_an_adapter_the_host_judges() {
+    let hidden = [
+        "VK_DRIVER_FILES=/",
+        "VK_ICD_FILENAMES=/",
+        "LIBGL_DRIVERS_PATH=/",
+    ];
+    let command = [env!("CARGO_BIN_EXE_perflings"), "engine"];
+    let alone = EngineCommand::new("env", hidden.into_iter().chain(command));
+    let mut checker = Checker::new(alone);
+    let mut check = |job: KernelJob| {
+        let report = checker.check("auto", job);
+        judged(checker.job(), report)
+    };
+    let right = check(job_of("matmul", |_, _, solution| Ok(solution.to_owned())));
+    // Found by other means than Vulkan's loader.
+    if right.facts.device.is_some() {
+        return;
+    }
+    assert!(right.passed, "{:#?}", right.card);
+    let said = "small sizes were run on the host; no device ran it, and no time was taken: no GPU was found";
+    assert!(
+        right.card.iter().any(|line| line.text.starts_with(said)),
+        "{:#?}",
+        right.card
+    );
+    let fault = |verdict: KernelVerdict| {
+        let fault = verdict.facts.files[0].fault.clone();
+        (verdict.passed, fault.map(|fault| fault.kind))
+    };
+    let races = edited("matmul", "}\n        workgroupBarrier();", "}");
+    assert_eq!(fault(check(races)), (false, Some(KernelFaultKind::Races)));
+    let wrong = edited(
+        "matmul",
+        "c[row * N + col] = sum;",
+        "c[row * N + col] = 2.0 * sum;",
+    );
+    assert_eq!(fault(check(wrong)), (false, Some(KernelFaultKind::Wrong)));
+    assert!(!check(job_of("matmul", |_, starter, _| Ok(starter.to_owned()))).passed);
 }
 
 #[test]
