@@ -208,7 +208,14 @@ impl KernelTrial<'_> {
                      invocation, and store the sum once"
                 ),
             ),
-            _ => at(Kind::Races, &self.race(finding, &element, report)),
+            _ => {
+                let name = finding.variable.clone();
+                let buffer = name.filter(|_| space(finding, report) != Space::Workgroup);
+                KernelFault {
+                    buffer: buffer.unwrap_or_default(),
+                    ..at(Kind::Races, &self.race(finding, &element, report))
+                }
+            }
         }
     }
 

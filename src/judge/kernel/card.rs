@@ -64,6 +64,8 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
         ];
         if let Some(idea) = shape.and_then(|shape| shape.idea.as_ref())
             && numbers.contains(&fault.kind)
+            // A race in workgroup memory misses a barrier; one in a buffer may have a wrong index.
+            && (fault.place.is_none() || !fault.buffer.is_empty())
         {
             card.push(remark(format!("think about this: {idea}")));
         }
