@@ -56,8 +56,12 @@ impl KernelTrial<'_> {
         self.compare(&exact, expected).map(Some)
     }
 
-    /// What it leaves in all buffers, each with `guard` numbers behind its end; `None` where a limit ended the run.
-    fn interpret(
+    /// Runs it, and adds to what is known of its accesses: what it leaves in all buffers, each with `guard` numbers behind its
+    /// end; `None` where a limit ended the run.
+    ///
+    /// # Errors
+    /// With what it does wrong, whatever the numbers, or what is not understood.
+    pub fn interpret(
         &self,
         inputs: &[Vec<f32>],
         guard: usize,
