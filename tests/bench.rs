@@ -1,8 +1,6 @@
 //! `perflings bench` from outside: mistakes are named before anything starts, and a real run has its figures.
 
-#[path = "support/learner.rs"]
-mod learner;
-
+use crate::learner;
 use learner::Learner;
 use serde_json::Value;
 

@@ -2,11 +2,7 @@
 //! file that can replace a kernel. The checks run on a CPU driver of Vulkan; without one these tests are skipped.
 #![cfg(target_os = "linux")]
 
-#[path = "support/adapter.rs"]
-mod adapter;
-#[path = "pty/terminal.rs"]
-mod pty;
-
+use crate::{adapter, pty};
 use std::path::PathBuf;
 
 use perflings::course::{Course, Exercise};

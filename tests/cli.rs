@@ -2,14 +2,14 @@
 //! prints prepared lines, so that nothing depends on a device or a clock.
 #![cfg(unix)]
 
+use crate::learner;
+
 #[path = "cli/course.rs"]
 mod course;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[path = "cli/kit.rs"]
 mod kit;
-#[path = "support/learner.rs"]
-mod learner;
 #[path = "cli/mistakes.rs"]
 mod mistakes;
 #[path = "cli/odd_files.rs"]

@@ -3,12 +3,12 @@
 //!
 //! A folder of `tests/courses/invalid` or `unsound` lies over `example`; its `expected.txt` holds the messages.
 
+use crate::readme;
+
 #[path = "courses/exercises.rs"]
 mod exercises;
 #[path = "courses/kernels.rs"]
 mod kernels;
-#[path = "support/readme.rs"]
-mod readme;
 
 use std::fs;
 use std::path::{Path, PathBuf};

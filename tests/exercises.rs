@@ -1,12 +1,6 @@
 //! Exercises on the screen: messages in, state, effects and pictures out. No terminal, no engine, no clock.
 
-#[path = "sample/sample.rs"]
-mod sample;
-#[path = "sample/screen.rs"]
-mod screen;
-#[path = "support/session.rs"]
-mod session;
-
+use crate::{sample, screen, session};
 use perflings::app::exercise::measuring::{AnswerFile, Measurement, Sweep};
 use perflings::app::exercise::{ExerciseNews, InModel};
 use perflings::app::source::FromEngine;

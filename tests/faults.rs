@@ -2,9 +2,7 @@
 //! `/proc`.
 #![cfg(target_os = "linux")]
 
-#[path = "pty/terminal.rs"]
-mod pty;
-
+use crate::pty;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! PyTorch's logits, loss, gradients and one AdamW step, for weights given by a formula, against ours: every knob that
 //! claims the same mathematics, on the CPU device and, where there is an adapter, through wgpu.
 
-#[path = "support/adapter.rs"]
-mod adapter;
+use crate::adapter;
+
 #[path = "golden/file.rs"]
 mod file;
 

@@ -1,12 +1,6 @@
 //! The bottom line: every sentence that it can hold is reached here, and at every size it is on the screen, whole.
 
-#[path = "sample/sample.rs"]
-mod sample;
-#[path = "sample/screen.rs"]
-mod screen;
-#[path = "support/session.rs"]
-mod session;
-
+use crate::{sample, screen, session};
 use std::collections::BTreeSet;
 
 use perflings::app::exercise::ExerciseNews;

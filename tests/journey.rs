@@ -1,8 +1,6 @@
 //! `perflings run all` from outside: a course of two stages, a few steps on the CPU.
 
-#[path = "support/learner.rs"]
-mod learner;
-
+use crate::learner;
 use std::process::Stdio;
 
 use learner::Learner;

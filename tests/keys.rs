@@ -1,12 +1,6 @@
 //! The one table of keys against the states of the screen, and the mouse against the layout.
 
-#[path = "support/readme.rs"]
-mod readme;
-#[path = "sample/sample.rs"]
-mod sample;
-#[path = "support/session.rs"]
-mod session;
-
+use crate::{readme, sample, session};
 use std::collections::BTreeSet;
 
 use crossterm::event::{

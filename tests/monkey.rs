@@ -1,10 +1,6 @@
 //! Random input: no sequence of keys, clicks, events and sizes makes the state or the drawing panic.
 
-#[path = "sample/sample.rs"]
-mod sample;
-#[path = "sample/screen.rs"]
-mod screen;
-
+use crate::{sample, screen};
 use std::sync::OnceLock;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};

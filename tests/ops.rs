@@ -2,8 +2,6 @@
 //! the formula in double precision, gradients against the composed path and against central differences of the formula.
 //! On the CPU device, and through wgpu on a CPU driver of Vulkan or else a GPU; where there is neither, they are skipped.
 
-#[path = "support/adapter.rs"]
-mod adapter;
 #[path = "ops/attention.rs"]
 mod attention;
 #[path = "ops/case.rs"]
@@ -35,11 +33,11 @@ mod swiglu;
 macro_rules! on_both_devices {
     ($($test:ident),+ $(,)?) => {
         mod cpu {
-            $(#[test] fn $test() { super::$test(&crate::case::cpu()); })+
+            $(#[test] fn $test() { super::$test(&crate::ops::case::cpu()); })+
         }
         mod wgpu {
             $(#[test] fn $test() {
-                if let Some(held) = crate::case::wgpu() { super::$test(&held.device); }
+                if let Some(held) = crate::ops::case::wgpu() { super::$test(&held.device); }
             })+
         }
     };

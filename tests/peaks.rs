@@ -1,8 +1,6 @@
 //! The doctor measures the peaks of the devices, stores them, and survives a damaged file.
 
-#[path = "support/learner.rs"]
-mod learner;
-
+use crate::learner;
 use learner::Learner;
 use serde_json::Value;
 

@@ -1,12 +1,6 @@
 //! The roofline on screen: at every size, in every way of drawing, with one run and with two, and why it is empty when it is.
 
-#[path = "sample/sample.rs"]
-mod sample;
-#[path = "sample/screen.rs"]
-mod screen;
-#[path = "support/session.rs"]
-mod session;
-
+use crate::{sample, screen, session};
 use perflings::app::{Action, App, Markers, Message, Options, Panel, ThemeName, update};
 use perflings::protocol::{Event, Started};
 

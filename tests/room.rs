@@ -1,22 +1,18 @@
 //! A room from outside: over the network and in a folder, with hostile guests, and what the learner's screen makes of it.
 #![cfg(unix)]
 
+use crate::{learner, sample, session};
+
 #[path = "room/board.rs"]
 mod board;
 #[path = "room/command.rs"]
 mod command;
 #[path = "room/folder.rs"]
 mod folder;
-#[path = "support/learner.rs"]
-mod learner;
 #[path = "room/network.rs"]
 mod network;
-#[path = "sample/sample.rs"]
-mod sample;
 #[path = "room/screen.rs"]
 mod screen;
-#[path = "support/session.rs"]
-mod session;
 
 use std::time::{Duration, Instant};
 

@@ -1,13 +1,6 @@
 //! What is drawn: snapshots with styles of every panel and of whole screens, every size without a panic, and what must
 //! hold in every frame. No terminal is needed.
 
-#[path = "sample/sample.rs"]
-mod sample;
-#[path = "sample/screen.rs"]
-mod screen;
-#[path = "support/session.rs"]
-mod session;
-
 #[path = "screens/figures.rs"]
 mod figures;
 #[path = "screens/footer.rs"]
@@ -15,6 +8,7 @@ mod footer;
 #[path = "screens/located.rs"]
 mod located;
 
+use crate::{sample, screen, session};
 use perflings::app::mystery::MysteryEnd;
 use perflings::app::source::FromEngine;
 use perflings::app::{

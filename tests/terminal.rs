@@ -2,9 +2,7 @@
 //! Linux only: the engine is found through `/proc`.
 #![cfg(target_os = "linux")]
 
-#[path = "pty/terminal.rs"]
-mod pty;
-
+use crate::pty;
 use std::io::Read;
 
 use perflings::course::progress::{self, State};

@@ -1,14 +1,8 @@
 //! Threads: what is recorded of a workgroup, its text, the card, and the keys. No terminal, no engine, no device.
 
-#[path = "sample/sample.rs"]
-mod sample;
-#[path = "sample/screen.rs"]
-mod screen;
-#[path = "support/session.rs"]
-mod session;
-
 use std::sync::Arc;
 
+use crate::{sample, screen, session};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::app::exercise::ExerciseNews;
 use perflings::app::{Action, App, Effect, Markers, Message, Options, Overlay, ThemeName, update};

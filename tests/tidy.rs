@@ -269,6 +269,33 @@ fn files_say_what_they_are_and_do_not_unwrap() {
     report(&wrong);
 }
 
+/// A suite that no binary has would never run.
+#[test]
+fn every_suite_is_in_a_binary() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("read");
+    let mut binaries = read("Cargo.toml");
+    for group in ["compute", "data", "program", "screen"] {
+        binaries += &read(&format!("tests/groups/{group}.rs"));
+    }
+    for entry in std::fs::read_dir(root.join("tests"))
+        .expect("tests")
+        .flatten()
+    {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(suite) = name.strip_suffix(".rs") {
+            let (module, alone) = (
+                format!("\"../{name}\""),
+                format!("[[test]]\nname = \"{suite}\""),
+            );
+            assert!(
+                binaries.contains(&module) || binaries.contains(&alone),
+                "tests/{name} is in no file of tests/groups"
+            );
+        }
+    }
+}
+
 /// The rules themselves, on files made up for this.
 mod itself {
     use super::*;

@@ -1,5 +1,7 @@
 //! Messages in, state and effects out. No terminal, no engine, no clock.
 
+use crate::{sample, session};
+
 #[path = "update/attempts.rs"]
 mod attempts;
 #[path = "update/beats.rs"]
@@ -12,10 +14,6 @@ mod knobs;
 mod leave;
 #[path = "update/mystery.rs"]
 mod mystery;
-#[path = "sample/sample.rs"]
-mod sample;
-#[path = "support/session.rs"]
-mod session;
 #[path = "update/silence.rs"]
 mod silence;
 

@@ -4,11 +4,11 @@ use burn::tensor::Device;
 use perflings::config::{Attention as Version, KvLayout};
 use perflings::ops::attention::{Attention, PackedAttention, SeparateAttention};
 
-use crate::case::{Case, run};
+use crate::ops::case::{Case, run};
 use perflings::ops::format::Format;
 
-use crate::formula::{self, Heads};
-use crate::matrix::Matrix;
+use crate::ops::formula::{self, Heads};
+use crate::ops::matrix::Matrix;
 
 /// The attention of these sizes in one version.
 pub fn op(sizes: Heads, version: Version, layout: KvLayout) -> Attention {
@@ -185,7 +185,7 @@ fn strides_that_are_ignored_are_wrong(device: &Device) {
     assert!(off.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) > 0.1 * want.largest());
 }
 
-crate::on_both_devices!(
+crate::ops::on_both_devices!(
     apart,
     packed,
     attention_is_causal,

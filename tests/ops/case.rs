@@ -7,7 +7,7 @@ use perflings::engine::devices;
 use perflings::ops::{Operation, Scope, apply};
 
 use crate::adapter;
-use crate::matrix::Matrix;
+use crate::ops::matrix::Matrix;
 
 /// Relative tolerance against the formula in double precision, and between versions.
 pub const CLOSE: f64 = 2e-5;

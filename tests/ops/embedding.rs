@@ -4,9 +4,9 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use perflings::config::Matmul;
 use perflings::ops::embedding::Embedding;
 
-use crate::case::Case;
-use crate::formula;
-use crate::matrix::Matrix;
+use crate::ops::case::Case;
+use crate::ops::formula;
+use crate::ops::matrix::Matrix;
 
 /// The tokens on the device, as the model has them.
 pub fn on(tokens: &[i32], device: &Device) -> Tensor<1, Int> {
@@ -36,4 +36,4 @@ fn tokens_by_row(device: &Device) {
     }
 }
 
-crate::on_both_devices!(tokens_by_row);
+crate::ops::on_both_devices!(tokens_by_row);

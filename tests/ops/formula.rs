@@ -1,6 +1,6 @@
 //! The formula of each operation in double precision, as simple as possible.
 
-use crate::matrix::Matrix;
+use crate::ops::matrix::Matrix;
 
 /// y = x·Wᵀ
 pub fn linear(x: &Matrix, w: &Matrix) -> Matrix {

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use perflings::ops::grad_norm::lengths;
 
-use crate::matrix::Matrix;
+use crate::ops::matrix::Matrix;
 
 /// More tensors than one launch takes: a single value, odd sizes, more values than a workgroup has invocations, a view.
 fn of_many_tensors(device: &Device) {
@@ -41,4 +41,4 @@ fn of_zeros_and_of_values_that_are_not_finite(device: &Device) {
     assert!(lengths(&[]).is_empty());
 }
 
-crate::on_both_devices!(of_many_tensors, of_zeros_and_of_values_that_are_not_finite);
+crate::ops::on_both_devices!(of_many_tensors, of_zeros_and_of_values_that_are_not_finite);

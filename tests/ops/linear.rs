@@ -6,9 +6,9 @@ use perflings::ops::add::Add;
 use perflings::ops::format::Format;
 use perflings::ops::linear::{Linear, LinearResidual};
 
-use crate::case::Case;
-use crate::formula;
-use crate::matrix::Matrix;
+use crate::ops::case::Case;
+use crate::ops::formula;
+use crate::ops::matrix::Matrix;
 
 /// Rows, inputs, outputs: one of each, no multiples of a tile, a vocabulary of 997, more than a tile of each, multiples
 /// of four.
@@ -73,4 +73,4 @@ fn sums(device: &Device) {
     .check(device, &[Add]);
 }
 
-crate::on_both_devices!(products, products_onto_a_residual, sums);
+crate::ops::on_both_devices!(products, products_onto_a_residual, sums);

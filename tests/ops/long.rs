@@ -4,10 +4,10 @@ use burn::tensor::Device;
 use perflings::config::{Attention as Version, KvLayout};
 use perflings::ops::attention::SeparateAttention;
 
-use crate::attention::op;
-use crate::case::{cpu, run, wgpu};
-use crate::formula::{self, Heads};
-use crate::matrix::Matrix;
+use crate::ops::attention::op;
+use crate::ops::case::{cpu, run, wgpu};
+use crate::ops::formula::{self, Heads};
+use crate::ops::matrix::Matrix;
 
 fn flash_over(context: usize, device: &Device) {
     let sizes = Heads {

@@ -4,10 +4,10 @@ use burn::tensor::Device;
 use perflings::config::Loss;
 use perflings::ops::cross_entropy::CrossEntropy;
 
-use crate::case::{Case, run};
-use crate::embedding::on;
-use crate::formula;
-use crate::matrix::Matrix;
+use crate::ops::case::{Case, run};
+use crate::ops::embedding::on;
+use crate::ops::formula;
+use crate::ops::matrix::Matrix;
 
 fn versions(targets: &[i32], device: &Device) -> [CrossEntropy; 2] {
     [Loss::Composed, Loss::Fused].map(|version| CrossEntropy {
@@ -120,7 +120,7 @@ fn classes_ruled_out(device: &Device) {
     }
 }
 
-crate::on_both_devices!(
+crate::ops::on_both_devices!(
     classes_of_any_number,
     logits_of_ten_thousand,
     small_losses_of_large_logits,

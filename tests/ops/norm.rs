@@ -5,9 +5,9 @@ use perflings::config::Norm;
 use perflings::ops::format::Format;
 use perflings::ops::rms_norm::RmsNorm;
 
-use crate::case::{Case, run};
-use crate::formula;
-use crate::matrix::Matrix;
+use crate::ops::case::{Case, run};
+use crate::ops::formula;
+use crate::ops::matrix::Matrix;
 
 fn versions() -> [RmsNorm; 2] {
     [Norm::Composed, Norm::Fused].map(|version| RmsNorm {
@@ -54,4 +54,4 @@ fn a_row_of_zeros(device: &Device) {
     }
 }
 
-crate::on_both_devices!(rows_of_any_width, a_row_of_zeros);
+crate::ops::on_both_devices!(rows_of_any_width, a_row_of_zeros);

@@ -5,7 +5,7 @@ use perflings::config;
 use perflings::ops::Parameter;
 use perflings::ops::optimizer::{BETA_1, BETA_2, EPSILON, Optimizer, WEIGHT_DECAY};
 
-use crate::matrix::Matrix;
+use crate::ops::matrix::Matrix;
 
 const RATE: f64 = 3e-3;
 const STEPS: i32 = 6;
@@ -81,7 +81,7 @@ fn several_steps(device: &Device) {
 }
 
 fn minus(a: &Matrix, b: &Matrix) -> Matrix {
-    crate::formula::exact(a.rows, a.columns, |r, c| a.at(r, c) - b.at(r, c))
+    crate::ops::formula::exact(a.rows, a.columns, |r, c| a.at(r, c) - b.at(r, c))
 }
 
-crate::on_both_devices!(several_steps);
+crate::ops::on_both_devices!(several_steps);

@@ -5,9 +5,9 @@ use perflings::config::ROPE_THETA;
 use perflings::ops::format::Format;
 use perflings::ops::rope::{Rope, tables};
 
-use crate::case::Case;
-use crate::formula;
-use crate::matrix::Matrix;
+use crate::ops::case::Case;
+use crate::ops::formula;
+use crate::ops::matrix::Matrix;
 
 fn versions(context: usize, head_dim: usize, rotated: usize, device: &Device) -> [Rope; 2] {
     let (cos, sin) = tables(context, head_dim, ROPE_THETA);
@@ -48,4 +48,4 @@ fn heads_turn_and_the_rest_passes(device: &Device) {
     }
 }
 
-crate::on_both_devices!(heads_turn_and_the_rest_passes);
+crate::ops::on_both_devices!(heads_turn_and_the_rest_passes);

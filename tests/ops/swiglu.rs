@@ -5,9 +5,9 @@ use perflings::config::Matmul;
 use perflings::ops::format::Format;
 use perflings::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
 
-use crate::case::{Case, run};
-use crate::formula;
-use crate::matrix::Matrix;
+use crate::ops::case::{Case, run};
+use crate::ops::formula;
+use crate::ops::matrix::Matrix;
 
 const SIZES: [[usize; 2]; 5] = [[1, 1], [7, 33], [130, 51], [1, 1030], [9, 64]];
 
@@ -85,4 +85,4 @@ fn naive(device: &Device) {
     }
 }
 
-crate::on_both_devices!(apart, packed, gates_of_ten_thousand, naive);
+crate::ops::on_both_devices!(apart, packed, gates_of_ten_thousand, naive);

@@ -1,0 +1,30 @@
+//! The program as a process: its commands, its terminal, its room.
+
+#[path = "../support/adapter.rs"]
+mod adapter;
+#[path = "../bench.rs"]
+mod bench;
+#[path = "../card.rs"]
+mod card;
+#[path = "../cli.rs"]
+mod cli;
+#[path = "../client.rs"]
+mod client;
+#[path = "../faults.rs"]
+mod faults;
+#[path = "../journey.rs"]
+mod journey;
+#[path = "../support/learner.rs"]
+mod learner;
+#[path = "../peaks.rs"]
+mod peaks;
+#[path = "../pty/terminal.rs"]
+mod pty;
+#[path = "../room.rs"]
+mod room;
+#[path = "../sample/sample.rs"]
+mod sample;
+#[path = "../support/session.rs"]
+mod session;
+#[path = "../terminal.rs"]
+mod terminal;

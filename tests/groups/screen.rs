@@ -1,0 +1,26 @@
+//! The screen without a terminal: what it knows, what it draws, what its keys do.
+
+#[path = "../exercises.rs"]
+mod exercises;
+#[path = "../guide.rs"]
+mod guide;
+#[path = "../keys.rs"]
+mod keys;
+#[path = "../monkey.rs"]
+mod monkey;
+#[path = "../support/readme.rs"]
+mod readme;
+#[path = "../roofline.rs"]
+mod roofline;
+#[path = "../sample/sample.rs"]
+mod sample;
+#[path = "../sample/screen.rs"]
+mod screen;
+#[path = "../screens.rs"]
+mod screens;
+#[path = "../support/session.rs"]
+mod session;
+#[path = "../threads.rs"]
+mod threads;
+#[path = "../update.rs"]
+mod update;
