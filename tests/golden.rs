@@ -1,14 +1,11 @@
 //! PyTorch's logits, loss, gradients and one AdamW step, for weights given by a formula, against ours: every knob that
 //! claims the same mathematics, on the CPU device and, where there is an adapter, through wgpu.
 
-use crate::adapter;
-
 #[path = "golden/file.rs"]
 mod file;
 
 use file::{Golden, compare, compare_short, device_combinations, every_combination};
 use perflings::config::{self, Preset, RunConfig};
-use perflings::engine::devices;
 
 #[test]
 fn cpu_reproduces_pytorch_with_every_knob() {
@@ -22,14 +19,12 @@ fn cpu_reproduces_pytorch_with_every_knob() {
 /// Through wgpu: on lavapipe where it is installed, else on whatever adapter there is.
 #[test]
 fn wgpu_reproduces_pytorch() {
-    let opened = match devices::open("vulkan-cpu").or_else(|_| devices::open("gpu")) {
-        Ok(opened) => opened,
-        Err(error) => return adapter::skip(error),
+    let Some(held) = crate::ops::case::wgpu() else {
+        return;
     };
     let golden = Golden::load();
-    let device = opened.device.autodiff();
     for knobs in device_combinations() {
-        compare(&golden, &knobs, &device);
+        compare(&golden, &knobs, &held.device);
     }
 }
 

@@ -2,8 +2,8 @@
 //! device runs on a CPU driver of Vulkan, and says so where there is none.
 #![cfg(unix)]
 
-use crate::adapter;
-
+#[path = "support/adapter.rs"]
+mod adapter;
 #[path = "kernel/course.rs"]
 mod course;
 #[path = "kernel/device.rs"]

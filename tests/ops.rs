@@ -5,7 +5,7 @@
 #[path = "ops/attention.rs"]
 mod attention;
 #[path = "ops/case.rs"]
-mod case;
+pub mod case;
 #[path = "ops/embedding.rs"]
 mod embedding;
 #[path = "ops/formula.rs"]

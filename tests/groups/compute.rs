@@ -1,4 +1,4 @@
-//! What is computed: operations, the model, the engine, kernels of exercises.
+//! What is computed: operations, the model, the engine, golden values.
 
 #[path = "../support/adapter.rs"]
 mod adapter;
@@ -8,7 +8,5 @@ mod engine;
 mod golden;
 #[path = "../half.rs"]
 mod half;
-#[path = "../kernel.rs"]
-mod kernel;
 #[path = "../ops.rs"]
 mod ops;
