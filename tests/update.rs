@@ -1526,6 +1526,7 @@ fn scrolling_stops_where_the_text_ends() {
         Message::Drawn(Limits {
             panels: vec![(Panel::Lesson, 7)],
             overlay: 0,
+            row: None,
         }),
     );
     act(&mut app, Action::Scroll(50));
