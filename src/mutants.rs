@@ -9,10 +9,7 @@ mod wrong;
 use std::collections::HashSet;
 
 use crate::random::Rng;
-use tokens::{Edit, Tokens};
-
-/// All changes of a kind that a text has a place for.
-type Operator = fn(&Tokens<'_>, &mut Rng) -> Vec<Edit>;
+use tokens::{Operator, Tokens};
 
 /// How many right kernels the operators start from, beside the one that is given.
 const BASES: usize = 2;

@@ -41,7 +41,7 @@ fn mistakes_name_the_nearest_right_thing() {
         (&["--sweep", "context=64,100000"], "over the limit of 8192"),
         (
             &["--sweep", "batch=4,8", "--set", "train.batch=4"],
-            "leave one out",
+            "leave out one of the two",
         ),
         (
             &["--ablate", "--set", "model.norm=fused"],

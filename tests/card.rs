@@ -131,7 +131,7 @@ fn whatever_is_saved_is_answered_with_a_card() {
         (
             "a division by zero",
             edited("* up[i]", "* up[i] / f32(id.y)"),
-            "is inf",
+            "inf and should be",
         ),
         (
             "a write out of bounds",
@@ -183,7 +183,7 @@ fn runs_are_answered_measured_and_judged_on_the_screen() {
     save(&file, "context = [\n");
     terminal.see(&["answer.toml:1: is not valid TOML"]);
     save(&file, "context = 8\n");
-    terminal.see(&["answer.toml:1: `8` is no answer"]);
+    terminal.see(&["answer.toml:1: `8` is not one of"]);
     // Saved with an answer: the runs are measured while the stage's run pauses.
     save(&file, "context = 16\n");
     terminal.see(&["── passed", "context  step ms  first loss"]);

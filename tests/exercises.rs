@@ -508,7 +508,7 @@ fn the_knobs_of_a_config_exercise_open_once_its_answer_is_measured() {
     act(&mut app, Action::Knobs);
     assert!(!app.knobs_open() && app.exercise().is_some());
     let told = |app: &App| app.notice.as_ref().map(|it| it.text.clone());
-    assert!(told(&app).is_some_and(|it| it.contains("once your answer is measured")));
+    assert!(told(&app).is_some_and(|it| it.contains("after your answer was measured")));
     let mut app = measuring();
     about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     let config = app.configs().expect("c01").config.clone();

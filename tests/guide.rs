@@ -538,7 +538,7 @@ fn sentences() -> Vec<String> {
         .split_once("pub fn gpu_warm_up")
         .expect("the header's line");
     let (_, after) = rest
-        .split_once("/// The next move before")
+        .split_once("/// The next move in a recorded run")
         .expect("more sentences");
     let texts = [before, after]
         .into_iter()

@@ -147,7 +147,7 @@ fn ctrl_c_keeps_what_was_measured() {
     assert_eq!(output.status.code(), Some(130));
     let out = String::from_utf8(output.stdout).expect("UTF-8");
     for says in [
-        "Interrupted: what follows",
+        "Interrupted: the following",
         "v1",
         "1 broken",
         "stage 2 fixed: not measured: interrupted",

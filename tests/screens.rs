@@ -463,7 +463,7 @@ fn a_solved_mystery_whose_fault_cost_nothing_says_so() {
         let words: Vec<&str> = said.split_whitespace().collect();
         let said = words.join(" ").replace("│ │ ", "");
         assert!(
-            said.contains("B has it now. Where the pairs did not"),
+            said.contains("B still has it. Since the pairs did not"),
             "{said}"
         );
     }

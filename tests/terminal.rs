@@ -255,7 +255,7 @@ fn a_panic_gives_the_terminal_back_before_it_is_told() {
         "--ignored",
         "--exact",
         "--nocapture",
-        "a_panic_while_the_screen_is_drawn",
+        "terminal::a_panic_while_the_screen_is_drawn",
     ];
     let command = pty_process::blocking::Command::new(program).args(args);
     let mut child = command.spawn(slave).expect("it starts");

@@ -202,7 +202,7 @@ fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
 
 /// After pairs the engine rests.
 const PAIRS_ENDED: &str =
-    "The pairs are done, nothing runs: {restart} trains again, {knobs} opens the knobs";
+    "Pairs are done, nothing runs: {restart} trains again, {knobs} opens the knobs";
 
 /// The next move at the knobs.
 fn knobs_move(app: &App) -> &'static str {
@@ -239,7 +239,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             "How much? {down} and {up} place a range on the scale"
         }
         Activity::Predict if study.estimate(stage).is_some() => {
-            "How much? {down} {up} move the range, {wider} {narrower} resize it, {keep} keeps it"
+            "How much? {down} {up} move the range, {wider} {narrower} resize it, {keep} keeps"
         }
         Activity::Predict if app.reads_on() => {
             "Answer the question: {a} to {last}; {page} reads on"
@@ -362,7 +362,7 @@ fn watching(app: &App) -> &'static str {
     } else if app.view.lesson_visible() {
         "Name the fault: {a} to {last}; {focus} changes the panel, {pause} pauses"
     } else {
-        "A recorded run with a fault: {focus} changes the panel, {lesson} shows the question"
+        "A recorded run with a fault: {focus} next panel, {lesson} shows the question"
     }
 }
 

@@ -482,7 +482,7 @@ mod tests {
         if let Some(roof) = &mut info.roof {
             (roof.bytes.p25, roof.bytes.p75) = (2e12, 2.1e12);
         }
-        assert!(peaks(&info).ends_with("quiet machine"));
+        assert!(peaks(&info).ends_with("idle machine"));
         if let Some(roof) = &mut info.roof {
             roof.flops.load = Some(0.6);
         }

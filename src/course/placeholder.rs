@@ -6,8 +6,7 @@ mod told;
 
 use crate::units::show;
 pub use pieces::{TextPiece, measured, pieces};
-use told::sentences;
-pub use told::{NO_FIGURE, figure, notice, told};
+pub use told::{NO_FIGURE, figure, fill_known, notice, told};
 
 use super::{formula, metric};
 use crate::config::{KNOBS, RunConfig, nearest};
@@ -130,21 +129,6 @@ pub fn fill(text: &str, from: &FigureSources<'_>) -> String {
             TextPiece::Name(name) => resolve(name, from),
         })
         .collect()
-}
-
-/// The same without what needs figures that are not known: a sentence ends before its first clause that does.
-pub fn fill_known(text: &str, from: &FigureSources<'_>) -> String {
-    let known = sentences(text.trim()).into_iter().map(|sentence| {
-        let clauses = sentence.split_inclusive([':', ';']);
-        let filled = clauses.map(|clause| fill(clause, from));
-        let known: String = filled.take_while(|it| !it.contains(NOT_MEASURED)).collect();
-        match known.strip_suffix([':', ';']) {
-            Some(clause) => format!("{clause}."),
-            None => known,
-        }
-    });
-    let known: Vec<String> = known.filter(|it| !it.is_empty()).collect();
-    known.join(" ")
 }
 
 /// The number behind a name, for an estimate.

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::Operator;
-use super::tokens::{Edit, Loop, Tokens};
+use super::tokens::{Edit, Loop, Operator, Tokens};
 use crate::random::Rng;
 
 pub const OPERATORS: &[(&str, Operator)] = &[

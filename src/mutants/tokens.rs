@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::random::Rng;
+
 /// Longer signs first.
 const SIGNS: [&str; 19] = [
     "<<=", ">>=", "->", "==", "!=", "<=", ">=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "++",
@@ -29,6 +31,9 @@ pub struct Token<'a> {
 
 /// Pieces of the text, by their tokens, and what stands there instead.
 pub type Edit = Vec<(Range<usize>, String)>;
+
+/// All changes of a kind that a text has a place for.
+pub type Operator = fn(&Tokens<'_>, &mut Rng) -> Vec<Edit>;
 
 /// `for (init; condition; update) { body }`, each as a range of tokens without brackets.
 pub struct Loop {

@@ -1,7 +1,6 @@
 //! Operators that make a kernel wrong, or leave it as it was where what they change does not matter.
 
-use super::Operator;
-use super::tokens::{Edit, TokenKind, Tokens};
+use super::tokens::{Edit, Operator, TokenKind, Tokens};
 use crate::random::Rng;
 
 pub const OPERATORS: &[(&str, Operator)] = &[

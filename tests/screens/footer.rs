@@ -106,7 +106,7 @@ fn key(written: &str) -> KeyEvent {
 fn every_key_of_the_footer_does_what_can_be_seen() {
     let mut silent = Vec::new();
     let states: Vec<(String, App)> = pages().into_iter().chain(modes()).collect();
-    for (width, height) in [(80, 24), (120, 36)] {
+    for (width, height) in [(80, 24)] {
         for (name, mut app) in states.clone() {
             let draw = |app: &mut App| {
                 screen::screen(app, width, height, ThemeName::Dark, Markers::Braille)

@@ -96,5 +96,5 @@ fn keys_lead_to_the_full_name_and_from_a_kernel_to_its_launch() {
     let screen = shown(&it, (80, 24), Markers::Braille);
     assert!(screen.contains("what it launched begins"), "{screen}");
     it.act(OpenedAction::Help);
-    assert!(shown(&it, (120, 40), Markers::Braille).contains("the step before"));
+    assert!(shown(&it, (120, 40), Markers::Braille).contains("the previous step"));
 }

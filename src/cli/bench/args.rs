@@ -209,7 +209,7 @@ mod tests {
             ("batch", "write `batch=4,8,16`"),
             ("bacth=4", "did you mean `batch=4`"),
             ("batch=4,0", "`0` is not a whole number above 0"),
-            ("batch=4,4", "4 is there twice"),
+            ("batch=4,4", "4 is given twice"),
             ("batch=4,x", "`x` is not a whole number"),
             ("batch=-1", "`-1` is not a whole number"),
         ] {

@@ -454,7 +454,7 @@ mod tests {
             // Unclear effects come last, whatever their size.
             "1.800 [1.000, 3.000]  30  unclear\n\n",
             "unclear, so not ranked: train.optimizer = fused from plain; more",
-            "all together are worth 1.100",
+            "all of them together give 1.100",
         ] {
             assert!(text.contains(says), "`{says}` is missing in\n{text}");
         }

@@ -1,7 +1,7 @@
 //! A text whose figures may still be missing, as a learner reads it: in place of the sentences that need them stands one
 //! that says how to get them. A table stays and gets that line below it.
 
-use super::{FigureSources, NOT_MEASURED, RUNS, TextPiece, pieces, problem, resolve, value};
+use super::{FigureSources, NOT_MEASURED, RUNS, TextPiece, fill, pieces, problem, resolve, value};
 
 /// Shown in a cell of a table whose figure is missing.
 pub const NO_FIGURE: &str = "–";
@@ -113,8 +113,23 @@ pub fn told(text: &str, from: &FigureSources<'_>, key: &str) -> String {
     out.join(" ")
 }
 
+/// The text without what needs figures that are not known: a sentence ends before its first clause that does.
+pub fn fill_known(text: &str, from: &FigureSources<'_>) -> String {
+    let known = sentences(text.trim()).into_iter().map(|sentence| {
+        let clauses = sentence.split_inclusive([':', ';']);
+        let filled = clauses.map(|clause| fill(clause, from));
+        let known: String = filled.take_while(|it| !it.contains(NOT_MEASURED)).collect();
+        match known.strip_suffix([':', ';']) {
+            Some(clause) => format!("{clause}."),
+            None => known,
+        }
+    });
+    let known: Vec<String> = known.filter(|it| !it.is_empty()).collect();
+    known.join(" ")
+}
+
 /// The sentences of a text: a full stop, question mark or exclamation mark, a blank, and a capital letter separate two.
-pub(super) fn sentences(text: &str) -> Vec<&str> {
+fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut from = 0;
     for (at, _) in text.match_indices(['.', '?', '!']) {
@@ -137,7 +152,6 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
     use crate::config::{Preset, RunConfig};
-    use crate::course::placeholder::fill_known;
     use crate::protocol::Finished;
 
     #[test]
