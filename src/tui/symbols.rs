@@ -205,7 +205,7 @@ pub fn fold_to_ascii(buffer: &mut Buffer) {
 }
 
 /// What stands for characters that are not ASCII.
-const FOLDS: [(char, &str); 40] = [
+const FOLDS: [(char, &str); 41] = [
     ('-', "─━╌┈–—−‐‑╶╴·∙⋅⁻"),
     ('|', "│┃┊╎"),
     ('+', "╭╮╰╯┌┐└┘├┤┬┴┼✓"),
