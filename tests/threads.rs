@@ -356,7 +356,9 @@ fn the_card_opens_where_the_check_failed_and_keys_step_through_it() {
 #[test]
 fn in_the_card_and_before_it_no_key_means_two_things() {
     for app in [opened(), shown(racy())] {
-        for key in BINDINGS.iter().flat_map(|it| it.keys) {
+        // Esc closes what lies on top, in the order of its rows.
+        let keys = BINDINGS.iter().flat_map(|it| it.keys);
+        for key in keys.filter(|key| **key != KeyCode::Esc) {
             let counts = BINDINGS.iter();
             let counts = counts.filter(|it| it.keys.contains(key) && (it.when)(&app));
             let mut actions: Vec<Action> = counts.map(|it| it.action).collect();

@@ -393,7 +393,7 @@ fn files_that_are_no_text() {
     );
     assert_eq!(
         read(b"fn \0\0"),
-        Err("1:4 ` `: a control character: this is not a text file".to_owned())
+        Err("1:4 ``: a control character: this is not a text file".to_owned())
     );
     assert_eq!(
         read(b"a\x1b[31m"),
