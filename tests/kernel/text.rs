@@ -397,7 +397,7 @@ fn files_that_are_no_text() {
     );
     assert_eq!(
         read(b"a\x1b[31m"),
-        Err("1:2 ` `: a control character: this is not a text file".to_owned())
+        Err("1:2 ``: a control character: this is not a text file".to_owned())
     );
     let large = vec![b' '; 10 << 20];
     assert_eq!(
