@@ -115,7 +115,7 @@ impl RunFacts {
         LINTS.iter().filter_map(holds).collect()
     }
 
-    /// Median phases where there are some, else those of the last measured step.
+    /// Typical phases where there are some, else those of the last measured step.
     fn ledger(&self) -> Option<Phases> {
         self.throughput
             .as_ref()

@@ -108,6 +108,8 @@ pub struct Launch<'a> {
     pub overrides: HashMap<String, f64>,
     /// Runs this workgroup alone.
     pub only: Option<[u32; 3]>,
+    /// `coopMultiplyAdd` adds nothing to its sums: what a run then leaves differently was made of its products.
+    pub without_products: bool,
     /// Invocations in a subgroup.
     pub subgroup_size: u32,
     pub limits: Limits,
@@ -148,6 +150,8 @@ pub struct Report {
     /// Workgroups that ran to their end.
     pub workgroups: u64,
     pub steps: u64,
+    /// Of all loops of a workgroup together, where that is most.
+    pub rounds: u64,
     /// False where a limit ended the run: of a workgroup's steps, then an endless loop is among the findings, or of all steps.
     pub complete: bool,
 }
@@ -285,6 +289,7 @@ impl Launch<'_> {
             groups,
             overrides: HashMap::new(),
             only: None,
+            without_products: false,
             subgroup_size: 32,
             limits: Limits::default(),
         }

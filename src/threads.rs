@@ -271,7 +271,7 @@ impl WorkgroupAccess {
             (AccessVerb::Update, _) => "update",
         };
         let mut said = match lanes {
-            0 => return format!("no lane is inside of {name}"),
+            0 => return format!("every lane is outside of {name}"),
             1 => format!("lane {} {verb} ", self.touched[0].0),
             _ => format!("{lanes} lanes {verb} "),
         };

@@ -210,13 +210,15 @@ impl Kernels {
                 spec: kernel.spec.clone(),
             }
         });
+        let files: Vec<KernelFile> = files.collect();
+        let texts: Vec<&str> = files.iter().map(|it| it.text.as_str()).collect();
         let mut shapes = self.shapes.clone();
         let last = shapes.len().saturating_sub(1);
-        shapes.splice(last..last, self.hidden.shapes(seed));
+        shapes.splice(last..last, self.hidden.shapes(seed, &texts));
         KernelJob {
             id: 0,
             exercise: exercise.to_owned(),
-            files: files.collect(),
+            files,
             shapes,
             seed,
             checks: self.checks.clone(),

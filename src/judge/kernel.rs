@@ -6,6 +6,7 @@ mod fault;
 use serde::{Serialize, Serializer};
 
 use super::{Found, Line, Outcome};
+use crate::protocol::USES;
 use crate::protocol::{
     KernelAccess, KernelCheck, KernelFacts, KernelJob, KernelMatch, KernelMetric, KernelProgress,
     KernelReport, KernelResult, KernelRole, KernelStarter, KernelSwap, KernelText, KernelUntimed,
@@ -174,7 +175,10 @@ fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Lin
         KernelMetric::Speed => format!("at least {least} times as fast as the starter"),
         KernelMetric::Invocations => format!("at least {least} invocations in a workgroup"),
         KernelMetric::Shared => "uses workgroup memory".to_owned(),
-        KernelMetric::Fetches => format!("each number fetched at most {} times", check.at_most),
+        KernelMetric::Fetches => format!(
+            "at most {} fetches in {USES} uses of a number",
+            check.at_most
+        ),
         KernelMetric::Neighbours => format!("{least} invocations in a row take neighbours"),
         KernelMetric::Cores => "multiplies on matrix cores".to_owned(),
     };
@@ -191,9 +195,16 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
     match check.metric {
         KernelMetric::Invocations => {
             let size = |facts: KernelFacts| facts.workgroup.map(u64::from).iter().product::<u64>();
-            let fewest = facts.map(size).min().unwrap_or(0);
-            let said = format!("{fewest} invocations, {least} asked for");
-            (said, Some(fewest as f64 >= least))
+            let fewest = facts.map(size).min().unwrap_or(0) as f64;
+            let together = buffers(report, job, false).map(|it| it.lanes);
+            let most = together.reduce(f64::max).unwrap_or(fewest);
+            let said = match most < least && fewest >= least {
+                true => {
+                    format!("{most:.0} of {fewest} invocations store together, {least} asked for")
+                }
+                false => format!("{fewest} invocations, {least} asked for"),
+            };
+            (said, Some(fewest.min(most) >= least))
         }
         KernelMetric::Shared => match facts.map(|facts| facts.workgroup_bytes).max() {
             None | Some(0) => ("no var<workgroup> is used".to_owned(), Some(false)),
@@ -206,7 +217,7 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
         KernelMetric::Cores => match facts.any(|facts| facts.matrix_cores) {
             true => ("coopMultiplyAdd multiplies".to_owned(), Some(true)),
             false => (
-                "no coopMultiplyAdd: products one by one".to_owned(),
+                "no output is made of products of coopMultiplyAdd".to_owned(),
                 Some(false),
             ),
         },
@@ -238,22 +249,30 @@ fn is_shared_idle(report: &KernelReport) -> bool {
     ran && !access.any(|one| one.binding.is_none() && one.fetches > 0.0)
 }
 
-/// How often each number of an input is fetched, where that is most.
-fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
+/// Places that take elements of an input, or else of an output.
+fn buffers<'a>(
+    report: &'a KernelReport,
+    job: &'a KernelJob,
+    input: bool,
+) -> impl Iterator<Item = &'a KernelAccess> {
     let files = job.files.iter().zip(&report.files);
-    let inputs = files.flat_map(|(file, result)| {
-        let is_input = |at: u64| {
+    files.flat_map(move |(file, result)| {
+        let asked = move |at: u64| {
             let binding = file.spec.bindings.get(at as usize);
-            binding.is_some_and(|binding| binding.role == KernelRole::In)
+            binding.is_some_and(|binding| (binding.role == KernelRole::In) == input)
         };
         let access = result.access.iter();
-        access.filter(move |one| one.binding.is_some_and(is_input))
-    });
-    match inputs.max_by(|a, b| a.fetches.total_cmp(&b.fetches)) {
+        access.filter(move |one| one.binding.is_some_and(asked))
+    })
+}
+
+/// How often each number of an input is fetched, where that is most.
+fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
+    match buffers(report, job, true).max_by(|a, b| a.fetches.total_cmp(&b.fetches)) {
         None => uncounted(report, job),
         Some(KernelAccess { array, fetches, .. }) => {
             let said = format!(
-                "each number of `{array}` is fetched up to {fetches:.1} times; at most {most} are allowed"
+                "{USES} uses of a number of `{array}` fetch it {fetches:.1} times; at most {most} are allowed"
             );
             (said, Some(*fetches <= most))
         }
@@ -272,7 +291,7 @@ fn uncounted(report: &KernelReport, job: &KernelJob) -> Found {
 /// How many invocations in a row take neighbouring elements of a buffer, at the place where they are fewest.
 fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
     let access = report.files.iter().flat_map(|result| &result.access);
-    let buffers = access.filter(|one| one.binding.is_some());
+    let buffers = access.filter(|one| one.binding.is_some() && one.neighbours > 0);
     match buffers.min_by_key(|one| one.neighbours) {
         None => uncounted(report, job),
         Some(one) => {

@@ -299,6 +299,7 @@ impl Machine<'_> {
             for row in 0..rows {
                 for column in 0..columns {
                     let start = f(sum[at(row * columns + column)]);
+                    let inner = if self.without_products { 0 } else { inner };
                     let value = (0..inner).fold(start, |sum, inner_at| {
                         sum + f(a[at(row * inner + inner_at)])
                             * f(b[at(inner_at * columns + column)])

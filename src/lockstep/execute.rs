@@ -58,6 +58,7 @@ pub struct Machine<'a> {
     size: [u32; 3],
     groups: [u32; 3],
     only: Option<[u32; 3]>,
+    pub without_products: bool,
     pub group: [u32; 3],
     pub limits: Limits,
     pub observer: &'a mut dyn Observer,
@@ -78,6 +79,9 @@ pub struct Machine<'a> {
     nesting: usize,
     steps: u64,
     group_steps: u64,
+    /// Of all loops of this workgroup, and the most of any.
+    group_rounds: u64,
+    rounds: u64,
     workgroups: u64,
 }
 
@@ -115,6 +119,7 @@ impl<'a> Machine<'a> {
             size,
             groups: launch.groups,
             only: launch.only,
+            without_products: launch.without_products,
             group: [0; 3],
             limits: launch.limits,
             watched: observer.watches(),
@@ -130,6 +135,8 @@ impl<'a> Machine<'a> {
             nesting: 0,
             steps: 0,
             group_steps: 0,
+            group_rounds: 0,
+            rounds: 0,
             workgroups: 0,
         }
     }
@@ -154,7 +161,7 @@ impl<'a> Machine<'a> {
     }
 
     fn workgroup(&mut self, entry: &'a EntryPoint) -> Result<(), Stop> {
-        self.group_steps = 0;
+        (self.group_steps, self.group_rounds) = (0, 0);
         self.local_clock.begin();
         self.global_clock.begin();
         self.starts.push(self.global_clock.start);
@@ -306,6 +313,7 @@ impl<'a> Machine<'a> {
             findings: self.findings.list,
             workgroups: self.workgroups,
             steps: self.steps,
+            rounds: self.rounds,
             complete,
         }
     }
@@ -583,6 +591,8 @@ impl<'a> Machine<'a> {
         let mut jumps = Jumps::new(self.lanes);
         self.loops.push((span, 0, Vec::new()));
         while !mask.is_empty() {
+            self.group_rounds += 1;
+            self.rounds = self.rounds.max(self.group_rounds);
             if let Some((_, rounds, lanes)) = self.loops.last_mut() {
                 *rounds += 1;
                 lanes.clone_from(&mask.lanes);

@@ -117,6 +117,12 @@ pub struct KernelShape {
     /// Of a shape that was drawn for this check: what all buffers hold, one after the other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<KernelFill>,
+    /// The numbers of `KernelFill::Written`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub numbers: Vec<f64>,
+    /// Whether accesses are counted here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counted: bool,
     #[serde(flatten)]
     pub sizes: Sizes,
 }
@@ -125,6 +131,11 @@ impl KernelShape {
     /// Whether it was drawn for this check, and nobody can know it before.
     pub fn is_drawn(&self) -> bool {
         !self.values.is_empty()
+    }
+
+    /// Whether it was drawn because the learner's text names its size.
+    pub fn is_of_text(&self) -> bool {
+        self.values == [KernelFill::Written]
     }
 }
 
@@ -175,25 +186,35 @@ pub enum KernelFill {
     Rising,
     /// N(0, 1) − 4 · i.
     Falling,
-    /// N(0, 1) − 20,000.
+    /// −s · (1 + N(0, 1) / 4) with one s between 1e5 and 1e8 in all; positive in every second buffer.
     Far,
+    /// N(0, 1) · s with one s between 1e4 and 1e8.
+    Huge,
     /// The same number everywhere.
     Constant,
-    /// N(0, 1), and in each row one element of 8 to 10.
+    /// N(0, 1), and in each row one element of a size between 8 and 2,000.
     Outlier,
+    /// N(0, 1), and every second one 0.
+    Sparse,
+    /// N(0, 1), and numbers that the learner's text names, or near those, of both signs.
+    Written,
 }
 
 impl KernelFill {
     /// What a drawn shape is tried with.
-    pub const DRAWN: [Self; 8] = [
+    pub const DRAWN: [Self; 12] = [
         Self::Normal,
         Self::Large,
         Self::Tiny,
         Self::Below,
         Self::Far,
+        Self::Huge,
+        Self::Falling,
         Self::Constant,
         Self::Outlier,
+        Self::Sparse,
         Self::Zero,
+        Self::Written,
     ];
 
     /// In a sentence.
@@ -209,9 +230,12 @@ impl KernelFill {
             Self::Below => "numbers around -200",
             Self::Rising => "rising numbers",
             Self::Falling => "falling numbers",
-            Self::Far => "numbers around -20,000",
+            Self::Far => "numbers far from zero",
+            Self::Huge => "huge numbers, of both signs",
             Self::Constant => "one number everywhere",
             Self::Outlier => "normal numbers with one large one in each row",
+            Self::Sparse => "normal numbers with zeros among them",
+            Self::Written => "numbers near those that the text names",
         }
     }
 }
@@ -288,7 +312,7 @@ pub struct KernelFacts {
     pub workgroup_bytes: u64,
     /// Whether it asks for the length of a buffer.
     pub array_length: bool,
-    /// Whether it multiplies on matrix cores.
+    /// Whether its outputs are made of products of matrix cores, and not only a text that names them.
     #[serde(default)]
     pub matrix_cores: bool,
 }
@@ -373,6 +397,9 @@ pub enum KernelUntimed {
     NotAsked,
 }
 
+/// So many uses of a number are looked at together: a kernel without tiles fetches it for every one of them.
+pub const USES: f64 = 16.0;
+
 /// How one place in the text takes elements of an array that invocations share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelAccess {
@@ -383,11 +410,14 @@ pub struct KernelAccess {
     pub array: String,
     /// Of a buffer; `None` for workgroup memory.
     pub binding: Option<u64>,
-    /// Loads of the array, here and at other places, over the numbers it has, or the invocations of a workgroup where those
-    /// are more; the most of any shape.
+    /// How many loads of the array, here and at other places, `USES` uses of its numbers take; the most of what was counted.
     pub fetches: f64,
-    /// How many invocations in a row take elements that lie side by side, in any order; the most of any shape.
+    /// How many invocations in a row take elements that lie side by side, in any order; the fewest of what was counted, 0 where
+    /// no two of them came together.
     pub neighbours: u64,
+    /// How many invocations of a workgroup are there together, on average; the most of what was counted.
+    #[serde(default)]
+    pub lanes: f64,
 }
 
 /// A shape whose outputs are right.

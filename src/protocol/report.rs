@@ -175,7 +175,7 @@ pub struct Throughput {
     pub enqueue_samples_per_s: Option<f64>,
     /// Samples over all wall time since the run began, profiling and pauses of the engine's own included.
     pub wall_samples_per_s: f64,
-    /// Median phases of the same steps.
+    /// Mean phases of the half of these steps whose length is nearest the median.
     pub phases: Option<Phases>,
     /// Model FLOP/s reached: 3 × forward FLOPs / median step time. None while times are not synchronised.
     pub flops: Option<f64>,

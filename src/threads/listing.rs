@@ -18,12 +18,13 @@ pub fn listing(run: &WorkgroupRun) -> Vec<String> {
         lines: vec![
             format!("{} at `{}` ({})", run.file, run.shape, run.sizes),
             format!(
-                "workgroup {} of 0 to {}: {} lanes, {x} × {y} × {z}; a line of memory has {LINE_BYTES} bytes",
+                "workgroup {} of {}, counted from 0: {} lanes, {x} × {y} × {z}; a line of memory has {LINE_BYTES} bytes",
                 run.group,
-                run.groups.saturating_sub(1),
+                run.groups,
                 run.lanes(),
             ),
             String::new(),
+            " step  line".to_owned(),
         ],
         said: String::new(),
     };
@@ -65,12 +66,11 @@ impl Listing<'_> {
             let mut left = Vec::new();
             for round in rounds[1..].windows(2) {
                 let [from, to] = [round[0], round[1]];
-                if self
-                    .run
-                    .faults
-                    .iter()
-                    .any(|it| (from..to).contains(&it.step))
-                {
+                let mut faulty = self.run.faults.iter().flat_map(|it| {
+                    let other = it.other.map(|(step, _)| step);
+                    [Some(it.step), other].into_iter().flatten()
+                });
+                if faulty.any(|step| (from..to).contains(&step)) {
                     self.skipped(&mut left);
                     self.step(from);
                     self.steps(from + 1..to);
@@ -118,8 +118,8 @@ impl Listing<'_> {
         let lines = lines.filter(|it| it.depth == steps[last.start].depth);
         let end = lines.map(|it| it.line).max().unwrap_or(0);
         let mut said = match rounds.len() {
-            1 => "       … 1 more round".to_owned(),
-            count => format!("       … {count} more rounds"),
+            1 => "             … 1 more round".to_owned(),
+            count => format!("             … {count} more rounds"),
         };
         said += &format!(" of lines {} to {end}", steps[last.start].line);
         if lanes.len() > 1 {
@@ -136,12 +136,15 @@ impl Listing<'_> {
 
     fn step(&mut self, at: usize) {
         let line = self.run.steps[at].line;
-        self.lines
-            .push(format!("{line:>5}  {}", self.run.source(line)));
+        self.lines.push(format!(
+            "{:>5} {line:>5}  {}",
+            at + 1,
+            self.run.source(line)
+        ));
         let sentences = self.run.sentences(at);
         for (number, said) in sentences.into_iter().enumerate() {
             if number > 0 || said != self.said {
-                self.lines.push(format!("       - {said}"));
+                self.lines.push(format!("             - {said}"));
             }
             if number == 0 {
                 self.said = said;

@@ -3,6 +3,7 @@
 
 use perflings::course::exercise::{Exercise, ExerciseKind, Kernel, Kernels};
 use perflings::course::{Course, CourseFiles};
+use perflings::engine::kernel::real::Functions;
 use perflings::engine::kernel::reference;
 use perflings::engine::kernel::validate::validate;
 use perflings::protocol::{KernelError, KernelFacts, KernelMetric, KernelRole, KernelStarter};
@@ -73,7 +74,12 @@ fn references_fit_their_bindings() {
             .flat_map(|k| body.shapes.iter().take(2).map(move |s| (k, s)))
         {
             let inputs = reference::inputs(&kernel.spec.bindings, shape, None, 42).expect("sizes");
-            let outputs = reference::outputs(kernel.spec.reference, &inputs, &shape.sizes);
+            let outputs = reference::outputs(
+                kernel.spec.reference,
+                &inputs,
+                &shape.sizes,
+                Functions::Host,
+            );
             let written: Vec<u64> = kernel
                 .spec
                 .bindings

@@ -112,7 +112,7 @@ fn what_does_not_read_as_wgsl() {
     refused(
         "const N",
         "enable f16;\nconst N",
-        "4:1 `enable f16;`: an extension, which not every device has",
+        "4:8 `f16`: `f16` is an extension, which not every device has",
         "plain WGSL with f32",
     );
     refused(

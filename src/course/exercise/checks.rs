@@ -39,7 +39,7 @@ pub const KERNEL: &[CheckMetric] = &[
     row(
         "fetches",
         "`at-most`",
-        "each number of an input is fetched at most so many times, on average; counted on the host",
+        "16 uses of a number of an input fetch it at most so many times, on average; counted on the host",
     ),
     row(
         "neighbours",

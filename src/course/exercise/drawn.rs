@@ -1,5 +1,6 @@
 //! Sizes that nobody can know before: each check draws them from the exercise's ranges, `[hidden]` in exercise.toml. In turn each
-//! size is near the end of its range while the others are small.
+//! size is near the end of its range while the others are small. And sizes that the learner's text names: a kernel that is wrong
+//! at one size, or past it, has to say at which.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,11 @@ use crate::random::Rng;
 /// Divisors that a drawn size has none of, so that it is a multiple of no tile and of no workgroup.
 const DIVISORS: [u64; 4] = [2, 3, 5, 7];
 const TRIES: usize = 32;
+/// How many numbers of a text are tried as sizes, and the most elements of a shape for it.
+const WRITTEN_SIZES: usize = 8;
+const WRITTEN_ELEMENTS: u64 = 100_000;
+/// Numbers of a text that are tried as values. Larger ones stand for infinity, smaller ones for zero.
+const WRITTEN_VALUES: std::ops::RangeInclusive<f64> = 1e-3..=1e5;
 
 /// The ranges of an exercise, by the name of a size; without them nothing is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,38 +55,134 @@ impl TryFrom<Vec<u64>> for SizeRange {
 }
 
 impl SizeRange {
-    /// From the last quarter, or from the first eighth.
-    fn draw(self, large: bool, rng: &mut Rng) -> u64 {
+    /// From the last quarter.
+    fn large(self, rng: &mut Rng) -> u64 {
         let (from, to) = (self.from / self.step, self.to / self.step);
-        let (from, to) = match large {
-            true => (to - (to - from) / 4, to),
-            false => (from, from + (to - from) / 8),
-        };
+        let (from, to) = (to - (to - from) / 4, to);
         let mut draw = || from + rng.below((to - from + 1) as usize) as u64;
         let odd = |n: &u64| DIVISORS.iter().all(|divisor| !n.is_multiple_of(*divisor));
         let mut tries = (0..TRIES).map(|_| draw());
-        let found = tries.find(|n| !large || odd(n));
+        let found = tries.find(odd);
         self.step * found.unwrap_or(to)
+    }
+
+    /// One of the smallest four.
+    fn small(self, rng: &mut Rng) -> u64 {
+        (self.from + self.step * rng.below(4) as u64).min(self.to)
+    }
+
+    /// About the geometric mean of its ends.
+    fn middle(self, rng: &mut Rng) -> u64 {
+        let middle = (self.from as f64 * self.to as f64).sqrt();
+        let n = middle * (0.8 + 0.4 * rng.uniform());
+        self.from(n as u64).clamp(self.from, self.to)
+    }
+
+    /// The size from `n` on.
+    const fn from(self, n: u64) -> u64 {
+        n.next_multiple_of(self.step)
     }
 }
 
 impl DrawnSizes {
-    /// One shape for each size.
-    pub fn shapes(&self, seed: u64) -> Vec<KernelShape> {
+    /// One shape for each size, one in the middle of all, and those that the texts name.
+    pub fn shapes(&self, seed: u64, texts: &[&str]) -> Vec<KernelShape> {
+        let written: Vec<f64> = texts.iter().flat_map(|text| numbers(text)).collect();
+        let values = written.iter().copied();
+        let values: Vec<f64> = values.filter(|it| WRITTEN_VALUES.contains(it)).collect();
+        let kinds = KernelFill::DRAWN.into_iter();
+        let kinds = kinds.filter(|it| *it != KernelFill::Written || !values.is_empty());
+        let kinds: Vec<KernelFill> = kinds.collect();
         let mut rng = Rng::named(seed, "kernel sizes", 0);
-        let shape = |large: &String| KernelShape {
-            label: format!("drawn, {large} large"),
-            idea: self.idea.clone(),
-            values: KernelFill::DRAWN.to_vec(),
-            sizes: self
-                .ranges
-                .iter()
-                .map(|(name, range)| (name.clone(), range.draw(name == large, &mut rng)))
-                .collect(),
-            ..KernelShape::default()
+        let shape = |large: Option<&String>| {
+            let sizes = self.ranges.iter().map(|(name, range)| {
+                let size = match large {
+                    None => range.middle(&mut rng),
+                    Some(large) if large == name => range.large(&mut rng),
+                    Some(_) => range.small(&mut rng),
+                };
+                (name.clone(), size)
+            });
+            let what = large.map_or("medium sizes".to_owned(), |it| format!("{it} large"));
+            KernelShape {
+                label: format!("drawn, {what}"),
+                idea: self.idea.clone(),
+                values: kinds.clone(),
+                numbers: values.clone(),
+                counted: large.is_none(),
+                sizes: sizes.collect(),
+                ..KernelShape::default()
+            }
         };
-        self.ranges.keys().map(shape).collect()
+        let middle = (!self.ranges.is_empty()).then_some(None);
+        let named = self.ranges.keys().map(Some).chain(middle);
+        let mut shapes: Vec<KernelShape> = named.map(shape).collect();
+        let sizes = written.iter().filter(|it| it.fract() == 0.0 && **it > 2.0);
+        let mut sizes: Vec<u64> = sizes.map(|it| *it as u64).collect();
+        while sizes.len() > WRITTEN_SIZES {
+            sizes.swap_remove(rng.below(sizes.len()));
+        }
+        for size in sizes.into_iter().flat_map(|n| [n, n.saturating_add(1)]) {
+            let names = self.ranges.keys().map(|it| Some(it.as_str()));
+            for name in names.chain([None]) {
+                shapes.extend(self.written(size, name, &values, &mut rng));
+            }
+        }
+        shapes
     }
+
+    /// The shape with this size under this name, and with small others; without a name all are of this size. `None` where it would
+    /// be too large.
+    fn written(
+        &self,
+        size: u64,
+        name: Option<&str>,
+        values: &[f64],
+        rng: &mut Rng,
+    ) -> Option<KernelShape> {
+        let sizes = self.ranges.iter().map(|(other, range)| {
+            let of_text = name.is_none_or(|name| name == other);
+            let size = if of_text {
+                range.from(size)
+            } else {
+                range.small(rng)
+            };
+            (other.clone(), size)
+        });
+        let sizes: BTreeMap<String, u64> = sizes.collect();
+        let elements = sizes.values().try_fold(1_u64, |all, n| all.checked_mul(*n));
+        elements.filter(|it| *it <= WRITTEN_ELEMENTS)?;
+        Some(KernelShape {
+            label: format!("{} = {size}, as in the text", name.unwrap_or("all sizes")),
+            idea: self.idea.clone(),
+            values: vec![KernelFill::Written],
+            numbers: values.to_vec(),
+            sizes,
+            ..KernelShape::default()
+        })
+    }
+}
+
+/// The numbers of a WGSL text, each once.
+fn numbers(text: &str) -> Vec<f64> {
+    let mut last = ' ';
+    let words = text.split(|c: char| {
+        let exponent = matches!(last, 'e' | 'E') && matches!(c, '+' | '-');
+        last = c;
+        !(c.is_alphanumeric() || matches!(c, '.' | '_') || exponent)
+    });
+    let words = words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
+    let number = |word: &str| match word.strip_prefix("0x") {
+        Some(digits) => {
+            let digits = digits.trim_end_matches(['u', 'i']);
+            u32::from_str_radix(digits, 16).ok().map(f64::from)
+        }
+        None => word.trim_end_matches(['u', 'i', 'f', 'h']).parse().ok(),
+    };
+    let mut numbers: Vec<f64> = words.filter_map(number).collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    numbers
 }
 
 impl DrawnSizes {
@@ -92,7 +194,7 @@ impl DrawnSizes {
                 .ranges
                 .iter()
                 .map(|(name, range)| {
-                    let small = range.from + (range.to - range.from) / 8;
+                    let small = range.from + 3 * range.step;
                     (name.clone(), if name == large { range.to } else { small })
                 })
                 .collect(),
@@ -126,16 +228,27 @@ mod tests {
             ]),
         };
         for seed in 0..200 {
-            let shapes = drawn.shapes(seed);
-            let [wide, long] = &shapes[..] else {
-                panic!("one for each size")
+            let shapes = drawn.shapes(seed, &[]);
+            let [wide, long, middle] = &shapes[..] else {
+                panic!("one for each size, and one in the middle")
             };
             assert!(wide.is_drawn() && wide.label != long.label);
-            assert!(wide.sizes["D"] >= 121 && wide.sizes["D"] % 4 == 2 && wide.sizes["T"] <= 541);
-            assert!(long.sizes["T"] >= 3226 && long.sizes["T"] <= 4300 && long.sizes["D"] <= 22);
+            assert!(wide.sizes["D"] >= 121 && wide.sizes["D"] % 4 == 2 && wide.sizes["T"] <= 6);
+            assert!(long.sizes["T"] >= 3226 && long.sizes["T"] <= 4300 && long.sizes["D"] <= 8);
             assert!(!long.sizes["T"].is_multiple_of(2) && !long.sizes["T"].is_multiple_of(3));
+            assert!(middle.counted && (90..140).contains(&middle.sizes["T"]));
         }
-        assert_ne!(drawn.shapes(1), drawn.shapes(2));
-        assert_eq!(drawn.shapes(1), drawn.shapes(1));
+        let text = "if (T == 1024u || d > 0x10u) { return min(x, 4.5e1); } // value-1, {{T}}u";
+        assert_eq!(numbers(text), [1.0, 16.0, 45.0, 1024.0]);
+        let shapes = drawn.shapes(1, &[text]);
+        let has = |name: &str, size: u64| shapes.iter().any(|it| it.sizes[name] == size);
+        assert!([1024, 1025, 16, 17].iter().all(|size| has("T", *size)) && has("D", 18));
+        assert!(
+            shapes
+                .iter()
+                .all(|it| it.numbers == [1.0, 16.0, 45.0, 1024.0])
+        );
+        assert_ne!(drawn.shapes(1, &[]), drawn.shapes(2, &[]));
+        assert_eq!(drawn.shapes(1, &[]), drawn.shapes(1, &[]));
     }
 }

@@ -3,31 +3,43 @@
 
 use std::collections::HashMap;
 
+use super::interpret::HostRun;
 use super::trial::KernelTrial;
-use crate::lockstep::{Access, OUTSIDE, Observer, Report};
-use crate::protocol::KernelAccess;
+use crate::lockstep::{Access, OUTSIDE, Observer};
+use crate::protocol::{KernelAccess, USES};
 
 /// So many invocations in a row are looked at together.
 const WINDOWS: [u32; 5] = [2, 4, 8, 16, 32];
 /// Bytes of a number.
 const NUMBER: u64 = 4;
 
-/// For each place in the text that takes elements of a buffer, and each size of a window: how many windows took elements of
-/// one piece of memory no longer than the window, in any order, and how many there were.
+/// How each place in the text took elements of a buffer.
 #[derive(Default)]
-pub struct Windows(HashMap<Place, [[u64; 2]; WINDOWS.len()]>);
+pub struct AccessPattern(HashMap<Place, Tally>);
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    /// For each size of a window: how many took elements of one piece of memory no longer than the window, in any order, and how
+    /// many there were.
+    windows: [[u64; 2]; WINDOWS.len()],
+    /// How often it ran, and for how many invocations in all.
+    times: u64,
+    lanes: u64,
+}
 
 /// First and last byte, and the buffer.
 type Place = (usize, usize, u32);
 
-impl Observer for Windows {
+impl Observer for AccessPattern {
     fn access(&mut self, access: &Access<'_>) {
         let Some((_, binding)) = access.binding else {
             return;
         };
         let span = &access.location.span;
         let tally = self.0.entry((span.start, span.end, binding)).or_default();
-        for (window, [near, all]) in WINDOWS.into_iter().zip(tally) {
+        tally.times += 1;
+        tally.lanes += access.lanes.len() as u64;
+        for (window, [near, all]) in WINDOWS.into_iter().zip(&mut tally.windows) {
             let windows = access.lanes.chunk_by(|a, b| a / window == b / window);
             for lanes in windows.filter(|lanes| lanes.len() == window as usize) {
                 let offsets = lanes.iter().map(|lane| access.offsets[*lane as usize]);
@@ -42,51 +54,59 @@ impl Observer for Windows {
     }
 }
 
-impl Windows {
-    /// The largest window of which at least every second one took neighbours.
-    fn neighbours(&self, place: &Place) -> u64 {
-        let tally = self.0.get(place).copied().unwrap_or_default();
-        let sizes = WINDOWS
-            .into_iter()
-            .zip(tally)
-            .take_while(|(_, [near, all])| 2 * near >= *all);
-        let sizes = sizes.filter(|(_, [_, all])| *all > 0);
-        sizes.last().map_or(1, |(window, _)| window.into())
+impl Tally {
+    /// The largest window of which at least every second one took neighbours, in a workgroup of so many; 0 where no two invocations
+    /// in a row were there together. An edge has few of them, which says nothing of larger windows.
+    fn neighbours(self, invocations: u64) -> u64 {
+        let mut most = 0;
+        for (window, [near, all]) in WINDOWS.into_iter().zip(self.windows) {
+            match all {
+                0 if most > 0 && u64::from(window) <= invocations => {
+                    return WINDOWS[WINDOWS.len() - 1].into();
+                }
+                0 => break,
+                _ if 2 * near < all => return most.max(1),
+                _ => most = window.into(),
+            }
+        }
+        most
     }
 }
 
-/// Adds what a run showed to what is known from other sizes.
-pub fn count(
-    trial: &KernelTrial<'_>,
-    report: &Report,
-    windows: &Windows,
-    invocations: u64,
-    known: &mut Vec<KernelAccess>,
-) {
-    for access in &report.accesses {
+/// Adds what a run showed to what is known from other runs: the worst of both.
+pub fn count(trial: &KernelTrial<'_>, run: &HostRun, known: &mut Vec<KernelAccess>) {
+    let accesses = &run.report.accesses;
+    for access in accesses {
         let span = &access.location.span;
-        let loads = report
-            .accesses
-            .iter()
-            .filter(|it| it.variable == access.variable);
-        let loads: u64 = loads.map(|it| it.loads).sum();
-        // Lanes past an edge may all read its last element: of a small array that says nothing about a large one.
-        let numbers = (access.size / NUMBER).max(invocations);
+        let same_array = accesses.iter().filter(|it| it.variable == access.variable);
+        let all = same_array.fold([0, 0], |[loads, all], it| {
+            [loads + it.loads, all + it.loads + it.stores]
+        });
         let binding = access.binding.map(|(_, binding)| binding);
         let place = (span.start, span.end, binding.unwrap_or_default());
+        let tally = run.pattern.0.get(&place).copied().unwrap_or_default();
         let found = KernelAccess {
             site: trial.text.filled.origin(span).start as u64,
             array: access.variable.clone(),
             line: access.location.line,
             binding: binding.map(u64::from),
-            fetches: loads as f64 / numbers as f64,
-            neighbours: windows.neighbours(&place),
+            fetches: USES * all[0] as f64 / trial.uses(run).max(1.0),
+            neighbours: match tally.neighbours(run.invocations) {
+                // Most of it one by one.
+                0 if 2 * (access.loads + access.stores) > all[1] => 1,
+                found => found,
+            },
+            lanes: tally.lanes as f64 / tally.times.max(1) as f64,
         };
         let same = |it: &&mut KernelAccess| (it.site, &it.array) == (found.site, &found.array);
         match known.iter_mut().find(same) {
             Some(known) => {
                 known.fetches = known.fetches.max(found.fetches);
-                known.neighbours = known.neighbours.max(found.neighbours);
+                known.lanes = known.lanes.max(found.lanes);
+                known.neighbours = match (known.neighbours, found.neighbours) {
+                    (0, only) | (only, 0) => only,
+                    (one, other) => one.min(other),
+                };
             }
             None => known.push(found),
         }

@@ -5,18 +5,21 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
+use super::access;
 use super::clock::Clock;
 use super::cost;
 use super::gpu::{CompiledKernel, Gpu, GpuError, no_adapter};
-use super::interpret::{STEPS, STEPS_ALONE, too_long};
+use super::interpret::{HostLaunch, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
+use super::real::Functions;
 use super::timing;
 use super::trial::KernelTrial;
 use super::validate::{self, ValidatedText};
 use super::watch::{CheckLimits, CheckState, fault, watch};
 use crate::protocol::{
-    KernelFault, KernelFile, KernelFill, KernelJob, KernelMatch, KernelProgress, KernelReport,
-    KernelResult, KernelShape, KernelUntimed, same_text,
+    KernelAccess, KernelFault, KernelFile, KernelFill, KernelJob, KernelMatch, KernelProgress,
+    KernelReport, KernelResult, KernelShape, KernelUntimed, same_text,
 };
+use crate::random::Rng;
 
 /// Deep expressions are walked by recursion, here and in the libraries.
 pub const STACK: usize = 256 << 20;
@@ -24,9 +27,10 @@ pub const STACK: usize = 256 << 20;
 /// Floating-point operations of the last shape up to which a CPU driver runs it, too, and up to which it is held against the
 /// plain reference on every device.
 const CPU_FLOPS: f64 = 1e8;
-/// Up to which a drawn shape is tried with every kind of values; else with the first of them.
+/// Rounds of its loops after which llvmpipe, the CPU driver, ends an invocation without a word.
+const CPU_ROUNDS: u64 = 65_000;
+/// Up to which a drawn shape is tried with every kind of values; else with the first.
 const EVERY_KIND: f64 = 1e7;
-const FIRST_KINDS: usize = 2;
 
 /// An open device outlives a check, because opening one takes longer than most checks.
 static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
@@ -55,8 +59,9 @@ pub fn check_telling(
         ..CheckState::default()
     };
     let (news, inbox) = channel();
-    let (own_job, device, own_state) = (job.clone(), device.to_owned(), state.clone());
+    let (mut own_job, device, own_state) = (job.clone(), device.to_owned(), state.clone());
     let work = move || {
+        leave_out_unfit(&mut own_job);
         let mut worker = Worker {
             job: &own_job,
             state: own_state,
@@ -79,6 +84,19 @@ pub fn check_telling(
     report.seconds = clock.wall().as_secs_f64();
     report.processor_seconds = clock.spent().processor.map(|it| it.as_secs_f64());
     report
+}
+
+/// Of the sizes that a text names, those that it does not fit, or that would take too long.
+fn leave_out_unfit(job: &mut KernelJob) {
+    let files = &job.files;
+    job.shapes.retain(|shape| {
+        let mut specs = files.iter().map(|file| (&file.text, &file.spec));
+        !shape.is_of_text()
+            || specs.all(|(text, spec)| {
+                cost::flops(spec.reference, &shape.sizes) <= CPU_FLOPS
+                    && validate::validate(text, spec, std::slice::from_ref(shape)).is_ok()
+            })
+    });
 }
 
 struct Worker<'a> {
@@ -118,12 +136,15 @@ impl<'a> Worker<'a> {
         };
         for (index, checked) in texts.iter().enumerate() {
             let Some(checked) = checked else { continue };
-            if let Err(fault) = self.on_host(index, checked, gpu.is_none()) {
-                self.result(index).fault = Some(*fault);
-                continue;
-            }
+            let long = match self.on_host(index, checked, gpu.is_none()) {
+                Ok(long) => long,
+                Err(fault) => {
+                    self.result(index).fault = Some(*fault);
+                    continue;
+                }
+            };
             let Some(gpu) = gpu else { continue };
-            if let Err(trouble) = self.file(gpu, index, checked) {
+            if let Err(trouble) = self.file(gpu, index, checked, &long) {
                 let fault = fault(&trouble, &self.state);
                 self.result(index).fault = Some(fault);
                 if trouble.ends_device() {
@@ -193,48 +214,134 @@ impl<'a> Worker<'a> {
         let _ = self.news.send(self.state.clone());
     }
 
-    /// Every shape of a file but the real one, run on the host; further where that is all, because no device runs it.
+    /// Every shape of a file but the real one, run on the host; further where that is all, because no device runs it. The shapes
+    /// at which its loops are too long for a CPU driver.
     fn on_host(
         &mut self,
         index: usize,
         checked: &ValidatedText,
         alone: bool,
-    ) -> Result<(), Box<KernelFault>> {
+    ) -> Result<Vec<usize>, Box<KernelFault>> {
         let job = self.job;
         let small = job.shapes.len().saturating_sub(1).max(1);
-        let steps = if alone { STEPS_ALONE } else { STEPS };
-        let mut access = Vec::new();
+        let most = if alone { STEPS_ALONE } else { STEPS };
+        let (mut access, mut long) = (Vec::new(), Vec::new());
+        let (mut of_kinds, mut of_text) = (STEPS_DRAWN, STEPS_DRAWN);
+        let mut ends = false;
         for (number, shape) in job.shapes.iter().enumerate().take(small) {
             self.at(Some(index), &shape.label, false);
-            let trial = self.trial(index, number, checked);
-            let inputs = trial.inputs();
-            let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
-            // What is asked of the counts holds for the exercise's own sizes.
-            let mut drawn = access.clone();
-            let access = match shape.is_drawn() {
-                true => &mut drawn,
-                false => &mut access,
-            };
-            // What is drawn is large: its numbers are for a device where there is one.
-            if shape.is_drawn() && !alone {
-                trial.interpret(&inputs, 0, steps, access)?;
-                continue;
-            }
-            let expected = trial.reference(&inputs);
-            if let Some(matched) = trial.judge_on_host(&inputs, &expected, steps, access)? {
+            let mut trial = self.trial(index, number, checked);
+            for (nth, values) in self.kinds(index, shape).into_iter().enumerate() {
+                trial.values = values;
+                let inputs = trial.inputs();
+                let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
+                let launch = HostLaunch {
+                    steps: match shape.is_drawn() {
+                        false => most,
+                        true if shape.is_of_text() => of_text.min(STEPS),
+                        true if nth > 0 => of_kinds,
+                        true => STEPS_DRAWN,
+                    },
+                    ends,
+                    counted: shape.counted && nth == 0,
+                    ..HostLaunch::default()
+                };
+                let run = trial.interpret(&inputs, 0, launch)?;
+                let left = match shape.is_of_text() {
+                    true => &mut of_text,
+                    false => &mut of_kinds,
+                };
+                *left = left.saturating_sub(if nth > 0 || shape.is_of_text() {
+                    run.report.steps
+                } else {
+                    0
+                });
+                if run.report.rounds > CPU_ROUNDS {
+                    long.push(number);
+                }
+                if !run.report.complete {
+                    break;
+                }
+                let expected = trial.reference(&inputs, Functions::Host);
+                let matched = trial.judge_on_host(&run, &inputs, &expected, launch)?;
                 self.matched(index, matched);
+                ends = true;
+                if launch.counted {
+                    access::count(&trial, &run, &mut access);
+                    if trial.file.spec.matrix_cores {
+                        let launch = HostLaunch {
+                            without_products: true,
+                            ..launch
+                        };
+                        let without = trial.interpret(&inputs, 0, launch)?;
+                        let made = differ(&run.found, &without.found);
+                        if let Some(facts) = &mut self.result(index).facts {
+                            facts.matrix_cores = made;
+                        }
+                    }
+                }
             }
         }
-        let ran = !self.result(index).shapes.is_empty();
+        if !ends {
+            return Err(Box::new(too_long(&self.state.shape)));
+        }
+        self.count_real(index, checked, &mut access)?;
         self.result(index).access = access;
-        match ran {
-            true => Ok(()),
-            false => Err(Box::new(too_long(&self.state.shape))),
+        Ok(long)
+    }
+
+    /// Counts the accesses of one workgroup at the last shape, the real one. Which workgroup, the seed says.
+    fn count_real(
+        &mut self,
+        index: usize,
+        checked: &ValidatedText,
+        access: &mut Vec<KernelAccess>,
+    ) -> Result<(), Box<KernelFault>> {
+        let last = self.job.shapes.len().saturating_sub(1);
+        let trial = self.trial(index, last, checked);
+        self.at(Some(index), &trial.shape.label, false);
+        let inputs = trial.inputs();
+        let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
+        let mut rng = Rng::named(self.job.seed, "workgroup", index as u64);
+        let group = trial
+            .text
+            .grid
+            .map(|groups| rng.below(groups as usize) as u32);
+        let launch = HostLaunch {
+            steps: STEPS,
+            ends: true,
+            only: Some(group),
+            counted: true,
+            ..HostLaunch::default()
+        };
+        let run = trial.interpret(&inputs, 0, launch)?;
+        if run.report.complete {
+            access::count(&trial, &run, access);
+        }
+        Ok(())
+    }
+
+    /// The kinds of values that a shape is tried with; its own where it was not drawn.
+    fn kinds(&self, index: usize, shape: &KernelShape) -> Vec<Option<KernelFill>> {
+        let most = match self.flops(index, shape) <= EVERY_KIND {
+            true => shape.values.len(),
+            false => 1,
+        };
+        match shape.is_drawn() {
+            true => shape.values.iter().copied().take(most).map(Some).collect(),
+            false => vec![None],
         }
     }
 
-    /// Every shape of a file; on a GPU the last one is timed.
-    fn file(&mut self, gpu: &Gpu, index: usize, checked: &ValidatedText) -> Result<(), GpuError> {
+    /// Every shape that was not drawn, on a CPU driver without those at which loops are `long`; on a GPU the last one is timed.
+    /// What was drawn the host has judged.
+    fn file(
+        &mut self,
+        gpu: &Gpu,
+        index: usize,
+        checked: &ValidatedText,
+        long: &[usize],
+    ) -> Result<(), GpuError> {
         let shapes = &self.job.shapes;
         let last = shapes.len().saturating_sub(1);
         let timed = self.job.timed && !gpu.on_cpu;
@@ -243,6 +350,9 @@ impl<'a> Worker<'a> {
             if number == last && number > 0 && !runs {
                 self.result(index).skipped = Some(shape.label.clone());
                 break;
+            }
+            if shape.is_drawn() || gpu.on_cpu && long.contains(&number) {
+                continue;
             }
             if !self.shape(gpu, index, checked, number, timed)? {
                 return Ok(());
@@ -269,7 +379,7 @@ impl<'a> Worker<'a> {
         let (job, file) = (self.job, &self.job.files[index]);
         let shape = &job.shapes[number];
         let real = number + 1 == job.shapes.len() && number > 0;
-        let mut trial = self.trial(index, number, checked);
+        let trial = self.trial(index, number, checked);
         let flops = self.flops(index, shape);
         self.at(Some(index), &shape.label, false);
         let inputs = trial.inputs()?;
@@ -289,37 +399,16 @@ impl<'a> Worker<'a> {
                 trial.solution(gpu, solution, &inputs)?
             }
             // The plain reference may take its time.
-            _ => trial.reference(&inputs),
+            _ => trial.reference(&inputs, Functions::Device),
         };
         self.at(Some(index), &shape.label, true);
-        let mut matched = match trial.judge(gpu, &kernel, &inputs, &expected)? {
+        let matched = match trial.judge(gpu, &kernel, &inputs, &expected)? {
             Err(fault) => {
                 self.result(index).fault = Some(*fault);
                 return Ok(false);
             }
             Ok(matched) => matched,
         };
-        let kinds: &[KernelFill] = match flops <= EVERY_KIND {
-            true => &shape.values,
-            false => &shape.values[..FIRST_KINDS.min(shape.values.len())],
-        };
-        for values in kinds.iter().skip(1) {
-            trial.values = Some(*values);
-            self.at(Some(index), &shape.label, false);
-            let inputs = trial.inputs()?;
-            let expected = trial.reference(&inputs);
-            self.at(Some(index), &shape.label, true);
-            match trial.judge_again(gpu, &kernel, &inputs, &expected)? {
-                Err(fault) => {
-                    self.result(index).fault = Some(*fault);
-                    return Ok(false);
-                }
-                Ok(next) => {
-                    matched.error = matched.error.max(next.error);
-                    matched.share = matched.share.max(next.share);
-                }
-            }
-        }
         self.matched(index, matched);
         if timed {
             let starter = self
@@ -375,6 +464,16 @@ impl<'a> Worker<'a> {
         let text = &checked.texts[number];
         gpu.compile(&text.filled.text, text.grid).map(Some)
     }
+}
+
+/// Whether most numbers of the buffers that a kernel changes are others.
+fn differ(one: &[Vec<f32>], other: &[Vec<f32>]) -> bool {
+    let pairs = one.iter().zip(other).filter(|(one, other)| one != other);
+    let (changed, all) = pairs.fold((0, 0), |(changed, all), (one, other)| {
+        let differ = one.iter().zip(other).filter(|(a, b)| a != b).count();
+        (changed + differ, all + one.len())
+    });
+    2 * changed > all
 }
 
 /// A report about a check that could not be made at all.

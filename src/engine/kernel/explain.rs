@@ -99,7 +99,10 @@ fn plain(text: &str) -> String {
     for (said, meant) in PHRASES {
         out = out.replace(said, meant);
     }
-    out
+    match out.contains(" cannot work with ") {
+        true => out.trim_end_matches(')').to_owned(),
+        false => out,
+    }
 }
 
 /// Phrases and types of the validator, and what they mean once the numbers are gone.
@@ -120,6 +123,11 @@ const PHRASES: &[(&str, &str)] = &[
         "The `if` condition is not",
         "the condition of this `if` is not",
     ),
+    (
+        "Shader requires capability Capabilities(SHADER_FLOAT16_IN_FLOAT32)",
+        "not every device rounds to f16",
+    ),
+    ("Shader requires capability", "not every device has"),
     (" can't work with (of type ", " cannot work with "),
     (") and (of type ", " and "),
 ];
@@ -191,6 +199,11 @@ const ADVICE: &[(&[&str], &str)] = &[
         &["invalid left-hand side"],
         "`var` instead of `let` where it is declared",
     ),
+    (
+        &["which can't be passed into functions"],
+        "the name of the variable in the function itself; pointers to variables of a function may be passed",
+    ),
+    (&["not every device"], "f32, u32, i32 and bool"),
     (&["Division by zero"], "a divisor that is not 0"),
 ];
 

@@ -1,16 +1,14 @@
 //! A kernel run on the host before any device gets it: what it does wrong, with the line, and what it computes. It depends on
 //! no driver's schedule, and on no adapter.
 
-use super::access::{self, Windows};
-use super::message;
-use super::trial::{ExpectedOutputs, GUARD, KernelTrial, first_difference};
+use super::access::AccessPattern;
+use super::trial::{ExpectedOutputs, GUARD, KernelTrial, TrialResult, first_difference, unwritten};
+use super::{cost, message};
 use crate::lockstep::{
-    AccessKind, Buffer, Finding, FindingKind, Invocation, Launch, Limits, Location, Program,
-    Report, RunError, Space,
+    AccessKind, Buffer, Finding, FindingKind, Invocation, Launch, Limits, Location, Observer,
+    Program, Report, RunError, Space,
 };
-use crate::protocol::{
-    KernelAccess, KernelError, KernelFault, KernelFaultKind as Kind, KernelMatch, KernelRole,
-};
+use crate::protocol::{KernelError, KernelFault, KernelFaultKind as Kind, KernelRole};
 use crate::units::bytes;
 
 /// Steps of a workgroup after which its longest loop is called endless: about two seconds.
@@ -18,46 +16,74 @@ const WORKGROUP_STEPS: u64 = 10_000_000;
 /// Steps after which a size is too large for the host: about half a second, and four where no device runs it afterwards.
 pub const STEPS: u64 = 2_000_000;
 pub const STEPS_ALONE: u64 = 20_000_000;
+/// Steps for a shape that was drawn, for all of them with further kinds of values, and for all sizes that the text names: about a
+/// second and a half each.
+pub const STEPS_DRAWN: u64 = 6_000_000;
 /// Rounds of a loop that is called endless at any size.
 const ROUNDS: u64 = 1 << 16;
 /// Bytes of the buffers with their shadows.
 const MEMORY: u64 = 512 << 20;
 const PLAIN: &str = "loads, stores, arithmetic on f32, u32, i32 and bool, loops and barriers";
 
+/// What of a kernel runs on the host, and how far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostLaunch {
+    pub steps: u64,
+    /// Whether it ran to its end at another size: then it may only be slow, and a device decides.
+    pub ends: bool,
+    /// This workgroup alone.
+    pub only: Option<[u32; 3]>,
+    /// Whether the pattern of its accesses is asked for.
+    pub counted: bool,
+    /// Matrix cores add nothing to their sums.
+    pub without_products: bool,
+}
+
+/// A kernel that ran on the host, to its end where the report is `complete`.
+#[derive(Default)]
+pub struct HostRun {
+    pub report: Report,
+    pub pattern: AccessPattern,
+    /// What it left in all buffers.
+    pub found: Vec<Vec<f32>>,
+    /// Of a workgroup.
+    pub invocations: u64,
+}
+
 impl KernelTrial<'_> {
-    /// Runs it and judges, and adds to what is known of its accesses. `None`: this size is too large for the host, and nothing
-    /// wrong was found as far as it ran.
+    /// Judges a run that came to its end.
     ///
     /// # Errors
-    /// With what is wrong, or what is not understood.
+    /// With what is wrong.
     pub fn judge_on_host(
         &self,
+        run: &HostRun,
         inputs: &[Vec<f32>],
         expected: &ExpectedOutputs,
-        steps: u64,
-        access: &mut Vec<KernelAccess>,
-    ) -> Result<Option<KernelMatch>, Box<KernelFault>> {
-        let Some(exact) = self.interpret(inputs, 0, steps, access)? else {
-            return Ok(None);
-        };
+        launch: HostLaunch,
+    ) -> TrialResult {
         // Only who asks for a length sees that a buffer may be longer than its tensor.
-        if self.text.filled.text.contains("arrayLength")
-            && let Some(guarded) = self.interpret(inputs, GUARD, steps, &mut Vec::new())?
-        {
+        if self.text.filled.text.contains("arrayLength") {
+            let launch = HostLaunch {
+                ends: true,
+                ..launch
+            };
+            let guarded = self.interpret(inputs, GUARD, launch)?;
             let changed = || {
-                let (binding, at) = first_difference(&exact, &guarded)?;
+                let (binding, at) = first_difference(&run.found, &guarded.found)?;
                 let name = &self.file.spec.bindings[binding].name;
                 Some(self.fault(Kind::ReadsPastEnd, name, at))
             };
-            if let Some(fault) = self.wrote_past_end(&guarded).or_else(changed) {
+            if guarded.report.complete
+                && let Some(fault) = self.wrote_past_end(&guarded.found).or_else(changed)
+            {
                 return Err(Box::new(fault));
             }
         }
-        self.compare(&exact, expected).map(Some)
+        self.compare(&run.found, expected)
     }
 
-    /// Runs it, and adds to what is known of its accesses: what it leaves in all buffers, each with `guard` numbers behind its
-    /// end; `None` where a limit ended the run.
+    /// Runs it with `guard` numbers behind the end of each buffer. What needs too much memory does not begin.
     ///
     /// # Errors
     /// With what it does wrong, whatever the numbers, or what is not understood.
@@ -65,41 +91,49 @@ impl KernelTrial<'_> {
         &self,
         inputs: &[Vec<f32>],
         guard: usize,
-        steps: u64,
-        access: &mut Vec<KernelAccess>,
-    ) -> Result<Option<Vec<Vec<f32>>>, Box<KernelFault>> {
+        launch: HostLaunch,
+    ) -> Result<HostRun, Box<KernelFault>> {
         let not_understood = |what: &str, location: &Location| {
             let reason = format!("the check does not understand {what}; write {PLAIN}");
             Box::new(self.fault_at(Kind::NotUnderstood, location, reason))
         };
         let program = Program::parse(&self.text.filled.text)
             .map_err(|error| not_understood(&error.message, &error.location))?;
+        let size = program.entry_points().next();
+        let size = size.map_or([1; 3], |(_, size)| size);
         let mut buffers = self.host_buffers(inputs, guard);
-        let launch = Launch {
+        let mut run = HostRun {
+            invocations: size.map(u64::from).iter().product(),
+            ..HostRun::default()
+        };
+        let grid = Launch {
             limits: Limits {
                 steps_per_workgroup: WORKGROUP_STEPS,
-                steps,
+                steps: launch.steps,
                 memory: MEMORY,
                 ..Limits::default()
             },
+            only: launch.only,
+            without_products: launch.without_products,
             ..Launch::new(self.text.grid)
         };
-        let mut windows = Windows::default();
-        let report = match program.run(&launch, &mut buffers, &mut windows) {
+        let observer: &mut dyn Observer = match launch.counted {
+            true => &mut run.pattern,
+            false => &mut (),
+        };
+        run.report = match program.run(&grid, &mut buffers, observer) {
             Ok(report) => report,
-            Err(RunError::Memory { .. }) => return Ok(None),
+            Err(RunError::Memory { .. }) => return Ok(run),
             Err(RunError::NotSupported { what, location }) => {
                 return Err(not_understood(&what, &location));
             }
             Err(error) => return Err(not_understood(&error.to_string(), &Location::default())),
         };
-        // It may only be slow, where a smaller size ran to its end: there a device decides.
-        let may_end = |it: &Finding| {
-            let known = guard > 0 || !access.is_empty();
-            known && it.kind == FindingKind::Endless && it.count < ROUNDS
-        };
+        let report = &run.report;
+        let may_end =
+            |it: &Finding| launch.ends && it.kind == FindingKind::Endless && it.count < ROUNDS;
         let faults = report.findings.iter();
-        let faults = faults.filter(|it| is_fault(it.kind, space(it, &report)) && !may_end(it));
+        let faults = faults.filter(|it| is_fault(it.kind, space(it, report)) && !may_end(it));
         // The first of those that say most.
         let worst = faults.min_by_key(|it| match it.kind {
             FindingKind::Endless => 0,
@@ -107,30 +141,31 @@ impl KernelTrial<'_> {
             _ => 1,
         });
         if let Some(finding) = worst {
-            return Err(Box::new(self.found(finding, &report)));
+            return Err(Box::new(self.found(finding, report)));
         }
-        if !report.complete {
-            return Ok(None);
+        run.found = buffers.iter().map(Buffer::to_f32).collect();
+        if guard == 0
+            && let Some(fault) = self.wrote_input(inputs, &run.found)
+        {
+            let mut names = self.file.spec.bindings.iter().map(|it| &it.name);
+            let number = names.position(|name| *name == fault.buffer);
+            let number = number.map(|number| (0, number as u32));
+            let mut stores = report.accesses.iter().filter(|it| it.stores > 0);
+            let store = stores.find(|it| it.binding == number);
+            let place = store.map(|it| self.place(&it.location));
+            return Err(Box::new(KernelFault { place, ..fault }));
         }
-        let found: Vec<Vec<f32>> = buffers.iter().map(Buffer::to_f32).collect();
-        if guard == 0 {
-            if let Some(fault) = self.wrote_input(inputs, &found) {
-                let mut names = self.file.spec.bindings.iter().map(|it| &it.name);
-                let number = names.position(|name| *name == fault.buffer);
-                let number = number.map(|number| (0, number as u32));
-                let mut stores = report.accesses.iter().filter(|it| it.stores > 0);
-                let store = stores.find(|it| it.binding == number);
-                let place = store.map(|it| self.place(&it.location));
-                return Err(Box::new(KernelFault { place, ..fault }));
-            }
-            let size = program
-                .entry_points()
-                .next()
-                .map_or([1; 3], |(_, size)| size);
-            let invocations = size.map(u64::from).iter().product();
-            access::count(self, &report, &windows, invocations, access);
-        }
-        Ok(Some(found))
+        Ok(run)
+    }
+
+    /// How often the outputs that a run wrote take a number of an input: of a whole product M·N·K.
+    pub fn uses(&self, run: &HostRun) -> f64 {
+        let all = cost::flops(self.file.spec.reference, &self.shape.sizes) / 2.0;
+        let outputs = self.outputs(&run.found);
+        let (numbers, left) = outputs.fold((0, 0), |(numbers, left), (_, found)| {
+            (numbers + found.len(), left + unwritten(found))
+        });
+        all * (numbers - left) as f64 / numbers.max(1) as f64
     }
 
     /// All buffers before a launch, each with `guard` numbers behind its end.
@@ -277,17 +312,18 @@ pub fn too_long(shape: &str) -> KernelFault {
     }
 }
 
-/// What a device may bear, such as two writes of the same value, is no fault; workgroup memory is zero at the beginning.
+/// In workgroup memory, which is zero at the beginning, two may write the same value. What a device may bear is no fault.
 pub fn is_fault(kind: FindingKind, space: Space) -> bool {
     match kind {
-        FindingKind::SameValue | FindingKind::VectorComponent => false,
+        FindingKind::VectorComponent => false,
+        FindingKind::SameValue => space != Space::Workgroup,
         FindingKind::UnwrittenRead => space != Space::Workgroup,
         _ => true,
     }
 }
 
 /// The memory that a finding is about.
-fn space(finding: &Finding, report: &Report) -> Space {
+pub fn space(finding: &Finding, report: &Report) -> Space {
     let mut accesses = report.accesses.iter();
     let access = accesses.find(|it| Some(&it.variable) == finding.variable.as_ref());
     access.map_or(Space::Workgroup, |it| it.space)

@@ -8,12 +8,34 @@ pub const ROUND: f64 = 1.5 / (1 << 24) as f64;
 /// Of a division, 2.5 ULP, and of a square root or its inverse.
 const DIVIDE: f64 = 5.0 * ROUND;
 const ROOT: f64 = 9.0 * ROUND;
-/// Of sin and cos within a turn, absolute.
-const TURN: f64 = 1.0 / (1 << 11) as f64;
-/// Of log2 between 0.5 and 2, absolute.
-const LOG2: f64 = 1.0 / (1 << 21) as f64;
-/// Devices may take smaller numbers for 0.
-const SMALLEST: f64 = 2.0 * f32::MIN_POSITIVE as f64;
+/// Far below every number that a formula of the course means: a factor of it may have been taken for 0, as devices do with numbers
+/// below the smallest normal f32.
+const SMALLEST: f64 = 1e-30;
+
+/// Who computes sin, cos and log2: WGSL lets a device be far less exact than the host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Functions {
+    Host,
+    Device,
+}
+
+impl Functions {
+    /// The error of sin and cos within a turn, absolute.
+    const fn turn(self) -> f64 {
+        match self {
+            Self::Host => 4.0 * ROUND,
+            Self::Device => 1.0 / (1 << 11) as f64,
+        }
+    }
+
+    /// Of log2 between 0.5 and 2, absolute.
+    const fn log2(self) -> f64 {
+        match self {
+            Self::Host => 4.0 * ROUND,
+            Self::Device => 1.0 / (1 << 21) as f64,
+        }
+    }
+}
 
 /// A value in f64, and how far a right kernel may be from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -66,11 +88,12 @@ impl Real {
         Self { value, error }.rounded((6.0 + 4.0 * x.abs()) * ROUND)
     }
 
-    /// x^n as a device computes it, by log2 and exp2, for x between 0.5 and 2.
-    pub fn power(self, n: f64) -> Self {
+    /// x^n by log2 and exp2, for x between 0.5 and 2.
+    pub fn power(self, n: f64, functions: Functions) -> Self {
         let value = self.value.powf(n);
         let exponent = n * self.value.ln().abs();
-        let relative = n * (self.error / self.value + LOG2) + (6.0 + 6.0 * exponent) * ROUND;
+        let relative =
+            n * (self.error / self.value + functions.log2()) + (6.0 + 6.0 * exponent) * ROUND;
         Self::exact(value).rounded(relative)
     }
 
@@ -81,11 +104,11 @@ impl Real {
     }
 
     /// Of an angle: sin and cos, whatever its turns are.
-    pub fn sin_cos(self) -> (Self, Self) {
+    pub fn sin_cos(self, functions: Functions) -> (Self, Self) {
         let (sin, cos) = self.value.sin_cos();
         let near = |value, slope: f64| Self {
             value,
-            error: slope.abs() * self.error + self.error * self.error / 2.0 + TURN,
+            error: slope.abs() * self.error + self.error * self.error / 2.0 + functions.turn(),
         };
         (near(sin, cos), near(cos, sin))
     }
@@ -204,7 +227,7 @@ mod tests {
             held("exp", x.exp(), real.exp());
             held("sigmoid", 1.0 / (1.0 + (-x).exp()), real.sigmoid());
             held("by tanh", 0.5 + 0.5 * (0.5 * x).tanh(), real.sigmoid());
-            held("sin", x.sin(), real.sin_cos().0);
+            held("sin", x.sin(), real.sin_cos(Functions::Host).0);
             let third = Real::written(1.0 / 3.0);
             held("quotient", x / (1.0 / 3.0), real / third);
             held("difference", x - 1.0 / 3.0, real - third);
@@ -225,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_power_allows_for_its_logarithm() {
-        let power = Real::written(0.999).power(1000.0);
+        let power = Real::written(0.999).power(1000.0, Functions::Host);
         assert!((power.value - 0.999_f64.powi(1000)).abs() < 1e-12);
         let found = f64::from((1000.0 * 0.999_f32.log2()).exp2());
         assert!((found - power.value).abs() < power.bound());

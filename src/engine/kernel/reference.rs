@@ -2,11 +2,11 @@
 //! that f32 arithmetic may give it. Slow on purpose; every kernel is held against it. Inputs come from a seeded generator of
 //! our own.
 
-use super::real::{ROUND, Real, adding, adding_cut, dot, sum};
+use super::real::{Functions, ROUND, Real, adding, adding_cut, dot, sum};
 use crate::config::Precision;
 use crate::ops::cpu::format::nearest;
 use crate::protocol::{KernelBinding, KernelFill, KernelReference, KernelRole, KernelShape, Sizes};
-use crate::random::Rng;
+use crate::random::{Rng, hash};
 
 /// RMSNorm's ε, AdamW's constants and RoPE's base, as everywhere in this program.
 const EPS: f64 = 1e-5;
@@ -17,8 +17,14 @@ const ADAM_EPS: f64 = 1e-8;
 const DECAY: f64 = 0.01;
 const THETA: f64 = 10_000.0;
 
-/// Outputs for the inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer.
-pub fn outputs(reference: KernelReference, inputs: &[Vec<f32>], sizes: &Sizes) -> Vec<Vec<Real>> {
+/// Outputs for the inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer. Bounds are for a
+/// kernel with these `functions`.
+pub fn outputs(
+    reference: KernelReference,
+    inputs: &[Vec<f32>],
+    sizes: &Sizes,
+    functions: Functions,
+) -> Vec<Vec<Real>> {
     let wide = |values: &Vec<f32>| values.iter().map(|x| f64::from(*x)).collect();
     let x: Vec<Vec<f64>> = inputs.iter().map(wide).collect();
     let size = |name: &str| sizes.get(name).map_or(0, |n| *n as usize);
@@ -38,10 +44,10 @@ pub fn outputs(reference: KernelReference, inputs: &[Vec<f32>], sizes: &Sizes) -
             let x: Vec<Vec<f64>> = inputs.iter().map(round).collect();
             vec![matmul(&x, ["M", "N", "K"].map(size), adding_cut)]
         }
-        KernelReference::Rope => vec![rope(&x[0], ["H", "D"].map(size))],
+        KernelReference::Rope => vec![rope(&x[0], ["H", "D"].map(size), functions)],
         KernelReference::Softmax => vec![softmax(&x[0], size("COLS"))],
         KernelReference::Attention => vec![attention(&x, ["H", "T", "D"].map(size))],
-        KernelReference::Adamw => adamw(&x, size("STEP")).into(),
+        KernelReference::Adamw => adamw(&x, size("STEP"), functions).into(),
         KernelReference::Residual => {
             let pairs = x[0].iter().zip(&x[1]);
             vec![
@@ -64,6 +70,11 @@ pub fn inputs(
     values: Option<KernelFill>,
     seed: u64,
 ) -> Result<Vec<Vec<f32>>, String> {
+    // Shapes that are drawn share no numbers.
+    let seed = match shape.is_drawn() {
+        true => seed ^ hash(shape.label.bytes()),
+        false => seed,
+    };
     let read = (0..)
         .zip(bindings)
         .filter(|(_, binding)| binding.role != KernelRole::Out);
@@ -72,7 +83,11 @@ pub fn inputs(
         let own = shape.fill.get(&binding.name).unwrap_or(&binding.fill);
         let mut rng = Rng::named(seed, "kernel input", number);
         let row = binding.count.row(&shape.sizes).max(1);
-        let drawn = fill(values.unwrap_or(*own), count, row, &mut rng);
+        let fill = values.unwrap_or(*own);
+        let mut drawn = draw(fill, &shape.numbers, count, row, &mut rng);
+        if fill == KernelFill::Far && number.is_multiple_of(2) {
+            drawn.iter_mut().for_each(|x| *x = -*x);
+        }
         Ok(match *own {
             KernelFill::Positive => drawn.into_iter().map(f32::abs).collect(),
             _ => drawn,
@@ -82,8 +97,15 @@ pub fn inputs(
 }
 
 /// The `count` elements of a buffer whose rows have `row` elements.
-fn fill(fill: KernelFill, count: u64, row: u64, rng: &mut Rng) -> Vec<f32> {
+fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) -> Vec<f32> {
     let (mut constant, mut outlier) = (0.0, 0);
+    let mut between = |from: f64, to: f64| from * (to / from).powf(rng.uniform());
+    let size = match fill {
+        KernelFill::Far => between(1e5, 1e8),
+        KernelFill::Huge => between(1e4, 1e8),
+        KernelFill::Outlier => between(8.0, 2e3),
+        _ => 0.0,
+    };
     let draw = |at: u64| {
         match fill {
             // In eighths, so that f32 sums of it and of its squares are exact.
@@ -101,12 +123,19 @@ fn fill(fill: KernelFill, count: u64, row: u64, rng: &mut Rng) -> Vec<f32> {
             KernelFill::Tiny => 1e-8 * rng.normal(),
             KernelFill::Zero => 0.0,
             KernelFill::Constant => constant,
-            // The powers of the others are small beside its own, and not lost in a sum of f32.
-            KernelFill::Outlier if at == outlier => 8.0 + 2.0 * rng.uniform(),
+            KernelFill::Outlier if at == outlier => size,
             KernelFill::Outlier => rng.normal(),
+            KernelFill::Written if numbers.is_empty() || rng.below(4) == 0 => rng.normal(),
+            KernelFill::Written => {
+                let near = [1.0, 0.99, 1.01, 1.5][rng.below(4)];
+                let sign = [1.0, -1.0][rng.below(2)];
+                sign * near * numbers[rng.below(numbers.len())]
+            }
             KernelFill::Above => 5.0 + rng.normal(),
             KernelFill::Below => 10.0 * rng.normal() - 200.0,
-            KernelFill::Far => rng.normal() - 2e4,
+            KernelFill::Far => size * (1.0 + 0.25 * rng.normal()),
+            KernelFill::Sparse => rng.normal() * rng.below(2) as f64,
+            KernelFill::Huge => size * rng.normal(),
             KernelFill::Rising => rng.normal() + 4.0 * at as f64,
             KernelFill::Falling => rng.normal() - 4.0 * at as f64,
         };
@@ -142,6 +171,9 @@ pub fn differences<'a>(
     let pairs = expected.iter().zip(found).enumerate();
     let all = pairs.map(move |(at, (real, found))| {
         let (found, bound) = (f64::from(*found), real.bound().min(most));
+        // What no f32 holds has no right value.
+        let any =
+            found == real.value || real.value.is_nan() || real.value.abs() > f64::from(f32::MAX);
         let share = match (found - real.value).abs() {
             0.0 => 0.0,
             off if off.is_nan() => f64::INFINITY,
@@ -149,7 +181,7 @@ pub fn differences<'a>(
         };
         Difference {
             // Infinitely far off where any number may stand: it overflowed, as it may.
-            share: if share.is_nan() { 0.0 } else { share },
+            share: if any || share.is_nan() { 0.0 } else { share },
             at,
             expected: real.value,
             found,
@@ -220,10 +252,10 @@ fn matmul(x: &[Vec<f64>], [m, n, k]: [usize; 3], error: fn(usize) -> f64) -> Vec
 }
 
 /// x [T, H, D] → pairs (2i, 2i+1) rotated by t·θ^(−2i/D)
-fn rope(x: &[f64], [h, d]: [usize; 2]) -> Vec<Real> {
+fn rope(x: &[f64], [h, d]: [usize; 2], functions: Functions) -> Vec<Real> {
     let rotated_values = |(pair, values): (usize, &[f64; 2])| {
         let (token, i) = (pair * 2 / (h * d).max(1), pair % (d / 2).max(1));
-        let (sin, cos) = angle(token, 2.0 * i as f64 / d as f64).sin_cos();
+        let (sin, cos) = angle(token, 2.0 * i as f64 / d as f64).sin_cos(functions);
         let [x, y] = values.map(Real::exact);
         [x * cos - y * sin, x * sin + y * cos]
     };
@@ -290,10 +322,10 @@ fn attention(x: &[Vec<f64>], [h, t, d]: [usize; 3]) -> Vec<Real> {
 }
 
 /// gradient, weight, m, v [N] → weight, m, v after this step of AdamW; v holds squares, so it is positive
-fn adamw(x: &[Vec<f64>], step: usize) -> [Vec<Real>; 3] {
+fn adamw(x: &[Vec<f64>], step: usize, functions: Functions) -> [Vec<Real>; 3] {
     let one = Real::exact(1.0);
     let [beta1, beta2] = [BETA1, BETA2].map(Real::written);
-    let [correct1, correct2] = [beta1, beta2].map(|beta| one - beta.power(step as f64));
+    let [correct1, correct2] = [beta1, beta2].map(|beta| one - beta.power(step as f64, functions));
     let (rate, decay) = (Real::written(LR), Real::written(DECAY));
     let mut out = [const { Vec::new() }; 3];
     for (((g, w), m), v) in x[0].iter().zip(&x[1]).zip(&x[2]).zip(&x[3]) {

@@ -121,20 +121,19 @@ pub fn longest(text: &str, is_one: impl Fn(char) -> bool) -> Range<usize> {
 
 /// The bracket that has more than `most` others around it.
 pub fn nested_deeper(code: &str, most: usize) -> Option<usize> {
-    let mut depth = 0_usize;
+    let (mut depth, mut types) = (0_usize, 0_usize);
     let mut before = ' ';
     for (at, c) in code.char_indices() {
         match c {
             '(' | '[' | '{' => depth += 1,
-            // Of a type: a comparison has a blank before it, or a bracket or a number.
-            '<' if before.is_ascii_alphabetic() => depth += 1,
+            // Of a type, or a comparison, which ends with its statement.
+            '<' if before.is_ascii_alphabetic() => types += 1,
+            ';' => types = 0,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            '>' if before == '>' || before.is_ascii_alphanumeric() => {
-                depth = depth.saturating_sub(1)
-            }
+            '>' => types = types.saturating_sub(1),
             _ => {}
         }
-        if depth > most {
+        if depth + types > most {
             return Some(at);
         }
         before = c;

@@ -12,7 +12,7 @@ use crate::lockstep::{
     Access, AccessKind, Arrival, Finding, FindingKind, Launch, Limits, Location, OUTSIDE, Observer,
     Program, Space, Step,
 };
-use crate::protocol::KernelJob;
+use crate::protocol::{KernelJob, KernelShape};
 use crate::template::FilledTemplate;
 use crate::threads::{
     AccessVerb, ThreadsWanted, WorkgroupAccess, WorkgroupFault, WorkgroupRun, WorkgroupStep,
@@ -54,14 +54,17 @@ fn record(job: &KernelJob, wanted: &ThreadsWanted) -> Recorded {
         Some((_, small)) if !small.is_empty() => small,
         _ => &job.shapes[..],
     };
+    let is_wanted = |shape: &&KernelShape| Some(&shape.label) == wanted.shape.as_ref();
+    let small = small.iter();
+    let small: Vec<&KernelShape> = small.filter(|it| !it.is_drawn() || is_wanted(it)).collect();
     let shapes: Vec<String> = small.iter().map(|shape| shape.label.clone()).collect();
-    let named = small
-        .iter()
-        .find(|it| Some(&it.label) == wanted.shape.as_ref());
-    let tried = named.map_or(small, std::slice::from_ref);
+    let tried = match small.iter().find(|it| is_wanted(it)) {
+        Some(shape) => vec![(*shape).clone()],
+        None => small.into_iter().cloned().collect(),
+    };
     let checked = match &file.unreadable {
         Some(error) => Err(error.clone()),
-        None => validate(&file.text, &file.spec, tried),
+        None => validate(&file.text, &file.spec, &tried),
     };
     let checked = checked.map_err(|it| match it.line {
         0 => it.message,
@@ -78,7 +81,7 @@ fn record(job: &KernelJob, wanted: &ThreadsWanted) -> Recorded {
             file,
             shape,
             text,
-            values: None,
+            values: shape.values.first().copied(),
             seed: job.seed,
         };
         let run = at_shape(&trial, wanted.group, blank)?;

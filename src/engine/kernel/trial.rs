@@ -4,7 +4,7 @@
 use burn_wgpu::wgpu;
 
 use super::gpu::{CompiledKernel, Gpu, GpuError};
-use super::real::Real;
+use super::real::{Functions, Real};
 use super::reference::{self, Difference};
 use super::validate::SizedText;
 use crate::protocol::{
@@ -50,10 +50,11 @@ impl KernelTrial<'_> {
         reference::inputs(bindings, self.shape, self.values, self.seed).map_err(GpuError::Refused)
     }
 
-    /// What the plain Rust reference makes of the inputs.
-    pub fn reference(&self, inputs: &[Vec<f32>]) -> ExpectedOutputs {
+    /// What the plain Rust reference makes of the inputs, for a kernel with these `functions`.
+    pub fn reference(&self, inputs: &[Vec<f32>], functions: Functions) -> ExpectedOutputs {
+        let reference = self.file.spec.reference;
         ExpectedOutputs {
-            values: reference::outputs(self.file.spec.reference, inputs, &self.shape.sizes),
+            values: reference::outputs(reference, inputs, &self.shape.sizes, functions),
             from: "reference",
         }
     }
@@ -119,18 +120,6 @@ impl KernelTrial<'_> {
         Ok(Ok(matched))
     }
 
-    /// Runs it on other numbers at a shape at which it was right.
-    pub fn judge_again(
-        &self,
-        gpu: &Gpu,
-        kernel: &CompiledKernel,
-        inputs: &[Vec<f32>],
-        expected: &ExpectedOutputs,
-    ) -> Result<TrialResult, GpuError> {
-        let found = self.run(gpu, kernel, inputs, 0)?;
-        Ok(self.compare(&found, expected))
-    }
-
     /// The contents of all buffers after a launch, each with `guard` numbers behind its end that the kernel may reach.
     fn run(
         &self,
@@ -162,7 +151,7 @@ impl KernelTrial<'_> {
     }
 
     /// What a launch left in the buffers that it is to write.
-    fn outputs<'a>(
+    pub fn outputs<'a>(
         &'a self,
         found: &'a [Vec<f32>],
     ) -> impl Iterator<Item = (&'a KernelBinding, &'a Vec<f32>)> {
@@ -232,10 +221,9 @@ impl KernelTrial<'_> {
         };
         for ((binding, found), expected) in self.outputs(found).zip(&expected.values) {
             let name = &binding.name;
-            let unwritten = found.iter().filter(|x| x.to_bits() == POISON).count();
             if let Some(at) = found.iter().position(|x| x.to_bits() == POISON) {
                 return Err(Box::new(KernelFault {
-                    count: unwritten as u64,
+                    count: unwritten(found) as u64,
                     of: found.len() as u64,
                     ..self.fault(Kind::Unwritten, name, at)
                 }));
@@ -301,6 +289,11 @@ impl KernelTrial<'_> {
             ..KernelFault::default()
         }
     }
+}
+
+/// How many elements of an output were never written.
+pub fn unwritten(found: &[f32]) -> usize {
+    found.iter().filter(|x| x.to_bits() == POISON).count()
 }
 
 /// The largest of the expected values, by magnitude.

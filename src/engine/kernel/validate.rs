@@ -157,19 +157,19 @@ impl Source<'_> {
         let code = without_comments(&self.filled.text);
         let (extensions, capabilities): (&[&str], _) = if spec.matrix_cores {
             (
-                &["enable f16;", "enable wgpu_cooperative_matrix;"],
+                &["f16", "wgpu_cooperative_matrix"],
                 Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX,
             )
         } else {
             (&[], Capabilities::empty())
         };
-        let mut enabled = code
-            .lines()
-            .map(str::trim)
-            .filter(|line| line.starts_with("enable "));
-        if let Some(line) = enabled.find(|line| !extensions.contains(line)) {
-            let message = "an extension, which not every device has";
-            return Err(self.near(&[line], message, "plain WGSL with f32"));
+        let directives = code.split(';').map(str::trim_start);
+        let enabled =
+            directives.filter_map(|it| it.strip_prefix("enable")?.split_once(char::is_whitespace));
+        let mut names = enabled.flat_map(|(_, names)| names.split(',').map(str::trim));
+        if let Some(name) = names.find(|name| !extensions.contains(name)) {
+            let message = format!("`{name}` is an extension, which not every device has");
+            return Err(self.near(&[name], message, "plain WGSL with f32"));
         }
         self.readable(&code)?;
         let module = naga::front::wgsl::parse_str(&self.filled.text)
@@ -393,10 +393,10 @@ impl Source<'_> {
     /// The workgroup is of a size that every device takes.
     fn workgroup(&self, entry: &EntryPoint) -> Result<(), KernelError> {
         let [x, y, z] = entry.workgroup_size;
-        let total = x.saturating_mul(y).saturating_mul(z);
+        let total = u128::from(x) * u128::from(y) * u128::from(z);
         let [most_x, most_y, most_z] = MAX_WORKGROUP;
         let too_long = x > most_x || y > most_y || z > most_z;
-        if too_long || total > MAX_INVOCATIONS || total == 0 {
+        if too_long || total > MAX_INVOCATIONS.into() || total == 0 {
             let message = format!(
                 "a workgroup of {x} × {y} × {z} = {total} invocations; every device takes up to {MAX_INVOCATIONS}, and {most_x} × {most_y} × {most_z} along x, y and z"
             );

@@ -5,7 +5,6 @@ use std::time::Instant;
 use super::{TOP, Trainer, roof};
 use crate::profile::roofline::top;
 use crate::profile::rows;
-use crate::profile::stats::median;
 use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Phases, Throughput};
 
 impl Trainer {
@@ -43,7 +42,7 @@ impl Trainer {
             tokens_per_s: samples_per_s * config.train.context as f64,
             enqueue_samples_per_s: unsynced.then_some(by_median),
             wall_samples_per_s,
-            phases: self.median_phases(),
+            phases: self.typical_phases(),
             flops: self
                 .spec_synced()
                 .then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
@@ -53,13 +52,21 @@ impl Trainer {
         })
     }
 
-    /// Medians of the phases and of the step; the residual is what these leave.
-    fn median_phases(&self) -> Option<Phases> {
-        let phases = &self.stats.phases;
-        let of = |pick: fn(&Phases) -> f64| median(&phases.iter().map(pick).collect::<Vec<_>>());
-        let parts = [of(|p| p.forward), of(|p| p.backward), of(|p| p.optimizer)];
-        let step = of(|p| p.step);
-        (!phases.is_empty()).then(|| Phases::of(parts, step))
+    /// Means over the half of the steps whose length is nearest the median. Unlike medians, means of the same steps add up
+    /// as each step does: on a busy machine medians leave a residual that no step has.
+    fn typical_phases(&self) -> Option<Phases> {
+        let mut phases: Vec<&Phases> = self.stats.phases.iter().collect();
+        phases.sort_by(|a, b| a.step.total_cmp(&b.step));
+        let middle = &phases[phases.len() / 4..phases.len() - phases.len() / 4];
+        let mean = |part: fn(&Phases) -> f64| {
+            middle.iter().map(|it| part(it)).sum::<f64>() / middle.len() as f64
+        };
+        let parts = [
+            mean(|p| p.forward),
+            mean(|p| p.backward),
+            mean(|p| p.optimizer),
+        ];
+        (!middle.is_empty()).then(|| Phases::of(parts, mean(|p| p.step)))
     }
 
     /// Which clock the step times are from.

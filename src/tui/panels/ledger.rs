@@ -19,7 +19,7 @@ use crate::units::{duration, percent};
 pub const READING: &[&str] = &[
     "One step. Residual = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
              calls return: it contains the work only where it then waits for the device (a sync).",
-    "The header's residual follows from medians over many steps.",
+    "The header's residual is a mean over many steps, without the shortest and longest quarter.",
 ];
 
 const NAMES: [&str; 4] = ["forward", "backward", "optimizer", "residual"];

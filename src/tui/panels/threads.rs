@@ -101,7 +101,7 @@ fn source(run: &WorkgroupRun, at: usize, rows: usize, s: &Surface<'_, '_>) -> Ve
             whole.spans[1].style = theme.strong;
         }
         whole.spans.insert(0, mark);
-        whole
+        text::fit(whole, usize::from(s.area.width))
     });
     lines.collect()
 }

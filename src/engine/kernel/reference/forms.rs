@@ -31,7 +31,7 @@ fn share(
     for seed in SEEDS {
         for values in KernelFill::DRAWN {
             let inputs = inputs(&bindings, &shape, Some(values), seed).expect("they fit");
-            let expected = outputs(reference, &inputs, &shape.sizes);
+            let expected = outputs(reference, &inputs, &shape.sizes, Functions::Host);
             for (expected, found) in expected.iter().zip(kernel(&inputs, &shape.sizes)) {
                 let all = differences(expected, &found, f64::INFINITY).expect("equal lengths");
                 most = all.fold(most, |most, it| most.max(it.share));
