@@ -10,6 +10,7 @@ pub(crate) mod cpu;
 pub mod cross_entropy;
 pub mod embedding;
 pub mod format;
+pub mod fused;
 pub(crate) mod gpu;
 pub mod grad_norm;
 pub mod kernels;

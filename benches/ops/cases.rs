@@ -254,6 +254,7 @@ where
             layout,
             format: Format::Full,
             mask: Some(mask.clone()),
+            rope: None,
         })
         .into()
     }

@@ -7,7 +7,9 @@ use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, ModelConfig
 use crate::ops::add::Add;
 use crate::ops::attention::{Attention, PackedAttention, SeparateAttention};
 use crate::ops::format::Format;
+use crate::ops::fused::{LinearRope, LinearSwiglu, SwigluLinear, takes_swiglu};
 use crate::ops::linear::{Linear, LinearResidual};
+use crate::ops::live;
 use crate::ops::rms_norm::RmsNorm;
 use crate::ops::rope::Rope;
 use crate::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
@@ -85,7 +87,7 @@ impl BlockContext {
         let c = &self.config;
         let head_dim = c.hidden / c.heads;
         let (wide, narrow) = (c.hidden, c.kv_heads * head_dim);
-        let attention = Attention {
+        let mut attention = Attention {
             context: self.tables.context,
             heads: c.heads,
             kv_heads: c.kv_heads,
@@ -94,20 +96,30 @@ impl BlockContext {
             layout: c.kv_layout,
             format: self.format,
             mask: self.tables.mask.clone(),
+            rope: None,
         };
+        // A learner's rotation is an operation of its own.
+        if attention.takes_f16(x.dims()[0]) && live::of("attention.rope").is_none() {
+            attention.rope = Some(self.rope(wide));
+        }
+        let in_f16 = attention.rope.is_some();
         let h = self.normed(at("norm1"), x.clone(), &block.norm1); // [n, d]
         let mixed = match &block.qkv {
-            Projections::Separate([q, k, v]) => {
-                let q = self.project(at("attention.q"), h.clone(), q); // [n, d]
-                let k = self.project(at("attention.k"), h.clone(), k); // [n, kv]
-                let v = self.project(at("attention.v"), h, v); // [n, kv]
-                let q = apply(at("attention.rope"), self.rope(wide), [q]); // [n, d]
-                let k = apply(at("attention.rope"), self.rope(narrow), [k]); // [n, kv]
+            Projections::Separate(qkv) => {
+                let parts = [
+                    ("attention.q", wide),
+                    ("attention.k", narrow),
+                    ("attention.v", 0),
+                ];
+                // [n, d], [n, kv] and [n, kv]
+                let [q, k, v] = [0, 1, 2].map(|i| {
+                    let (part, turned) = parts[i];
+                    self.rotated(at(part), h.clone(), &qkv[i], turned, in_f16)
+                });
                 apply(at("attention"), SeparateAttention(attention), [q, k, v]) // [n, d]
             }
             Projections::Fused(qkv) => {
-                let packed = self.project(at("attention.qkv"), h, qkv); // [n, d + 2·kv]
-                let packed = apply(at("attention.rope"), self.rope(wide + narrow), [packed]); // [n, d + 2·kv]
+                let packed = self.rotated(at("attention.qkv"), h, qkv, wide + narrow, in_f16); // [n, d + 2·kv]
                 apply(at("attention"), PackedAttention(attention), [packed]) // [n, d]
             }
         };
@@ -131,6 +143,14 @@ impl BlockContext {
                 let up = self.project(at("mlp.up"), h, up); // [n, ffn]
                 apply(at("mlp.activation"), Activation, [gate, up]) // [n, ffn]
             }
+            (Projections::Fused(both), Swiglu::FusedActivation) if self.swiglu_in_product() => {
+                let op = LinearSwiglu {
+                    operand: both.operand.clone(),
+                };
+                let gated = apply(at("mlp.gate-up"), op, [h, both.value.clone()]); // [3n, ffn]
+                let op = SwigluLinear(self.residual(&block.down));
+                return apply(at("mlp.down"), op, [gated, block.down.value.clone(), x]); // [n, d]
+            }
             (Projections::Fused(both), swiglu) => {
                 let packed = self.project(at("mlp.gate-up"), h, both); // [n, 2·ffn]
                 let op = PackedActivation {
@@ -147,11 +167,7 @@ impl BlockContext {
     fn onto(&self, scope: Scope, residual: Tensor<2>, y: Tensor<2>, w: &Parameter) -> Tensor<2> {
         match self.config.matmul {
             Matmul::Own | Matmul::Split => {
-                let op = LinearResidual {
-                    format: self.format,
-                    operand: w.operand.clone(),
-                };
-                apply(scope, op, [y, w.value.clone(), residual]) // [n, d]
+                apply(scope, self.residual(w), [y, w.value.clone(), residual]) // [n, d]
             }
             Matmul::Library => {
                 let y = self.project(scope, y, w); // [n, d]
@@ -163,6 +179,43 @@ impl BlockContext {
                 apply(Scope { part, ..scope }, Add, [residual, y]) // [n, d]
             }
         }
+    }
+
+    fn residual(&self, w: &Parameter) -> LinearResidual {
+        LinearResidual {
+            format: self.format,
+            operand: w.operand.clone(),
+        }
+    }
+
+    /// Whether the products around the activation do its work. A learner's activation is an operation of its own.
+    fn swiglu_in_product(&self) -> bool {
+        let c = &self.config;
+        self.format == Format::Native
+            && takes_swiglu(c.hidden, c.ffn)
+            && live::of("mlp.activation").is_none()
+    }
+
+    /// x·Wᵀ with its first `rotated` columns rotated, `[n, out]`; by the product itself where attention takes f16.
+    fn rotated(
+        &self,
+        scope: Scope,
+        x: Tensor<2>,
+        w: &Parameter,
+        rotated: usize,
+        in_f16: bool,
+    ) -> Tensor<2> {
+        let rope = self.rope(rotated);
+        if in_f16 {
+            let operand = w.operand.clone();
+            return apply(scope, LinearRope { rope, operand }, [x, w.value.clone()]); // [n, out]
+        }
+        let y = self.project(scope, x, w); // [n, out]
+        if rotated == 0 {
+            return y;
+        }
+        let part = "attention.rope";
+        apply(Scope { part, ..scope }, rope, [y]) // [n, out]
     }
 
     pub(super) fn normed(&self, scope: Scope, x: Tensor<2>, gain: &Parameter) -> Tensor<2> {

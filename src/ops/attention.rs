@@ -5,12 +5,12 @@
 //! Versions: composed (scores in memory, library primitives), kernel (one kernel that follows strides, stage 2),
 //! flash (scores stay in tiles, an online softmax; Dao et al., 2022, arXiv 2205.14135).
 
-use burn::backend::TensorMetadata;
+use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{Shape, Slice, TensorData};
 
 use super::format::Format;
 pub use super::shapes::Attention;
-use super::shapes::{Heads, Rows};
+use super::shapes::{Rope, Rows};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{Attention as Version, KvLayout};
 
@@ -69,14 +69,15 @@ impl Attention {
         )
     }
 
-    /// Whether the products of its kernels take f16.
-    fn in_f16<B: Kernels>(&self, sizes: &Heads) -> bool {
-        self.format == Format::Native && self.version == Version::Flash && B::flash_takes_f16(sizes)
+    /// Whether its products run on matrix cores, from f16 q, k and v of so many rows.
+    pub fn takes_f16(&self, rows: usize) -> bool {
+        let fits = || Cube::flash_takes_f16(&self.sizes(rows));
+        self.format == Format::Native && self.version == Version::Flash && fits()
     }
 
     fn run<B: Kernels>(&self, rows: Rows<Float<B>>) -> (Float<B>, Saved<Float<B>>) {
         let sizes = self.sizes(rows.first().shape()[0]);
-        let half = self.in_f16::<B>(&sizes);
+        let half = self.rope.is_some();
         let rows = if half {
             rows
         } else {
@@ -109,13 +110,12 @@ impl Attention {
         match saved {
             Saved::Flash { rows, out, lse } => {
                 let sizes = self.sizes(dy.shape()[0]);
-                let half = self.in_f16::<B>(&sizes);
-                let dy = if half {
-                    dy
-                } else {
-                    B::rounded_operand(dy, self.format)
+                let tables = self.rope.as_ref().map(Rope::tables::<B>);
+                let dy = match tables {
+                    Some(_) => dy,
+                    None => B::rounded_operand(dy, self.format),
                 };
-                B::flash_backward(&rows, out, lse, dy, sizes, half)
+                B::flash_backward(&rows, [out, lse, dy], sizes, tables)
             }
             Saved::Scores {
                 qkv: [q, k, v],

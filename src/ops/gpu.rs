@@ -24,7 +24,7 @@ pub mod matmul_plan;
 pub mod matmul_register;
 mod matmul_stage;
 mod matmul_store;
-mod matrix_cores;
+pub mod matrix_cores;
 mod matrix_cores_plan;
 pub mod recording;
 pub mod reduce;

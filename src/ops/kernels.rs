@@ -5,14 +5,15 @@
 mod on_cpu;
 mod on_gpu;
 
-use burn::backend::{Backend, Cube, DispatchDevice, Flex};
-use burn::tensor::{Device, Int, Tensor};
+use burn::backend::{Backend, Cube, DispatchDevice, Flex, TensorMetadata};
+use burn::tensor::{Device, Int, Slice, Tensor};
 
 use crate::config::Precision;
 
 use super::format::Format;
 use super::live::LiveKernel;
 use super::shapes::{Attention, Heads, Rotation, Rows};
+use super::swiglu;
 
 /// A backend's float tensor.
 pub type Float<B> = burn::backend::tensor::FloatTensor<B>;
@@ -66,6 +67,40 @@ pub trait Kernels: Backend {
         format: Format,
     ) -> [Float<Self>; 2];
 
+    /// x·Wᵀ rotated, in f16 where it comes from matrix cores.
+    fn linear_rope(
+        x: Float<Self>,
+        w: Float<Self>,
+        [cos, sin]: [Float<Self>; 2],
+        rotation: Rotation,
+    ) -> Float<Self> {
+        let y = Self::linear_own(x, w, None, Format::Full); // [n, m]
+        Self::rope(y, cos, sin, rotation, Format::Full)
+    }
+    /// x·Wᵀ `[n, 2f]` as gates, ups and silu(gate)·up one under another, `[3n, f]`; in f16 where they come from matrix cores.
+    fn linear_swiglu(x: Float<Self>, w: Float<Self>) -> Float<Self> {
+        let packed = Self::linear_own(x, w, None, Format::Full); // [n, 2f]
+        let active = Self::swiglu_packed(packed.clone(), Format::Full); // [n, f]
+        let [gate, up] = swiglu::halves::<Self>(packed); // [n, f] each
+        Self::float_cat(vec![gate, up, active], 0)
+    }
+    /// Of dy `[n, m]`, the above, silu(gate)·up `[n, f]` and W `[m, f]`: gradients `[n, 2f]` of gate and up, and dW.
+    fn linear_backward_swiglu(
+        dy: Float<Self>,
+        gated: Float<Self>,
+        active: Float<Self>,
+        w: Float<Self>,
+    ) -> [Float<Self>; 2] {
+        let [n, _] = active.shape().dims();
+        let half = |from: usize| {
+            let rows = Slice::from(from..from + n);
+            Self::float_slice(gated.clone(), &[rows, Slice::full()]) // [n, f]
+        };
+        let packed = Self::float_cat(vec![half(0), half(n)], 1); // [n, 2f]
+        let [dx, dw] = Self::linear_backward_own(dy, active, w, Format::Full);
+        [Self::swiglu_packed_backward(packed, dx, Format::Full), dw]
+    }
+
     /// y `[n, d]`, for products in `format`, and 1/rms `[n, 1]`.
     fn rms_norm(x: Float<Self>, gain: Float<Self>, format: Format) -> (Float<Self>, Float<Self>);
     /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`.
@@ -105,14 +140,13 @@ pub trait Kernels: Backend {
         sizes: Heads,
         half: bool,
     ) -> Option<(Float<Self>, Float<Self>)>;
-    /// dq, dk and dv in the form of `rows`.
+    /// dq, dk and dv in the form of `rows`, from output, logsumexp and the output's gradient. Where products took f16: of q and
+    /// k before they were rotated by these tables.
     fn flash_backward(
         rows: &Rows<Float<Self>>,
-        out: Float<Self>,
-        lse: Float<Self>,
-        dy: Float<Self>,
+        saved: [Float<Self>; 3],
         sizes: Heads,
-        half: bool,
+        half: Option<[Float<Self>; 2]>,
     ) -> Rows<Float<Self>>;
     /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`, by a kernel that reads
     /// them as `a.layout` says: one contiguous copy first, the strides as they are, or wrongly taken for contiguous.

@@ -84,7 +84,7 @@ impl Operation<3> for LinearResidual {
 }
 
 /// x and W in the run's format.
-fn operands<B: Kernels>(
+pub(super) fn operands<B: Kernels>(
     [x, w]: [Float<B>; 2],
     made: Option<&Tensor<2>>,
     format: Format,
@@ -135,7 +135,7 @@ pub fn gradients<B: Kernels>(
     }
 }
 
-fn cost(x: &[usize], w: &[usize], format: Format) -> (Cost, Cost) {
+pub(super) fn cost(x: &[usize], w: &[usize], format: Format) -> (Cost, Cost) {
     let (n, k, m) = (x[0] as f64, x[1] as f64, w[0] as f64);
     let flops = 2.0 * n * k * m;
     // Each product reads two of the three matrices and writes the third, in f32.

@@ -65,14 +65,27 @@ impl Operation<1> for Rope {
 }
 
 impl Rope {
-    fn turn<B: Kernels>(&self, x: Float<B>, inverse: bool, format: Format) -> Float<B> {
-        let [cos, sin] = self.tables.each_ref().map(B::constant);
-        let rotation = Rotation {
-            width: x.shape()[1],
+    /// cos and sin.
+    pub(super) fn tables<B: Kernels>(&self) -> [Float<B>; 2] {
+        self.tables.each_ref().map(B::constant)
+    }
+
+    /// Of rows of this width, forward.
+    pub(super) fn rotation(&self, width: usize) -> Rotation {
+        Rotation {
+            width,
             rotated: self.rotated,
             head_dim: self.head_dim,
             context: self.context,
+            inverse: false,
+        }
+    }
+
+    fn turn<B: Kernels>(&self, x: Float<B>, inverse: bool, format: Format) -> Float<B> {
+        let [cos, sin] = self.tables::<B>();
+        let rotation = Rotation {
             inverse,
+            ..self.rotation(x.shape()[1])
         };
         if self.fused {
             B::rope(x, cos, sin, rotation, format)

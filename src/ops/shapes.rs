@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use burn::tensor::Tensor;
+use serde::Serialize;
 
 use super::format::Format;
 use crate::config::{Attention as Version, KvLayout};
@@ -58,6 +59,9 @@ pub struct Attention {
     pub format: Format,
     /// [`causal_mask`](super::attention::causal_mask) as `[context, context]`, kept from step to step; flash attention needs none.
     pub mask: Option<Tensor<2>>,
+    /// The rotation of q and k where they come as [`LinearRope`](super::fused::LinearRope) stores them, in f16, for kernels on
+    /// matrix cores; gradients go back as that operation takes them.
+    pub rope: Option<Rope>,
 }
 
 impl Attention {
@@ -146,7 +150,7 @@ pub struct Rope {
 }
 
 /// Which columns to rotate, and by which rows of the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Rotation {
     /// Width of a row.
     pub width: usize,

@@ -190,7 +190,7 @@ fn backward<B: Kernels>(gate: Float<B>, up: Float<B>, dy: Float<B>) -> [Float<B>
 
 /// The two halves of `[n, 2f]`, `[n, f]` each, contiguous. Through a view of every second half-row, the CPU library's
 /// sigmoid takes one branch a value by its sign, which no processor predicts: twice the time of a copy and a sigmoid.
-fn halves<B: Kernels>(packed: Float<B>) -> [Float<B>; 2] {
+pub(super) fn halves<B: Kernels>(packed: Float<B>) -> [Float<B>; 2] {
     let [rows, both] = packed.shape().dims();
     let width = both / 2;
     let half = |from: usize| {

@@ -39,6 +39,8 @@ pub fn formula(op: &str) -> &'static str {
         "embedding" => "y[i] = W[token[i]]",
         "linear" => "y = x·Wᵀ; backward dx = dy·W, dW = dyᵀ·x",
         "linear+residual" => "y = x·Wᵀ + r; backward dx = dy·W, dW = dyᵀ·x",
+        "linear+rope" => "y = rope(x·Wᵀ); backward dx = dy·W, dW = dyᵀ·x",
+        "linear+swiglu" => "[g, u] = x·Wᵀ, y = g·σ(g)·u; backward dx = dy·W, dW = dyᵀ·x",
         "rms-norm" => "y = x / √(mean(x²) + ε) · γ",
         "rope" => "(a, b) → (a·cos φ − b·sin φ, a·sin φ + b·cos φ), φ = t·θ^(−2i/dh)",
         "swiglu" | "naive-swiglu" => "y = g·σ(g)·u",

@@ -27,6 +27,7 @@ pub fn op(sizes: Heads, version: Version, layout: KvLayout) -> Attention {
         layout,
         format: Format::Full,
         mask: None,
+        rope: None,
     }
 }
 

@@ -5,11 +5,14 @@ use super::attention_wgsl::{self, Buffers, Shape, Values};
 use super::wgsl::{self, Program};
 use super::{MAX_GROUPS, empty};
 use crate::ops::shapes::{Heads, Rows};
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use serde::Serialize;
 
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 128;
+/// Four values in a buffer.
+const V4: &str = "vec4<f32>";
 
 /// Sizes of a workgroup. Each invocation has four own rows and four columns of a tile of scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -276,7 +279,8 @@ fn tile(sizes: &Heads, tensor: &CubeTensor) -> Option<Tile> {
 pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> Option<(CubeTensor, CubeTensor)> {
     let tile = tile(&sizes, rows.first())?;
     let program = |shape| output(tile, shape);
-    Some(attention_wgsl::forward(rows, sizes, tile.own(), program))
+    let own = (tile.own(), DType::F32);
+    Some(attention_wgsl::forward(rows, sizes, own, program))
 }
 
 /// The gradients of q, k and v, of their shapes, from `dout` `[N, H·dh]`. Scores are computed again, tile by tile, from the
@@ -302,10 +306,7 @@ pub fn backward(
 
 /// The output and the logarithms.
 fn output(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
-    let buffers = Buffers {
-        vectors: &["q", "k", "v", "out"],
-        numbers: &["lse"],
-    };
+    let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
     let steps = Steps::of(tile, &shape.sizes)
         .scores("s", ("q", "q"), ("k", "k"))
         .sums("sum", ("v", "v"));
@@ -315,10 +316,16 @@ fn output(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
 
 /// δ = rowsum(dout∘out), and dq.
 fn queries(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
-    let buffers = Buffers {
-        vectors: &["q", "k", "v", "dout", "out", "dq"],
-        numbers: &["lse", "delta"],
-    };
+    let buffers: Buffers = &[
+        ("q", V4),
+        ("k", V4),
+        ("v", V4),
+        ("dout", V4),
+        ("out", V4),
+        ("dq", V4),
+        ("lse", "f32"),
+        ("delta", "f32"),
+    ];
     let steps = Steps::of(tile, &shape.sizes)
         .scores("s", ("q", "q"), ("k", "k"))
         .unweighed()
@@ -333,10 +340,16 @@ fn queries(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
 
 /// dk and dv.
 fn keys(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
-    let buffers = Buffers {
-        vectors: &["q", "k", "v", "dout", "dk", "dv"],
-        numbers: &["lse", "delta"],
-    };
+    let buffers: Buffers = &[
+        ("q", V4),
+        ("k", V4),
+        ("v", V4),
+        ("dout", V4),
+        ("dk", V4),
+        ("dv", V4),
+        ("lse", "f32"),
+        ("delta", "f32"),
+    ];
     let steps = Steps::of(tile, &shape.sizes)
         .scores("s", ("k", "k"), ("q", "q"))
         .sums("dvalue", ("dout", "out"))

@@ -2,10 +2,11 @@
 //! `wgsl/flash_attention_matrix_cores.wgsl` and `wgsl/flash_attention_backward_matrix_cores.wgsl`.
 //! A workgroup owns 64 rows of one head, 16 for each of its subgroups, and walks over the other side in tiles of 32.
 
+use super::MAX_GROUPS;
 use super::attention_wgsl::{self, Buffers, Shape, Values};
 use super::wgsl::{self, Program};
-use super::{MAX_GROUPS, is_f16};
 use crate::ops::shapes::{Heads, Rows};
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use serde::Serialize;
 
@@ -18,6 +19,8 @@ const OTHER: usize = 32;
 const INVOCATIONS: usize = 128;
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 128;
+/// Four values in a buffer.
+const V4: &str = "vec4<f16>";
 
 /// Whether the tiles fit a problem, and their workgroups a launch.
 pub fn fits(sizes: &Heads) -> bool {
@@ -27,36 +30,31 @@ pub fn fits(sizes: &Heads) -> bool {
         && sizes.batch * (sizes.heads + sizes.kv_heads) <= MAX_GROUPS
 }
 
-/// As [`super::attention::forward`], with f16 operands in the products. 1 launch.
+/// As [`super::attention::forward`], with f16 rows and output. 1 launch.
 pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor) {
-    attention_wgsl::forward(rows, sizes, OWN, forward_program)
+    attention_wgsl::forward(rows, sizes, (OWN, DType::F16), forward_program)
 }
 
-/// As [`super::attention::backward`], with f16 operands in the products. 1 launch.
+/// As [`super::attention::backward`], with f16 rows, output and gradients. q and k were rotated by `tables` (cos and sin,
+/// `[context, head_dim / 2]` each), and their gradients are rotated back. 1 launch.
 pub fn backward(
     dout: &CubeTensor,
     rows: &Rows<CubeTensor>,
     out: &CubeTensor,
     lse: &CubeTensor,
+    [cos, sin]: [&CubeTensor; 2],
     sizes: Heads,
 ) -> Rows<CubeTensor> {
-    debug_assert!(
-        !is_f16(dout),
-        "operands are converted where they are staged"
-    );
     attention_wgsl::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
         let groups = shape.groups(OWN, sizes.kv_heads + sizes.heads);
-        let buffers = [q, k, v, dout, out, dq, dk, dv, lse];
+        let buffers = [q, k, v, dout, out, dq, dk, dv, lse, cos, sin];
         wgsl::launch(backward_program(shape), groups, &buffers);
     })
 }
 
 /// The output and the logarithms.
 fn forward_program(shape: Shape) -> Program<Values<Tile>> {
-    let buffers = Buffers {
-        vectors: &["q", "k", "v"],
-        numbers: &["out", "lse"],
-    };
+    let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
     Program {
         name: "flash_attention_matrix_cores",
         file: "flash_attention_matrix_cores.wgsl",
@@ -67,10 +65,19 @@ fn forward_program(shape: Shape) -> Program<Values<Tile>> {
 
 /// dk and dv by the first workgroups, which take longer, and dq by the others.
 fn backward_program(shape: Shape) -> Program<Values<Tile>> {
-    let buffers = Buffers {
-        vectors: &["q", "k", "v", "dout", "out"],
-        numbers: &["dq", "dk", "dv", "lse"],
-    };
+    let buffers: Buffers = &[
+        ("q", V4),
+        ("k", V4),
+        ("v", V4),
+        ("dout", "vec4<f32>"),
+        ("out", V4),
+        ("dq", V4),
+        ("dk", V4),
+        ("dv", V4),
+        ("lse", "f32"),
+        ("cos", "vec2<f32>"),
+        ("sin", "vec2<f32>"),
+    ];
     Program {
         name: "flash_attention_backward_matrix_cores",
         file: "flash_attention_backward_matrix_cores.wgsl",
@@ -106,7 +113,11 @@ fn values(shape: Shape, buffers: Buffers) -> Values<Tile> {
 mod tests {
     use super::super::attention_wgsl::testing::{agrees, problems, valid};
     use super::super::check::{self, Device};
+    use super::super::format::{full, half};
+    use super::super::{empty, rope};
     use super::*;
+    use crate::ops::rope::tables;
+    use crate::ops::shapes::Rotation;
 
     const PROBLEMS: &[[usize; 4]] = &[
         [64, 4, 2, 32],
@@ -123,6 +134,40 @@ mod tests {
         }
     }
 
+    /// As if q and k had been rotated before.
+    fn forward_from_f32(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor) {
+        let (out, lse) = forward(&rows.clone().map(half), sizes);
+        (full(out), lse)
+    }
+
+    /// Gradients that were rotated back, rotated again: those of the rows that were given.
+    fn backward_from_f32(
+        dout: &CubeTensor,
+        rows: &Rows<CubeTensor>,
+        out: &CubeTensor,
+        lse: &CubeTensor,
+        sizes: Heads,
+    ) -> Rows<CubeTensor> {
+        let (cos, sin) = tables(sizes.context, sizes.head_dim, 100.0);
+        let [cos, sin] = [cos, sin].map(|values| {
+            let mut table = empty(dout, [sizes.context, sizes.head_dim / 2]);
+            let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
+            table.handle = dout.client.create_from_slice(&bytes);
+            table
+        });
+        let (rows, out) = (rows.clone().map(half), half(out.clone()));
+        let gradients = backward(dout, &rows, &out, lse, [&cos, &sin], sizes);
+        let [q, k, v] = sizes.widths();
+        let rotation = Rotation {
+            width: q + k + v,
+            rotated: q + k,
+            head_dim: sizes.head_dim,
+            context: sizes.context,
+            inverse: false,
+        };
+        gradients.map(|it| rope::apply(&full(it), &cos, &sin, rotation, DType::F32))
+    }
+
     #[test]
     fn outputs_and_gradients_are_those_of_f32_up_to_the_rounding_of_operands() {
         let Some(device) = Device::any() else { return };
@@ -132,7 +177,8 @@ mod tests {
         for sizes in problems(PROBLEMS) {
             assert!(fits(&sizes));
             // An operand's rounding is 2⁻¹¹ of it; scores are sums of up to 128 products of numbers below 1.
-            agrees(&device, sizes, (forward, backward), [4e-3, 8e-3]);
+            let both = (forward_from_f32 as _, backward_from_f32 as _);
+            agrees(&device, sizes, both, [4e-3, 8e-3]);
         }
     }
 }

@@ -1,28 +1,30 @@
 //! What the attention kernels of `wgsl/` share: their launches, and the values that fill their files in.
 
-use super::empty;
 use super::wgsl::{self, Wgsl};
+use super::{empty, empty_of};
 use crate::ops::shapes::{Columns, Heads, Rows};
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// As [`super::attention::forward`], by the kernel that `program` makes, whose workgroups own `own` rows. 1 launch.
+/// As [`super::attention::forward`], by the kernel that `program` makes, whose workgroups own `own` rows; the output is of
+/// `element`. 1 launch.
 pub fn forward<P: Wgsl>(
     rows: &Rows<CubeTensor>,
     sizes: Heads,
-    own: usize,
+    (own, element): (usize, DType),
     program: impl FnOnce(Shape) -> P,
 ) -> (CubeTensor, CubeTensor) {
     let ([q, k, v], shape) = Shape::of(rows, sizes);
-    let out = empty(q, [sizes.rows(), sizes.heads * sizes.head_dim]);
+    let out = empty_of(element, q, [sizes.rows(), sizes.heads * sizes.head_dim]);
     let lse = empty(q, [sizes.rows(), sizes.heads]);
     let groups = shape.groups(own, sizes.heads);
     wgsl::launch(program(shape), groups, &[q, k, v, &out, &lse]);
     (out, lse)
 }
 
-/// Gradients of the rows' shapes. `launch` gets what its texts depend on, q, k and v, and dq, dk and dv, which it fills.
+/// Gradients of the rows' shapes and elements. `launch` gets what its texts depend on, q, k and v, and dq, dk and dv, which it fills.
 pub fn backward(
     dout: &CubeTensor,
     rows: &Rows<CubeTensor>,
@@ -31,7 +33,7 @@ pub fn backward(
 ) -> Rows<CubeTensor> {
     let gradients = rows
         .as_ref()
-        .map(|x| empty::<2>(dout, x.meta.shape().dims()));
+        .map(|x| empty_of::<2>(x.dtype, dout, x.meta.shape().dims()));
     let (of_rows, shape) = Shape::of(rows, sizes);
     let filled = gradients.columns(&sizes).map(|(buffer, _)| buffer);
     launch(shape, of_rows, filled);
@@ -45,12 +47,8 @@ pub struct Shape {
     pub columns: [Columns; 3],
 }
 
-/// Buffers in the order of their bindings: of vectors, then of numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Buffers {
-    pub vectors: &'static [&'static str],
-    pub numbers: &'static [&'static str],
-}
+/// Buffers with their elements, in the order of their bindings.
+pub type Buffers = &'static [(&'static str, &'static str)];
 
 /// What fills a file in: the names of the sizes and of the tile are those of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -79,8 +77,7 @@ impl<T: Serialize> Serialize for Values<T> {
             head_dim: usize,
             scale: String,
             lines: BTreeMap<&'static str, Lines>,
-            #[serde(flatten)]
-            buffers: &'a Buffers,
+            buffers: Buffers,
             #[serde(flatten)]
             tile: &'a T,
         }
@@ -99,7 +96,7 @@ impl<T: Serialize> Serialize for Values<T> {
             head_dim,
             scale: format!("{:?}", self.shape.sizes.scale()),
             lines: self.shape.lines(),
-            buffers: &self.buffers,
+            buffers: self.buffers,
             tile: &self.tile,
         };
         all.serialize(serializer)

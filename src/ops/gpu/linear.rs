@@ -3,7 +3,7 @@
 use super::format::{full, rounded};
 use super::matmul::{self, Plan, Problem, choose_pair, limits};
 use super::matmul_pair::{self, Product};
-use super::matrix_cores::{self, Largest, Operands};
+use super::matrix_cores::{self, Largest, Operands, Then};
 use super::reduce;
 use super::{empty, is_f16};
 use crate::config::Precision;
@@ -24,6 +24,25 @@ pub fn forward(
     product(x, weight, operands, residual, problem)
 }
 
+/// x·Wᵀ on matrix cores as `then` stores it; x `[N, K]`, W `[M, K]`. 1 launch.
+pub fn forward_then(x: &CubeTensor, weight: &CubeTensor, then: Then) -> CubeTensor {
+    let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
+    let problem = Problem::new([rows, columns, inner], false, true);
+    matrix_cores::matmul(x, weight, &Operands::F16, then, problem)
+}
+
+/// [`backward`] on matrix cores, with dx as `then` stores it.
+pub fn backward_then(
+    dy: &CubeTensor,
+    x: &CubeTensor,
+    weight: &CubeTensor,
+    then: Then,
+) -> [CubeTensor; 2] {
+    let problems = backward_problems(dy, weight);
+    let pairs = [[dy, weight], [dy, x]];
+    matrix_cores::matmul_pair(pairs, [&Operands::F16; 2], then, problems)
+}
+
 /// How operands go to matrix cores, if they do: `which` of the largest magnitudes are theirs.
 fn operands(format: Format, largest: Option<&Largest>, which: [usize; 2]) -> Option<Operands<'_>> {
     let split = largest.map(|largest| Operands::F32(largest, which));
@@ -40,7 +59,8 @@ fn product(
 ) -> CubeTensor {
     match operands {
         Some(operands) if matrix_cores::fits(&problem) => {
-            matrix_cores::matmul(a, b, &operands, residual, problem)
+            let then = residual.map_or(Then::Plain, Then::Onto);
+            matrix_cores::matmul(a, b, &operands, then, problem)
         }
         Some(Operands::F16) => {
             let [a, b] = [a, b].map(|it| match is_f16(it) {
@@ -71,7 +91,7 @@ pub fn backward(
     match (operands([0, 1]), operands([0, 2])) {
         (Some(of_dx), Some(of_dw)) if [&input, &weights].into_iter().all(matrix_cores::fits) => {
             let pairs = [[dy, weight], [dy, x]];
-            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], [input, weights])
+            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], Then::Plain, [input, weights])
         }
         (of_dx, of_dw) => [
             product(dy, weight, of_dx, None, input),

@@ -8,9 +8,10 @@
 //! (Ootomo and Yokota, 2022, arXiv 2203.03341).
 
 use super::matmul_plan::Problem;
-use super::matrix_cores_plan::{LANES, Plan, Product, Products, Staged};
+use super::matrix_cores_plan::{LANES, Plan, Product, Products, Staged, Store};
 use super::wgsl;
 use super::{grad_norm, is_f16, reduce, shaped};
+use crate::ops::shapes::Rotation;
 use burn_cubecl::tensor::CubeTensor;
 use std::ops::Range;
 
@@ -166,67 +167,127 @@ impl Operands<'_> {
     }
 }
 
-/// A·B (+ `residual`), `[rows, columns]` in f32. 1 launch, or 2 when the inner dimension is split.
+/// What is done to a product on its way to memory, with what that reads; see [`Store`].
+#[derive(Clone, Copy)]
+pub enum Then<'a> {
+    Plain,
+    Onto(&'a CubeTensor),
+    /// cos and sin.
+    Rope([&'a CubeTensor; 2], Rotation),
+    Swiglu,
+    /// What [`Store::Swiglu`] wrote.
+    SwigluBackward(&'a CubeTensor),
+}
+
+impl<'a> Then<'a> {
+    fn store(self) -> Store {
+        match self {
+            Self::Plain => Store::Plain,
+            Self::Onto(_) => Store::Onto,
+            Self::Rope(_, rotation) => Store::Rope(rotation),
+            Self::Swiglu => Store::Swiglu,
+            Self::SwigluBackward(_) => Store::SwigluBackward,
+        }
+    }
+
+    fn read(self) -> Vec<&'a CubeTensor> {
+        match self {
+            Self::Plain | Self::Swiglu => Vec::new(),
+            Self::Onto(one) | Self::SwigluBackward(one) => vec![one],
+            Self::Rope(tables, _) => tables.to_vec(),
+        }
+    }
+
+    /// The plan, whole where a sum of parts would come too late.
+    fn allowed(self, plan: Plan) -> Plan {
+        let splits = if self.store().is_linear() {
+            plan.splits
+        } else {
+            1
+        };
+        Plan { splits, ..plan }
+    }
+}
+
+/// A·B as `then` stores it. 1 launch, or 2 when the inner dimension is split.
 pub fn matmul(
     a: &CubeTensor,
     b: &CubeTensor,
     operands: &Operands,
-    residual: Option<&CubeTensor>,
+    then: Then,
     problem: Problem,
 ) -> CubeTensor {
-    let plan = choose(&problem, operands.largest().is_some());
-    // Where a tile reaches over an edge, the residual is added by the second launch.
-    let first = residual.filter(|_| !plan.is_ragged(&problem) && plan.splits == 1);
+    let plan = then.allowed(choose(&problem, operands.largest().is_some()));
+    let whole = plan.splits == 1;
+    let first = if whole { then } else { Then::Plain };
     let product = Product {
         problem,
         plan,
-        residual: first.is_some(),
+        store: first.store(),
         staged: operands.staged([a, b]),
     };
     let out = product.empty(a);
-    let all = [a, b, &out].into_iter().chain(first);
+    let all = [a, b, &out].into_iter().chain(first.read());
     launch(vec![product], all.collect(), operands.largest());
-    let rest = residual.filter(|_| first.is_none());
-    let Problem { rows, columns, .. } = problem;
-    if plan.splits == 1 && rest.is_none() {
-        return shaped(out, [rows, columns]);
+    if whole {
+        return out;
     }
-    let sum = reduce::sum_rows(&out, plan.splits, rows * columns, rest);
+    let Problem { rows, columns, .. } = problem;
+    let residual = then.read().pop();
+    let sum = reduce::sum_rows(&out, plan.splits, rows * columns, residual);
     shaped(sum, [rows, columns])
 }
 
-/// A·B and C·D, each `[rows, columns]` in f32, in 1 launch that shares the GPU between them, or 2 where an inner dimension is
-/// split.
+/// A·B as `then` stores it, and C·D in f32, in 1 launch that shares the GPU between them, or 2 where an inner dimension is split.
 pub fn matmul_pair(
     pairs: [[&CubeTensor; 2]; 2],
     operands: [&Operands; 2],
+    then: Then,
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
-    let plans = choose_pair(&problems, operands[0].largest().is_some());
-    pair_by(plans, pairs, operands, problems)
+    let [first, second] = choose_pair(&problems, operands[0].largest().is_some());
+    pair_by(
+        [then.allowed(first), second],
+        pairs,
+        operands,
+        then,
+        problems,
+    )
 }
 
 fn pair_by(
     plans: [Plan; 2],
     pairs: [[&CubeTensor; 2]; 2],
     operands: [&Operands; 2],
+    then: Then,
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
+    let thens = [then, Then::Plain];
     let product = |i: usize| Product {
         problem: problems[i],
         plan: plans[i],
-        residual: false,
+        store: thens[i].store(),
         staged: operands[i].staged(pairs[i]),
     };
     let outs = [0, 1].map(|i| product(i).empty(pairs[i][0]));
     let mut order = [0, 1];
     // Workgroups start in their order: the longer ones first.
     order.sort_by_key(|i| std::cmp::Reverse(problems[*i].inner / plans[*i].splits));
-    let buffers = order.map(|i| [pairs[i][0], pairs[i][1], &outs[i]]).concat();
-    launch(order.map(product).to_vec(), buffers, operands[0].largest());
+    let buffers = order.iter().flat_map(|i| {
+        let [a, b] = pairs[*i];
+        [a, b, &outs[*i]].into_iter().chain(thens[*i].read())
+    });
+    let products = order.map(product).to_vec();
+    launch(products, buffers.collect(), operands[0].largest());
+    let parts = outs.each_ref().map(|out| {
+        let [rows, columns] = out.meta.shape().dims();
+        [rows, columns]
+    });
     let parts = [0, 1].map(|i| {
-        let Problem { rows, columns, .. } = problems[i];
-        (plans[i].splits, [rows, columns])
+        (
+            plans[i].splits,
+            [parts[i][0] / plans[i].splits, parts[i][1]],
+        )
     });
     reduce::sum_pair(outs, parts)
 }
@@ -242,12 +303,15 @@ fn launch(products: Vec<Product>, buffers: Vec<&CubeTensor>, largest: Option<&Cu
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, Device};
-    use super::super::format::half;
+    use super::super::format::{full, half};
     use super::super::wgsl::Wgsl as _;
+    use super::super::{linear, rope, swiglu};
     use super::*;
     use crate::config::Precision;
     use crate::ops::cpu::format::nearest;
     use crate::ops::cpu::testing::numbers;
+    use crate::ops::format::Format;
+    use burn::tensor::DType;
 
     #[test]
     fn every_text_is_valid_wgsl() {
@@ -260,11 +324,14 @@ mod tests {
             for staged in [split, short, mixed] {
                 let halves = matches!(staged, [Staged::Halves(_), _]);
                 let plan = choose(&problem, halves);
-                for splits in [1, 3] {
+                let stores = [(1, Store::Onto), (3, Store::Plain)].into_iter();
+                let rope = Store::Rope(rotation(&problem));
+                let fused = [(1, rope), (1, Store::Swiglu), (1, Store::SwigluBackward)];
+                for (splits, store) in stores.chain(fused.into_iter().filter(|_| !halves)) {
                     let program = Products(vec![Product {
                         problem,
                         plan: Plan { splits, ..plan },
-                        residual: splits == 1,
+                        store,
                         staged: staged.clone(),
                     }]);
                     check::valid_wgsl(&program.program().text());
@@ -279,11 +346,22 @@ mod tests {
                 let products = products.map(|(plan, problem)| Product {
                     problem,
                     plan,
-                    residual: false,
+                    store: Store::Plain,
                     staged: staged.clone(),
                 });
                 check::valid_wgsl(&Products(products.collect()).program().text());
             }
+        }
+    }
+
+    /// Of three in four columns, heads of 4.
+    fn rotation(problem: &Problem) -> Rotation {
+        Rotation {
+            width: problem.columns,
+            rotated: problem.columns / 16 * 12,
+            head_dim: 4,
+            context: 50,
+            inverse: false,
         }
     }
 
@@ -334,24 +412,90 @@ mod tests {
             let [x32, y32] = on_device(&a16, &b16);
             let [x, y] = [&x32, &y32].map(|it| half(it.clone()));
             for pair in [[&x, &y32], [&x32, &y]] {
-                let got = matmul(pair[0], pair[1], &Operands::F16, Some(&added), problem);
+                let got = matmul(
+                    pair[0],
+                    pair[1],
+                    &Operands::F16,
+                    Then::Onto(&added),
+                    problem,
+                );
                 let want = want(&a16, &b16);
                 check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
             }
-            let got = device.read(&matmul(&x, &y, &Operands::F16, Some(&added), problem));
+            let got = device.read(&matmul(&x, &y, &Operands::F16, Then::Onto(&added), problem));
             check::close(&format!("{problem:?}"), &got, &want(&a16, &b16), 1e-5);
 
             for (a, b) in [(&a, &b), (&small, &large), (&vec![0.0; a.len()], &b)] {
                 let [x, y] = on_device(a, b);
                 let largest = Largest::of(&[&x, &y]);
                 let operands = Operands::F32(&largest, [0, 1]);
-                let got = device.read(&matmul(&x, &y, &operands, Some(&added), problem));
+                let got = device.read(&matmul(&x, &y, &operands, Then::Onto(&added), problem));
                 check::close(&format!("{problem:?}, split"), &got, &want(a, b), 1e-6);
                 if b == &large {
                     alike(&device, [&x, &y], &operands, problem, 1e-6);
                 }
             }
             alike(&device, [&x, &y], &Operands::F16, problem, 1e-5);
+        }
+    }
+
+    /// Results that are worked on before they are stored are those of kernels of their own, up to f16.
+    #[test]
+    fn stores_do_what_kernels_of_their_own_do() {
+        let Some(device) = Device::any() else { return };
+        if !check::has_matrix_cores() {
+            return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
+        }
+        for [n, d, f] in [
+            [256, 128, 192],
+            [100, 68, 48],
+            [1000, 64, 2048],
+            [36, 500, 16],
+        ] {
+            let matrix = |seed, [rows, columns]: [usize; 2]| {
+                device.tensor(&numbers(seed, rows * columns), [rows, columns])
+            };
+            let same = |name: &str, got: CubeTensor, want: CubeTensor| {
+                let [got, want] = [got, want].map(|it| device.read(&full(it)));
+                check::close(&format!("{name} {n} {d} {f}"), &got, &want, 1e-3);
+            };
+            let (x, w) = (matrix(1, [n, d]), matrix(2, [2 * f, d]));
+            let plain = linear::forward(&x, &w, None, Format::Native);
+            let of = rotation(&Problem::new([n, 2 * f, d], false, true));
+            let tables = [3, 4].map(|seed| matrix(seed, [of.context, of.head_dim / 2]));
+            let [cos, sin] = tables.each_ref();
+            let turned = linear::forward_then(&x, &w, Then::Rope([cos, sin], of));
+            same(
+                "rope",
+                turned,
+                rope::apply(&plain, cos, sin, of, DType::F16),
+            );
+
+            let gated = linear::forward_then(&x, &w, Then::Swiglu);
+            let third = |from: usize| {
+                let part = gated.handle.clone().offset_start((2 * from * n * f) as u64);
+                let part = part.offset_end((2 * (2 - from) * n * f) as u64);
+                let shape = [n, f].into();
+                let like = gated.clone();
+                CubeTensor::new_contiguous(like.client, like.device, shape, part, like.dtype)
+            };
+            let active = third(2);
+            same(
+                "swiglu",
+                active.clone(),
+                swiglu::forward(&plain, DType::F16),
+            );
+
+            let (dy, down) = (matrix(5, [n, d]), matrix(6, [d, f]));
+            let [dx, dw] = linear::backward(&dy, &active, &down, Format::Native);
+            let then = Then::SwigluBackward(&gated);
+            let [of_gated, of_down] = linear::backward_then(&dy, &active, &down, then);
+            same("dW", of_down, dw);
+            same(
+                "gradient",
+                of_gated,
+                swiglu::backward(&dx, &plain, DType::F16),
+            );
         }
     }
 
@@ -386,13 +530,13 @@ mod tests {
         problem: Problem,
         off: f32,
     ) {
-        let alone = device.read(&matmul(pair[0], pair[1], operands, None, problem));
+        let alone = device.read(&matmul(pair[0], pair[1], operands, Then::Plain, problem));
         let halves = operands.largest().is_some();
         let small = blocks(halves)[2];
         let others = [LARGE, CROWDED].into_iter().filter(|_| !halves);
         for plan in others.chain([small]) {
             let plans = [plan, plan.in_parts(2, &problem)];
-            for got in pair_by(plans, [pair; 2], [operands; 2], [problem; 2]) {
+            for got in pair_by(plans, [pair; 2], [operands; 2], Then::Plain, [problem; 2]) {
                 check::close(
                     &format!("{problem:?} {plan:?}"),
                     &device.read(&got),

@@ -2,7 +2,9 @@
 
 use super::matmul_plan::Problem;
 use super::wgsl::Program;
-use super::{MAX_GROUPS, empty};
+use super::{MAX_GROUPS, empty_of};
+use crate::ops::shapes::Rotation;
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use serde::{Serialize, Serializer};
 use std::ops::Range;
@@ -80,19 +82,50 @@ pub enum Staged {
     Halves(Range<usize>),
 }
 
+/// What a product does to its result C `[n, m]` on the way to memory, in place of kernels of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Store {
+    /// Nothing; f32.
+    Plain,
+    /// A matrix of its shape is added; f32.
+    Onto,
+    /// Its columns are rotated; f16.
+    Rope(Rotation),
+    /// C holds gates and ups side by side. Gates, ups and silu(gate)·up one under another, `[3n, m / 2]`; f16.
+    Swiglu,
+    /// C is the gradient of silu(gate)·up. Those of gates and ups side by side, `[n, 2m]`; f16.
+    SwigluBackward,
+}
+
+impl Store {
+    /// Whether parts of the inner dimension can be added by a second launch.
+    pub fn is_linear(&self) -> bool {
+        matches!(self, Self::Plain | Self::Onto)
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Onto => "onto",
+            Self::Rope(_) => "rope",
+            Self::Swiglu => "swiglu",
+            Self::SwigluBackward => "swiglu_backward",
+        }
+    }
+}
+
 /// One problem by one plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
     pub problem: Problem,
     pub plan: Plan,
-    /// Whether a matrix of the result's shape is added.
-    pub residual: bool,
+    pub store: Store,
     /// How A is staged, and B.
     pub staged: [Staged; 2],
 }
 
 /// Some products in one launch, whose plans have as many invocations and whose operands one format. Bindings: A, B, the
-/// results (and the residual) of each, and then the largest magnitudes of f32 operands.
+/// results (and what their stores read) of each, and then the largest magnitudes of f32 operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Products(pub Vec<Product>);
 
@@ -139,9 +172,16 @@ impl Products {
             for operand in product.operands() {
                 bind(format!("{}{i}", operand.name), operand.vector);
             }
-            bind(format!("out{i}"), "f32");
-            if product.residual {
-                bind(format!("residual{i}"), "f32");
+            let of = product.stored();
+            bind(format!("out{i}"), of);
+            let read: &[_] = match product.store {
+                Store::Plain | Store::Swiglu => &[],
+                Store::Onto => &[("residual", of)],
+                Store::Rope(_) => &[("cos", "vec2<f32>"), ("sin", "vec2<f32>")],
+                Store::SwigluBackward => &[("gated", of)],
+            };
+            for (name, of) in read {
+                bind(format!("{name}{i}"), of);
             }
         }
         if self.halves() {
@@ -198,7 +238,10 @@ struct ProductValues {
     end: usize,
     /// Whether other workgroups are behind them.
     bounded: bool,
-    residual: bool,
+    store: &'static str,
+    rotation: Option<Rotation>,
+    /// Whether results go through workgroup memory, so that an invocation has four neighbours of a row.
+    by_vectors: bool,
     ragged: bool,
     halves: bool,
     parts: &'static [&'static str],
@@ -229,6 +272,8 @@ struct Operand {
     even: bool,
     /// Where the staged part begins.
     at: (&'static str, &'static str),
+    /// Whether its lines are gates and ups, which are taken in turns.
+    in_turns: bool,
     /// Which values the largest magnitude is the largest of.
     largest: Range<usize>,
 }
@@ -240,7 +285,7 @@ impl Serialize for Products {
             bindings: Vec<Binding>,
             staged: Vec<StagedMatrix>,
             halves: bool,
-            ragged: bool,
+            by_vectors: bool,
             threads: usize,
             groups: [usize; 3],
             products: Vec<ProductValues>,
@@ -258,7 +303,7 @@ impl Serialize for Products {
             bindings: self.bindings(),
             staged: self.staged(),
             halves: self.halves(),
-            ragged: self.0.iter().any(Product::is_ragged),
+            by_vectors: self.0.iter().any(Product::by_vectors),
             threads: self.invocations(),
             groups: self.groups(),
             products,
@@ -287,6 +332,19 @@ impl Product {
         self.plan.is_ragged(&self.problem)
     }
 
+    fn by_vectors(&self) -> bool {
+        self.is_ragged() || !self.store.is_linear()
+    }
+
+    /// The elements of its result.
+    fn stored(&self) -> &'static str {
+        match (self.store.is_linear(), self.by_vectors()) {
+            (true, false) => "f32",
+            (true, true) => "vec4<f32>",
+            (false, _) => "vec4<f16>",
+        }
+    }
+
     fn halves(&self) -> bool {
         matches!(self.staged, [Staged::Halves(_), _])
     }
@@ -300,10 +358,17 @@ impl Product {
         }
     }
 
-    /// Its result in as many parts as the plan has, on the device of `like`.
+    /// Its result as it is stored, in as many parts as the plan has, on the device of `like`.
     pub fn empty(&self, like: &CubeTensor) -> CubeTensor {
         let Problem { rows, columns, .. } = self.problem;
-        empty(like, [self.plan.splits, rows, columns])
+        match self.store {
+            Store::Plain | Store::Onto => {
+                empty_of(DType::F32, like, [self.plan.splits * rows, columns])
+            }
+            Store::Rope(_) => empty_of(DType::F16, like, [rows, columns]),
+            Store::Swiglu => empty_of(DType::F16, like, [3 * rows, columns / 2]),
+            Store::SwigluBackward => empty_of(DType::F16, like, [rows, 2 * columns]),
+        }
     }
 
     fn values(&self, begin: usize, end: usize, bounded: bool) -> ProductValues {
@@ -333,7 +398,12 @@ impl Product {
             begin,
             end,
             bounded,
-            residual: self.residual,
+            store: self.store.name(),
+            rotation: match self.store {
+                Store::Rope(rotation) => Some(rotation),
+                _ => None,
+            },
+            by_vectors: self.by_vectors(),
             ragged: self.is_ragged(),
             halves: self.halves(),
             parts: self.parts(),
@@ -384,6 +454,7 @@ impl Product {
             whole,
             even: whole.0.is_multiple_of(part.0) && whole.1.is_multiple_of(part.1),
             at,
+            in_turns: name == "b" && self.store == Store::Swiglu,
             largest: match staged {
                 Staged::Halves(range) => range.clone(),
                 Staged::Short | Staged::Rounded => 0..0,

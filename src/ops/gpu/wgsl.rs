@@ -27,7 +27,8 @@ const FILES: &[(&str, &str)] = files![
     "flash_attention_backward_q.wgsl",
     "flash_attention_matrix_cores.wgsl",
     "matmul_matrix_cores.wgsl",
-    "roof_matrix_cores.wgsl"
+    "roof_matrix_cores.wgsl",
+    "rotated.wgsl"
 ];
 
 /// A kernel's text and everything it depends on: equal values have equal texts, so that each is written and compiled once.

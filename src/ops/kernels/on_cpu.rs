@@ -159,9 +159,14 @@ impl Kernels for Flex {
         Some((tensor(out, [n, width]), tensor(lse, [n, sizes.heads])))
     }
 
-    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, sizes: Heads, _half: bool) -> Rows<T> {
+    fn flash_backward(
+        rows: &Rows<T>,
+        saved: [T; 3],
+        sizes: Heads,
+        _half: Option<[T; 2]>,
+    ) -> Rows<T> {
         let values = rows.as_ref().map(Values::of);
-        let [out, lse, dy] = [&out, &lse, &dy].map(Values::of);
+        let [out, lse, dy] = saved.each_ref().map(Values::of);
         let rows = values.as_ref().map(Values::get);
         cpu::attention::backward(rows, out.get(), lse.get(), dy.get(), sizes).map(|gradient| {
             let width = gradient.len() / sizes.rows();

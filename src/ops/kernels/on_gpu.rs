@@ -10,6 +10,7 @@ use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS, Precision};
 use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
+use crate::ops::gpu::matrix_cores::Then;
 use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
 use crate::ops::live::LiveKernel;
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
@@ -70,6 +71,21 @@ impl Kernels for Cube {
         gpu::linear::backward(&dy, &x, &w, format)
     }
 
+    fn linear_rope(x: T, w: T, [cos, sin]: [T; 2], rotation: Rotation) -> T {
+        let [x, w] = [x, w].map(into_contiguous);
+        gpu::linear::forward_then(&x, &w, Then::Rope([&cos, &sin], rotation))
+    }
+
+    fn linear_swiglu(x: T, w: T) -> T {
+        let [x, w] = [x, w].map(into_contiguous);
+        gpu::linear::forward_then(&x, &w, Then::Swiglu)
+    }
+
+    fn linear_backward_swiglu(dy: T, gated: T, active: T, w: T) -> [T; 2] {
+        let [dy, active, w] = [dy, active, w].map(into_contiguous);
+        gpu::linear::backward_then(&dy, &active, &w, Then::SwigluBackward(&gated))
+    }
+
     fn rms_norm(x: T, gain: T, format: Format) -> (T, T) {
         let [x, gain] = [x, gain].map(into_contiguous);
         let element = element(format, &x);
@@ -114,12 +130,18 @@ impl Kernels for Cube {
         attention::forward(&rows, sizes)
     }
 
-    fn flash_backward(rows: &Rows<T>, out: T, lse: T, dy: T, sizes: Heads, half: bool) -> Rows<T> {
+    fn flash_backward(
+        rows: &Rows<T>,
+        [out, lse, dy]: [T; 3],
+        sizes: Heads,
+        half: Option<[T; 2]>,
+    ) -> Rows<T> {
         let (rows, dy) = (rows.clone().map(into_contiguous), into_contiguous(dy));
-        if half {
-            attention_cores::backward(&dy, &rows, &out, &lse, sizes)
-        } else {
-            attention::backward(&dy, &rows, &out, &lse, sizes)
+        match half {
+            Some([cos, sin]) => {
+                attention_cores::backward(&dy, &rows, &out, &lse, [&cos, &sin], sizes)
+            }
+            None => attention::backward(&dy, &rows, &out, &lse, sizes),
         }
     }
 

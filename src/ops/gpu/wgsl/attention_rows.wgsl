@@ -4,11 +4,8 @@
 {% set owned = (row_vectors + across - 1) // across %}
 {% set pitch = part + 1 %}
 {% set weight_pitch = other // 4 + 1 %}
-{% for name in vectors %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ name }}: array<vec4<f32>>;
-{% endfor %}
-{% for name in numbers %}
-@group(0) @binding({{ vectors | length + loop.index0 }}) var<storage, read_write> {{ name }}: array<f32>;
+{% for name, of in buffers %}
+@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ name }}: array<{{ of }}>;
 {% endfor %}
 
 // What a step reads: parts of own rows and of the other side's, or weights and rows of the other side. Padded against bank conflicts.

@@ -2,11 +2,8 @@
 enable f16;
 enable wgpu_cooperative_matrix;
 
-{% for name in vectors %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ name }}: array<vec4<f32>>;
-{% endfor %}
-{% for name in numbers %}
-@group(0) @binding({{ vectors | length + loop.index0 }}) var<storage, read_write> {{ name }}: array<f32>;
+{% for name, of in buffers %}
+@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ name }}: array<{{ of }}>;
 {% endfor %}
 
 {% set pitch = (head_dim + 8) // 4 %}
@@ -21,6 +18,7 @@ var<workgroup> weights: array<vec4<f16>, {{ own * weight_pitch }}>;
 var<workgroup> logs: array<vec4<f32>, {{ other // 4 }}>;
 var<workgroup> deltas: array<vec4<f32>, {{ other // 4 }}>;
 var<workgroup> shares: array<vec2<f32>, {{ threads }}>;
+{% include "rotated.wgsl" %}
 const lowest = -3e38;
 const lanes = vec4<u32>(0u, 1u, 2u, 3u);
 const tiles = {{ context // own }}u;
@@ -81,8 +79,21 @@ const tiles = {{ context // own }}u;
   var {{ name }}{{ part }} = coop_mat16x16<f32, C>();
 {% endfor %}
 {% endmacro %}
-{% macro store(name, target, at, stride) %}
+{# Sums of own rows to `target` in f16, {{ side }} columns at a time through the memory of scores. `back`: each row's pairs are turned back. #}
+{% macro store(name, target, lines, back) %}
 {% for part in range(parts) %}
-  coopStoreT({{ name }}{{ part }}, &{{ target }}[{{ at }} + {{ part * side }}u], {{ stride }}u);
+  coopStoreT({{ name }}{{ part }}, &scores[own * {{ score_pitch }}u], {{ score_pitch }}u);
+  workgroupBarrier();
+{% for half in [0, 1] %}
+  { let r = own + {{ half * 8 }}u + lane % 32u / 4u;
+    let c = {{ part * side }}u + lane % 4u * 4u;
+    var value = scores[r * {{ score_pitch }}u + lane % 4u];
+{% if back %}
+    let angle = ((first + r) * {{ head_dim }}u + c) / 4u;
+    value = rotated(value, cos[angle], -sin[angle]);
+{% endif %}
+    {{ target }}[({{ lines.start }} + (first + r) * {{ lines.stride }}u + c) / 4u] = vec4<f16>(value); }
+{% endfor %}
+  workgroupBarrier();
 {% endfor %}
 {% endmacro %}

@@ -8,6 +8,7 @@
 //
 // 1. Two kinds of workgroup, so that nobody adds to another's sums. The first ones own {{ own }} keys each and compute dk and dv,
 //    which takes longer; the others own {{ own }} queries and compute dq. Side by side they fill a GPU that neither fills alone.
+//    q and k were rotated; on its way to memory each row of dq and dk is rotated back.
 // 2. Scores are computed again, tile by tile, from the saved logarithms. Both kinds compute δ.
 {% include "attention_tile.wgsl" %}
 {% from "attention_tile.wgsl" import place_in_tile, stage, own_side, scores, accumulate, columns, zeros, store %}
@@ -17,7 +18,7 @@
 {% set each = threads // count %}
 {% set width = head_dim // each %}
     { let at = ({{ lines.out.start }} + ({{ first }} + lane / {{ each }}u) * {{ lines.out.stride }}u + lane % {{ each }}u * {{ width }}u) / 4u;
-      shares[lane].x = {% for i in range(width // 4) %}{{ " + " if not loop.first }}dot(dout[at + {{ i }}u], out[at + {{ i }}u]){% endfor %}; }
+      shares[lane].x = {% for i in range(width // 4) %}{{ " + " if not loop.first }}dot(dout[at + {{ i }}u], vec4<f32>(out[at + {{ i }}u])){% endfor %}; }
 {% endmacro %}
 
 @compute @workgroup_size({{ threads }})
@@ -61,8 +62,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     workgroupBarrier();
   }
   }
-  {{ store("dkey", "dk", lines.k.start ~ " + (first + own) * " ~ lines.k.stride ~ "u", lines.k.stride) | trim }}
-  {{ store("dvalue", "dv", lines.v.start ~ " + (first + own) * " ~ lines.v.stride ~ "u", lines.v.stride) | trim }}
+  {{ store("dkey", "dk", lines.k, true) | trim }}
+  {{ store("dvalue", "dv", lines.v, false) | trim }}
   } else {
   // dq of the workgroup's own rows.
   let group = id - vec3<u32>(0u, {{ batch * kv_heads }}u, 0u);
@@ -92,6 +93,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     {{ accumulate("sum", 0) | trim }}
     workgroupBarrier();
   }
-  {{ store("sum", "dq", lines.q.start ~ " + (first + own) * " ~ lines.q.stride ~ "u", lines.q.stride) | trim }}
+  {{ store("sum", "dq", lines.q, true) | trim }}
   }
 }

@@ -65,5 +65,5 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     {{ accumulate("sum", other) | trim }}
     workgroupBarrier();
   }
-  {{ store("sum", "out", "(sequence + first + own) * " ~ lines.out.stride ~ "u + head * " ~ head_dim ~ "u", lines.out.stride) | trim }}
+  {{ store("sum", "out", lines.out, false) | trim }}
 }

@@ -12,7 +12,9 @@
 // 2. Matrix instructions. `coopMultiplyAdd` multiplies two 16×16 matrices and adds the product to a third. A subgroup
 //    holds a grid of such sums in its registers.
 // 3. Loads ahead of use. While a step is multiplied, the next step's values are on their way to registers.
-// 4. Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.
+// 4. What follows a product is done to four neighbours of a row, on their way through workgroup memory: no other kernel reads
+//    and writes them for it.
+// 5. Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.
 enable f16;
 enable wgpu_cooperative_matrix;
 
@@ -29,10 +31,11 @@ var<workgroup> {{ it.name }}: array<vec4<f16>, {{ it.vectors }}>;
 // 16 bytes, which their loads need.
 var<workgroup> bits: array<atomic<u32>, 4>;
 {% endif %}
-{% if ragged %}
-// A tile that reaches over an edge of C, for each subgroup.
-var<workgroup> edge: array<f32, {{ 256 * threads // 32 }}>;
+{% if by_vectors %}
+// A tile of C for each subgroup.
+var<workgroup> tiles: array<vec4<f32>, {{ 64 * threads // 32 }}>;
 {% endif %}
+{% include "rotated.wgsl" %}
 
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -81,6 +84,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% for load in range(o.loads) %}
 {% set at = "(lane + " ~ load * threads ~ "u)" %}
 {% set line = o.at[0] ~ " + " ~ at ~ " / " ~ o.across ~ "u" %}
+{# 16 gates, the 16 ups that belong to them, and so on: a subgroup has both. #}
+{% if o.in_turns %}{% set line = "(" ~ line ~ ") / 32u * 16u + (" ~ line ~ ") % 16u + (" ~ line ~ ") / 16u % 2u * " ~ o.whole[0] // 2 ~ "u" %}{% endif %}
 {% set value = o.at[1] ~ " + " ~ at ~ " % " ~ o.across ~ "u * 4u" %}
 {% set read = o.name ~ n ~ "[((" ~ line ~ ") * " ~ o.whole[1] ~ "u + " ~ value ~ ") / 4u]" %}
 {% if o.even %}
@@ -154,27 +159,63 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     workgroupBarrier();
   }
 
-  // The sums, unscaled, with R added, go to C.
-{% set unscaled = " * a_inverse * b_inverse" if p.halves else "" %}
+  // The sums go to C, unscaled.
+{# What becomes of values {{ i }}, {{ j }} of C at row r and column c. #}
+{% macro put(i, j, part) %}
+{% set value = "value" ~ i ~ "_" ~ j ~ "_" ~ part %}
+{% set first = "(column + b_first) / 2u + " ~ j // 2 * 16 if p.store == "swiglu" else "column + b_first + " ~ j * 16 %}
+{% set width = p.columns // 2 if p.store == "swiglu" else p.columns %}
+  { let r = row + a_first + {{ i * 16 + part * 8 }}u + lane % 32u / 4u;
+    let c = {{ first }}u + lane % 4u * 4u;
+    {{ "if r < " ~ p.rows ~ "u && c < " ~ width ~ "u " if p.ragged }}{
+      let at = (r * {{ width }}u + c) / 4u;
+{% if p.store == "rope" %}
+{% set of = p.rotation %}
+      var value = {{ value }};
+      if c < {{ of.rotated }}u {
+        let angle = (r % {{ of.context }}u * {{ of.head_dim // 2 }}u + c % {{ of.head_dim }}u / 2u) / 2u;
+        value = rotated(value, cos{{ n }}[angle], sin{{ n }}[angle]);
+      }
+      out{{ n }}[at] = vec4<f16>(value);
+{% elif p.store == "swiglu" %}
+      let gate = value{{ i }}_{{ j - 1 }}_{{ part }};
+      out{{ n }}[at] = vec4<f16>(gate);
+      out{{ n }}[at + {{ p.rows * width // 4 }}u] = vec4<f16>({{ value }});
+      out{{ n }}[at + {{ p.rows * width // 2 }}u] = vec4<f16>(gate / (1.0 + exp(-gate)) * {{ value }});
+{% elif p.store == "swiglu_backward" %}
+      let gate = vec4<f32>(gated{{ n }}[at]);
+      let up = vec4<f32>(gated{{ n }}[at + {{ p.rows * width // 4 }}u]);
+      let s = 1.0 / (1.0 + exp(-gate));
+      let to = (r * {{ 2 * width }}u + c) / 4u;
+      out{{ n }}[to] = vec4<f16>({{ value }} * up * s * (1.0 + gate * (1.0 - s)));
+      out{{ n }}[to + {{ width // 4 }}u] = vec4<f16>({{ value }} * gate * s);
+{% else %}
+      out{{ n }}[group.z * {{ p.rows * width // 4 }}u + at] = {{ value }}{{ " + residual" ~ n ~ "[at]" if p.store == "onto" }};
+{% endif %}
+    } }
+{% endmacro %}
 {% for i in range(down) %}{% for j in range(across) %}
 {% set sum = "sum" ~ i ~ "_" ~ j %}
 {% set at = "target_first + " ~ (i * 16 * p.columns + j * 16) ~ "u" %}
-{% if p.residual %}
-  {{ sum }} = {{ sum }}{{ unscaled }} + coopLoadT<coop_mat16x16<f32, C>>(&residual{{ n }}[{{ at }}], {{ p.columns }}u);
-{% elif p.halves %}
-  {{ sum }} = {{ sum }}{{ unscaled }};
+{% if p.halves %}
+  {{ sum }} = {{ sum }} * a_inverse * b_inverse;
 {% endif %}
-{% if p.ragged %}
-  // Through workgroup memory, so that what lies past the edges is left out.
-  coopStoreT({{ sum }}, &edge[subgroup * 256u], 16u);
+{% if p.by_vectors %}
+  coopStoreT({{ sum }}, &tiles[subgroup * 64u], 4u);
   workgroupBarrier();
-  for (var e = lane % 32u; e < 256u; e += 32u) {
-    let r = e / 16u + {{ i * 16 }}u;
-    let c = e % 16u + {{ j * 16 }}u;
-    if row + a_first + r < {{ p.rows }}u && column + b_first + c < {{ p.columns }}u { out{{ n }}[target_first + r * {{ p.columns }}u + c] = edge[subgroup * 256u + e]; }
-  }
+{% for part in [0, 1] %}
+  let value{{ i }}_{{ j }}_{{ part }} = tiles[subgroup * 64u + {{ part * 32 }}u + lane % 32u];
+{% endfor %}
   workgroupBarrier();
+{% if p.store != "swiglu" or j % 2 == 1 %}
+{% for part in [0, 1] %}
+  {{ put(i, j, part) | trim }}
+{% endfor %}
+{% endif %}
 {% else %}
+{% if p.store == "onto" %}
+  {{ sum }} = {{ sum }} + coopLoadT<coop_mat16x16<f32, C>>(&residual{{ n }}[{{ at }}], {{ p.columns }}u);
+{% endif %}
   coopStoreT({{ sum }}, &out{{ n }}[{{ at }}], {{ p.columns }}u);
 {% endif %}
 {% endfor %}{% endfor %}
