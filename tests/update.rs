@@ -1070,6 +1070,16 @@ fn nothing_names_the_fault_before_the_prediction() {
     assert!(!room.withholds("lints") && !room.withholds("trained"));
     act(&mut app, Action::Answer(2));
     assert!(!app.withholds("lints") && !app.withholds("trained"));
+    // The header and the lints would answer what is asked next: which panel shows it.
+    if app.asked_here() {
+        act(&mut app, Action::RangeShift(1));
+        act(&mut app, Action::RangeKeep);
+    }
+    assert!(app.asks_where() && app.withholds_mark("lints"));
+    assert_eq!(trained(&app), "told later");
+    act(&mut app, Action::Focus(Panel::Loss));
+    act(&mut app, Action::Locate);
+    assert!(!app.withholds_mark("lints"));
     assert_ne!(trained(&app), "told later");
 }
 

@@ -193,6 +193,8 @@ impl App {
         };
         if self.run.wanted.as_ref() != Some(&run) || self.run.pairing {
             self.change_to(run);
+        } else {
+            self.show_present_b();
         }
     }
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 use super::{TOP, Trainer, roof};
 use crate::profile::roofline::top;
 use crate::profile::rows;
-use crate::profile::stats::median;
-use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Phases, Throughput};
+use crate::profile::stats::median_phases;
+use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Throughput};
 
 impl Trainer {
     /// Statistics so far.
@@ -43,7 +43,7 @@ impl Trainer {
             tokens_per_s: samples_per_s * config.train.context as f64,
             enqueue_samples_per_s: unsynced.then_some(by_median),
             wall_samples_per_s,
-            phases: self.median_phases(),
+            phases: median_phases(&self.stats.phases),
             flops: self
                 .spec_synced()
                 .then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
@@ -51,15 +51,6 @@ impl Trainer {
             peak_load: roof.and_then(|roof| roof.flops.load),
             clock: self.clock().to_owned(),
         })
-    }
-
-    /// Medians of the phases and of the step; the residual is what these leave.
-    fn median_phases(&self) -> Option<Phases> {
-        let phases = &self.stats.phases;
-        let of = |pick: fn(&Phases) -> f64| median(&phases.iter().map(pick).collect::<Vec<_>>());
-        let parts = [of(|p| p.forward), of(|p| p.backward), of(|p| p.optimizer)];
-        let step = of(|p| p.step);
-        (!phases.is_empty()).then(|| Phases::of(parts, step))
     }
 
     /// Which clock the step times are from.
