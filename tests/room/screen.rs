@@ -323,7 +323,8 @@ fn the_class_goes_on_from_a_mystery() {
             act(&mut app, Action::Yes);
             assert!(!app.mode.plays_mystery());
         }
-        said(&mut app, &[InstructorRequest::Offer(Some(stage(&app, 1)))]);
+        let offer = InstructorRequest::Offer(Some(stage(&app, 1)));
+        said(&mut app, &[offer]);
         assert_eq!(app.call(), Some(Call::Stage(1)));
         act(&mut app, Action::TakeUp);
         if !solved {
