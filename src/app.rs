@@ -326,11 +326,17 @@ impl App {
         });
     }
 
-    /// Whether something is withheld until the learner has predicted, or the room has voted. `what` names a figure of the
-    /// header, a panel or a part of one.
+    /// Whether something is withheld until the learner has predicted, or the room has voted. `what` names a panel or a part of one.
     pub fn withholds(&self, what: &str) -> bool {
         let withheld = |stage| self.study.withholds(stage, what);
         !self.mode.is_watching() && self.stage().is_some_and(withheld)
+    }
+
+    /// The same of what names the fault at a glance, a figure of the header or the lints: until the learner has said which panel
+    /// shows it.
+    pub fn withholds_mark(&self, what: &str) -> bool {
+        let open = |stage: &Stage| Study::hides(stage, what) && !self.points_out(stage);
+        self.withholds(what) || !self.mode.is_watching() && self.stage().is_some_and(open)
     }
 
     /// The slot's letter and what runs there: `A broken`.
@@ -402,7 +408,7 @@ impl App {
                 self.revision -= 1;
                 self.view.overlay_scroll = self.view.overlay_scroll.min(limits.overlay);
                 self.view.limits = limits.panels.into_iter().collect();
-                self.view.rows = limits.row.unwrap_or_default();
+                self.view.rows = limits.rows;
             }
             Message::FileSaved { config } => self.file_saved(config),
             Message::FileRead { stage, config } => self.kept(&stage, config),

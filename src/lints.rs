@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::config::{Data, RunConfig, Sync};
 use crate::limits;
 use crate::protocol::{Event, Evidence, Gradients, Kernels, Lint, Phases, Throughput};
-use crate::units::{show, signed_percent};
+use crate::units::{parity, show, signed_percent};
 
 /// Losses kept for the lints on training progress.
 const RECENT: usize = 64;
@@ -233,15 +233,15 @@ fn above_peak(f: &RunFacts) -> Option<Finding> {
 }
 
 fn wrong_logits(f: &RunFacts) -> Option<Finding> {
-    let parity = f
+    let far = f
         .evidence
         .as_ref()?
         .parity
         .filter(|p| p.0.is_nan() || p.0 > f.config.rounding())?;
     Some((
         format!(
-            "The logits differ from the plain reference's by {:.1e} of the largest; rounding in {} stays below {:.0e}.",
-            parity.0,
+            "The logits differ from the plain reference's by {} of the largest; rounding in {} stays below {:.0e}.",
+            parity(far.0),
             f.config.train.precision,
             f.config.rounding()
         ),

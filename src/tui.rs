@@ -70,7 +70,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
             };
             limits.panels.push((*panel, draw));
             if app.marks_row(*panel) && app.view.overlay.is_none() {
-                limits.row = Some(mark_row(s.frame, *area, app.view.row, theme));
+                limits.rows = mark_row(s.frame, *area, app.view.row, theme);
             }
         }
         panels::status::draw_guide(s.at(it.guide));
@@ -97,8 +97,8 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
     limits
 }
 
-/// Marks one of a panel's rows that have a figure; the result is how many there are, and what stands in the marked one.
-fn mark_row(frame: &mut Frame<'_>, panel: Rect, row: usize, theme: &Theme) -> (usize, String) {
+/// Marks one of a panel's rows that have a figure; the result is what stands in them.
+fn mark_row(frame: &mut Frame<'_>, panel: Rect, row: usize, theme: &Theme) -> Vec<String> {
     let buffer = frame.buffer_mut();
     let text = |y: u16| -> String {
         let columns = panel.left()..panel.right();
@@ -113,12 +113,11 @@ fn mark_row(frame: &mut Frame<'_>, panel: Rect, row: usize, theme: &Theme) -> (u
         .map(|y| (y, text(y)))
         .filter(|(_, text)| figures(text))
         .collect();
-    let marked = rows.get(row.min(rows.len().saturating_sub(1))).cloned();
-    if let Some((y, _)) = marked {
-        let inner = Rect::new(panel.x + 1, y, panel.width.saturating_sub(2), 1);
+    if let Some((y, _)) = rows.get(row.min(rows.len().saturating_sub(1))) {
+        let inner = Rect::new(panel.x + 1, *y, panel.width.saturating_sub(2), 1);
         buffer.set_style(inner, theme.selected);
     }
-    (rows.len(), marked.map_or_else(String::new, |it| it.1))
+    rows.into_iter().map(|(_, text)| text).collect()
 }
 
 /// Dims what lies behind a card; its lines end a column before the card's begin.

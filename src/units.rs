@@ -50,6 +50,14 @@ fn not_finite(x: f64) -> String {
     .to_owned()
 }
 
+/// The largest difference of the logits from the reference's, over the largest logit: `0.42`, `2.1e-6`.
+pub fn parity(far: f64) -> String {
+    match far {
+        0.0..0.01 if far > 0.0 => format!("{far:.1e}"),
+        far => number(far),
+    }
+}
+
 /// A figure in at most about six characters.
 pub fn number(x: f64) -> String {
     match x.abs() {

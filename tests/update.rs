@@ -976,9 +976,9 @@ fn what_was_not_measured_comes_before_what_fails_after_it_and_pairs_come_last() 
     let config = Ok(Box::new(config));
     update(&mut app, Message::FileSaved { config });
     let run = wanted(&app);
-    hear(&mut app, sample::started(&run, 10));
-    hear(&mut app, sample::step(&run, 10));
-    hear(&mut app, sample::throughput(&run, 10));
+    hear(&mut app, sample::started(&run, 30));
+    hear(&mut app, sample::step(&run, 30));
+    hear(&mut app, sample::throughput(&run, 30));
     let outcomes = |app: &App| {
         let report = app.study.report.as_ref().expect("judged");
         let lines = report.lines.iter().map(|it| it.outcome);
@@ -1070,6 +1070,16 @@ fn nothing_names_the_fault_before_the_prediction() {
     assert!(!room.withholds("lints") && !room.withholds("trained"));
     act(&mut app, Action::Answer(2));
     assert!(!app.withholds("lints") && !app.withholds("trained"));
+    // The header and the lints would answer what is asked next: which panel shows it.
+    if app.asked_here() {
+        act(&mut app, Action::RangeShift(1));
+        act(&mut app, Action::RangeKeep);
+    }
+    assert!(app.asks_where() && app.withholds_mark("lints"));
+    assert_eq!(trained(&app), "told later");
+    act(&mut app, Action::Focus(Panel::Loss));
+    act(&mut app, Action::Locate);
+    assert!(!app.withholds_mark("lints"));
     assert_ne!(trained(&app), "told later");
 }
 
@@ -1526,7 +1536,7 @@ fn scrolling_stops_where_the_text_ends() {
         Message::Drawn(Limits {
             panels: vec![(Panel::Lesson, 7)],
             overlay: 0,
-            row: None,
+            rows: Vec::new(),
         }),
     );
     act(&mut app, Action::Scroll(50));

@@ -244,7 +244,7 @@ impl App {
         if at == self.study.at && self.stage().is_some() {
             return;
         }
-        if let Mode::Free = self.mode {
+        if matches!(self.mode, Mode::Free | Mode::Mystery(_)) {
             self.mode = Mode::Stage;
         }
         self.view.focus = Some(Panel::Lesson);

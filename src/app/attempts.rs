@@ -69,6 +69,14 @@ impl RequestedRun {
         }
     }
 
+    /// B shows what runs of this configuration showed; what another B showed is in the log.
+    pub(super) fn show_b(&mut self, config: &RunConfig) {
+        let is_b = |it: &SlotRun| it.ran(Slot::B, config);
+        if !is_b(&self.slots[1]) {
+            self.swap(Slot::B, is_b);
+        }
+    }
+
     /// Beside B stands the longest run of A. It began with the same weights and batches as every other one of A.
     fn show_fullest_a(&mut self) {
         let shown = &self.slots[0];
@@ -90,6 +98,13 @@ impl RequestedRun {
             shown,
             |best, it| if it.steps() > best.steps() { it } else { best },
         )
+    }
+
+    /// The latest B that ran alone.
+    fn latest_b(&self) -> Option<&SlotRun> {
+        let all = self.slots.iter().chain(self.earlier.iter().rev());
+        all.filter(|it| !it.of_pairs)
+            .find(|it| it.slot() == Some(Slot::B))
     }
 
     /// Forgets all attempts: figures of another stage or device are not compared.
@@ -121,6 +136,12 @@ impl App {
             }
         }
         rows
+    }
+
+    /// The B that a lesson speaks of: the present one, or the latest after B was made the same as A again.
+    pub(super) fn b_of_lesson(&self) -> &SlotRun {
+        let latest = self.run.latest_b().filter(|_| self.comparison.same());
+        latest.unwrap_or_else(|| self.run.slot(Slot::B))
     }
 
     /// What an attempt measured in pairs with A.

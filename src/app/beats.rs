@@ -139,6 +139,7 @@ impl App {
         if let Some(presentation) = self.presentation.take() {
             return self.stop_presenting(*presentation.own, *presentation.own_comparison);
         }
+        self.notice = None;
         self.presentation = Some(Presentation {
             beat,
             kept: Default::default(),

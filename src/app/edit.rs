@@ -161,6 +161,10 @@ impl App {
         self.with_stage(|app, stage| app.study.tries(stage));
         self.study.report = None;
         self.study.pair = self.run.pair_of(&self.comparison.config_b).cloned();
+        // A B that runs is shown until the changed one takes over from it.
+        if self.run.active == Slot::A || !self.run.state.is_active() {
+            self.show_present_b();
+        }
         let wait =
             again || self.run.pairing || !self.run.is_current() || self.comparison.due_ms.is_some();
         self.comparison.due_ms = wait.then_some(self.now_ms + SETTLE_MS);
@@ -193,6 +197,8 @@ impl App {
         };
         if self.run.wanted.as_ref() != Some(&run) || self.run.pairing {
             self.change_to(run);
+        } else {
+            self.show_present_b();
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::bounds::sanitize;
 use super::busy;
 use super::devices::GpuWarmUp;
+use super::estimate::points;
 use super::figures::{figures, summary};
 use super::log::LogLevel;
 use super::pages::Page;
@@ -215,6 +216,10 @@ impl App {
         } else {
             run.begin(started, self.now_ms);
         }
+        if slot == Slot::A && !paired && self.comparison.same() {
+            self.show_present_b();
+        }
+        let run = &mut self.run;
         run.share_peaks();
         run.compiling = None;
         if slot == Slot::B {
@@ -378,13 +383,17 @@ impl App {
         if !self.study.tried(stage) {
             return;
         }
-        let finished = summary(self.run.slot(Slot::B));
-        let config = self
-            .run
-            .slot(Slot::B)
-            .started
-            .as_ref()
-            .map(|started| &started.run.config);
+        // Late figures of a B that was changed since say nothing about the present one.
+        let present = &self.comparison.config_b;
+        let b = self.run.slot(Slot::B);
+        let b = Some(b).filter(|it| !self.mode.compares() || it.ran(Slot::B, present));
+        let config = b.and_then(|it| Some(&it.started.as_ref()?.run.config));
+        let mut finished = b.and_then(summary);
+        // The loss that counts is that of the step at which the stage's checks end, as in a run without a screen.
+        let counts = stage.steps.saturating_sub(1);
+        if let (Some(run), Some(loss)) = (&mut finished, b.and_then(|it| it.loss.at(counts))) {
+            run.loss_last = loss.into();
+        }
         let measured = StageFacts {
             config,
             finished: finished.as_ref(),
@@ -418,7 +427,14 @@ impl App {
         }
         let changed = *known != before;
         if newly {
+            let outside = stage.estimate.as_ref().is_some_and(|of| {
+                let judged = known.estimate.zip(known.measured);
+                judged.is_some_and(|(range, truth)| points(of, range, truth) == 0)
+            });
             let predicted = match known.prediction {
+                Some(Prediction::Choice { right: true, .. }) if outside => {
+                    "; your answer was right, your range does not hold the figure"
+                }
                 Some(Prediction::Choice { right: true, .. }) => ", and your prediction was right",
                 Some(Prediction::Choice { .. }) => "; your prediction was different",
                 _ => "",

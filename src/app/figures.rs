@@ -13,7 +13,7 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
     Some(FigureSources {
         config: wanted.unwrap_or(&stage.broken),
         language: &stage.language,
-        slots: [app.run.fullest_a(), app.run.slot(Slot::B)].map(summary),
+        slots: [app.run.fullest_a(), app.b_of_lesson()].map(summary),
         shown: app.run.active,
         pair: app.study.pair.as_ref(),
         choice: app.study.answered(stage),

@@ -17,6 +17,9 @@ pub(super) struct UnfinishedWork {
 impl App {
     /// Goes to another stage; asks for confirmation where the present one is not finished.
     pub(super) fn leave_for(&mut self, to: usize) {
+        if self.mode.mystery().is_some() {
+            return self.leave_mystery(to);
+        }
         let undone = self.undone();
         if to != self.study.at && (undone.stage || undone.question) {
             self.view.confirm = Some(Confirm::Leave { to });

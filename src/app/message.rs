@@ -74,8 +74,8 @@ pub struct Limits {
     pub panels: Vec<(Panel, u16)>,
     /// Of what lies on top.
     pub overlay: u16,
-    /// Rows with a figure in the marked panel, and what stands in the marked one, while the learner is asked for it.
-    pub row: Option<(usize, String)>,
+    /// The rows with a figure in the marked panel, while the learner is asked for one of them.
+    pub rows: Vec<String>,
 }
 
 /// What the learner asked for. Keys and the mouse lead here.

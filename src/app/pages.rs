@@ -109,11 +109,18 @@ impl App {
     /// Whether the learner is asked which panel shows the fault: once, before anything is pointed at.
     pub fn asks_where(&self) -> bool {
         let asks = |stage: &Stage| {
-            self.study.activity(stage) == Activity::Evidence
-                && self.study.pointer.is_none()
-                && self.study.of(stage).located.is_none()
+            self.study.activity(stage) == Activity::Evidence && !self.points_out(stage)
         };
         self.presentation.is_none() && self.mode.reads_stage() && self.stage().is_some_and(asks)
+    }
+
+    /// Whether panels may be pointed out: the learner was asked which one shows the fault, or no longer is to find it.
+    pub fn points_out(&self, stage: &Stage) -> bool {
+        let located = self.study.of(stage).located.is_some() || self.study.pointer.is_some();
+        self.presentation.is_some()
+            || !self.mode.reads_stage()
+            || located
+            || self.study.revealed(stage)
     }
 
     /// Whether keys that scroll mark a row of this panel. The kernels have a selected row of their own.
@@ -124,7 +131,7 @@ impl App {
 
     /// Marks another row; beyond those that are seen the panel scrolls.
     pub(super) fn mark_row(&mut self, panel: Panel, lines: i32) {
-        let last = self.view.rows.0.saturating_sub(1) as i32;
+        let last = self.view.rows.len().saturating_sub(1) as i32;
         let to = (self.view.row as i32).saturating_add(lines);
         self.view.row = to.clamp(0, last) as usize;
         if to != to.clamp(0, last) {
@@ -133,13 +140,17 @@ impl App {
     }
 
     /// What stands in the marked row.
-    fn marked_row(&self) -> String {
+    pub fn marked_row(&self) -> String {
         match self.view.focus {
             Some(Panel::Kernels) => self
                 .selected_kernel()
                 .as_ref()
                 .map_or_else(String::new, name),
-            _ => self.view.rows.1.clone(),
+            _ => {
+                let last = self.view.rows.len().saturating_sub(1);
+                let row = self.view.rows.get(self.view.row.min(last));
+                row.cloned().unwrap_or_default()
+            }
         }
     }
 

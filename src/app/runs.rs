@@ -105,12 +105,20 @@ impl App {
     pub(super) fn start(&mut self, run: RunSpec) {
         self.renew_engine();
         self.end_pairs();
+        self.show_present_b();
         self.run.before = self.run.wanted.take().filter(|_| self.run.is_current());
         self.expect(vec![run.clone()]);
         self.run.active = run.slot;
         self.run.wanted = Some(run.clone());
         let device = self.devices.using.clone();
         self.send(Command::Start { device, run });
+    }
+
+    /// Where A and B are compared, B shows nothing of another configuration than its present one.
+    pub(super) fn show_present_b(&mut self) {
+        if self.mode.compares() {
+            self.run.show_b(&self.comparison.config_b);
+        }
     }
 
     /// Ends pairs in progress. They do not count; earlier pairs of this B do.
@@ -191,6 +199,7 @@ impl App {
         }
         self.comparison.due_ms = None;
         self.renew_engine();
+        self.show_present_b();
         let (a, b) = (self.comparison.run_a(), self.comparison.run_b());
         self.expect(vec![a.clone(), b.clone()]);
         // What both have shown so far stays: pairs measure times, the lesson is about the rest.

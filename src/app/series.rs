@@ -96,6 +96,18 @@ impl Series {
             .collect();
     }
 
+    /// The value at a step; in the far past the mean of its neighbourhood.
+    pub fn at(&self, step: u64) -> Option<f64> {
+        let recent = self.recent.iter().find(|(at, _)| *at == step);
+        let bucket = || {
+            let mut all = self.all.iter();
+            all.find(|it| (it.first..=it.last).contains(&step))
+        };
+        recent
+            .map(|(_, value)| *value)
+            .or_else(|| Some(bucket()?.mean))
+    }
+
     /// The whole run at low detail, oldest first.
     pub fn all(&self) -> &[Bucket] {
         &self.all

@@ -186,8 +186,12 @@ impl Study {
 
     /// Whether something must not be shown yet, because it would answer the open question.
     pub fn withholds(&self, stage: &Stage, what: &str) -> bool {
-        let hidden = what == Panel::Lints.name() || stage.hides.iter().any(|it| it == what);
-        hidden && !self.nothing_hidden && !self.predicted(stage)
+        Self::hides(stage, what) && !self.nothing_hidden && !self.predicted(stage)
+    }
+
+    /// Whether it would answer the stage's question.
+    pub fn hides(stage: &Stage, what: &str) -> bool {
+        what == Panel::Lints.name() || stage.hides.iter().any(|it| it == what)
     }
 
     /// The fix is looked at before a prediction was made.

@@ -217,10 +217,9 @@ pub struct View {
     pub sort: Sort,
     /// Selected row of the kernels panel.
     pub kernel: usize,
-    /// Marked row of another panel, where it is asked which one shows the fault; and how many there are, and what stands in the
-    /// marked one, by the last frame.
+    /// Marked row of another panel, where it is asked which one shows the fault; and its rows, by the last frame.
     pub row: usize,
-    pub rows: (usize, String),
+    pub rows: Vec<String>,
     /// What is seen of the timeline.
     pub timeline: TimelineSeen,
     /// The open card fills the screen.

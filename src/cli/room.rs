@@ -103,7 +103,7 @@ pub fn room(args: &RoomArgs) -> Result<Exit> {
     }
     places
         .iter()
-        .for_each(|it| notice(&format!("perflings --room {it}")));
+        .for_each(|it| notice(&format!("learners type: perflings --room {it}")));
     own.iter().for_each(|it| notice(it));
     lines(&mut open, args.json)
 }

@@ -12,7 +12,7 @@ mod explain;
 mod gpu;
 mod interpret;
 mod message;
-mod real;
+pub mod real;
 pub mod reference;
 pub mod source;
 pub mod threads;

@@ -61,7 +61,7 @@ fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Fo
         Metric::Figure(name) => {
             let decimals = metric::form(name).0.min(4);
             let asked = format!("{name} {}", asked(&check.test, config, run, decimals));
-            (asked, figure(name, check, measured, config))
+            (asked, figure(name, stage, check, measured, config))
         }
         Metric::Ratio => {
             let asked = asked(&check.test, config, run, 2);
@@ -102,12 +102,22 @@ fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Fo
     }
 }
 
-fn figure(name: &str, check: &Check, measured: StageFacts<'_>, config: &RunConfig) -> Found {
+fn figure(
+    name: &str,
+    stage: &Stage,
+    check: &Check,
+    measured: StageFacts<'_>,
+    config: &RunConfig,
+) -> Found {
     let Some(run) = measured.finished else {
         return not_measured("no run yet");
     };
     if name == "parity" && measured.config.is_some_and(RunConfig::is_reference) {
         return ("0, this is the reference itself".to_owned(), Some(true));
+    }
+    let ends = run.loss_last.0;
+    if name == "loss_last" && ends.is_finite() && run.steps < stage.steps {
+        return not_measured(format!("{} of {} steps", run.steps, stage.steps));
     }
     let Some(found) = metric::value(name, run) else {
         return not_measured("this run did not measure it");

@@ -1,6 +1,6 @@
 //! Medians with spread, and the state of a series of step times.
 
-use crate::protocol::{Spread, State};
+use crate::protocol::{Phases, Spread, State};
 
 /// Step times kept for the headline.
 const WINDOW: usize = 256;
@@ -20,6 +20,19 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
 /// The median of values in any order; NaN of none.
 pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted(values), 0.5)
+}
+
+/// Medians of the phases, of the step and of the residual; none of no steps. What the medians of the phases leave of the step's would
+/// be another figure, which noise alone moves.
+pub fn median_phases(steps: &[Phases]) -> Option<Phases> {
+    let of = |pick: fn(&Phases) -> f64| median(&steps.iter().map(pick).collect::<Vec<_>>());
+    (!steps.is_empty()).then(|| Phases {
+        forward: of(|it| it.forward),
+        backward: of(|it| it.backward),
+        optimizer: of(|it| it.optimizer),
+        residual: of(|it| it.residual),
+        step: of(|it| it.step),
+    })
 }
 
 /// In ascending order.
@@ -106,6 +119,26 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&[]).is_nan());
         assert_eq!(spread(&[1.0, 2.0, 3.0, 4.0, 5.0]).p25, 2.0);
+    }
+
+    #[test]
+    fn the_residual_of_medians_is_not_made_of_noise() {
+        // Each step adds up; of such steps the medians of the parts do not.
+        let steps: Vec<Phases> = (0..30)
+            .map(|at| {
+                let [long, short] = [200.0, 40.0];
+                let parts = match at % 3 {
+                    0 => [long, short, short],
+                    1 => [short, long, short],
+                    _ => [short, short, long],
+                };
+                Phases::of(parts, 280.5)
+            })
+            .collect();
+        let medians = median_phases(&steps).expect("steps");
+        assert_eq!((medians.residual, medians.step), (0.5, 280.5));
+        assert!(Phases::of([40.0; 3], 280.5).residual > 100.0);
+        assert_eq!(median_phases(&[]), None);
     }
 
     #[test]

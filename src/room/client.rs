@@ -60,7 +60,7 @@ impl Http {
                 ureq::Error::Timeout(_) => "does not answer".to_owned(),
                 ureq::Error::HostNotFound => "is not known here".to_owned(),
                 ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                    "is not there; is the room open?".to_owned()
+                    "is not there (is the room open?)".to_owned()
                 }
                 error => format!(
                     "cannot be reached: {}",

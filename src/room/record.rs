@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clean;
 use crate::course::Course;
-use crate::course::mystery::LEVELS;
+use crate::course::mystery::{LEVELS, score};
 
 /// Both sides have to speak the same one.
 pub const VERSION: u32 = 2;
@@ -316,7 +316,7 @@ impl RaceResult {
         match (mystery_of(task), self.mystery) {
             (Some((_, level)), Some(it)) => {
                 let solved = it.points > 0;
-                it.points <= 100 * u32::from(level)
+                it.points <= score(level, 0, it.configurations, it.seconds.max(1))
                     && self.ratio.is_some() == solved
                     && self
                         .ratio
@@ -505,6 +505,8 @@ mod tests {
             ("mystery 7-1", result([51.0, 48.0, 54.0], Some(90))),
             ("mystery 7-1", result([1.0, 0.9, 1.1], Some(900))),
             ("mystery 7-1", result([1.0, 0.9, 1.1], None)),
+            // Not even the first minute is free.
+            ("mystery 7-1", result([1.0, 0.9, 1.1], Some(100))),
             ("mystery 7-9", result([1.0, 0.9, 1.1], Some(90))),
             (&kernel, result([51.0, 48.0, 54.0], None)),
             (&kernel, result([1.0, 2.0, 3.0], None)),

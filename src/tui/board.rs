@@ -358,8 +358,14 @@ fn draw_board(
         put(frame, take_top(&mut rest, rows), lines);
     }
     if let Some(race) = &board.race {
-        let lines = ranks(race, wide, theme);
+        let mut lines = ranks(race, wide, theme);
         let rows = height(lines.len()).min(rest.height / 2);
+        let left_out = lines.len().saturating_sub(usize::from(rows));
+        if left_out > 0 && rows > 1 {
+            lines.truncate(usize::from(rows) - 1);
+            let said = format!("      and {} more", left_out + 1);
+            lines.push(Line::styled(said, theme.dim));
+        }
         put(frame, take_top(&mut rest, rows), lines);
     }
     people(frame, rest, board, view, theme);
@@ -565,11 +571,17 @@ const COLUMNS: [Column; 7] = [
 
 fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView, theme: &Theme) {
     let wide = usize::from(rest.width);
-    put(
-        frame,
-        take_top(&mut rest, 1),
-        vec![rule("participants", wide, theme)],
-    );
+    let title = take_top(&mut rest, 1);
+    // Below it stands the head of the table. The chosen one is on the screen.
+    let high = usize::from(rest.height.saturating_sub(1));
+    let chosen = view.chosen(board);
+    let skipped = chosen.map_or(0, |at| (at + 1).saturating_sub(high));
+    let (all, last) = (board.rows.len(), board.rows.len().min(skipped + high));
+    let said = match last - skipped < all {
+        true => format!("participants {} to {last} of {all}", skipped + 1),
+        false => "participants".to_owned(),
+    };
+    put(frame, title, vec![rule(&said, wide, theme)]);
     if board.rows.is_empty() {
         let line = Line::styled(" nobody has joined yet", theme.dim);
         return put(frame, rest, vec![line]);
@@ -589,9 +601,6 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
         take_top(&mut rest, 1),
         vec![Line::styled(top, theme.dim)],
     );
-    // The chosen one is on the screen.
-    let (chosen, high) = (view.chosen(board), usize::from(rest.height));
-    let skipped = chosen.map_or(0, |at| (at + 1).saturating_sub(high));
     let shown = board.rows.iter().enumerate().skip(skipped).take(high);
     let lines = shown.map(|(at, row)| {
         let selected = view.selected.contains(&row.id);
@@ -687,6 +696,14 @@ fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {
         Line::from(spans)
     };
     let mut named = footer();
+    let open = match view.screen {
+        BoardScreen::Board => "",
+        BoardScreen::Join => "join",
+        BoardScreen::Own => "my page",
+    };
+    for (_, label) in named.iter_mut().filter(|it| it.1 == open) {
+        *label = "board";
+    }
     let wide_line = line(&named, "  ");
     if wide_line.width() <= wide + 2 {
         return wide_line;

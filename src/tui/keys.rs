@@ -11,7 +11,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::app::{Action, App, RunState};
 use crate::protocol::Slot;
 pub use table::{BINDINGS, Binding, Group};
-use table::{SHIFT_F5, choices};
+use table::{SHIFT_F5, choices, votes};
 
 /// A key as the screen and the documents write it.
 pub fn key_name(key: KeyCode) -> String {
@@ -153,13 +153,17 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
         }
     }
     let named = offers.into_iter().map(|(key, label, action)| match action {
-        Action::Answer(0) => {
-            let last = crate::course::progress::letter(choices(app).saturating_sub(1));
-            (format!("a-{last}"), label)
-        }
+        Action::Answer(0) => (letters(choices(app)), label),
+        Action::Vote(0) => (letters(votes(app)), label),
         _ => (key, label),
     });
     named.collect()
+}
+
+/// The keys of so many choices: `a-d`.
+fn letters(choices: usize) -> String {
+    let last = crate::course::progress::letter(choices.saturating_sub(1));
+    format!("a-{last}")
 }
 
 /// What the footer calls an action in the present state.

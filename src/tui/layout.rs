@@ -194,10 +194,12 @@ fn drawing(app: &App) -> u16 {
 }
 
 /// Panels beside the lesson, the loss and the throughput, the most wanted first: the focused one, those that the stage's
-/// evidence names, then the others.
+/// evidence names once they may be told, then the others.
 fn others(app: &App) -> impl Iterator<Item = Panel> {
     let always = [Panel::Lesson, Panel::Loss, Panel::Throughput];
-    let pointers = app.stage().into_iter().flat_map(|stage| &stage.evidence);
+    // Before the learner has said where the fault shows, the order says nothing about it.
+    let told = app.stage().filter(|stage| app.points_out(stage));
+    let pointers = told.into_iter().flat_map(|stage| &stage.evidence);
     let pointed = pointers.map(|pointer| pointer.panel);
     let rest = [Panel::Kernels, Panel::Ledger, Panel::Evidence];
     let all = app.view.third.into_iter().chain(pointed).chain(rest);

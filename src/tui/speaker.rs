@@ -121,6 +121,10 @@ pub fn draw(
         if room >= height(agenda.len()) {
             lines.push(Line::default());
             lines.extend(agenda);
+        } else {
+            let planned = notes.agenda.iter().map(|item| item.planned_s).sum();
+            let planned = chosen.map_or(planned, |it| 60 * u64::from(it.minutes));
+            lines.insert(1, Line::styled(left(planned, notes), theme.dim));
         }
     }
     frame.render_widget(Paragraph::new(lines), side);
@@ -311,10 +315,16 @@ mod tests {
         };
         for size in [(60, 16), (80, 24), (120, 36), (200, 50)] {
             let text = screen(size, &notes, Some(&agenda));
-            for part in ["frozen", "compiling kernels", "14:05", "q leave"] {
+            for part in [
+                "frozen",
+                "compiling kernels",
+                "14:05",
+                "15 min left",
+                "q leave",
+            ] {
                 assert!(text.contains(part), "{part} at {size:?}:\n{text}");
             }
-            for part in ["15 min left", "10-30", "10:00", "set-up"] {
+            for part in ["10-30", "10:00", "set-up"] {
                 let kept = size.1 > 16;
                 assert!(!kept || text.contains(part), "{part} at {size:?}:\n{text}");
             }

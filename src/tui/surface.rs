@@ -97,6 +97,27 @@ impl<'a> Surface<'a, '_> {
         self.put(below, lines);
     }
 
+    /// What explains the panel's words, sentence by sentence, as far as rows are free below so many lines. The learner who marks a
+    /// row sees figures only.
+    pub fn reading_below(&self, lines: usize, panel: Panel) -> Vec<Line<'static>> {
+        let explained = self.app.view.expanded && self.app.view.focus == Some(panel);
+        if is_strip(self.app) || explained || self.app.marks_row(panel) {
+            return Vec::new();
+        }
+        let mut free = usize::from(self.area.height).saturating_sub(lines);
+        let sentences = self.reading.iter().flat_map(|it| it.split_inclusive(". "));
+        let mut shown = Vec::new();
+        for sentence in sentences {
+            let said = Span::styled(sentence.trim_end(), self.theme.dim);
+            let wrapped = text::wrap(&[said], usize::from(self.area.width), "", "");
+            if wrapped.len() <= free {
+                free -= wrapped.len();
+                shown.extend(wrapped);
+            }
+        }
+        shown
+    }
+
     /// Draws a box on top of everything, with its own background.
     pub fn card(&mut self, title: &str, aside: &str, border: Style) {
         let theme = self.theme;

@@ -203,11 +203,18 @@ impl Page {
                 self.push(piece, *style);
                 continue;
             }
-            for c in piece.chars().map(shown) {
-                if self.used + c.width().unwrap_or(0) > self.columns && !self.is_fresh() {
+            // The parts of a long name stay whole where they can.
+            for part in piece.split_inclusive(['-', '_', '/']) {
+                let fits = self.rest.width() + part.width() <= self.columns;
+                if fits && self.used + part.width() > self.columns && !self.is_fresh() {
                     self.next_line();
                 }
-                self.push(c.encode_utf8(&mut [0; 4]), *style);
+                for c in part.chars().map(shown) {
+                    if self.used + c.width().unwrap_or(0) > self.columns && !self.is_fresh() {
+                        self.next_line();
+                    }
+                    self.push(c.encode_utf8(&mut [0; 4]), *style);
+                }
             }
         }
     }
@@ -240,6 +247,10 @@ mod tests {
             ["the loss", "is far too", "high"]
         );
         assert_eq!(lines("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(
+            lines("a gradient-coverage,", 16),
+            ["a", "gradient-", "coverage,"]
+        );
         assert_eq!(lines("", 4), [""]);
         assert_eq!(lines("x", 0), ["x"]);
     }

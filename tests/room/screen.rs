@@ -308,3 +308,31 @@ fn only_what_is_predicted_during_a_vote_is_a_vote() {
     let shared = tick(&mut app, 1_000).expect("a vote");
     assert_eq!(shared.ballots.values().collect::<Vec<_>>(), [&3]);
 }
+
+/// Issue 25: the stage ran behind the mystery's text, with a header that told its fault.
+#[test]
+fn the_class_goes_on_from_a_mystery() {
+    for solved in [false, true] {
+        let mut app = joined();
+        let race = InstructorRequest::Race(Some("mystery 7-1".to_owned()));
+        said(&mut app, &[race]);
+        act(&mut app, Action::TakeUp);
+        assert!(app.mode.plays_mystery());
+        if solved {
+            act(&mut app, Action::Solution);
+            act(&mut app, Action::Yes);
+            assert!(!app.mode.plays_mystery());
+        }
+        let offer = InstructorRequest::Offer(Some(stage(&app, 1)));
+        said(&mut app, &[offer]);
+        assert_eq!(app.call(), Some(Call::Stage(1)));
+        act(&mut app, Action::TakeUp);
+        if !solved {
+            assert!(app.mode.plays_mystery(), "asked first");
+            act(&mut app, Action::Yes);
+        }
+        assert!(app.mode.mystery().is_none() && app.study.at == 1);
+        assert_eq!(app.comparison.stage, 2);
+        assert!(app.withholds("lints"));
+    }
+}

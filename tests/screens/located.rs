@@ -55,12 +55,7 @@ impl Play {
             self.key(KeyCode::Tab);
         }
         for _ in 0..60 {
-            let kernel = self.app.selected_kernel();
-            let kernel = kernel.map_or_else(String::new, |row| perflings::app::kernels::name(&row));
-            let marked = match panel {
-                Panel::Kernels => &kernel,
-                _ => &self.app.view.rows.1,
-            };
+            let marked = self.app.marked_row();
             if marked.contains(row) {
                 break;
             }
@@ -121,4 +116,33 @@ fn the_question_gives_no_answer_away() {
         "it shows the evidence"
     );
     assert!(!play.draw().contains("Compare the proportions"));
+}
+
+/// Issue 25: at 120x36 the third panel was the one that shows the fault.
+#[test]
+fn no_panel_order_says_where_the_fault_shows() {
+    let neutral = [
+        "lesson",
+        "loss",
+        "throughput",
+        "kernels",
+        "ledger",
+        "evidence",
+    ];
+    for size in [(80, 24), (120, 36)] {
+        for stage in 1..=9 {
+            let mut play = Play::of_stage(stage, size);
+            if size.0 == 80 {
+                play.key(KeyCode::Esc);
+            }
+            let drawn = play.draw();
+            for panel in Panel::ALL.map(Panel::name) {
+                let there = [format!("╭ {panel} ─"), format!("\n {panel} ─")];
+                let shown = there.iter().any(|it| drawn.contains(it));
+                assert!(!shown || neutral.contains(&panel), "stage {stage}: {panel}");
+                let first = panel == "kernels";
+                assert!(shown || !first, "stage {stage} at {size:?}:\n{drawn}");
+            }
+        }
+    }
 }

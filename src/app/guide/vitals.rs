@@ -56,7 +56,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
         vital("residual", residual),
         peak(slot.throughput.as_ref()),
     ];
-    let told = |it: RunFigure| match app.withholds(it.label) {
+    let told = |it: RunFigure| match app.withholds_mark(it.label) {
         true => vital(it.label, Some(("told later".to_owned(), FigureState::Open))),
         false => it,
     };

@@ -115,7 +115,7 @@ impl App {
     }
 
     /// Goes to another line of the list; an unfinished mystery is asked about first.
-    fn leave_mystery(&mut self, to: usize) {
+    pub(in crate::app) fn leave_mystery(&mut self, to: usize) {
         if self.is_unsolved() {
             self.view.overlay = None;
             self.view.confirm = Some(Confirm::LeaveMystery { to });
@@ -125,12 +125,9 @@ impl App {
     }
 
     pub(in crate::app) fn left_mystery(&mut self, to: usize) {
-        self.mode = Mode::Stage;
-        self.comparison = Comparison::default();
-        self.run.forget();
         // A stage is entered anew, also the one from which the mystery was begun.
         let stages = self.course.stages.len();
-        self.enter(if to < stages { to } else { self.study.at });
+        self.go_to(if to < stages { to } else { self.study.at });
         if to >= stages {
             self.view.overlay = Some(Overlay::Stages);
             self.choose(to);

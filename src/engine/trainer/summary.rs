@@ -5,7 +5,8 @@ use std::time::Instant;
 use super::{TOP, Trainer, roof};
 use crate::profile::roofline::top;
 use crate::profile::rows;
-use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Phases, Throughput};
+use crate::profile::stats::median_phases;
+use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Throughput};
 
 impl Trainer {
     /// Statistics so far.
@@ -42,7 +43,7 @@ impl Trainer {
             tokens_per_s: samples_per_s * config.train.context as f64,
             enqueue_samples_per_s: unsynced.then_some(by_median),
             wall_samples_per_s,
-            phases: self.typical_phases(),
+            phases: median_phases(&self.stats.phases),
             flops: self
                 .spec_synced()
                 .then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
@@ -50,23 +51,6 @@ impl Trainer {
             peak_load: roof.and_then(|roof| roof.flops.load),
             clock: self.clock().to_owned(),
         })
-    }
-
-    /// Means over the half of the steps whose length is nearest the median. Unlike medians, means of the same steps add up
-    /// as each step does: on a busy machine medians leave a residual that no step has.
-    fn typical_phases(&self) -> Option<Phases> {
-        let mut phases: Vec<&Phases> = self.stats.phases.iter().collect();
-        phases.sort_by(|a, b| a.step.total_cmp(&b.step));
-        let middle = &phases[phases.len() / 4..phases.len() - phases.len() / 4];
-        let mean = |part: fn(&Phases) -> f64| {
-            middle.iter().map(|it| part(it)).sum::<f64>() / middle.len() as f64
-        };
-        let parts = [
-            mean(|p| p.forward),
-            mean(|p| p.backward),
-            mean(|p| p.optimizer),
-        ];
-        (!middle.is_empty()).then(|| Phases::of(parts, mean(|p| p.step)))
     }
 
     /// Which clock the step times are from.

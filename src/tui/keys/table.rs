@@ -395,10 +395,15 @@ fn measuring(app: &App) -> bool {
     main(app) && app.measuring().is_some()
 }
 
+/// Choices of the vote of the room.
+pub fn votes(app: &App) -> usize {
+    let choices = |stage: &crate::course::Stage| stage.prediction.choices.len();
+    app.voting().map_or(0, choices)
+}
+
 /// A vote of the room lies over the panels.
 fn voting<const N: usize>(app: &App) -> bool {
-    let choices = |stage: &crate::course::Stage| stage.prediction.choices.len() > N;
-    free(app) && app.view.overlay == Some(Overlay::Vote) && app.voting().is_some_and(choices)
+    free(app) && app.view.overlay == Some(Overlay::Vote) && votes(app) > N
 }
 
 /// The room asks for something.

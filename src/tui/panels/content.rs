@@ -146,7 +146,8 @@ pub fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
         }
         Block::Figure(figure) => vec![with_bar(&figure, width, theme)],
     });
-    let lines = lines.collect();
+    let mut lines: Vec<Line<'static>> = lines.collect();
+    lines.extend(s.reading_below(lines.len(), panel));
     match selected {
         Some(at) => {
             let above = at.saturating_sub(usize::from(s.area.height.saturating_sub(1)));

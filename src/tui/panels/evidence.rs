@@ -12,7 +12,7 @@ use crate::protocol::{Evidence, Num, Slot};
 use crate::tui::surface::{letter, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{duration, number, show};
+use crate::units::{duration, number, parity, show};
 
 /// How to read it.
 pub const READING: &[&str] = &[
@@ -135,15 +135,6 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
 fn spaced(strides: &[usize]) -> String {
     let strides: Vec<String> = strides.iter().map(usize::to_string).collect();
     strides.join(" ")
-}
-
-/// The largest difference of the logits, as it is shown.
-fn parity(far: f64) -> String {
-    match far {
-        0.0 => "0".to_owned(),
-        far if far >= 0.01 => number(far),
-        near => format!("{near:.1e}"),
-    }
 }
 
 /// The residual stream from the embedding to the last layer, as heights from zero.

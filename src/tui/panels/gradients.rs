@@ -114,13 +114,15 @@ fn share(label: Span<'static>, it: &Gradients, width: u16, theme: &Theme) -> Lin
 fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let norm = format!(", norm {}", number(it.norm.0));
     let finite = it.norm.0.is_finite();
-    let mut lines = vec![Line::from(vec![
-        Span::styled(
-            format!("{} of {} tensors", it.with_grad, it.tensors),
-            theme.text,
-        ),
-        Span::styled(norm, if finite { theme.dim } else { theme.bad }),
-    ])];
+    let tensors = format!("{} of {} tensors", it.with_grad, it.tensors);
+    let mut first = vec![Span::styled(tensors, theme.text)];
+    if text::width_of(&first) + text::width(&norm) <= usize::from(width) {
+        first.push(Span::styled(
+            norm,
+            if finite { theme.dim } else { theme.bad },
+        ));
+    }
+    let mut lines = vec![Line::from(first)];
     if !it.rows.iter().all(has_gradient) {
         lines.push(Line::styled("without a gradient:", theme.bad));
     }

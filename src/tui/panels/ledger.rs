@@ -17,9 +17,10 @@ use crate::units::{duration, percent};
 
 /// How to read it.
 pub const READING: &[&str] = &[
-    "One step. Residual = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
+    "Submitted: work is queued; device: it computes; synced: it is done. \
+             Residual = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
              calls return: it contains the work only where it then waits for the device (a sync).",
-    "The header's residual is a mean over many steps, without the shortest and longest quarter.",
+    "All of one step; the header's residual is the median over many.",
 ];
 
 const NAMES: [&str; 4] = ["forward", "backward", "optimizer", "residual"];

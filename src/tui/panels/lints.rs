@@ -11,7 +11,7 @@ pub const READING: &[&str] = &[
 ];
 
 /// Shown instead of lints that would answer the stage's question.
-pub(super) const LATER: &str = "Shown once you have answered the question of this stage.";
+pub(super) const LATER: &str = "Shown once you have answered what this stage asks.";
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
@@ -21,7 +21,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         0 => String::new(),
         n => format!("{n} found"),
     };
-    let told = !app.withholds(Panel::Lints.name());
+    let told = !app.withholds_mark(Panel::Lints.name());
     s.open(Panel::Lints, if told { &count } else { "" });
     let mut w = s.writer();
     if run.started.is_none() || run.last.is_none() {

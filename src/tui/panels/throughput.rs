@@ -13,6 +13,7 @@ use crate::tui::surface::{
     Surface, is_strip, joined, missing, slot_label, slots, take_left, take_top,
 };
 use crate::tui::table::{Column, cells, fit, heads};
+use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{duration, ms, number, percent};
 
@@ -76,10 +77,10 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     }
     lines.extend(cards::verdict(app, width, theme));
     lines.extend(sparkline(run, s.area.width, theme));
-    if let Some(means) = run.throughput.as_ref().and_then(means)
-        && lines.len() < usize::from(s.area.height)
-    {
-        lines.push(Line::styled(means, theme.dim));
+    if let Some(means) = run.throughput.as_ref().and_then(means) {
+        let means = text::wrap(&[Span::styled(means, theme.dim)], width, "", "");
+        let fits = lines.len() + means.len() <= usize::from(s.area.height);
+        lines.extend(means.into_iter().filter(|_| fits));
     }
     s.show_panel(Panel::Throughput, lines)
 }
