@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::sheet::{Block, Column, Lanes, Parts, Piece, Sheet, Table};
-use crate::trace::compare::{Comparison, Figure, NameRow, Share};
+use crate::trace::compare::{Comparison, FamilyRow, Figure, NameRow, Share};
 use crate::trace::figures::{KernelRow, Ledger, Step, Summary};
 use crate::trace::model::{Kind, LaneKind, Slice, Trace};
 use crate::trace::names::{self, Family, Phase};
@@ -125,6 +125,7 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
         out.push(Block::Parts(Parts {
             name: format!("{of}, {}", time(sum.wall)),
             parts: drawn.into(),
+            width: 0.0,
         }));
         let wall = sum.wall.max(1) as f64;
         out.push(Block::Table(Table::of(
@@ -138,7 +139,14 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
         )));
     }
     out.push(Block::Heading("Kernels".to_owned()));
-    out.push(Block::Parts(families(it)));
+    out.push(Block::Parts(families(
+        "Kernel time by family",
+        |family| {
+            let rows = it.table.iter().filter(|row| row.family == family);
+            rows.map(|row| row.total_ns).sum()
+        },
+        0,
+    )));
     out.push(Block::Table(kernels(&it.table)));
     if it.table.len() > ROWS {
         let more = it.table.len() - ROWS;
@@ -186,15 +194,12 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
     Sheet(out)
 }
 
-fn families(it: &Summary) -> Parts {
-    let of = |family: Family| {
-        let rows = it.table.iter().filter(|row| row.family == family);
-        let sum: u64 = rows.map(|row| row.total_ns).sum();
-        (family.label().to_owned(), sum as f64)
-    };
+/// Kernel time by family, in a bar that is `width` nanoseconds wide.
+fn families(name: &str, time: impl Fn(Family) -> u64, width: u64) -> Parts {
     Parts {
-        name: "Kernel time by family".to_owned(),
-        parts: FAMILIES.map(of).into(),
+        name: name.to_owned(),
+        parts: FAMILIES.map(|it| (it.label().to_owned(), time(it) as f64)).into(),
+        width: width as f64,
     }
 }
 
@@ -267,12 +272,23 @@ fn drawn(it: &Summary, trace: &Trace) -> Option<Lanes> {
     (!lanes.is_empty()).then(|| Lanes {
         name: step.map_or("The whole trace".to_owned(), |step| step.name.clone()),
         width: time(width),
+        keys: KEYS.into(),
         lanes: lanes
             .into_iter()
             .map(|(lane, pieces)| (name(lane), pieces))
             .collect(),
     })
 }
+
+/// What colours mean on lanes of the host; a kernel has that of its family.
+const KEYS: [(&str, usize); 6] = [
+    ("forward", 0),
+    ("backward", 1),
+    ("optimizer", 2),
+    ("waits", 3),
+    ("launches", 4),
+    ("other calls and ranges", 5),
+];
 
 /// The colour of a slice: a kernel's is that of its family.
 pub fn colour(trace: &Trace, slice: &Slice) -> usize {
@@ -327,6 +343,19 @@ pub fn comparison(it: &Comparison) -> Sheet {
         out.push(Block::Remark(format!("lints of {side}: {said}")));
     }
     out.push(Block::Heading("Families".to_owned()));
+    type Side = fn(&FamilyRow) -> Option<Share>;
+    let sides_of: [(&str, Side); 2] = [("A", |row| row.both.a), ("B", |row| row.both.b)];
+    let total = |side: Side, family: Option<Family>| {
+        let rows = it.families.iter();
+        let rows = rows.filter(|row| family.is_none_or(|it| it == row.family));
+        rows.filter_map(side).map(|it| it.total_ns).sum()
+    };
+    let longest = sides_of.map(|(_, side)| total(side, None)).into_iter().max();
+    for (name, side) in sides_of {
+        let name = format!("{name}: {} in kernels", time(total(side, None)));
+        let by_family = |family| total(side, Some(family));
+        out.push(Block::Parts(families(&name, by_family, longest.unwrap_or(0))));
+    }
     let families: Vec<_> = it
         .families
         .iter()
