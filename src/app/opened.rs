@@ -72,7 +72,7 @@ pub struct Opened {
 
 /// The annotated steps.
 fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
-    if let Some(steps) = &figures.steps {
+    if let (Some(steps), None) = (&figures.steps, &trace.counted) {
         return steps.iter().map(|step| step.span).collect();
     }
     let ranges = trace.of(Kind::Annotation).map(|(_, slice)| slice);
@@ -91,7 +91,7 @@ impl Opened {
             let mut within = within.take_while(|slice| slice.start < to);
             within.any(|slice| slice.kind == Kind::Kernel)
         };
-        let first = match trace.stats {
+        let first = match trace.counted {
             // Of a recording the latest profile counts.
             Some(_) => spans.iter().rposition(runs),
             None => spans.iter().position(runs),

@@ -39,7 +39,7 @@ pub fn open(args: &OpenArgs) -> Result<Exit> {
     let first = read(args, &args.files[0])?;
     let figures = summary(&first);
     for path in &args.export {
-        out::file(path, &exported(path, &first, &figures)?)?;
+        out::file(path, &exported(path, first.counted(), &figures)?)?;
     }
     if let Some(path) = args.files.get(1) {
         let second = summary(&read(args, path)?);

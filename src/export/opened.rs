@@ -1,5 +1,6 @@
 //! A trace from elsewhere, or two of them, as a sheet: figures, ledger, kernels, steps, one step drawn, lints.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::sheet::{Block, Column, Lanes, Parts, Piece, Sheet, Table};
@@ -105,9 +106,12 @@ pub fn ledger(it: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5] {
 
 /// A trace as a sheet.
 pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
-    let devices = match trace.devices.is_empty() {
-        true => String::new(),
-        false => format!("; devices: {}", trace.devices.join(", ")),
+    let named = &trace.devices[..trace.devices.len().min(LANES)];
+    let more = trace.devices.len() - named.len();
+    let devices = match (named.join(", "), more) {
+        (none, _) if none.is_empty() => none,
+        (named, 0) => format!("; devices: {named}"),
+        (named, more) => format!("; devices: {named} and {more} more"),
     };
     let mut out = vec![
         Block::Title(it.file.clone()),
@@ -170,7 +174,7 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
             ],
         )));
     }
-    out.extend(drawn(it, trace).map(Block::Lanes));
+    out.extend(drawn(it, trace.counted()).map(Block::Lanes));
     out.push(Block::Heading("Lints".to_owned()));
     if it.lints.is_empty() {
         out.push(Block::Intro("Nothing was found.".to_owned()));
@@ -198,7 +202,9 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
 fn families(name: &str, time: impl Fn(Family) -> u64, width: u64) -> Parts {
     Parts {
         name: name.to_owned(),
-        parts: FAMILIES.map(|it| (it.label().to_owned(), time(it) as f64)).into(),
+        parts: FAMILIES
+            .map(|it| (it.label().to_owned(), time(it) as f64))
+            .into(),
         width: width as f64,
     }
 }
@@ -252,22 +258,18 @@ fn drawn(it: &Summary, trace: &Trace) -> Option<Lanes> {
         let known = kind.on_device() || kind.is_call() || kind == Kind::Annotation;
         known && slice.end > from && slice.start < to && slice.start.abs_diff(slice.end) < width
     };
-    let mut lanes: Vec<(usize, Vec<Piece>)> = Vec::new();
+    let mut lanes: BTreeMap<(bool, usize), Vec<Piece>> = BTreeMap::new();
     for slice in trace.slices.iter().filter(shown) {
         let lane = slice.lane as usize;
-        let at = lanes.iter().position(|it| it.0 == lane).unwrap_or_else(|| {
-            lanes.push((lane, Vec::new()));
-            lanes.len() - 1
-        });
+        let host = trace.lanes[lane].kind != LaneKind::Device;
+        let pieces = lanes.entry((host, lane)).or_default();
         let begin = slice.start.max(from);
         let place = begin.abs_diff(from) as f64 / width as f64;
         let length = slice.end.min(to).abs_diff(begin) as f64 / width as f64;
-        if lanes[at].1.len() < PIECES {
-            lanes[at].1.push((place, length, colour(trace, slice)));
+        if pieces.len() < PIECES {
+            pieces.push((place, length, colour(trace, slice)));
         }
     }
-    lanes.sort_by_key(|it| (trace.lanes[it.0].kind != LaneKind::Device, it.0));
-    lanes.truncate(LANES);
     let name = |lane: usize| format!("{} {}", trace.lanes[lane].group, trace.lanes[lane].name);
     (!lanes.is_empty()).then(|| Lanes {
         name: step.map_or("The whole trace".to_owned(), |step| step.name.clone()),
@@ -275,7 +277,8 @@ fn drawn(it: &Summary, trace: &Trace) -> Option<Lanes> {
         keys: KEYS.into(),
         lanes: lanes
             .into_iter()
-            .map(|(lane, pieces)| (name(lane), pieces))
+            .take(LANES)
+            .map(|((_, lane), pieces)| (name(lane), pieces))
             .collect(),
     })
 }
@@ -350,11 +353,18 @@ pub fn comparison(it: &Comparison) -> Sheet {
         let rows = rows.filter(|row| family.is_none_or(|it| it == row.family));
         rows.filter_map(side).map(|it| it.total_ns).sum()
     };
-    let longest = sides_of.map(|(_, side)| total(side, None)).into_iter().max();
+    let longest = sides_of
+        .map(|(_, side)| total(side, None))
+        .into_iter()
+        .max();
     for (name, side) in sides_of {
         let name = format!("{name}: {} in kernels", time(total(side, None)));
         let by_family = |family| total(side, Some(family));
-        out.push(Block::Parts(families(&name, by_family, longest.unwrap_or(0))));
+        out.push(Block::Parts(families(
+            &name,
+            by_family,
+            longest.unwrap_or(0),
+        )));
     }
     let families: Vec<_> = it
         .families

@@ -128,7 +128,7 @@ pub struct Summary {
     /// Idle share with graphs that were traced as a whole counted as work.
     #[serde(skip)]
     pub idle_with_graphs: Option<f64>,
-    /// Median step: of annotated ones, else of those that the source measured without a profiler.
+    /// Median step: of those that the source measured without a profiler, else of annotated ones.
     #[serde(skip)]
     pub step_ns: Option<u64>,
 }

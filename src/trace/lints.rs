@@ -159,9 +159,11 @@ fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<Finding> {
     None
 }
 
-fn launch_bound(_: &Trace, f: &Summary) -> Option<Finding> {
+fn launch_bound(trace: &Trace, f: &Summary) -> Option<Finding> {
     let (idle, median) = (f.idle_with_graphs?, f.median_kernel_ns?);
-    if idle <= IDLE || median >= SHORT || f.kernels < 2 {
+    // Gaps that the profiler made say nothing about the run.
+    let slowed = profiler_overhead(trace, f).is_some();
+    if idle <= IDLE || median >= SHORT || f.kernels < 2 || slowed {
         return None;
     }
     found(

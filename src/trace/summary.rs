@@ -63,12 +63,23 @@ struct Work {
 
 /// Every figure of a trace.
 pub fn summary(trace: &Trace) -> Summary {
-    let mut it = match &trace.stats {
-        Some(_) => of_sums(trace),
-        None => of_slices(trace),
+    let counted = trace.counted();
+    let mut it = match &counted.stats {
+        Some(_) => of_sums(counted),
+        None => of_slices(counted),
     };
-    it.lints = lints::lints(trace, &it);
+    if trace.counted.is_some() {
+        it.trace_span_ns = span(trace, |_| true).map(|(start, end)| end.abs_diff(start));
+    }
+    it.lints = lints::lints(counted, &it);
     it
+}
+
+/// From the first start to the last end of slices of some kinds.
+fn span(trace: &Trace, kinds: fn(Kind) -> bool) -> Option<(i64, i64)> {
+    let slices = || trace.slices.iter().filter(|slice| kinds(slice.kind));
+    let start = slices().map(|slice| slice.start).min()?;
+    Some((start, slices().map(|slice| slice.end).max()?))
 }
 
 fn empty(trace: &Trace) -> Summary {
@@ -176,13 +187,7 @@ fn of_slices(trace: &Trace) -> Summary {
     let device = |slice: &Slice| trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
     let mut work: BTreeMap<u32, Work> = BTreeMap::new();
     devices(trace, &kernels, &mut it, &mut work);
-    let bounds = |kinds: fn(Kind) -> bool| {
-        let slices = || trace.slices.iter().filter(|slice| kinds(slice.kind));
-        Some((
-            slices().map(|slice| slice.start).min()?,
-            slices().map(|slice| slice.end).max()?,
-        ))
-    };
+    let bounds = |kinds| span(trace, kinds);
     let span = bounds(|kind| kind == Kind::Kernel);
     it.device_span_ns = span.map(|(start, end)| end.abs_diff(start));
     it.trace_span_ns = bounds(|_| true).map(|(start, end)| end.abs_diff(start));
@@ -253,7 +258,7 @@ fn of_slices(trace: &Trace) -> Summary {
     };
     let mut lengths: Vec<u64> = it.steps.iter().flatten().map(|step| step.dur_ns).collect();
     lengths.sort_unstable();
-    it.step_ns = median(&lengths).or(trace.unprofiled_step);
+    it.step_ns = trace.unprofiled_step.or(median(&lengths));
     it.phases = phases(trace, &kernels, it.steps.as_deref());
     let linked = kernels
         .iter()
