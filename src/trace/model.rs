@@ -582,16 +582,19 @@ impl Builder {
         for (new, old) in (0..).zip(&order) {
             place[*old as usize] = new;
         }
-        let sorted = order.iter().map(|old| {
-            let mut slice = slices[*old as usize];
-            if slice.link != NONE {
-                slice.link = place[slice.link as usize];
+        drop(order);
+        for slice in slices.iter_mut().filter(|slice| slice.link != NONE) {
+            slice.link = place[slice.link as usize];
+        }
+        // Sorted in place: a second copy of all slices is what memory is short of.
+        for at in 0..place.len() {
+            while place[at] as usize != at {
+                let to = place[at] as usize;
+                slices.swap(at, to);
+                place.swap(at, to);
             }
-            slice
-        });
-        let sorted: Vec<Slice> = sorted.collect();
+        }
         let mut trace = self.trace;
-        trace.slices = sorted;
         let holds = &mut trace.holds;
         for slice in &trace.slices {
             match slice.kind {
