@@ -121,7 +121,7 @@ impl Opened {
 
     /// The marked kernel.
     pub fn kernel(&self) -> Option<&KernelRow> {
-        self.figures.table.get(self.row)
+        self.figures.rows().get(self.row)
     }
 
     /// Carries out an action.
@@ -154,7 +154,7 @@ impl Opened {
             }
             OpenedAction::Move(by) => match self.focus {
                 OpenedPanel::Kernels => {
-                    let last = self.figures.table.len().saturating_sub(1);
+                    let last = self.figures.rows().len().saturating_sub(1);
                     self.row = self.row.saturating_add_signed(by as isize).min(last);
                 }
                 OpenedPanel::Ledger => self.scroll[0] = step(self.scroll[0], by),

@@ -142,18 +142,22 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
             ],
         )));
     }
-    out.push(Block::Heading("Kernels".to_owned()));
+    let (heading, bar) = match it.operations.is_empty() {
+        true => ("Kernels", "Kernel time by family"),
+        false => ("Operations of the host, own time", "Own time by family"),
+    };
+    out.push(Block::Heading(heading.to_owned()));
     out.push(Block::Parts(families(
-        "Kernel time by family",
+        bar,
         |family| {
-            let rows = it.table.iter().filter(|row| row.family == family);
+            let rows = it.rows().iter().filter(|row| row.family == family);
             rows.map(|row| row.total_ns).sum()
         },
         0,
     )));
-    out.push(Block::Table(kernels(&it.table)));
-    if it.table.len() > ROWS {
-        let more = it.table.len() - ROWS;
+    out.push(Block::Table(kernels(it.rows())));
+    if it.rows().len() > ROWS {
+        let more = it.rows().len() - ROWS;
         out.push(Block::Remark(format!("{more} more are shorter")));
     }
     if let Some(steps) = it.steps.as_deref().filter(|steps| !steps.is_empty()) {
@@ -224,7 +228,7 @@ fn kernels(rows: &[KernelRow]) -> Table {
     Table::of(
         rows.iter().take(ROWS),
         &[
-            ("kernel", &|it: &&KernelRow| Ok(it.short.clone())),
+            ("name", &|it: &&KernelRow| Ok(it.short.clone())),
             ("family", &|it| Ok(it.family.label().to_owned())),
             ("calls", &|it| Ok(count(it.calls))),
             ("a step", &|it| {
@@ -234,7 +238,7 @@ fn kernels(rows: &[KernelRow]) -> Table {
             ("median", &|it| {
                 Ok(it.median_ns.map_or("-".to_owned(), time))
             }),
-            ("of kernels", &|it| Ok(share(it.share_of_kernels))),
+            ("of all", &|it| Ok(share(it.share_of_kernels))),
             ("of wall", &|it| {
                 Ok(it.share_of_wall.map_or("-".to_owned(), share))
             }),
@@ -358,7 +362,7 @@ pub fn comparison(it: &Comparison) -> Sheet {
         .into_iter()
         .max();
     for (name, side) in sides_of {
-        let name = format!("{name}: {} in kernels", time(total(side, None)));
+        let name = format!("{name}: {}", time(total(side, None)));
         let by_family = |family| total(side, Some(family));
         out.push(Block::Parts(families(
             &name,
@@ -373,7 +377,7 @@ pub fn comparison(it: &Comparison) -> Sheet {
         .collect();
     out.push(Block::Table(sides("family", families, 1..7)));
     for (title, rows, of) in [
-        ("Kernels in both", &it.kernels, 1..7),
+        ("In both", &it.kernels, 1..7),
         ("Vanished: in A alone", &it.vanished, 1..4),
         ("New: in B alone", &it.new, 4..7),
     ] {
@@ -381,7 +385,7 @@ pub fn comparison(it: &Comparison) -> Sheet {
         let row = |row: &NameRow| (row.short.clone(), row.both.a, row.both.b);
         if !rows.is_empty() {
             out.push(Block::Table(sides(
-                "kernel",
+                "name",
                 rows.iter().take(ROWS).map(row).collect(),
                 of,
             )));

@@ -45,6 +45,7 @@ const FAMILIES: [(Family, &[&str]); 10] = [
     (Family::Product, &[
         "gemm", "cijk_", "matmul", "xmma", "cutlass", "nvjet", "gemv", "splitk", "conv2d", "convolution", "implicit_con", "wgrad",
         "dgrad", "dot_kernel", "cublas", "hipblas", "mfma", "triton_tem", "_mm_kernel", "linear_kernel",
+        "aten::mm", "aten::bmm", "aten::addmm", "aten::linear",
     ]),
     (Family::Reduction, &[
         "reduce", "norm", "softmax", "_sum", "sum_", "mean", "argmax", "argmin", "nll", "loss", "cross_entropy", "scan", "cumsum",

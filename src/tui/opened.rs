@@ -259,12 +259,13 @@ const COLUMNS: [Column; 6] = [
     Column { head: "a step", wide: 8 },
     Column { head: "total", wide: 11 },
     Column { head: "median", wide: 10 },
-    Column { head: "kernels", wide: 9 },
+    Column { head: "of all", wide: 9 },
     Column { head: "wall", wide: 8 },
 ];
 
 fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let rows = &it.figures.table;
+    let rows = it.figures.rows();
+    let kernels = it.figures.operations.is_empty();
     let sum = format!(
         "{} kernels of {} names, {}; idle {}; median {}",
         digits(it.figures.kernels as f64, 0),
@@ -276,12 +277,23 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
     let mut room = wide.saturating_sub(26);
     let widths = fit(&COLUMNS, &[2, 4, 0, 3, 5, 1], &mut room);
     let name = 24 + room;
-    let top = format!("{}{}", text::left("kernel", name), heads(&COLUMNS, &widths));
+    let top = format!(
+        "{}{}",
+        text::left(
+            if kernels {
+                "kernel"
+            } else {
+                "operation of the host, its own time"
+            },
+            name
+        ),
+        heads(&COLUMNS, &widths)
+    );
     let mut out = vec![
         Line::styled(text::cut(&sum, wide), theme.strong),
         Line::styled(text::cut(&top, wide), theme.dim),
     ];
-    if rows.is_empty() {
+    if it.figures.table.is_empty() {
         out.push(Line::styled("no kernels: see the lints", theme.dim));
     }
     let fits = high.saturating_sub(out.len());
