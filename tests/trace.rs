@@ -835,8 +835,33 @@ fn a_timeline_answers_for_every_column() {
     let next = timeline.neighbour(kernel, true).unwrap();
     assert_eq!(timeline.neighbour(next, false), Some(kernel));
     let device = timeline.row_of(kernel).unwrap();
-    let gaps = timeline.gaps(device, timeline.bounds, 3);
-    assert!(gaps.len() == 3 && gaps[0].1 - gaps[0].0 >= gaps[2].1 - gaps[2].0);
+    let lane = &trace.slices[kernel as usize].lane;
+    let of_device = trace.slices.iter().filter(|it| it.lane == *lane);
+    let spans: Vec<(i64, i64)> = of_device.map(|it| (it.start, it.end)).collect();
+    let longest = spans.windows(2).map(|it| it[1].0 - it[0].1).max();
+    let gap = timeline.longest_gap(device, timeline.bounds);
+    assert_eq!(gap.map(|(from, to)| to - from), longest);
+    // A name stands whole, or not at all.
+    let short = perflings::trace::names::short(trace.name(trace.slices[kernel as usize].name), 60);
+    let (from, to) = (
+        trace.slices[kernel as usize].start,
+        trace.slices[kernel as usize].end,
+    );
+    for columns in [4, short.len(), short.len() + 1, 200] {
+        let window = Window {
+            start: from,
+            end: to,
+            columns,
+        };
+        let line = timeline.line(&trace, device, window);
+        let said = line.labels.iter().find(|it| it.slice == kernel);
+        let wanted = if columns > short.len() {
+            short.as_str()
+        } else {
+            ""
+        };
+        assert_eq!(said.map(|it| it.text.as_str()), Some(wanted));
+    }
 }
 
 #[test]

@@ -89,7 +89,7 @@ pub fn compare(a: &Summary, b: &Summary) -> Comparison {
         };
         let row = NameRow {
             name: name.to_owned(),
-            short: names::short(name, 60),
+            short: names::short(name, names::LONGEST),
             family: names::family(name),
             both,
         };

@@ -4,6 +4,9 @@ use serde::Serialize;
 
 use crate::clean;
 
+/// Most characters of a name in a table or on a timeline.
+pub const LONGEST: usize = 60;
+
 /// What a kernel does, as far as its name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

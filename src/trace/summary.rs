@@ -132,7 +132,7 @@ fn of_sums(trace: &Trace) -> Summary {
     let total: u128 = stats.iter().map(|row| u128::from(row.total)).sum();
     let table = stats.iter().map(|row| KernelRow {
         name: trace.name(row.name).to_owned(),
-        short: names::short(trace.name(row.name), 60),
+        short: names::short(trace.name(row.name), names::LONGEST),
         family: names::family(trace.name(row.name)),
         calls: row.calls,
         total_ns: row.total,
@@ -590,7 +590,7 @@ fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelRow
         let mean = total as f64 / lengths.len() as f64;
         let spread: f64 = lengths.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum();
         KernelRow {
-            short: names::short(name, 60),
+            short: names::short(name, names::LONGEST),
             family: names::family(name),
             name: name.to_owned(),
             calls: lengths.len() as u64,

@@ -143,7 +143,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
         Paragraph::new(head(it, usize::from(area.width), theme)),
         take_top(&mut rest, 1),
     );
-    let foot = text::cut(&footer(), usize::from(area.width));
+    let foot = text::cut(&footer(usize::from(area.width)), usize::from(area.width));
     frame.render_widget(
         Paragraph::new(Line::styled(foot, theme.dim)),
         take_bottom(&mut rest, 1),
@@ -239,10 +239,9 @@ fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
     }
     let warned = it.figures.lints.len();
     if warned > 0 {
-        spans.push(Span::styled(
-            format!(" {} {warned} lints ", theme.symbols.warning),
-            theme.warning,
-        ));
+        let lints = if warned == 1 { "lint" } else { "lints" };
+        let said = format!(" {} {warned} {lints} ", theme.symbols.warning);
+        spans.push(Span::styled(said, theme.warning));
     }
     let room = wide.saturating_sub(text::width_of(&spans) + 1);
     let said = format!("{} · {}", clean::line(&it.figures.file), it.figures.format);
@@ -363,7 +362,7 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
             for ((name, ns), style) in parts(sum).into_iter().zip(styles) {
                 let Some(ns) = ns else {
                     out.push(Line::styled(
-                        format!("{}{ABSENT}", text::left(name, 12)),
+                        format!("{}{ABSENT}", text::left(name, 11)),
                         theme.dim,
                     ));
                     continue;
@@ -371,12 +370,12 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
                 let part = ns as f64 / wall;
                 let mut said = format!(
                     "{}{}{}",
-                    text::left(name, 12),
-                    text::right(&time(ns), 11),
-                    text::right(&share(part), 9)
+                    text::left(name, 11),
+                    text::right(&time(ns), 10),
+                    text::right(&share(part), 8)
                 );
-                if steps > 1 {
-                    said += &text::right(&format!("{} a step", time(ns / steps as u64)), 19);
+                if steps > 1 && wide >= text::width(&said) + 17 {
+                    said += &text::right(&format!("{} a step", time(ns / steps as u64)), 17);
                 }
                 let room = wide.saturating_sub(text::width(&said) + 2).min(30) as u16;
                 let bar = theme.symbols.bar(part, room);

@@ -253,13 +253,11 @@ fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static
     let trace = &view.trace;
     let origin = view.timeline.bounds.0;
     let row = |line: String, style| Line::styled(text::cut(&line, columns), style);
-    let gap = view.timeline.gaps(view.row, view.seen, 1);
-    let gap = gap
-        .first()
-        .map_or("no gap in this lane".to_owned(), |(from, to)| {
-            let (at, long) = (time(from.abs_diff(origin)), time(from.abs_diff(*to)));
-            format!("longest gap in this lane: {long} at {at}")
-        });
+    let gap = view.timeline.longest_gap(view.row, view.seen);
+    let gap = gap.map_or("no gap in this lane".to_owned(), |(from, to)| {
+        let (at, long) = (time(from.abs_diff(origin)), time(from.abs_diff(to)));
+        format!("longest gap in this lane: {long} at {at}")
+    });
     let Some(it) = view.slice.and_then(|at| trace.slices.get(at as usize)) else {
         return vec![
             Line::default(),
