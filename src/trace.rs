@@ -5,6 +5,7 @@
 pub mod chrome;
 pub mod compare;
 pub mod csv;
+pub mod display;
 pub mod figures;
 mod json;
 pub mod lints;

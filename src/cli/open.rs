@@ -100,6 +100,13 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     if name.ends_with("kernel_stats.csv") {
         return kernel_stats(figures);
     }
+    if trace.stats.is_some() && trace.slices.is_empty() {
+        return Err(usage(format!(
+            "--export {}: {} holds sums without times; write a name that ends in kernel_stats.csv",
+            path.display(),
+            clean::line(&trace.source)
+        )));
+    }
     if name.ends_with("kernel_trace.csv") {
         return kernel_trace(trace);
     }

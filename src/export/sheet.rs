@@ -120,7 +120,13 @@ impl Table {
     }
 
     fn text(&self) -> String {
-        let rows = [std::slice::from_ref(&self.head), &self.rows].concat();
+        let named = self.head.iter().any(|it| !it.is_empty());
+        let head = if named {
+            std::slice::from_ref(&self.head)
+        } else {
+            &[]
+        };
+        let rows = [head, &self.rows].concat();
         let lines = table::lines(&rows, false).into_iter();
         lines.map(|line| format!("  {line}\n")).collect()
     }

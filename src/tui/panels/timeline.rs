@@ -7,13 +7,13 @@ use ratatui::text::{Line, Span};
 use crate::app::timeline::TimelineView;
 use crate::clean;
 use crate::panel::Panel;
+use crate::trace::display::time;
 use crate::trace::model::{Kind, LaneKind, NONE, Slice, Trace};
 use crate::trace::names::{self, Family, Phase};
 use crate::trace::timeline::Row;
 use crate::tui::surface::Surface;
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::duration;
 
 /// Lines above and below the lanes: the scale, and what is marked.
 const ABOVE: usize = 1;
@@ -286,8 +286,4 @@ fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static
         row(linked, theme.text),
         row(gap, theme.dim),
     ]
-}
-
-fn time(ns: u64) -> String {
-    duration(ns as f64 / 1e6)
 }
