@@ -841,13 +841,13 @@ fn a_timeline_answers_for_every_column() {
     let longest = spans.windows(2).map(|it| it[1].0 - it[0].1).max();
     let gap = timeline.longest_gap(device, timeline.bounds);
     assert_eq!(gap.map(|(from, to)| to - from), longest);
-    // A name stands whole, or not at all.
+    // Words of a name stand whole, or not at all.
     let short = perflings::trace::names::short(trace.name(trace.slices[kernel as usize].name), 60);
     let (from, to) = (
         trace.slices[kernel as usize].start,
         trace.slices[kernel as usize].end,
     );
-    for columns in [4, short.len(), short.len() + 1, 200] {
+    for columns in [4, 12, short.len(), short.len() + 1, 200] {
         let window = Window {
             start: from,
             end: to,
@@ -855,11 +855,7 @@ fn a_timeline_answers_for_every_column() {
         };
         let line = timeline.line(&trace, device, window);
         let said = line.labels.iter().find(|it| it.slice == kernel);
-        let wanted = if columns > short.len() {
-            short.as_str()
-        } else {
-            ""
-        };
+        let wanted = perflings::trace::names::whole_words(&short, columns - 1);
         assert_eq!(said.map(|it| it.text.as_str()), Some(wanted));
     }
 }

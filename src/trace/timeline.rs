@@ -43,7 +43,7 @@ pub struct Label {
     pub column: usize,
     /// Columns of the slice.
     pub width: usize,
-    /// The name, safe for a screen; empty where all of it does not fit beside the bar that it begins with.
+    /// Those first words of the name that fit whole beside the bar that it begins with; safe for a screen.
     pub text: String,
 }
 
@@ -224,11 +224,10 @@ impl Timeline {
                 let it = &trace.slices[slice as usize];
                 let name = trace.name(it.name);
                 let text = match it.kind.on_device() {
-                    true => names::short(name, names::LONGEST),
-                    false => names::fit(name, names::LONGEST),
+                    true => names::short(name, usize::MAX),
+                    false => names::fit(name, usize::MAX),
                 };
-                let whole = text.chars().count() < width && !text.ends_with('…');
-                let text = if whole { text } else { String::new() };
+                let text = names::whole_words(&text, width - 1).to_owned();
                 labels.push(Label {
                     slice,
                     column,

@@ -75,6 +75,10 @@ fn a_profile_is_summed_up_compared_reported_and_exported() {
             "{name}"
         );
     }
+    let sums = at("a_kernel_stats.csv");
+    learner
+        .run(&["open", &sums, "--export", &at("b.pftrace")])
+        .fails(2, &["sums without times", "kernel_stats.csv"]);
     learner
         .run(&["open", &a, "--report", "page.pdf"])
         .fails(2, &["page.pdf", ".md or .html"]);
