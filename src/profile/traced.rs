@@ -71,18 +71,19 @@ pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> T
         out.trace().counters.extend(filled);
     }
     steps.sort_unstable();
-    let mut counted = latest.map_or_else(
-        || Builder::new(source, FORMAT, false),
-        |it| counted(source, badge, &it),
-    );
+    let mut counted = counted(source, badge, latest.as_ref());
     counted.trace().unprofiled_step = crate::trace::figures::median(&steps);
     out.trace().counted = Some(Box::new(counted.finish()));
     out.finish()
 }
 
-/// A profiled step alone: that which figures are counted from.
-fn counted(source: &str, badge: &str, kernels: &Kernels) -> Builder {
+/// The latest profiled step alone: that which figures are counted from. Without one, sums of nothing.
+fn counted(source: &str, badge: &str, kernels: Option<&Kernels>) -> Builder {
     let mut out = Builder::new(source, FORMAT, false);
+    let Some(kernels) = kernels else {
+        out.trace().stats = Some(Vec::new());
+        return out;
+    };
     let lanes = lanes(&mut out, kernels.slot, badge);
     let (host, rows) = (Some(lanes.host), &kernels.rows);
     let end = place(&mut out, host, lanes.device, rows, 0, None, true);
