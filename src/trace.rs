@@ -5,6 +5,7 @@
 pub mod chrome;
 pub mod compare;
 pub mod csv;
+pub mod display;
 pub mod figures;
 mod json;
 pub mod lints;
@@ -130,6 +131,9 @@ fn unknown(head: &Head) -> OpenError {
             "is a report of Nsight Systems.",
             "Run `nsys export --type sqlite FILE` and open the result.",
         );
+    }
+    if head.bytes.starts_with(source::GZIP) {
+        return OpenError::new("is packed twice.", "Run gunzip once and open the result.");
     }
     if head.bytes.contains(&0) {
         return OpenError::new("is binary, but no format that is known here.", known);

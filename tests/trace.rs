@@ -446,6 +446,36 @@ fn begin_and_end_events_make_slices() {
 }
 
 #[test]
+fn without_kernels_the_hosts_operations_show_their_own_time() {
+    let op = |name: &str, thread: u32, ts: u32, dur: u32| {
+        let place = format!("\"pid\":1,\"tid\":{thread},\"ts\":{ts},\"dur\":{dur}");
+        format!("{{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"{name}\",{place}}}")
+    };
+    let trace = |outer: &str| {
+        let events = [
+            op(outer, 1, 0, 100),
+            op("aten::addmm", 1, 10, 60),
+            op("aten::copy_", 1, 20, 10),
+            op("aten::addmm", 1, 80, 20),
+            op("aten::copy_", 2, 5, 90),
+        ];
+        summary(&bytes("a", format!("[{}]", events.join(","))).unwrap())
+    };
+    let (a, b) = (trace("aten::linear"), trace("aten::relu"));
+    let rows = a.rows().iter();
+    let rows: Vec<_> = rows.map(|it| (&*it.name, it.calls, it.total_ns)).collect();
+    let expected = [
+        ("aten::copy_", 2, 100_000),
+        ("aten::addmm", 2, 70_000),
+        ("aten::linear", 1, 20_000),
+    ];
+    assert_eq!((rows, a.kernels), (expected.to_vec(), 0));
+    let both = compare::compare(&a, &b);
+    assert_eq!((both.kernels.len(), both.new.len()), (2, 1));
+    assert!(comparison(&both).text().contains("aten::relu"));
+}
+
+#[test]
 fn quotes_within_names_do_not_cost_the_row() {
     let header = "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Kernel_Name\",\"Start_Timestamp\",\"End_Timestamp\"\r\n";
     let rows = [
@@ -805,8 +835,29 @@ fn a_timeline_answers_for_every_column() {
     let next = timeline.neighbour(kernel, true).unwrap();
     assert_eq!(timeline.neighbour(next, false), Some(kernel));
     let device = timeline.row_of(kernel).unwrap();
-    let gaps = timeline.gaps(device, timeline.bounds, 3);
-    assert!(gaps.len() == 3 && gaps[0].1 - gaps[0].0 >= gaps[2].1 - gaps[2].0);
+    let lane = &trace.slices[kernel as usize].lane;
+    let of_device = trace.slices.iter().filter(|it| it.lane == *lane);
+    let spans: Vec<(i64, i64)> = of_device.map(|it| (it.start, it.end)).collect();
+    let longest = spans.windows(2).map(|it| it[1].0 - it[0].1).max();
+    let gap = timeline.longest_gap(device, timeline.bounds);
+    assert_eq!(gap.map(|(from, to)| to - from), longest);
+    // Words of a name stand whole, or not at all.
+    let short = perflings::trace::names::short(trace.name(trace.slices[kernel as usize].name), 60);
+    let (from, to) = (
+        trace.slices[kernel as usize].start,
+        trace.slices[kernel as usize].end,
+    );
+    for columns in [4, 12, short.len(), short.len() + 1, 200] {
+        let window = Window {
+            start: from,
+            end: to,
+            columns,
+        };
+        let line = timeline.line(&trace, device, window);
+        let said = line.labels.iter().find(|it| it.slice == kernel);
+        let wanted = perflings::trace::names::whole_words(&short, columns - 1);
+        assert_eq!(said.map(|it| it.text.as_str()), Some(wanted));
+    }
 }
 
 #[test]

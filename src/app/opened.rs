@@ -72,7 +72,7 @@ pub struct Opened {
 
 /// The annotated steps.
 fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
-    if let Some(steps) = &figures.steps {
+    if let (Some(steps), None) = (&figures.steps, &trace.counted) {
         return steps.iter().map(|step| step.span).collect();
     }
     let ranges = trace.of(Kind::Annotation).map(|(_, slice)| slice);
@@ -91,7 +91,7 @@ impl Opened {
             let mut within = within.take_while(|slice| slice.start < to);
             within.any(|slice| slice.kind == Kind::Kernel)
         };
-        let first = match trace.stats {
+        let first = match trace.counted {
             // Of a recording the latest profile counts.
             Some(_) => spans.iter().rposition(runs),
             None => spans.iter().position(runs),
@@ -121,7 +121,7 @@ impl Opened {
 
     /// The marked kernel.
     pub fn kernel(&self) -> Option<&KernelRow> {
-        self.figures.table.get(self.row)
+        self.figures.rows().get(self.row)
     }
 
     /// Carries out an action.
@@ -154,7 +154,7 @@ impl Opened {
             }
             OpenedAction::Move(by) => match self.focus {
                 OpenedPanel::Kernels => {
-                    let last = self.figures.table.len().saturating_sub(1);
+                    let last = self.figures.rows().len().saturating_sub(1);
                     self.row = self.row.saturating_add_signed(by as isize).min(last);
                 }
                 OpenedPanel::Ledger => self.scroll[0] = step(self.scroll[0], by),

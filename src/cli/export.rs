@@ -41,7 +41,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     };
     let bytes = match (format, args.table) {
         (Format::Perfetto, _) => perfetto::trace(recording.iter(), &recording.badge()),
-        (Format::KernelTrace, _) => open::kernel_trace(&traced())?,
+        (Format::KernelTrace, _) => open::kernel_trace(traced().counted())?,
         (Format::KernelStats, _) => open::kernel_stats(&summary(&traced()))?,
         (Format::Csv, ExportTable::Steps) => csv::steps(recording.iter()).into_bytes(),
         (Format::Csv, ExportTable::Kernels) => csv::kernels(recording.iter()).into_bytes(),

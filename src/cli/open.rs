@@ -39,7 +39,7 @@ pub fn open(args: &OpenArgs) -> Result<Exit> {
     let first = read(args, &args.files[0])?;
     let figures = summary(&first);
     for path in &args.export {
-        out::file(path, &exported(path, &first, &figures)?)?;
+        out::file(path, &exported(path, first.counted(), &figures)?)?;
     }
     if let Some(path) = args.files.get(1) {
         let second = summary(&read(args, path)?);
@@ -99,6 +99,13 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.ends_with("kernel_stats.csv") {
         return kernel_stats(figures);
+    }
+    if trace.stats.is_some() && trace.slices.is_empty() {
+        return Err(usage(format!(
+            "--export {}: {} holds sums without times; write a name that ends in kernel_stats.csv",
+            path.display(),
+            clean::line(&trace.source)
+        )));
     }
     if name.ends_with("kernel_trace.csv") {
         return kernel_trace(trace);

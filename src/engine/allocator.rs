@@ -1,9 +1,9 @@
-//! The process's allocator: the system's, counted, with large blocks kept for reuse. A training step frees and asks for
+//! The process's allocator: the system's, counted; in an engine large blocks are kept for reuse. A training step frees and asks for
 //! the same large buffers again and again; handing them back to the system would cost a page fault per 4 KiB each time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Blocks of at least this size are kept.
 const LARGE: usize = 128 * 1024;
@@ -14,6 +14,7 @@ const DEPTH: usize = 32;
 
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static KEEPS: AtomicBool = AtomicBool::new(false);
 
 struct KeptBlocks {
     blocks: [usize; DEPTH],
@@ -93,8 +94,8 @@ unsafe impl GlobalAlloc for Counting {
         CURRENT.fetch_sub(layout.size(), Relaxed);
         let (kept, block) = match large(layout) {
             Some((index, block)) => {
-                let kept = KEPT[index].lock();
-                (kept.is_ok_and(|mut kept| kept.put(pointer)), block)
+                let keep = || KEPT[index].lock().is_ok_and(|mut kept| kept.put(pointer));
+                (KEEPS.load(Relaxed) && keep(), block)
             }
             None => (false, layout),
         };
@@ -103,6 +104,11 @@ unsafe impl GlobalAlloc for Counting {
             unsafe { System.dealloc(pointer, block) }
         }
     }
+}
+
+/// From now on large blocks are kept.
+pub fn keep() {
+    KEEPS.store(true, Relaxed);
 }
 
 /// Bytes in use now, kept blocks not counted.

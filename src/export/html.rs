@@ -3,7 +3,7 @@
 
 use super::sheet::{Block, Chart, Curve, Lanes, Parts, Piece, Scale, Sheet, Table};
 use crate::clean;
-use crate::units::number;
+use crate::units::{number, show};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1d1d1f;--dim:#5f6368;--rule:#d5d7da;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
@@ -27,7 +27,7 @@ text.a{fill:var(--a);stroke:none}text.b{fill:var(--b);stroke:none}\
 .band{fill:var(--soft);stroke:var(--b)}.mark{fill:var(--a)}.lane{fill:var(--rule);opacity:.35}\
 .p0{fill:#4c78c8}.p1{fill:#b3589a}.p2{fill:#3f8f6b}.p3{fill:#c0772c}.p4{fill:#7a6ff0}.p5{fill:#8a8f98}.p6{fill:#c9a227}\
 .key{display:inline-block;margin-right:1rem}.key svg{display:inline;width:.8em;height:.8em;margin-right:.3em}svg.bar{max-width:none;height:1.4rem}.name{margin:.5rem 0 .1rem;color:var(--dim);font-size:.85rem}\
-@media print,(max-width:40rem){td:first-child{min-width:7rem;overflow-wrap:anywhere}}\
+@media print,(max-width:40rem){td:has(wbr){min-width:8.5rem}}\
 @media print{:root{--ink:#000;--dim:#444;--rule:#bbb;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
 main,p,li{max-width:none}main{padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}.wide{overflow:visible;background:none}}";
 
@@ -123,7 +123,9 @@ fn table(table: &Table) -> String {
                 (false, Some(true)) if span.is_empty() => " class=\"r\"",
                 _ => "",
             };
-            format!("<td{class}{span}>{}</td>", clean::html(text))
+            // A long name may break behind its underscores.
+            let text = clean::html(text).replace('_', "_<wbr>");
+            format!("<td{class}{span}>{text}</td>")
         };
         let cells: String = row.iter().enumerate().map(cell).collect();
         format!("<tr>{cells}</tr>\n")
@@ -216,7 +218,7 @@ fn chart(chart: &Chart) -> String {
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
             x(value),
             CHART.1 - 6.0,
-            clean::html(&number(value))
+            show(value, 0)
         );
     }
     let axis = format!(
@@ -305,21 +307,25 @@ fn parts(it: &Parts) -> String {
     }
     let (mut from, mut drawn, mut keys) = (0.0, String::new(), String::new());
     for (at, (name, value)) in shown() {
-        let (wide, colour) = (1000.0 * value / sum, at % COLOURS);
+        let (wide, colour) = (1000.0 * value / it.width.max(sum), at % COLOURS);
         drawn += &format!(
             "<rect class=\"p{colour}\" x=\"{from:.1}\" y=\"0\" width=\"{wide:.1}\" height=\"28\"/>"
         );
-        keys += &format!(
-            "<span class=\"key\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"p{colour}\" width=\"1\" height=\"1\"/></svg>{} {:.1} %</span>\n",
-            clean::html(name),
-            100.0 * value / sum
-        );
+        keys += &key(&format!("{name} {:.1} %", 100.0 * value / sum), colour);
         from += wide;
     }
     let name = clean::html(&it.name);
     format!(
         "<figure><svg class=\"bar\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{name}\">{drawn}</svg>\n\
          <figcaption>{name}. {keys}</figcaption></figure>\n"
+    )
+}
+
+/// What a colour means.
+fn key(name: &str, colour: usize) -> String {
+    format!(
+        "<span class=\"key\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"p{colour}\" width=\"1\" height=\"1\"/></svg>{}</span>\n",
+        clean::html(name)
     )
 }
 
@@ -344,8 +350,9 @@ fn lanes(it: &Lanes) -> String {
         );
     }
     let (name, width) = (clean::html(&it.name), clean::html(&it.width));
+    let keys: String = it.keys.iter().map(|(name, at)| key(name, *at)).collect();
     format!(
-        "<figure>\n{drawn}<figcaption>{name}, lane by lane. The width is {width}.</figcaption></figure>\n"
+        "<figure>\n{drawn}<figcaption>{name}, lane by lane. The width is {width}. {keys}</figcaption></figure>\n"
     )
 }
 
@@ -392,10 +399,12 @@ mod tests {
                 Block::Parts(Parts {
                     name: text(),
                     parts: vec![(text(), 2.0), (text(), f64::NAN)],
+                    width: f64::NAN,
                 }),
                 Block::Lanes(Lanes {
                     name: text(),
                     width: text(),
+                    keys: vec![("", 9)],
                     lanes: vec![(text(), vec![(0.5, 9.0, 8)])],
                 }),
                 Block::Scale(Scale {

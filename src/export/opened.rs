@@ -1,39 +1,21 @@
 //! A trace from elsewhere, or two of them, as a sheet: figures, ledger, kernels, steps, one step drawn, lints.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::sheet::{Block, Column, Lanes, Parts, Piece, Sheet, Table};
-use crate::trace::compare::{Comparison, Figure, NameRow, Share};
-use crate::trace::figures::{KernelRow, Ledger, Step, Summary};
+use crate::trace::compare::{Comparison, FamilyRow, Figure, NameRow, Share};
+use crate::trace::display::{count, figures, known, ledger, share, time};
+use crate::trace::figures::{KernelRow, Step, Summary};
 use crate::trace::model::{Kind, LaneKind, Slice, Trace};
 use crate::trace::names::{self, Family, Phase};
 use crate::units::{bytes, duration, show};
 
-/// What stands for a figure that a file does not hold.
-pub const ABSENT: &str = "not in this file";
 /// Rows of a list.
 const ROWS: usize = 30;
 /// Lanes that are drawn, and pieces of each.
 const LANES: usize = 8;
 const PIECES: usize = 4000;
-
-/// Nanoseconds as people read them.
-pub fn time(ns: u64) -> String {
-    duration(ns as f64 / 1e6)
-}
-
-/// A share as a percentage.
-pub fn share(it: f64) -> String {
-    format!("{:.1} %", 100.0 * it)
-}
-
-fn known<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| ABSENT.to_owned(), show)
-}
-
-fn count(n: u64) -> String {
-    show(n as f64, 0)
-}
 
 /// Two columns without a head: what, and how much.
 fn pairs(rows: Vec<(&'static str, String)>) -> Block {
@@ -43,71 +25,14 @@ fn pairs(rows: Vec<(&'static str, String)>) -> Block {
     Block::Table(Table::printed(vec![String::new(); 2], rows.collect()))
 }
 
-/// The figures of a file, as rows.
-pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
-    let copies = it.copies.as_ref().map(|copies| {
-        let sizes = copies
-            .bytes
-            .map_or(String::new(), |n| format!(", {}", bytes(n)));
-        format!("{}{sizes}", count(copies.count))
-    });
-    let launches = it.launches.map(|n| match it.launches_without_kernel {
-        Some(lost) if lost > 0 => format!("{}, {} of them without a kernel", count(n), count(lost)),
-        _ => count(n),
-    });
-    let steps = it.steps.as_ref().map(|steps| count(steps.len() as u64));
-    vec![
-        ("kernels", count(it.kernels)),
-        ("unique kernels", count(it.distinct_names)),
-        ("kernel time", time(it.kernel_ns)),
-        ("device busy", known(it.busy_ns, time)),
-        ("from first to last kernel", known(it.device_span_ns, time)),
-        ("idle share", known(it.idle_share, share)),
-        ("median kernel", known(it.median_kernel_ns, time)),
-        ("launch calls", known(launches, |it| it)),
-        ("graph launches", known(it.graph_launches, count)),
-        ("synchronisations", known(it.syncs, count)),
-        ("copies", known(copies, |it| it)),
-        ("memsets", known(it.memsets, |it| count(it.count))),
-        ("steps", known(steps, |it| it)),
-        ("median step", known(it.step_ns, time)),
-        ("kernels a step", known(it.a_step(), |n| show(n, 1))),
-        ("whole trace", known(it.trace_span_ns, time)),
-    ]
-}
-
-/// Parts of a ledger: name, time, and what it means.
-pub fn ledger(it: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5] {
-    [
-        ("busy", Some(it.busy), "at least one kernel runs"),
-        (
-            "copies",
-            Some(it.copies),
-            "no kernel, but a copy or a memset",
-        ),
-        (
-            "waits",
-            it.syncs,
-            "nothing runs, and the host waits for the device",
-        ),
-        (
-            "host-bound",
-            it.host_bound,
-            "nothing runs, and what runs next is not launched yet",
-        ),
-        (
-            "idle",
-            Some(it.idle),
-            "nothing runs, for no reason that the file shows",
-        ),
-    ]
-}
-
 /// A trace as a sheet.
 pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
-    let devices = match trace.devices.is_empty() {
-        true => String::new(),
-        false => format!("; devices: {}", trace.devices.join(", ")),
+    let named = &trace.devices[..trace.devices.len().min(LANES)];
+    let more = trace.devices.len() - named.len();
+    let devices = match (named.join(", "), more) {
+        (none, _) if none.is_empty() => none,
+        (named, 0) => format!("; devices: {named}"),
+        (named, more) => format!("; devices: {named} and {more} more"),
     };
     let mut out = vec![
         Block::Title(it.file.clone()),
@@ -125,6 +50,7 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
         out.push(Block::Parts(Parts {
             name: format!("{of}, {}", time(sum.wall)),
             parts: drawn.into(),
+            width: 0.0,
         }));
         let wall = sum.wall.max(1) as f64;
         out.push(Block::Table(Table::of(
@@ -137,11 +63,22 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
             ],
         )));
     }
-    out.push(Block::Heading("Kernels".to_owned()));
-    out.push(Block::Parts(families(it)));
-    out.push(Block::Table(kernels(&it.table)));
-    if it.table.len() > ROWS {
-        let more = it.table.len() - ROWS;
+    let (heading, bar) = match it.operations.is_empty() {
+        true => ("Kernels", "Kernel time by family"),
+        false => ("Operations of the host, own time", "Own time by family"),
+    };
+    out.push(Block::Heading(heading.to_owned()));
+    out.push(Block::Parts(families(
+        bar,
+        |family| {
+            let rows = it.rows().iter().filter(|row| row.family == family);
+            rows.map(|row| row.total_ns).sum()
+        },
+        0,
+    )));
+    out.push(Block::Table(kernels(it.rows())));
+    if it.rows().len() > ROWS {
+        let more = it.rows().len() - ROWS;
         out.push(Block::Remark(format!("{more} more are shorter")));
     }
     if let Some(steps) = it.steps.as_deref().filter(|steps| !steps.is_empty()) {
@@ -162,7 +99,7 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
             ],
         )));
     }
-    out.extend(drawn(it, trace).map(Block::Lanes));
+    out.extend(drawn(it, trace.counted()).map(Block::Lanes));
     out.push(Block::Heading("Lints".to_owned()));
     if it.lints.is_empty() {
         out.push(Block::Intro("Nothing was found.".to_owned()));
@@ -186,15 +123,14 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
     Sheet(out)
 }
 
-fn families(it: &Summary) -> Parts {
-    let of = |family: Family| {
-        let rows = it.table.iter().filter(|row| row.family == family);
-        let sum: u64 = rows.map(|row| row.total_ns).sum();
-        (family.label().to_owned(), sum as f64)
-    };
+/// Kernel time by family, in a bar that is `width` nanoseconds wide.
+fn families(name: &str, time: impl Fn(Family) -> u64, width: u64) -> Parts {
     Parts {
-        name: "Kernel time by family".to_owned(),
-        parts: FAMILIES.map(of).into(),
+        name: name.to_owned(),
+        parts: FAMILIES
+            .map(|it| (it.label().to_owned(), time(it) as f64))
+            .into(),
+        width: width as f64,
     }
 }
 
@@ -213,7 +149,7 @@ fn kernels(rows: &[KernelRow]) -> Table {
     Table::of(
         rows.iter().take(ROWS),
         &[
-            ("kernel", &|it: &&KernelRow| Ok(it.short.clone())),
+            ("name", &|it: &&KernelRow| Ok(it.short.clone())),
             ("family", &|it| Ok(it.family.label().to_owned())),
             ("calls", &|it| Ok(count(it.calls))),
             ("a step", &|it| {
@@ -223,7 +159,7 @@ fn kernels(rows: &[KernelRow]) -> Table {
             ("median", &|it| {
                 Ok(it.median_ns.map_or("-".to_owned(), time))
             }),
-            ("of kernels", &|it| Ok(share(it.share_of_kernels))),
+            ("of all", &|it| Ok(share(it.share_of_kernels))),
             ("of wall", &|it| {
                 Ok(it.share_of_wall.map_or("-".to_owned(), share))
             }),
@@ -247,32 +183,40 @@ fn drawn(it: &Summary, trace: &Trace) -> Option<Lanes> {
         let known = kind.on_device() || kind.is_call() || kind == Kind::Annotation;
         known && slice.end > from && slice.start < to && slice.start.abs_diff(slice.end) < width
     };
-    let mut lanes: Vec<(usize, Vec<Piece>)> = Vec::new();
+    let mut lanes: BTreeMap<(bool, usize), Vec<Piece>> = BTreeMap::new();
     for slice in trace.slices.iter().filter(shown) {
         let lane = slice.lane as usize;
-        let at = lanes.iter().position(|it| it.0 == lane).unwrap_or_else(|| {
-            lanes.push((lane, Vec::new()));
-            lanes.len() - 1
-        });
+        let host = trace.lanes[lane].kind != LaneKind::Device;
+        let pieces = lanes.entry((host, lane)).or_default();
         let begin = slice.start.max(from);
         let place = begin.abs_diff(from) as f64 / width as f64;
         let length = slice.end.min(to).abs_diff(begin) as f64 / width as f64;
-        if lanes[at].1.len() < PIECES {
-            lanes[at].1.push((place, length, colour(trace, slice)));
+        if pieces.len() < PIECES {
+            pieces.push((place, length, colour(trace, slice)));
         }
     }
-    lanes.sort_by_key(|it| (trace.lanes[it.0].kind != LaneKind::Device, it.0));
-    lanes.truncate(LANES);
     let name = |lane: usize| format!("{} {}", trace.lanes[lane].group, trace.lanes[lane].name);
     (!lanes.is_empty()).then(|| Lanes {
         name: step.map_or("The whole trace".to_owned(), |step| step.name.clone()),
         width: time(width),
+        keys: KEYS.into(),
         lanes: lanes
             .into_iter()
-            .map(|(lane, pieces)| (name(lane), pieces))
+            .take(LANES)
+            .map(|((_, lane), pieces)| (name(lane), pieces))
             .collect(),
     })
 }
+
+/// What colours mean on lanes of the host; a kernel has that of its family.
+const KEYS: [(&str, usize); 6] = [
+    ("forward", 0),
+    ("backward", 1),
+    ("optimizer", 2),
+    ("waits", 3),
+    ("launches", 4),
+    ("other calls and ranges", 5),
+];
 
 /// The colour of a slice: a kernel's is that of its family.
 pub fn colour(trace: &Trace, slice: &Slice) -> usize {
@@ -327,6 +271,26 @@ pub fn comparison(it: &Comparison) -> Sheet {
         out.push(Block::Remark(format!("lints of {side}: {said}")));
     }
     out.push(Block::Heading("Families".to_owned()));
+    type Side = fn(&FamilyRow) -> Option<Share>;
+    let sides_of: [(&str, Side); 2] = [("A", |row| row.both.a), ("B", |row| row.both.b)];
+    let total = |side: Side, family: Option<Family>| {
+        let rows = it.families.iter();
+        let rows = rows.filter(|row| family.is_none_or(|it| it == row.family));
+        rows.filter_map(side).map(|it| it.total_ns).sum()
+    };
+    let longest = sides_of
+        .map(|(_, side)| total(side, None))
+        .into_iter()
+        .max();
+    for (name, side) in sides_of {
+        let name = format!("{name}: {}", time(total(side, None)));
+        let by_family = |family| total(side, Some(family));
+        out.push(Block::Parts(families(
+            &name,
+            by_family,
+            longest.unwrap_or(0),
+        )));
+    }
     let families: Vec<_> = it
         .families
         .iter()
@@ -334,7 +298,7 @@ pub fn comparison(it: &Comparison) -> Sheet {
         .collect();
     out.push(Block::Table(sides("family", families, 1..7)));
     for (title, rows, of) in [
-        ("Kernels in both", &it.kernels, 1..7),
+        ("In both", &it.kernels, 1..7),
         ("Vanished: in A alone", &it.vanished, 1..4),
         ("New: in B alone", &it.new, 4..7),
     ] {
@@ -342,7 +306,7 @@ pub fn comparison(it: &Comparison) -> Sheet {
         let row = |row: &NameRow| (row.short.clone(), row.both.a, row.both.b);
         if !rows.is_empty() {
             out.push(Block::Table(sides(
-                "kernel",
+                "name",
                 rows.iter().take(ROWS).map(row).collect(),
                 of,
             )));

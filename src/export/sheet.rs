@@ -30,6 +30,8 @@ pub struct Parts {
     pub name: String,
     /// What it is and how much of it.
     pub parts: Vec<(String, f64)>,
+    /// What the bar's full width stands for, where that is more than all parts.
+    pub width: f64,
 }
 
 /// What happened when, lane by lane. Text and Markdown leave it out.
@@ -38,6 +40,8 @@ pub struct Lanes {
     pub name: String,
     /// What the whole width is.
     pub width: String,
+    /// What colours mean.
+    pub keys: Vec<(&'static str, usize)>,
     /// Names of lanes, and what is in them.
     pub lanes: Vec<(String, Vec<Piece>)>,
 }
@@ -116,7 +120,13 @@ impl Table {
     }
 
     fn text(&self) -> String {
-        let rows = [std::slice::from_ref(&self.head), &self.rows].concat();
+        let named = self.head.iter().any(|it| !it.is_empty());
+        let head = if named {
+            std::slice::from_ref(&self.head)
+        } else {
+            &[]
+        };
+        let rows = [head, &self.rows].concat();
         let lines = table::lines(&rows, false).into_iter();
         lines.map(|line| format!("  {line}\n")).collect()
     }

@@ -1,5 +1,6 @@
 //! A run of ours as a trace: its steps and phases on the host, and the calls of its profiled steps on the device. Where only sums are
-//! known, they stand end to end in the order of the phases; that no gap is seen between them says nothing.
+//! known, they stand end to end in the order of the phases; that no gap is seen between them says nothing. So do the phases of a
+//! profiled step.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ struct Lanes {
     speed: Counter,
 }
 
-/// A stream as a trace. Its figures are those of the latest profile; its slices are all there is.
+/// A stream as a trace. Its figures are those of the latest profiled step; its slices are all there is.
 pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> Trace {
     let mut out = Builder::new(source, FORMAT, false);
     let mut slots: BTreeMap<Slot, Lanes> = BTreeMap::new();
@@ -50,7 +51,8 @@ pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> T
                 let from = lanes.profiled.filter(|it| it.0 == kernels.step);
                 let total: f64 = kernels.rows.iter().map(|row| row.ms).sum();
                 let from = from.map_or(at - nanoseconds(total), |it| it.1);
-                place(&mut out, lanes.device, &kernels.rows, from, None, true);
+                let (host, device) = (Some(lanes.host), lanes.device);
+                place(&mut out, host, device, &kernels.rows, from, None, true);
                 latest = Some(kernels);
             }
             Event::Throughput(it) => lanes.speed.samples.push((at as i64, it.samples_per_s)),
@@ -68,15 +70,32 @@ pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> T
         let filled = counters.into_iter().filter(|it| !it.samples.is_empty());
         out.trace().counters.extend(filled);
     }
-    let stats = latest
-        .as_ref()
-        .map_or_else(Vec::new, |it| sums(&mut out, it));
     steps.sort_unstable();
-    let trace = out.trace();
-    trace.unprofiled_step = crate::trace::figures::median(&steps);
-    trace.summed_steps = latest.is_some().then_some(1);
-    trace.stats = Some(stats);
+    let mut counted = counted(source, badge, latest.as_ref());
+    counted.trace().unprofiled_step = crate::trace::figures::median(&steps);
+    out.trace().counted = Some(Box::new(counted.finish()));
     out.finish()
+}
+
+/// The latest profiled step alone: that which figures are counted from. Without one, sums of nothing.
+fn counted(source: &str, badge: &str, kernels: Option<&Kernels>) -> Builder {
+    let mut out = Builder::new(source, FORMAT, false);
+    let Some(kernels) = kernels else {
+        out.trace().stats = Some(Vec::new());
+        return out;
+    };
+    let lanes = lanes(&mut out, kernels.slot, badge);
+    let (host, rows) = (Some(lanes.host), &kernels.rows);
+    let end = place(&mut out, host, lanes.device, rows, 0, None, true);
+    let step = out.name(&format!("step {}", kernels.step));
+    let whole = (0, end.max(nanoseconds(kernels.profiled_step_ms)));
+    out.slice(Kind::Annotation, lanes.host, step, whole, String::new);
+    if rows.iter().any(|row| row.slices.is_empty()) {
+        let stats = sums(&mut out, kernels);
+        out.trace().stats = Some(stats);
+        out.trace().summed_steps = Some(1);
+    }
+    out
 }
 
 /// One step: its phases on the host, and the latest profile on the device. A phase's kernels do not begin before the phase.
@@ -91,7 +110,7 @@ pub fn step(name: &str, phases: Option<&Phases>, kernels: &Kernels) -> Trace {
     }
     let device = out.device("device");
     let lane = out.lane(LaneKind::Device, name, "device", Some(device));
-    place(&mut out, lane, &kernels.rows, 0, phases, false);
+    place(&mut out, None, lane, &kernels.rows, 0, phases, false);
     out.finish()
 }
 
@@ -159,14 +178,16 @@ fn named(phases: &Phases) -> [(&'static str, f64); 3] {
 }
 
 /// Puts the calls of rows where they ran within their phase; a row without their times end to end, `split` into calls of equal length.
+/// With a lane of the host, their phases there. Gives the end.
 fn place(
     out: &mut Builder,
+    host: Option<u32>,
     lane: u32,
     rows: &[KernelRow],
     from: i128,
     phases: Option<&Phases>,
     split: bool,
-) {
+) -> i128 {
     let begins = phases.map(|it| [0.0, it.forward, it.forward + it.backward].map(nanoseconds));
     let mut at = from;
     for (number, (phase, _)) in named(&Phases::default()).into_iter().enumerate() {
@@ -191,7 +212,12 @@ fn place(
                 at = at.max(span.1);
             }
         }
+        if let Some(host) = host.filter(|_| at > begin) {
+            let name = out.name(phase);
+            out.slice(Kind::Annotation, host, name, (begin, at), String::new);
+        }
     }
+    at
 }
 
 /// What a row is called: the part of the model, what it does, and the kernel.

@@ -1,4 +1,5 @@
-//! Two traces side by side: kernels matched by name and by family, launches, times, what vanished and what is new.
+//! Two traces side by side: kernels (of two without any, operations of the host) matched by name and by family, launches, times,
+//! what vanished and what is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +74,12 @@ pub struct Comparison {
 
 /// Compares two traces.
 pub fn compare(a: &Summary, b: &Summary) -> Comparison {
-    let (left, right) = (by_name(&a.table), by_name(&b.table));
+    // Operations of the host only where neither side has kernels.
+    let (rows, others) = match a.table.is_empty() && b.table.is_empty() {
+        true => (&a.operations, &b.operations),
+        false => (&a.table, &b.table),
+    };
+    let (left, right) = (by_name(rows), by_name(others));
     let names: BTreeSet<&str> = left.keys().chain(right.keys()).copied().collect();
     let (mut kernels, mut vanished, mut new) = (Vec::new(), Vec::new(), Vec::new());
     for name in names {
@@ -83,7 +89,7 @@ pub fn compare(a: &Summary, b: &Summary) -> Comparison {
         };
         let row = NameRow {
             name: name.to_owned(),
-            short: names::short(name, 60),
+            short: names::short(name, names::LONGEST),
             family: names::family(name),
             both,
         };
@@ -99,7 +105,7 @@ pub fn compare(a: &Summary, b: &Summary) -> Comparison {
             std::cmp::Reverse(weight(row.both.a).max(weight(row.both.b)))
         });
     }
-    let (left, right) = (by_family(&a.table), by_family(&b.table));
+    let (left, right) = (by_family(rows), by_family(others));
     let all: BTreeSet<Family> = left.keys().chain(right.keys()).copied().collect();
     let family = |family| FamilyRow {
         family,

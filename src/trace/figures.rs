@@ -113,6 +113,9 @@ pub struct Summary {
     pub tables_absent: Option<Vec<String>>,
     pub lints: Vec<Lint>,
     pub unread: Option<UnreadRows>,
+    /// Where there are no kernels: operations of the host, with their own time, longest total first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<KernelRow>,
     /// One row for each name, longest total first.
     #[serde(skip)]
     pub table: Vec<KernelRow>,
@@ -128,12 +131,20 @@ pub struct Summary {
     /// Idle share with graphs that were traced as a whole counted as work.
     #[serde(skip)]
     pub idle_with_graphs: Option<f64>,
-    /// Median step: of annotated ones, else of those that the source measured without a profiler.
+    /// Median step: of those that the source measured without a profiler, else of annotated ones.
     #[serde(skip)]
     pub step_ns: Option<u64>,
 }
 
 impl Summary {
+    /// Kernels, or operations of the host where there are none.
+    pub fn rows(&self) -> &[KernelRow] {
+        match self.table.is_empty() {
+            true => &self.operations,
+            false => &self.table,
+        }
+    }
+
     /// Executions of kernels in a step, where steps are known.
     pub fn a_step(&self) -> Option<f64> {
         let known = self.table.iter().any(|row| row.a_step.is_some());
@@ -160,7 +171,7 @@ pub struct KernelRow {
     pub min_ns: Option<u64>,
     pub max_ns: Option<u64>,
     pub std_dev_ns: Option<f64>,
-    /// Of the time of all kernels.
+    /// Of the time of all rows.
     pub share_of_kernels: f64,
     /// Of the time from the first to the last event, on every device.
     pub share_of_wall: Option<f64>,

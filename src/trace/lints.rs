@@ -1,6 +1,7 @@
 //! What is wrong with a trace, or with the run it shows: a name, why, and what to do next. Each is one function over the
 //! figures; none knows a format.
 
+use super::display::time;
 use super::figures::{Lint, Summary, median};
 use super::model::{Kind, Trace};
 use super::names::Family;
@@ -54,16 +55,6 @@ pub fn lints(trace: &Trace, figures: &Summary) -> Vec<Lint> {
         })
     };
     LINTS.iter().filter_map(holds).collect()
-}
-
-/// Nanoseconds for people.
-fn time(ns: u64) -> String {
-    match ns as f64 {
-        ns if ns >= 1e9 => format!("{:.2} s", ns / 1e9),
-        ns if ns >= 1e6 => format!("{:.2} ms", ns / 1e6),
-        ns if ns >= 1e3 => format!("{:.1} µs", ns / 1e3),
-        ns => format!("{ns:.0} ns"),
-    }
 }
 
 fn found(why: String, next: &str) -> Option<Finding> {
@@ -159,9 +150,11 @@ fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<Finding> {
     None
 }
 
-fn launch_bound(_: &Trace, f: &Summary) -> Option<Finding> {
+fn launch_bound(trace: &Trace, f: &Summary) -> Option<Finding> {
     let (idle, median) = (f.idle_with_graphs?, f.median_kernel_ns?);
-    if idle <= IDLE || median >= SHORT || f.kernels < 2 {
+    // Gaps that the profiler made say nothing about the run.
+    let slowed = profiler_overhead(trace, f).is_some();
+    if idle <= IDLE || median >= SHORT || f.kernels < 2 || slowed {
         return None;
     }
     found(

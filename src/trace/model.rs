@@ -302,6 +302,8 @@ pub struct Trace {
     pub slices: Vec<Slice>,
     pub details: Vec<Detail>,
     pub counters: Vec<Counter>,
+    /// The part that figures are counted from and that is exported, where it is not all.
+    pub counted: Option<Box<Trace>>,
     /// Kernels of a file that holds sums only.
     pub stats: Option<Vec<KernelStat>>,
     pub holds: Holds,
@@ -323,6 +325,11 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// What figures are counted from and what is exported.
+    pub fn counted(&self) -> &Self {
+        self.counted.as_deref().unwrap_or(self)
+    }
+
     /// A name in full, as the file has it: not safe for a screen (`clean::line`).
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id as usize).map_or("", |name| name)
@@ -367,6 +374,8 @@ pub struct Builder {
     trace: Trace,
     ids: HashMap<Arc<str>, NameId>,
     details: HashMap<Detail, u32>,
+    /// Devices by label.
+    devices: HashMap<String, u32>,
     /// Calls by scope (a process, or a kind of number) and correlation.
     calls: HashMap<(u64, u64), u32>,
     /// Work of devices, the same way.
@@ -386,6 +395,7 @@ impl Builder {
             },
             ids: HashMap::new(),
             details: HashMap::new(),
+            devices: HashMap::new(),
             calls: HashMap::new(),
             work: Vec::new(),
         }
@@ -415,15 +425,13 @@ impl Builder {
 
     /// The number of a device, by its label.
     pub fn device(&mut self, label: &str) -> u32 {
-        let devices = &mut self.trace.devices;
-        let at = devices
-            .iter()
-            .position(|known| known == label)
-            .unwrap_or_else(|| {
-                devices.push(label.to_owned());
-                devices.len() - 1
-            });
-        at as u32
+        if let Some(id) = self.devices.get(label) {
+            return *id;
+        }
+        let id = self.trace.devices.len() as u32;
+        self.trace.devices.push(label.to_owned());
+        self.devices.insert(label.to_owned(), id);
+        id
     }
 
     /// A new lane.
@@ -460,7 +468,7 @@ impl Builder {
             self.unread("the end is before the start", place);
             return None;
         }
-        if self.trace.slices.len() >= SLICES {
+        if self.full() {
             self.unread(
                 "more events than fit in memory: the first 16 million are shown",
                 place,
@@ -525,6 +533,11 @@ impl Builder {
         self.work.push((slice, scope, correlation));
     }
 
+    /// Whether nothing more is kept.
+    pub fn full(&self) -> bool {
+        self.trace.slices.len() >= SLICES
+    }
+
     /// Counts a row, an event or a packet that could not be read.
     pub fn unread(&mut self, why: &str, place: impl FnOnce() -> String) {
         self.unread_many(why, 1, place);
@@ -569,16 +582,19 @@ impl Builder {
         for (new, old) in (0..).zip(&order) {
             place[*old as usize] = new;
         }
-        let sorted = order.iter().map(|old| {
-            let mut slice = slices[*old as usize];
-            if slice.link != NONE {
-                slice.link = place[slice.link as usize];
+        drop(order);
+        for slice in slices.iter_mut().filter(|slice| slice.link != NONE) {
+            slice.link = place[slice.link as usize];
+        }
+        // Sorted in place: a second copy of all slices is what memory is short of.
+        for at in 0..place.len() {
+            while place[at] as usize != at {
+                let to = place[at] as usize;
+                slices.swap(at, to);
+                place.swap(at, to);
             }
-            slice
-        });
-        let sorted: Vec<Slice> = sorted.collect();
+        }
         let mut trace = self.trace;
-        trace.slices = sorted;
         let holds = &mut trace.holds;
         for slice in &trace.slices {
             match slice.kind {

@@ -4,6 +4,9 @@ use serde::Serialize;
 
 use crate::clean;
 
+/// Most characters of a name in a table.
+pub const LONGEST: usize = 60;
+
 /// What a kernel does, as far as its name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -45,6 +48,7 @@ const FAMILIES: [(Family, &[&str]); 10] = [
     (Family::Product, &[
         "gemm", "cijk_", "matmul", "xmma", "cutlass", "nvjet", "gemv", "splitk", "conv2d", "convolution", "implicit_con", "wgrad",
         "dgrad", "dot_kernel", "cublas", "hipblas", "mfma", "triton_tem", "_mm_kernel", "linear_kernel",
+        "aten::mm", "aten::bmm", "aten::addmm", "aten::linear",
     ]),
     (Family::Reduction, &[
         "reduce", "norm", "softmax", "_sum", "sum_", "mean", "argmax", "argmin", "nll", "loss", "cross_entropy", "scan", "cumsum",
@@ -257,6 +261,15 @@ fn fold(name: &str) -> String {
     words.join("_")
 }
 
+/// The first words of a text that fit into `width` characters, none of them cut; a bracket goes as a whole.
+pub fn whole_words(mut text: &str, width: usize) -> &str {
+    while text.chars().nth(width).is_some() {
+        let at = text.rfind(" (").or(text.rfind(' ')).unwrap_or(0);
+        text = &text[..at];
+    }
+    text
+}
+
 /// One line of text that is safe to show, in at most `width` characters.
 pub fn fit(text: &str, width: usize) -> String {
     match text.chars().nth(width) {
@@ -327,6 +340,9 @@ mod tests {
             assert_eq!(family(name), family_is, "{name}");
         }
         assert_eq!(short("abcdefgh", 4), "abc…");
+        let copy = "Memcpy HtoD (Pinned -> Device)";
+        let whole = [30, 29, 11, 10, 5].map(|width| whole_words(copy, width));
+        assert_eq!(whole, [copy, "Memcpy HtoD", "Memcpy HtoD", "Memcpy", ""]);
     }
 
     #[test]

@@ -13,6 +13,8 @@ use crate::files;
 
 /// Bytes by which a format is recognised.
 const HEAD: u64 = 64 * 1024;
+/// What gzip begins with.
+pub const GZIP: &[u8] = &[0x1f, 0x8b];
 /// Bytes that are unpacked into a temporary file.
 const UNPACKED: u64 = 4 << 30;
 /// Bytes between two reports of progress.
@@ -141,7 +143,7 @@ impl<'a> Source<'a> {
                     "Copy it to this machine and try again.",
                 )
             })?
-            .starts_with(&[0x1f, 0x8b]);
+            .starts_with(GZIP);
         let rest: Box<dyn Read> = if gzip {
             Box::new(MultiGzDecoder::new(data))
         } else {

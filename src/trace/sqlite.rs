@@ -136,6 +136,12 @@ pub fn rows(
             if let Err(why) = take(out, row, place) {
                 out.unread(&why, || place.to_string());
             }
+            if out.full() {
+                // A view may have rows without end.
+                let why = format!("{what} has more rows than fit in memory");
+                out.unread(&why, || place.to_string());
+                break;
+            }
         }
         Ok(())
     };

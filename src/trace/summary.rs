@@ -63,12 +63,23 @@ struct Work {
 
 /// Every figure of a trace.
 pub fn summary(trace: &Trace) -> Summary {
-    let mut it = match &trace.stats {
-        Some(_) => of_sums(trace),
-        None => of_slices(trace),
+    let counted = trace.counted();
+    let mut it = match &counted.stats {
+        Some(_) => of_sums(counted),
+        None => of_slices(counted),
     };
-    it.lints = lints::lints(trace, &it);
+    if trace.counted.is_some() {
+        it.trace_span_ns = span(trace, |_| true).map(|(start, end)| end.abs_diff(start));
+    }
+    it.lints = lints::lints(counted, &it);
     it
+}
+
+/// From the first start to the last end of slices of some kinds.
+fn span(trace: &Trace, kinds: fn(Kind) -> bool) -> Option<(i64, i64)> {
+    let slices = || trace.slices.iter().filter(|slice| kinds(slice.kind));
+    let start = slices().map(|slice| slice.start).min()?;
+    Some((start, slices().map(|slice| slice.end).max()?))
 }
 
 fn empty(trace: &Trace) -> Summary {
@@ -105,6 +116,7 @@ fn empty(trace: &Trace) -> Summary {
             count,
             why: trace.unread.clone(),
         }),
+        operations: Vec::new(),
         table: Vec::new(),
         ledger: None,
         phases: Phases::default(),
@@ -120,7 +132,7 @@ fn of_sums(trace: &Trace) -> Summary {
     let total: u128 = stats.iter().map(|row| u128::from(row.total)).sum();
     let table = stats.iter().map(|row| KernelRow {
         name: trace.name(row.name).to_owned(),
-        short: names::short(trace.name(row.name), 60),
+        short: names::short(trace.name(row.name), names::LONGEST),
         family: names::family(trace.name(row.name)),
         calls: row.calls,
         total_ns: row.total,
@@ -176,13 +188,7 @@ fn of_slices(trace: &Trace) -> Summary {
     let device = |slice: &Slice| trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
     let mut work: BTreeMap<u32, Work> = BTreeMap::new();
     devices(trace, &kernels, &mut it, &mut work);
-    let bounds = |kinds: fn(Kind) -> bool| {
-        let slices = || trace.slices.iter().filter(|slice| kinds(slice.kind));
-        Some((
-            slices().map(|slice| slice.start).min()?,
-            slices().map(|slice| slice.end).max()?,
-        ))
-    };
+    let bounds = |kinds| span(trace, kinds);
     let span = bounds(|kind| kind == Kind::Kernel);
     it.device_span_ns = span.map(|(start, end)| end.abs_diff(start));
     it.trace_span_ns = bounds(|_| true).map(|(start, end)| end.abs_diff(start));
@@ -253,7 +259,7 @@ fn of_slices(trace: &Trace) -> Summary {
     };
     let mut lengths: Vec<u64> = it.steps.iter().flatten().map(|step| step.dur_ns).collect();
     lengths.sort_unstable();
-    it.step_ns = median(&lengths).or(trace.unprofiled_step);
+    it.step_ns = trace.unprofiled_step.or(median(&lengths));
     it.phases = phases(trace, &kernels, it.steps.as_deref());
     let linked = kernels
         .iter()
@@ -261,7 +267,10 @@ fn of_slices(trace: &Trace) -> Summary {
     it.early = linked.fold((0, 0), |(early, all), (start, call)| {
         (early + u64::from(start < call), all + 1)
     });
-    it.table = table(trace, &kernels, &it);
+    it.table = table(trace, &launched(trace, &kernels), &it);
+    if kernels.is_empty() {
+        it.operations = table(trace, &operations(trace), &it);
+    }
     it.distinct_names = it.table.len() as u64;
     it.top = top(&it.table);
     it
@@ -529,18 +538,49 @@ fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[Step]>) -> Phases {
     }
 }
 
-fn table(trace: &Trace, kernels: &[&Slice], it: &Summary) -> Vec<KernelRow> {
+/// Kernels with the time of their launch, or of their start where that is not known.
+fn launched(trace: &Trace, kernels: &[&Slice]) -> Vec<Execution> {
+    let at = |slice: &Slice| trace.linked(slice).map_or(slice.start, |call| call.start);
+    let kernels = kernels.iter();
+    kernels.map(|it| (it.name, at(it), it.ns())).collect()
+}
+
+/// Operations of the host with their own time: without that of operations within them.
+fn operations(trace: &Trace) -> Vec<Execution> {
+    let mut all: Vec<Execution> = Vec::new();
+    // For each lane the ends and numbers of operations that are open.
+    let mut open: Vec<Vec<(i64, usize)>> = vec![Vec::new(); trace.lanes.len()];
+    for (_, slice) in trace.of(Kind::Op) {
+        let lane = &mut open[slice.lane as usize];
+        while lane.last().is_some_and(|outer| outer.0 <= slice.start) {
+            lane.pop();
+        }
+        if let Some(&(_, outer)) = lane.last() {
+            let own = &mut all[outer].2;
+            *own = own.saturating_sub(slice.ns());
+        }
+        lane.push((slice.end, all.len()));
+        all.push((slice.name, slice.start, slice.ns()));
+    }
+    all
+}
+
+/// A name, the time that decides in which step it counts, and nanoseconds.
+type Execution = (u32, i64, u64);
+
+/// A row for each name, longest total first.
+fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelRow> {
     let mut by_name: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut in_steps: HashMap<u32, u64> = HashMap::new();
     let steps = it.steps.as_deref().unwrap_or_default();
     let windows = union(steps.iter().map(|step| step.span));
-    for slice in kernels {
-        by_name.entry(slice.name).or_default().push(slice.ns());
-        let at = trace.linked(slice).map_or(slice.start, |call| call.start);
+    for &(name, at, ns) in executions {
+        by_name.entry(name).or_default().push(ns);
         if covers(&windows, at) {
-            *in_steps.entry(slice.name).or_default() += 1;
+            *in_steps.entry(name).or_default() += 1;
         }
     }
+    let all: u128 = executions.iter().map(|it| u128::from(it.2)).sum();
     let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1) as u128;
     let wall = it.trace_span_ns.map(|span| u128::from(span) * devices);
     let rows = by_name.into_iter().map(|(id, mut lengths)| {
@@ -550,7 +590,7 @@ fn table(trace: &Trace, kernels: &[&Slice], it: &Summary) -> Vec<KernelRow> {
         let mean = total as f64 / lengths.len() as f64;
         let spread: f64 = lengths.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum();
         KernelRow {
-            short: names::short(name, 60),
+            short: names::short(name, names::LONGEST),
             family: names::family(name),
             name: name.to_owned(),
             calls: lengths.len() as u64,
@@ -559,7 +599,7 @@ fn table(trace: &Trace, kernels: &[&Slice], it: &Summary) -> Vec<KernelRow> {
             min_ns: lengths.first().copied(),
             max_ns: lengths.last().copied(),
             std_dev_ns: (lengths.len() > 1).then(|| (spread / (lengths.len() - 1) as f64).sqrt()),
-            share_of_kernels: share(clip(total), u128::from(it.kernel_ns)),
+            share_of_kernels: share(clip(total), all),
             share_of_wall: wall.map(|wall| share(clip(total), wall)),
             a_step: (!steps.is_empty())
                 .then(|| *in_steps.get(&id).unwrap_or(&0) as f64 / steps.len() as f64),

@@ -43,7 +43,7 @@ pub struct Label {
     pub column: usize,
     /// Columns of the slice.
     pub width: usize,
-    /// The name, cut to the width and safe for a screen.
+    /// Those first words of the name that fit whole beside the bar that it begins with; safe for a screen.
     pub text: String,
 }
 
@@ -223,11 +223,11 @@ impl Timeline {
             if let Some(slice) = slice.filter(|_| width >= 3) {
                 let it = &trace.slices[slice as usize];
                 let name = trace.name(it.name);
-                let text = if it.kind.on_device() {
-                    names::short(name, width)
-                } else {
-                    names::fit(name, width)
+                let text = match it.kind.on_device() {
+                    true => names::short(name, usize::MAX),
+                    false => names::fit(name, usize::MAX),
                 };
+                let text = names::whole_words(&text, width - 1).to_owned();
                 labels.push(Label {
                     slice,
                     column,
@@ -258,23 +258,16 @@ impl Timeline {
         (far <= reach).then_some(slice)
     }
 
-    /// The longest times in which a row has nothing, within a span: start and end, longest first.
-    pub fn gaps(&self, row: usize, (from, to): (i64, i64), most: usize) -> Vec<(i64, i64)> {
-        let Some(row) = self.rows.get(row) else {
-            return Vec::new();
-        };
+    /// The longest time in which a row has nothing, between slices that touch a span: start and end.
+    pub fn longest_gap(&self, row: usize, (from, to): (i64, i64)) -> Option<(i64, i64)> {
+        let row = self.rows.get(row)?;
         let first = row.ends.partition_point(|end| *end < from);
-        let spans = row.ends[first..]
-            .iter()
-            .zip(row.starts[first..].iter().skip(1));
-        let mut gaps: Vec<(i64, i64)> = spans
-            .map(|(end, start)| (*end, *start))
+        let starts = row.starts[first..].iter().skip(1);
+        let gaps = row.ends[first..].iter().copied().zip(starts.copied());
+        let gaps = gaps
             .take_while(|gap| gap.0 < to)
-            .collect();
-        gaps.retain(|gap| gap.1 > gap.0);
-        gaps.sort_by_key(|gap| std::cmp::Reverse(gap.1.abs_diff(gap.0)));
-        gaps.truncate(most);
-        gaps
+            .filter(|gap| gap.1 > gap.0);
+        gaps.max_by_key(|gap| gap.1.abs_diff(gap.0))
     }
 }
 

@@ -24,13 +24,12 @@ use super::theme::Theme;
 use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
 use crate::app::timeline::TimelineMove;
 use crate::clean;
-use crate::trace::figures::{Ledger, Summary};
-use crate::units::{duration, show as digits};
+use crate::trace::display::{self, ABSENT, figures, share, time};
+use crate::trace::figures::Summary;
+use crate::units::show as digits;
 
 /// How long to wait for a key.
 const WAIT: Duration = Duration::from_millis(250);
-/// What stands for a figure that the file does not have.
-const ABSENT: &str = "not in this file";
 
 /// Shows a profile until a key ends it.
 pub fn show(mut it: Opened, theme: &Theme) -> Result<SessionEnd> {
@@ -143,7 +142,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
         Paragraph::new(head(it, usize::from(area.width), theme)),
         take_top(&mut rest, 1),
     );
-    let foot = text::cut(&footer(), usize::from(area.width));
+    let foot = text::cut(&footer(usize::from(area.width)), usize::from(area.width));
     frame.render_widget(
         Paragraph::new(Line::styled(foot, theme.dim)),
         take_bottom(&mut rest, 1),
@@ -239,10 +238,9 @@ fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
     }
     let warned = it.figures.lints.len();
     if warned > 0 {
-        spans.push(Span::styled(
-            format!(" {} {warned} lints ", theme.symbols.warning),
-            theme.warning,
-        ));
+        let lints = if warned == 1 { "lint" } else { "lints" };
+        let said = format!(" {} {warned} {lints} ", theme.symbols.warning);
+        spans.push(Span::styled(said, theme.warning));
     }
     let room = wide.saturating_sub(text::width_of(&spans) + 1);
     let said = format!("{} · {}", clean::line(&it.figures.file), it.figures.format);
@@ -259,29 +257,41 @@ const COLUMNS: [Column; 6] = [
     Column { head: "a step", wide: 8 },
     Column { head: "total", wide: 11 },
     Column { head: "median", wide: 10 },
-    Column { head: "kernels", wide: 9 },
+    Column { head: "of all", wide: 9 },
     Column { head: "wall", wide: 8 },
 ];
 
 fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let rows = &it.figures.table;
+    let rows = it.figures.rows();
+    let kernels = it.figures.operations.is_empty();
     let sum = format!(
         "{} kernels of {} names, {}; idle {}; median {}",
         digits(it.figures.kernels as f64, 0),
         it.figures.distinct_names,
         time(it.figures.kernel_ns),
-        it.figures.idle_share.map_or(ABSENT.to_owned(), share),
-        it.figures.median_kernel_ns.map_or(ABSENT.to_owned(), time),
+        display::known(it.figures.idle_share, share),
+        display::known(it.figures.median_kernel_ns, time),
     );
     let mut room = wide.saturating_sub(26);
     let widths = fit(&COLUMNS, &[2, 4, 0, 3, 5, 1], &mut room);
     let name = 24 + room;
-    let top = format!("{}{}", text::left("kernel", name), heads(&COLUMNS, &widths));
+    let top = format!(
+        "{}{}",
+        text::left(
+            if kernels {
+                "kernel"
+            } else {
+                "operation of the host, its own time"
+            },
+            name
+        ),
+        heads(&COLUMNS, &widths)
+    );
     let mut out = vec![
         Line::styled(text::cut(&sum, wide), theme.strong),
         Line::styled(text::cut(&top, wide), theme.dim),
     ];
-    if rows.is_empty() {
+    if it.figures.table.is_empty() {
         out.push(Line::styled("no kernels: see the lints", theme.dim));
     }
     let fits = high.saturating_sub(out.len());
@@ -312,17 +322,6 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
     out
 }
 
-/// The parts of a ledger, in the order of their styles.
-fn parts(it: &Ledger) -> [(&'static str, Option<u64>); 5] {
-    [
-        ("busy", Some(it.busy)),
-        ("copies", Some(it.copies)),
-        ("waits", it.syncs),
-        ("host-bound", it.host_bound),
-        ("idle", Some(it.idle)),
-    ]
-}
-
 fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let styles = [
         theme.phases[0],
@@ -348,10 +347,10 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
                 theme.strong,
             ));
             let wall = sum.wall.max(1) as f64;
-            for ((name, ns), style) in parts(sum).into_iter().zip(styles) {
+            for ((name, ns, _), style) in display::ledger(sum).into_iter().zip(styles) {
                 let Some(ns) = ns else {
                     out.push(Line::styled(
-                        format!("{}{ABSENT}", text::left(name, 12)),
+                        format!("{}{ABSENT}", text::left(name, 11)),
                         theme.dim,
                     ));
                     continue;
@@ -359,12 +358,12 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
                 let part = ns as f64 / wall;
                 let mut said = format!(
                     "{}{}{}",
-                    text::left(name, 12),
-                    text::right(&time(ns), 11),
-                    text::right(&share(part), 9)
+                    text::left(name, 11),
+                    text::right(&time(ns), 10),
+                    text::right(&share(part), 8)
                 );
-                if steps > 1 {
-                    said += &text::right(&format!("{} a step", time(ns / steps as u64)), 19);
+                if steps > 1 && wide >= text::width(&said) + 17 {
+                    said += &text::right(&format!("{} a step", time(ns / steps as u64)), 17);
                 }
                 let room = wide.saturating_sub(text::width(&said) + 2).min(30) as u16;
                 let bar = theme.symbols.bar(part, room);
@@ -376,33 +375,15 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         }
     }
     out.push(Line::default());
-    let count = |n: u64| digits(n as f64, 0);
-    let known = |value: Option<String>| value.unwrap_or_else(|| ABSENT.to_owned());
-    for (name, value) in [
-        ("launch calls", known(it.launches.map(count))),
-        (
-            "  without kernel",
-            known(it.launches_without_kernel.map(count)),
-        ),
-        ("graph launches", known(it.graph_launches.map(count))),
-        ("synchronisations", known(it.syncs.map(count))),
-        (
-            "copies",
-            known(it.copies.as_ref().map(|it| count(it.count))),
-        ),
-        ("memsets", known(it.memsets.map(|it| count(it.count)))),
-        ("device busy", known(it.busy_ns.map(time))),
-        ("median step", known(it.step_ns.map(time))),
-        ("kernels a step", known(it.a_step().map(|n| digits(n, 1)))),
-        ("whole trace", known(it.trace_span_ns.map(time))),
-    ] {
+    // The first three stand above the kernels.
+    for (name, value) in figures(it).into_iter().skip(3) {
         let style = if value == ABSENT {
             theme.dim
         } else {
             theme.text
         };
         out.push(Line::styled(
-            format!("{}{value}", text::left(name, 18)),
+            format!("{}{value}", text::left(name, 26)),
             style,
         ));
     }
@@ -451,12 +432,4 @@ fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         item("", &said, theme.warning);
     }
     out
-}
-
-fn time(ns: u64) -> String {
-    duration(ns as f64 / 1e6)
-}
-
-fn share(it: f64) -> String {
-    format!("{:.1} %", 100.0 * it)
 }

@@ -75,6 +75,10 @@ fn a_profile_is_summed_up_compared_reported_and_exported() {
             "{name}"
         );
     }
+    let sums = at("a_kernel_stats.csv");
+    learner
+        .run(&["open", &sums, "--export", &at("b.pftrace")])
+        .fails(2, &["sums without times", "kernel_stats.csv"]);
     learner
         .run(&["open", &a, "--report", "page.pdf"])
         .fails(2, &["page.pdf", ".md or .html"]);
@@ -112,6 +116,48 @@ fn a_recording_of_ours_is_a_profile_too() {
         learner
             .run(&["export", &run, "--format", format])
             .succeeds(&["mlp.down linear"]);
+    }
+}
+
+#[test]
+fn a_profiled_step_has_a_ledger_and_reads_back_with_the_same_figures() {
+    let learner = Learner::new();
+    let run = learner.path("run.jsonl").display().to_string();
+    let flags = ["--steps", "8", "--device", "cpu", "--record", &run];
+    learner
+        .run(&[&["run", "1"], &flags[..]].concat())
+        .succeeds(&[]);
+    let figures = |file: &str| -> serde_json::Value {
+        let said = learner.run(&["open", file, "--json"]);
+        said.succeeds(&[]);
+        serde_json::from_str(&said.out).expect("one object")
+    };
+    let json = figures(&run);
+    assert_eq!(json["steps"].as_array().map(Vec::len), Some(1), "{json}");
+    let busy = json["busy_ns"].as_u64().expect("calls have times");
+    assert!(busy > 0 && Some(busy) <= json["steps"][0]["dur_ns"].as_u64());
+    for name in [
+        "run.pftrace",
+        "run_kernel_trace.csv",
+        "run_kernel_stats.csv",
+    ] {
+        let file = learner.path(name).display().to_string();
+        learner
+            .run(&["open", &run, "--export", &file])
+            .succeeds(&[]);
+        let back = figures(&file);
+        for figure in [
+            "kernels",
+            "distinct_names",
+            "kernel_ns",
+            "busy_ns",
+            "median_kernel_ns",
+            "top",
+        ] {
+            if !back[figure].is_null() {
+                assert_eq!(back[figure], json[figure], "{figure} of {name}");
+            }
+        }
     }
 }
 

@@ -47,12 +47,16 @@ pub fn action(event: KeyEvent) -> Option<OpenedAction> {
     known.map(|it| it.1)
 }
 
-/// What the footer says: keys and labels.
-pub fn footer() -> String {
+/// What the footer says in so many columns: keys and labels, whole ones, help and quit always.
+pub fn footer(columns: usize) -> String {
     let labelled = KEYS.iter().filter(|it| !it.2.is_empty());
-    labelled
+    let mut said: Vec<String> = labelled
         .map(|it| format!(" {} {} ", key_name(it.0[0]), it.2))
-        .collect()
+        .collect();
+    while said.len() > 2 && said.iter().map(String::len).sum::<usize>() > columns {
+        said.remove(said.len() - 3);
+    }
+    said.concat()
 }
 
 /// A line of the help for each key.

@@ -7,13 +7,13 @@ use ratatui::text::{Line, Span};
 use crate::app::timeline::TimelineView;
 use crate::clean;
 use crate::panel::Panel;
+use crate::trace::display::time;
 use crate::trace::model::{Kind, LaneKind, NONE, Slice, Trace};
 use crate::trace::names::{self, Family, Phase};
 use crate::trace::timeline::Row;
 use crate::tui::surface::Surface;
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::duration;
 
 /// Lines above and below the lanes: the scale, and what is marked.
 const ABOVE: usize = 1;
@@ -253,13 +253,11 @@ fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static
     let trace = &view.trace;
     let origin = view.timeline.bounds.0;
     let row = |line: String, style| Line::styled(text::cut(&line, columns), style);
-    let gap = view.timeline.gaps(view.row, view.seen, 1);
-    let gap = gap
-        .first()
-        .map_or("no gap in this lane".to_owned(), |(from, to)| {
-            let (at, long) = (time(from.abs_diff(origin)), time(from.abs_diff(*to)));
-            format!("longest gap in this lane: {long} at {at}")
-        });
+    let gap = view.timeline.longest_gap(view.row, view.seen);
+    let gap = gap.map_or("no gap in this lane".to_owned(), |(from, to)| {
+        let (at, long) = (time(from.abs_diff(origin)), time(from.abs_diff(to)));
+        format!("longest gap in this lane: {long} at {at}")
+    });
     let Some(it) = view.slice.and_then(|at| trace.slices.get(at as usize)) else {
         return vec![
             Line::default(),
@@ -288,8 +286,4 @@ fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static
         row(linked, theme.text),
         row(gap, theme.dim),
     ]
-}
-
-fn time(ns: u64) -> String {
-    duration(ns as f64 / 1e6)
 }
