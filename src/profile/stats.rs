@@ -22,17 +22,21 @@ pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted(values), 0.5)
 }
 
-/// Medians of the phases, of the step and of the residual; none of no steps. What the medians of the phases leave of the step's would
-/// be another figure, which noise alone moves.
-pub fn median_phases(steps: &[Phases]) -> Option<Phases> {
-    let of = |pick: fn(&Phases) -> f64| median(&steps.iter().map(pick).collect::<Vec<_>>());
-    (!steps.is_empty()).then(|| Phases {
-        forward: of(|it| it.forward),
-        backward: of(|it| it.backward),
-        optimizer: of(|it| it.optimizer),
-        residual: of(|it| it.residual),
-        step: of(|it| it.step),
-    })
+/// Means over the half of the steps whose length is nearest the median; none of no steps. Means of the same steps add up as each
+/// step does. What medians of the phases leave of the median step is a residual that no step has.
+pub fn typical_phases(steps: &[Phases]) -> Option<Phases> {
+    let mut steps: Vec<&Phases> = steps.iter().collect();
+    steps.sort_by(|a, b| a.step.total_cmp(&b.step));
+    let middle = &steps[steps.len() / 4..steps.len() - steps.len() / 4];
+    let mean = |part: fn(&Phases) -> f64| {
+        middle.iter().map(|it| part(it)).sum::<f64>() / middle.len() as f64
+    };
+    let parts = [
+        mean(|it| it.forward),
+        mean(|it| it.backward),
+        mean(|it| it.optimizer),
+    ];
+    (!middle.is_empty()).then(|| Phases::of(parts, mean(|it| it.step)))
 }
 
 /// In ascending order.
@@ -122,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_residual_of_medians_is_not_made_of_noise() {
+    fn the_residual_is_not_made_of_noise() {
         // Each step adds up; of such steps the medians of the parts do not.
         let steps: Vec<Phases> = (0..30)
             .map(|at| {
@@ -135,10 +139,10 @@ mod tests {
                 Phases::of(parts, 280.5)
             })
             .collect();
-        let medians = median_phases(&steps).expect("steps");
-        assert_eq!((medians.residual, medians.step), (0.5, 280.5));
+        let typical = typical_phases(&steps).expect("steps");
+        assert!((typical.residual - 0.5).abs() < 1e-9 && typical.step == 280.5);
         assert!(Phases::of([40.0; 3], 280.5).residual > 100.0);
-        assert_eq!(median_phases(&[]), None);
+        assert_eq!(typical_phases(&[]), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{TOP, Trainer, roof};
 use crate::profile::roofline::top;
 use crate::profile::rows;
-use crate::profile::stats::median_phases;
+use crate::profile::stats::typical_phases;
 use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Throughput};
 
 impl Trainer {
@@ -43,7 +43,7 @@ impl Trainer {
             tokens_per_s: samples_per_s * config.train.context as f64,
             enqueue_samples_per_s: unsynced.then_some(by_median),
             wall_samples_per_s,
-            phases: median_phases(&self.stats.phases),
+            phases: typical_phases(&self.stats.phases),
             flops: self
                 .spec_synced()
                 .then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),

@@ -20,7 +20,7 @@ pub const READING: &[&str] = &[
     "Submitted: work is queued; device: it computes; synced: it is done. \
              Residual = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
              calls return: it contains the work only where it then waits for the device (a sync).",
-    "All of one step; the header's residual is the median over many.",
+    "All of one step; the header's is a mean over many, without the extremes.",
 ];
 
 const NAMES: [&str; 4] = ["forward", "backward", "optimizer", "residual"];
