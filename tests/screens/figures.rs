@@ -108,7 +108,7 @@ fn every_share_is_the_quotient_of_the_figures_beside_it() {
         };
         for line in kernels
             .lines()
-            .filter(|line| line.contains(" fwd") || line.contains("rest of"))
+            .filter(|line| line.contains(" fwd ") || line.contains("rest of"))
         {
             let words: Vec<&str> = line.split_whitespace().collect();
             let at = words.iter().position(|word| *word == "%").expect("a share");
