@@ -212,9 +212,13 @@ impl Kernels {
         });
         let files: Vec<KernelFile> = files.collect();
         let texts: Vec<&str> = files.iter().map(|it| it.text.as_str()).collect();
+        let own = files
+            .iter()
+            .flat_map(|it| [it.starter.as_str(), it.solution.as_str()]);
+        let own: Vec<&str> = own.collect();
         let mut shapes = self.shapes.clone();
         let last = shapes.len().saturating_sub(1);
-        shapes.splice(last..last, self.hidden.shapes(seed, &texts));
+        shapes.splice(last..last, self.hidden.shapes(seed, &texts, &own));
         KernelJob {
             id: 0,
             exercise: exercise.to_owned(),

@@ -6,14 +6,13 @@ mod on_cpu;
 mod on_gpu;
 
 use burn::backend::{Backend, Cube, DispatchDevice, Flex, TensorMetadata};
-use burn::tensor::{Device, Int, Slice, Tensor};
+use burn::tensor::{Device, Int, Shape, Slice, Tensor};
 
 use crate::config::Precision;
 
 use super::format::Format;
 use super::live::LiveKernel;
 use super::shapes::{Attention, Heads, Rotation, Rows};
-use super::swiglu;
 
 /// A backend's float tensor.
 pub type Float<B> = burn::backend::tensor::FloatTensor<B>;
@@ -81,7 +80,7 @@ pub trait Kernels: Backend {
     fn linear_swiglu(x: Float<Self>, w: Float<Self>) -> Float<Self> {
         let packed = Self::linear_own(x, w, None, Format::Full); // [n, 2f]
         let active = Self::swiglu_packed(packed.clone(), Format::Full); // [n, f]
-        let [gate, up] = swiglu::halves::<Self>(packed); // [n, f] each
+        let [gate, up] = halves::<Self>(packed); // [n, f] each
         Self::float_cat(vec![gate, up, active], 0)
     }
     /// Of dy `[n, m]`, the above, silu(gate)·up `[n, f]` and W `[m, f]`: gradients `[n, 2f]` of gate and up, and dW.
@@ -212,4 +211,18 @@ pub fn strides(x: Tensor<4>) -> Vec<usize> {
         x.try_into_primitive::<Cube>().map(|x| Cube::strides(&x))
     };
     strides.unwrap_or_default()
+}
+
+/// The two halves of `[n, 2f]`, `[n, f]` each, contiguous. Through a view of every second half-row, the CPU library's
+/// sigmoid takes one branch a value by its sign, which no processor predicts: twice the time of a copy and a sigmoid.
+pub fn halves<B: Kernels>(packed: Float<B>) -> [Float<B>; 2] {
+    let [rows, both] = packed.shape().dims();
+    let width = both / 2;
+    let half = |from: usize| {
+        let columns = Slice::from(from..from + width);
+        let view = B::float_slice(packed.clone(), &[Slice::full(), columns]); // [n, f]
+        let flat = B::float_reshape(view, Shape::from([rows * width]));
+        B::float_reshape(flat, Shape::from([rows, width]))
+    };
+    [half(0), half(width)]
 }

@@ -3,9 +3,9 @@
 //! With s = σ(g): d gate = dy·u·s·(1 + g·(1 − s)), d up = dy·g·s.
 
 use burn::backend::TensorMetadata;
-use burn::tensor::{Shape, Slice};
 
 use super::format::Format;
+use super::kernels::halves;
 use super::linear;
 use super::live::{LiveKernel, LivePart, WorkgroupCount};
 use super::{Cost, Float, Kernels, Operation};
@@ -186,20 +186,6 @@ fn backward<B: Kernels>(gate: Float<B>, up: Float<B>, dy: Float<B>) -> [Float<B>
     let slope = B::float_add(s, B::float_mul(silu.clone(), rest)); // [n, f]
     let dgate = B::float_mul(B::float_mul(dy.clone(), up), slope);
     [dgate, B::float_mul(dy, silu)]
-}
-
-/// The two halves of `[n, 2f]`, `[n, f]` each, contiguous. Through a view of every second half-row, the CPU library's
-/// sigmoid takes one branch a value by its sign, which no processor predicts: twice the time of a copy and a sigmoid.
-pub(super) fn halves<B: Kernels>(packed: Float<B>) -> [Float<B>; 2] {
-    let [rows, both] = packed.shape().dims();
-    let width = both / 2;
-    let half = |from: usize| {
-        let columns = Slice::from(from..from + width);
-        let view = B::float_slice(packed.clone(), &[Slice::full(), columns]); // [n, f]
-        let flat = B::float_reshape(view, Shape::from([rows * width]));
-        B::float_reshape(flat, Shape::from([rows, width]))
-    };
-    [half(0), half(width)]
 }
 
 /// The packed gradient `[n, 2f]`, by slices.

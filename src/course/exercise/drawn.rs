@@ -14,6 +14,10 @@ const DIVISORS: [u64; 4] = [2, 3, 5, 7];
 const TRIES: usize = 32;
 /// How many numbers of a text are tried as sizes, and the most elements of a shape for it.
 const WRITTEN_SIZES: usize = 8;
+/// So far past such a number a size is tried as well: more than a tile.
+const PAST: u64 = 33;
+/// Elements of a line of memory, in which neighbours can be told from others.
+const ROW: f64 = 32.0;
 const WRITTEN_ELEMENTS: u64 = 100_000;
 /// Numbers of a text that are tried as values. Larger ones stand for infinity, smaller ones for zero.
 const WRITTEN_VALUES: std::ops::RangeInclusive<f64> = 1e-3..=1e5;
@@ -71,10 +75,10 @@ impl SizeRange {
         (self.from + self.step * rng.below(4) as u64).min(self.to)
     }
 
-    /// About the geometric mean of its ends.
+    /// About the geometric mean of its ends, and a row of memory where it may be so long.
     fn middle(self, rng: &mut Rng) -> u64 {
         let middle = (self.from as f64 * self.to as f64).sqrt();
-        let n = middle * (0.8 + 0.4 * rng.uniform());
+        let n = (middle * (0.8 + 0.4 * rng.uniform())).max(ROW.min(self.to as f64 / 2.0));
         self.from(n as u64).clamp(self.from, self.to)
     }
 
@@ -86,8 +90,10 @@ impl SizeRange {
 
 impl DrawnSizes {
     /// One shape for each size, one in the middle of all, and those that the texts name.
-    pub fn shapes(&self, seed: u64, texts: &[&str]) -> Vec<KernelShape> {
-        let written: Vec<f64> = texts.iter().flat_map(|text| numbers(text)).collect();
+    /// Numbers that the course's own texts have not got, and large ones, come first.
+    pub fn shapes(&self, seed: u64, texts: &[&str], own: &[&str]) -> Vec<KernelShape> {
+        let all = |texts: &[&str]| texts.iter().flat_map(|text| numbers(text)).collect();
+        let (written, own): (Vec<f64>, Vec<f64>) = (all(texts), all(own));
         let values = written.iter().copied();
         let values: Vec<f64> = values.filter(|it| WRITTEN_VALUES.contains(it)).collect();
         let kinds = KernelFill::DRAWN.into_iter();
@@ -117,15 +123,21 @@ impl DrawnSizes {
         let middle = (!self.ranges.is_empty()).then_some(None);
         let named = self.ranges.keys().map(Some).chain(middle);
         let mut shapes: Vec<KernelShape> = named.map(shape).collect();
-        let sizes = written.iter().filter(|it| it.fract() == 0.0 && **it > 2.0);
-        let mut sizes: Vec<u64> = sizes.map(|it| *it as u64).collect();
-        while sizes.len() > WRITTEN_SIZES {
-            sizes.swap_remove(rng.below(sizes.len()));
-        }
-        for size in sizes.into_iter().flat_map(|n| [n, n.saturating_add(1)]) {
-            let names = self.ranges.keys().map(|it| Some(it.as_str()));
+        let sizes = written
+            .into_iter()
+            .filter(|it| it.fract() == 0.0 && (3.0..WRITTEN_ELEMENTS as f64).contains(it));
+        let mut sizes: Vec<f64> = sizes.collect();
+        sizes.sort_by(|a, b| own.contains(a).cmp(&own.contains(b)).then(b.total_cmp(a)));
+        sizes.dedup();
+        for size in sizes.into_iter().take(WRITTEN_SIZES) {
+            let (size, names) = (size as u64, self.ranges.keys().map(|it| Some(it.as_str())));
             for name in names.chain([None]) {
-                shapes.extend(self.written(size, name, &values, &mut rng));
+                let of = name.unwrap_or("all sizes");
+                let past = size.saturating_add(PAST);
+                let at = format!("{of} = {size}, as in the text");
+                shapes.extend(self.written(at, size, name, &values, &mut rng));
+                let after = format!("{of} = {past}, past {size} in the text");
+                shapes.extend(self.written(after, past, name, &values, &mut rng));
             }
         }
         shapes
@@ -135,6 +147,7 @@ impl DrawnSizes {
     /// be too large.
     fn written(
         &self,
+        label: String,
         size: u64,
         name: Option<&str>,
         values: &[f64],
@@ -153,7 +166,7 @@ impl DrawnSizes {
         let elements = sizes.values().try_fold(1_u64, |all, n| all.checked_mul(*n));
         elements.filter(|it| *it <= WRITTEN_ELEMENTS)?;
         Some(KernelShape {
-            label: format!("{} = {size}, as in the text", name.unwrap_or("all sizes")),
+            label,
             idea: self.idea.clone(),
             values: vec![KernelFill::Written],
             numbers: values.to_vec(),
@@ -228,7 +241,7 @@ mod tests {
             ]),
         };
         for seed in 0..200 {
-            let shapes = drawn.shapes(seed, &[]);
+            let shapes = drawn.shapes(seed, &[], &[]);
             let [wide, long, middle] = &shapes[..] else {
                 panic!("one for each size, and one in the middle")
             };
@@ -239,16 +252,12 @@ mod tests {
             assert!(middle.counted && (90..140).contains(&middle.sizes["T"]));
         }
         let text = "if (T == 1024u || d > 0x10u) { return min(x, 4.5e1); } // value-1, {{T}}u";
-        assert_eq!(numbers(text), [1.0, 16.0, 45.0, 1024.0]);
-        let shapes = drawn.shapes(1, &[text]);
+        assert_eq!(numbers(text), [16.0, 45.0, 1024.0]);
+        let shapes = drawn.shapes(1, &[text], &[]);
         let has = |name: &str, size: u64| shapes.iter().any(|it| it.sizes[name] == size);
-        assert!([1024, 1025, 16, 17].iter().all(|size| has("T", *size)) && has("D", 18));
-        assert!(
-            shapes
-                .iter()
-                .all(|it| it.numbers == [1.0, 16.0, 45.0, 1024.0])
-        );
-        assert_ne!(drawn.shapes(1, &[]), drawn.shapes(2, &[]));
-        assert_eq!(drawn.shapes(1, &[]), drawn.shapes(1, &[]));
+        assert!([1024, 1057, 16, 49].iter().all(|size| has("T", *size)) && has("D", 50));
+        assert!(shapes.iter().all(|it| it.numbers == [16.0, 45.0, 1024.0]));
+        assert_ne!(drawn.shapes(1, &[], &[]), drawn.shapes(2, &[], &[]));
+        assert_eq!(drawn.shapes(1, &[], &[]), drawn.shapes(1, &[], &[]));
     }
 }

@@ -3,9 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::interpret::HostRun;
 use super::trial::KernelTrial;
-use crate::lockstep::{Access, OUTSIDE, Observer};
+use crate::lockstep::{Access, OUTSIDE, Observer, Report};
 use crate::protocol::{KernelAccess, USES};
 
 /// So many invocations in a row are looked at together.
@@ -73,9 +72,17 @@ impl Tally {
     }
 }
 
-/// Adds what a run showed to what is known from other runs: the worst of both.
-pub fn count(trial: &KernelTrial<'_>, run: &HostRun, known: &mut Vec<KernelAccess>) {
-    let accesses = &run.report.accesses;
+/// Adds what a run showed to what is known from other runs: the worst of both. Its workgroups have so many `invocations`, and its
+/// outputs took numbers of an input so many times, `uses`.
+pub fn count(
+    trial: &KernelTrial<'_>,
+    report: &Report,
+    pattern: &AccessPattern,
+    invocations: u64,
+    uses: f64,
+    known: &mut Vec<KernelAccess>,
+) {
+    let accesses = &report.accesses;
     for access in accesses {
         let span = &access.location.span;
         let same_array = accesses.iter().filter(|it| it.variable == access.variable);
@@ -84,14 +91,14 @@ pub fn count(trial: &KernelTrial<'_>, run: &HostRun, known: &mut Vec<KernelAcces
         });
         let binding = access.binding.map(|(_, binding)| binding);
         let place = (span.start, span.end, binding.unwrap_or_default());
-        let tally = run.pattern.0.get(&place).copied().unwrap_or_default();
+        let tally = pattern.0.get(&place).copied().unwrap_or_default();
         let found = KernelAccess {
             site: trial.text.filled.origin(span).start as u64,
             array: access.variable.clone(),
             line: access.location.line,
             binding: binding.map(u64::from),
-            fetches: USES * all[0] as f64 / trial.uses(run).max(1.0),
-            neighbours: match tally.neighbours(run.invocations) {
+            fetches: USES * all[0] as f64 / uses.max(1.0),
+            neighbours: match tally.neighbours(invocations) {
                 // Most of it one by one.
                 0 if 2 * (access.loads + access.stores) > all[1] => 1,
                 found => found,

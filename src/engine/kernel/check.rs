@@ -5,7 +5,6 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
-use super::access;
 use super::clock::Clock;
 use super::cost;
 use super::gpu::{CompiledKernel, Gpu, GpuError, no_adapter};
@@ -267,7 +266,7 @@ impl<'a> Worker<'a> {
                 self.matched(index, matched);
                 ends = true;
                 if launch.counted {
-                    access::count(&trial, &run, &mut access);
+                    trial.count(&run, &mut access);
                     if trial.file.spec.matrix_cores {
                         let launch = HostLaunch {
                             without_products: true,
@@ -316,7 +315,7 @@ impl<'a> Worker<'a> {
         };
         let run = trial.interpret(&inputs, 0, launch)?;
         if run.report.complete {
-            access::count(&trial, &run, access);
+            trial.count(&run, access);
         }
         Ok(())
     }

@@ -1,14 +1,16 @@
 //! A kernel run on the host before any device gets it: what it does wrong, with the line, and what it computes. It depends on
 //! no driver's schedule, and on no adapter.
 
-use super::access::AccessPattern;
+use super::access::{self, AccessPattern};
 use super::trial::{ExpectedOutputs, GUARD, KernelTrial, TrialResult, first_difference, unwritten};
 use super::{cost, message};
 use crate::lockstep::{
     AccessKind, Buffer, Finding, FindingKind, Invocation, Launch, Limits, Location, Observer,
     Program, Report, RunError, Space,
 };
-use crate::protocol::{KernelError, KernelFault, KernelFaultKind as Kind, KernelRole};
+use crate::protocol::{
+    KernelAccess, KernelError, KernelFault, KernelFaultKind as Kind, KernelRole,
+};
 use crate::units::bytes;
 
 /// Steps of a workgroup after which its longest loop is called endless: about two seconds.
@@ -158,8 +160,21 @@ impl KernelTrial<'_> {
         Ok(run)
     }
 
+    /// Adds how a run took the elements of buffers to what is known.
+    pub fn count(&self, run: &HostRun, known: &mut Vec<KernelAccess>) {
+        let uses = self.uses(run);
+        access::count(
+            self,
+            &run.report,
+            &run.pattern,
+            run.invocations,
+            uses,
+            known,
+        );
+    }
+
     /// How often the outputs that a run wrote take a number of an input: of a whole product M·N·K.
-    pub fn uses(&self, run: &HostRun) -> f64 {
+    fn uses(&self, run: &HostRun) -> f64 {
         let all = cost::flops(self.file.spec.reference, &self.shape.sizes) / 2.0;
         let outputs = self.outputs(&run.found);
         let (numbers, left) = outputs.fold((0, 0), |(numbers, left), (_, found)| {
