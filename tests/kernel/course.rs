@@ -20,8 +20,8 @@ fn a_kernel_for_matrix_cores_is_run_on_the_host() {
     let why = report.facts.host_only.as_deref().unwrap_or_default();
     assert!(why.contains("a GPU with matrix cores does"), "{why}");
     assert!(report.passed && report.swap.is_none(), "{:#?}", report.card);
-    // Three of the exercise, and one drawn for each of its three sizes.
-    assert_eq!(report.facts.files[0].shapes.len(), 6);
+    // Three of the exercise, one drawn for each of its three sizes, a medium one, and those that the text names.
+    assert!(report.facts.files[0].shapes.len() > 7);
     let said = "small sizes were run on the host; no device ran it, and no time was taken: ";
     assert!(report.card.iter().any(|line| line.text.starts_with(said)));
 }

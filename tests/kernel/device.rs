@@ -324,7 +324,7 @@ fn a_broken_file_beside_a_right_one() {
             "write instead: a `;` at the end of the statement before",
             "backward.wgsl",
             "compiles: workgroups of 64 × 1 × 1",
-            "correct at N = 1 · N = 997 · N = 130 · N = 2097152 · one drawn for this check",
+            "correct at N = 1 · N = 997 · N = 130 · N = 2097152 · 2 drawn for this check",
             "every output is right, forward and backward: starter.wgsl does not compile",
         ]
     );

@@ -64,7 +64,7 @@ fn what_does_not_read_as_wgsl() {
     refused(
         "let i = id.x;",
         "let i = i32(id.x);",
-        "13:9 `i >= N`: Operation GreaterEqual cannot work with i32 and u32)",
+        "13:9 `i >= N`: Operation GreaterEqual cannot work with i32 and u32",
         TYPES,
     );
     refused(

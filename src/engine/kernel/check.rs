@@ -26,6 +26,8 @@ pub const STACK: usize = 256 << 20;
 /// Floating-point operations of the last shape up to which a CPU driver runs it, too, and up to which it is held against the
 /// plain reference on every device.
 const CPU_FLOPS: f64 = 1e8;
+/// Bytes of a text that is read again for each size that it names.
+const READ_AGAIN: usize = 16 << 10;
 /// Rounds of its loops after which llvmpipe, the CPU driver, ends an invocation without a word.
 const CPU_ROUNDS: u64 = 65_000;
 /// Up to which a drawn shape is tried with every kind of values; else with the first.
@@ -92,7 +94,8 @@ fn leave_out_unfit(job: &mut KernelJob) {
         let mut specs = files.iter().map(|file| (&file.text, &file.spec));
         !shape.is_of_text()
             || specs.all(|(text, spec)| {
-                cost::flops(spec.reference, &shape.sizes) <= CPU_FLOPS
+                text.len() <= READ_AGAIN
+                    && cost::flops(spec.reference, &shape.sizes) <= CPU_FLOPS
                     && validate::validate(text, spec, std::slice::from_ref(shape)).is_ok()
             })
     });

@@ -33,7 +33,7 @@ pub struct HostLaunch {
     pub steps: u64,
     /// Whether it ran to its end at another size: then it may only be slow, and a device decides.
     pub ends: bool,
-    /// This workgroup alone.
+    /// This workgroup alone, to count what it does: how long it takes says nothing.
     pub only: Option<[u32; 3]>,
     /// Whether the pattern of its accesses is asked for.
     pub counted: bool,
@@ -132,8 +132,11 @@ impl KernelTrial<'_> {
             Err(error) => return Err(not_understood(&error.to_string(), &Location::default())),
         };
         let report = &run.report;
-        let may_end =
-            |it: &Finding| launch.ends && it.kind == FindingKind::Endless && it.count < ROUNDS;
+        let may_end = |it: &Finding| {
+            launch.ends
+                && it.kind == FindingKind::Endless
+                && (launch.only.is_some() || it.count < ROUNDS)
+        };
         let faults = report.findings.iter();
         let faults = faults.filter(|it| is_fault(it.kind, space(it, report)) && !may_end(it));
         // The first of those that say most.
@@ -327,11 +330,10 @@ pub fn too_long(shape: &str) -> KernelFault {
     }
 }
 
-/// In workgroup memory, which is zero at the beginning, two may write the same value. What a device may bear is no fault.
+/// What a device may bear, such as two writes of the same value, is no fault; workgroup memory is zero at the beginning.
 pub fn is_fault(kind: FindingKind, space: Space) -> bool {
     match kind {
-        FindingKind::VectorComponent => false,
-        FindingKind::SameValue => space != Space::Workgroup,
+        FindingKind::SameValue | FindingKind::VectorComponent => false,
         FindingKind::UnwrittenRead => space != Space::Workgroup,
         _ => true,
     }
