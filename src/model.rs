@@ -126,6 +126,7 @@ impl Model {
             setting: BlockContext {
                 config,
                 format: Format::of(run, false),
+                scales_loss: run.scales_loss(),
                 tables,
             },
             embedding,
@@ -147,6 +148,7 @@ impl Model {
     pub fn reconfigure(&mut self, run: &RunConfig) {
         self.set(run.model.clone(), run.train.context);
         self.setting.format = Format::of(run, self.matrix_cores);
+        self.setting.scales_loss = run.scales_loss();
     }
 
     /// The number format of its products.
@@ -176,15 +178,13 @@ impl Model {
         &self.device
     }
 
-    /// Mean cross-entropy `[1, 1]` of a batch. Its gradients are multiplied by `factor` `[1, 1]`.
-    pub fn loss(&self, tokens: &Tokens, factor: Option<Tensor<2>>) -> Tensor<2> {
+    /// Mean cross-entropy `[1, 1]` of a batch.
+    pub fn loss(&self, tokens: &Tokens) -> Tensor<2> {
         let logits = self.logits(tokens, None); // [n, vocab]
         let op = CrossEntropy {
             targets: tokens.targets.clone(),
             version: self.config().loss,
-            factor,
-            is_root: true,
-            format: self.format(),
+            is_root: !self.setting.scales_loss,
         };
         apply(Scope::outside("loss"), op, [logits]) // [1, 1]
     }

@@ -125,9 +125,7 @@ where
         let losses = [Loss::Composed, Loss::Fused].map(|version| CrossEntropy {
             targets: targets.clone(),
             version,
-            factor: None,
             is_root: false,
-            format: Format::Full,
         });
         self.add("cross-entropy", &losses, [[n, vocab]], [1, 1]);
         self.optimizers();

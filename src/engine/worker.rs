@@ -175,16 +175,17 @@ impl Worker {
 
     /// The forward pass, up to the loss.
     pub fn forward(&mut self) {
-        let scale = self.loss_scale.as_ref();
-        let factor = scale.map(|scale| scale.factor(&self.device)); // [1, 1]
-        let loss = |tokens| self.model.loss(tokens, factor);
-        self.losses.extend(self.tokens.as_ref().map(loss)); // [1, 1]
+        self.losses
+            .extend(self.tokens.as_ref().map(|tokens| self.model.loss(tokens))); // [1, 1]
     }
 
     /// The backward pass: one gradient per parameter, or none where none arrived.
     pub fn backward(&mut self) {
         if let Some(loss) = self.losses.last() {
-            let mut all = loss.backward();
+            let mut all = match &self.loss_scale {
+                Some(scale) => (loss.clone() * scale.factor(&self.device)).backward(), // from [1, 1]
+                None => loss.backward(),
+            };
             self.gradients = self
                 .model
                 .parameters()

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 
 use super::tables::Tables;
-use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, ModelConfig, Norm, Swiglu};
+use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, ModelConfig, Swiglu};
 use crate::ops::add::Add;
 use crate::ops::attention::{Attention, PackedAttention, SeparateAttention};
 use crate::ops::format::Format;
@@ -59,6 +59,8 @@ pub(super) struct Block {
 pub(super) struct BlockContext {
     pub config: ModelConfig,
     pub format: Format,
+    /// Whether the backward pass begins with another dL than 1.
+    pub scales_loss: bool,
     pub tables: Tables,
 }
 
@@ -144,7 +146,6 @@ impl BlockContext {
             (Projections::Fused(both), Swiglu::FusedActivation) if self.swiglu_in_product() => {
                 let op = LinearSwiglu {
                     operand: both.operand.clone(),
-                    from_norm: self.config.norm == Norm::Fused,
                 };
                 let gated = apply(at("mlp.gate-up"), op, [h, both.value.clone()]); // [3n, ffn]
                 let op = SwigluLinear(self.residual(&block.down));

@@ -3,7 +3,6 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
 
-use super::format::Format;
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::Loss;
 
@@ -13,18 +12,14 @@ pub struct CrossEntropy {
     /// `[n]`
     pub targets: Tensor<1, Int>,
     pub version: Loss,
-    /// What gradients are multiplied by, `[1, 1]`, where the loss is scaled.
-    pub factor: Option<Tensor<2>>,
     /// Whether the backward pass begins here, with dL = 1 by definition: the fused version then has nothing left to do.
     pub is_root: bool,
-    /// Of the product that takes the gradient.
-    pub format: Format,
 }
 
 impl Operation<1> for CrossEntropy {
     const NAME: &'static str = "cross-entropy";
 
-    /// Log-probabilities, or d logits for dL = 1 from the fused version, multiplied by the factor.
+    /// Log-probabilities, or d logits for dL = 1 from the fused version.
     type Saved<B: Kernels> = Float<B>;
 
     fn version(&self) -> &'static str {
@@ -38,24 +33,15 @@ impl Operation<1> for CrossEntropy {
         let targets = B::indices(&self.targets);
         match self.version {
             Loss::Composed => forward::<B>(logits, targets),
-            Loss::Fused => {
-                let factor = self.factor.as_ref().map(B::constant);
-                B::cross_entropy(logits, targets, factor, self.format)
-            }
+            Loss::Fused => B::cross_entropy(logits, targets),
         }
     }
 
     fn backward<B: Kernels>(&self, saved: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
         [match self.version {
-            Loss::Composed => {
-                let dy = match &self.factor {
-                    Some(factor) => B::float_mul(dy, B::constant(factor)),
-                    None => dy,
-                };
-                backward::<B>(saved, B::indices(&self.targets), dy)
-            }
+            Loss::Composed => backward::<B>(saved, B::indices(&self.targets), dy),
             Loss::Fused if self.is_root => saved,
-            Loss::Fused => B::float_mul(saved, dy),
+            Loss::Fused => B::cross_entropy_backward(saved, dy),
         }]
     }
 
@@ -64,7 +50,7 @@ impl Operation<1> for CrossEntropy {
         match self.version {
             Loss::Composed => (Cost::new(5.0 * n, 2.0 * n), Cost::new(2.0 * n, 2.0 * n)),
             Loss::Fused => (
-                Cost::new(6.0 * n, n + n * self.format.written(true)),
+                Cost::new(6.0 * n, 2.0 * n),
                 Cost::nothing("the forward pass left the gradient for dL = 1"),
             ),
         }

@@ -55,8 +55,6 @@ impl Operation<2> for LinearRope {
 pub struct LinearSwiglu {
     /// As of [`Linear`](super::linear::Linear).
     pub operand: Option<Tensor<2>>,
-    /// Whether x comes from a norm whose own kernel adds the parts of its gradient.
-    pub from_norm: bool,
 }
 
 /// Whether a product of these widths can take gates and ups in turns.
@@ -79,9 +77,6 @@ impl Operation<2> for LinearSwiglu {
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        if self.from_norm {
-            return B::linear_backward_in_parts(dy, x, w);
-        }
         B::linear_backward_own(dy, x, w, FORMAT)
     }
 

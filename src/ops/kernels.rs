@@ -100,18 +100,9 @@ pub trait Kernels: Backend {
         [Self::swiglu_packed_backward(packed, dx, Format::Full), dw]
     }
 
-    /// As `linear_backward_own` in f16, but dx may be parts of it one under another, for `rms_norm_backward` to add.
-    fn linear_backward_in_parts(
-        dy: Float<Self>,
-        x: Float<Self>,
-        w: Float<Self>,
-    ) -> [Float<Self>; 2] {
-        Self::linear_backward_own(dy, x, w, Format::Full)
-    }
-
     /// y `[n, d]`, for products in `format`, and 1/rms `[n, 1]`.
     fn rms_norm(x: Float<Self>, gain: Float<Self>, format: Format) -> (Float<Self>, Float<Self>);
-    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`; dy `[n, d]`, or on a GPU parts of it `[p·n, d]`.
+    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`.
     fn rms_norm_backward(
         x: Float<Self>,
         gain: Float<Self>,
@@ -169,13 +160,11 @@ pub trait Kernels: Backend {
         dy: Float<Self>,
     ) -> Float<Self>;
 
-    /// Loss `[1, 1]` and d logits `[n, vocab]`, times a factor `[1, 1]`, for products in `format`.
-    fn cross_entropy(
-        logits: Float<Self>,
-        targets: Ints<Self>,
-        factor: Option<Float<Self>>,
-        format: Format,
-    ) -> (Float<Self>, Float<Self>);
+    /// Loss `[1, 1]` and d logits `[n, vocab]` for dL = 1.
+    fn cross_entropy(logits: Float<Self>, targets: Ints<Self>) -> (Float<Self>, Float<Self>);
+
+    /// d logits for another dL `[1, 1]` than 1; costs next to nothing where it is 1.
+    fn cross_entropy_backward(slope: Float<Self>, dy: Float<Self>) -> Float<Self>;
 
     /// Σx² of each tensor; NaN where the device does not answer.
     fn squares(tensors: &[Float<Self>]) -> Vec<f64>;

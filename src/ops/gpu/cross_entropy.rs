@@ -1,11 +1,7 @@
 //! Softmax cross-entropy with its gradient in one pass over the logits; the probabilities are never stored.
 
-use super::{
-    arg, empty, empty_of, groups, horizontal_sum, vector_width, workgroup_max, workgroup_sum,
-};
-use burn::cubecl::ir::ElemType;
+use super::{arg, empty, groups, horizontal_sum, vector_width, workgroup_max, workgroup_sum};
 use burn::cubecl::{self, prelude::*};
-use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
@@ -13,18 +9,11 @@ const THREADS: usize = 256;
 const LOWEST: f32 = -3.0e38;
 
 /// loss = mean_n(logsumexp(logits\[n\]) − logits\[n, target\]), dlogits = (softmax(logits) − onehot) / N; logits `[N, V]`,
-/// targets `[N]` of 32-bit integers in 0..V. Returns loss `[1, 1]` and dlogits `[N, V]`, of `element` and times `factor` `[1, 1]`.
-/// The running maximum is subtracted before every exponential, so that no logit overflows. (Milakov & Gimelshein 2018, online
-/// softmax.) 2 launches.
-pub fn forward(
-    logits: &CubeTensor,
-    targets: &CubeTensor,
-    factor: Option<&CubeTensor>,
-    element: DType,
-) -> (CubeTensor, CubeTensor) {
+/// targets `[N]` of 32-bit integers in 0..V. Returns loss `[1, 1]` and dlogits `[N, V]`. The running maximum is subtracted
+/// before every exponential, so that no logit overflows. (Milakov & Gimelshein 2018, online softmax.) 2 launches.
+pub fn forward(logits: &CubeTensor, targets: &CubeTensor) -> (CubeTensor, CubeTensor) {
     let [rows, vocab] = logits.meta.shape().dims();
-    let losses = empty(logits, [rows]);
-    let dlogits = empty_of(element, logits, [rows, vocab]);
+    let (losses, dlogits) = (empty(logits, [rows]), empty(logits, [rows, vocab]));
     let loss = empty(logits, [1, 1]);
     let dim = CubeDim::new_1d(THREADS as u32);
     unsafe {
@@ -35,13 +24,10 @@ pub fn forward(
             vector_width(&[vocab]),
             arg(logits),
             arg(targets),
-            arg(factor.unwrap_or(logits)),
             arg(&dlogits),
             arg(&losses),
             rows,
             vocab,
-            factor.is_some(),
-            super::element(&dlogits),
         );
         mean_of_losses::launch_unchecked(
             &logits.client,
@@ -56,16 +42,13 @@ pub fn forward(
 }
 
 #[cube(launch_unchecked)]
-fn cross_entropy_rows<O: Numeric, N: Size>(
+fn cross_entropy_rows<N: Size>(
     logits: &[Vector<f32, N>],
     targets: &[u32],
-    factor: &[f32],
-    dlogits: &mut [Vector<O, N>],
+    dlogits: &mut [Vector<f32, N>],
     losses: &mut [f32],
     rows: usize,
     vocab: usize,
-    #[comptime] has_factor: bool,
-    #[define(O)] _element: ElemType,
 ) {
     let row = CUBE_POS;
     if row >= rows {
@@ -96,11 +79,7 @@ fn cross_entropy_rows<O: Numeric, N: Size>(
     let scaled = sum * (top - Vector::<f32, N>::new(highest)).exp();
     let total = workgroup_sum(horizontal_sum::<N>(scaled), &mut scratch, THREADS);
 
-    let mut share = 1.0 / rows as f32;
-    if comptime!(has_factor) {
-        share *= factor[0];
-    }
-    let share = Vector::<f32, N>::new(share);
+    let share = Vector::<f32, N>::new(1.0 / rows as f32);
     let inverse = Vector::<f32, N>::new(1.0 / total);
     c = UNIT_POS as usize;
     while c < columns {
@@ -114,9 +93,43 @@ fn cross_entropy_rows<O: Numeric, N: Size>(
                 losses[row] = total.ln() - (value.extract(i) - highest);
             }
         }
-        dlogits[start + c] = Vector::cast_from(grad * share);
+        dlogits[start + c] = grad * share;
         c += THREADS;
     }
+}
+
+/// dlogits·dL, with dL `[1, 1]` still on the device. Where dL is 1, as for a loss that is the root of its graph, the launch
+/// ends before it touches a value. In place where the tensor has no other owner. 1 launch.
+pub fn backward(dlogits: CubeTensor, dloss: &CubeTensor) -> CubeTensor {
+    let dlogits = if dlogits.can_mut() {
+        dlogits
+    } else {
+        dlogits.copy()
+    };
+    let count = dlogits.meta.num_elements();
+    let lanes = vector_width(&[count]);
+    unsafe {
+        cross_entropy_scale::launch_unchecked(
+            &dlogits.client,
+            groups((count / lanes).div_ceil(THREADS)),
+            CubeDim::new_1d(THREADS as u32),
+            lanes,
+            arg(dloss),
+            arg(&dlogits),
+            count / lanes,
+        );
+    }
+    dlogits
+}
+
+#[cube(launch_unchecked)]
+fn cross_entropy_scale<N: Size>(dloss: &[f32], dlogits: &mut [Vector<f32, N>], vectors: usize) {
+    let scale = dloss[0];
+    let i = CUBE_POS * THREADS + UNIT_POS as usize;
+    if scale == 1.0 || i >= vectors {
+        terminate!();
+    }
+    dlogits[i] *= Vector::<f32, N>::new(scale);
 }
 
 /// out = mean(values), by one workgroup.

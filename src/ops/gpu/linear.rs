@@ -31,12 +31,12 @@ pub fn forward_then(x: &CubeTensor, weight: &CubeTensor, then: Then) -> CubeTens
     matrix_cores::matmul(x, weight, &Operands::F16, then, problem)
 }
 
-/// [`backward`] on matrix cores, with dx as `then` stores it; see [`matrix_cores::matmul_pair`].
+/// [`backward`] on matrix cores, with dx as `then` stores it.
 pub fn backward_then(
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
-    then: (Then, bool),
+    then: Then,
 ) -> [CubeTensor; 2] {
     let problems = backward_problems(dy, weight);
     let pairs = [[dy, weight], [dy, x]];
@@ -91,8 +91,7 @@ pub fn backward(
     match (operands([0, 1]), operands([0, 2])) {
         (Some(of_dx), Some(of_dw)) if [&input, &weights].into_iter().all(matrix_cores::fits) => {
             let pairs = [[dy, weight], [dy, x]];
-            let then = (Then::Plain, false);
-            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], then, [input, weights])
+            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], Then::Plain, [input, weights])
         }
         (of_dx, of_dw) => [
             product(dy, weight, of_dx, None, input),

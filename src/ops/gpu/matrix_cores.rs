@@ -239,23 +239,27 @@ pub fn matmul(
 }
 
 /// A·B as `then` stores it, and C·D in f32, in 1 launch that shares the GPU between them, or 2 where an inner dimension is split.
-/// `in_parts`: A·B may be parts of it one under another, which the reader adds.
 pub fn matmul_pair(
     pairs: [[&CubeTensor; 2]; 2],
     operands: [&Operands; 2],
-    (then, in_parts): (Then, bool),
+    then: Then,
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
     let [first, second] = choose_pair(&problems, operands[0].largest().is_some());
-    let plans = [then.allowed(first), second];
-    pair_by(plans, pairs, operands, (then, in_parts), problems)
+    pair_by(
+        [then.allowed(first), second],
+        pairs,
+        operands,
+        then,
+        problems,
+    )
 }
 
 fn pair_by(
     plans: [Plan; 2],
     pairs: [[&CubeTensor; 2]; 2],
     operands: [&Operands; 2],
-    (then, in_parts): (Then, bool),
+    then: Then,
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
     let thens = [then, Then::Plain];
@@ -275,14 +279,15 @@ fn pair_by(
     });
     let products = order.map(product).to_vec();
     launch(products, buffers.collect(), operands[0].largest());
+    let parts = outs.each_ref().map(|out| {
+        let [rows, columns] = out.meta.shape().dims();
+        [rows, columns]
+    });
     let parts = [0, 1].map(|i| {
-        let [rows, columns] = outs[i].meta.shape().dims();
-        let splits = if i == 0 && in_parts {
-            1
-        } else {
-            plans[i].splits
-        };
-        (splits, [rows / splits, columns])
+        (
+            plans[i].splits,
+            [parts[i][0] / plans[i].splits, parts[i][1]],
+        )
     });
     reduce::sum_pair(outs, parts)
 }
@@ -483,7 +488,7 @@ mod tests {
 
             let (dy, down) = (matrix(5, [n, d]), matrix(6, [d, f]));
             let [dx, dw] = linear::backward(&dy, &active, &down, Format::Native);
-            let then = (Then::SwigluBackward(&gated), false);
+            let then = Then::SwigluBackward(&gated);
             let [of_gated, of_down] = linear::backward_then(&dy, &active, &down, then);
             same("dW", of_down, dw);
             same(
@@ -531,13 +536,7 @@ mod tests {
         let others = [LARGE, CROWDED].into_iter().filter(|_| !halves);
         for plan in others.chain([small]) {
             let plans = [plan, plan.in_parts(2, &problem)];
-            for got in pair_by(
-                plans,
-                [pair; 2],
-                [operands; 2],
-                (Then::Plain, false),
-                [problem; 2],
-            ) {
+            for got in pair_by(plans, [pair; 2], [operands; 2], Then::Plain, [problem; 2]) {
                 check::close(
                     &format!("{problem:?} {plan:?}"),
                     &device.read(&got),

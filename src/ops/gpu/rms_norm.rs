@@ -83,7 +83,6 @@ fn rms_norm_forward<O: Numeric, N: Size>(
 
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
 /// gradient that reaches x past the norm), dgain = Σ_n dy·x·r. Returns dx `[N, D]` and dgain `[1, D]`.
-/// dy is `[N, D]`, or parts of that one under another, `[P·N, D]`, which are added.
 /// 1 launch: a workgroup for each row of dx, then workgroups that each add up a few columns of dgain over all rows.
 pub fn backward(
     dy: &CubeTensor,
@@ -113,7 +112,6 @@ pub fn backward(
             rows,
             width,
             columns.div_ceil(THREADS),
-            dy.meta.num_elements() / (rows * width),
             residual.is_some(),
         );
     }
@@ -133,23 +131,19 @@ fn rms_norm_backward<N: Size>(
     rows: usize,
     width: usize,
     #[comptime] owned: usize,
-    #[comptime] parts: usize,
     #[comptime] has_residual: bool,
 ) {
     let columns = width / N::value();
     let unit = UNIT_POS as usize;
-    let part = rows * columns;
     if CUBE_POS < rows {
         let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
         let start = CUBE_POS * columns;
         let mut products = Vector::<f32, N>::new(0.0);
-        let mut slopes = Array::<Vector<f32, N>>::new(owned);
         #[unroll]
         for i in 0..owned {
             let c = unit + comptime!(i * THREADS);
             if c < columns {
-                slopes[i] = sum_of_parts::<N>(dy, start + c, part, parts) * gain[c];
-                products += slopes[i] * x[start + c];
+                products += dy[start + c] * gain[c] * x[start + c];
             }
         }
         let dot = workgroup_sum(horizontal_sum::<N>(products), &mut scratch, THREADS);
@@ -160,7 +154,7 @@ fn rms_norm_backward<N: Size>(
         for i in 0..owned {
             let c = unit + comptime!(i * THREADS);
             if c < columns {
-                let mut out = slopes[i] * scale - x[start + c] * along_x;
+                let mut out = dy[start + c] * gain[c] * scale - x[start + c] * along_x;
                 if has_residual {
                     out += residual[start + c];
                 }
@@ -177,8 +171,7 @@ fn rms_norm_backward<N: Size>(
             let mut row = unit / GAIN_COLUMNS;
             while row < rows {
                 let at = row * columns + column;
-                let slope = sum_of_parts::<N>(dy, at, part, parts);
-                sum += slope * x[at] * Vector::<f32, N>::new(inv_rms[row]);
+                sum += dy[at] * x[at] * Vector::<f32, N>::new(inv_rms[row]);
                 row += slices;
             }
         }
@@ -196,19 +189,4 @@ fn rms_norm_backward<N: Size>(
             dgain[column] = sums[unit];
         }
     }
-}
-
-#[cube]
-fn sum_of_parts<N: Size>(
-    all: &[Vector<f32, N>],
-    at: usize,
-    part: usize,
-    #[comptime] parts: usize,
-) -> Vector<f32, N> {
-    let mut sum = all[at];
-    #[unroll]
-    for i in 1..parts {
-        sum += all[at + i * part];
-    }
-    sum
 }

@@ -1,5 +1,6 @@
 //! The CPU device's kernels: burn-flex tensors on the outside, the slices of `ops/cpu` inside.
 
+use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Shape, Tensor, TensorData};
 
@@ -197,13 +198,20 @@ impl Kernels for Flex {
         tensor(dw, shape)
     }
 
-    fn cross_entropy(logits: T, targets: Ints<Self>, factor: Option<T>, _: Format) -> (T, T) {
+    fn cross_entropy(logits: T, targets: Ints<Self>) -> (T, T) {
         let shape = logits.shape();
         let logits = Values::of(&logits);
-        let factor = factor.map_or(1.0, |it| Values::of(&it).get()[0]);
-        let (loss, slope) =
-            cpu::cross_entropy::forward_backward(logits.get(), &tokens(targets), factor);
+        let (loss, slope) = cpu::cross_entropy::forward_backward(logits.get(), &tokens(targets));
         (tensor(vec![loss], [1, 1]), tensor(slope, shape))
+    }
+
+    fn cross_entropy_backward(slope: T, dy: T) -> T {
+        let scale = Values::of(&dy).get()[0];
+        if scale == 1.0 {
+            slope
+        } else {
+            Self::float_mul_scalar(slope, scale.into())
+        }
     }
 
     fn squares(tensors: &[T]) -> Vec<f64> {

@@ -83,13 +83,7 @@ impl Kernels for Cube {
 
     fn linear_backward_swiglu(dy: T, gated: T, active: T, w: T) -> [T; 2] {
         let [dy, active, w] = [dy, active, w].map(into_contiguous);
-        let then = (Then::SwigluBackward(&gated), false);
-        gpu::linear::backward_then(&dy, &active, &w, then)
-    }
-
-    fn linear_backward_in_parts(dy: T, x: T, w: T) -> [T; 2] {
-        let [dy, x, w] = [dy, x, w].map(into_contiguous);
-        gpu::linear::backward_then(&dy, &x, &w, (Then::Plain, true))
+        gpu::linear::backward_then(&dy, &active, &w, Then::SwigluBackward(&gated))
     }
 
     fn rms_norm(x: T, gain: T, format: Format) -> (T, T) {
@@ -177,9 +171,12 @@ impl Kernels for Cube {
         gpu::embedding::backward(&into_contiguous(dy), &tokens, weight.shape().dims())
     }
 
-    fn cross_entropy(logits: T, targets: Ints<Self>, factor: Option<T>, format: Format) -> (T, T) {
-        let element = element(format, &logits);
-        gpu::cross_entropy::forward(&into_contiguous(logits), &targets, factor.as_ref(), element)
+    fn cross_entropy(logits: T, targets: Ints<Self>) -> (T, T) {
+        gpu::cross_entropy::forward(&into_contiguous(logits), &targets)
+    }
+
+    fn cross_entropy_backward(slope: T, dy: T) -> T {
+        gpu::cross_entropy::backward(slope, &into_contiguous(dy))
     }
 
     fn learner(it: LiveKernel<'_>, inputs: Vec<T>, outputs: &[[usize; 2]]) -> Option<Vec<T>> {

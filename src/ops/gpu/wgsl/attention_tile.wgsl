@@ -39,20 +39,6 @@ const tiles = {{ context // own }}u;
     tile[({{ to }}u + {{ at }} / {{ row_vectors }}u) * {{ pitch }}u + {{ at }} % {{ row_vectors }}u] = vec4<f16>({{ source }}[({{ lines.start }} + ({{ first }} + {{ at }} / {{ row_vectors }}u) * {{ lines.stride }}u) / 4u + {{ at }} % {{ row_vectors }}u]);
 {% endfor %}
 {% endmacro %}
-{# This invocation's share of a tile of the other side, from row `first` on, to registers; and from there to row `to` of the tile on. #}
-{% set loads_of_tile = other * head_dim // 4 // threads %}
-{% macro fetch(source, lines, first, declared) %}
-{% for load in range(loads_of_tile) %}
-{% set at = "(lane + " ~ load * threads ~ "u)" %}
-    {{ "var " if declared }}{{ source }}_{{ load }} = {{ source }}[({{ lines.start }} + ({{ first }} + {{ at }} / {{ head_dim // 4 }}u) * {{ lines.stride }}u) / 4u + {{ at }} % {{ head_dim // 4 }}u];
-{% endfor %}
-{% endmacro %}
-{% macro put(source, to) %}
-{% for load in range(loads_of_tile) %}
-{% set at = "(lane + " ~ load * threads ~ "u)" %}
-    tile[({{ to }}u + {{ at }} / {{ head_dim // 4 }}u) * {{ pitch }}u + {{ at }} % {{ head_dim // 4 }}u] = {{ source }}_{{ load }};
-{% endfor %}
-{% endmacro %}
 {# The workgroup's own rows as matrices `name`0, `name`1, …, {{ side }} columns each. #}
 {% macro own_side(source, name, lines) %}
     {{ stage(source, own, 0, lines, "first") | trim }}
@@ -93,8 +79,8 @@ const tiles = {{ context // own }}u;
   var {{ name }}{{ part }} = coop_mat16x16<f32, C>();
 {% endfor %}
 {% endmacro %}
-{# Sums of own rows to `target` in f16, {{ side }} columns at a time through the memory of scores. `back`: each row's pairs are turned back; `factor` multiplies row r. #}
-{% macro store(name, target, lines, back, factor) %}
+{# Sums of own rows to `target` in f16, {{ side }} columns at a time through the memory of scores. `back`: each row's pairs are turned back. #}
+{% macro store(name, target, lines, back) %}
 {% for part in range(parts) %}
   coopStoreT({{ name }}{{ part }}, &scores[own * {{ score_pitch }}u], {{ score_pitch }}u);
   workgroupBarrier();
@@ -106,7 +92,7 @@ const tiles = {{ context // own }}u;
     let angle = ((first + r) * {{ head_dim }}u + c) / 4u;
     value = rotated(value, cos[angle], -sin[angle]);
 {% endif %}
-    {{ target }}[({{ lines.start }} + (first + r) * {{ lines.stride }}u + c) / 4u] = vec4<f16>(value{{ " * " ~ factor if factor }}); }
+    {{ target }}[({{ lines.start }} + (first + r) * {{ lines.stride }}u + c) / 4u] = vec4<f16>(value); }
 {% endfor %}
   workgroupBarrier();
 {% endfor %}

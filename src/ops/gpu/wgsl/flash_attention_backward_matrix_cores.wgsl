@@ -62,8 +62,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     workgroupBarrier();
   }
   }
-  {{ store("dkey", "dk", lines.k, true, "") | trim }}
-  {{ store("dvalue", "dv", lines.v, false, "") | trim }}
+  {{ store("dkey", "dk", lines.k, true) | trim }}
+  {{ store("dvalue", "dv", lines.v, false) | trim }}
   } else {
   // dq of the workgroup's own rows.
   let group = id - vec3<u32>(0u, {{ batch * kv_heads }}u, 0u);
@@ -93,6 +93,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     {{ accumulate("sum", 0) | trim }}
     workgroupBarrier();
   }
-  {{ store("sum", "dq", lines.q, true, "") | trim }}
+  {{ store("sum", "dq", lines.q, true) | trim }}
   }
 }

@@ -9,19 +9,12 @@
 //     out[r, d] = Σ_c exp(s[c] - lse[r])·v[c, d]
 //
 // 1. Tiles. A workgroup owns {{ own }} rows, {{ side }} for each subgroup, and walks over the keys in tiles of {{ other }}: scores never go to memory.
-// 2. Once over the keys. Weights are exp(s - top), with a `top` of each row. It is the maximum of the row's first tile, and moves only
-//    where later scores lie far above it: then the sums are scaled, through workgroup memory, because a cooperative matrix cannot be
-//    scaled row by row. What f16 holds allows for it, and the sums are divided by the weights' sum in the end.
+// 2. Twice over the keys. A cooperative matrix cannot be scaled row by row, so the first pass finds each row's logarithm with a
+//    running maximum, and the second one adds up the weights times v.
 // 3. Softmax by ordinary invocations: two share a row of scores, {{ side }} columns each, through workgroup memory.
-// 4. Loads ahead of use. While a tile is multiplied, the next one's rows are on their way to registers.
 {% include "attention_tile.wgsl" %}
-{% from "attention_tile.wgsl" import parts, score_pitch, place_in_tile, fetch, put, own_side, scores, accumulate, columns, zeros, store %}
+{% from "attention_tile.wgsl" import place_in_tile, stage, own_side, scores, accumulate, columns, zeros, store %}
 {% from "attention_batch.wgsl" import place_in_batch %}
-
-// How far a score may lie above its row's `top`: weights of up to exp(8) are f16.
-const above = 8.0;
-// The last tile in which some row's `top` moved, counted from 1.
-var<workgroup> moved: atomic<u32>;
 
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -32,61 +25,45 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let first = (tiles - 1u - group.x) * {{ own }}u;
   {{ own_side("q", "q", lines.q) | trim }}
 
+  // The logarithm of each row.
   var top = lowest;
   var total = 0.0;
-  {{ zeros("sum") | trim }}
-  {{ fetch("k", lines.k, "0u", true) | trim }}
-  {{ fetch("v", lines.v, "0u", true) | trim }}
   for (var other = 0u; other < first + {{ own }}u; other += {{ other }}u) {
-    {{ put("k", 0) | trim }}
-    {{ put("v", other) | trim }}
+    {{ stage("k", other, 0, lines.k, "other") | trim }}
     workgroupBarrier();
-    // The next tile, or the first one after the last.
-    let next = select(other + {{ other }}u, 0u, other + {{ other }}u >= first + {{ own }}u);
-    {{ fetch("k", lines.k, "next", false) | trim }}
-    {{ fetch("v", lines.v, "next", false) | trim }}
     {{ scores("q", 0) | trim }}
 {% for i in range(4) %}
     let s{{ i }} = select(vec4<f32>(lowest), scores[mine + {{ i }}u] * {{ scale }}, {{ columns(i) }} <= vec4<u32>(first + row));
 {% endfor %}
-    let most = max(max(s0, s1), max(s2, s3));
-    let high = max(max(most.x, most.y), max(most.z, most.w));
-    shares[lane].x = high;
-    let number = other / {{ other }}u + 1u;
-    if high > top + above { atomicStore(&moved, number); }
+    let most = max(max(max(s0, s1), s2), s3);
+    let high = max(top, max(max(most.x, most.y), max(most.z, most.w)));
+    total = total * exp(top - high) + dot(exp(s0 - high) + exp(s1 - high) + exp(s2 - high) + exp(s3 - high), vec4<f32>(1.0));
+    top = high;
+  }
+  workgroupBarrier();
+  // The two halves of a row.
+  shares[lane] = vec2<f32>(top, total);
+  workgroupBarrier();
+  let half = shares[lane ^ 1u];
+  let high = max(top, half.x);
+  let whole = total * exp(top - high) + half.y * exp(half.x - high);
+  let log = high + log(whole);
+  if column == 0u { lse[(sequence + first + row) * {{ heads }}u + head] = log; }
+  workgroupBarrier();
+
+  // The output.
+  {{ zeros("sum") | trim }}
+  for (var other = 0u; other < first + {{ own }}u; other += {{ other }}u) {
+    {{ stage("k", other, 0, lines.k, "other") | trim }}
+    {{ stage("v", other, other, lines.v, "other") | trim }}
     workgroupBarrier();
-    if atomicLoad(&moved) == number {
-      let higher = max(top, max(high, shares[lane ^ 1u].x));
-      let factor = exp(top - higher);
-      top = higher;
-      total *= factor;
-      if other > 0u {
-{% for part in range(parts) %}
-        coopStoreT(sum{{ part }}, &scores[own * {{ score_pitch }}u], {{ score_pitch }}u);
-        workgroupBarrier();
-        scores[row * {{ score_pitch }}u + lane % 2u * 2u] *= factor;
-        scores[row * {{ score_pitch }}u + lane % 2u * 2u + 1u] *= factor;
-        workgroupBarrier();
-        sum{{ part }} = coopLoadT<coop_mat16x16<f32, C>>(&scores[own * {{ score_pitch }}u], {{ score_pitch }}u);
-        workgroupBarrier();
-{% endfor %}
-      }
-    }
+    {{ scores("q", 0) | trim }}
 {% for i in range(4) %}
-    let p{{ i }} = exp(s{{ i }} - top);
-    weights[weight + {{ i }}u] = vec4<f16>(p{{ i }});
+    weights[weight + {{ i }}u] = vec4<f16>(select(vec4<f32>(), exp(scores[mine + {{ i }}u] * {{ scale }} - log), {{ columns(i) }} <= vec4<u32>(first + row)));
 {% endfor %}
-    total += dot(p0 + p1 + p2 + p3, vec4<f32>(1.0));
     workgroupBarrier();
     {{ accumulate("sum", other) | trim }}
     workgroupBarrier();
   }
-  // The two halves of a row.
-  shares[lane].x = total;
-  workgroupBarrier();
-  let whole = total + shares[lane ^ 1u].x;
-  if column == 0u { lse[(sequence + first + row) * {{ heads }}u + head] = top + log(whole); }
-  shares[lane].y = 1.0 / whole;
-  workgroupBarrier();
-  {{ store("sum", "out", lines.out, false, "shares[2u * r].y") | trim }}
+  {{ store("sum", "out", lines.out, false) | trim }}
 }

@@ -160,52 +160,31 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   }
 
   // The sums go to C, unscaled.
-{% set width = p.columns // 2 if p.store == "swiglu" else p.columns %}
-{# Row and column of the values of this invocation in half a tile. #}
-{% macro place(i, j, part) %}
-{% set first = "(column + b_first) / 2u + " ~ j // 2 * 16 if p.store == "swiglu" else "column + b_first + " ~ j * 16 %}
-let r = row + a_first + {{ i * 16 + part * 8 }}u + lane % 32u / 4u;
-    let c = {{ first }}u + lane % 4u * 4u;
-{% endmacro %}
-{# What a store reads for a row of tiles, all of it before the first use. #}
-{% macro read(i) %}
-{% for j in range(across) %}{% for part in [0, 1] %}
-{% set name = i ~ "_" ~ j ~ "_" ~ part %}
-{% if p.store == "rope" %}
-{% set of = p.rotation %}
-  var cos{{ name }}: vec2<f32>;
-  var sin{{ name }}: vec2<f32>;
-  { {{ place(i, j, part) | trim }}
-    let angle = (r % {{ of.context }}u * {{ of.head_dim // 2 }}u + c % {{ of.head_dim }}u / 2u) / 2u;
-    cos{{ name }} = cos{{ n }}[angle];
-    sin{{ name }} = sin{{ n }}[angle]; }
-{% elif p.store == "swiglu_backward" %}
-  var gate{{ name }}: vec4<f16>;
-  var up{{ name }}: vec4<f16>;
-  { {{ place(i, j, part) | trim }}
-    let at = {{ "min(" if p.ragged }}(r * {{ width }}u + c) / 4u{{ ", " ~ (p.rows * width // 4 - 1) ~ "u)" if p.ragged }};
-    gate{{ name }} = gated{{ n }}[at];
-    up{{ name }} = gated{{ n }}[at + {{ p.rows * width // 4 }}u]; }
-{% endif %}
-{% endfor %}{% endfor %}
-{% endmacro %}
-{# What becomes of half a tile's values. #}
+{# What becomes of values {{ i }}, {{ j }} of C at row r and column c. #}
 {% macro put(i, j, part) %}
-{% set name = i ~ "_" ~ j ~ "_" ~ part %}
-{% set value = "value" ~ name %}
-  { {{ place(i, j, part) | trim }}
+{% set value = "value" ~ i ~ "_" ~ j ~ "_" ~ part %}
+{% set first = "(column + b_first) / 2u + " ~ j // 2 * 16 if p.store == "swiglu" else "column + b_first + " ~ j * 16 %}
+{% set width = p.columns // 2 if p.store == "swiglu" else p.columns %}
+  { let r = row + a_first + {{ i * 16 + part * 8 }}u + lane % 32u / 4u;
+    let c = {{ first }}u + lane % 4u * 4u;
     {{ "if r < " ~ p.rows ~ "u && c < " ~ width ~ "u " if p.ragged }}{
       let at = (r * {{ width }}u + c) / 4u;
 {% if p.store == "rope" %}
-      out{{ n }}[at] = vec4<f16>(select({{ value }}, rotated({{ value }}, cos{{ name }}, sin{{ name }}), c < {{ p.rotation.rotated }}u));
+{% set of = p.rotation %}
+      var value = {{ value }};
+      if c < {{ of.rotated }}u {
+        let angle = (r % {{ of.context }}u * {{ of.head_dim // 2 }}u + c % {{ of.head_dim }}u / 2u) / 2u;
+        value = rotated(value, cos{{ n }}[angle], sin{{ n }}[angle]);
+      }
+      out{{ n }}[at] = vec4<f16>(value);
 {% elif p.store == "swiglu" %}
       let gate = value{{ i }}_{{ j - 1 }}_{{ part }};
       out{{ n }}[at] = vec4<f16>(gate);
       out{{ n }}[at + {{ p.rows * width // 4 }}u] = vec4<f16>({{ value }});
       out{{ n }}[at + {{ p.rows * width // 2 }}u] = vec4<f16>(gate / (1.0 + exp(-gate)) * {{ value }});
 {% elif p.store == "swiglu_backward" %}
-      let gate = vec4<f32>(gate{{ name }});
-      let up = vec4<f32>(up{{ name }});
+      let gate = vec4<f32>(gated{{ n }}[at]);
+      let up = vec4<f32>(gated{{ n }}[at + {{ p.rows * width // 4 }}u]);
       let s = 1.0 / (1.0 + exp(-gate));
       let to = (r * {{ 2 * width }}u + c) / 4u;
       out{{ n }}[to] = vec4<f16>({{ value }} * up * s * (1.0 + gate * (1.0 - s)));
@@ -215,9 +194,7 @@ let r = row + a_first + {{ i * 16 + part * 8 }}u + lane % 32u / 4u;
 {% endif %}
     } }
 {% endmacro %}
-{% for i in range(down) %}
-{{ read(i) }}
-{% for j in range(across) %}
+{% for i in range(down) %}{% for j in range(across) %}
 {% set sum = "sum" ~ i ~ "_" ~ j %}
 {% set at = "target_first + " ~ (i * 16 * p.columns + j * 16) ~ "u" %}
 {% if p.halves %}
