@@ -194,7 +194,7 @@ pub enum KernelFill {
     Constant,
     /// N(0, 1), and in each row one element of a size between 8 and 2,000.
     Outlier,
-    /// N(0, 1), and every second one 0.
+    /// N(0, 1), and every eighth one 0.
     Sparse,
     /// N(0, 1), and numbers that the learner's text names, or near those, of both signs.
     Written,

@@ -134,7 +134,9 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
             KernelFill::Above => 5.0 + rng.normal(),
             KernelFill::Below => 10.0 * rng.normal() - 200.0,
             KernelFill::Far => size * (1.0 + 0.25 * rng.normal()),
-            KernelFill::Sparse => rng.normal() * rng.below(2) as f64,
+            // Few, since equal terms of a sum round to the same side.
+            KernelFill::Sparse if rng.below(8) == 0 => 0.0,
+            KernelFill::Sparse => rng.normal(),
             KernelFill::Huge => size * rng.normal(),
             KernelFill::Rising => rng.normal() + 4.0 * at as f64,
             KernelFill::Falling => rng.normal() - 4.0 * at as f64,
