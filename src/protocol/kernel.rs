@@ -135,7 +135,7 @@ impl KernelShape {
 
     /// Whether it was drawn because the learner's text names its size.
     pub fn is_of_text(&self) -> bool {
-        self.values == [KernelFill::Written]
+        self.values == KernelFill::OF_TEXT
     }
 }
 
@@ -216,6 +216,9 @@ impl KernelFill {
         Self::Zero,
         Self::Written,
     ];
+
+    /// What a shape is tried with whose size the learner's text names.
+    pub const OF_TEXT: [Self; 2] = [Self::Normal, Self::Written];
 
     /// In a sentence.
     pub const fn in_words(self) -> &'static str {

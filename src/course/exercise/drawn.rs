@@ -168,7 +168,7 @@ impl DrawnSizes {
         Some(KernelShape {
             label,
             idea: self.idea.clone(),
-            values: vec![KernelFill::Written],
+            values: KernelFill::OF_TEXT.to_vec(),
             numbers: values.to_vec(),
             sizes,
             ..KernelShape::default()
