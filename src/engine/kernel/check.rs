@@ -335,8 +335,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Every shape that was not drawn, on a CPU driver without those at which loops are `long`; on a GPU the last one is timed.
-    /// What was drawn the host has judged.
+    /// Every shape, on a CPU driver without those at which loops are `long`; on a GPU the last one is timed.
+    /// What was drawn no device runs again where the host has judged it.
     fn file(
         &mut self,
         gpu: &Gpu,
@@ -353,7 +353,9 @@ impl<'a> Worker<'a> {
                 self.result(index).skipped = Some(shape.label.clone());
                 break;
             }
-            if shape.is_drawn() || gpu.on_cpu && long.contains(&number) {
+            let known = &self.result(index).shapes;
+            let judged = shape.is_drawn() && known.iter().any(|it| it.shape == shape.label);
+            if judged || gpu.on_cpu && long.contains(&number) {
                 continue;
             }
             if !self.shape(gpu, index, checked, number, timed)? {
