@@ -3,7 +3,7 @@
 use super::format::{full, rounded};
 use super::matmul::{self, Plan, Problem, choose_pair, limits};
 use super::matmul_pair::{self, Product};
-use super::matrix_cores::{self, Largest, Operands, Then};
+use super::matrix_cores::{self, Epilogue, Largest, Operands};
 use super::reduce;
 use super::{empty, is_f16};
 use crate::config::Precision;
@@ -25,7 +25,7 @@ pub fn forward(
 }
 
 /// x·Wᵀ on matrix cores as `then` stores it; x `[N, K]`, W `[M, K]`. 1 launch.
-pub fn forward_then(x: &CubeTensor, weight: &CubeTensor, then: Then) -> CubeTensor {
+pub fn forward_then(x: &CubeTensor, weight: &CubeTensor, then: Epilogue) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     let problem = Problem::new([rows, columns, inner], false, true);
     matrix_cores::matmul(x, weight, &Operands::F16, then, problem)
@@ -36,7 +36,7 @@ pub fn backward_then(
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
-    then: Then,
+    then: Epilogue,
 ) -> [CubeTensor; 2] {
     let problems = backward_problems(dy, weight);
     let pairs = [[dy, weight], [dy, x]];
@@ -59,7 +59,7 @@ fn product(
 ) -> CubeTensor {
     match operands {
         Some(operands) if matrix_cores::fits(&problem) => {
-            let then = residual.map_or(Then::Plain, Then::Onto);
+            let then = residual.map_or(Epilogue::Plain, Epilogue::Onto);
             matrix_cores::matmul(a, b, &operands, then, problem)
         }
         Some(Operands::F16) => {
@@ -91,7 +91,7 @@ pub fn backward(
     match (operands([0, 1]), operands([0, 2])) {
         (Some(of_dx), Some(of_dw)) if [&input, &weights].into_iter().all(matrix_cores::fits) => {
             let pairs = [[dy, weight], [dy, x]];
-            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], Then::Plain, [input, weights])
+            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], Epilogue::Plain, [input, weights])
         }
         (of_dx, of_dw) => [
             product(dy, weight, of_dx, None, input),

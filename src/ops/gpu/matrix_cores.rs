@@ -169,7 +169,7 @@ impl Operands<'_> {
 
 /// What is done to a product on its way to memory, with what that reads; see [`Store`].
 #[derive(Clone, Copy)]
-pub enum Then<'a> {
+pub enum Epilogue<'a> {
     Plain,
     Onto(&'a CubeTensor),
     /// cos and sin.
@@ -179,7 +179,7 @@ pub enum Then<'a> {
     SwigluBackward(&'a CubeTensor),
 }
 
-impl<'a> Then<'a> {
+impl<'a> Epilogue<'a> {
     fn store(self) -> Store {
         match self {
             Self::Plain => Store::Plain,
@@ -214,12 +214,12 @@ pub fn matmul(
     a: &CubeTensor,
     b: &CubeTensor,
     operands: &Operands,
-    then: Then,
+    then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
     let plan = then.allowed(choose(&problem, operands.largest().is_some()));
     let whole = plan.splits == 1;
-    let first = if whole { then } else { Then::Plain };
+    let first = if whole { then } else { Epilogue::Plain };
     let product = Product {
         problem,
         plan,
@@ -242,7 +242,7 @@ pub fn matmul(
 pub fn matmul_pair(
     pairs: [[&CubeTensor; 2]; 2],
     operands: [&Operands; 2],
-    then: Then,
+    then: Epilogue,
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
     let [first, second] = choose_pair(&problems, operands[0].largest().is_some());
@@ -259,10 +259,10 @@ fn pair_by(
     plans: [Plan; 2],
     pairs: [[&CubeTensor; 2]; 2],
     operands: [&Operands; 2],
-    then: Then,
+    then: Epilogue,
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
-    let thens = [then, Then::Plain];
+    let thens = [then, Epilogue::Plain];
     let product = |i: usize| Product {
         problem: problems[i],
         plan: plans[i],
@@ -416,20 +416,26 @@ mod tests {
                     pair[0],
                     pair[1],
                     &Operands::F16,
-                    Then::Onto(&added),
+                    Epilogue::Onto(&added),
                     problem,
                 );
                 let want = want(&a16, &b16);
                 check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
             }
-            let got = device.read(&matmul(&x, &y, &Operands::F16, Then::Onto(&added), problem));
+            let got = device.read(&matmul(
+                &x,
+                &y,
+                &Operands::F16,
+                Epilogue::Onto(&added),
+                problem,
+            ));
             check::close(&format!("{problem:?}"), &got, &want(&a16, &b16), 1e-5);
 
             for (a, b) in [(&a, &b), (&small, &large), (&vec![0.0; a.len()], &b)] {
                 let [x, y] = on_device(a, b);
                 let largest = Largest::of(&[&x, &y]);
                 let operands = Operands::F32(&largest, [0, 1]);
-                let got = device.read(&matmul(&x, &y, &operands, Then::Onto(&added), problem));
+                let got = device.read(&matmul(&x, &y, &operands, Epilogue::Onto(&added), problem));
                 check::close(&format!("{problem:?}, split"), &got, &want(a, b), 1e-6);
                 if b == &large {
                     alike(&device, [&x, &y], &operands, problem, 1e-6);
@@ -464,14 +470,14 @@ mod tests {
             let of = rotation(&Problem::new([n, 2 * f, d], false, true));
             let tables = [3, 4].map(|seed| matrix(seed, [of.context, of.head_dim / 2]));
             let [cos, sin] = tables.each_ref();
-            let turned = linear::forward_then(&x, &w, Then::Rope([cos, sin], of));
+            let turned = linear::forward_then(&x, &w, Epilogue::Rope([cos, sin], of));
             same(
                 "rope",
                 turned,
                 rope::apply(&plain, cos, sin, of, DType::F16),
             );
 
-            let gated = linear::forward_then(&x, &w, Then::Swiglu);
+            let gated = linear::forward_then(&x, &w, Epilogue::Swiglu);
             let third = |from: usize| {
                 let part = gated.handle.clone().offset_start((2 * from * n * f) as u64);
                 let part = part.offset_end((2 * (2 - from) * n * f) as u64);
@@ -488,7 +494,7 @@ mod tests {
 
             let (dy, down) = (matrix(5, [n, d]), matrix(6, [d, f]));
             let [dx, dw] = linear::backward(&dy, &active, &down, Format::Native);
-            let then = Then::SwigluBackward(&gated);
+            let then = Epilogue::SwigluBackward(&gated);
             let [of_gated, of_down] = linear::backward_then(&dy, &active, &down, then);
             same("dW", of_down, dw);
             same(
@@ -530,13 +536,25 @@ mod tests {
         problem: Problem,
         off: f32,
     ) {
-        let alone = device.read(&matmul(pair[0], pair[1], operands, Then::Plain, problem));
+        let alone = device.read(&matmul(
+            pair[0],
+            pair[1],
+            operands,
+            Epilogue::Plain,
+            problem,
+        ));
         let halves = operands.largest().is_some();
         let small = blocks(halves)[2];
         let others = [LARGE, CROWDED].into_iter().filter(|_| !halves);
         for plan in others.chain([small]) {
             let plans = [plan, plan.in_parts(2, &problem)];
-            for got in pair_by(plans, [pair; 2], [operands; 2], Then::Plain, [problem; 2]) {
+            for got in pair_by(
+                plans,
+                [pair; 2],
+                [operands; 2],
+                Epilogue::Plain,
+                [problem; 2],
+            ) {
                 check::close(
                     &format!("{problem:?} {plan:?}"),
                     &device.read(&got),

@@ -10,7 +10,7 @@ use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS, Precision};
 use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
-use crate::ops::gpu::matrix_cores::Then;
+use crate::ops::gpu::matrix_cores::Epilogue;
 use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
 use crate::ops::live::LiveKernel;
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
@@ -73,17 +73,17 @@ impl Kernels for Cube {
 
     fn linear_rope(x: T, w: T, [cos, sin]: [T; 2], rotation: Rotation) -> T {
         let [x, w] = [x, w].map(into_contiguous);
-        gpu::linear::forward_then(&x, &w, Then::Rope([&cos, &sin], rotation))
+        gpu::linear::forward_then(&x, &w, Epilogue::Rope([&cos, &sin], rotation))
     }
 
     fn linear_swiglu(x: T, w: T) -> T {
         let [x, w] = [x, w].map(into_contiguous);
-        gpu::linear::forward_then(&x, &w, Then::Swiglu)
+        gpu::linear::forward_then(&x, &w, Epilogue::Swiglu)
     }
 
     fn linear_backward_swiglu(dy: T, gated: T, active: T, w: T) -> [T; 2] {
         let [dy, active, w] = [dy, active, w].map(into_contiguous);
-        gpu::linear::backward_then(&dy, &active, &w, Then::SwigluBackward(&gated))
+        gpu::linear::backward_then(&dy, &active, &w, Epilogue::SwigluBackward(&gated))
     }
 
     fn rms_norm(x: T, gain: T, format: Format) -> (T, T) {
