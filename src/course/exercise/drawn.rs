@@ -14,11 +14,11 @@ const DIVISORS: [u64; 4] = [2, 3, 5, 7];
 const TRIES: usize = 32;
 /// How many numbers of a text are tried as sizes, and the most elements of a shape for it.
 const WRITTEN_SIZES: usize = 8;
+const WRITTEN_ELEMENTS: u64 = 100_000;
 /// So far past such a number a size is tried as well: more than a tile.
 const PAST: u64 = 33;
 /// Elements of a line of memory, in which neighbours can be told from others.
 const ROW: f64 = 32.0;
-const WRITTEN_ELEMENTS: u64 = 100_000;
 /// Numbers of a text that are tried as values. Larger ones stand for infinity, smaller ones for zero.
 const WRITTEN_VALUES: std::ops::RangeInclusive<f64> = 1e-3..=1e5;
 
@@ -90,7 +90,7 @@ impl SizeRange {
 
 impl DrawnSizes {
     /// One shape for each size, one in the middle of all, and those that the texts name.
-    /// Numbers that the course's own texts have not got, and large ones, come first.
+    /// Numbers that do not stand in the course's `own` texts come first, then the larger ones.
     pub fn shapes(&self, seed: u64, texts: &[&str], own: &[&str]) -> Vec<KernelShape> {
         let all = |texts: &[&str]| texts.iter().flat_map(|text| numbers(text)).collect();
         let (written, own): (Vec<f64>, Vec<f64>) = (all(texts), all(own));

@@ -165,10 +165,14 @@ impl<'a> Worker<'a> {
         &mut self.state.report.files[index]
     }
 
-    /// Notes that a shape is right, also where it was right before.
-    fn matched(&mut self, index: usize, matched: KernelMatch) {
+    /// Notes that a shape is right, with the largest error of all that was tried there.
+    fn matched(&mut self, index: usize, mut matched: KernelMatch) {
         let known = &mut self.result(index).shapes;
-        known.retain(|known| known.shape != matched.shape);
+        if let Some(at) = known.iter().position(|it| it.shape == matched.shape) {
+            let before = known.remove(at);
+            matched.error = matched.error.max(before.error);
+            matched.share = matched.share.max(before.share);
+        }
         known.push(matched);
     }
 
