@@ -111,8 +111,8 @@ impl App {
             Action::Answer(_) if self.presentation.is_some() => {}
             Action::Answer(choice) => self.answer(stage, choice),
             Action::Question => self.show_question(stage),
-            Action::RangeShift(by) => self.study.set_range(by, RangeSteps::shift),
-            Action::RangeWiden(by) => self.study.set_range(by, RangeSteps::widen),
+            Action::RangeShift(by) => self.set_range(by, RangeSteps::shift),
+            Action::RangeWiden(by) => self.set_range(by, RangeSteps::widen),
             Action::RangeKeep => {
                 if self.study.range.is_none() && self.study.estimate(stage).is_some() {
                     self.tell("No range yet: the arrow keys place one on the scale", false);
@@ -253,6 +253,14 @@ impl App {
         self.enter(at);
         if late {
             self.catch_up();
+        }
+    }
+
+    fn set_range(&mut self, by: i32, change: impl FnOnce(&mut RangeSteps, i32)) {
+        let before = self.study.range;
+        self.study.set_range(by, change);
+        if self.study.range == before {
+            self.tell("The range goes no further that way", false);
         }
     }
 

@@ -102,6 +102,12 @@ fn in_list(app: &App) -> bool {
     free(app) && app.view.overlay.is_some_and(|it| lists.contains(&it))
 }
 
+/// The list has a line to choose.
+fn chooses(app: &App) -> bool {
+    let waits = app.view.overlay == Some(Overlay::Devices) && app.devices.known.is_empty();
+    in_list(app) && !waits
+}
+
 /// The panels are in use: no card lies over them.
 fn main(app: &App) -> bool {
     free(app) && app.view.overlay.is_none()
@@ -498,7 +504,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(&[Up], A::Scroll(-1), "", "", Move, typing),
     bind(&[PageDown], A::Scroll(10), "", "", Move, typing),
     bind(&[PageUp], A::Scroll(-10), "", "", Move, typing),
-    bind(&[Enter], A::Choose, "choose", ENTER, Stage, in_list),
+    bind(&[Enter], A::Choose, "choose", ENTER, Stage, chooses),
     bind(&[Esc], A::StopMeasuring, "stop measuring", ESCAPE, Screen, measuring),
     bind(&[Esc], A::Close, "close", ESCAPE, Screen, something_open),
     bind(&[Char('g'), Home], A::ScrollToTop, "", "", Move, in_list),
