@@ -51,7 +51,7 @@ pub fn animated(frames: &[Buffer], seconds: f64, label: &str) -> String {
         f64::from(rows) * CELL.1 + 2.0 * MARGIN,
     ];
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" xml:space=\"preserve\" role=\"img\" aria-label=\"{}\" font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"14\" fill=\"{TEXT}\">\n<style>{}</style>\n<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{BACKGROUND}\"/>\n{body}</svg>\n",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{}\" font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"14\" fill=\"{TEXT}\">\n<style>{}</style>\n<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{BACKGROUND}\"/>\n{body}</svg>\n",
         clean::html(label),
         style(&spans, frames.len(), seconds),
     )
@@ -60,7 +60,7 @@ pub fn animated(frames: &[Buffer], seconds: f64, label: &str) -> String {
 /// When each group of rows is seen.
 fn style(spans: &BTreeSet<(usize, usize)>, frames: usize, seconds: f64) -> String {
     let mut style = format!(
-        ".f{{visibility:hidden;animation:{seconds}s step-end infinite}}.last{{visibility:visible}}@media(prefers-reduced-motion:reduce){{.f{{animation:none}}}}"
+        "text{{white-space:pre}}.f{{visibility:hidden;animation:{seconds:.1}s step-end infinite}}.last{{visibility:visible}}@media(prefers-reduced-motion:reduce){{.f{{animation:none}}}}"
     );
     let percent = |frame: usize| 100.0 * frame as f64 / frames as f64;
     for (from, to) in spans {

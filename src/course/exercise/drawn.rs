@@ -12,9 +12,10 @@ use crate::random::Rng;
 /// Divisors that a drawn size has none of, so that it is a multiple of no tile and of no workgroup.
 const DIVISORS: [u64; 4] = [2, 3, 5, 7];
 const TRIES: usize = 32;
-/// How many numbers of a text are tried as sizes, and the most elements of a shape for it.
+/// How many numbers of a text are tried as sizes, those below which one is, and the largest product of a shape's sizes.
 const WRITTEN_SIZES: usize = 8;
-const WRITTEN_ELEMENTS: u64 = 100_000;
+const WRITTEN_SIZE: f64 = 1e5;
+const WRITTEN_ELEMENTS: u64 = 500_000;
 /// So far past such a number a size is tried as well: more than a tile.
 const PAST: u64 = 33;
 /// Elements of a line of memory, in which neighbours can be told from others.
@@ -125,7 +126,7 @@ impl DrawnSizes {
         let mut shapes: Vec<KernelShape> = named.map(shape).collect();
         let sizes = written
             .into_iter()
-            .filter(|it| it.fract() == 0.0 && (3.0..WRITTEN_ELEMENTS as f64).contains(it));
+            .filter(|it| it.fract() == 0.0 && (3.0..WRITTEN_SIZE).contains(it));
         let mut sizes: Vec<f64> = sizes.collect();
         sizes.sort_by(|a, b| own.contains(a).cmp(&own.contains(b)).then(b.total_cmp(a)));
         sizes.dedup();
