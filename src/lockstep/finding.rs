@@ -9,8 +9,8 @@ use super::{AccessKind, Location};
 pub enum FindingKind {
     /// Two invocations touch the same memory, one of them writes, and no barrier orders them.
     Race,
-    /// Two invocations write the same value to the same memory, and no barrier orders them. With other contents of the buffers
-    /// it may be a race.
+    /// By one statement, two invocations of a workgroup write the same value to the same memory, as where an index is clamped to
+    /// the last element. With other contents of the buffers it may be a race.
     SameValue,
     /// Two invocations write different components of one vector; a device may write the whole vector for each.
     VectorComponent,

@@ -213,10 +213,10 @@ impl Shared {
             if let Some(reader) = readers.into_iter().find(meets) {
                 found = Some((FindingKind::Race, reader));
             } else if meets(&cell.writer) {
-                let kind = if same {
-                    FindingKind::SameValue
-                } else {
-                    FindingKind::Race
+                let by_one_statement = cell.writer.epoch == me.epoch && cell.writer.site == me.site;
+                let kind = match same && by_one_statement {
+                    true => FindingKind::SameValue,
+                    false => FindingKind::Race,
                 };
                 found = found.or(Some((kind, cell.writer)));
             }

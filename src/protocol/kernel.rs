@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::run::{Device, Num, Spread};
-use super::size::{Product, Sizes};
+use super::size::{Product, Sizes, with_names};
 
 /// A kernel exercise as the learner has it, with what it is held against. The engine reads no course: everything it needs
 /// is in here.
@@ -304,6 +304,17 @@ pub struct KernelError {
     /// It reads as WGSL, and no device would launch it.
     #[serde(default)]
     pub launch: bool,
+}
+
+impl KernelError {
+    /// The same, where it holds at a shape that was drawn: which.
+    pub fn at(self, shape: &KernelShape) -> Self {
+        if !shape.is_drawn() {
+            return self;
+        }
+        let message = format!("{}, at {}", self.message, with_names(&shape.sizes));
+        Self { message, ..self }
+    }
 }
 
 /// What the text says about itself.

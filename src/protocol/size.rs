@@ -10,6 +10,15 @@ use crate::config::nearest;
 /// Sizes by name.
 pub type Sizes = BTreeMap<String, u64>;
 
+/// `M = 17, N = 33`.
+pub fn with_names(sizes: &Sizes) -> String {
+    let sizes: Vec<_> = sizes
+        .iter()
+        .map(|(name, n)| format!("{name} = {n}"))
+        .collect();
+    sizes.join(", ")
+}
+
 /// Largest size and largest number of elements or workgroups.
 pub const MAX_SIZE: u64 = 1 << 30;
 

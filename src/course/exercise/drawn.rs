@@ -154,18 +154,22 @@ impl DrawnSizes {
         values: &[f64],
         rng: &mut Rng,
     ) -> Option<KernelShape> {
-        let sizes = self.ranges.iter().map(|(other, range)| {
-            let of_text = name.is_none_or(|name| name == other);
-            let size = if of_text {
-                range.from(size)
-            } else {
-                range.small(rng)
-            };
-            (other.clone(), size)
-        });
-        let sizes: BTreeMap<String, u64> = sizes.collect();
-        let elements = sizes.values().try_fold(1_u64, |all, n| all.checked_mul(*n));
-        elements.filter(|it| *it <= WRITTEN_ELEMENTS)?;
+        let with = |others: &mut dyn FnMut(SizeRange) -> u64| {
+            let sizes = self.ranges.iter().map(|(other, range)| {
+                let of_text = name.is_none_or(|name| name == other);
+                let size = if of_text {
+                    range.from(size)
+                } else {
+                    others(*range)
+                };
+                (other.clone(), size)
+            });
+            let sizes: BTreeMap<String, u64> = sizes.collect();
+            let elements = sizes.values().try_fold(1_u64, |all, n| all.checked_mul(*n));
+            elements.filter(|it| *it <= WRITTEN_ELEMENTS).map(|_| sizes)
+        };
+        let sizes =
+            with(&mut |range| range.small(rng)).or_else(|| with(&mut |range| range.from))?;
         Some(KernelShape {
             label,
             idea: self.idea.clone(),

@@ -8,7 +8,7 @@ use std::thread::Builder;
 use super::clock::Clock;
 use super::cost;
 use super::gpu::{CompiledKernel, Gpu, GpuError, no_adapter};
-use super::interpret::{HostLaunch, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
+use super::interpret::{HostLaunch, HostRun, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
 use super::real::Functions;
 use super::timing;
 use super::trial::KernelTrial;
@@ -232,7 +232,8 @@ impl<'a> Worker<'a> {
         let small = job.shapes.len().saturating_sub(1).max(1);
         let most = if alone { STEPS_ALONE } else { STEPS };
         let (mut access, mut long) = (Vec::new(), Vec::new());
-        let (mut of_kinds, mut of_text) = (STEPS_DRAWN, STEPS_DRAWN);
+        // Steps that are left for all kinds of values but the first, for all sizes of the text, and there for single workgroups.
+        let (mut of_kinds, mut of_text, mut of_groups) = (STEPS_DRAWN, STEPS_DRAWN, STEPS_DRAWN);
         let mut ends = false;
         for (number, shape) in job.shapes.iter().enumerate().take(small) {
             self.at(Some(index), &shape.label, false);
@@ -241,31 +242,39 @@ impl<'a> Worker<'a> {
                 trial.values = values;
                 let inputs = trial.inputs();
                 let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
+                let of_shape = match shape.is_drawn() {
+                    true if shape.is_of_text() => STEPS,
+                    true => STEPS_DRAWN,
+                    false => most,
+                };
+                let mut own = of_shape;
+                let left = match nth {
+                    _ if shape.is_of_text() => &mut of_text,
+                    0 => &mut own,
+                    _ => &mut of_kinds,
+                };
                 let launch = HostLaunch {
-                    steps: match shape.is_drawn() {
-                        false => most,
-                        true if shape.is_of_text() => of_text.min(STEPS),
-                        true if nth > 0 => of_kinds,
-                        true => STEPS_DRAWN,
-                    },
+                    steps: of_shape.min(*left),
                     ends,
                     counted: shape.counted && nth == 0,
                     ..HostLaunch::default()
                 };
                 let run = trial.interpret(&inputs, 0, launch)?;
-                let left = match shape.is_of_text() {
-                    true => &mut of_text,
-                    false => &mut of_kinds,
-                };
-                *left = left.saturating_sub(if nth > 0 || shape.is_of_text() {
-                    run.report.steps
-                } else {
-                    0
-                });
+                *left = left.saturating_sub(run.report.steps);
                 if run.report.rounds > CPU_ROUNDS {
                     long.push(number);
                 }
                 if !run.report.complete {
+                    // What one workgroup does there is seen all the same.
+                    if nth == 0 && shape.is_drawn() {
+                        let mut own = STEPS_DRAWN;
+                        let left = match shape.is_of_text() {
+                            true => &mut of_groups,
+                            false => &mut own,
+                        };
+                        let run = self.one_workgroup(index, &trial, &inputs, *left)?;
+                        *left = left.saturating_sub(run.report.steps);
+                    }
                     break;
                 }
                 let expected = trial.reference(&inputs, Functions::Host);
@@ -296,7 +305,7 @@ impl<'a> Worker<'a> {
         Ok(long)
     }
 
-    /// Counts the accesses of one workgroup at the last shape, the real one. Which workgroup, the seed says.
+    /// Counts the accesses of one workgroup at the last shape, the real one.
     fn count_real(
         &mut self,
         index: usize,
@@ -308,23 +317,32 @@ impl<'a> Worker<'a> {
         self.at(Some(index), &trial.shape.label, false);
         let inputs = trial.inputs();
         let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
+        let run = self.one_workgroup(index, &trial, &inputs, STEPS)?;
+        if run.report.complete {
+            trial.count(&run, access);
+        }
+        Ok(())
+    }
+
+    /// One workgroup of a launch, run on the host, with its accesses. Which one, the seed says.
+    fn one_workgroup(
+        &self,
+        index: usize,
+        trial: &KernelTrial<'_>,
+        inputs: &[Vec<f32>],
+        steps: u64,
+    ) -> Result<HostRun, Box<KernelFault>> {
         let mut rng = Rng::named(self.job.seed, "workgroup", index as u64);
-        let group = trial
-            .text
-            .grid
-            .map(|groups| rng.below(groups as usize) as u32);
+        let groups = trial.text.grid;
+        let group = groups.map(|groups| rng.below(groups as usize) as u32);
         let launch = HostLaunch {
-            steps: STEPS,
+            steps,
             ends: true,
             only: Some(group),
             counted: true,
             ..HostLaunch::default()
         };
-        let run = trial.interpret(&inputs, 0, launch)?;
-        if run.report.complete {
-            trial.count(&run, access);
-        }
-        Ok(())
+        trial.interpret(inputs, 0, launch)
     }
 
     /// The kinds of values that a shape is tried with; its own where it was not drawn.

@@ -330,7 +330,8 @@ pub fn too_long(shape: &str) -> KernelFault {
     }
 }
 
-/// What a device may bear, such as two writes of the same value, is no fault; workgroup memory is zero at the beginning.
+/// Every device computes the same where one statement writes one value twice, or writes parts of a vector; workgroup memory is
+/// zero at the beginning.
 pub fn is_fault(kind: FindingKind, space: Space) -> bool {
     match kind {
         FindingKind::SameValue | FindingKind::VectorComponent => false,

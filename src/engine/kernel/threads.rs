@@ -12,7 +12,7 @@ use crate::lockstep::{
     Access, AccessKind, Arrival, Finding, FindingKind, Launch, Limits, Location, OUTSIDE, Observer,
     Program, Space, Step,
 };
-use crate::protocol::{KernelJob, KernelShape};
+use crate::protocol::{KernelJob, KernelShape, with_names};
 use crate::template::FilledTemplate;
 use crate::threads::{
     AccessVerb, ThreadsWanted, WorkgroupAccess, WorkgroupFault, WorkgroupRun, WorkgroupStep,
@@ -108,8 +108,6 @@ fn at_shape(trial: &KernelTrial<'_>, group: Option<u32>, blank: WorkgroupRun) ->
     let inputs = trial.inputs().map_err(|why| format!("{why:?}"))?;
     let program = Program::parse(&text.filled.text).map_err(|why| why.to_string())?;
     let [x, y, z] = text.grid;
-    let sizes = trial.shape.sizes.iter();
-    let sizes = sizes.map(|(name, n)| format!("{name} = {n}"));
     let mut recorder = Recorder {
         filled: &text.filled,
         starts: starts(&file.text),
@@ -118,7 +116,7 @@ fn at_shape(trial: &KernelTrial<'_>, group: Option<u32>, blank: WorkgroupRun) ->
             file: file.name.clone(),
             text: file.text.clone(),
             shape: trial.shape.label.clone(),
-            sizes: sizes.collect::<Vec<_>>().join(", "),
+            sizes: with_names(&trial.shape.sizes),
             groups: x.saturating_mul(y).saturating_mul(z),
             ..blank
         },

@@ -84,7 +84,7 @@ pub fn validate(
             filled: &filled,
             shape,
         };
-        let facts = source.validate(spec)?;
+        let facts = source.validate(spec).map_err(|error| error.at(shape))?;
         checked.facts = KernelFacts {
             workgroup_bytes: facts.workgroup_bytes.max(checked.facts.workgroup_bytes),
             ..facts

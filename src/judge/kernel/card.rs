@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::protocol::{
     KernelError, KernelFaultKind, KernelJob, KernelMatch, KernelRatio, KernelResult, KernelShape,
-    KernelTime, KernelUntimed, Spread,
+    KernelTime, KernelUntimed, Spread, with_names,
 };
 use crate::units::{duration, rate, show};
 
@@ -51,7 +51,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
     }
     if let Some(fault) = &result.fault {
         let shape = job.shapes.iter().find(|shape| shape.label == fault.shape);
-        let mut sizes = shape.map(sizes_of).unwrap_or_default();
+        let mut sizes = shape.map_or_else(String::new, |it| with_names(&it.sizes));
         if let Some(values) = fault.values {
             sizes += &format!("; {}", values.in_words());
         }
@@ -92,7 +92,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
             share => format!("errors up to {} of what rounding explains", percent(share)),
         };
         let fixed = found.iter().filter(|(shape, _)| !shape.is_drawn());
-        let mut at: Vec<String> = fixed.map(|(shape, _)| sizes_of(shape)).collect();
+        let mut at: Vec<String> = fixed.map(|(shape, _)| with_names(&shape.sizes)).collect();
         match found.len() - at.len() {
             0 => {}
             1 => at.push("one drawn for this check".to_owned()),
@@ -163,13 +163,6 @@ fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
             card.push(remark(format!("{faster} ({took})")));
         }
     }
-}
-
-/// `M = 17, N = 33`.
-fn sizes_of(shape: &KernelShape) -> String {
-    let sizes = shape.sizes.iter();
-    let sizes: Vec<_> = sizes.map(|(name, n)| format!("{name} = {n}")).collect();
-    sizes.join(", ")
 }
 
 /// A share with two digits.
