@@ -183,7 +183,7 @@ fn in_model() -> App {
     app
 }
 
-fn states() -> Vec<(&'static str, App)> {
+pub fn states() -> Vec<(&'static str, App)> {
     let mut solved = checked(passed());
     act(&mut solved, Action::Solution);
     let mut list = checked(passed());
@@ -227,15 +227,6 @@ fn good_and_bad_are_told_apart_without_colour() {
         let shown = text(&buffer);
         for (mark, said) in marks.iter().zip(["compiles: ", "fails at "]) {
             assert!(shown.contains(&format!("{mark}{said}")), "{shown}");
-        }
-    }
-}
-
-#[test]
-fn no_size_and_no_state_panics() {
-    for (_, mut app) in states() {
-        for (width, height) in [(1, 1), (10, 3), (60, 16), (79, 23), (119, 40), (300, 100)] {
-            screen::screen(&mut app, width, height, ThemeName::Auto, Markers::Ascii);
         }
     }
 }

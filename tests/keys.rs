@@ -396,25 +396,6 @@ fn a_click_in_a_list_takes_the_line_and_beside_it_closes() {
     assert_eq!(app.study.at, 2);
 }
 
-#[test]
-fn no_click_panics() {
-    for (_, mut app) in states() {
-        for (width, height) in [(1, 1), (20, 5), (60, 16), (120, 40), (200, 50)] {
-            resize(&mut app, width, height);
-            for (column, row) in [
-                (0, 0),
-                (width / 2, height / 2),
-                (width - 1, height - 1),
-                (u16::MAX, u16::MAX),
-            ] {
-                for kind in [CLICK, MouseEventKind::ScrollUp, MouseEventKind::Moved] {
-                    mouse::action(at(kind, column, row), &app);
-                }
-            }
-        }
-    }
-}
-
 /// The keys of docs/keys.md are the table's: one Markdown table under each heading.
 #[test]
 fn the_readme_lists_the_keys_of_the_table() {

@@ -34,6 +34,15 @@ enum Happens {
     Size(u16, u16),
 }
 
+/// Columns or rows, often those at which the layout changes.
+fn size(most: u16) -> impl Strategy<Value = u16> {
+    let edges = [1, 2, 15, 16, 35, 36, 44, 45, 59, 60, 119, 120, 159, 160];
+    prop_oneof![
+        1..=most,
+        proptest::sample::select(edges.as_slice().to_vec()),
+    ]
+}
+
 fn happens() -> impl Strategy<Value = Happens> {
     prop_oneof![
         6 => (0..BINDINGS.len()).prop_map(Happens::Key),
@@ -45,7 +54,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => ".{0,80}".prop_map(Happens::Nonsense),
         3 => (0..6_u8, any::<u8>()).prop_map(|(kind, which)| Happens::Exercise(kind, which)),
         1 => (0..100_000_u64).prop_map(Happens::Tick),
-        2 => (1..220_u16, 1..70_u16).prop_map(|(width, height)| Happens::Size(width, height)),
+        2 => (size(250), size(80)).prop_map(|(width, height)| Happens::Size(width, height)),
     ]
 }
 
@@ -186,27 +195,39 @@ fn message(app: &App, happens: Happens) -> Option<Message> {
     })
 }
 
-/// The exercises of the built-in course, read once.
-fn exercises() -> Vec<Exercise> {
-    static ALL: OnceLock<Vec<Exercise>> = OnceLock::new();
-    ALL.get_or_init(|| Course::builtin("en").exercises).clone()
+/// Where a sequence begins: with the exercises of the built-in course, or in one of the states that the snapshots show.
+fn states() -> &'static [App] {
+    static ALL: OnceLock<Vec<App>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let exercises = Course::builtin("en").exercises;
+        let course = Course { exercises, ..sample::course() };
+        let (app, _) = App::new(course, Progress::default(), Options::default());
+        let mut all = vec![app];
+        all.extend(crate::screens::all_states());
+        all.extend(crate::exercises::states().into_iter().map(|(_, app)| app));
+        all
+    })
+}
+
+fn draw(app: &mut App) {
+    let (width, height) = app.view.size;
+    let (theme, markers) = (app.view.theme, app.view.markers);
+    screen::screen(app, width, height, theme, markers);
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_input_panics(sequence in proptest::collection::vec(happens(), 1..120)) {
-        let course = Course { exercises: exercises(), ..sample::course() };
-        let (mut app, _) = App::new(course, Progress::default(), Options::default());
+    fn no_input_panics(from in any::<prop::sample::Index>(), sequence in proptest::collection::vec(happens(), 1..120)) {
+        let mut app = from.get(states()).clone();
         for (at, one) in sequence.into_iter().enumerate() {
+            let resized = matches!(one, Happens::Size(..));
             if let Some(message) = message(&app, one) {
                 update(&mut app, message);
             }
-            if at % 8 == 0 {
-                let (width, height) = app.view.size;
-                let (theme, markers) = (app.view.theme, app.view.markers);
-                screen::screen(&mut app, width, height, theme, markers);
+            if resized || at % 8 == 0 {
+                draw(&mut app);
             }
         }
     }

@@ -294,7 +294,12 @@ fn a_ledger_is_of_one_step() {
 /// Text and styles in the dark look.
 fn dark(name: &str, app: &mut App, width: u16, height: u16) {
     let buffer = screen::screen(app, width, height, ThemeName::Dark, Markers::Braille);
-    insta::assert_snapshot!(format!("{width}x{height}_{name}"), with_styles(&buffer));
+    // Colours are looked at in the smaller ones.
+    let drawn = match width {
+        200.. => text(&buffer),
+        _ => with_styles(&buffer),
+    };
+    insta::assert_snapshot!(format!("{width}x{height}_{name}"), drawn);
 }
 
 #[test]
@@ -919,7 +924,8 @@ fn what_a_knob_takes_stands_on_every_screen() {
 }
 
 /// States in which something is missing, wrong or too much.
-fn all_states() -> Vec<App> {
+/// States that differ most, for inputs in any order.
+pub fn all_states() -> Vec<App> {
     let mut states = vec![
         empty(),
         first(),
@@ -1154,23 +1160,6 @@ fn hostile() -> App {
         Message::Engine(FromEngine::Stray(HOSTILE.repeat(50))),
     );
     app
-}
-
-#[test]
-fn no_size_and_no_state_panics() {
-    for (at, mut app) in all_states().into_iter().enumerate() {
-        // A net over all sizes, shifted per state, with every edge at which the layout changes.
-        let at = at as u16;
-        let edges = [
-            1, 2, 15, 16, 35, 36, 44, 45, 59, 60, 119, 120, 159, 160, 250,
-        ];
-        for height in (1..=80_u16).filter(|h| edges.contains(h) || h % 9 == at % 9) {
-            for width in (1..=250_u16).filter(|w| edges.contains(w) || w % 19 == at % 19) {
-                let (_, theme, markers) = LOOKS[(width + height) as usize % 3];
-                screen::screen(&mut app, width, height, theme, markers);
-            }
-        }
-    }
 }
 
 #[test]
