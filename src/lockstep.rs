@@ -1,16 +1,16 @@
-//! Runs a WGSL compute shader on the host, to see what it does with memory. A workgroup's invocations go through naga's
-//! validated module together, in lockstep under masks: each expression is evaluated for all active lanes at once. Shadow
-//! memory beside the buffers and the workgroup variables tells of races, of reads of what nobody wrote and of accesses out
-//! of bounds; a barrier under a partial mask is one that not everybody reaches. What is found does not depend on any
-//! driver's schedule: two accesses race when no barrier orders them, whichever came first here.
+//! Runs a WGSL compute shader on the host and examines its memory accesses. The invocations of a workgroup execute naga's validated
+//! module together, in lockstep under masks: each expression is evaluated for all active lanes at once. Shadow memory beside the
+//! buffers and the workgroup variables detects races and reads of memory that was never written. A barrier under a partial mask is a
+//! barrier that some invocations do not reach. Findings do not depend on a driver's schedule: two accesses race if no barrier orders
+//! them, whichever came first here.
 //!
-//! As the language has it, `workgroupBarrier` orders workgroup memory only, `storageBarrier` storage only, and nothing orders
-//! the storage accesses of two workgroups but that they are atomic: the last of them to count itself may not read what the
-//! others stored. An invocation that waits for another in a loop waits for ever, as it does on many devices. Workgroup memory
-//! is zero at the beginning; that it is read before it is written is reported all the same.
+//! As in WGSL, `workgroupBarrier` orders workgroup memory only and `storageBarrier` orders storage only. No barrier orders the storage
+//! accesses of two workgroups, so they race unless they are atomic, even in a kernel that counts its finished workgroups. An
+//! invocation that waits for another in a loop waits forever, as on many devices. Workgroup memory starts as zeros, and reading it
+//! before writing it is still reported.
 //!
-//! Not interpreted, and said so with the line: textures, samplers and binding arrays, numbers of 64 bits and integers of 16,
-//! `subgroupBarrier` where a workgroup has several subgroups, matrices of a subgroup in private memory, ray tracing.
+//! Not supported, and reported with the line: textures, samplers and binding arrays, 64-bit numbers and 16-bit integers,
+//! `subgroupBarrier` in a workgroup of several subgroups, cooperative matrices in private memory, ray tracing.
 //!
 //! ```
 //! use perflings::lockstep::{Buffer, FindingKind, Launch, Program};
@@ -45,7 +45,7 @@ use naga::{Module, ShaderStage, Span};
 
 pub use finding::{Finding, FindingKind, Invocation, OtherAccess};
 
-/// A shader that was parsed and validated.
+/// A parsed and validated shader.
 pub struct Program {
     module: Module,
     info: ModuleInfo,
@@ -57,7 +57,7 @@ pub struct Program {
 /// A place in the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// From 1; 0 where the place is not known.
+    /// From 1; 0 if the place is not known.
     pub line: u32,
     /// In bytes, from 1.
     pub column: u32,
@@ -65,19 +65,19 @@ pub struct Location {
     pub span: Range<usize>,
 }
 
-/// Why a source is no program.
+/// Why a source is not a valid program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError {
     pub location: Location,
     pub message: String,
 }
 
-/// Why a program was not run, or not to its end.
+/// Why a program did not run, or did not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
     /// There is no such compute entry point.
     NoEntryPoint(String),
-    /// A part of the language that is not interpreted.
+    /// A part of the language that is not supported.
     NotSupported { what: String, location: Location },
     /// A variable that the entry point uses has no buffer.
     MissingBuffer {
@@ -91,40 +91,40 @@ pub enum RunError {
         bytes: usize,
         needed: usize,
     },
-    /// An override has no value, or one that does not fit.
+    /// An override has no value, or a value that does not fit.
     Override(String),
     /// The launch needs more than `Limits::memory`.
     Memory { needed: u64, limit: u64 },
 }
 
-/// What to launch, and how far to go.
+/// What to launch, with its limits.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
-    /// Without it, the first compute entry point.
+    /// `None` is the first compute entry point.
     pub entry: Option<&'a str>,
     /// Workgroups along each axis.
     pub groups: [u32; 3],
-    /// By name, or by number where the override has an `@id`.
+    /// By name, or by number if the override has an `@id`.
     pub overrides: HashMap<String, f64>,
-    /// Runs this workgroup alone.
+    /// Runs only this workgroup.
     pub only: Option<[u32; 3]>,
-    /// `coopMultiplyAdd` adds nothing to its sums: what a run then leaves differently was made of its products.
+    /// `coopMultiplyAdd` adds nothing to its sums: outputs that differ from a normal run depend on its products.
     pub without_products: bool,
     /// Invocations in a subgroup.
     pub subgroup_size: u32,
     pub limits: Limits,
 }
 
-/// How far a run goes. A step is a statement or an expression that one workgroup evaluates for up to 64 lanes.
+/// Limits of a run. A step is a statement or an expression that one workgroup evaluates for up to 64 lanes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// For each workgroup; past it, the loop with the most rounds is reported as endless and the run ends.
+    /// For each workgroup; past this limit, the loop with the most iterations is reported as endless and the run ends.
     pub steps_per_workgroup: u64,
-    /// For all workgroups together; past it, no other workgroup begins.
+    /// For all workgroups together; past this limit, no other workgroup starts.
     pub steps: u64,
-    /// Bytes for buffers, shadows and values.
+    /// Bytes of buffers, shadow memory and values.
     pub memory: u64,
-    /// Findings of different places that are kept.
+    /// Most findings of different places.
     pub findings: usize,
 }
 
@@ -134,41 +134,41 @@ pub struct Buffer {
     pub group: u32,
     pub binding: u32,
     pub bytes: Vec<u8>,
-    /// Whether the bytes mean something before the launch; if not, reading them before they are written is a finding.
+    /// Whether the bytes are defined before the launch; if not, reading them before they are written is a finding.
     pub initialized: bool,
 }
 
-/// What a run saw.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// In the order in which they were first seen.
     pub findings: Vec<Finding>,
     /// Loads and stores of shared memory, by place in the source and variable.
     pub accesses: Vec<AccessCount>,
-    /// Buffers that were not `initialized`, and that nobody wrote as a whole.
+    /// Buffers that were not `initialized` and of which some bytes were never written.
     pub unwritten: Vec<Unwritten>,
-    /// Workgroups that ran to their end.
+    /// Workgroups that ended.
     pub workgroups: u64,
     pub steps: u64,
-    /// Of all loops of a workgroup together, where that is most.
+    /// Loop iterations of the workgroup with the most.
     pub rounds: u64,
-    /// False where a limit ended the run: of a workgroup's steps, then an endless loop is among the findings, or of all steps.
+    /// False if a limit ended the run: the one on a workgroup's steps, which adds a finding about an endless loop, or the one on all steps.
     pub complete: bool,
 }
 
-/// What nobody wrote of a buffer. What lies between members and elements to align them counts, too.
+/// Bytes of a buffer that were never written, padding between members and elements included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwritten {
     pub variable: String,
-    /// The first number that nobody wrote, as one would write it.
+    /// The first such element, as WGSL writes it.
     pub element: String,
-    /// Where it begins.
+    /// Its offset in bytes.
     pub first: u32,
-    /// How many there are, in all.
+    /// How many bytes there are in total.
     pub bytes: u64,
 }
 
-/// How often a place in the source touched a variable: each invocation counts, whatever the size of what it takes.
+/// Accesses of a variable at one place in the source; each invocation counts once, whatever the size of its access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessCount {
     pub location: Location,
@@ -176,12 +176,12 @@ pub struct AccessCount {
     pub space: Space,
     /// Group and binding.
     pub binding: Option<(u32, u32)>,
-    /// Of the whole variable, in bytes.
+    /// Size of the whole variable in bytes.
     pub size: u64,
     pub loads: u64,
     pub stores: u64,
     pub atomics: u64,
-    /// Of all of these together.
+    /// Bytes of all these accesses together.
     pub bytes: u64,
 }
 
@@ -199,7 +199,7 @@ pub enum AccessKind {
     Store,
     AtomicLoad,
     AtomicStore,
-    /// Reads and writes.
+    /// Reads and writes at once.
     Atomic,
 }
 
@@ -212,11 +212,11 @@ pub struct Access<'a> {
     pub binding: Option<(u32, u32)>,
     /// The active lanes; for an operation of a whole subgroup, its first.
     pub lanes: &'a [u32],
-    /// For each lane of the workgroup, active or not: the first byte it touches, or `OUTSIDE`.
+    /// For each lane of the workgroup, active or not: the first byte it accesses, or `OUTSIDE`.
     pub offsets: &'a [u32],
-    /// How many bytes each lane touches.
+    /// How many bytes each lane accesses.
     pub bytes: u32,
-    /// What was loaded or stored: first the first number of each lane of the workgroup, then the second. Floats as bits of an f32.
+    /// Loaded or stored values: the first scalar of every lane of the workgroup, then the second. Floats are bits of an f32.
     pub values: &'a [u32],
     path: &'a dyn Fn(u32) -> String,
 }
@@ -228,31 +228,31 @@ pub const OUTSIDE: u32 = u32::MAX;
 pub struct Step<'a> {
     pub location: Location,
     pub function: &'a str,
-    /// Calls around it; 0 in the entry point.
+    /// Depth of calls; 0 in the entry point.
     pub depth: usize,
     pub lanes: &'a [u32],
 }
 
-/// A barrier that these lanes have reached.
+/// A barrier, with the lanes that have reached it.
 pub struct Arrival<'a> {
     pub location: Location,
     pub lanes: &'a [u32],
-    /// Those that never come; empty where all is well.
+    /// Lanes that never reach the barrier; empty if all do.
     pub missing: &'a [u32],
     pub workgroup_memory: bool,
     pub storage: bool,
 }
 
-/// Follows a run as it goes.
+/// Observes a run while it proceeds.
 pub trait Observer {
     fn workgroup_start(&mut self, _id: [u32; 3], _lanes: u32) {}
     fn workgroup_end(&mut self, _id: [u32; 3]) {}
     fn statement(&mut self, _step: &Step<'_>) {}
     fn access(&mut self, _access: &Access<'_>) {}
     fn barrier(&mut self, _arrival: &Arrival<'_>) {}
-    /// The first time that something is found.
+    /// Called the first time that something is found.
     fn finding(&mut self, _finding: &Finding) {}
-    /// Whether statements, accesses and barriers are wanted at all; without them a run is quicker.
+    /// Whether statements, accesses and barriers are observed; a run without them is faster.
     fn watches(&self) -> bool {
         true
     }
@@ -265,7 +265,7 @@ impl Observer for () {
 }
 
 impl Access<'_> {
-    /// What a lane touches as one would write it: `tile[3].x`.
+    /// The element that a lane accesses, as WGSL writes it: `tile[3].x`.
     pub fn path(&self, lane: u32) -> String {
         (self.path)(lane)
     }
@@ -310,7 +310,7 @@ impl Buffer {
         Self::new(group, binding, vec![0; bytes])
     }
 
-    /// A buffer that the shader has to write before anybody reads it.
+    /// A buffer that the shader has to write before reading it.
     pub fn unwritten(group: u32, binding: u32, bytes: usize) -> Self {
         Self {
             initialized: false,
@@ -349,7 +349,7 @@ impl Program {
             location: locate(&lines, error.labels().next().map(|(span, _)| span)),
             message: error.message().to_owned(),
         })?;
-        // Whether barriers are reached by all is seen when it runs.
+        // Whether all invocations reach a barrier is checked during the run.
         let flags = ValidationFlags::all() - ValidationFlags::CONTROL_FLOW_UNIFORMITY;
         let mut validator = naga::valid::Validator::new(flags, Capabilities::all());
         validator.subgroup_stages(ShaderStages::all());
@@ -377,10 +377,10 @@ impl Program {
         compute.map(|entry| (entry.name.as_str(), entry.workgroup_size))
     }
 
-    /// Runs all workgroups, one after the other. What the shader wrote is in `buffers` afterwards.
+    /// Runs all workgroups, one after the other. Afterwards `buffers` hold the results.
     ///
     /// # Errors
-    /// When the launch does not fit the program, goes past its limits, or uses what is not interpreted.
+    /// When the launch does not fit the program, exceeds its limit of memory, or uses an unsupported part of the language.
     pub fn run(
         &self,
         launch: &Launch<'_>,

@@ -1,6 +1,6 @@
-//! Kernels made from one that is right: wrong ones, each with one change, and right ones that another person might have
-//! written. Mutation testing asks with them how good a check is. An operator edits tokens and knows no types; what naga does not
-//! accept is left out.
+//! Makes kernels from a right one: wrong kernels with one change each, and right kernels that another person might have written.
+//! Mutation testing uses them to measure how good a check is. An operator edits tokens and knows no types; kernels that naga does
+//! not accept are left out.
 
 mod right;
 mod tokens;
@@ -11,21 +11,21 @@ use std::collections::HashSet;
 use crate::random::Rng;
 use tokens::{Operator, Tokens};
 
-/// How many right kernels the operators start from, beside the one that is given.
+/// How many right kernels the operators start from, in addition to the given one.
 const BASES: usize = 2;
 
-/// A kernel that was made.
+/// A kernel made by an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// Number of the kernel that it was made from.
+    /// Number of the kernel it was made from.
     pub kernel: usize,
-    /// What was changed: `drop a barrier`.
+    /// The operator's name: `drop a barrier`.
     pub operator: &'static str,
     pub text: String,
 }
 
-/// Makes so many different kernels, as far as there are so many, from all of these and with all operators in turn. `accepts` says of a
-/// kernel's number and a text whether it is a program. Equal seeds make equal kernels.
+/// Makes up to `count` different kernels from all of these, with all operators in turn. `accepts` tells whether a text is a valid
+/// program for a kernel's number. Equal seeds make equal kernels.
 pub fn make(
     kernels: &[&str],
     right: bool,
@@ -59,7 +59,7 @@ pub fn make(
     }
     let mut seen: HashSet<String> = kernels.iter().map(|it| (*it).to_owned()).collect();
     let (mut made, mut round, mut last) = (Vec::new(), 0, 0);
-    // A small number of them already has many operators: each kernel begins with another one.
+    // Each kernel begins with another operator, so that few mutants already use many operators.
     while made.len() < count && round - last <= operators.len() {
         for (kernel, pool) in pools.iter_mut().enumerate() {
             let at = (round + kernel * operators.len() / kernels.len()) % operators.len();
@@ -81,7 +81,7 @@ pub fn make(
     made
 }
 
-/// What an operator makes of a text, in an order of chance.
+/// The texts that an operator makes, in random order.
 fn texts(base: &str, operator: Operator, rng: &mut Rng) -> Vec<String> {
     let tokens = Tokens::read(base);
     let edits = operator(&tokens, rng).into_iter();
@@ -96,7 +96,7 @@ fn shuffle(all: &mut [String], rng: &mut Rng) {
     }
 }
 
-/// The first lines that differ: number from 1, the line as it was, the line as it is.
+/// The first line that differs: its number from 1, the old line, the new line.
 pub fn first_change(original: &str, text: &str) -> (usize, String, String) {
     let (mut old, mut new) = (original.lines(), text.lines());
     let mut line = 0;

@@ -1,34 +1,34 @@
-//! What the lanes of one workgroup of a kernel do, step by step: plain data, the sentences about a step, and the rows of
-//! memory that it touches. The screen draws it, the command line prints it.
+//! What the lanes of one workgroup do, step by step: plain data, sentences about a step, and the rows of memory that it accesses.
+//! The screen draws this data, and the command line prints it.
 
 pub mod listing;
 
-/// What a device fetches at once from a buffer.
+/// Bytes that a device fetches at once from a buffer.
 pub const LINE_BYTES: u32 = 128;
 
-/// Which workgroup to look at.
+/// Which workgroup to record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadsWanted {
-    /// Number of the exercise's file.
+    /// Number of the kernel's file in the exercise.
     pub file: usize,
-    /// Its label; without, the first small one at which something is wrong, else the smallest with several workgroups.
+    /// Label of the shape; `None` means the first small shape with a fault, otherwise the smallest with several workgroups.
     pub shape: Option<String>,
-    /// Its number; without, the first in which something is wrong, else the first.
+    /// Number of the workgroup; `None` means the first with a fault, otherwise the first.
     pub group: Option<u32>,
 }
 
-/// What a workgroup did.
+/// The recorded run of a workgroup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkgroupRun {
-    /// The learner's file, and its text.
+    /// Name of the learner's file, and its text.
     pub file: String,
     pub text: String,
     pub shape: String,
     /// `M = 17, N = 33`
     pub sizes: String,
-    /// Labels of the shapes that can be looked at.
+    /// Labels of the shapes that can be recorded.
     pub shapes: Vec<String>,
-    /// Its number, and how many there are.
+    /// Number of the workgroup, and number of all workgroups.
     pub group: u32,
     pub groups: u32,
     /// Lanes along x, y and z.
@@ -36,36 +36,36 @@ pub struct WorkgroupRun {
     pub steps: Vec<WorkgroupStep>,
     /// In the order in which they were found.
     pub faults: Vec<WorkgroupFault>,
-    /// More steps followed.
+    /// Whether more steps followed that are not recorded.
     pub cut: bool,
 }
 
-/// A line of the source, once.
+/// One execution of a source line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkgroupStep {
     /// From 1, in the learner's file.
     pub line: u32,
-    /// Calls around it.
+    /// Depth of calls.
     pub depth: usize,
-    /// Who runs it, ascending.
+    /// Lanes that run it, ascending.
     pub lanes: Vec<u8>,
     pub accesses: Vec<WorkgroupAccess>,
-    /// It is a barrier; those who never come.
+    /// For a barrier, the lanes that never reach it.
     pub barrier: Option<Vec<u8>>,
 }
 
-/// One load or store of memory that lanes share.
+/// One load or store of shared memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkgroupAccess {
     pub verb: AccessVerb,
     pub variable: String,
-    /// In workgroup memory, not in a buffer.
+    /// Whether the variable is in workgroup memory; otherwise it is a buffer.
     pub in_workgroup: bool,
-    /// Of each lane's element.
+    /// Size of each lane's element.
     pub bytes: u32,
-    /// Each lane with the first byte that it touches; what is out of bounds is left out.
+    /// Each lane with the first byte it accesses; lanes out of bounds are left out.
     pub touched: Vec<(u8, u32)>,
-    /// The first and the last element, as one would write them.
+    /// The first and the last element, as WGSL writes them.
     pub ends: [String; 2],
 }
 
@@ -78,25 +78,25 @@ pub enum AccessVerb {
     Update,
 }
 
-/// Something that is wrong in a step.
+/// A fault in a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkgroupFault {
     pub step: usize,
-    /// Who does it; for a barrier, who never comes.
+    /// The lanes at fault; for a barrier, the lanes that never reach it.
     pub lanes: Vec<u8>,
-    /// The variable and the byte of it, where that is known.
+    /// The variable and the byte offset in it, if known.
     pub place: Option<(String, u32)>,
-    /// The access before it, for a race in the workgroup: its step and lane.
+    /// For a race in the workgroup, the earlier access: its step and lane.
     pub other: Option<(usize, u8)>,
-    /// What is wrong; below it the two accesses of a race.
+    /// The fault in words, followed by the two accesses of a race.
     pub text: Vec<String>,
 }
 
-/// What a lane does during a step.
+/// State of a lane during a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneState {
     Runs,
-    /// Comes to a barrier next, or is there.
+    /// Waits at a barrier, or reaches one next.
     Waits,
     /// Does not run this line.
     Idle,
@@ -105,14 +105,14 @@ pub enum LaneState {
     Faulty,
 }
 
-/// A line of memory, or as much of workgroup memory.
+/// A line of memory, or a piece of workgroup memory of the same length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryRow {
-    /// Its first element.
+    /// The first element.
     pub label: String,
-    /// How many lanes touch each four bytes.
+    /// How many lanes access each four bytes.
     pub lanes: [u16; CELLS],
-    /// Where two lanes are at odds.
+    /// Cell of a fault.
     pub fought: Option<usize>,
 }
 
@@ -124,14 +124,14 @@ impl WorkgroupRun {
         self.size.iter().product::<u32>() as usize
     }
 
-    /// A line of the source without the blanks at its end.
+    /// A source line without trailing white space.
     pub fn source(&self, line: u32) -> &str {
         let mut lines = self.text.lines();
         let line = lines.nth(line.saturating_sub(1) as usize);
         line.unwrap_or_default().trim_end()
     }
 
-    /// What is wrong in a step, or begins there.
+    /// Faults of a step, and races whose earlier access is in it.
     pub fn faults_at(&self, at: usize) -> impl Iterator<Item = &WorkgroupFault> {
         let here = move |it: &&WorkgroupFault| {
             it.step == at || it.other.is_some_and(|(step, _)| step == at)
@@ -139,7 +139,7 @@ impl WorkgroupRun {
         self.faults.iter().filter(here)
     }
 
-    /// What each lane does during a step, and the line of the barrier at which some wait.
+    /// The state of each lane during a step, and the line of the barrier at which lanes wait.
     pub fn states(&self, at: usize) -> (Vec<LaneState>, Option<u32>) {
         let later = if self.cut {
             LaneState::Idle
@@ -207,7 +207,7 @@ impl WorkgroupRun {
                 LaneState::Idle => format!("{} it", many(count, "skip")),
                 LaneState::Ended if count == 1 => "1 has ended".to_owned(),
                 LaneState::Ended => format!("{count} have ended"),
-                LaneState::Faulty if is_barrier => format!("{count} never come"),
+                LaneState::Faulty if is_barrier => format!("{count} never arrive"),
                 LaneState::Faulty => format!("{count} at fault"),
             };
             (state, said)
@@ -215,7 +215,7 @@ impl WorkgroupRun {
         said.collect()
     }
 
-    /// What happens in a step: who runs it, then each access, then what is wrong.
+    /// Describes a step: the lanes that run it, each access, and the faults.
     pub fn sentences(&self, at: usize) -> Vec<String> {
         let counts = self.counts(at).into_iter().map(|(_, said)| said);
         let mut all = vec![format!("lanes: {}", counts.collect::<Vec<_>>().join(", "))];
@@ -225,7 +225,7 @@ impl WorkgroupRun {
         all
     }
 
-    /// The rows of memory that an access of a step touches.
+    /// The rows of memory of an access.
     pub fn rows(&self, at: usize, access: &WorkgroupAccess) -> Vec<MemoryRow> {
         let places = self.faults_at(at).filter_map(|it| it.place.as_ref());
         let mut places = places.filter(|(variable, _)| *variable == access.variable);
@@ -234,7 +234,7 @@ impl WorkgroupRun {
 }
 
 impl WorkgroupAccess {
-    /// The elements that are touched, each once, by their first bytes.
+    /// The offsets of the accessed elements, each once.
     fn places(&self) -> Vec<u32> {
         let mut places: Vec<u32> = self.touched.iter().map(|(_, byte)| *byte).collect();
         places.sort_unstable();
@@ -242,7 +242,7 @@ impl WorkgroupAccess {
         places
     }
 
-    /// Lines of memory that are touched.
+    /// Number of lines of memory that are accessed.
     pub fn lines(&self) -> usize {
         let mut lines: Vec<u32> = self
             .touched
@@ -256,7 +256,7 @@ impl WorkgroupAccess {
         lines.len()
     }
 
-    /// `32 lanes read 32 elements of x, 64 apart, x[0] to x[1984]: 32 lines of memory, 1 would hold them`
+    /// `32 lanes read 32 elements of x, 64 apart, x[0] to x[1984]: 32 lines of memory, 1 would suffice`
     pub fn sentence(&self) -> String {
         let places = self.places();
         let (lanes, count) = (self.touched.len(), places.len());
@@ -271,7 +271,7 @@ impl WorkgroupAccess {
             (AccessVerb::Update, _) => "update",
         };
         let mut said = match lanes {
-            0 => return format!("every lane is outside of {name}"),
+            0 => return format!("every lane is out of bounds of {name}"),
             1 => format!("lane {} {verb} ", self.touched[0].0),
             _ => format!("{lanes} lanes {verb} "),
         };
@@ -299,12 +299,12 @@ impl WorkgroupAccess {
             _ => format!(": {lines} lines of memory"),
         };
         if lines as u64 > fewest {
-            said += &format!(", {fewest} would hold as many");
+            said += &format!(", {fewest} would suffice");
         }
         said
     }
 
-    /// The rows that are touched, ascending.
+    /// The accessed rows, ascending.
     fn rows(&self, fought: Option<u32>) -> Vec<MemoryRow> {
         let mut rows: Vec<(u32, MemoryRow)> = Vec::new();
         let lowest = self.touched.iter().map(|it| it.1).min().unwrap_or(0);

@@ -112,7 +112,7 @@ fn whatever_is_saved_is_answered_with_a_card() {
     let binary: Vec<u8> = (0..4096_u32).map(|i| (i * 37 % 251) as u8).collect();
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         ("an empty file", Vec::new(), "starter.wgsl"),
-        ("a binary file", binary, "perhaps another file"),
+        ("a binary file", binary, "another file may have been"),
         ("ten megabytes", vec![b'x'; 10 << 20], "10485760 bytes"),
         ("no entry point", edited("fn main", "fn mine"), "main"),
         (
@@ -136,7 +136,7 @@ fn whatever_is_saved_is_answered_with_a_card() {
         (
             "a write out of bounds",
             edited("i >= N", "i >= N + 3u"),
-            "takes element 1",
+            "accesses element 1",
         ),
     ];
     for (what, text, said) in cases {

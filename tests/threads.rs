@@ -140,7 +140,7 @@ fn lanes_that_never_come_to_a_barrier_are_named() {
     let fault = run.faults.first().expect("a barrier that not all reach");
     assert_eq!(fault.lanes, [60, 61, 62, 63]);
     assert!(
-        fault.text[0].starts_with("lanes 60 to 63 never come"),
+        fault.text[0].starts_with("lanes 60 to 63 never reach"),
         "{:?}",
         fault.text
     );
@@ -179,7 +179,7 @@ fn lines_of_memory_are_counted() {
     assert!(
         starter
             .iter()
-            .any(|(said, _)| said.contains("would hold as many")),
+            .any(|(said, _)| said.contains("would suffice")),
         "{starter:?}"
     );
 }
@@ -249,7 +249,7 @@ fn the_text_has_the_first_round_of_each_loop_and_what_is_wrong() {
     let add = "sums[lane] += sums[lane + half];";
     assert_eq!(right.matches(add).count(), 1, "{right}");
     for said in [
-        "… 5 more rounds of lines",
+        "… 5 more iterations of lines",
         "32 lanes read 32 neighbours of sums",
         "nothing is wrong here",
     ] {

@@ -1,5 +1,6 @@
-//! Checks a learner's WGSL: from its text alone, then on the host, then on a device of the check's own, against a plain
-//! reference and the clock. Whatever the kernel does is data in the report. It is meant to run in an engine process of its own.
+//! Checks a learner's WGSL: first the text alone, then a run on the host, then runs on a device that only the check uses. Results are
+//! compared with a plain reference, and launches are timed. Whatever the kernel does becomes data in the report. The check is meant
+//! to run in its own engine process.
 
 mod access;
 mod adopt;
@@ -23,32 +24,32 @@ pub mod validate;
 mod watch;
 
 pub use crate::ops::live;
-pub use adopt::{adopt, why_not};
-pub use check::{check, check_telling, not_made};
+pub use adopt::{adopt, reason_unused};
+pub use check::{check, check_with_progress, failed_report};
 pub use watch::CheckLimits;
 
 use std::time::Duration;
 
 use crate::protocol::{Event, KernelJob, KernelShape};
 
-/// How long a reader has to end a process in which a kernel still runs, or is still compiled.
+/// How long the reader of a report has to kill a process in which a kernel still runs or is still being compiled.
 const KILL_DELAY: Duration = Duration::from_millis(500);
-/// Bytes that a check may take: so many, and so many times the bytes of its buffers at the largest shape.
+/// Memory that a check may use, in bytes: `MEMORY`, and `COPIES` times its buffers at the largest shape.
 const MEMORY: u64 = 1 << 30;
 const COPIES: u64 = 16;
-/// Processor time that a learner's kernel may run at all sizes together.
+/// Processor time that a learner's kernel may use for all sizes together.
 const WHOLE: Duration = Duration::from_secs(30);
 
-/// Answers a `check-kernel` command: how far it has come, then one report. A kernel that does not end cannot be stopped, so the process that runs it
-/// ends itself soon after the report, in case its reader does not end it.
+/// Answers a `check-kernel` command: sends progress events, then one report. A kernel that does not end cannot be stopped, so the
+/// process that runs it ends itself soon after the report, in case the reader does not kill it.
 pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
     let limits = CheckLimits {
         memory: Some(MEMORY + COPIES * buffers(job)),
-        // A test that holds every size against the plain reference may take its time.
+        // A test that compares every size with the plain reference has no limit.
         whole: (!job.thorough).then_some(WHOLE),
         ..CheckLimits::default()
     };
-    let report = check_telling(job, device, limits, |progress| {
+    let report = check_with_progress(job, device, limits, |progress| {
         send(Event::KernelChecking {
             progress: Box::new(progress),
         });
@@ -62,7 +63,7 @@ pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
             std::thread::sleep(KILL_DELAY);
             kill_own_process();
         };
-        // Without a thread to wait in there is nothing better than to end now.
+        // Without a thread that can wait, the process ends now.
         if std::thread::Builder::new()
             .name("kill".into())
             .spawn(end)
@@ -73,7 +74,7 @@ pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
     }
 }
 
-/// Bytes of all buffers, at the shape where they are largest.
+/// Bytes of all buffers at the largest shape.
 fn buffers(job: &KernelJob) -> u64 {
     let at = |shape: &KernelShape| {
         let bindings = job.files.iter().flat_map(|file| &file.spec.bindings);
@@ -83,7 +84,7 @@ fn buffers(job: &KernelJob) -> u64 {
     job.shapes.iter().map(at).max().unwrap_or(0)
 }
 
-/// Ends this process without running anything that waits for the device.
+/// Ends this process without running destructors that wait for the device.
 fn kill_own_process() {
     #[cfg(unix)]
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);

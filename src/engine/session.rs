@@ -335,7 +335,7 @@ impl Session<'_> {
             });
         }
         for swap in std::mem::take(&mut self.swaps) {
-            self.used(&swap, super::kernel::why_not(&swap.part, on_cpu));
+            self.used(&swap, super::kernel::reason_unused(&swap.part, on_cpu));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Judges what the engine found about a learner's kernels: each criterion of the exercise, and whether it is passed.
+//! Judges the engine's report about a learner's kernels: each criterion of the exercise, and whether the exercise is passed.
 
 mod card;
 mod fault;
@@ -17,23 +17,23 @@ pub use card::CardLine;
 use card::{AS_FAST, TIME, bad, card_line, faster, lines, refusal, remark, shared};
 use fault::sentence;
 
-/// A check of a learner's kernels, judged.
+/// The verdict on a learner's kernels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct KernelVerdict {
-    /// What the engine found out.
+    /// The engine's report.
     #[serde(flatten)]
     pub facts: KernelReport,
     #[serde(serialize_with = "criteria_as_json")]
     pub criteria: Vec<Line>,
     pub card: Vec<CardLine>,
-    /// Whether no criterion failed and the text is no longer the starter's.
+    /// Whether no criterion failed and the text differs from the starter.
     pub passed: bool,
-    /// What to give the training engine, where every file is right and the exercise asks for it.
+    /// Kernels for the training engine, if every file is right and the exercise replaces a part of the model.
     pub swap: Option<KernelSwap>,
 }
 
 impl KernelVerdict {
-    /// The lines of the card that say how fast it is.
+    /// The lines of the card about speed.
     pub fn timing(&self) -> Option<String> {
         let lines = self.card.iter().map(|line| line.text.as_str());
         let times = lines.filter(|it| it.starts_with(TIME) || it.contains(AS_FAST));
@@ -45,13 +45,13 @@ impl KernelVerdict {
 /// How far a check has come, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelChecking {
-    /// What is known already: the first lines of the card.
+    /// The card so far.
     pub card: Vec<CardLine>,
-    /// What is done now.
+    /// What the check does now.
     pub now: String,
 }
 
-/// As `check --json` has always written them: `passed` is null for what does not count on this device.
+/// The format of `check --json`: `passed` is null for a criterion that does not count on this device.
 fn criteria_as_json<S: Serializer>(lines: &[Line], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(lines.iter().map(|line| {
         serde_json::json!({
@@ -100,12 +100,12 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
     }));
     if let Some(why) = &facts.host_only {
         card.push(remark(format!(
-            "small sizes were run on the host; no device ran it, and no time was taken: {why}"
+            "only small sizes ran, on the host; no device ran the kernel and nothing was timed: {why}"
         )));
     }
     if facts.restart {
         card.push(remark(
-            "the process that checks kernels is restarted; the model continues training",
+            "the process that checks kernels restarts; the model continues training",
         ));
     }
     if untouched && starter_fails {
@@ -120,7 +120,7 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
     }
 }
 
-/// The results so far, and what the check does now.
+/// The results so far, and the present activity.
 pub fn checking(job: &KernelJob, progress: &KernelProgress) -> KernelChecking {
     let file = progress
         .file
@@ -137,7 +137,7 @@ pub fn checking(job: &KernelJob, progress: &KernelProgress) -> KernelChecking {
             let processor =
                 processor.map_or(String::new(), |it| format!(", {it:.0} s of processor time"));
             format!(
-                "{now}; the machine is busy: {wall:.0} s of wall time{processor}; the check goes on"
+                "{now}; the machine is busy: {wall:.0} s of wall time{processor}; the check continues"
             )
         }
     };
@@ -176,10 +176,12 @@ fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Lin
         KernelMetric::Invocations => format!("at least {least} invocations in a workgroup"),
         KernelMetric::Shared => "uses workgroup memory".to_owned(),
         KernelMetric::Fetches => format!(
-            "at most {} fetches in {USES} uses of a number",
+            "at most {} fetches for {USES} uses of an element",
             check.at_most
         ),
-        KernelMetric::Neighbours => format!("{least} invocations in a row take neighbours"),
+        KernelMetric::Neighbours => {
+            format!("{least} consecutive invocations access neighbouring elements")
+        }
         KernelMetric::Cores => "multiplies on matrix cores".to_owned(),
     };
     Line::new(&check.name, asked, found(report, job, check))
@@ -200,16 +202,18 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
             let most = together.reduce(f64::max).unwrap_or(fewest);
             let said = match most < least && fewest >= least {
                 true => {
-                    format!("{most:.0} of {fewest} invocations store together, {least} asked for")
+                    format!(
+                        "{most:.0} of {fewest} invocations store together; at least {least} are required"
+                    )
                 }
-                false => format!("{fewest} invocations, {least} asked for"),
+                false => format!("{fewest} invocations; at least {least} are required"),
             };
             (said, Some(fewest.min(most) >= least))
         }
         KernelMetric::Shared => match facts.map(|facts| facts.workgroup_bytes).max() {
             None | Some(0) => ("no var<workgroup> is used".to_owned(), Some(false)),
             Some(_) if is_shared_idle(report) => {
-                let said = "no element of a var<workgroup> is read when it runs";
+                let said = "the kernel reads no element of a var<workgroup>";
                 (said.to_owned(), Some(false))
             }
             Some(bytes) => (shared(bytes), Some(true)),
@@ -217,7 +221,7 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
         KernelMetric::Cores => match facts.any(|facts| facts.matrix_cores) {
             true => ("coopMultiplyAdd multiplies".to_owned(), Some(true)),
             false => (
-                "no output is made of products of coopMultiplyAdd".to_owned(),
+                "no output contains products of coopMultiplyAdd".to_owned(),
                 Some(false),
             ),
         },
@@ -242,14 +246,14 @@ fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {
     }
 }
 
-/// Whether the kernel ran, and read nothing of workgroup memory.
+/// Whether the kernel ran and read nothing from workgroup memory.
 fn is_shared_idle(report: &KernelReport) -> bool {
     let mut access = report.files.iter().flat_map(|result| &result.access);
     let ran = access.clone().next().is_some();
     ran && !access.any(|one| one.binding.is_none() && one.fetches > 0.0)
 }
 
-/// Places that take elements of an input, or else of an output.
+/// Accesses of inputs, or of outputs.
 fn buffers<'a>(
     report: &'a KernelReport,
     job: &'a KernelJob,
@@ -266,29 +270,29 @@ fn buffers<'a>(
     })
 }
 
-/// How often each number of an input is fetched, where that is most.
+/// Fetches of the input element that is fetched most often for its uses.
 fn fetches(report: &KernelReport, job: &KernelJob, most: f64) -> Found {
     match buffers(report, job, true).max_by(|a, b| a.fetches.total_cmp(&b.fetches)) {
         None => uncounted(report, job),
         Some(KernelAccess { array, fetches, .. }) => {
             let said = format!(
-                "{USES} uses of a number of `{array}` fetch it {fetches:.1} times; at most {most} are allowed"
+                "{USES} uses of an element of `{array}` need {fetches:.1} fetches; at most {most} are allowed"
             );
             (said, Some(*fetches <= most))
         }
     }
 }
 
-/// Accesses that were not counted pass no check: of a kernel that is right they should have been.
+/// A right kernel whose accesses were not counted fails the criterion.
 fn uncounted(report: &KernelReport, job: &KernelJob) -> Found {
     if right(report, job) {
-        let said = "its accesses were not counted, because no size ran to its end on the host";
+        let said = "accesses were not counted, because the kernel ended at no size on the host";
         return (said.to_owned(), Some(false));
     }
     ("not counted".to_owned(), None)
 }
 
-/// How many invocations in a row take neighbouring elements of a buffer, at the place where they are fewest.
+/// How many consecutive invocations access neighbouring elements of a buffer, at the access where they are fewest.
 fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
     let access = report.files.iter().flat_map(|result| &result.access);
     let buffers = access.filter(|one| one.binding.is_some() && one.neighbours > 0);
@@ -297,13 +301,15 @@ fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
         Some(one) => {
             let found = one.neighbours as f64;
             let said = match one.neighbours {
-                _ if found >= least => format!("{least} or more in a row, everywhere"),
+                _ if found >= least => {
+                    format!("{least} or more consecutive invocations, everywhere")
+                }
                 0 | 1 => format!(
-                    "line {}: neighbouring invocations take elements of `{}` that lie apart",
+                    "line {}: neighbouring invocations access distant elements of `{}`",
                     one.line, one.array
                 ),
                 count => format!(
-                    "line {}: {count} invocations in a row take neighbours in `{}`, {least} asked for",
+                    "line {}: {count} consecutive invocations access neighbouring elements of `{}`; at least {least} are required",
                     one.line, one.array
                 ),
             };
@@ -315,13 +321,13 @@ fn neighbours(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
 fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
     if !right(report, job) {
         return (
-            "not timed: it has to be correct first".to_owned(),
+            "not timed: the kernel has to be correct first".to_owned(),
             Some(false),
         );
     }
     if job.is_starter() {
         return (
-            "as fast as the starter: it is the starter".to_owned(),
+            "as fast as the starter, because this is the starter".to_owned(),
             Some(false),
         );
     }
@@ -331,16 +337,19 @@ fn speed(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
         .filter_map(|result| result.time.as_ref());
     let ratios = times.filter_map(|time| time.against_starter);
     if let Some(found) = ratios.min_by(|a, b| a.low.total_cmp(&b.low)) {
-        let said = format!("{}, {least} asked for", faster(found, "the starter"));
+        let said = format!(
+            "{}; at least {least} is required",
+            faster(found, "the starter")
+        );
         return (said, Some(found.low >= least));
     }
     let why = match report.files.iter().find_map(|result| result.time_reason) {
         None => "no time was measured",
         Some(KernelUntimed::OneShape) => {
-            "only the last of several shapes is timed, and there is one only"
+            "only the last of several shapes is timed, and there is only one"
         }
         Some(KernelUntimed::CpuDriver) => "a CPU driver's time says nothing about a GPU",
-        Some(KernelUntimed::NotAsked) => "it was not requested",
+        Some(KernelUntimed::NotAsked) => "timing was not requested",
     };
     (format!("not timed: {why}"), None)
 }

@@ -1,4 +1,4 @@
-//! Loads and stores by machines, what they do wrong, and how many there are.
+//! Loads and stores of a machine: their faults and their counts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::memory::{By, Clock, Conflict, Shared};
 use super::value::{Mask, Outside, Root, Value};
 use super::{Access, AccessCount, AccessKind, OUTSIDE, Space, Unwritten};
 
-/// A place in the source that touches shared memory in one way.
+/// A place in the source with one kind of access to shared memory.
 pub struct Site {
     span: Span,
     kind: AccessKind,
@@ -29,7 +29,7 @@ impl Machine<'_> {
             return Ok(*site);
         }
         let Ok(site) = u16::try_from(self.sites.len()) else {
-            return Err(self.unsupported("so many loads and stores", span));
+            return Err(self.unsupported("this many loads and stores", span));
         };
         let counts = Vec::new();
         self.sites.push(Site { span, kind, counts });
@@ -181,7 +181,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Takes a pointer to load or store there, and reports where it leads out of bounds.
+    /// Takes a pointer's value for a load or store, and reports the lanes for which it is out of bounds.
     fn take(
         &mut self,
         frame: usize,
@@ -200,7 +200,7 @@ impl Machine<'_> {
         Ok(value)
     }
 
-    /// A variable that invocations share.
+    /// A variable in memory that invocations share.
     pub fn shared(&mut self, variable: usize, span: Span) -> Result<&mut Shared, Stop> {
         if self.shared[variable].is_none() {
             return Err(self.unsupported("this kind of variable", span));
@@ -209,7 +209,7 @@ impl Machine<'_> {
         shared.ok_or(Stop::Limit)
     }
 
-    /// Words of a variable that each invocation has for itself.
+    /// Words of a variable in an invocation's own memory.
     fn own(&mut self, root: Option<Root>, span: Span) -> Result<&mut Vec<u32>, Stop> {
         match root {
             Some(Root::Local(frame, local)) => Ok(&mut self.frames[frame].locals[local.index()]),
@@ -223,7 +223,7 @@ impl Machine<'_> {
         self.clock(shared.map_or(Space::Storage, Shared::space))
     }
 
-    /// Whether a pointer leads all lanes to the same place.
+    /// Reports a pointer that is not the same for all lanes.
     pub fn check_uniform(
         &mut self,
         frame: usize,
@@ -252,7 +252,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Counts an access, of which each lane makes so many, reports what was wrong with it, and tells of it.
+    /// Counts an access that each lane makes `times` times, reports its conflicts, and passes it to the observer.
     pub fn made(&mut self, variable: usize, by: &By<'_>, bytes: u32, times: u64, values: &[u32]) {
         let counts = &mut self.sites[usize::from(by.site)].counts;
         let times = times * by.lanes.len() as u64;
@@ -268,7 +268,7 @@ impl Machine<'_> {
         if !shared.conflicts.is_empty() {
             let mut last = None;
             for conflict in std::mem::take(&mut shared.conflicts) {
-                // Most are like the one before.
+                // Most conflicts equal the one before.
                 let now = Some((conflict.kind, conflict.other.site));
                 match now == last {
                     true => self.findings.again(),
@@ -336,7 +336,7 @@ impl Machine<'_> {
         self.add(finding);
     }
 
-    /// Reports the active lanes among those that are out of bounds.
+    /// Reports the active lanes that are out of bounds.
     pub fn report_outside(
         &mut self,
         root: Option<Root>,
@@ -385,7 +385,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Adds a finding, or counts it where it is known.
+    /// Adds a finding, or counts one that is known.
     pub fn find(&mut self, finding: Finding, variable: usize) {
         let lines = (finding.location.line, 0);
         if self
@@ -419,7 +419,7 @@ impl Machine<'_> {
         )
     }
 
-    /// Buffers that were to be written, and were not as a whole.
+    /// Buffers that had to be written, and of which some bytes were not.
     pub fn unwritten(&self) -> Vec<Unwritten> {
         let shared = self.shared.iter().enumerate();
         let buffers = shared.filter_map(|(at, it)| Some((at, it.as_ref()?)));
@@ -471,7 +471,7 @@ impl Machine<'_> {
     }
 }
 
-/// What an atomic function leaves.
+/// The value after an atomic function.
 fn change(fun: &AtomicFunction, scalar: Scalar, old: u32, value: u32) -> u32 {
     let signed = scalar.kind == ScalarKind::Sint;
     match fun {

@@ -1,4 +1,4 @@
-//! Operators, conversions and products of matrices on values of all lanes.
+//! Operators, conversions and matrix products on the values of all lanes.
 
 use half::f16;
 use naga::{BinaryOperator, RelationalFunction, Scalar, ScalarKind, UnaryOperator};
@@ -10,7 +10,7 @@ pub fn f(word: u32) -> f32 {
     f32::from_bits(word)
 }
 
-/// `result = op(a, b)` for one scalar of each active lane; what inactive lanes get is of no interest.
+/// `out = op(a, b)` for one scalar of each active lane; values of inactive lanes are not specified.
 pub fn map2(mask: &Mask, out: &mut [u32], a: &[u32], b: &[u32], op: impl Fn(u32, u32) -> u32) {
     if mask.is_dense() {
         for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
@@ -23,13 +23,13 @@ pub fn map2(mask: &Mask, out: &mut [u32], a: &[u32], b: &[u32], op: impl Fn(u32,
     }
 }
 
-/// The scalars number `at` of all lanes; those of a single scalar serve for every number.
+/// Scalar number `at` of all lanes; a single scalar stands for every number.
 pub fn part(words: &[u32], at: usize, lanes: usize) -> &[u32] {
     let at = if words.len() == lanes { 0 } else { at * lanes };
     words.get(at..at + lanes).unwrap_or_default()
 }
 
-/// Rounds floats to the width that they have.
+/// Rounds floats to their width.
 pub fn round(scalar: Scalar, out: &mut [u32]) {
     if scalar.kind == ScalarKind::Float && scalar.width == 2 {
         for word in out {
@@ -50,7 +50,7 @@ pub fn unary(op: UnaryOperator, scalar: Scalar, a: &[u32], out: &mut [u32]) {
     }
 }
 
-/// Component by component; a scalar on either side goes with every component of the other.
+/// Applies an operator to each component; a scalar on either side is combined with every component of the other.
 pub fn binary(
     op: BinaryOperator,
     scalar: Scalar,
@@ -129,7 +129,7 @@ fn scalars(
         (Multiply, _) => words!(u32::wrapping_mul),
         (Equal, _) => words!(|a, b| u32::from(a == b)),
         (NotEqual, _) => words!(|a, b| u32::from(a != b)),
-        // By zero: the dividend, and nothing remains.
+        // Division by zero gives the dividend, and the remainder is 0.
         (Divide, ScalarKind::Sint) => signed!(|a, b| if b == 0 { a } else { a.wrapping_div(b) }),
         (Modulo, ScalarKind::Sint) => signed!(|a, b| if b == 0 { 0 } else { a.wrapping_rem(b) }),
         (Divide, _) => words!(|a, b| a.checked_div(b).unwrap_or(a)),
@@ -153,7 +153,7 @@ fn of_signed<T: Word>(op: impl Fn(i32, i32) -> T) -> impl Fn(u32, u32) -> u32 {
     move |a, b| op(a as i32, b as i32).word()
 }
 
-/// What is kept in a word.
+/// A type that fits in a word.
 trait Word {
     fn word(self) -> u32;
 }
@@ -176,7 +176,7 @@ impl Word for i32 {
     }
 }
 
-/// `a` has these rows, `b` these columns, and `inner` is what they share; each is kept column by column.
+/// The matrix product of `a` [rows, inner] and `b` [inner, columns], each stored column by column.
 pub fn multiply(
     scalar: Scalar,
     (rows, inner, columns): (usize, usize, usize),
@@ -212,7 +212,7 @@ pub fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
         (_, Bool) => apply(out, |a| u32::from(a != 0)),
         (Uint | Bool, Float) => apply(out, |a| (a as f32).to_bits()),
         (Sint, Float) => apply(out, |a| (a as i32 as f32).to_bits()),
-        // The largest that an f32 can hold of each.
+        // The largest values of each type that f32 can represent.
         (Float, Uint) => apply(out, |a| match f(a) {
             big if big >= 4_294_967_040.0 => 4_294_967_040,
             a => a as u32,

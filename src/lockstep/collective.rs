@@ -1,4 +1,4 @@
-//! What a subgroup does together: exchanging values, and matrices that all of its invocations hold.
+//! Operations of a whole subgroup: exchanges of values, and cooperative matrices.
 
 use naga::{
     CollectiveOperation, CooperativeData, Direction, Expression, GatherMode, Handle, Scalar,
@@ -76,7 +76,7 @@ impl Machine<'_> {
                     GatherMode::QuadSwap(Direction::Y) => own ^ 2,
                     GatherMode::QuadSwap(Direction::Diagonal) => own ^ 3,
                 };
-                // The value of a lane that is not there is anybody's guess; here it is the lane's own.
+                // The value of an inactive lane is not specified; here the lane gets its own.
                 let source = first.wrapping_add(source);
                 let source = if lanes.contains(&source) {
                     source
@@ -129,7 +129,7 @@ impl Machine<'_> {
         self.frames[frame].values[result.index()] = out;
     }
 
-    /// The active lanes of each subgroup, once it is sure that all of it takes part.
+    /// The active lanes of each subgroup; reports subgroups of which only a part is active.
     fn teams(&mut self, span: Span, mask: &Mask) -> Vec<Vec<u32>> {
         let teams: Vec<Vec<u32>> = self.subgroups(mask).map(<[u32]>::to_vec).collect();
         for team in &teams {
@@ -192,7 +192,7 @@ impl Machine<'_> {
         result
     }
 
-    /// Loads or stores a matrix. The subgroup acts as one, behind all lanes; its first lane holds the numbers, row by row.
+    /// Loads or stores a matrix. The subgroup acts as one lane, numbered after all others; its first lane holds the elements row by row.
     fn transfer(
         &mut self,
         frame: usize,
@@ -208,7 +208,9 @@ impl Machine<'_> {
         let (site, total) = (self.site(span, kind)?, self.lanes);
         let pointer = std::mem::take(&mut self.frames[frame].values[data.pointer.index()]);
         let Some(Root::Shared(variable)) = pointer.root else {
-            return Err(self.unsupported("a matrix in an invocation's own memory", span));
+            return Err(
+                self.unsupported("a cooperative matrix in an invocation's own memory", span)
+            );
         };
         let clock = self.clock_of(variable);
         let scalar = node.scalar;
@@ -224,7 +226,7 @@ impl Machine<'_> {
                 lanes: vec![team[0]],
                 total,
             };
-            // A subgroup stands behind all lanes.
+            // Subgroups are numbered after all lanes.
             let actor = Some((total + leader / self.subgroup) as u16);
             let shared = self.shared(variable, span)?;
             let length = shared.bytes.len() as u64;
@@ -340,7 +342,7 @@ fn combine(op: SubgroupOperation, scalar: Scalar, a: u32, b: u32) -> u32 {
     }
 }
 
-/// What an exclusive scan begins with.
+/// The first value of an exclusive scan.
 fn neutral(op: SubgroupOperation, scalar: Scalar) -> u32 {
     match (op, scalar.kind) {
         (SubgroupOperation::Mul, ScalarKind::Float) => 1_f32.to_bits(),

@@ -1,5 +1,4 @@
-//! Expressions: those without memory here for any kind of function, those that load and those that make pointers for a
-//! machine.
+//! Evaluates expressions: without memory for constants and functions, loads and pointers for a machine.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -18,15 +17,15 @@ use super::layout::{Layout, Leaf, Size};
 use super::math;
 use super::value::{Mask, Outside, Root, Value};
 
-/// What no value may have.
-pub const ODD: &str = "integers of 16 bits and numbers of 64 bits";
+/// Unsupported types of values.
+pub const ODD: &str = "16-bit integers and 64-bit numbers";
 
-/// What is known of an expression before it runs.
+/// What is known about an expression before a run.
 pub struct Node<'a> {
     pub ty: &'a TypeInner,
-    /// Of a pointer: what it leads to.
+    /// For a pointer, the type it points to.
     pub pointee: Option<Cow<'a, TypeInner>>,
-    /// Of its value or, for a pointer, of what it leads to.
+    /// Scalar type of the value or, for a pointer, of the type it points to.
     pub scalar: Scalar,
     pub size: Size,
     leaves: OnceCell<Rc<[Leaf]>>,
@@ -41,7 +40,7 @@ pub struct Code<'a> {
     pub arguments: Vec<Vec<Handle<Expression>>>,
 }
 
-/// What all functions of a module share.
+/// What the functions of a module share.
 pub struct Context<'a> {
     pub module: &'a Module,
     pub layout: Layout<'a>,
@@ -82,7 +81,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Words of its value for each lane.
+    /// Words of the value for each lane.
     pub fn words(&self) -> usize {
         if self.pointee.is_some() {
             1
@@ -91,7 +90,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The scalars of what a pointer leads to.
+    /// The scalars that a pointer points to.
     pub fn leaves(&self, layout: &Layout<'_>) -> Rc<[Leaf]> {
         let inner = self.pointee.as_deref().unwrap_or(self.ty);
         let leaves = self.leaves.get_or_init(|| layout.leaves(inner).into());
@@ -110,14 +109,14 @@ fn literal(literal: Literal) -> Option<u32> {
         Literal::U32(value) => value,
         Literal::I32(value) => value as u32,
         Literal::Bool(value) => value.into(),
-        // Only in constants that nobody uses.
+        // Abstract numbers occur in unused constants only.
         Literal::AbstractInt(value) => value as u32,
         Literal::AbstractFloat(value) => (value as f32).to_bits(),
         _ => return None,
     })
 }
 
-/// Operands of an expression that may stand in a constant.
+/// Operands of an expression that is allowed in a constant.
 pub fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
     match expression {
         Expression::Compose { components, .. } => components.clone(),
@@ -148,10 +147,10 @@ pub fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
 }
 
 impl Context<'_> {
-    /// Evaluates an expression that touches no memory. An index past the end leaves its lane in `out.outside`.
+    /// Evaluates an expression without memory access. An index past the end adds its lane to `out.outside`.
     ///
     /// # Errors
-    /// What it is, where it is not known.
+    /// With the name of an unsupported expression.
     pub fn evaluate(
         &self,
         (expressions, nodes, values): (&Arena<Expression>, &[Node<'_>], &[Value]),
@@ -341,7 +340,7 @@ impl Context<'_> {
     }
 }
 
-/// An index as it was meant.
+/// The value of an index.
 fn number(scalar: Scalar, word: u32) -> i64 {
     match scalar.kind {
         ScalarKind::Sint => (word as i32).into(),
@@ -349,7 +348,7 @@ fn number(scalar: Scalar, word: u32) -> i64 {
     }
 }
 
-/// What kind of expression it is, for messages.
+/// The name of a kind of expression, for messages.
 fn name(expression: &Expression) -> String {
     let text = format!("{expression:?}");
     let end = text.find(|c: char| !c.is_alphanumeric());
@@ -425,7 +424,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Values that do not change while a function runs: constants, arguments by position, and pointers to variables.
+    /// Sets the values that do not change while a function runs: constants, arguments, and pointers to variables.
     pub(super) fn prepare(&mut self, frame: usize) -> Result<(), Stop> {
         let code = &self.codes[frame];
         let expressions = &code.function.expressions;
@@ -440,7 +439,7 @@ impl Machine<'_> {
         }
         for (handle, expression) in expressions.iter() {
             let out = &mut self.frames[frame].values[handle.index()];
-            // An argument is set already; nothing else has a value yet, but none is ever without room.
+            // Arguments are already set; every other expression gets room for its value.
             if out.words.is_empty() {
                 out.resize(code.nodes[handle.index()].words() * self.lanes);
             }
@@ -472,7 +471,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A pointer into what another one leads to.
+    /// A pointer to a part of what another pointer points to.
     fn point(
         &self,
         frame: usize,
@@ -550,7 +549,7 @@ impl Machine<'_> {
         Some(())
     }
 
-    /// How many elements an array without a fixed size has.
+    /// The number of elements of a runtime-sized array.
     fn length(&self, frame: usize, array: Handle<Expression>, stride: u32) -> u32 {
         let value = &self.frames[frame].values[array.index()];
         let start = value.words.first().copied().unwrap_or(0);

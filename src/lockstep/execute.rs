@@ -1,4 +1,4 @@
-//! Statements: a machine runs the workgroups of a launch, one after the other, all lanes of each together.
+//! Executes statements: a machine runs the workgroups of a launch one after the other, all lanes of a workgroup together.
 
 use std::collections::HashMap;
 
@@ -16,27 +16,27 @@ use super::{
     AccessKind, Arrival, Launch, Limits, Observer, Program, Report, RunError, Space, Step,
 };
 
-/// Blocks and calls in each other.
+/// Most nested blocks and calls.
 const MOST_NESTED: usize = 250;
 
 /// Why a run ends early.
 pub enum Stop {
-    /// A limit of steps; what was found so far is reported.
+    /// A limit on steps; the findings so far are reported.
     Limit,
     Error(RunError),
 }
 
-/// A function's values. No function calls itself, so one for each is enough.
+/// The values of a function. No function calls itself, so each needs only one frame.
 #[derive(Default)]
 pub struct Frame {
     pub values: Vec<Value>,
     pub locals: Vec<Vec<u32>>,
     result: Value,
-    /// Its constants are there.
+    /// Whether its constants are set.
     ready: bool,
 }
 
-/// Lanes that left a loop or a switch, and those that left a round of a loop.
+/// Lanes that left a loop or a switch, and lanes that left an iteration of a loop.
 struct Jumps {
     broken: Mask,
     continued: Mask,
@@ -45,10 +45,10 @@ struct Jumps {
 pub struct Machine<'a> {
     pub program: &'a Program,
     pub context: &'a Context<'a>,
-    /// The entry point's, and then those of all functions.
+    /// The entry point, then all functions.
     pub codes: &'a [Code<'a>],
     pub frames: Vec<Frame>,
-    /// By number of the global variable, as private ones.
+    /// By number of the global variable; so are the private variables.
     pub shared: Vec<Option<Shared>>,
     pub private: Vec<Vec<u32>>,
     /// Lanes in a workgroup.
@@ -63,23 +63,23 @@ pub struct Machine<'a> {
     pub limits: Limits,
     pub observer: &'a mut dyn Observer,
     pub watched: bool,
-    /// Of workgroup memory.
+    /// Clock of workgroup memory.
     local_clock: Clock,
-    /// Of storage.
+    /// Clock of storage.
     global_clock: Clock,
     /// The storage epoch in which each workgroup began.
     starts: Vec<u32>,
     pub sites: Vec<Site>,
     pub known_sites: HashMap<(u32, u32, AccessKind), u16>,
     pub findings: Findings,
-    /// Loops that run, with their rounds and who goes round.
+    /// Running loops, with their iterations and their active lanes.
     loops: Vec<(Span, u64, Vec<u32>)>,
-    /// Calls, and blocks in blocks.
+    /// Depth of calls, and of nested blocks.
     depth: usize,
     nesting: usize,
     steps: u64,
     group_steps: u64,
-    /// Of all loops of this workgroup, and the most of any.
+    /// Loop iterations of this workgroup, and the most of any workgroup.
     group_rounds: u64,
     rounds: u64,
     workgroups: u64,
@@ -198,7 +198,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Private variables as they are at the beginning.
+    /// Sets private variables to their initial values.
     fn reset_private(&mut self) {
         for (handle, variable) in self.context.module.global_variables.iter() {
             if variable.space == naga::AddressSpace::Private {
@@ -207,7 +207,7 @@ impl<'a> Machine<'a> {
                     Some(init) => value.splat(&self.context.constants[init.index()], self.lanes),
                     None => {
                         let words = self.context.layout.size(variable.ty).words as usize;
-                        // Some that nobody uses may be larger than the limit of memory.
+                        // An unused variable may be larger than the memory limit.
                         if words as u64 * 4 * self.lanes as u64 <= self.limits.memory {
                             value.words.resize(words * self.lanes, 0);
                         }
@@ -264,7 +264,7 @@ impl<'a> Machine<'a> {
     }
 
     fn invocation_in(&self, lane: u32, workgroup: [u32; 3]) -> Invocation {
-        // A subgroup that acts as one stands behind all lanes.
+        // A subgroup that acts as one is numbered after all lanes.
         let lanes = self.lanes as u32;
         let subgroup = lane.checked_sub(lanes);
         let lane = subgroup.map_or(lane, |it| it * self.subgroup as u32);
@@ -285,7 +285,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Who left a stamp.
+    /// The invocation that made a stamped access.
     pub fn invocation_at(&self, space: Space, epoch: u32, lane: u32) -> Invocation {
         if space == Space::Workgroup || self.only.is_some() {
             return self.invocation(lane);
@@ -318,7 +318,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Counts steps, and ends the run where there are too many.
+    /// Counts steps, and ends the run at a limit.
     fn tick(&mut self, steps: u64) -> Result<(), Stop> {
         self.steps += steps;
         self.group_steps += steps;
@@ -363,7 +363,7 @@ impl<'a> Machine<'a> {
         self.block(frame, &code.function.body, mask, &mut jumps)
     }
 
-    /// Runs a block for these lanes; those that reach its end remain in `mask`.
+    /// Runs a block for these lanes; the lanes that reach its end remain in `mask`.
     fn block(
         &mut self,
         frame: usize,
@@ -377,7 +377,7 @@ impl<'a> Machine<'a> {
         self.nesting += 1;
         for (statement, span) in block.span_iter() {
             if self.nesting > MOST_NESTED {
-                return Err(self.unsupported("blocks and calls so deep in each other", *span));
+                return Err(self.unsupported("blocks and calls nested this deeply", *span));
             }
             if !mask.is_empty() {
                 self.statement(frame, statement, *span, mask, jumps)?;
@@ -397,7 +397,7 @@ impl<'a> Machine<'a> {
     ) -> Result<(), Stop> {
         if !matches!(statement, Statement::Block(_)) {
             self.tick(1 + mask.lanes.len() as u64 / 64)?;
-            // What naga added itself has no place.
+            // Statements that naga added have no place.
             if self.watched && span.is_defined() {
                 self.observer.statement(&Step {
                     location: self.program.locate(span),
@@ -530,7 +530,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Where a store's element is written: `out[i]` of `out[i] = 1.0;`.
+    /// The place of a store's target in the source: `out[i]` of `out[i] = 1.0;`.
     fn place(&self, frame: usize, pointer: Handle<Expression>, statement: Span) -> Span {
         let expressions = &self.codes[frame].function.expressions;
         match expressions[pointer] {
@@ -629,7 +629,7 @@ impl<'a> Machine<'a> {
             finding.invocations = missing.iter().map(|lane| self.invocation(*lane)).collect();
             self.find(finding, usize::MAX);
         }
-        // One subgroup is the whole workgroup here, and its barrier is for both.
+        // The workgroup is a single subgroup here, so its barrier orders both kinds of memory.
         let (local, global) = match flags.contains(Barrier::SUB_GROUP) {
             true => (true, true),
             false => (

@@ -1,4 +1,4 @@
-//! What can be wrong with a run, and the list of it: each kind once for each pair of lines and variable.
+//! Faults of a run and their list: each kind once for each pair of lines and variable.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,35 +7,35 @@ use super::{AccessKind, Location};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FindingKind {
-    /// Two invocations touch the same memory, one of them writes, and no barrier orders them.
+    /// Two invocations access the same memory, at least one writes, and no barrier orders them.
     Race,
-    /// By one statement, two invocations of a workgroup write the same value to the same memory, as where an index is clamped to
-    /// the last element. With other contents of the buffers it may be a race.
+    /// In one statement, two invocations of a workgroup write the same value to the same memory, for example with an index that is
+    /// clamped to the last element. With other buffer contents this may be a race.
     SameValue,
-    /// Two invocations write different components of one vector; a device may write the whole vector for each.
+    /// Two invocations write different components of one vector; a device may write the whole vector each time.
     VectorComponent,
-    /// Memory is read that nobody wrote.
+    /// Memory is read that was never written.
     UnwrittenRead,
     OutOfBounds,
     /// Not all invocations of the workgroup reach a barrier together.
     DivergentBarrier,
-    /// Not all invocations of a subgroup reach one of its operations on matrices together.
+    /// Not all invocations of a subgroup reach an operation on cooperative matrices together.
     DivergentSubgroup,
-    /// What has to be the same for all invocations is not.
+    /// A value that must be the same for all invocations is not.
     NonUniformValue,
-    /// A loop goes on past the limit.
+    /// A loop exceeds the limit.
     Endless,
 }
 
-/// One of the launch's invocations.
+/// An invocation of the launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Invocation {
-    /// Its index in its workgroup.
+    /// Index in the workgroup.
     pub lane: u32,
     pub local: [u32; 3],
     pub global: [u32; 3],
     pub workgroup: [u32; 3],
-    /// For an operation of a whole subgroup, its number; it is then the subgroup's first invocation.
+    /// For an operation of a whole subgroup, the subgroup's number; the invocation is then its first.
     pub subgroup: Option<u32>,
 }
 
@@ -54,19 +54,19 @@ pub struct Finding {
     pub location: Location,
     /// The variable's name.
     pub variable: Option<String>,
-    /// What of it, as one would write it: `tile[3].x`.
+    /// The element, as WGSL writes it: `tile[3].x`.
     pub element: Option<String>,
-    /// How it was touched.
+    /// Kind of the access.
     pub access: Option<AccessKind>,
-    /// Who did it the first time; for a barrier, the first that arrives.
+    /// The first invocation that did it; for a barrier, the first that arrives.
     pub invocation: Invocation,
-    /// The access before it, for a race.
+    /// For a race, the earlier access.
     pub other: Option<OtherAccess>,
-    /// The invocations that do not arrive at a barrier; those in a loop that does not end.
+    /// The invocations that do not reach a barrier, or those in a loop that does not end.
     pub invocations: Vec<Invocation>,
-    /// For an access out of bounds: the index, and how many elements there are.
+    /// For an access out of bounds: the index, and the number of elements.
     pub index: Option<(i64, u32)>,
-    /// How often, counting invocations; of a loop that does not end, its rounds so far.
+    /// How often, counting invocations; for an endless loop, its iterations so far.
     pub count: u64,
 }
 
@@ -113,7 +113,7 @@ impl fmt::Display for Finding {
         let name = self.variable.as_deref().unwrap_or("memory");
         let what = self.element.as_deref().unwrap_or(name);
         let who = self.invocation;
-        let verb = self.access.map_or("touches", AccessKind::verb);
+        let verb = self.access.map_or("accesses", AccessKind::verb);
         write!(f, "line {}: ", self.location.line)?;
         match self.kind {
             FindingKind::Race | FindingKind::SameValue | FindingKind::VectorComponent => {
@@ -128,7 +128,7 @@ impl fmt::Display for Finding {
                     };
                     write!(
                         f,
-                        ", {of}{apart} {verb} it in line {line}, nothing orders them"
+                        ", {of}{apart} {verb} it on line {line}, nothing orders them"
                     )?;
                 }
                 match self.kind {
@@ -140,7 +140,7 @@ impl fmt::Display for Finding {
                 }
             }
             FindingKind::UnwrittenRead => {
-                write!(f, "{who} reads {what}, which nobody wrote")
+                write!(f, "{who} reads {what}, which was never written")
             }
             FindingKind::OutOfBounds => {
                 write!(f, "{who} {verb} {what}")?;
@@ -172,12 +172,12 @@ impl fmt::Display for Finding {
 pub struct Findings {
     pub list: Vec<Finding>,
     known: HashMap<(FindingKind, usize, u32, u32), usize>,
-    /// The one that was counted last, or is about to be added.
+    /// The finding that was counted last, or is about to be added.
     last: usize,
 }
 
 impl Findings {
-    /// Counts a finding at these lines; true where it is a new one, which is then to be added.
+    /// Counts a finding at these lines; returns true for a new one, which the caller then adds.
     pub fn is_new(
         &mut self,
         kind: FindingKind,
@@ -199,7 +199,7 @@ impl Findings {
         is_new
     }
 
-    /// Counts the last one once more.
+    /// Counts the last finding again.
     pub fn again(&mut self) {
         if let Some(finding) = self.list.get_mut(self.last) {
             finding.count += 1;

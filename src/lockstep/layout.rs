@@ -1,5 +1,5 @@
-//! Where the scalars of a type lie: in bytes, in memory that invocations share, and in words, in values and in an
-//! invocation's own memory, where each scalar takes one word.
+//! Offsets of a type's scalars: in bytes in memory that invocations share, and in words in values and in an invocation's own
+//! memory, where each scalar takes one word.
 
 use std::fmt::Write;
 
@@ -10,9 +10,9 @@ use naga::{ArraySize, Handle, Module, Override, Scalar, ScalarKind, Type, TypeIn
 pub struct Size {
     pub bytes: u64,
     pub words: u64,
-    /// Width of its smallest scalar.
+    /// Width of the smallest scalar.
     pub granule: u32,
-    /// Whether it has numbers of 64 bits, integers of 16, or no numbers at all.
+    /// Whether the type has 64-bit numbers, 16-bit integers, or no numbers at all.
     pub odd: bool,
 }
 
@@ -23,16 +23,16 @@ pub struct Leaf {
     pub scalar: Scalar,
 }
 
-/// From one element of an array, a vector or a matrix to the next.
+/// Distance from one element of an array, a vector or a matrix to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Stride {
     pub bytes: u32,
     pub words: u32,
-    /// How many there are, where the type says so.
+    /// Number of elements, if the type fixes it.
     pub count: Option<u32>,
 }
 
-/// Sizes of a module's types, with its overrides known.
+/// Sizes of a module's types with its overrides applied.
 pub struct Layout<'a> {
     module: &'a Module,
     sizes: Vec<Size>,
@@ -40,7 +40,7 @@ pub struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// `value` says how many elements an array has whose size is an override.
+    /// `value` gives the length of an array whose size is an override.
     pub fn new(module: &'a Module, value: impl Fn(Handle<Override>) -> Option<u32>) -> Self {
         let mut layout = Self {
             module,
@@ -138,7 +138,7 @@ impl<'a> Layout<'a> {
         self.compute(inner, count)
     }
 
-    /// For what is indexed by numbers.
+    /// The stride of a type that is indexed by number.
     pub fn stride(&self, inner: &TypeInner) -> Option<Stride> {
         let (bytes, words, count) = match *inner {
             TypeInner::Vector { size, scalar } => (scalar.width.into(), 1, Some(size as u32)),
@@ -168,7 +168,7 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Where a member of a struct begins, in bytes and words.
+    /// Offset of a member of a struct, in bytes and in words.
     pub fn member(&self, inner: &TypeInner, index: u32) -> Option<(u32, u32)> {
         let TypeInner::Struct { members, .. } = inner else {
             return None;
@@ -226,13 +226,13 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// What lies `offset` bytes into a variable, `bytes` long or, for `u32::MAX`, up to its end, as one would write it.
+    /// The part of a variable at `offset` bytes, as WGSL writes it; `bytes` is its length, `u32::MAX` means up to the end.
     pub fn path(&self, name: &str, ty: Handle<Type>, mut offset: u32, bytes: u32) -> String {
         let mut path = name.to_owned();
         let mut inner = &self.module.types[ty].inner;
         loop {
             let whole = self.size_of(inner).bytes;
-            // An array without a fixed size has none here, and so has what it is in.
+            // A runtime-sized array and a struct with one have size 0 here.
             let fits = whole != 0 && (u64::from(bytes) >= whole) && bytes != u32::MAX;
             let open = whole == 0 && bytes == u32::MAX && matches!(inner, TypeInner::Array { .. });
             if offset == 0 && (fits || open) {

@@ -1,4 +1,4 @@
-//! The built-in functions of numbers, vectors and matrices.
+//! WGSL's built-in functions on numbers, vectors and matrices.
 
 use half::f16;
 use naga::{MathFunction, Scalar, ScalarKind};
@@ -9,7 +9,7 @@ use super::value::Mask;
 /// Most words that one argument or result of a function has.
 const MOST: usize = 16;
 
-/// Applies a function to the arguments of all active lanes; false where there is no such function.
+/// Applies a function to the arguments of all active lanes; returns false if the function is not supported.
 pub fn apply(
     fun: MathFunction,
     scalar: Scalar,
@@ -20,7 +20,7 @@ pub fn apply(
     let lanes = mask.total;
     let float = scalar.kind == ScalarKind::Float;
     let argument = |at: usize| arguments.get(at).copied().unwrap_or_default();
-    // Component by component.
+    // For each component.
     macro_rules! each {
         (|$($name:ident),+| $value:expr) => {{
             for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
@@ -71,7 +71,7 @@ pub fn apply(
     true
 }
 
-/// Whether the result is of the argument's type where that is a float.
+/// Whether the function maps floats to floats of the same type.
 fn is_float(fun: MathFunction) -> bool {
     use MathFunction::*;
     !matches!(
@@ -208,7 +208,7 @@ fn integer3(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32, u32) -> 
     })
 }
 
-/// First bit and number of bits, as far as there are any.
+/// First bit and number of bits, limited to 32.
 fn bits(offset: u32, count: u32) -> (u32, u32) {
     let offset = offset.min(32);
     (offset, count.min(32 - offset))
@@ -227,7 +227,7 @@ fn ldexp(a: f32, exponent: i32) -> f32 {
     (f64::from(a) * 2f64.powi(exponent.clamp(-300, 300))) as f32
 }
 
-/// A function of whole vectors or matrices, for one lane.
+/// A function on whole vectors or matrices, for one lane.
 fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -> Option<Vec<u32>> {
     use MathFunction::*;
     let floats = |words: &[u32]| words.iter().copied().map(f).collect::<Vec<f32>>();
@@ -372,7 +372,7 @@ fn frexp(a: f32) -> (f32, i32) {
     (fraction as f32, exponent)
 }
 
-/// By the first column.
+/// Expanded along the first column.
 fn determinant(matrix: &[f32]) -> f32 {
     let size = matrix.len().isqrt();
     if size <= 1 {
@@ -391,7 +391,7 @@ fn determinant(matrix: &[f32]) -> f32 {
         .sum()
 }
 
-/// Rows to columns; `rows` is the length of the argument's columns.
+/// Transposes a matrix; `rows` is the length of the argument's columns.
 pub fn transpose(rows: usize, a: &[u32], out: &mut [u32], lanes: usize) {
     let columns = a.len() / lanes / rows;
     for column in 0..columns {

@@ -1,10 +1,10 @@
-//! Memory that invocations share, and its shadow: for each scalar, who touched it last and when.
+//! Memory that invocations share, and its shadow, which records for each scalar the last accesses: which invocations and when.
 //!
-//! Time is counted in epochs: a barrier begins a new one, for one kind of memory, and so does a workgroup. Two accesses of
-//! one workgroup race if they are in the same epoch; those of different workgroups always do. Four stamps tell exactly
-//! whether an access races with any before it: the last writer; two readers of this epoch that are different lanes, so that one
-//! of them is not the one who writes; and a reader of an earlier workgroup. Atomic accesses never race: WGSL has no other
-//! access to an atomic variable.
+//! Time is counted in epochs. A barrier starts a new epoch for one kind of memory, and so does a workgroup. Two accesses of one
+//! workgroup race if they are in the same epoch; accesses of different workgroups always race. Four stamps decide exactly whether an
+//! access races with an earlier one: the last writer; two readers of this epoch that are different lanes, of which at least one is
+//! not the lane that writes now; and a reader of an earlier workgroup. Atomic accesses never race: WGSL has no other access to an
+//! atomic variable.
 
 use half::f16;
 use naga::{Scalar, ScalarKind};
@@ -14,10 +14,10 @@ use super::layout::Leaf;
 use super::value::Mask;
 use super::{AccessKind, OUTSIDE, Space};
 
-/// An access: when, by whom, and where in the source.
+/// An access: its epoch, its lane, and its place in the source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stamp {
-    /// From 1 on; 0 is never.
+    /// From 1; 0 means never.
     pub epoch: u32,
     pub lane: u16,
     pub site: u16,
@@ -27,18 +27,18 @@ pub struct Stamp {
 struct Cell {
     writer: Stamp,
     readers: [Stamp; 2],
-    /// In an earlier workgroup.
+    /// A reader of an earlier workgroup.
     stranger: Stamp,
 }
 
-/// The epoch now, and the one in which this workgroup began.
+/// The present epoch, and the epoch in which this workgroup began.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock {
     pub now: u32,
     pub start: u32,
 }
 
-/// Something that an access does wrong.
+/// A fault of an access.
 #[derive(Clone, Copy, Debug)]
 pub struct Conflict {
     pub kind: FindingKind,
@@ -51,33 +51,33 @@ pub struct Conflict {
 /// A buffer or a workgroup variable.
 pub struct Shared {
     pub bytes: Vec<u8>,
-    /// How many bytes there are.
+    /// Size in bytes.
     pub size: u64,
-    /// One for each granule; none where nobody can write.
+    /// One cell for each granule; empty for memory that cannot be written.
     shadow: Vec<Cell>,
     /// Log2 of the bytes in a granule.
     shift: u32,
     space: Space,
-    /// Whether reading before anybody wrote is fine.
+    /// Whether memory may be read before it is written.
     initialized: bool,
-    /// What was wrong with the last access.
+    /// Faults of the last access.
     pub conflicts: Vec<Conflict>,
 }
 
-/// Who touches memory, and from where.
+/// The lanes of an access, and its place in the source.
 pub struct By<'a> {
     pub clock: Clock,
     pub site: u16,
     pub kind: AccessKind,
-    /// Where each lane's value is.
+    /// The lanes whose values are loaded or stored.
     pub lanes: &'a [u32],
-    /// Who the lanes are, where not themselves: a subgroup that acts as one.
+    /// Stands for the lanes of a subgroup that acts as one.
     pub actor: Option<u16>,
-    /// For each lane of the workgroup.
+    /// Byte offset for each lane of the workgroup.
     pub offsets: &'a [u32],
 }
 
-/// For a component of a vector: where the vector begins for each lane of the workgroup, and its bytes.
+/// For a component of a vector: the vector's offset for each lane of the workgroup, and its size in bytes.
 pub type Vector<'a> = Option<(&'a [u32], u32)>;
 
 impl Shared {
@@ -105,12 +105,12 @@ impl Shared {
         }
     }
 
-    /// Bytes that a variable and its shadow need.
+    /// Bytes of a variable and its shadow.
     pub fn cost(bytes: u64, granule: u32) -> u64 {
         bytes + (bytes >> granule.trailing_zeros()) * size_of::<Cell>() as u64
     }
 
-    /// Zeros for a new workgroup. The shadow stays: what is older than the workgroup does not count.
+    /// Sets the memory to zero for a new workgroup. The shadow stays, because stamps older than the workgroup are ignored.
     pub fn clear(&mut self) {
         self.bytes.fill(0);
     }
@@ -169,7 +169,7 @@ impl Shared {
         self.conflict(found, lane, at, bytes);
     }
 
-    /// Stores a value for each lane but those whose offset is `OUTSIDE`.
+    /// Stores a value for each lane except those whose offset is `OUTSIDE`.
     pub fn store(&mut self, by: &By<'_>, vector: Vector<'_>, leaves: &[Leaf], values: &[u32]) {
         for (leaf, values) in leaves.iter().zip(values.chunks_exact(by.offsets.len())) {
             for &lane in by.lanes {
@@ -183,7 +183,7 @@ impl Shared {
         }
     }
 
-    /// `same`: the memory held this value before.
+    /// Records a store; `same` means that the memory already held this value.
     fn note_store(
         &mut self,
         by: &By<'_>,
@@ -200,7 +200,7 @@ impl Shared {
                 .for_each(|cell| cell.writer = me);
             return;
         }
-        // What is older than the workgroup is no longer in its own memory.
+        // In workgroup memory, stamps older than the workgroup are ignored.
         let oldest = if self.space == Space::Workgroup {
             clock.start
         } else {
@@ -233,7 +233,7 @@ impl Shared {
         self.conflict(found, lane, at, bytes);
     }
 
-    /// One after the other, changes what is there: `change` is given a lane and what it finds, and says what to leave.
+    /// Updates memory for one lane after the other: `change` maps a lane and the old value to the new value.
     pub fn update(
         &mut self,
         by: &By<'_>,
@@ -269,7 +269,7 @@ impl Shared {
         }
     }
 
-    /// Of a buffer that was to be written: the first byte that nobody wrote, and how many there are.
+    /// For a buffer that had to be written: the first byte that was never written, and the number of such bytes.
     pub fn unwritten(&self) -> Option<(u32, u64)> {
         let is = |cell: &&Cell| !self.initialized && cell.writer.epoch == 0;
         let count = self.shadow.iter().filter(is).count() as u64;
@@ -305,18 +305,18 @@ impl<'a> By<'a> {
 }
 
 impl Clock {
-    /// A barrier.
+    /// Starts the epoch after a barrier.
     pub fn tick(&mut self) {
         self.now = self.now.saturating_add(1);
     }
 
-    /// A new workgroup.
+    /// Starts the epoch of a new workgroup.
     pub fn begin(&mut self) {
         self.tick();
         self.start = self.now;
     }
 
-    /// Whether nothing orders these two.
+    /// Whether nothing orders these two accesses.
     fn meets(self, other: Stamp, me: Stamp) -> bool {
         (other.epoch == me.epoch && other.lane != me.lane)
             || (other.epoch < self.start && other.epoch != 0)
@@ -343,7 +343,7 @@ pub fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
     }
 }
 
-/// Puts a word into memory as a scalar; true where it was there before.
+/// Writes a word to memory as a scalar; returns whether memory already held it.
 fn set(bytes: &mut [u8], at: u32, scalar: Scalar, word: u32) -> bool {
     let bytes = bytes.get_mut(at as usize..).unwrap_or_default();
     let new = match (scalar.width, scalar.kind) {

@@ -1,4 +1,4 @@
-//! What comes before a run: overrides and constants, sizes, and whether the launch fits the program and its limits.
+//! Prepares a run: overrides and constants, sizes, and checks that the launch fits the program and its limits.
 
 use naga::{
     AddressSpace, EntryPoint, Expression, GlobalVariable, Handle, Override, Scalar, ScalarKind,
@@ -12,10 +12,10 @@ use super::memory::Shared;
 use super::value::{Mask, Value};
 use super::{Buffer, Launch, Observer, Program, Report, RunError, Space};
 
-/// Lanes that a workgroup may have; stamps need room for subgroups, too.
+/// Most lanes of a workgroup; the lane number of a stamp also has to hold subgroups.
 const MOST_LANES: u64 = 1 << 14;
 
-/// Runs a program; what it wrote is in the buffers, whatever the result.
+/// Runs a program. The buffers hold what it wrote, even if the run fails.
 pub fn run(
     program: &Program,
     launch: &Launch<'_>,
@@ -77,7 +77,7 @@ pub fn run(
     }
 }
 
-/// Finds the words of all overrides and global expressions.
+/// Computes the words of all overrides and global expressions.
 fn evaluate_constants(
     program: &Program,
     launch: &Launch<'_>,
@@ -87,7 +87,9 @@ fn evaluate_constants(
     let expressions = &module.global_expressions;
     for name in launch.overrides.keys() {
         if !module.overrides.iter().any(|(_, it)| is_called(it, name)) {
-            return Err(RunError::Override(format!("{name} is not in the program")));
+            return Err(RunError::Override(format!(
+                "the program has no override {name}"
+            )));
         }
     }
     let handles = expressions.iter().map(|(handle, _)| handle);
@@ -102,21 +104,21 @@ fn evaluate_constants(
         }
         let mut out = Value::default();
         let parts = (expressions, nodes.as_slice(), values.as_slice());
-        // What is not known is no fault until a function uses it: its node says so there.
+        // An unsupported expression is an error only if a function uses it.
         if context.evaluate(parts, handle, &mask, &mut out).is_err() {
             out.words = vec![0; nodes[handle.index()].words()];
         }
         context.constants[handle.index()].clone_from(&out.words);
         values[handle.index()] = out;
     }
-    // Those that only functions name.
+    // Overrides that only functions use.
     for (handle, it) in module.overrides.iter() {
         context.overrides[handle.index()] = override_word(launch, context, it)?;
     }
     Ok(())
 }
 
-/// An override's value: the launch's, or else its own.
+/// The value of an override: from the launch, otherwise its default.
 fn override_word(
     launch: &Launch<'_>,
     context: &Context<'_>,
@@ -177,13 +179,13 @@ fn workgroup_size(entry: &EntryPoint, context: &Context<'_>) -> Result<[u32; 3],
     }
     match size.contains(&0) {
         true => Err(RunError::Override(
-            "of a workgroup's size is not above 0".to_owned(),
+            "of the workgroup's size is not above 0".to_owned(),
         )),
         false => Ok(size),
     }
 }
 
-/// Bytes for buffers, shadows and values.
+/// Bytes of buffers, shadow memory and values.
 fn memory(
     context: &Context<'_>,
     codes: &[Code<'_>],
@@ -226,7 +228,7 @@ fn find(buffers: &[Buffer], variable: &GlobalVariable) -> Option<usize> {
     buffers.iter().position(is)
 }
 
-/// Takes the buffers' bytes, once it is sure that all are there.
+/// Takes the bytes of the buffers after checking that none is missing.
 fn bind(
     context: &Context<'_>,
     buffers: &mut [Buffer],
@@ -314,7 +316,7 @@ fn is_buffer(space: AddressSpace) -> bool {
     matches!(space, AddressSpace::Uniform | AddressSpace::Storage { .. })
 }
 
-/// Bytes that a buffer has at least: an array without a fixed size has one element.
+/// Smallest size of a buffer in bytes, with one element of a runtime-sized array.
 fn least(context: &Context<'_>, inner: &TypeInner) -> usize {
     match inner {
         TypeInner::Array { stride, .. }

@@ -1,8 +1,8 @@
-//! Values of all lanes at once, and which lanes are active.
+//! The values of all lanes, and the mask of active lanes.
 
 use naga::{Handle, LocalVariable};
 
-/// What a pointer leads to. WGSL has no choice between pointers, so this is the same for all lanes.
+/// The variable that a pointer points to. WGSL cannot select between pointers, so it is the same for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
     /// A variable of the function with this number.
@@ -13,32 +13,32 @@ pub enum Root {
     Shared(usize),
 }
 
-/// An index past the end of what it goes into.
+/// An index past the end of an array, a vector or a matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside {
     pub lane: u32,
     pub index: i64,
-    /// How many elements there are.
+    /// Number of elements.
     pub count: u32,
-    /// Where what it goes into begins in shared memory, and how many bytes it has.
+    /// Offset of the indexed value in shared memory, and its size in bytes.
     pub base: u32,
     pub bytes: u32,
 }
 
-/// A value for each lane: the first scalar of all lanes, then the second, and so on. Floats of any width are kept as an f32.
-/// For a pointer one offset, in bytes or, in an invocation's own memory, in words.
+/// A value for each lane: the first scalar of all lanes, then the second, and so on. Floats of any width are stored as f32. A pointer
+/// is one offset, in bytes or, in an invocation's own memory, in words.
 #[derive(Clone, Debug, Default)]
 pub struct Value {
     pub words: Vec<u32>,
     pub root: Option<Root>,
-    /// All lanes have the same offset.
+    /// Whether all lanes have the same offset.
     pub uniform: bool,
     /// Lanes whose offset is `OUTSIDE`, and why.
     pub outside: Vec<Outside>,
 }
 
 impl Value {
-    /// Makes room for so many words; what is in them is of no interest.
+    /// Makes room for `words` words; their contents are not specified.
     pub fn resize(&mut self, words: usize) -> &mut [u32] {
         if self.words.len() != words {
             self.words.clear();
@@ -62,7 +62,7 @@ impl Value {
         self.splat(&[0], lanes);
     }
 
-    /// Where a pointer leads all active lanes, if it leads them to the same place, in bounds.
+    /// The offset of a pointer that is in bounds and the same for all active lanes.
     pub fn common(&self, mask: &Mask) -> Option<usize> {
         let first = self.words[*mask.lanes.first()? as usize];
         (self.uniform && first != super::OUTSIDE).then_some(first as usize)
@@ -105,12 +105,12 @@ impl Mask {
         self.lanes.len() == self.total
     }
 
-    /// Whether it is quicker to work on all lanes than to pick the active ones.
+    /// Whether working on all lanes is faster than selecting the active ones.
     pub fn is_dense(&self) -> bool {
         self.lanes.len() * 4 >= self.total
     }
 
-    /// Takes out the lanes for which this holds.
+    /// Moves the lanes for which `holds` is true into a new mask.
     pub fn split(&mut self, holds: impl Fn(u32) -> bool) -> Self {
         let mut taken = Self::empty(self.total);
         if self.lanes.iter().all(|lane| holds(*lane)) {
@@ -132,7 +132,7 @@ impl Mask {
         }
     }
 
-    /// Those that are not active.
+    /// The inactive lanes.
     pub fn missing(&self) -> Vec<u32> {
         let mut here = self.lanes.iter().peekable();
         let all = 0..self.total as u32;

@@ -1,4 +1,4 @@
-//! Changes that leave what a kernel computes as it is, up to rounding: what another person writes who is right as well.
+//! Operators that change a kernel's text but not its results, except for rounding.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub const OPERATORS: &[(&str, Operator)] = &[
     ("while in place of for", as_while),
     ("loop in place of for", as_loop),
     ("a name for an index", hoist),
-    ("a name less", inline),
+    ("one name fewer", inline),
     ("operands exchanged", commute),
     ("fma", fma),
     ("a sum in two statements", split),
@@ -22,13 +22,13 @@ pub const OPERATORS: &[(&str, Operator)] = &[
     ("a condition around the rest", guard),
     ("a pointer", pointer),
     ("a uniform load", uniform_load),
-    ("a name spelt out", constant),
+    ("a constant in place of its name", constant),
     ("one more barrier", more_barriers),
     ("an index that cannot be outside", bounded),
     ("a struct of workgroup memory", in_struct),
 ];
 
-/// All at once: one edit, or none.
+/// All edits as one, if there are any.
 fn together(edit: Edit) -> Vec<Edit> {
     if edit.is_empty() {
         Vec::new()
@@ -71,7 +71,7 @@ fn comments(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     texts.iter().flat_map(|text| together(one(text))).collect()
 }
 
-/// A loop that counts up by equal steps, and whose rounds may come in any order: its variable, start, end and step.
+/// A loop that counts up by equal steps and whose iterations can run in any order: its variable, start, end and step.
 fn counted<'a>(t: &Tokens<'a>, it: &Loop) -> Option<[&'a str; 4]> {
     let name = t.text(it.init.start + 1);
     let up = t.text(it.update.start + 1) == "+=" && t.text(it.condition.start + 1) == "<";
@@ -115,7 +115,7 @@ fn unroll(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     all.collect()
 }
 
-/// Every loop in other words: `{init}`, `{condition}`, `{body}`, `{update}`.
+/// Rewrites each loop with a template of `{init}`, `{condition}`, `{body}` and `{update}`.
 fn other_loop(t: &Tokens<'_>, words: &str) -> Vec<Edit> {
     let one = |it: Loop| {
         let new = words
@@ -138,7 +138,7 @@ fn as_loop(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     other_loop(t, words)
 }
 
-/// Indices of more than a name, each with the statement that it stands in.
+/// Indices that are more than a name, each with its statement.
 fn indices(t: &Tokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
     let all = t.statements().into_iter().flat_map(|statement| {
         let within = statement.clone();
@@ -235,7 +235,7 @@ fn split(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     all.map(one).collect()
 }
 
-/// Where each invocation has work of its own, or they share it in steps of `LANES`.
+/// Changes the workgroup size where each invocation works alone, or all share work in steps of `LANES`.
 fn workgroup_size(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     let lanes = t
         .all("LANES")
@@ -256,7 +256,7 @@ fn workgroup_size(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 
 fn helper(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     let one = |(_, index): (Range<usize>, Range<usize>)| {
-        // The last `+` of the index, between what is a u32.
+        // The last `+` of the index, between u32 operands.
         let plus = index.clone().rfind(|at| t.text(*at) == "+")?;
         let (left, right) = t.operands(plus);
         let call = format!(

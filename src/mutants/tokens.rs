@@ -1,5 +1,5 @@
-//! A WGSL text as tokens, with as much structure as an edit needs: brackets, operands, statements and loops. It knows no types:
-//! who edits asks naga whether the result is a program.
+//! A WGSL text as tokens, with the structure that edits need: brackets, operands, statements and loops. Tokens have no types; naga
+//! decides whether an edited text is a valid program.
 
 use std::ops::Range;
 
@@ -23,16 +23,16 @@ pub enum TokenKind {
 pub struct Token<'a> {
     pub text: &'a str,
     pub kind: TokenKind,
-    /// Its first byte.
+    /// Offset of the first byte.
     at: usize,
-    /// The other bracket.
+    /// For a bracket, its counterpart.
     pair: Option<usize>,
 }
 
-/// Pieces of the text, by their tokens, and what stands there instead.
+/// Ranges of tokens, each with its new text.
 pub type Edit = Vec<(Range<usize>, String)>;
 
-/// All changes of a kind that a text has a place for.
+/// Makes all edits of one kind that a text allows.
 pub type Operator = fn(&Tokens<'_>, &mut Rng) -> Vec<Edit>;
 
 /// `for (init; condition; update) { body }`, each as a range of tokens without brackets.
@@ -51,7 +51,7 @@ pub struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// Comments and blanks are left out.
+    /// Reads a text without comments and white space.
     pub fn read(source: &'a str) -> Self {
         let (mut list, mut open) = (Vec::<Token<'a>>::new(), Vec::new());
         let mut at = 0;
@@ -110,7 +110,7 @@ impl<'a> Tokens<'a> {
         Self { source, list }
     }
 
-    /// The text of a token; nothing past the end.
+    /// The text of a token; empty past the end.
     pub fn text(&self, token: usize) -> &'a str {
         self.list.get(token).map_or("", |token| token.text)
     }
@@ -134,7 +134,7 @@ impl<'a> Tokens<'a> {
         &self.source[self.bytes(&tokens)]
     }
 
-    /// The text after an edit; pieces must not overlap.
+    /// The text after an edit, whose ranges must not overlap.
     pub fn apply(&self, mut edit: Edit) -> String {
         edit.sort_by_key(|(tokens, _)| tokens.start);
         let (mut text, mut done) = (String::new(), 0);
@@ -157,7 +157,7 @@ impl<'a> Tokens<'a> {
         (0..self.list.len()).filter(move |at| self.text(*at) == text)
     }
 
-    /// Binary operators of one of the given precedences: 1 for `||` and `&&`, 2 for comparisons, 3 for sums, 4 for products.
+    /// Binary operators with a precedence in `levels`: 1 for `||` and `&&`, 2 for comparisons, 3 for sums, 4 for products.
     pub fn operators(&self, levels: Range<u8>) -> impl Iterator<Item = usize> + '_ {
         let is_one = move |at: &usize| {
             precedence(self.text(*at)).is_some_and(|it| levels.contains(&it))
@@ -166,7 +166,7 @@ impl<'a> Tokens<'a> {
         (1..self.list.len()).filter(is_one)
     }
 
-    /// Whether a sign stands before its only operand.
+    /// Whether a sign is a unary operator.
     pub fn is_prefix(&self, token: usize) -> bool {
         let before = token.checked_sub(1);
         let operand = |at: usize| {
@@ -177,7 +177,7 @@ impl<'a> Tokens<'a> {
         matches!(self.text(token), "-" | "!" | "*" | "&" | "~") && !before.is_some_and(operand)
     }
 
-    /// The end of a factor: signs, then a name, number or bracket, then calls, indices and members.
+    /// The end of a factor: unary operators, then a name, number or bracket, then calls, indices and members.
     fn factor_end(&self, mut at: usize) -> usize {
         while self.is_prefix(at) {
             at += 1;
@@ -232,13 +232,13 @@ impl<'a> Tokens<'a> {
         (start..operator, operator + 1..end)
     }
 
-    /// What stands in each pair of these brackets.
+    /// The tokens inside each pair of these brackets.
     pub fn inside<'t>(&'t self, open: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
         self.all(open)
             .filter_map(|at| Some(at + 1..self.list[at].pair?))
     }
 
-    /// The pieces of a range between commas, or other separators, outside of brackets.
+    /// The parts of a range between separators `at` outside of brackets.
     pub fn split(&self, tokens: Range<usize>, at: &str) -> Vec<Range<usize>> {
         let (mut all, mut start, mut token) = (Vec::new(), tokens.start, tokens.start);
         while token < tokens.end {
@@ -264,7 +264,7 @@ impl<'a> Tokens<'a> {
         })
     }
 
-    /// Statements of functions that end with `;`, without the parts of a loop's head.
+    /// Statements that end with `;`, without the parts of a loop's head.
     pub fn statements(&self) -> Vec<Range<usize>> {
         let (mut all, mut start, mut depth, mut at) = (Vec::new(), 0, 0, 0);
         while at < self.list.len() {
@@ -294,7 +294,7 @@ impl<'a> Tokens<'a> {
         all
     }
 
-    /// Statements that give something a value: its sign, and the value without the semicolon.
+    /// Assignments: the sign, and the value without the semicolon.
     pub fn values(&self) -> Vec<(usize, Range<usize>)> {
         let assigns = |at: &usize| matches!(self.text(*at), "=" | "+=" | "-=" | "*=" | "/=");
         let all = self.statements().into_iter();
@@ -337,7 +337,7 @@ impl<'a> Tokens<'a> {
             } else {
                 at + 1
             };
-            // `var<storage, read_write>` has one word more.
+            // `var<storage, read_write>` has another word.
             if self.text(skipped) == ">" {
                 skipped + 2
             } else {

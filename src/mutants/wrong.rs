@@ -1,4 +1,4 @@
-//! Operators that make a kernel wrong, or leave it as it was where what they change does not matter.
+//! Operators that make a kernel wrong, unless the change has no effect.
 
 use super::tokens::{Edit, Operator, TokenKind, Tokens};
 use crate::random::Rng;
@@ -11,7 +11,7 @@ pub const OPERATORS: &[(&str, Operator)] = &[
     ("change a constant by 2 %", constant),
     ("change an integer", integer),
     ("cap a bound", cap),
-    ("skip the last", skip_last),
+    ("skip the last element", skip_last),
     ("another name", other_name),
     ("swap an index", swap_index),
     ("move an index", move_index),
@@ -27,10 +27,10 @@ pub const OPERATORS: &[(&str, Operator)] = &[
     ("swap statements", swap_statements),
     ("another component", component),
     ("drop a call", drop_call),
-    ("only where it is large", large),
+    ("wrong at large sizes only", large),
 ];
 
-/// Sizes that a learner may think of as large.
+/// Sizes that a learner may consider large.
 const CAPS: [u32; 10] = [16, 32, 64, 100, 128, 256, 500, 512, 1000, 1024];
 
 fn barriers(t: &Tokens<'_>) -> Vec<usize> {
@@ -53,7 +53,7 @@ fn other_barrier(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         .collect()
 }
 
-/// What a comparison compares with, changed: `{}` stands for it.
+/// Changes the bound of each comparison; `{}` stands for the bound.
 fn bounds(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
     let one = |at: usize| {
         let (_, right) = t.operands(at);
@@ -78,7 +78,7 @@ fn cap(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
     bounds(t, &[0; 3].map(cap))
 }
 
-/// Each operator of a table as the one beside it.
+/// Replaces each operator with the one beside it in the table.
 fn exchange(t: &Tokens<'_>, table: &[(&str, &str)]) -> Vec<Edit> {
     let one = |at: usize| {
         let found = table.iter().filter(move |(old, _)| *old == t.text(at));
@@ -138,7 +138,7 @@ fn integer(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     changed.collect()
 }
 
-/// The last element, row, column or tile is left out, or the last of those that are many.
+/// Leaves out the last element, row, column or tile, always or only if there are many.
 fn skip_last(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
     let one = |at: usize| {
         let (left, right) = t.operands(at);
@@ -155,7 +155,7 @@ fn skip_last(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
     compares.flat_map(one).collect()
 }
 
-/// A name in the place of another one; naga refuses those of another type.
+/// Replaces a name with another; naga refuses names of other types.
 fn other_name(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
     let names = t.declared(&["let", "var", "const", ":"]);
     let uses = (0..t.list.len()).filter(|at| names.contains(&t.text(*at)));
@@ -170,7 +170,7 @@ fn other_name(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
     all
 }
 
-/// Two names of an index in each other's place.
+/// Swaps two names in an index.
 fn swap_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     let one = |index: std::ops::Range<usize>| {
         let names: Vec<usize> = index.filter(|at| t.is_name(*at)).collect();
@@ -186,7 +186,7 @@ fn swap_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     t.inside("[").flat_map(one).collect()
 }
 
-/// Every index, changed: `{}` stands for it.
+/// Changes each index; `{}` stands for the index.
 fn indices(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
     let one = |index: std::ops::Range<usize>| {
         let change = move |change: &String| {
@@ -213,7 +213,7 @@ fn clamp_index(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
     indices(t, &[0; 2].map(clamp))
 }
 
-/// Every value that is stored or named, changed: `{}` stands for it.
+/// Changes each value that is stored or named; `{}` stands for the value.
 fn values(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
     let one = |(_, value): (usize, std::ops::Range<usize>)| {
         let change = move |change: &String| {
@@ -343,7 +343,7 @@ fn drop_call(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         .collect()
 }
 
-/// A value that is 2 % off, or an index of the neighbour, but only past a size.
+/// Makes a value 2 % wrong or an index off by one, but only above a size.
 fn large(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
     let given = t.all("const").filter(|at| t.text(at + 5).starts_with("{{"));
     let sizes: Vec<&str> = given.map(|at| t.text(at + 1)).collect();

@@ -1,16 +1,16 @@
-//! A workgroup's run as text: each line that ran with what its lanes did. Of a loop the first round is written, and those in
-//! which something is wrong; the others are counted.
+//! A workgroup's run as text: each executed line with what its lanes did. Of a loop, the first iteration and those with a fault are
+//! printed; the others are counted.
 
 use std::ops::Range;
 
 use super::{LINE_BYTES, WorkgroupRun};
 
-/// Most lines that are written.
+/// Most lines of the text.
 const MOST: usize = 300;
 /// Most numbers of lanes that are named.
 const NAMED: usize = 8;
 
-/// All of it, a line each.
+/// The lines of the text.
 pub fn listing(run: &WorkgroupRun) -> Vec<String> {
     let [x, y, z] = run.size;
     let mut it = Listing {
@@ -48,7 +48,7 @@ pub fn listing(run: &WorkgroupRun) -> Vec<String> {
 struct Listing<'a> {
     run: &'a WorkgroupRun,
     lines: Vec<String>,
-    /// What was said last of the lanes.
+    /// The last sentence about the lanes.
     said: String,
 }
 
@@ -79,14 +79,14 @@ impl Listing<'_> {
                 }
             }
             self.skipped(&mut left);
-            // Where the loop ends, its head says nothing new.
+            // At the end of a loop, its head shows nothing new.
             let is_end = self.run.steps[*last].accesses.is_empty()
                 && self.run.faults_at(*last).next().is_none();
             at = *last + usize::from(is_end);
         }
     }
 
-    /// Where each round of the loop begins that has its head here: the same line again, with only what is inside between.
+    /// Starts of the iterations of the loop whose head begins `range`: the same line again, with only the loop's body between.
     fn rounds(&self, range: Range<usize>) -> Vec<usize> {
         let steps = &self.run.steps;
         let head = &steps[range.start];
@@ -102,7 +102,7 @@ impl Listing<'_> {
         rounds
     }
 
-    /// Says that these rounds are left out.
+    /// Adds a line about the iterations that are left out.
     fn skipped(&mut self, rounds: &mut Vec<Range<usize>>) {
         let Some(last) = rounds.last().cloned() else {
             return;
@@ -118,8 +118,8 @@ impl Listing<'_> {
         let lines = lines.filter(|it| it.depth == steps[last.start].depth);
         let end = lines.map(|it| it.line).max().unwrap_or(0);
         let mut said = match rounds.len() {
-            1 => "             … 1 more round".to_owned(),
-            count => format!("             … {count} more rounds"),
+            1 => "             … 1 more iteration".to_owned(),
+            count => format!("             … {count} more iterations"),
         };
         said += &format!(" of lines {} to {end}", steps[last.start].line);
         if lanes.len() > 1 {

@@ -23,7 +23,7 @@ use crate::course::workspace;
 use crate::engine::client::EngineCommand;
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::source;
-use crate::engine::kernel::threads::{self, Recorded};
+use crate::engine::kernel::threads::{self, WorkgroupResult};
 use crate::files;
 use crate::judge::{configs as judge, kernel};
 use crate::protocol::{Command, KernelJob};
@@ -39,7 +39,7 @@ pub struct ExerciseRunner {
     checker: Checker,
     sweeping: Option<SweepRun>,
     /// A workgroup that is recorded.
-    threads: Option<Receiver<Recorded>>,
+    threads: Option<Receiver<WorkgroupResult>>,
     /// What the stage trains: a kernel that is to compute for it is checked at its sizes.
     model: Option<RunConfig>,
     open: Option<Open>,

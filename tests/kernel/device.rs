@@ -79,33 +79,37 @@ fn indices_outside() {
         "i >= N",
         "i >= N + 3u",
         Kind::OutOfBounds,
-        &format!("line 16, column 13: `gate[i]` takes element 1, and `gate` has 1{next}"),
+        &format!("line 16, column 13: `gate[i]` accesses element 1, but `gate` has length 1{next}"),
     );
     fails(
         "* up[i]",
         "* up[i + 1u]",
         Kind::OutOfBounds,
-        &format!("line 18, column 18: `up[i + 1u]` takes element 1, and `up` has 1{next}"),
+        &format!(
+            "line 18, column 18: `up[i + 1u]` accesses element 1, but `up` has length 1{next}"
+        ),
     );
     fails(
         "out[i] =",
         "out[i - 1u] =",
         Kind::OutOfBounds,
-        &format!("line 18, column 5: `out[i - 1u]` takes element -1, and `out` has 1{next}"),
+        &format!(
+            "line 18, column 5: `out[i - 1u]` accesses element -1, but `out` has length 1{next}"
+        ),
     );
     fails(
         "out[i] =",
         "if (i == 5u) { out[i * 1000000u] = 1.0; } out[i] =",
         Kind::OutOfBounds,
         &format!(
-            "line 18, column 20: `out[i * 1000000u]` takes element 5000000, and `out` has 997{next}"
+            "line 18, column 20: `out[i * 1000000u]` accesses element 5000000, but `out` has length 997{next}"
         ),
     );
     fails(
         "i >= N",
         "i >= arrayLength(&out)",
         Kind::OutOfBounds,
-        "writes out of bounds: `out[1]`, and `out` has 1 elements; a buffer may be longer than its tensor, so compare with the size and not with arrayLength",
+        "writes out of bounds: `out[1]`, but `out` has length 1; a buffer may be longer than its tensor, so compare with the size and not with arrayLength",
     );
 }
 
@@ -115,7 +119,7 @@ fn inputs_that_are_written() {
         "out[i] =",
         "gate[i] = 0.0; out[i] =",
         Kind::WroteInput,
-        "line 18, column 5: `gate[i]` writes to `gate[0]`, which is only to be read",
+        "line 18, column 5: `gate[i]` writes to `gate[0]`, which may only be read",
     );
 }
 
@@ -132,7 +136,7 @@ fn workgroup_memory_has_ends_too() {
     assert_eq!(kind, Kind::OutOfBounds);
     assert_eq!(
         text,
-        "line 25, column 9: `held[c + 1u]` takes element 1, and `held` has 1; compare the index with the size first"
+        "line 25, column 9: `held[c + 1u]` accesses element 1, but `held` has length 1; compare the index with the size first"
     );
 }
 
@@ -155,8 +159,9 @@ fn an_invocations_own_arrays_and_vectors_have_ends_too() {
         };
         let (kind, text) = fault(&report);
         assert_eq!(kind, Kind::OutOfBounds);
-        let start = format!("line 17, column 2: `{written}` takes element ");
-        let end = format!(", and `{array}` has {count}; compare the index with the size first");
+        let start = format!("line 17, column 2: `{written}` accesses element ");
+        let end =
+            format!(", but `{array}` has length {count}; compare the index with the size first");
         assert!(text.starts_with(&start) && text.ends_with(&end), "{text}");
     }
 }
@@ -267,7 +272,7 @@ fn loops_that_only_running_shows() {
         let (kind, text) = fault(&report);
         assert_eq!(kind, Kind::Endless);
         assert!(
-            text.starts_with("line 17, column 5: `loop {` does not end, or not within "),
+            text.starts_with("line 17, column 5: `loop {` does not end within "),
             "{text}"
         );
     }
@@ -298,12 +303,12 @@ fn launches_that_take_too_long_are_given_up() {
     assert_eq!(fault.kind, Kind::Endless);
     assert_eq!(
         fault.text,
-        "does not end: it was still running after 5 s of processor time. A loop's condition stays true, or it is far too slow"
+        "does not end: the kernel was still running after 5 s of processor time. The condition of a loop stays true, or the kernel is far too slow"
     );
     assert!(report.facts.restart && !report.passed);
     assert_eq!(
         report.card.last().map(|line| line.text.as_str()),
-        Some("the process that checks kernels is restarted; the model continues training")
+        Some("the process that checks kernels restarts; the model continues training")
     );
 }
 

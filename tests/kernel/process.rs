@@ -72,7 +72,7 @@ fn without_an_adapter_the_host_judges() {
         return;
     }
     assert!(right.passed, "{:#?}", right.card);
-    let said = "small sizes were run on the host; no device ran it, and no time was taken: no GPU was found";
+    let said = "only small sizes ran, on the host; no device ran the kernel and nothing was timed: no GPU was found";
     assert!(
         right.card.iter().any(|line| line.text.starts_with(said)),
         "{:#?}",
@@ -225,6 +225,6 @@ fn a_kernel_that_takes_too_much_to_compile_is_given_up() {
     let verdict = judged(checker.job(), report);
     let said: Vec<_> = verdict.card.iter().map(|line| line.text.as_str()).collect();
     assert!(!verdict.passed && verdict.facts.restart, "{said:?}");
-    let why = "and the check was given up";
+    let why = "and the check was stopped";
     assert!(said.iter().any(|line| line.contains(why)), "{said:?}");
 }

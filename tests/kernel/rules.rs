@@ -30,7 +30,7 @@ fn writes_without_asking() {
         assert_eq!(kind, KernelFaultKind::OutOfBounds);
         assert!(
             text.contains(
-                "`gate[i]` takes element 1, and `gate` has 1; compare the index with the size first"
+                "`gate[i]` accesses element 1, but `gate` has length 1; compare the index with the size first"
             ),
             "{text}"
         );
@@ -63,9 +63,9 @@ fn loops_without_end() {
         };
         let (kind, text) = fault.expect("is refused");
         assert_eq!(kind, KernelFaultKind::Endless, "{endless}");
-        let ends = "rounds; it needs a condition that changes inside the loop, or a `break` that can be reached";
+        let ends = "iterations; the loop needs a condition that changes inside it, or a `break` that can be reached";
         assert!(
-            text.contains(&format!("`{head}` does not end, or not within ")),
+            text.contains(&format!("`{head}` does not end within ")),
             "{text}"
         );
         assert!(text.ends_with(ends), "{text}");
@@ -113,7 +113,7 @@ fn barriers_that_not_everybody_reaches() {
         let (kind, text) = fault.expect("is refused");
         assert_eq!(kind, KernelFaultKind::Barrier);
         let start = format!(
-            "{place}: `workgroupBarrier`: invocations that do not get to this barrier: {missing} of a workgroup"
+            "{place}: `workgroupBarrier`: {missing} invocations of a workgroup do not reach this barrier"
         );
         assert!(text.starts_with(&start), "{text}");
     }
@@ -140,7 +140,7 @@ var<workgroup> places: array<u32, 64>;
 var<workgroup> corner: vec4<f32>;
 fn main_index(i: u32) -> u32 { return i / 4u; }
 @compute";
-    let alone = "let one invocation alone write the element";
+    let alone = "let only one invocation write the element";
     for (body, place, ends) in [
         // A member of a struct, one component of a vector, an index from an array.
         (
@@ -169,7 +169,7 @@ fn main_index(i: u32) -> u32 { return i / 4u; }
         (
             "if (inside) { out[i] = g; } storageBarrier(); if (i == 0u) { out[i] = out[N - 1u]; }",
             " of workgroup (",
-            "no barrier orders two workgroups; let one invocation alone write the element",
+            "no barrier orders two workgroups; let only one invocation write the element",
         ),
     ] {
         let mut job = edited("swiglu", "@compute", DECLARED);

@@ -36,7 +36,7 @@ pub fn check(
     let job = job(context, exercise, kernels, args);
     let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
     let meter = Meter::begin();
-    let report = checker.check_telling(&args.engine.device, job, |job, progress| {
+    let report = checker.check_with_progress(&args.engine.device, job, |job, progress| {
         meter.doing(kernel::checking(job, progress).now);
     });
     drop(meter);

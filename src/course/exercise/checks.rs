@@ -1,12 +1,12 @@
-//! What a `[[check]]` of an exercise may ask for: the tables in the guide for authors.
+//! The metrics of an exercise's `[[check]]`: the tables in the guide for authors.
 
 /// A metric of checks.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckMetric {
     pub metric: &'static str,
-    /// The keys that it takes.
+    /// The keys of the check.
     pub keys: &'static str,
-    /// What passes.
+    /// When the check passes.
     pub about: &'static str,
 }
 
@@ -18,48 +18,48 @@ const fn row(metric: &'static str, keys: &'static str, about: &'static str) -> C
     }
 }
 
-/// Of kernel exercises; the names are those of `KernelMetric`.
+/// Metrics of kernel exercises; the names are those of `KernelMetric`.
 pub const KERNEL: &[CheckMetric] = &[
     row("correct", "", "every output is right at every shape"),
     row(
         "speed",
         "`at-least`",
-        "at least so many times as fast as the starter; on a GPU only",
+        "at least this many times as fast as the starter; on a GPU only",
     ),
     row(
         "invocations",
         "`at-least`",
-        "at least so many invocations in a workgroup",
+        "at least this many invocations in a workgroup",
     ),
     row(
         "shared",
         "",
-        "workgroup memory is read when it runs; counted on the host",
+        "the kernel reads workgroup memory; counted on the host",
     ),
     row(
         "fetches",
         "`at-most`",
-        "16 uses of a number of an input fetch it at most so many times, on average; counted on the host",
+        "16 uses of an input element need at most this many fetches, on average; counted on the host",
     ),
     row(
         "neighbours",
         "`at-least`",
-        "at least so many invocations in a row take elements side by side, in any order; counted on the host",
+        "at least this many consecutive invocations access neighbouring elements, in any order; counted on the host",
     ),
-    row("cores", "", "it multiplies with `coopMultiplyAdd`"),
+    row("cores", "", "the kernel multiplies with `coopMultiplyAdd`"),
 ];
 
-/// Of config exercises, beside the figures of a run.
+/// Metrics of config exercises, in addition to the figures of a run.
 pub const CONFIG: &[CheckMetric] = &[
     row(
         "bend",
         "`factor`, `answer`, `ask`",
-        "the answer is the last value up to which each doubling took less than `factor` times as long, or a neighbour of it",
+        "the answer is the last value up to which each doubling took less than `factor` times as long, or a neighbour of this value",
     ),
     row(
         "quadratic-leads",
         "`of` one setting of `with`, `answer`, `ask`",
-        "the answer is the first value from which peak memory is mostly quadratic, or a neighbour of it",
+        "the answer is the first value from which peak memory is mostly quadratic, or a neighbour of this value",
     ),
     row(
         "quadratic-share",
@@ -69,7 +69,7 @@ pub const CONFIG: &[CheckMetric] = &[
     row(
         "order",
         "`at-most`, `answer`, `ask`",
-        "the answer has at most so many clear pairs of `[[rank]]` in the wrong order",
+        "the answer has at most this many clear pairs of `[[rank]]` in the wrong order",
     ),
     row(
         "speed",

@@ -1,5 +1,5 @@
-//! How a kernel takes the elements of what invocations share: how often each is read, and how many neighbouring invocations
-//! take neighbouring elements.
+//! How a kernel accesses buffers and workgroup memory: how often each element is read, and how many consecutive invocations access
+//! neighbouring elements.
 
 use std::collections::HashMap;
 
@@ -7,26 +7,26 @@ use super::trial::KernelTrial;
 use crate::lockstep::{Access, OUTSIDE, Observer, Report};
 use crate::protocol::{KernelAccess, USES};
 
-/// So many invocations in a row are looked at together.
+/// Numbers of consecutive invocations that are examined together.
 const WINDOWS: [u32; 5] = [2, 4, 8, 16, 32];
-/// Bytes of a number.
+/// Bytes of an f32.
 const NUMBER: u64 = 4;
 
-/// How each place in the text took elements of a buffer.
+/// For each access in the text: which elements of the buffer it touched.
 #[derive(Default)]
 pub struct AccessPattern(HashMap<Place, Tally>);
 
 #[derive(Clone, Copy, Default)]
 struct Tally {
-    /// For each size of a window: how many took elements of one piece of memory no longer than the window, in any order, and how
-    /// many there were.
+    /// For each window size: how many windows accessed elements of one contiguous range no longer than the window, in any order, and
+    /// how many windows there were.
     windows: [[u64; 2]; WINDOWS.len()],
-    /// How often it ran, and for how many invocations in all.
+    /// How often the access ran, and for how many invocations in total.
     times: u64,
     lanes: u64,
 }
 
-/// First and last byte, and the buffer.
+/// First byte and end of the access in the text, and the buffer's binding.
 type Place = (usize, usize, u32);
 
 impl Observer for AccessPattern {
@@ -54,8 +54,8 @@ impl Observer for AccessPattern {
 }
 
 impl Tally {
-    /// The largest window of which at least every second one took neighbours, in a workgroup of so many; 0 where no two invocations
-    /// in a row were there together. An edge has few of them, which says nothing of larger windows.
+    /// The largest window size at which at least half of the windows accessed neighbouring elements, in a workgroup of `invocations`;
+    /// 0 where no two consecutive invocations ran the access together. At an edge only few do, which says nothing about larger windows.
     fn neighbours(self, invocations: u64) -> u64 {
         let mut most = 0;
         for (window, [near, all]) in WINDOWS.into_iter().zip(self.windows) {
@@ -72,8 +72,8 @@ impl Tally {
     }
 }
 
-/// Adds what a run showed to what is known from other runs: the worst of both. Its workgroups have so many `invocations`, and its
-/// outputs took numbers of an input so many times, `uses`.
+/// Merges the accesses of a run into `known`, which keeps the worst of all runs. `invocations` is the size of a workgroup, `uses` how
+/// often the outputs that were written need an element of an input.
 pub fn count(
     trial: &KernelTrial<'_>,
     report: &Report,
@@ -99,7 +99,7 @@ pub fn count(
             binding: binding.map(u64::from),
             fetches: USES * all[0] as f64 / uses.max(1.0),
             neighbours: match tally.neighbours(invocations) {
-                // Most of it one by one.
+                // Most accesses of this array are by single invocations.
                 0 if 2 * (access.loads + access.stores) > all[1] => 1,
                 found => found,
             },

@@ -1,4 +1,4 @@
-//! Hands kernels that passed their check to the running model, at the step boundary at which commands are read.
+//! Gives kernels that passed their check to the running model, between two steps, when commands are read.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,10 @@ use super::live;
 use crate::protocol::KernelSwap;
 use crate::template;
 
-/// Lets the kernels take over their part; none at all gives the part its own back. The last good ones stay where these
-/// do not fit.
+/// Replaces a part of the model with these kernels; with none, restores the model's own. If these do not fit, the last good ones stay.
 ///
 /// # Errors
-/// When the part is unknown, or a text would not compile with the sizes that the part has.
+/// When the part is unknown, or a text does not compile with the sizes of the part.
 pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
     let sizes = live::sizes(&swap.part)?.iter();
     let sizes: BTreeMap<String, u64> = sizes.map(|name| ((*name).to_owned(), 64)).collect();
@@ -28,8 +27,8 @@ pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
     live::install(&swap.part, &swap.exercise, &kernels, &swap.sizes)
 }
 
-/// Why the kernels of a part do not compute for the model although they were let in; asked after a step. None: they do.
-pub fn why_not(part: &str, on_cpu: bool) -> Option<String> {
+/// Why the adopted kernels of a part were not used in the last step; `None` if they were.
+pub fn reason_unused(part: &str, on_cpu: bool) -> Option<String> {
     let Some(live) = live::of(part) else {
         return Some("it was taken out again".to_owned());
     };

@@ -1,5 +1,5 @@
-//! One check from beginning to end, on a thread of its own with a large stack: what hangs, panics or breaks the driver
-//! ends as a line of the report. A watcher gives up what takes too long and reports it without waiting any more.
+//! One check from beginning to end, on a thread with a large stack. A hang, a panic or an error of the driver becomes a line of the
+//! report. A watcher reports what takes too long and stops waiting for it.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -20,17 +20,17 @@ use crate::protocol::{
 };
 use crate::random::Rng;
 
-/// Deep expressions are walked by recursion, here and in the libraries.
+/// Bytes of stack: deep expressions are walked by recursion, here and in the libraries.
 pub const STACK: usize = 256 << 20;
 
-/// Floating-point operations of the last shape up to which a CPU driver runs it, too, and up to which it is held against the
+/// Floating-point operations up to which a CPU driver also runs the last shape, and up to which the last shape is compared with the
 /// plain reference on every device.
 const CPU_FLOPS: f64 = 1e8;
-/// Bytes of a text that is read again for each size that it names.
+/// Largest text, in bytes, that is validated again for each size named in it.
 const READ_AGAIN: usize = 16 << 10;
-/// Rounds of its loops after which llvmpipe, the CPU driver, ends an invocation without a word.
+/// Loop iterations after which llvmpipe, the CPU driver, silently ends an invocation.
 const CPU_ROUNDS: u64 = 65_000;
-/// Up to which a drawn shape is tried with every kind of values; else with the first.
+/// Floating-point operations up to which a drawn shape is tried with every kind of values; a larger one is tried with the first kind only.
 const EVERY_KIND: f64 = 1e7;
 
 /// An open device outlives a check, because opening one takes longer than most checks.
@@ -38,11 +38,11 @@ static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
 
 /// Checks a learner's kernels on `device`: `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`. Always answers.
 pub fn check(job: &KernelJob, device: &str, limits: CheckLimits) -> KernelReport {
-    check_telling(job, device, limits, |_| ())
+    check_with_progress(job, device, limits, |_| ())
 }
 
-/// As `check`, and tells how far it has come.
-pub fn check_telling(
+/// As `check`, and reports its progress.
+pub fn check_with_progress(
     job: &KernelJob,
     device: &str,
     limits: CheckLimits,
@@ -87,7 +87,7 @@ pub fn check_telling(
     report
 }
 
-/// Of the sizes that a text names, those that it does not fit, or that would take too long.
+/// Removes the sizes taken from a learner's text that the text does not fit, or that would take too long.
 fn leave_out_unfit(job: &mut KernelJob) {
     let files = &job.files;
     job.shapes.retain(|shape| {
@@ -151,7 +151,7 @@ impl<'a> Worker<'a> {
                 self.result(index).fault = Some(fault);
                 if trouble.ends_device() {
                     self.state.report.restart = true;
-                    // Closing a device waits for what runs on it.
+                    // Closing a device would wait for its running work.
                     std::mem::forget(opened);
                     return;
                 }
@@ -165,7 +165,7 @@ impl<'a> Worker<'a> {
         &mut self.state.report.files[index]
     }
 
-    /// Notes that a shape is right, with the largest error of all that was tried there.
+    /// Records that a shape is right, with the largest error of all tries at it.
     fn matched(&mut self, index: usize, mut matched: KernelMatch) {
         let known = &mut self.result(index).shapes;
         if let Some(at) = known.iter().position(|it| it.shape == matched.shape) {
@@ -201,7 +201,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Tells the watcher what comes now.
+    /// Tells the watcher what the worker does next.
     fn at(&mut self, file: Option<usize>, shape: &str, running: bool) {
         self.state.file = file;
         self.state.shape = shape.to_owned();
@@ -209,7 +209,7 @@ impl<'a> Worker<'a> {
         self.tell();
     }
 
-    /// Tells the watcher that a file is read or compiled now.
+    /// Tells the watcher that a file is now read or compiled.
     fn compiles(&mut self, file: usize, shape: &str) {
         self.at(Some(file), shape, false);
         self.state.compiling = true;
@@ -220,8 +220,8 @@ impl<'a> Worker<'a> {
         let _ = self.news.send(self.state.clone());
     }
 
-    /// Every shape of a file but the real one, run on the host; further where that is all, because no device runs it. The shapes
-    /// at which its loops are too long for a CPU driver.
+    /// Runs every shape of a file except the last, real one on the host. With `alone` no device will run it, so the host runs more steps.
+    /// Returns the shapes at which the kernel's loops are too long for a CPU driver.
     fn on_host(
         &mut self,
         index: usize,
@@ -305,7 +305,7 @@ impl<'a> Worker<'a> {
         Ok(long)
     }
 
-    /// Counts the accesses of one workgroup at the last shape, the real one.
+    /// Counts the accesses of one workgroup at the last, real shape.
     fn count_real(
         &mut self,
         index: usize,
@@ -345,7 +345,7 @@ impl<'a> Worker<'a> {
         trial.interpret(inputs, 0, launch)
     }
 
-    /// The kinds of values that a shape is tried with; its own where it was not drawn.
+    /// The kinds of values that a shape is tried with; `None` stands for the exercise's own.
     fn kinds(&self, index: usize, shape: &KernelShape) -> Vec<Option<KernelFill>> {
         let most = match self.flops(index, shape) <= EVERY_KIND {
             true => shape.values.len(),
@@ -357,8 +357,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Every shape, on a CPU driver without those at which loops are `long`; on a GPU the last one is timed.
-    /// What was drawn no device runs again where the host has judged it.
+    /// Runs every shape on the device; a CPU driver skips those at which loops are `long`, a GPU times the last one. Drawn shapes that the
+    /// host has judged are not run again.
     fn file(
         &mut self,
         gpu: &Gpu,
@@ -393,7 +393,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// One shape; at the last one its time as well, if it is `timed`. Says whether it was right.
+    /// Runs one shape, and times the last one if `timed`. Returns whether the kernel was right.
     fn shape(
         &mut self,
         gpu: &Gpu,
@@ -424,7 +424,7 @@ impl<'a> Worker<'a> {
                 self.at(Some(index), &shape.label, true);
                 trial.solution(gpu, solution, &inputs)?
             }
-            // The plain reference may take its time.
+            // The time of the plain reference is not limited.
             _ => trial.reference(&inputs, Functions::Device),
         };
         self.at(Some(index), &shape.label, true);
@@ -441,7 +441,7 @@ impl<'a> Worker<'a> {
                 .other(gpu, &file.starter, file, number)?
                 .filter(|_| !same_text(&file.starter, &file.text));
             let solution = solution.filter(|_| !same_text(&file.solution, &file.text));
-            // A round launches several kernels, and each launch has its own limit.
+            // A round of timing launches several kernels, each with its own limit.
             self.at(Some(index), &shape.label, false);
             let time = timing::time(
                 gpu,
@@ -456,7 +456,7 @@ impl<'a> Worker<'a> {
         Ok(true)
     }
 
-    /// A file at a shape; of those that were drawn with the first kind of values.
+    /// A file at a shape; a drawn shape has its first kind of values.
     fn trial<'t>(&self, index: usize, number: usize, checked: &'t ValidatedText) -> KernelTrial<'t>
     where
         'a: 't,
@@ -476,7 +476,7 @@ impl<'a> Worker<'a> {
         cost::flops(self.job.files[index].spec.reference, &shape.sizes)
     }
 
-    /// The course's own kernel at this shape; `None` when the course's text is not usable.
+    /// The course's own kernel at this shape; `None` when that text is not usable.
     fn other(
         &self,
         gpu: &Gpu,
@@ -492,7 +492,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Whether most numbers of the buffers that a kernel changes are others.
+/// Whether most elements of the buffers differ.
 fn differ(one: &[Vec<f32>], other: &[Vec<f32>]) -> bool {
     let pairs = one.iter().zip(other).filter(|(one, other)| one != other);
     let (changed, all) = pairs.fold((0, 0), |(changed, all), (one, other)| {
@@ -502,8 +502,8 @@ fn differ(one: &[Vec<f32>], other: &[Vec<f32>]) -> bool {
     2 * changed > all
 }
 
-/// A report about a check that could not be made at all.
-pub fn not_made(job: &KernelJob, why: String) -> KernelReport {
+/// The report of a check that could not be made.
+pub fn failed_report(job: &KernelJob, why: String) -> KernelReport {
     let unreadable = job.files.iter().filter(|file| file.unreadable.is_some());
     KernelReport {
         id: job.id,

@@ -1,33 +1,33 @@
-//! The parent's side of checking kernels: an engine process of its own, so that training goes on whatever a kernel does.
-//! Every job is answered by exactly one report, also when that process ends, hangs or cannot be started.
+//! The parent's side of kernel checks. They run in a separate engine process, and training continues whatever a kernel does.
+//! Every job is answered by exactly one report, even if that process ends, hangs or cannot be started.
 
 use std::time::{Duration, Instant};
 
-use super::check::not_made;
+use super::check::failed_report;
 use crate::engine::client::{Client, ClientEvent, EngineCommand, EngineEnd};
 use crate::protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
-/// Longest wait for news of a check; single launches are given up much earlier, by the process itself.
+/// Longest wait for news of a check; the process itself gives up single launches much earlier.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Checks kernels in a process of its own, one job after the other.
+/// Checks kernels in a separate process, one job after the other.
 #[derive(Debug)]
 pub struct Checker {
     command: EngineCommand,
     client: Option<Client>,
-    /// What was checked last, or is checked now.
+    /// The present job, or the last one.
     job: KernelJob,
-    /// Since when nothing was heard of the check in progress.
+    /// When the last news of the check in progress came; `None` if there is no check.
     running: Option<Instant>,
     /// An answer that needs no process.
     ready: Option<KernelReport>,
     last_id: u64,
-    /// Where the check in progress is, since it was last asked.
+    /// Progress that `news` has not returned yet.
     news: Option<KernelProgress>,
 }
 
 impl Checker {
-    /// Starts nothing yet. The command is the one that the training engine was started with.
+    /// Starts no process yet. `command` is the one that started the training engine.
     pub fn new(command: EngineCommand) -> Self {
         Self {
             command,
@@ -40,8 +40,7 @@ impl Checker {
         }
     }
 
-    /// Begins a check on `device`; returns the id that its report will have. A check in progress is given up: the file was
-    /// saved again.
+    /// Begins a check on `device` and returns the id of its report. A check in progress is given up, because the file was saved again.
     pub fn start(&mut self, device: &str, mut job: KernelJob) -> u64 {
         self.last_id += 1;
         job.id = self.last_id;
@@ -65,14 +64,14 @@ impl Checker {
             Err(error) => {
                 let why =
                     format!("the process that checks kernels could not be started: {error:#}");
-                self.ready = Some(not_made(&job, why));
+                self.ready = Some(failed_report(&job, why));
             }
         }
         self.job = job;
         self.last_id
     }
 
-    /// What was checked last, or is checked now.
+    /// The present job, or the last one.
     pub fn job(&self) -> &KernelJob {
         &self.job
     }
@@ -82,7 +81,7 @@ impl Checker {
         self.running.is_some() || self.ready.is_some()
     }
 
-    /// How far the check in progress has come, if that is news.
+    /// Progress of the check, if it is new.
     pub fn news(&mut self) -> Option<KernelProgress> {
         self.news.take()
     }
@@ -119,7 +118,7 @@ impl Checker {
                     )),
                     _ => None,
                 },
-                // Heartbeats come from a thread of their own: a silent process has stopped as a whole.
+                // A separate thread sends the heartbeats: a silent process has stopped as a whole.
                 Some(ClientEvent::Silent(since)) => Some(format!(
                     "the process that checks kernels has been silent for {:.0} s",
                     since.as_secs_f64()
@@ -138,7 +137,7 @@ impl Checker {
                 self.running = None;
                 return Some(KernelReport {
                     restart: true,
-                    ..not_made(&self.job, why)
+                    ..failed_report(&self.job, why)
                 });
             }
             if began.elapsed() >= wait {
@@ -150,11 +149,11 @@ impl Checker {
 
     /// Checks and waits.
     pub fn check(&mut self, device: &str, job: KernelJob) -> KernelReport {
-        self.check_telling(device, job, |_, _| ())
+        self.check_with_progress(device, job, |_, _| ())
     }
 
-    /// As `check`, and tells how far it has come.
-    pub fn check_telling(
+    /// As `check`, and reports its progress.
+    pub fn check_with_progress(
         &mut self,
         device: &str,
         job: KernelJob,

@@ -1,5 +1,5 @@
-//! What a piece of work has taken: processor time of this process where the system tells it, else time by the clock, and of that
-//! only what passed while no other program kept the machine busy. A busy machine makes no kernel slow.
+//! Measures the time that a piece of work has used: processor time of this process where the system reports it, otherwise wall time
+//! during which no other program kept the machine busy. A busy machine does not make a kernel slow.
 
 use std::time::{Duration, Instant};
 
@@ -7,26 +7,26 @@ use crate::engine::load;
 use crate::profile::load::{ProcessorTime, others};
 use crate::protocol::KernelWait;
 
-/// How often the load is looked at.
+/// How often the load is read.
 const GLANCE: Duration = Duration::from_millis(250);
-/// By the clock a piece of work may take so many times its processor time: a GPU takes none of it.
+/// A limit on wall time is this many times the one on processor time: work on a GPU uses no processor time.
 const BY_THE_CLOCK: u32 = 4;
-/// From then on a busy machine is worth a word.
+/// Wall time after which a busy machine is reported.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Begins with a piece of work.
+/// Starts with a piece of work.
 pub struct Clock {
     began: Instant,
     processor: Option<Duration>,
-    /// Time by the clock without others.
+    /// Wall time while no other program kept the machine busy.
     quiet: Duration,
-    /// Whether others kept the machine busy at the last look, and when that was.
+    /// Whether others kept the machine busy when the load was last read, and when that was.
     busy: bool,
     looked: Instant,
     load: Option<ProcessorTime>,
 }
 
-/// How much a piece of work took.
+/// Time that a piece of work has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     pub processor: Option<Duration>,
@@ -49,7 +49,7 @@ impl Clock {
         self.began.elapsed()
     }
 
-    /// Since the start.
+    /// Time used since the start.
     pub fn spent(&mut self) -> Spent {
         let since = self.looked.elapsed();
         if since >= GLANCE {
@@ -70,7 +70,7 @@ impl Clock {
         }
     }
 
-    /// How long it takes, where others make it take long.
+    /// The time so far, if other programs slow the work down.
     pub fn waits(&self, spent: Spent) -> Option<KernelWait> {
         let wall = self.wall();
         (self.busy && wall >= PATIENCE).then(|| KernelWait {
@@ -81,7 +81,7 @@ impl Clock {
 }
 
 impl Spent {
-    /// Whether it is more than so much processor time, or far more by the clock while the machine was quiet.
+    /// Whether the processor time reached `limit`, or the wall time on a quiet machine reached several times that.
     pub fn is_over(self, limit: Duration) -> bool {
         self.processor.is_some_and(|it| it >= limit) || self.quiet >= BY_THE_CLOCK * limit
     }

@@ -1,5 +1,5 @@
-//! What a kernel has to do, counted from its shape: floating-point operations by its reference's name, and bytes with each
-//! operand moved once. `exp`, `sqrt` and a division count as one operation each.
+//! The work of a kernel, computed from its shape: floating-point operations of its reference, and bytes with each operand moved
+//! once. `exp`, `sqrt` and a division count as one operation each.
 
 use crate::protocol::{KernelBinding, KernelReference as Reference, KernelRole, Sizes};
 
@@ -27,7 +27,7 @@ pub fn flops(reference: Reference, sizes: &Sizes) -> f64 {
     }
 }
 
-/// Bytes that the buffers hold with `counts` elements each, twice for those that are read and written.
+/// Bytes of buffers with `counts` elements; a buffer that is read and written counts twice.
 pub fn bytes(bindings: &[KernelBinding], counts: &[usize]) -> f64 {
     let each = bindings.iter().zip(counts).map(|(binding, count)| {
         let times = match binding.role {

@@ -1,5 +1,5 @@
-//! Whether a changed kernel computes the same as the solution that it was made from: both run on the host, at many sizes and with
-//! many kinds of values, and are held against the plain reference. Stricter than a check, and slower.
+//! Whether a changed kernel computes the same as the solution it was made from: both run on the host, at many sizes and with many
+//! kinds of values, and are compared with the plain reference. Stricter than a check, and slower.
 
 use super::real::{Functions, Real};
 use super::reference;
@@ -8,16 +8,16 @@ use super::{cost, interpret};
 use crate::lockstep::{Buffer, Launch, Program};
 use crate::protocol::{KernelFile, KernelRole, KernelShape};
 
-/// Floating-point operations and elements of a size that is still run.
+/// Largest size that is run, in floating-point operations and in elements of all buffers.
 const MOST_FLOPS: f64 = 1e8;
 const MOST_ELEMENTS: usize = 300_000;
-/// Outputs next to each other that share a largest error, and how many times that of the solution is still rounding, or which
-/// part of what a check allows.
+/// Number of neighbouring outputs whose largest error is compared. The difference is rounding up to `ROUNDING` times the solution's
+/// error, or up to `ALLOWED` of what a check allows.
 const NEIGHBOURS: usize = 16;
 const ROUNDING: f64 = 4.0;
 const ALLOWED: f64 = 0.125;
 
-/// Whether `text` and the solution of `file` differ by rounding only, at each of these shapes that is not too large.
+/// Checks that `text` and the solution of `file` differ by rounding only, at each shape that is not too large.
 ///
 /// # Errors
 /// With the sizes at which they differ.
@@ -62,7 +62,7 @@ pub fn equal(
     Ok(())
 }
 
-/// What a kernel writes; nothing where it does anything that is found fault with.
+/// The outputs of a kernel; `None` if the kernel has any fault.
 fn outputs(file: &KernelFile, text: &SizedText, inputs: &[Vec<f32>]) -> Option<Vec<Vec<f32>>> {
     let program = Program::parse(&text.filled.text).ok()?;
     let mut inputs = inputs.iter();
@@ -87,7 +87,7 @@ fn outputs(file: &KernelFile, text: &SizedText, inputs: &[Vec<f32>]) -> Option<V
     Some(written.map(|(_, buffer)| buffer.to_f32()).collect())
 }
 
-/// Whether a kernel is no farther from the expected values than a few times what the solution is, everywhere.
+/// Whether the kernel's error is everywhere at most a few times the solution's.
 fn is_rounding(expected: &[Real], right: &[f32], found: &[f32]) -> bool {
     let largest_error = |expected: &[Real], found: &[f32]| {
         let pairs = expected.iter().zip(found);

@@ -1,4 +1,4 @@
-//! Turns what is wrong with a text into a place in the learner's file, a plain sentence and what to write instead.
+//! Turns a compiler error into a place in the learner's file, a plain sentence and what to write instead.
 
 use std::error::Error;
 use std::ops::Range;
@@ -21,7 +21,7 @@ const SKIPPED_LABELS: &[&str] = &[
     "unknown type",
 ];
 
-/// What the front end says.
+/// An error of naga's front end.
 pub fn parse(original: &str, filled: &FilledTemplate, found: &ParseError) -> KernelError {
     let label = found.labels().next();
     let range = label
@@ -36,7 +36,7 @@ pub fn parse(original: &str, filled: &FilledTemplate, found: &ParseError) -> Ker
     {
         message = format!("{message}: {label}");
     }
-    // The front end does not say where.
+    // For this error the front end gives no place.
     let range = match message.contains("type is too large") {
         true if range.is_empty() => largest_type(&filled.text),
         _ => range,
@@ -47,7 +47,7 @@ pub fn parse(original: &str, filled: &FilledTemplate, found: &ParseError) -> Ker
     error(original, &filled.origin(&range), message, instead)
 }
 
-/// The line with most arrays inside each other, from the first of them on.
+/// The line with the most nested arrays, from the first array on.
 fn largest_type(text: &str) -> Range<usize> {
     const ARRAY: &str = "array<";
     let code = without_comments(text);
@@ -65,7 +65,7 @@ fn largest_type(text: &str) -> Range<usize> {
     found.unwrap_or(0..0)
 }
 
-/// What the validator says: the innermost reason, and the outer ones only where they say where.
+/// An error of naga's validator: the innermost reason, and the outer ones only where they give a place.
 pub fn invalid(
     original: &str,
     filled: &FilledTemplate,
@@ -84,7 +84,7 @@ pub fn invalid(
     error(original, &filled.origin(&range), message, instead)
 }
 
-/// The validator's words without the numbers of its own tables, and with WGSL's names of types.
+/// The validator's message without its internal indices, and with WGSL's type names.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -105,7 +105,7 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// Phrases and types of the validator, and what they mean once the numbers are gone.
+/// Phrases and types of the validator after its indices are removed, and plain text for them.
 const PHRASES: &[(&str, &str)] = &[
     ("Scalar(Scalar { kind: Sint, width: 4 })", "i32"),
     ("Scalar(Scalar { kind: Uint, width: 4 })", "u32"),
@@ -113,11 +113,11 @@ const PHRASES: &[(&str, &str)] = &[
     ("Scalar(Scalar { kind: Bool, width: 1 })", "bool"),
     (
         "The type of doesn't match the type stored in",
-        "what is stored has another type than the place it goes to",
+        "the value and the variable it is stored in have different types",
     ),
     (
         "Abstract types may only appear in constant expressions",
-        "the types do not go together here",
+        "the types do not match here",
     ),
     (
         "The `if` condition is not",
@@ -132,7 +132,7 @@ const PHRASES: &[(&str, &str)] = &[
     (") and (of type ", " and "),
 ];
 
-/// What to write instead, for the mistakes that are made most.
+/// What to write instead, for the most frequent mistakes.
 fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
     let says = |piece: &str| message.contains(piece);
     if says("no definition in scope") {
@@ -150,11 +150,11 @@ fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
     Some((*advice).to_owned())
 }
 
-/// What a message says, and what to write instead.
+/// Fragments of a message, and what to write instead.
 const ADVICE: &[(&[&str], &str)] = &[
     (
         &["type is too large"],
-        "a smaller array; what is large belongs into a buffer",
+        "a smaller array; large data belongs in a buffer",
     ),
     (
         &["recursive", "cyclic"],
@@ -167,11 +167,11 @@ const ADVICE: &[(&[&str], &str)] = &[
     (
         &[
             "automatic conversions",
-            "has another type",
-            "do not go together",
+            "have different types",
+            "do not match",
             "cannot work with",
         ],
-        "both sides in one type: 1.0 is f32, 1u is u32, 1 either; f32(x) and u32(x) convert",
+        "the same type on both sides: 1.0 is f32, 1u is u32, 1 is either; f32(x) and u32(x) convert",
     ),
     (
         &["internal WGSL front end error"],
@@ -179,7 +179,7 @@ const ADVICE: &[(&[&str], &str)] = &[
     ),
     (
         &["Unable to cast"],
-        "f32, u32, i32 or bool: no other type is on every device",
+        "f32, u32, i32 or bool: not every device has other types",
     ),
     (&["is not a boolean scalar"], "a comparison, such as i >= N"),
     (&["found the end of the file"], "a `}` for every `{`"),

@@ -1,5 +1,5 @@
-//! A device of the check's own: no memory is shared with the model, bounds are checked, every error comes back as text.
-//! What hangs is given up after a limit and never waited for again.
+//! The device of a check: it shares no memory with the model, checks bounds, and returns every error as text. Work that hangs is
+//! given up after a limit and never waited for again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
@@ -14,17 +14,17 @@ use super::super::adapters::{CPU_DRIVER, RankedAdapter, adapters, named};
 use super::super::{devices, roof};
 use crate::protocol::{self, Roof};
 
-/// Why something did not come back.
+/// Why a call to the device failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GpuError {
-    /// The driver or the library refused it.
+    /// The driver or the library refused the call.
     Refused(String),
     /// The device is gone.
     Lost(String),
 }
 
 impl GpuError {
-    /// Whether the device cannot be used any more.
+    /// Whether the device can no longer be used.
     pub fn ends_device(&self) -> bool {
         matches!(self, Self::Lost(_))
     }
@@ -41,23 +41,23 @@ pub struct Gpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     pub info: protocol::Device,
-    /// Whether it is a driver that computes on the CPU: right, and no measure of speed.
+    /// Whether the driver computes on the CPU: its results are right, its times say nothing about a GPU.
     pub on_cpu: bool,
     pub timestamps: bool,
     pub matrix_cores: bool,
     lost: Arc<Mutex<Option<String>>>,
     driver: String,
-    /// What `--device` calls it.
+    /// The value of `--device` that selects it.
     select: String,
     roof: OnceLock<Option<Roof>>,
 }
 
 impl Gpu {
-    /// Opens `auto` (a GPU, else a CPU driver), `gpu`, `gpu:N`, `vulkan-cpu`, or for `cpu` what computes on the CPU. `None`
-    /// where any would do, and there is none.
+    /// Opens `auto` (a GPU, else a CPU driver), `gpu`, `gpu:N`, `vulkan-cpu`, or for `cpu` a CPU driver. `None` if any adapter would do
+    /// and there is none.
     ///
     /// # Errors
-    /// When the one that is named is not there or does not open, with what to do about it.
+    /// When the named adapter does not exist or cannot be opened, with what to do about it.
     pub fn open(select: &str) -> Result<Option<Self>, String> {
         let adapters = adapters();
         let Some(found) = choose(select, &adapters)? else {
@@ -111,7 +111,7 @@ impl Gpu {
         }))
     }
 
-    /// What the device was measured to do at most: from the file, else measured now, through the training engine's library.
+    /// The device's measured peaks: from the file, otherwise measured now with the training engine's library.
     pub fn roof(&self) -> Option<&Roof> {
         let find = || {
             roof::known(&self.info, &self.driver).or_else(|| {
@@ -125,7 +125,7 @@ impl Gpu {
     /// Compiles a text whose entry point is `main` and whose buffers are in @group(0).
     ///
     /// # Errors
-    /// With the driver's words.
+    /// With the driver's message.
     pub fn compile(&self, text: &str, grid: [u32; 3]) -> Result<CompiledKernel, GpuError> {
         self.guarded(|| {
             let module = self
@@ -148,7 +148,7 @@ impl Gpu {
         })
     }
 
-    /// Binds the first `counts` numbers of the buffers.
+    /// Binds the first `counts` elements of each buffer.
     pub fn bind(
         &self,
         kernel: &CompiledKernel,
@@ -180,7 +180,7 @@ impl Gpu {
         self.launch_groups(kernel, bound, kernel.grid)
     }
 
-    /// A launch without workgroups: a driver that compiles when a kernel is first launched does it now.
+    /// Launches no workgroups: a driver that compiles at a kernel's first launch compiles now.
     pub fn prepare(
         &self,
         kernel: &CompiledKernel,
@@ -205,8 +205,8 @@ impl Gpu {
         self.wait()
     }
 
-    /// Launches each once, one after the other, and waits. Seconds of each: on the device's clock where it has one,
-    /// else from submission to completion.
+    /// Launches each kernel once, one after the other, and waits. Returns the seconds of each: on the device's clock if it has one,
+    /// otherwise from submission to completion.
     pub fn time(
         &self,
         launches: &[(&CompiledKernel, &wgpu::BindGroup)],
@@ -263,7 +263,7 @@ impl Gpu {
             .collect())
     }
 
-    /// Waits for everything submitted, however long it takes: the watcher knows when that is too long.
+    /// Waits for all submitted work without a limit: the watcher decides when it is too long.
     fn wait(&self) -> Result<(), GpuError> {
         loop {
             let waited = self.device.poll(wgpu::PollType::Wait {
@@ -280,7 +280,7 @@ impl Gpu {
         }
     }
 
-    /// Runs calls whose errors are to come back as text.
+    /// Runs calls and returns their errors as text.
     fn guarded<T>(&self, calls: impl FnOnce() -> T) -> Result<T, GpuError> {
         let scopes = [
             wgpu::ErrorFilter::Internal,
@@ -289,7 +289,7 @@ impl Gpu {
         ];
         let scopes = scopes.map(|filter| self.device.push_error_scope(filter));
         let done = catch_unwind(AssertUnwindSafe(calls));
-        // Scopes close in the opposite order.
+        // Scopes close in reverse order.
         let [internal, memory, validation] = scopes;
         let errors = [
             block_on(validation.pop()),
@@ -320,7 +320,7 @@ impl Gpu {
         let most = self.device.limits().max_storage_buffer_binding_size;
         if size > most {
             return Err(GpuError::Refused(format!(
-                "a buffer of {size} bytes; this device takes {most}"
+                "a buffer of {size} bytes; this device allows {most}"
             )));
         }
         self.guarded(|| {
@@ -333,7 +333,7 @@ impl Gpu {
         })
     }
 
-    /// The numbers of a buffer.
+    /// The contents of a buffer.
     pub fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<f32>, GpuError> {
         let bytes = self.read_bytes(buffer)?;
         let numbers = bytes.as_chunks::<4>().0.iter();
@@ -358,7 +358,7 @@ impl Gpu {
     }
 }
 
-/// Locks, whatever a panic left there.
+/// Locks, even if a panic poisoned the lock.
 fn locked(lost: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     lost.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -388,15 +388,15 @@ fn pass(
     pass.dispatch_workgroups(x, y, z);
 }
 
-/// What to do where there is no adapter.
+/// The message for a machine without an adapter.
 pub fn no_adapter() -> String {
     format!("no GPU was found, and no CPU driver of Vulkan; {CPU_DRIVER}")
 }
 
-/// The adapter that `select` means; `None` where any would do, and there is none.
+/// The adapter that `select` names; `None` if any would do and there is none.
 ///
 /// # Errors
-/// When the one that is named is not there.
+/// When the named adapter does not exist.
 fn choose<'a>(
     select: &str,
     adapters: &'a [RankedAdapter],

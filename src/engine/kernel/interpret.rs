@@ -1,5 +1,5 @@
-//! A kernel run on the host before any device gets it: what it does wrong, with the line, and what it computes. It depends on
-//! no driver's schedule, and on no adapter.
+//! Runs a kernel on the host before any device does: finds its faults with their lines, and its outputs. The result depends on no
+//! driver's schedule and needs no adapter.
 
 use super::access::{self, AccessPattern};
 use super::trial::{ExpectedOutputs, GUARD, KernelTrial, TrialResult, first_difference, unwritten};
@@ -13,50 +13,49 @@ use crate::protocol::{
 };
 use crate::units::bytes;
 
-/// Steps of a workgroup after which its longest loop is called endless: about two seconds.
+/// Steps of a workgroup after which its longest loop counts as endless: about two seconds.
 const WORKGROUP_STEPS: u64 = 10_000_000;
-/// Steps after which a size is too large for the host: about half a second, and four where no device runs it afterwards.
+/// Steps after which a size is too large for the host: about half a second, and about four where no device runs the size afterwards.
 pub const STEPS: u64 = 2_000_000;
 pub const STEPS_ALONE: u64 = 20_000_000;
-/// Steps for a shape that was drawn, for all of them with further kinds of values, and for all sizes that the text names: about a
-/// second and a half each.
+/// Steps for a drawn shape, for all drawn shapes with further kinds of values, and for all sizes taken from the text: about 1.5 s each.
 pub const STEPS_DRAWN: u64 = 6_000_000;
-/// Rounds of a loop that is called endless at any size.
+/// Iterations after which a loop counts as endless at any size.
 const ROUNDS: u64 = 1 << 16;
-/// Bytes of the buffers with their shadows.
+/// Bytes of the buffers and of the records about their elements.
 const MEMORY: u64 = 512 << 20;
 const PLAIN: &str = "loads, stores, arithmetic on f32, u32, i32 and bool, loops and barriers";
 
-/// What of a kernel runs on the host, and how far.
+/// Which part of a kernel runs on the host, and for how many steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostLaunch {
     pub steps: u64,
-    /// Whether it ran to its end at another size: then it may only be slow, and a device decides.
+    /// Whether the kernel ended at another size: then it may only be slow, and a device decides.
     pub ends: bool,
-    /// This workgroup alone, to count what it does: how long it takes says nothing.
+    /// Run only this workgroup, to count its accesses.
     pub only: Option<[u32; 3]>,
-    /// Whether the pattern of its accesses is asked for.
+    /// Whether to record the pattern of the accesses.
     pub counted: bool,
-    /// Matrix cores add nothing to their sums.
+    /// Matrix products add nothing to their sums.
     pub without_products: bool,
 }
 
-/// A kernel that ran on the host, to its end where the report is `complete`.
+/// A run on the host; the kernel ended if the report is `complete`.
 #[derive(Default)]
 pub struct HostRun {
     pub report: Report,
     pub pattern: AccessPattern,
-    /// What it left in all buffers.
+    /// Contents of all buffers afterwards.
     pub found: Vec<Vec<f32>>,
-    /// Of a workgroup.
+    /// Invocations of a workgroup.
     pub invocations: u64,
 }
 
 impl KernelTrial<'_> {
-    /// Judges a run that came to its end.
+    /// Judges a complete run.
     ///
     /// # Errors
-    /// With what is wrong.
+    /// With the fault.
     pub fn judge_on_host(
         &self,
         run: &HostRun,
@@ -64,7 +63,7 @@ impl KernelTrial<'_> {
         expected: &ExpectedOutputs,
         launch: HostLaunch,
     ) -> TrialResult {
-        // Only who asks for a length sees that a buffer may be longer than its tensor.
+        // Only a kernel that uses arrayLength notices that a buffer may be longer than its tensor.
         if self.text.filled.text.contains("arrayLength") {
             let launch = HostLaunch {
                 ends: true,
@@ -85,10 +84,10 @@ impl KernelTrial<'_> {
         self.compare(&run.found, expected)
     }
 
-    /// Runs it with `guard` numbers behind the end of each buffer. What needs too much memory does not begin.
+    /// Runs the kernel with `guard` elements past the end of each buffer. A run that needs too much memory does not start.
     ///
     /// # Errors
-    /// With what it does wrong, whatever the numbers, or what is not understood.
+    /// With what the kernel does wrong regardless of its numbers, or what the interpreter does not support.
     pub fn interpret(
         &self,
         inputs: &[Vec<f32>],
@@ -96,7 +95,7 @@ impl KernelTrial<'_> {
         launch: HostLaunch,
     ) -> Result<HostRun, Box<KernelFault>> {
         let not_understood = |what: &str, location: &Location| {
-            let reason = format!("the check does not understand {what}; write {PLAIN}");
+            let reason = format!("the check does not support {what}; write {PLAIN}");
             Box::new(self.fault_at(Kind::NotUnderstood, location, reason))
         };
         let program = Program::parse(&self.text.filled.text)
@@ -139,7 +138,7 @@ impl KernelTrial<'_> {
         };
         let faults = report.findings.iter();
         let faults = faults.filter(|it| is_fault(it.kind, space(it, report)) && !may_end(it));
-        // The first of those that say most.
+        // The first of the most informative findings.
         let worst = faults.min_by_key(|it| match it.kind {
             FindingKind::Endless => 0,
             FindingKind::UnwrittenRead => 2,
@@ -163,7 +162,7 @@ impl KernelTrial<'_> {
         Ok(run)
     }
 
-    /// Adds how a run took the elements of buffers to what is known.
+    /// Adds the accesses of a run to `known`.
     pub fn count(&self, run: &HostRun, known: &mut Vec<KernelAccess>) {
         let uses = self.uses(run);
         access::count(
@@ -176,7 +175,7 @@ impl KernelTrial<'_> {
         );
     }
 
-    /// How often the outputs that a run wrote take a number of an input: of a whole product M·N·K.
+    /// How often the written outputs need an element of an input: M·N·K for a whole product.
     fn uses(&self, run: &HostRun) -> f64 {
         let all = cost::flops(self.file.spec.reference, &self.shape.sizes) / 2.0;
         let outputs = self.outputs(&run.found);
@@ -186,7 +185,7 @@ impl KernelTrial<'_> {
         all * (numbers - left) as f64 / numbers.max(1) as f64
     }
 
-    /// All buffers before a launch, each with `guard` numbers behind its end.
+    /// All buffers before a launch, each with `guard` elements past its end.
     pub fn host_buffers(&self, inputs: &[Vec<f32>], guard: usize) -> Vec<Buffer> {
         let contents = (0..).zip(self.contents(inputs, guard));
         let buffers = contents.map(|(number, (binding, values))| Buffer {
@@ -230,7 +229,7 @@ impl KernelTrial<'_> {
             }
             FindingKind::OutOfBounds => {
                 let (index, count) = finding.index.unwrap_or_default();
-                // What lies beyond the largest i32 is a negative number, read as an unsigned one.
+                // An index above the largest i32 is a negative number that was converted to unsigned.
                 let index = u32::try_from(index).map_or(index, |index| i64::from(index as i32));
                 let array = element.rsplit_once('[').map_or("", |(array, _)| array);
                 KernelFault {
@@ -243,26 +242,26 @@ impl KernelTrial<'_> {
             FindingKind::DivergentBarrier => at(
                 Kind::Barrier,
                 &format!(
-                    "invocations that do not get to this barrier: {missing} of a workgroup, and the others wait for them; write \
-                     it outside of any `if` and loop on the invocation's id, with no `return` of a part of the workgroup before it"
+                    "{missing} invocations of a workgroup do not reach this barrier, and the others wait for them; move it out \
+                     of every `if` and loop that depends on the invocation's id, and behind no `return` of a part of the workgroup"
                 ),
             ),
             FindingKind::DivergentSubgroup => at(
                 Kind::Barrier,
                 &format!(
-                    "invocations that do not get here: {missing} of a subgroup, and a matrix belongs to all of them together; write \
-                     it outside of any `if` and loop on the invocation's id"
+                    "{missing} invocations of a subgroup do not get here, and a matrix belongs to all of them together; move this out \
+                     of every `if` and loop that depends on the invocation's id"
                 ),
             ),
             FindingKind::NonUniformValue => at(
                 Kind::Barrier,
-                "this has to be the same for all invocations of the workgroup, and is not; read one element, whoever reads it",
+                "this value must be the same for all invocations of the workgroup, and is not; let all of them read the same element",
             ),
             FindingKind::UnwrittenRead => at(
                 Kind::ReadsUnwritten,
                 &format!(
-                    "takes `{element}` before anybody wrote it, and an output holds any number then; sum in a variable of the \
-                     invocation, and store the sum once"
+                    "reads `{element}` before any invocation has written it, and an output holds arbitrary numbers until then; sum in a \
+                     variable of the invocation, and store the sum once"
                 ),
             ),
             _ => {
@@ -293,20 +292,20 @@ impl KernelTrial<'_> {
         let writes = finding.access.is_some_and(AccessKind::is_write);
         let ends = match (apart, space(finding, report)) {
             (true, _) => {
-                "and no barrier orders two workgroups; let one invocation alone write the element"
+                "and no barrier orders two workgroups; let only one invocation write the element"
             }
             _ if writes && other.access.is_write() && other.location == finding.location => {
-                "with no barrier between them; let one invocation alone write the element"
+                "with no barrier between them; let only one invocation write the element"
             }
             (_, Space::Workgroup) => {
-                "with no barrier between them; put a workgroupBarrier() between the two, or let one invocation alone write the element"
+                "with no barrier between them; put a workgroupBarrier() between the two, or let only one invocation write the element"
             }
             _ => {
-                "with no barrier between them; put a storageBarrier() between the two, or let one invocation alone write the element"
+                "with no barrier between them; put a storageBarrier() between the two, or let only one invocation write the element"
             }
         };
         format!(
-            "{} {} `{element}`, and {} {} it in line {}, {ends}",
+            "{} {} `{element}`, and {} {} it on line {}, {ends}",
             who(finding.invocation),
             does(writes),
             who(other.invocation),
@@ -316,22 +315,22 @@ impl KernelTrial<'_> {
     }
 }
 
-/// The fault of a kernel of which no size ran to its end.
+/// The fault of a kernel that ended at no size.
 pub fn too_long(shape: &str) -> KernelFault {
     let (steps, memory) = (WORKGROUP_STEPS / 1_000_000, bytes(MEMORY));
     KernelFault {
         kind: Kind::NotUnderstood,
         shape: shape.to_owned(),
         reason: format!(
-            "no size of it ran to its end on the host, within {steps} million steps of a workgroup and {memory}; write it with \
-             as few rounds and numbers of an invocation's own as the starter"
+            "the kernel ended at no size on the host, within {steps} million steps of a workgroup and {memory}; write it with \
+             as few loop iterations and as few variables of an invocation as the starter"
         ),
         ..KernelFault::default()
     }
 }
 
-/// Every device computes the same where one statement writes one value twice, or writes parts of a vector; workgroup memory is
-/// zero at the beginning.
+/// Whether a finding is a fault. Every device computes the same if one statement writes one value twice, or writes parts of a vector;
+/// workgroup memory starts as zeros.
 pub fn is_fault(kind: FindingKind, space: Space) -> bool {
     match kind {
         FindingKind::SameValue | FindingKind::VectorComponent => false,

@@ -1,4 +1,4 @@
-//! What is wrong with a learner's file, with its place in it.
+//! Errors about a learner's file, with their place in it.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub fn error(
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
         text: clean::printable(text, SHOWN),
-        // The front end quotes all of a comment without an end.
+        // The front end quotes the whole of a comment that does not end.
         message: clean::bounded(&message, clean::LINE),
         instead,
         launch: false,

@@ -1,18 +1,17 @@
-//! A number with the error that f32 arithmetic may give it: what a kernel is allowed to be off, element by element. Every
-//! operation adds what WGSL lets it round, so a formula written with these numbers carries its own bound.
+//! A number with the error that f32 arithmetic may cause: how far each element of a kernel's output may be off. Every operation
+//! adds the rounding that WGSL allows, so a formula written with these numbers computes its own bound.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// Largest relative error of a rounded f32 operation, half as much again: other right formulas round once more.
+/// 1.5 times the largest relative error of a rounded f32 operation: other right formulas round once more.
 pub const ROUND: f64 = 1.5 / (1 << 24) as f64;
-/// Of a division, 2.5 ULP, and of a square root or its inverse.
+/// Relative error of a division (2.5 ULP), of a square root and of its inverse.
 const DIVIDE: f64 = 5.0 * ROUND;
 const ROOT: f64 = 9.0 * ROUND;
-/// Far below every number that a formula of the course means: a factor of it may have been taken for 0, as devices do with numbers
-/// below the smallest normal f32.
+/// Far below every number in a formula of the course: devices may replace a factor below the smallest normal f32 by 0.
 const SMALLEST: f64 = 1e-30;
 
-/// Who computes sin, cos and log2: WGSL lets a device be far less exact than the host is.
+/// Where sin, cos and log2 are computed: WGSL lets a device be far less exact than the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Functions {
     Host,
@@ -20,7 +19,7 @@ pub enum Functions {
 }
 
 impl Functions {
-    /// The error of sin and cos within a turn, absolute.
+    /// Absolute error of sin and cos within a turn.
     const fn turn(self) -> f64 {
         match self {
             Self::Host => 4.0 * ROUND,
@@ -28,7 +27,7 @@ impl Functions {
         }
     }
 
-    /// Of log2 between 0.5 and 2, absolute.
+    /// Absolute error of log2 between 0.5 and 2.
     const fn log2(self) -> f64 {
         match self {
             Self::Host => 4.0 * ROUND,
@@ -37,7 +36,7 @@ impl Functions {
     }
 }
 
-/// A value in f64, and how far a right kernel may be from it.
+/// A value in f64, and how far a right kernel's result may be from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Real {
     pub value: f64,
@@ -50,17 +49,17 @@ impl Real {
         Self { value, error: 0.0 }
     }
 
-    /// A number that the text writes, rounded to f32.
+    /// A literal of the text, rounded to f32.
     pub const fn written(value: f64) -> Self {
         Self::exact(value).rounded(ROUND)
     }
 
-    /// With a relative error of its own on top.
+    /// With a further relative error.
     const fn rounded(self, relative: f64) -> Self {
         self.off_by(relative * self.value.abs())
     }
 
-    /// With an absolute error on top.
+    /// With a further absolute error.
     pub const fn off_by(self, error: f64) -> Self {
         Self {
             error: self.error + error,
@@ -68,7 +67,7 @@ impl Real {
         }
     }
 
-    /// How far a kernel may be off in the end.
+    /// How far a kernel's result may be off.
     pub fn bound(self) -> f64 {
         match self.error {
             error if error.is_nan() => f64::INFINITY,
@@ -77,7 +76,7 @@ impl Real {
         }
     }
 
-    /// e^x, within 3 + 2·|x| ULP, and 1 for 0. Far above what an f32 holds it stays finite here.
+    /// e^x, within 3 + 2·|x| ULP, and 1 for 0. It stays finite here, far beyond the range of f32.
     pub fn exp(self) -> Self {
         if self == Self::exact(0.0) {
             return Self::exact(1.0);
@@ -103,7 +102,7 @@ impl Real {
         Self { value, error }.rounded(ROOT)
     }
 
-    /// Of an angle: sin and cos, whatever its turns are.
+    /// sin and cos of an angle of any size.
     pub fn sin_cos(self, functions: Functions) -> (Self, Self) {
         let (sin, cos) = self.value.sin_cos();
         let near = |value, slope: f64| Self {
@@ -113,20 +112,20 @@ impl Real {
         (near(sin, cos), near(cos, sin))
     }
 
-    /// 1 / (1 + e^−x), also by way of tanh: its error is one of 1, not of a small result.
+    /// 1 / (1 + e^−x), also when computed with tanh: its error is relative to 1, not to a small result.
     pub fn sigmoid(self) -> Self {
         let one = Self::exact(1.0);
         (one / (one + (-self).exp())).off_by(ROUND)
     }
 }
 
-/// The error of adding `count` terms in any order, over the sum of their magnitudes. Roundings have either sign, so that they
-/// grow as the root of their number (Higham and Mary, 2019).
+/// The error of adding `count` terms in any order, over the sum of their magnitudes. Roundings have either sign, so their sum grows
+/// with the square root of their number (Higham and Mary, 2019).
 pub fn adding(count: usize) -> f64 {
     (2.0 * (count as f64).sqrt() + 4.0) * ROUND
 }
 
-/// Of matrix cores, which may cut off where others round.
+/// The same for matrix cores, which may truncate instead of rounding.
 pub fn adding_cut(count: usize) -> f64 {
     2.0 * count as f64 * ROUND
 }
@@ -146,7 +145,7 @@ pub fn sum(terms: impl Iterator<Item = Real>) -> Real {
     }
 }
 
-/// The sum of products of numbers that f32s hold, and of their magnitudes.
+/// The sum of products of f32 values, and the sum of the products' magnitudes.
 pub fn dot(pairs: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
     pairs.fold((0.0, 0.0), |(sum, size), (a, b)| {
         (sum + a * b, size + (a * b).abs())
@@ -201,7 +200,7 @@ impl Mul for Real {
 impl Div for Real {
     type Output = Self;
 
-    /// A divisor that may be 0 gives any number.
+    /// A divisor that may be 0 allows any result.
     fn div(self, other: Self) -> Self {
         let value = self.value / other.value;
         let least = (other.value.abs() - other.error).max(0.0);

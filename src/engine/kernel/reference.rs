@@ -1,6 +1,5 @@
-//! What the kernels of the exercises have to compute, in the plainest Rust: inputs in, outputs out, in f64, each with the error
-//! that f32 arithmetic may give it. Slow on purpose; every kernel is held against it. Inputs come from a seeded generator of
-//! our own.
+//! The plain reference of each exercise's kernel: outputs in f64, each with the error that f32 arithmetic may cause. It is simple
+//! and slow on purpose, because every kernel is compared with it. Inputs come from this program's seeded generator.
 
 use super::real::{Functions, ROUND, Real, adding, adding_cut, dot, sum};
 use crate::config::Precision;
@@ -8,7 +7,7 @@ use crate::ops::cpu::format::nearest;
 use crate::protocol::{KernelBinding, KernelFill, KernelReference, KernelRole, KernelShape, Sizes};
 use crate::random::{Rng, hash};
 
-/// RMSNorm's ε, AdamW's constants and RoPE's base, as everywhere in this program.
+/// RMSNorm's ε, AdamW's constants and RoPE's base, the same as elsewhere in this program.
 const EPS: f64 = 1e-5;
 const LR: f64 = 3e-4;
 const BETA1: f64 = 0.9;
@@ -17,8 +16,8 @@ const ADAM_EPS: f64 = 1e-8;
 const DECAY: f64 = 0.01;
 const THETA: f64 = 10_000.0;
 
-/// Outputs for the inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer. Bounds are for a
-/// kernel with these `functions`.
+/// Outputs for the inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer. The bounds hold for a
+/// kernel that uses these `functions`.
 pub fn outputs(
     reference: KernelReference,
     inputs: &[Vec<f32>],
@@ -59,8 +58,8 @@ pub fn outputs(
     }
 }
 
-/// Values for the buffers that a kernel reads at a shape, in binding order; equal seeds give equal values. With `values` all
-/// buffers hold these, without a sign where only positive numbers make sense; else each holds what the exercise says.
+/// Values of the buffers that a kernel reads at a shape, in binding order; equal seeds give equal values. `values` fills all buffers
+/// with one kind of values, positive where the exercise needs that; without it, each buffer gets the kind that the exercise names.
 ///
 /// # Errors
 /// When a size is missing, or a buffer would be too large.
@@ -70,7 +69,7 @@ pub fn inputs(
     values: Option<KernelFill>,
     seed: u64,
 ) -> Result<Vec<Vec<f32>>, String> {
-    // Shapes that are drawn share no numbers.
+    // Each drawn shape has its own numbers.
     let seed = match shape.is_drawn() {
         true => seed ^ hash(shape.label.bytes()),
         false => seed,
@@ -108,7 +107,7 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
     };
     let draw = |at: u64| {
         match fill {
-            // In eighths, so that f32 sums of it and of its squares are exact.
+            // In eighths: f32 sums of such a number and of its square are exact.
             KernelFill::Constant if at == 0 => constant = (1 + rng.below(24)) as f64 / 8.0,
             KernelFill::Outlier if at.is_multiple_of(row) => {
                 outlier = at + rng.below(row as usize) as u64;
@@ -134,7 +133,7 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
             KernelFill::Above => 5.0 + rng.normal(),
             KernelFill::Below => 10.0 * rng.normal() - 200.0,
             KernelFill::Far => size * (1.0 + 0.25 * rng.normal()),
-            // Few, since equal terms of a sum round to the same side.
+            // Only a few zeros are replaced: equal terms of a sum all round the same way.
             KernelFill::Sparse if rng.below(8) == 0 => 0.0,
             KernelFill::Sparse => rng.normal(),
             KernelFill::Huge => size * rng.normal(),
@@ -146,15 +145,15 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
     (0..count).map(draw).collect()
 }
 
-/// An element that a kernel wrote, and what it should be.
+/// An element that a kernel wrote, and its expected value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// How far it is off over how far rounding may take it; infinite where it is NaN and should not be.
+    /// The error over the largest error that rounding explains; infinite for an unexpected NaN.
     pub share: f64,
     pub at: usize,
     pub expected: f64,
     pub found: f64,
-    /// How far rounding may take it.
+    /// The largest error that rounding explains.
     pub bound: f64,
 }
 
@@ -164,7 +163,7 @@ impl Difference {
     }
 }
 
-/// Of each element, which may be off by `most` at most. `None` when the lengths differ.
+/// The difference of each element, which may be at most `most`. `None` when the lengths differ.
 pub fn differences<'a>(
     expected: &'a [Real],
     found: &'a [f32],
@@ -173,7 +172,7 @@ pub fn differences<'a>(
     let pairs = expected.iter().zip(found).enumerate();
     let all = pairs.map(move |(at, (real, found))| {
         let (found, bound) = (f64::from(*found), real.bound().min(most));
-        // What no f32 holds has no right value.
+        // An element beyond the range of f32 has no right value.
         let any =
             found == real.value || real.value.is_nan() || real.value.abs() > f64::from(f32::MAX);
         let share = match (found - real.value).abs() {
@@ -182,7 +181,7 @@ pub fn differences<'a>(
             off => off / bound,
         };
         Difference {
-            // Infinitely far off where any number may stand: it overflowed, as it may.
+            // Any number is right there, also one that overflowed.
             share: if any || share.is_nan() { 0.0 } else { share },
             at,
             expected: real.value,
@@ -241,7 +240,7 @@ fn heads_first(x: &[f64], [t, h, d]: [usize; 3]) -> Vec<Real> {
     out
 }
 
-/// a [M, K], b [K, N] → a·b; `error` is that of adding so many products.
+/// a [M, K], b [K, N] → a·b; `error` gives the error of adding that many products.
 fn matmul(x: &[Vec<f64>], [m, n, k]: [usize; 3], error: fn(usize) -> f64) -> Vec<Real> {
     let mut out = Vec::with_capacity(m * n);
     for row in 0..m {
@@ -265,7 +264,7 @@ fn rope(x: &[f64], [h, d]: [usize; 2], functions: Functions) -> Vec<Real> {
     pairs.flat_map(rotated_values).collect()
 }
 
-/// t·θ^−e, less its whole turns: θ^−e is e^(−e·ln θ), and a turn is subtracted, or divided by, as f32 holds it.
+/// t·θ^−e modulo 2π: θ^−e is e^(−e·ln θ), and the 2π that is subtracted or divided by is an f32.
 fn angle(token: usize, e: f64) -> Real {
     let exponent = e * THETA.ln();
     let speed = match e {
@@ -292,7 +291,7 @@ fn powers(row: impl Iterator<Item = Real> + Clone) -> (Vec<Real>, Real) {
         false => one,
     };
     let most = row.clone().reduce(larger).unwrap_or_default();
-    // A kernel may also subtract m and the logarithm of the sum at once.
+    // A kernel may also subtract m and the logarithm of the sum together.
     let less = |x: Real| (x - most).off_by(ROUND * (x.value.abs() + most.value.abs()));
     let powers: Vec<Real> = row.map(|x| less(x).exp()).collect();
     let total = sum(powers.iter().copied());

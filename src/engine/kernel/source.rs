@@ -1,4 +1,4 @@
-//! Reads a learner's file as text, or says why it is not text. A file that is too large is not read.
+//! Reads a learner's file as text, or says why that is not possible. A file that is too large is not read.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use super::message::{self, whole};
 use crate::files;
 use crate::protocol::KernelError;
 
-/// Largest file that is read.
+/// Largest file that is read, in bytes.
 pub const MAX_BYTES: u64 = 256 * 1024;
 
-/// Reads a learner's file. A large one is refused before it is read.
+/// Reads a learner's file. A file that is too large is refused before it is read.
 ///
 /// # Errors
 /// When it cannot be read, is over 256 KiB or is not text.
@@ -36,13 +36,13 @@ pub fn read(path: &Path) -> Result<String, KernelError> {
     }
 }
 
-/// Bytes as text; a byte order mark in front of it is left out.
+/// Bytes as text without a byte order mark.
 ///
 /// # Errors
 /// When they are not text.
 pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
     let wrong = |text: &str, place: Range<usize>, message: &str| {
-        let instead = "WGSL text; perhaps another file was saved over it";
+        let instead = "WGSL text; another file may have been saved over it";
         Err(message::error(
             text,
             &place,
@@ -71,15 +71,15 @@ pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
     }
 }
 
-/// Why a file of so many bytes is refused.
+/// Why a file of `length` bytes is refused.
 pub fn too_large(length: u64) -> KernelError {
     whole(
-        format!("the file has {length} bytes, more than the {MAX_BYTES} that are read"),
-        "a kernel of some dozen lines; perhaps another file was saved over it",
+        format!("the file has {length} bytes; the largest that is read has {MAX_BYTES}"),
+        "a kernel of some dozen lines; another file may have been saved over it",
     )
 }
 
-/// The text with its comments blanked, byte for byte.
+/// The text with each byte of its comments replaced by a space.
 pub fn without_comments(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let (mut at, mut depth) = (0, 0);
@@ -105,7 +105,7 @@ pub fn without_comments(text: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The longest run of such characters, in bytes of the text.
+/// The longest run of characters for which `is_one` holds, as a range of bytes.
 pub fn longest(text: &str, is_one: impl Fn(char) -> bool) -> Range<usize> {
     let (mut longest, mut start) = (0..0, 0);
     for (at, c) in text.char_indices().chain([(text.len(), '\n')]) {
@@ -126,7 +126,7 @@ pub fn nested_deeper(code: &str, most: usize) -> Option<usize> {
     for (at, c) in code.char_indices() {
         match c {
             '(' | '[' | '{' => depth += 1,
-            // Of a type, or a comparison, which ends with its statement.
+            // The bracket of a type, or a comparison, which ends with its statement.
             '<' if before.is_ascii_alphabetic() => types += 1,
             ';' => types = 0,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),

@@ -1,5 +1,5 @@
-//! Runs a learner's kernel on the host and keeps what the lanes of one workgroup do, for a look at threads. It needs no
-//! device. The shapes and inputs are those of the check.
+//! Runs a learner's kernel on the host and records what the lanes of one workgroup do, for the threads view. It needs no device.
+//! Shapes and inputs are the same as in the check.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
@@ -19,27 +19,27 @@ use crate::threads::{
     lanes_in_words,
 };
 
-/// Steps that are kept, and elements that lanes touch in them.
+/// Most steps that are recorded, and most elements that lanes access in them.
 const MOST_STEPS: usize = 20_000;
 const MOST_TOUCHED: usize = 2_000_000;
-/// How far the interpreter goes: a look is to be there in seconds.
+/// Limits of the run: the threads view has to appear within seconds.
 const LIMITS: Limits = Limits {
     steps_per_workgroup: 1_000_000,
     steps: 20_000_000,
     memory: 256 << 20,
     findings: 100,
 };
-/// A run of the wanted workgroup, or why there is none.
-pub type Recorded = Result<WorkgroupRun, String>;
+/// The run of a workgroup, or why there is none.
+pub type WorkgroupResult = Result<WorkgroupRun, String>;
 
-/// Begins on a thread with a stack for deep expressions. A receiver that is closed means that the kernel broke it.
+/// Starts the run on a thread whose stack is large enough for deep expressions. A closed receiver means that the thread panicked.
 ///
 /// # Errors
-/// When no thread can be started.
-pub fn begin(job: KernelJob, wanted: ThreadsWanted) -> std::io::Result<Receiver<Recorded>> {
+/// When the thread cannot be started.
+pub fn begin(job: KernelJob, wanted: ThreadsWanted) -> std::io::Result<Receiver<WorkgroupResult>> {
     let (outbox, inbox) = channel();
     let work = move || {
-        // Nobody may be waiting any more.
+        // The receiver may be closed.
         let _ = outbox.send(record(&job, &wanted));
     };
     let thread = Builder::new().name("threads".into()).stack_size(STACK);
@@ -47,9 +47,9 @@ pub fn begin(job: KernelJob, wanted: ThreadsWanted) -> std::io::Result<Receiver<
     Ok(inbox)
 }
 
-fn record(job: &KernelJob, wanted: &ThreadsWanted) -> Recorded {
+fn record(job: &KernelJob, wanted: &ThreadsWanted) -> WorkgroupResult {
     let file = job.files.get(wanted.file).ok_or("there is no such file")?;
-    // The last of several is the one to time: too large to look at.
+    // The last of several shapes is for timing: it is too large to view.
     let small = match job.shapes.split_last() {
         Some((_, small)) if !small.is_empty() => small,
         _ => &job.shapes[..],
@@ -88,7 +88,7 @@ fn record(job: &KernelJob, wanted: &ThreadsWanted) -> Recorded {
         if !run.faults.is_empty() {
             return Ok(run);
         }
-        // The more telling one: several workgroups, all lanes at work, and few steps.
+        // Best to view: several workgroups, all lanes active, and few steps.
         let rank = |it: &WorkgroupRun| {
             let accesses = it.steps.iter().flat_map(|step| &step.accesses);
             let buffers = accesses.filter(|access| !access.in_workgroup);
@@ -103,7 +103,7 @@ fn record(job: &KernelJob, wanted: &ThreadsWanted) -> Recorded {
     best.ok_or_else(|| "the exercise has no shape".to_owned())
 }
 
-fn at_shape(trial: &KernelTrial<'_>, group: Option<u32>, blank: WorkgroupRun) -> Recorded {
+fn at_shape(trial: &KernelTrial<'_>, group: Option<u32>, blank: WorkgroupRun) -> WorkgroupResult {
     let (file, text) = (trial.file, trial.text);
     let inputs = trial.inputs().map_err(|why| format!("{why:?}"))?;
     let program = Program::parse(&text.filled.text).map_err(|why| why.to_string())?;
@@ -146,7 +146,7 @@ fn starts(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(others).collect()
 }
 
-/// Keeps the steps of the first workgroup in which something is wrong; until there is one, those of the first.
+/// Keeps the steps of the first workgroup with a fault, or of the first workgroup if none has one.
 struct Recorder<'a> {
     filled: &'a FilledTemplate,
     /// Where each line of the learner's file begins.
@@ -155,12 +155,12 @@ struct Recorder<'a> {
     blank: WorkgroupRun,
     now: Option<WorkgroupRun>,
     kept: Option<WorkgroupRun>,
-    /// What the present step touched: place in the text, how, and which variable.
+    /// Accesses of the present step: place in the text, kind, and variable.
     seen: Vec<(usize, AccessKind, String)>,
     /// Statements of the present step.
     statements: usize,
     touched: usize,
-    /// Found, and not yet seen as an access or a barrier.
+    /// Findings whose access or barrier has not been observed yet.
     pending: Vec<Finding>,
 }
 
@@ -186,7 +186,7 @@ impl Recorder<'_> {
         run.steps.last_mut()
     }
 
-    /// What was found belongs to the present step, and is about this memory.
+    /// Adds the pending findings to the present step, as faults about the memory `space`.
     fn settle(&mut self, space: Space) {
         let mut found = std::mem::take(&mut self.pending);
         found.retain(|it| is_fault(it.kind, space));
@@ -210,7 +210,7 @@ impl Recorder<'_> {
             let all = run.steps[step].accesses.iter();
             all.filter(move |it| Some(&it.variable) == name)
         };
-        // A finding belongs to the access that was seen last.
+        // A finding belongs to the last observed access.
         let by_lane = |it: &WorkgroupAccess| it.touched.iter().find(|it| it.0 == lane).copied();
         let here = accesses(step).next_back().and_then(by_lane);
         let here = here.map(|(_, byte)| byte);
@@ -226,7 +226,7 @@ impl Recorder<'_> {
             FindingKind::Race => format!("race over {what}: no barrier orders these two"),
             FindingKind::DivergentBarrier => {
                 let who = lanes_in_words(&fault.lanes);
-                format!("{who} never come to this barrier, and the others wait for ever")
+                format!("{who} never reach this barrier, and the others wait forever")
             }
             _ => said.to_owned(),
         });
@@ -270,7 +270,7 @@ impl Recorder<'_> {
         x + across * (y + down * z)
     }
 
-    /// A workgroup is over.
+    /// Ends a workgroup.
     fn keep(&mut self) {
         self.settle(Space::Workgroup);
         if let Some(run) = self.now.take()
@@ -304,7 +304,7 @@ impl Observer for Recorder<'_> {
         self.settle(Space::Workgroup);
         let (line, depth) = (self.line(&step.location), step.depth);
         let lanes = step.lanes.iter().map(|lane| *lane as u8);
-        // Some of its lanes may leave a line early, as a loop's head.
+        // Some lanes may leave a line early, such as the head of a loop.
         let goes_on = self.last().is_some_and(|last| {
             last.barrier.is_none()
                 && (last.line, last.depth) == (line, depth)
@@ -339,7 +339,7 @@ impl Observer for Recorder<'_> {
         if let Some(at) = self.seen.iter().position(same) {
             let Some(step) = self.last() else { return };
             let known = &mut step.accesses[at].touched;
-            // Other lanes do the same, as subgroups one after the other; else a loop stands in one line.
+            // Other lanes make the same access, since subgroups run one after the other; the same lanes again mean a loop on one line.
             if touched.iter().all(|it| known.iter().all(|by| by.0 != it.0)) {
                 known.extend(touched);
                 return self.settle(access.space);

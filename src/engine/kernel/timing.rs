@@ -1,5 +1,5 @@
-//! How long one launch at the real size takes, beside the starter's and the solution's. The three take turns, so that
-//! drift hits all alike, and each launch works on buffers that the last few did not touch, so that caches help none.
+//! Times one launch at the real size, and compares it with the starter's and the solution's. The three alternate, which spreads
+//! drift evenly, and each launch works on buffers that the last few launches did not touch, which keeps them out of caches.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::profile::sequential::{FIRST_LOOK, Plan};
 use crate::profile::{roofline, stats};
 use crate::protocol::{KernelRatio, KernelTime};
 
-/// Bytes to go through before a buffer is used again, and sets of buffers at most.
+/// Bytes of other buffers that are used before a buffer is used again, and the most sets of buffers.
 const TURNOVER: usize = 256 << 20;
 const MAX_SETS: usize = 16;
-/// Rounds; fewer than the first when a round takes long.
+/// Most rounds, and fewest rounds when a round takes long.
 const ROUNDS: u32 = 40;
 const MIN_ROUNDS: u32 = FIRST_LOOK;
 const BUDGET: Duration = Duration::from_millis(1500);
@@ -43,7 +43,7 @@ pub fn time(
     };
     let bound: Vec<_> = runners.iter().map(bind).collect::<Result<_, _>>()?;
     let mut turn = 0;
-    // Milliseconds of each runner, launched in order or backwards.
+    // Milliseconds of each kernel, launched in this order or in reverse.
     let mut round = |backwards: bool| -> Result<Vec<f64>, GpuError> {
         let mut order: Vec<_> = runners.iter().zip(&bound).collect();
         if backwards {
@@ -95,7 +95,7 @@ pub fn time(
     })
 }
 
-/// Work by shape, and how close a launch of `ms` comes to the device's roof.
+/// The work at this shape, and the share of the device's peak that a launch of `ms` reaches.
 fn shares(gpu: &Gpu, trial: &KernelTrial<'_>, ms: f64) -> KernelTime {
     let flops = cost::flops(trial.file.spec.reference, &trial.shape.sizes);
     let bytes = cost::bytes(&trial.file.spec.bindings, &trial.text.counts);

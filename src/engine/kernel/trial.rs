@@ -1,5 +1,5 @@
-//! One kernel at one shape: runs it on known numbers and compares what it wrote. Outputs are filled with a marker before,
-//! so that what was not written shows; a second run on longer buffers shows what was written or read past the end.
+//! One kernel at one shape: runs it on known inputs and compares its outputs. Outputs hold a marker before the run, which shows
+//! elements that were not written; a second run on longer buffers shows accesses past the end.
 
 use burn_wgpu::wgpu;
 
@@ -12,14 +12,13 @@ use crate::protocol::{
     KernelRole, KernelShape,
 };
 
-/// Numbers behind the end of each buffer in the second run.
+/// Elements past the end of each buffer in the second run.
 pub const GUARD: usize = 8192;
-/// A NaN that no arithmetic produces: marks what was never written.
+/// A NaN that no arithmetic produces: marks elements that were never written.
 const POISON: u32 = 0x7fc0_dead;
-/// Behind the end of an output; a finite number, so that reading it is seen as well.
+/// Marks elements past the end of an output. The number is finite, so a kernel that reads it gives another result.
 const SENTINEL: u32 = 0x5bad_c0de;
-/// Of outputs that are compared with the solution's: the largest error allowed over the largest value, unless the exercise
-/// says another.
+/// Largest error over the largest value of an output that is compared with the solution's, unless the exercise names a tolerance.
 const TOLERANCE: f64 = 1e-4;
 
 /// A kernel at a shape.
@@ -27,30 +26,30 @@ pub struct KernelTrial<'a> {
     pub file: &'a KernelFile,
     pub shape: &'a KernelShape,
     pub text: &'a SizedText,
-    /// What all buffers hold, at a shape that was drawn.
+    /// Kind of values in all buffers of a drawn shape.
     pub values: Option<KernelFill>,
     pub seed: u64,
 }
 
-/// What the outputs have to be.
+/// The right outputs.
 pub struct ExpectedOutputs {
-    /// For each output in binding order.
+    /// One vector for each output, in binding order.
     pub values: Vec<Vec<Real>>,
     /// `reference` or `solution`.
     pub from: &'static str,
 }
 
-/// Right, or wrong in this way.
+/// A match, or the fault.
 pub type TrialResult = Result<KernelMatch, Box<KernelFault>>;
 
 impl KernelTrial<'_> {
-    /// Numbers for the buffers that are read, in binding order.
+    /// Values of the buffers that are read, in binding order.
     pub fn inputs(&self) -> Result<Vec<Vec<f32>>, GpuError> {
         let bindings = &self.file.spec.bindings;
         reference::inputs(bindings, self.shape, self.values, self.seed).map_err(GpuError::Refused)
     }
 
-    /// What the plain Rust reference makes of the inputs, for a kernel with these `functions`.
+    /// Outputs of the plain reference, for a kernel with these `functions`.
     pub fn reference(&self, inputs: &[Vec<f32>], functions: Functions) -> ExpectedOutputs {
         let reference = self.file.spec.reference;
         ExpectedOutputs {
@@ -59,7 +58,7 @@ impl KernelTrial<'_> {
         }
     }
 
-    /// What a kernel that is known to be right makes of them.
+    /// Outputs of a kernel that is known to be right.
     pub fn solution(
         &self,
         gpu: &Gpu,
@@ -79,7 +78,7 @@ impl KernelTrial<'_> {
         })
     }
 
-    /// Lets the driver compile what it has not yet, as it would at the first launch.
+    /// Makes the driver finish compiling, which it may otherwise do at the first launch.
     pub fn prepare(
         &self,
         gpu: &Gpu,
@@ -90,7 +89,7 @@ impl KernelTrial<'_> {
         gpu.prepare(kernel, &bound)
     }
 
-    /// Runs it on a device and judges.
+    /// Runs the kernel on a device and judges its outputs.
     pub fn judge(
         &self,
         gpu: &Gpu,
@@ -120,7 +119,7 @@ impl KernelTrial<'_> {
         Ok(Ok(matched))
     }
 
-    /// The contents of all buffers after a launch, each with `guard` numbers behind its end that the kernel may reach.
+    /// The contents of all buffers after a launch, each with `guard` elements past its end that the kernel can access.
     fn run(
         &self,
         gpu: &Gpu,
@@ -135,7 +134,7 @@ impl KernelTrial<'_> {
         buffers.iter().map(|buffer| gpu.read(buffer)).collect()
     }
 
-    /// The buffers in binding order, each with its length and, where it is read, what it holds before.
+    /// The buffers in binding order, each with its length and, if it is read, its contents before the launch.
     fn buffers<'a>(
         &'a self,
         inputs: &'a [Vec<f32>],
@@ -150,7 +149,7 @@ impl KernelTrial<'_> {
             })
     }
 
-    /// What a launch left in the buffers that it is to write.
+    /// The buffers that the kernel has to write, with their contents after a launch.
     pub fn outputs<'a>(
         &'a self,
         found: &'a [Vec<f32>],
@@ -159,7 +158,7 @@ impl KernelTrial<'_> {
         all.filter(|(binding, _)| binding.role != KernelRole::In)
     }
 
-    /// The numbers of all buffers before a launch: the inputs, and poison in the outputs.
+    /// The contents of all buffers before a launch: the inputs, and `POISON` in the outputs.
     pub fn contents<'a>(
         &'a self,
         inputs: &'a [Vec<f32>],
@@ -169,12 +168,12 @@ impl KernelTrial<'_> {
         all.map(move |(binding, count, input)| {
             let mut values = input.cloned().unwrap_or_default();
             values.resize(count, f32::from_bits(POISON));
-            values.resize(count + guard, f32::from_bits(behind(binding)));
+            values.resize(count + guard, f32::from_bits(marker_past_end(binding)));
             (binding, values)
         })
     }
 
-    /// The same on a device.
+    /// The same in buffers on a device.
     pub fn fill(
         &self,
         gpu: &Gpu,
@@ -200,7 +199,7 @@ impl KernelTrial<'_> {
             .zip(guarded)
             .find_map(|((binding, count, _), found)| {
                 let mut tail = found.iter().skip(count);
-                let past = tail.position(|x| x.to_bits() != behind(binding))?;
+                let past = tail.position(|x| x.to_bits() != marker_past_end(binding))?;
                 Some(KernelFault {
                     of: count as u64,
                     ..self.fault(Kind::OutOfBounds, &binding.name, count + past)
@@ -208,7 +207,7 @@ impl KernelTrial<'_> {
             })
     }
 
-    /// What the exercise allows at most, over the largest expected value.
+    /// The largest error that the exercise allows, over the largest expected value.
     fn tolerance(&self) -> Option<f64> {
         self.shape.tolerance.or(self.file.spec.tolerance)
     }
@@ -254,7 +253,7 @@ impl KernelTrial<'_> {
         Ok(matched)
     }
 
-    /// An output with an element that is too far off; the largest one is `largest`.
+    /// The fault of an output whose error is too large; `largest` is its largest expected value.
     fn wrong(&self, name: &str, worst: &Difference, largest: f64) -> KernelFault {
         KernelFault {
             expected: Some(worst.expected.into()),
@@ -265,7 +264,7 @@ impl KernelTrial<'_> {
         }
     }
 
-    /// A kernel that was right once, and differs when its buffers are longer, or when it runs again.
+    /// The fault of a kernel that was right once, and gives other outputs with longer buffers or in another run.
     fn unsteady(
         &self,
         one: &[Vec<f32>],
@@ -303,15 +302,15 @@ fn largest(expected: &[Real]) -> f64 {
         .fold(0.0, |most, it| most.max(it.value.abs()))
 }
 
-/// What lies behind the end of a buffer.
-fn behind(binding: &KernelBinding) -> u32 {
+/// The marker past the end of a buffer.
+fn marker_past_end(binding: &KernelBinding) -> u32 {
     match binding.role {
         KernelRole::In => POISON,
         KernelRole::Out | KernelRole::InOut => SENTINEL,
     }
 }
 
-/// The first element that differs, bit for bit.
+/// The first element whose bits differ.
 fn differs(one: &[f32], other: &[f32]) -> Option<usize> {
     let mut pairs = one.iter().zip(other);
     pairs.position(|(a, b)| a.to_bits() != b.to_bits())

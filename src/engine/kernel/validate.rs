@@ -1,5 +1,5 @@
-//! What can be said about a kernel from its text alone, without running it: it reads as WGSL, and keeps the rules of its
-//! exercise and the limits of plain WebGPU.
+//! Validates a kernel's text without running it: it has to be valid WGSL, and to keep the rules of its exercise and the limits of
+//! plain WebGPU.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,26 +17,26 @@ use crate::config::nearest;
 use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec, Product};
 use crate::template::{self, FilledTemplate, UnknownSize};
 
-/// Limits that every WebGPU device keeps.
+/// Limits that every WebGPU device supports.
 const MAX_WORKGROUP: [u32; 3] = [256, 256, 64];
 const MAX_INVOCATIONS: u32 = 256;
 const MAX_WORKGROUP_BYTES: u64 = 16 * 1024;
-/// At sizes that nobody could know, what most devices keep.
+/// Workgroup memory at drawn sizes: what most devices support.
 const MAX_DRAWN_BYTES: u64 = 32 * 1024;
 const MAX_WORKGROUPS: u64 = 65_535;
 const MAX_PRIVATE_BYTES: u64 = 8 * 1024;
-/// Largest array that is compiled; more than any memory but a buffer's may hold.
+/// Largest array that is compiled, in bytes; larger than any memory except a buffer.
 const MAX_TYPE_BYTES: u64 = 64 * 1024;
-/// Expressions and statements of a kernel, with every call replaced by what it calls.
+/// Most expressions and statements of a kernel, with every call replaced by the called function.
 const MAX_LENGTH: u64 = 200_000;
 
-/// Branches and loops of a kernel: what a driver needs to compile grows faster than their number.
+/// Most branches and loops of a kernel: a driver's time to compile grows faster than their number.
 const MAX_BRANCHES: u64 = 1000;
-/// Brackets inside each other, and characters of a number or a name.
+/// Most nested brackets, and most characters of a number or a name.
 const MAX_NESTED: usize = 120;
 const MAX_WORD: usize = 200;
 
-/// A text that may be run.
+/// A text that passed all checks.
 #[derive(Clone, Debug)]
 pub struct ValidatedText {
     pub facts: KernelFacts,
@@ -44,7 +44,7 @@ pub struct ValidatedText {
     pub texts: Vec<SizedText>,
 }
 
-/// A text with the sizes of one shape.
+/// A text with the sizes of one shape put in.
 #[derive(Clone, Debug)]
 pub struct SizedText {
     pub filled: FilledTemplate,
@@ -57,7 +57,7 @@ pub struct SizedText {
 /// Checks a text against its exercise, at every shape.
 ///
 /// # Errors
-/// With the first thing that is wrong.
+/// With the first fault.
 pub fn validate(
     text: &str,
     spec: &KernelSpec,
@@ -106,7 +106,7 @@ pub fn validate(
     Ok(checked)
 }
 
-/// A place that names no size of the exercise.
+/// The error of a placeholder that names no size of the exercise.
 fn no_size(text: &str, unknown: &UnknownSize, sizes: &BTreeMap<String, u64>) -> KernelError {
     let UnknownSize { name, place } = unknown;
     let names = sizes.keys().map(String::as_str);
@@ -115,12 +115,12 @@ fn no_size(text: &str, unknown: &UnknownSize, sizes: &BTreeMap<String, u64>) -> 
     message::error(
         text,
         place,
-        format!("`{name}` is no size of this exercise"),
+        format!("`{name}` is not a size of this exercise"),
         format!("one of {all}; the nearest is {{{{{near}}}}}"),
     )
 }
 
-/// A text with the sizes of one shape in it.
+/// A text with the sizes of one shape put in, before it is validated.
 struct Source<'a> {
     text: &'a str,
     filled: &'a FilledTemplate,
@@ -168,7 +168,7 @@ impl Source<'_> {
             directives.filter_map(|it| it.strip_prefix("enable")?.split_once(char::is_whitespace));
         let mut names = enabled.flat_map(|(_, names)| names.split(',').map(str::trim));
         if let Some(name) = names.find(|name| !extensions.contains(name)) {
-            let message = format!("`{name}` is an extension, which not every device has");
+            let message = format!("`{name}` is an extension that not every device has");
             return Err(self.near(&[name], message, "plain WGSL with f32"));
         }
         self.readable(&code)?;
@@ -197,26 +197,26 @@ impl Source<'_> {
         })
     }
 
-    /// What a reader of WGSL would lose its way in.
+    /// Refuses text on which a parser would overflow: very long words and deep nesting.
     fn readable(&self, code: &str) -> Result<(), KernelError> {
         let at = |range: std::ops::Range<usize>| Span::new(range.start as u32, range.end as u32);
         let word = longest(code, |c| c.is_alphanumeric() || c == '_' || c == '.');
         if word.len() > MAX_WORD {
             let message = format!(
-                "a number or a name of {} characters; {MAX_WORD} are the most",
+                "a number or a name of {} characters; at most {MAX_WORD} are allowed",
                 word.len()
             );
             return Err(self.spanned(at(word), message, "a shorter one"));
         }
         if let Some(bracket) = nested_deeper(code, MAX_NESTED) {
-            let message = format!("more than {MAX_NESTED} brackets inside each other");
+            let message = format!("more than {MAX_NESTED} nested brackets");
             let instead = "less deeply nested expressions and blocks";
             return Err(self.spanned(at(bracket..bracket + 1), message, instead));
         }
         Ok(())
     }
 
-    /// What a driver would need gigabytes for is refused before it is compiled: large types, and calls that multiply.
+    /// Refuses text for which a driver would need gigabytes to compile: large types, and calls that multiply.
     fn sizes(&self, module: &Module) -> Result<(), KernelError> {
         for (handle, ty) in module.types.iter() {
             let TypeInner::Array {
@@ -230,9 +230,9 @@ impl Source<'_> {
             let bytes = u64::from(count.get()) * u64::from(stride);
             if bytes > MAX_TYPE_BYTES {
                 let message = format!(
-                    "an array of {count} elements, {bytes} bytes; up to {MAX_TYPE_BYTES} are compiled, and an invocation may keep {MAX_PRIVATE_BYTES}"
+                    "an array of {count} elements, {bytes} bytes; at most {MAX_TYPE_BYTES} are compiled, and the variables of an invocation may have {MAX_PRIVATE_BYTES}"
                 );
-                let instead = "a smaller array; what is large belongs into a buffer";
+                let instead = "a smaller array; large data belongs in a buffer";
                 let span = module.types.get_span(handle);
                 return Err(match span.is_defined() {
                     true => self.spanned(span, message, instead),
@@ -255,17 +255,17 @@ impl Source<'_> {
             let length = own.saturating_add(inlined(&function.body, &written));
             if length > MAX_LENGTH {
                 let message = format!(
-                    "with all that it calls and constructs, this function is {length} instructions long, because a driver copies what is called; {MAX_LENGTH} is the most"
+                    "this function is {length} instructions long, because a driver copies every called function and constructor into it; at most {MAX_LENGTH} are allowed"
                 );
-                let instead = "a loop instead of calls that double, and smaller constructors";
+                let instead = "a loop instead of calls that multiply, and smaller constructors";
                 return refuse(message, instead);
             }
             let branches = branches(&function.body);
             if branches > MAX_BRANCHES {
                 let message = format!(
-                    "this function has {branches} branches, cases and loops; {MAX_BRANCHES} are the most that are compiled"
+                    "this function has {branches} branches, cases and loops; at most {MAX_BRANCHES} are compiled"
                 );
-                return refuse(message, "a loop or arithmetic in place of so many cases");
+                return refuse(message, "a loop or arithmetic instead of so many cases");
             }
             if let Some(handle) = handle {
                 written.insert(handle, length);
@@ -286,7 +286,8 @@ impl Source<'_> {
             several => {
                 let names: Vec<_> = several.iter().map(|e| format!("`{}`", e.name)).collect();
                 let (count, names) = (several.len(), names.join(" and "));
-                let message = format!("there are {count} entry points, {names}; one is launched");
+                let message =
+                    format!("there are {count} entry points, {names}; only one can be launched");
                 let second = format!("fn {}", several[1].name);
                 return Err(self.near(&[&second], message, ONE));
             }
@@ -298,18 +299,18 @@ impl Source<'_> {
         }
         let name = &entry.name;
         if name != "main" {
-            let message = format!("the entry point is called `{name}`; `main` is launched");
+            let message = format!("the entry point is called `{name}`; only `main` is launched");
             return Err(self.near(&[&declared], message, "fn main"));
         }
         if let Some((_, constant)) = module.overrides.iter().next() {
             let name = constant.name.as_deref().unwrap_or("override");
-            let message = format!("`{name}` is an override, and nobody sets it here");
+            let message = format!("`{name}` is an override, and overrides are not set here");
             return Err(self.near(&["override "], message, "`const`"));
         }
         Ok(entry)
     }
 
-    /// Bindings are declared as the exercise has them.
+    /// Checks that the bindings are declared as in the exercise.
     fn declared(&self, module: &Module, spec: &KernelSpec) -> Result<(), KernelError> {
         let expected = |index: usize| {
             let name = &spec.bindings[index].name;
@@ -335,13 +336,13 @@ impl Source<'_> {
             }
             if let Some(other) = found[index].replace(name.clone()) {
                 let message = format!("`{other}` and `{name}` are both @binding({index})");
-                return wrong(message, format!("each its own number, 0 to {last}"));
+                return wrong(message, format!("a different number for each, 0 to {last}"));
             }
             let both = StorageAccess::LOAD | StorageAccess::STORE;
             if !matches!(variable.space, AddressSpace::Storage { access } if access.contains(both))
             {
                 let message = format!(
-                    "`{name}` is not var<storage, read_write>: buffers share memory here, and every one is bound that way"
+                    "`{name}` is not var<storage, read_write>: buffers share memory here, so every buffer is bound that way"
                 );
                 return wrong(message, expected(index));
             }
@@ -378,7 +379,7 @@ impl Source<'_> {
                 "written"
             };
             let message = format!(
-                "`{name}` is never {what}: an unused binding is dropped, and the buffers no longer match"
+                "`{name}` is never {what}: an unused binding is removed, and the buffers no longer match"
             );
             let instead = format!(
                 "a kernel that uses all of its {} buffers",
@@ -390,7 +391,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// The workgroup is of a size that every device takes.
+    /// Checks that every device supports the size of the workgroup.
     fn workgroup(&self, entry: &EntryPoint) -> Result<(), KernelError> {
         let [x, y, z] = entry.workgroup_size;
         let total = u128::from(x) * u128::from(y) * u128::from(z);
@@ -398,7 +399,7 @@ impl Source<'_> {
         let too_long = x > most_x || y > most_y || z > most_z;
         if too_long || total > MAX_INVOCATIONS.into() || total == 0 {
             let message = format!(
-                "a workgroup of {x} × {y} × {z} = {total} invocations; every device takes up to {MAX_INVOCATIONS}, and {most_x} × {most_y} × {most_z} along x, y and z"
+                "a workgroup of {x} × {y} × {z} = {total} invocations; every device supports up to {MAX_INVOCATIONS}, and up to {most_x} × {most_y} × {most_z} along x, y and z"
             );
             let instead = "@workgroup_size(64), or (16, 16) for a matrix";
             return Err(self.near(&["@workgroup_size"], message, instead));
@@ -460,7 +461,7 @@ impl Source<'_> {
             if groups > MAX_WORKGROUPS {
                 let shape = &self.shape.label;
                 let message = format!(
-                    "shape `{shape}` takes {groups} workgroups along {axis}; every device launches up to {MAX_WORKGROUPS} along each axis"
+                    "shape `{shape}` needs {groups} workgroups along {axis}; every device launches up to {MAX_WORKGROUPS} along each axis"
                 );
                 let instead = format!("a larger workgroup along {axis}");
                 return Err(self.near(&["@workgroup_size"], message, instead));
@@ -471,7 +472,7 @@ impl Source<'_> {
     }
 }
 
-/// An error of a text that reads as WGSL.
+/// Marks an error of a text that is valid WGSL.
 fn not_launched(error: KernelError) -> KernelError {
     KernelError {
         launch: true,
@@ -479,7 +480,7 @@ fn not_launched(error: KernelError) -> KernelError {
     }
 }
 
-/// What a driver makes of an expression: one instruction, or as many as a constructor has elements.
+/// Instructions of an expression: one, or as many as a constructor has elements.
 fn spelled_out(module: &Module, expression: &Expression) -> u64 {
     let elements = |ty: Handle<Type>| u64::from(module.types[ty].inner.size(module.to_ctx())) / 4;
     match expression {
@@ -489,7 +490,7 @@ fn spelled_out(module: &Module, expression: &Expression) -> u64 {
     }
 }
 
-/// Statements of a block, and what is `written` of the functions that it calls.
+/// Length of a block: its own statements, and the length (`written`) of each function it calls.
 fn inlined(block: &Block, written: &HashMap<Handle<Function>, u64>) -> u64 {
     let lengths = block.iter().map(|statement| match statement {
         Statement::Call { function, .. } => written.get(function).copied().unwrap_or(1),

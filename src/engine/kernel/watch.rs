@@ -1,4 +1,4 @@
-//! The watcher of a check: gives up what takes longer than it may, and says so.
+//! The watcher of a check: gives up work that exceeds its limit, and reports it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -10,17 +10,16 @@ use crate::engine::host::memory_resident;
 use crate::protocol::{KernelFault, KernelFaultKind, KernelProgress, KernelReport, KernelWait};
 use crate::units::bytes;
 
-/// Longest processor time that reading or compiling a kernel may take, and opening a device.
+/// Most processor time for reading or compiling a kernel, and for opening a device.
 const COMPILE: Duration = Duration::from_secs(20);
 const OPEN: Duration = Duration::from_secs(30);
-/// By the clock no piece of work takes longer than this, however busy the machine is.
+/// Most wall time of a piece of work, however busy the machine is.
 const HOPELESS: Duration = Duration::from_secs(600);
-/// How often the memory and the clocks are looked at, and how often it is told that the machine is busy.
+/// How often memory and clocks are read, and how often a busy machine is reported.
 const GLANCE: Duration = Duration::from_millis(50);
 const TELL: Duration = Duration::from_secs(1);
 
-/// How much processor time the launches of one size may take, and those of all sizes together, and how many bytes the process
-/// may grow by.
+/// Most processor time for the launches of one size and of all sizes together, and the most bytes by which the process may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckLimits {
     pub launch: Duration,
@@ -38,7 +37,7 @@ impl Default for CheckLimits {
     }
 }
 
-/// What the worker has found and what it does now.
+/// What the worker has found so far, and what it does now.
 #[derive(Clone, Debug, Default)]
 pub struct CheckState {
     pub report: KernelReport,
@@ -47,7 +46,7 @@ pub struct CheckState {
     pub shape: String,
     /// Whether a kernel is running.
     pub running: bool,
-    /// Whether one is read or compiled.
+    /// Whether a kernel is being read or compiled.
     pub compiling: bool,
 }
 
@@ -64,7 +63,7 @@ impl CheckState {
         }
     }
 
-    /// The processor time that this piece of work may take. Our own work has no limit.
+    /// Most processor time of this piece of work. Work on our own kernels has no limit.
     fn limit(&self, limits: CheckLimits) -> Option<Duration> {
         match (self.running, self.compiling, self.file) {
             (true, ..) => Some(limits.launch),
@@ -75,7 +74,7 @@ impl CheckState {
     }
 }
 
-/// Waits for the worker, but for no piece of work longer than it may take.
+/// Waits for the worker until it ends or a piece of work exceeds its limit.
 pub fn watch(
     mut state: CheckState,
     news: &Receiver<CheckState>,
@@ -98,14 +97,14 @@ pub fn watch(
             };
             if heard.is_none() && too_large() {
                 let most = bytes(limits.memory.unwrap_or_default());
-                return give_up(state, format!("it took more than {most} of memory"));
+                return give_up(state, format!("it used more than {most} of memory"));
             }
             let spent = clock.spent();
             let mut all = ran;
             all += spent;
             if state.running {
                 if let Some(whole) = limits.whole.filter(|whole| all.is_over(*whole)) {
-                    let reason = format!("{}, all sizes together", longer(whole, "run"));
+                    let reason = format!("{} at all sizes together", longer(whole, "run"));
                     return give_up(state, reason);
                 }
                 ran = if heard.is_some() { all } else { ran };
@@ -148,10 +147,10 @@ pub fn watch(
 
 fn longer(limit: Duration, what: &str) -> String {
     let seconds = limit.as_secs_f64();
-    format!("it took more than {seconds} s of processor time to {what}")
+    format!("it used more than {seconds} s of processor time to {what}")
 }
 
-/// The kernel that is looked at takes too much; nobody knows which line it is.
+/// The kernel used too much time or memory; the line is not known.
 fn give_up(state: CheckState, reason: String) -> KernelReport {
     let fault = KernelFault {
         kind: KernelFaultKind::TooMuch,
@@ -161,7 +160,7 @@ fn give_up(state: CheckState, reason: String) -> KernelReport {
     ended(state, fault)
 }
 
-/// Its launches at one size take too long.
+/// The launches at one size take too long.
 fn endless(state: CheckState, spent: Spent, limit: Duration) -> KernelReport {
     let seconds = limit.as_secs_f64();
     let reason = match spent.processor.filter(|it| *it >= limit) {
@@ -177,7 +176,7 @@ fn endless(state: CheckState, spent: Spent, limit: Duration) -> KernelReport {
     ended(state, fault)
 }
 
-/// Notes the fault with the file that is looked at, and that the process has to be ended.
+/// Adds the fault to the current file's result, and asks for a new process.
 fn ended(mut state: CheckState, mut fault: KernelFault) -> KernelReport {
     let report = &mut state.report;
     fault.shape = state.shape;
@@ -188,14 +187,14 @@ fn ended(mut state: CheckState, mut fault: KernelFault) -> KernelReport {
     state.report
 }
 
-/// It says nothing of the kernel.
+/// The check failed for a reason that says nothing about the kernel.
 fn not_checked(mut state: CheckState, why: String) -> KernelReport {
     state.report.failed = Some(why);
     state.report.restart = true;
     state.report
 }
 
-/// The fault that a device's trouble is for the kernel.
+/// The kernel's fault for an error of the device.
 pub fn fault(trouble: &GpuError, state: &CheckState) -> KernelFault {
     let (kind, reason) = match trouble {
         GpuError::Refused(why) => (KernelFaultKind::Device, why),
@@ -226,7 +225,7 @@ mod tests {
         report.files[0].fault.as_ref().expect("is given up")
     }
 
-    /// Uses up processor time of this process.
+    /// Uses processor time.
     fn works(time: Duration) {
         let began = Instant::now();
         while began.elapsed() < time {
@@ -234,7 +233,7 @@ mod tests {
         }
     }
 
-    /// The worker is never slow; it only takes memory, and says nothing any more.
+    /// The worker is not slow; it only uses memory, and sends no more news.
     #[test]
     fn memory_alone_ends_a_check() {
         let limits = CheckLimits {
@@ -255,13 +254,13 @@ mod tests {
         let fault = fault(&report);
         assert_eq!(fault.kind, KernelFaultKind::TooMuch);
         assert!(
-            fault.reason.starts_with("it took more than 6") && fault.reason.ends_with(" of memory"),
+            fault.reason.starts_with("it used more than 6") && fault.reason.ends_with(" of memory"),
             "{}",
             fault.reason
         );
     }
 
-    /// Each piece of work is short, and there are many of them. What is known has no line.
+    /// Many short pieces of work exceed the common limit. The fault has no line.
     #[test]
     fn a_check_has_one_limit_for_all_sizes_together() {
         let limits = CheckLimits {

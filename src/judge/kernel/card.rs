@@ -1,4 +1,4 @@
-//! The card of a check: what is known of each file, line by line.
+//! The card of a check: the results of each file, line by line.
 
 use serde::Serialize;
 
@@ -8,18 +8,18 @@ use crate::protocol::{
 };
 use crate::units::{duration, rate, show};
 
-/// How the line about time begins, and what those say that compare.
+/// The beginning of the line about time, and a phrase in the lines that compare times.
 pub const TIME: &str = "time at";
 pub const AS_FAST: &str = "times as fast as";
 
 /// A line of the card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CardLine {
-    /// Good, bad, or only a remark.
+    /// Good, bad, or `None` for a remark.
     pub good: Option<bool>,
     pub text: String,
 }
-/// What is known of each file.
+/// The results of each file.
 pub(super) fn lines(files: &[KernelResult], job: &KernelJob) -> Vec<CardLine> {
     let mut card = Vec::new();
     for result in files {
@@ -64,15 +64,15 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
         ];
         if let Some(idea) = shape.and_then(|shape| shape.idea.as_ref())
             && numbers.contains(&fault.kind)
-            // A race in workgroup memory misses a barrier; one in a buffer may have a wrong index.
+            // A race in workgroup memory needs a barrier; a race in a buffer may come from a wrong index.
             && (fault.place.is_none() || !fault.buffer.is_empty())
         {
-            card.push(remark(format!("think about this: {idea}")));
+            card.push(remark(format!("consider this: {idea}")));
         }
         if fault.error.is_some() || shape.is_some_and(KernelShape::is_drawn) {
             let (exercise, seed) = (&job.exercise, job.seed);
             card.push(remark(format!(
-                "numbers and some sizes are drawn for each check; `perflings check {exercise} --seed {seed}` repeats these"
+                "numbers and some sizes are drawn anew for each check; `perflings check {exercise} --seed {seed}` repeats these"
             )));
         }
         return;
@@ -82,7 +82,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
         Some((shapes.find(|shape| shape.label == found.shape)?, found))
     });
     let found: Vec<(&KernelShape, &KernelMatch)> = found.collect();
-    // The one that comes nearest to what is allowed there.
+    // The shape whose error is closest to its bound.
     let worst = found
         .iter()
         .max_by(|(_, a), (_, b)| a.share.total_cmp(&b.share));
@@ -102,8 +102,8 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
     }
     if let Some(shape) = &result.skipped {
         let why = match result.time_reason {
-            Some(KernelUntimed::CpuDriver) => "it is too large for a CPU driver",
-            _ => "it was not requested",
+            Some(KernelUntimed::CpuDriver) => "the shape is too large for a CPU driver",
+            _ => "this was not requested",
         };
         card.push(remark(format!(
             "`{shape}` was neither run nor timed: {why}"
@@ -114,7 +114,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
     }
 }
 
-/// What cannot be done with a text that has an error.
+/// What an error prevents.
 pub(super) fn refusal(error: &KernelError) -> &'static str {
     match error.launch {
         true => "cannot be launched",

@@ -19,7 +19,7 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
             fault.count, fault.of
         ),
         (KernelFaultKind::OutOfBounds, Some(place)) => format!(
-            "{place} takes element {at}, and `{name}` has {}; compare the index with the size first",
+            "{place} accesses element {at}, but `{name}` has length {}; compare the index with the size first",
             fault.of
         ),
         (KernelFaultKind::OutOfBounds, None) => {
@@ -29,21 +29,21 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
                 "compare the index with the size before writing"
             };
             format!(
-                "writes out of bounds: `{name}[{at}]`, and `{name}` has {} elements; {why}",
+                "writes out of bounds: `{name}[{at}]`, but `{name}` has length {}; {why}",
                 fault.of
             )
         }
         (KernelFaultKind::WroteInput, place) => {
             let place = place.map_or_else(String::new, |place| format!("{place} "));
-            format!("{place}writes to `{name}[{at}]`, which is only to be read")
+            format!("{place}writes to `{name}[{at}]`, which may only be read")
         }
         (KernelFaultKind::ReadsPastEnd, _) => format!(
-            "reads past the end of a buffer: with other numbers behind it, `{name}[{at}]` comes out different; compare the index with the size \
+            "reads past the end of a buffer: with other numbers there, `{name}[{at}]` changes; compare the index with the size \
              before reading"
         ),
         (KernelFaultKind::Races, None) => format!(
-            "two runs on the same numbers differ, first in `{name}[{at}]`: invocations race. Is a workgroupBarrier() missing, or do two write \
-             the same element?"
+            "two runs on the same numbers differ, first in `{name}[{at}]`: invocations race. Is a workgroupBarrier() missing, or do two \
+            invocations write the same element?"
         ),
         (
             KernelFaultKind::Races
@@ -59,24 +59,24 @@ pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {
             None,
         ) => fault.reason.clone(),
         (KernelFaultKind::Endless, Some(place)) => format!(
-            "{place} does not end, or not within {} rounds; it needs a condition that changes inside the loop, or a `break` that can be reached",
+            "{place} does not end within {} iterations; the loop needs a condition that changes inside it, or a `break` that can be reached",
             fault.limit
         ),
         (KernelFaultKind::Endless, None) => format!(
-            "does not end: it was still running after {}. A loop's condition stays true, or it is far too slow",
+            "does not end: the kernel was still running after {}. The condition of a loop stays true, or the kernel is far too slow",
             fault.reason
         ),
         (KernelFaultKind::TooMuch, _) => {
-            format!("{}, and the check was given up", fault.reason)
+            format!("{}, and the check was stopped", fault.reason)
         }
-        (KernelFaultKind::Device, _) => format!("the driver refused it: {}", fault.reason),
+        (KernelFaultKind::Device, _) => format!("the driver refused the kernel: {}", fault.reason),
         (KernelFaultKind::Lost, _) => {
-            format!("the device was lost while it ran: {}", fault.reason)
+            format!("the device was lost while the kernel ran: {}", fault.reason)
         }
     }
 }
 
-/// An output with a number that is too far off.
+/// An output whose error is too large.
 fn wrong(fault: &KernelFault) -> String {
     let value = |x: Option<Num>| x.map_or(f64::NAN, |x| x.0);
     let (found, expected) = apart(value(fault.found), value(fault.expected));
@@ -95,7 +95,7 @@ fn wrong(fault: &KernelFault) -> String {
     {
         let off = (value(fault.found) - value(fault.expected)).abs();
         text += &match allowed {
-            0.0 => format!(", off by {off:.1e} where nothing is rounded"),
+            0.0 => format!(", off by {off:.1e} where no rounding occurs"),
             _ => {
                 let bound = off * allowed / error;
                 format!(", off by {off:.1e} where rounding explains {bound:.1e}")
@@ -115,7 +115,7 @@ fn apart(found: f64, expected: f64) -> (String, String) {
     differ.unwrap_or_else(|| both(6))
 }
 
-/// So many digits, without zeros at the end.
+/// A number with this many significant digits, without trailing zeros.
 fn number(x: f64, digits: usize) -> String {
     let size = x.abs();
     if !x.is_finite() || x == 0.0 {

@@ -1,15 +1,15 @@
-//! Kernels in f32 on the host: right ones in several forms stay within the bounds for every kind of values, and wrong ones that
-//! are hardly off do not.
+//! Tests of the bounds with f32 kernels on the host: several forms of right kernels stay within them for every kind of values, and
+//! kernels with small errors do not.
 
 use super::*;
 use crate::protocol::Product;
 
 type Kernel = fn(&[Vec<f32>], &Sizes) -> Vec<Vec<f32>>;
 
-/// Seeds, each with other numbers.
+/// Seeds, each with different numbers.
 const SEEDS: std::ops::Range<u64> = 1..6;
 
-/// The largest share of what rounding explains, over all kinds of values.
+/// The largest error over the error that rounding explains, for all kinds of values.
 fn share(
     reference: KernelReference,
     buffers: &[(&str, KernelFill)],
@@ -67,7 +67,7 @@ fn swiglu_in_f32() {
     holds(share(|x, _| {
         by_element(x, |g| g * (0.5 + 0.5 * (0.5 * g).tanh()))
     }));
-    // 2.7e-3 off, where values are hundreds.
+    // An error of 2.7e-3 where values are in the hundreds.
     fails(share(|x, _| {
         by_element(x, |g| if g > 8.0 { g } else { g / (1.0 + (-g).exp()) })
     }));
@@ -103,7 +103,7 @@ fn softmax_in_f32() {
             normalized(powers, total)
         })
     }));
-    // Subtracts the logarithm of the sum, in powers of 2.
+    // Subtracts the logarithm of the sum, to base 2.
     holds(share(|x, sizes| {
         by_row(x, sizes, |row| {
             let (most, unit) = (most_f32(row, f32::MIN), std::f32::consts::LOG2_E);
@@ -136,7 +136,7 @@ fn softmax_in_f32() {
             normalized(powers, total)
         })
     }));
-    // Sums in fixed point: of 16 bits, rounded, and of 20 bits, cut off.
+    // Sums in fixed point: with 16 bits, rounded, and with 20 bits, truncated.
     fails(share(|x, sizes| {
         by_row(x, sizes, |row| in_fixed_point(row, 65_536.0, 0.5))
     }));
@@ -190,7 +190,7 @@ fn rope_in_f32() {
     fails(share(short_turn));
 }
 
-/// AdamW with the weight's decay, and the step up to which moments are corrected.
+/// AdamW with this weight decay, and the last step at which the moments are corrected.
 fn stepped(
     x: &[Vec<f32>],
     sizes: &Sizes,
@@ -277,7 +277,7 @@ fn multiplied(x: &[Vec<f32>], sizes: &Sizes, weaken: impl Fn(f32) -> f32) -> Vec
     vec![(0..m * n).map(at).collect()]
 }
 
-/// The running maximum of flash attention, key by key.
+/// Flash attention with a running maximum, key by key.
 #[test]
 fn attention_in_f32() {
     let found = share(
