@@ -1,16 +1,16 @@
-//! The log of attempts. An attempt is one configuration of A or B with one start, and everything that it showed: curve, first loss,
-//! figures, pairs. The slots show one attempt each; the others are kept, so that the learner can go back to them.
+//! The log of attempts. An attempt is one configuration of A or B with one start, and its results: curve, first loss, figures, pairs.
+//! Each slot shows one attempt; the others are kept, and the learner can go back to them.
 
 use super::run::SlotRun;
 use super::{App, RequestedRun};
 use crate::config::RunConfig;
 use crate::protocol::{Pair, Slot, Started};
 
-/// Attempts kept in addition to those on the screen.
+/// Most attempts that are kept besides those on the screen.
 const KEPT: usize = 48;
 
 impl RequestedRun {
-    /// A run begins, or continues with changed knobs. A configuration that ran before on the same weights gets its curve and
+    /// Starts a run, or continues it with changed knobs. A configuration that ran before on the same weights gets its curve and
     /// figures back.
     pub(super) fn begin(&mut self, started: Started, now_ms: u64) {
         let slot = started.run.slot;
@@ -38,7 +38,7 @@ impl RequestedRun {
         shown.begin(started);
     }
 
-    /// One side of a comparison begins. What a run of the same configuration has shown stays: pairs measure times.
+    /// Starts one side of a paired measurement. Results of a run with the same configuration stay, because pairs measure times only.
     pub(super) fn begin_paired(&mut self, started: Started, now_ms: u64) {
         let slot = started.run.slot;
         let known = |it: &SlotRun| it.is_of(&started) && !it.of_pairs;
@@ -52,7 +52,7 @@ impl RequestedRun {
         }
     }
 
-    /// Puts away what a slot shows, and shows the latest of the kept attempts that is wanted there, or nothing.
+    /// Keeps the attempt of a slot, and shows there the latest kept attempt that is `wanted`, or nothing.
     fn swap(&mut self, slot: Slot, wanted: impl Fn(&SlotRun) -> bool) {
         let found = self.earlier.iter().rposition(wanted);
         let found = found.map(|at| self.earlier.remove(at));
@@ -69,7 +69,7 @@ impl RequestedRun {
         }
     }
 
-    /// B shows what runs of this configuration showed; what another B showed is in the log.
+    /// Shows the results of this configuration in slot B; results of another B are in the log.
     pub(super) fn show_b(&mut self, config: &RunConfig) {
         let is_b = |it: &SlotRun| it.ran(Slot::B, config);
         if !is_b(&self.slots[1]) {
@@ -77,7 +77,7 @@ impl RequestedRun {
         }
     }
 
-    /// Beside B stands the longest run of A. It began with the same weights and batches as every other one of A.
+    /// Shows the longest run of A beside B. It began with the same weights and batches as every other run of A.
     fn show_fullest_a(&mut self) {
         let shown = &self.slots[0];
         let longer = |it: &&SlotRun| it.is_like(shown) && it.steps() > shown.steps();
@@ -90,7 +90,7 @@ impl RequestedRun {
         }
     }
 
-    /// The longest run of A: a later one that begins again repeats it.
+    /// The longest run of A; later runs of A repeat it from the start.
     pub(super) fn fullest_a(&self) -> &SlotRun {
         let shown = self.slot(Slot::A);
         let others = self.earlier.iter().filter(|it| it.is_like(shown));
@@ -100,19 +100,19 @@ impl RequestedRun {
         )
     }
 
-    /// The latest B that ran alone.
+    /// The latest attempt of B that ran alone.
     fn latest_b(&self) -> Option<&SlotRun> {
         let all = self.slots.iter().chain(self.earlier.iter().rev());
         all.filter(|it| !it.of_pairs)
             .find(|it| it.slot() == Some(Slot::B))
     }
 
-    /// Forgets all attempts: figures of another stage or device are not compared.
+    /// Removes all attempts, because figures of another stage or device are not compared.
     pub(super) fn forget(&mut self) {
         (self.slots, self.earlier) = Default::default();
     }
 
-    /// What pairs measured of this B.
+    /// The result of pairs with this B.
     pub(super) fn pair_of(&self, config: &RunConfig) -> Option<&Pair> {
         let all = self.earlier.iter().chain(&self.slots).rev();
         let mut of_b = all.filter(|it| it.ran(Slot::B, config));
@@ -121,7 +121,7 @@ impl RequestedRun {
 }
 
 impl App {
-    /// A and every B that ran in this stage, in their order: of each configuration the longest run.
+    /// A, then every B that ran in this stage, in the order of their starts; the longest run of each configuration.
     pub fn attempts(&self) -> Vec<&SlotRun> {
         let run = &self.run;
         let mut all: Vec<&SlotRun> = run.earlier.iter().chain(&run.slots).collect();
@@ -138,19 +138,19 @@ impl App {
         rows
     }
 
-    /// The B that a lesson speaks of: the present one, or the latest after B was made the same as A again.
+    /// The attempt of B that a lesson describes: the present one, or the latest if B equals A again.
     pub(super) fn b_of_lesson(&self) -> &SlotRun {
         let latest = self.run.latest_b().filter(|_| self.comparison.same());
         latest.unwrap_or_else(|| self.run.slot(Slot::B))
     }
 
-    /// What an attempt measured in pairs with A.
+    /// The result of an attempt's pairs with A.
     pub fn pair_of_attempt(&self, attempt: &SlotRun) -> Option<&Pair> {
         let started = attempt.started.as_ref()?;
         self.run.pair_of(&started.run.config)
     }
 
-    /// What an attempt has that A has not: `model.norm fused`.
+    /// The knobs in which an attempt differs from A: `model.norm fused`.
     pub fn knobs_of_attempt(&self, attempt: &SlotRun) -> String {
         let Some(started) = &attempt.started else {
             return String::new();
@@ -158,13 +158,13 @@ impl App {
         self.comparison.differences_of(&started.run.config)
     }
 
-    /// Whether an attempt is what B is now.
+    /// Whether an attempt has B's present configuration.
     pub fn is_present(&self, attempt: &SlotRun) -> bool {
         let config = attempt.started.as_ref().map(|it| &it.run.config);
         config == Some(&self.comparison.config_b)
     }
 
-    /// Whether the log can be opened: there are attempts, and nothing of them is hidden.
+    /// Whether the log can be opened: there are attempts, and they are not hidden.
     pub fn has_attempts(&self) -> bool {
         self.can_edit()
             && !self.comparison.hidden
@@ -172,7 +172,7 @@ impl App {
             && self.run.slot(Slot::A).started.is_some()
     }
 
-    /// B is again what it was in this attempt.
+    /// Sets B to the configuration of an attempt.
     pub(super) fn back_to_attempt(&mut self, line: usize) {
         let attempts = self.attempts();
         let chosen = attempts.get(line).and_then(|it| it.started.as_ref());

@@ -1,6 +1,6 @@
-//! Exercises beside the stages: a kernel to write in WGSL, runs to think through before they are made, or a recorded run
-//! with a fault to name. Data with its checks; what is launched and measured is the engine's business. `exercise.toml` is
-//! read here; what a kernel computes and on which buffers is a `KernelSpec`, which the engine gets as it is.
+//! Exercises beside the stages: a WGSL kernel to write, runs whose results the learner predicts, or a recorded run with a fault to
+//! name. This module reads `exercise.toml` and holds the data and its checks; the engine launches and measures. What a kernel
+//! computes and on which buffers is a `KernelSpec`, which the engine gets unchanged.
 
 pub mod checks;
 pub mod config;
@@ -20,10 +20,10 @@ use crate::protocol::{
     KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes,
 };
 
-/// Of checks that are to be the same every time.
+/// Seed of checks that have to be the same every time.
 const SEED: u64 = 42;
 
-/// One task.
+/// One exercise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exercise {
     /// Key of the learner's progress.
@@ -34,12 +34,12 @@ pub struct Exercise {
     pub task: String,
     /// `about 3 lines`.
     pub size: String,
-    /// Exactly three.
+    /// Three hints.
     pub hints: Vec<String>,
     /// Lesson that explains the background.
     pub lesson: Option<String>,
     pub quiz: Vec<Question>,
-    /// What to see in a config exercise's figures, once they are there.
+    /// Text about the figures of a config exercise, shown after the measurement.
     pub debrief: Option<String>,
     pub body: ExerciseKind,
     /// `exercises/k01-swiglu`.
@@ -53,7 +53,7 @@ impl Exercise {
         folder.split('-').next().unwrap_or(folder)
     }
 
-    /// Its kernels, if it is about kernels.
+    /// The kernels of a kernel exercise.
     pub fn kernels(&self) -> Option<&Kernels> {
         match &self.body {
             ExerciseKind::Kernel(kernels) => Some(kernels),
@@ -61,7 +61,7 @@ impl Exercise {
         }
     }
 
-    /// Its runs, if it is about runs.
+    /// The runs of a config exercise.
     pub fn configs(&self) -> Option<&Configs> {
         match &self.body {
             ExerciseKind::Config(configs) => Some(configs),
@@ -70,7 +70,7 @@ impl Exercise {
     }
 }
 
-/// What kind of task it is.
+/// The kind of an exercise, with its data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExerciseKind {
     Kernel(Kernels),
@@ -84,12 +84,12 @@ impl Exercise {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Whether a learner means this exercise: by its number, its folder or its id.
+    /// Whether `name` is the exercise's label, folder or id.
     pub fn answers_to(&self, name: &str) -> bool {
         self.id == name || self.folder() == name || self.label() == name
     }
 
-    /// What the learner edits.
+    /// The files that the learner edits.
     pub fn files(&self) -> Vec<StageFile> {
         match &self.body {
             ExerciseKind::Kernel(kernels) => {
@@ -109,9 +109,9 @@ impl Exercise {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernels {
     pub kernels: Vec<Kernel>,
-    /// Sizes to try, small and odd ones first; the last is the one to time.
+    /// Shapes of a check, small and odd ones first; the last is timed.
     pub shapes: Vec<KernelShape>,
-    /// What a check draws beside them.
+    /// Ranges from which a check draws further shapes.
     pub hidden: DrawnSizes,
     /// Part of the model whose kernel this can replace while it trains.
     pub replaces: Option<String>,
@@ -119,16 +119,15 @@ pub struct Kernels {
     pub wrong: Vec<WrongSolution>,
 }
 
-/// A solution that looks right and misses an idea. `course check` proves that it is refused, and that the message names
-/// the idea.
+/// A solution that looks right and misses an idea. `course check` verifies that it is refused and that the message names the idea.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongSolution {
     /// `no-running-maximum`.
     pub name: String,
-    /// Number of the kernel that it stands for.
+    /// Number of the kernel it replaces.
     pub kernel: usize,
     pub text: String,
-    /// Words of the message.
+    /// Words of the expected message.
     pub refused: String,
 }
 
@@ -140,7 +139,7 @@ pub struct Kernel {
 }
 
 impl Kernels {
-    /// The same with the sizes at which a model of this configuration launches them, in front of the one to time.
+    /// Inserts the shapes at which a model of this configuration launches the kernels, before the timed one.
     pub fn in_model(mut self, config: &RunConfig) -> Self {
         let (model, train) = (&config.model, &config.train);
         let tokens = (train.batch * train.context) as u64;
@@ -180,7 +179,7 @@ impl Kernels {
         self
     }
 
-    /// The job for the engine: each file by its name, as `read` finds it. Always with the same numbers.
+    /// The job for the engine, with always the same numbers; `read` reads a file by its name.
     pub fn job(
         &self,
         exercise: &str,
@@ -189,7 +188,7 @@ impl Kernels {
         self.job_of_seed(exercise, SEED, read)
     }
 
-    /// The same with the numbers and the sizes of a seed.
+    /// The job with the numbers and the drawn sizes of a seed.
     pub fn job_of_seed(
         &self,
         exercise: &str,
@@ -233,7 +232,7 @@ impl Kernels {
     }
 }
 
-/// The first place of a WGSL text that names no size: its line, from 1, and what is wrong.
+/// The first placeholder of a WGSL text that is not a size: its line, from 1, and a message.
 pub fn unknown_size(text: &str, sizes: &Sizes) -> Option<(usize, String)> {
     let mut lines = 0;
     pieces(text).into_iter().find_map(|piece| match piece {

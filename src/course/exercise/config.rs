@@ -1,6 +1,5 @@
-//! A config exercise: a configuration, what to vary, the checks, and the learner's `answer.toml`: what they expect,
-//! written down before anything is measured. A question mark is not an answer yet, and without an answer nothing is
-//! measured.
+//! A config exercise: a configuration, what to vary, the checks, and the learner's `answer.toml`, in which they write what they
+//! expect before anything is measured. A question mark is not an answer, and nothing is measured without answers.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +12,21 @@ use crate::clean;
 use crate::config::file::{FileError, line_of, not_toml};
 use crate::config::{KNOBS, Knob, RunConfig, Value};
 
-/// The learner's file.
+/// Name of the learner's file.
 pub const ANSWERS: &str = "answer.toml";
 
-/// A config exercise: one configuration, what to vary, and what to say about it before it is measured.
+/// A config exercise: one configuration, what to vary, and what to predict before it is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configs {
     pub text: String,
     pub config: RunConfig,
-    /// `answer.toml` at the start: every answer is still a question mark.
+    /// `answer.toml` at the start, with a question mark for every answer.
     pub answers: String,
     pub checks: Vec<ConfigCheck>,
     /// Steps of each run.
     pub steps: u64,
     pub sweep: Option<Sweep>,
-    /// Changes to put in order, by their effect on the step time, before they are measured.
+    /// Changes that the learner ranks by their effect on the step time before they are measured.
     pub rank: Vec<RankedChange>,
 }
 
@@ -80,7 +79,7 @@ impl Configs {
     }
 }
 
-/// The configuration with `section.key=value` applied, if that can run.
+/// The configuration with `section.key=value` applied, if it can run.
 pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> {
     let (path, word) = assignment
         .split_once('=')
@@ -95,7 +94,7 @@ pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> 
     }
 }
 
-/// A list of numbers or words, each as it is written in a command line.
+/// Reads a list of numbers or words, each as written on a command line.
 fn words_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "it takes a list of numbers or quoted words")]
@@ -118,20 +117,20 @@ fn words_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 pub struct ConfigCheck {
     pub name: String,
     pub metric: ConfigMetric,
-    /// The key of `answer.toml` that is held against the measurement, and what is asked of the learner.
+    /// The key of `answer.toml` that is compared with the measurement, and the question to the learner.
     pub answer: Option<(String, String)>,
 }
 
-/// What is measured.
+/// What a check measures.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConfigMetric {
-    /// The last value of the sweep that each doubling up to it reached in less than `factor` times the step time.
+    /// The last value of the sweep up to which each doubling took less than `factor` times the step time.
     Bend { factor: f64 },
     /// The first value at which the quadratic term of a + b·x + c·x², fitted to peak memory, is the largest.
     Leads { of: String },
-    /// The share of the quadratic term at the largest value is at most this.
+    /// The share of the quadratic term at the largest value is at most `at_most`.
     QuadraticShare { of: String, at_most: f64 },
-    /// Pairs of changes that the learner puts in the wrong order, where the measurement is clear: at most so many.
+    /// The learner's order has at most `at_most` wrong pairs of changes that the measurement clearly distinguishes.
     Order { at_most: u64 },
     /// `refused`, `slower`, `same` or `faster` than the first value of the sweep.
     Speed { of: String },
@@ -143,22 +142,22 @@ pub enum ConfigMetric {
     },
 }
 
-/// What a figure must be.
+/// The test of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FigureTest {
     AtLeast(f64),
     AtMost(f64),
-    /// Not further from the first value's figure than this share of it.
+    /// Within this share of the first value's figure.
     WithinOfFirst(f64),
 }
 
-/// How a format or a change may do.
+/// Possible outcomes of a format or a change.
 pub const SPEEDS: &[&str] = &["refused", "slower", "same", "faster"];
-/// The answer that no value of the sweep is meant.
+/// The answer for no value of the sweep.
 pub const NONE: &str = "none";
 
 impl ConfigCheck {
-    /// The words that an answer may be, where it is one word.
+    /// The possible words of an answer that is one word.
     pub fn words(&self, sweep: Option<&Sweep>) -> Vec<String> {
         let values = sweep.map(|sweep| sweep.values.clone()).unwrap_or_default();
         match &self.metric {
@@ -173,10 +172,10 @@ impl ConfigCheck {
 /// The learner's answers, by key: one word each, or several for an order.
 pub type Answers = BTreeMap<String, Vec<String>>;
 
-/// Reads `answer.toml`; `path` is only for messages. Question marks are left out: they are not answers yet.
+/// Reads `answer.toml`; `path` is for messages only. Question marks are left out, because they are not answers.
 ///
 /// # Errors
-/// With the line of the mistake.
+/// With the line of the error.
 pub fn answers(raw: &str, path: &str) -> Result<Answers, FileError> {
     let (raw, _) = clean::without_escapes(raw);
     let mut found = Answers::new();
@@ -211,17 +210,17 @@ fn words(value: &DeValue<'_>) -> Option<Vec<String>> {
     }
 }
 
-/// `c, a,b` as its words, in small letters.
+/// The words of `c, a,b` in lower case.
 pub fn split(text: &str) -> Vec<String> {
     let words = text.split(|c: char| c == ',' || c.is_whitespace());
     let words = words.filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
 }
 
-/// Whether the first `answer.toml` has every key and no answer; `path` is only for messages.
+/// Checks that the starter of `answer.toml` has every key and no answer; `path` is for messages only.
 ///
 /// # Errors
-/// What is wrong, with its line.
+/// With the first fault and its line.
 pub fn starter(raw: &str, path: &str, checks: &[ConfigCheck]) -> Result<(), FileError> {
     if let Some(key) = answers(raw, path)?.keys().next() {
         let what = format!("answers `{key}` already; a starter writes {key} = \"?\"");
@@ -237,13 +236,13 @@ pub fn starter(raw: &str, path: &str, checks: &[ConfigCheck]) -> Result<(), File
         })
 }
 
-/// The line of a key, from 1; none where it is not there.
+/// The line of a key, from 1; `None` if the key is missing.
 pub fn line_of_key(raw: &str, key: &str) -> Option<usize> {
     let keys = parse(raw, "").ok()?;
     Some(line_of(raw, keys.get(key)?.span().start))
 }
 
-/// The text with these answers; its comments stay. A text that does not read gives way to the starter's.
+/// The text with these answers and its comments. The starter replaces a text that cannot be read.
 pub fn written(raw: &str, starter: &str, answers: &Answers) -> String {
     let mut document = [raw, starter]
         .iter()

@@ -1,5 +1,5 @@
-//! A recorded run with a hidden fault. The recording is an unchanged stream of a real run; what would name the fault
-//! outright (the knob that holds it, and the lints) is removed before it is shown, and the screen says so.
+//! A recorded run with a hidden fault. The recording is the unchanged stream of a real run; whatever would name the fault (its knob
+//! and the lints) is removed before the run is shown, and the screen says so.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use crate::config::{KNOBS, Knob, RunConfig, Value};
 use crate::course::Question;
 use crate::protocol::{Device, Event, Finished, Line, RunSpec, read};
 
-/// A recorded run, and what to find in it.
+/// A recorded run, and the question about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detective {
     pub question: Question,
-    /// As it was recorded, one event a line.
+    /// The whole recording, one event on each line.
     pub recording: Arc<str>,
-    /// Name of the recording, for messages.
+    /// File name of the recording, for messages.
     pub file: String,
     pub device: Device,
     /// `YYYY-MM-DD`
     pub date: String,
-    /// Keys that would name the fault.
+    /// Keys that would reveal the fault.
     pub hide: Vec<String>,
-    /// A profile of another program in the place of a recording: what `perflings open` calls it.
+    /// Name for `perflings open` of another program's profile that replaces the recording.
     pub profile: Option<String>,
 }
 
 impl Detective {
-    /// Reads the head of the recording; `file` is only for messages.
+    /// Reads the head of the recording; `file` is for messages only.
     ///
     /// # Errors
-    /// Where it has no head.
+    /// When the recording has no head.
     pub fn new(
         question: Question,
         hide: Vec<String>,
@@ -58,7 +58,7 @@ impl Detective {
         })
     }
 
-    /// A profile of another program: there is no recording to show.
+    /// An exercise about another program's profile, without a recording.
     pub fn of_profile(question: Question, profile: String, device: String, date: String) -> Self {
         Self {
             question,
@@ -74,12 +74,12 @@ impl Detective {
         }
     }
 
-    /// Where and when it was recorded.
+    /// Device and date of the recording.
     pub fn badge(&self) -> String {
         format!("{}, {}", self.device.name, self.date)
     }
 
-    /// The stream to show: lints left out, the hidden keys at their preset's value.
+    /// The stream that is shown: without lints, and with hidden keys at the preset's values.
     pub fn shown(&self) -> String {
         let mut out = String::with_capacity(self.recording.len());
         for text in self.recording.lines().filter(|text| !text.is_empty()) {
@@ -103,7 +103,7 @@ impl Detective {
         out
     }
 
-    /// The summary of the run, all of it: what the explanation speaks about.
+    /// The complete summary of the run, for the explanation.
     pub fn finished(&self) -> Option<Finished> {
         let mut events = self.recording.lines().rev().filter_map(event);
         events.find_map(|event| match event {
@@ -112,7 +112,7 @@ impl Detective {
         })
     }
 
-    /// The configuration that was recorded.
+    /// The recorded configuration.
     pub fn config(&self) -> Option<RunConfig> {
         let mut events = self.recording.lines().filter_map(event);
         events.find_map(|event| match event {
@@ -124,7 +124,7 @@ impl Detective {
     fn cover(&self, run: &mut RunSpec) {
         let plain = RunConfig::preset(run.config.preset);
         for knob in self.knobs() {
-            // A value that the preset holds is one its key takes.
+            // A key accepts every value of a preset.
             let _ = knob.set(&mut run.config, &Value::from_word(&(knob.get)(&plain)));
         }
     }
@@ -135,7 +135,7 @@ impl Detective {
             .filter_map(|path| KNOBS.iter().find(|knob| knob.path == path))
     }
 
-    /// What is wrong with the recording as a whole, or nothing. Reads every line.
+    /// The first fault of the recording, if there is one. Reads every line.
     pub fn problem(&self) -> Option<FileError> {
         let told = |line, what: &str| Some(FileError::new(&self.file, line, what));
         if self.profile.is_some() {

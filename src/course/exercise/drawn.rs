@@ -1,6 +1,6 @@
-//! Sizes that nobody can know before: each check draws them from the exercise's ranges, `[hidden]` in exercise.toml. In turn each
-//! size is near the end of its range while the others are small. And sizes that the learner's text names: a kernel that is wrong
-//! at one size, or past it, has to say at which.
+//! Sizes that a learner cannot know in advance: each check draws them from the ranges in `[hidden]` of exercise.toml. Each size in
+//! turn is near the end of its range while the others are small. Checks also use sizes that the learner's text names, because a
+//! kernel that is wrong at one size, or above it, has to name that size.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use serde::Deserialize;
 use crate::protocol::{KernelFill, KernelShape, MAX_SIZE};
 use crate::random::Rng;
 
-/// Divisors that a drawn size has none of, so that it is a multiple of no tile and of no workgroup.
+/// A drawn size is divisible by none of these, and therefore not a multiple of a tile or a workgroup.
 const DIVISORS: [u64; 4] = [2, 3, 5, 7];
 const TRIES: usize = 32;
-/// How many numbers of a text are tried as sizes, those below which one is, and the largest product of a shape's sizes.
+/// How many numbers of a text are tried as sizes, the bound on such a number, and the largest product of a shape's sizes.
 const WRITTEN_SIZES: usize = 8;
 const WRITTEN_SIZE: f64 = 1e5;
 const WRITTEN_ELEMENTS: u64 = 500_000;
-/// So far past such a number a size is tried as well: more than a tile.
+/// A second size is this much larger than such a number: more than a tile.
 const PAST: u64 = 33;
-/// Elements of a line of memory, in which neighbours can be told from others.
+/// Elements of a line of memory; a row of this length shows whether neighbouring elements are accessed together.
 const ROW: f64 = 32.0;
 /// Numbers of a text that are tried as values. Larger ones stand for infinity, smaller ones for zero.
 const WRITTEN_VALUES: std::ops::RangeInclusive<f64> = 1e-3..=1e5;
@@ -26,7 +26,7 @@ const WRITTEN_VALUES: std::ops::RangeInclusive<f64> = 1e-3..=1e5;
 /// The ranges of an exercise, by the name of a size; without them nothing is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrawnSizes {
-    /// What a kernel that is wrong there has to think about.
+    /// The idea that a kernel misses if it fails at drawn sizes.
     pub idea: Option<String>,
     pub ranges: BTreeMap<String, SizeRange>,
 }
@@ -60,7 +60,7 @@ impl TryFrom<Vec<u64>> for SizeRange {
 }
 
 impl SizeRange {
-    /// From the last quarter.
+    /// A size from the last quarter of the range.
     fn large(self, rng: &mut Rng) -> u64 {
         let (from, to) = (self.from / self.step, self.to / self.step);
         let (from, to) = (to - (to - from) / 4, to);
@@ -71,27 +71,27 @@ impl SizeRange {
         self.step * found.unwrap_or(to)
     }
 
-    /// One of the smallest four.
+    /// One of the four smallest sizes.
     fn small(self, rng: &mut Rng) -> u64 {
         (self.from + self.step * rng.below(4) as u64).min(self.to)
     }
 
-    /// About the geometric mean of its ends, and a row of memory where it may be so long.
+    /// A size near the geometric mean of the range's ends, and at least a row of memory if the range allows it.
     fn middle(self, rng: &mut Rng) -> u64 {
         let middle = (self.from as f64 * self.to as f64).sqrt();
         let n = (middle * (0.8 + 0.4 * rng.uniform())).max(ROW.min(self.to as f64 / 2.0));
         self.from(n as u64).clamp(self.from, self.to)
     }
 
-    /// The size from `n` on.
+    /// The smallest size of the range's step that is at least `n`.
     const fn from(self, n: u64) -> u64 {
         n.next_multiple_of(self.step)
     }
 }
 
 impl DrawnSizes {
-    /// One shape for each size, one in the middle of all, and those that the texts name.
-    /// Numbers that do not stand in the course's `own` texts come first, then the larger ones.
+    /// One shape for each size, one with medium sizes, and the shapes for sizes named in the texts. Of those, numbers that do not
+    /// occur in the course's `own` texts come first, and larger ones before smaller ones.
     pub fn shapes(&self, seed: u64, texts: &[&str], own: &[&str]) -> Vec<KernelShape> {
         let all = |texts: &[&str]| texts.iter().flat_map(|text| numbers(text)).collect();
         let (written, own): (Vec<f64>, Vec<f64>) = (all(texts), all(own));
@@ -144,8 +144,7 @@ impl DrawnSizes {
         shapes
     }
 
-    /// The shape with this size under this name, and with small others; without a name all are of this size. `None` where it would
-    /// be too large.
+    /// The shape in which the size `name` is `size` and the others are small; without a name, all are `size`. `None` if it is too large.
     fn written(
         &self,
         label: String,
@@ -181,7 +180,7 @@ impl DrawnSizes {
     }
 }
 
-/// The numbers of a WGSL text, each once.
+/// The numbers of a WGSL text.
 fn numbers(text: &str) -> Vec<f64> {
     let mut last = ' ';
     let words = text.split(|c: char| {
@@ -204,7 +203,7 @@ fn numbers(text: &str) -> Vec<f64> {
 }
 
 impl DrawnSizes {
-    /// The largest that may be drawn: in turn each size at its end.
+    /// The largest shapes that can be drawn: one for each size at the end of its range.
     pub fn largest(&self) -> impl Iterator<Item = KernelShape> {
         self.ranges.keys().map(|large| KernelShape {
             label: format!("drawn, {large} large"),

@@ -1,4 +1,4 @@
-//! Reads one `exercise.toml` with the files beside it. The first fault is told.
+//! Reads one `exercise.toml` with the files beside it, and reports the first fault.
 
 mod config_check;
 
@@ -27,21 +27,21 @@ use crate::protocol::{
 };
 use config_check::{ConfigCheckToml, config_check};
 
-/// Elements of a buffer at most: 256 MiB.
+/// Most elements of a buffer: 256 MiB.
 const MAX_COUNT: u64 = 1 << 26;
 
 /// A kind of exercise.
 pub struct KindRow {
-    /// In `exercise.toml`.
+    /// Name in `exercise.toml`.
     pub name: &'static str,
-    /// With which its folders begin.
+    /// First letter of its folders.
     pub letter: char,
-    /// What is said before the size of the task.
+    /// Words before the size of the task.
     pub asks: &'static str,
     read: fn(&Loader<'_>, &str) -> Result<Exercise, FileError>,
 }
 
-/// Every kind there is, in the order of the variants.
+/// Every kind, in the order of the variants.
 #[rustfmt::skip] // One line for each kind.
 pub static KINDS: [KindRow; 3] = [
     KindRow { name: "kernel", letter: 'k', asks: "To write: ", read: |it, path| of_kind(it, path, |it, toml| it.kernels(toml)) },
@@ -65,7 +65,7 @@ pub fn is_label(text: &str) -> bool {
     digits.is_some_and(|it| it.len() == 2 && it.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// `exercise.toml` as it is written; its kind decides what a `[[check]]` holds.
+/// The contents of `exercise.toml`; the kind determines the fields of a `[[check]]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, bound = "C: Deserialize<'de>")]
 struct ExerciseToml<C> {
@@ -83,7 +83,7 @@ struct ExerciseToml<C> {
     debrief: Option<String>,
     #[serde(default)]
     check: Vec<C>,
-    // Of a kernel exercise.
+    // Kernel exercises.
     replaces: Option<String>,
     #[serde(default)]
     shape: Vec<BTreeMap<String, ShapeValue>>,
@@ -91,17 +91,17 @@ struct ExerciseToml<C> {
     kernel: Vec<KernelToml>,
     #[serde(default)]
     hidden: BTreeMap<String, HiddenValue>,
-    // Of a config exercise.
+    // Config exercises.
     steps: Option<u64>,
     sweep: Option<Sweep>,
     #[serde(default)]
     rank: Vec<RankedChange>,
-    // Of a recorded run.
+    // Recorded runs.
     question: Option<Question>,
     recording: Option<String>,
     #[serde(default)]
     hide: Vec<String>,
-    // Of a profile of another program.
+    // Profiles of another program.
     profile: Option<String>,
     device: Option<String>,
     date: Option<String>,
@@ -146,15 +146,15 @@ struct KernelToml {
     binding: Vec<KernelBinding>,
 }
 
-/// A solution that is to be refused, as `wrong.toml` has it.
+/// A wrong solution in `wrong.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrongToml {
-    /// The learner's file that it stands for, if not the first.
+    /// Name of the learner's file it replaces, if not the first.
     file: Option<String>,
-    /// Words of the message.
+    /// Words of the expected message.
     refused: String,
-    /// Words of the solution, and what stands there instead.
+    /// Words of the solution, and their replacements.
     change: BTreeMap<String, String>,
 }
 
@@ -171,7 +171,7 @@ fn solution_file() -> String {
 /// Reads the folder `exercises/kNN-name`, `cNN-name` or `dNN-name`.
 ///
 /// # Errors
-/// Its first fault.
+/// With the first fault.
 pub fn read(loader: &Loader<'_>, folder: &str) -> Result<Exercise, FileError> {
     #[derive(Deserialize)]
     struct KindToml {
@@ -265,7 +265,7 @@ impl Reader<'_> {
             let mut names = shape.fill.keys();
             if let Some(name) = names.find(|name| !read.contains(&name.as_str())) {
                 let near = nearest(name, read.iter().copied());
-                let what = format!("`{name}` is no buffer that is read; the nearest is `{near}`");
+                let what = format!("`{name}` is not a buffer that is read; the nearest is `{near}`");
                 return fault(&format!("shape.{at}.fill"), &what);
             }
         }
@@ -297,7 +297,7 @@ impl Reader<'_> {
                 _ => {
                     let near = nearest(&key, known().map(String::as_str).chain(["idea"]));
                     let what = format!(
-                        "`{key}` is no size with a range, nor an `idea` with a text; the nearest is `{near}`"
+                        "`{key}` is neither a size with a range nor an `idea` with a text; the nearest is `{near}`"
                     );
                     return Err(self.file.fault(&format!("hidden.{key}"), what));
                 }
@@ -345,7 +345,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What `wrong.toml` makes of the solutions: each with a change that misses an idea.
+    /// The wrong solutions of `wrong.toml`: each changes a solution and misses an idea.
     fn wrong(&self, kernels: &[Kernel]) -> Vec<WrongSolution> {
         let path = format!("{}/wrong.toml", self.path);
         if !self.loader.source.exists(&path) {
@@ -502,7 +502,7 @@ impl Reader<'_> {
     }
 }
 
-/// A solution with its change, whose words must stand there once.
+/// Applies a change to a solution, which must contain the changed words once.
 fn changed(
     file: &TomlFile<'_>,
     name: &str,
@@ -518,8 +518,8 @@ fn changed(
     for (from, to) in &raw.change {
         let found = text.matches(from.as_str()).count();
         if found != 1 {
-            let what = "of the solution, not once; quote words that stand there once";
-            let what = format!("`{from}` stands in {found} places {what}");
+            let what = "of the solution; quote words that occur once";
+            let what = format!("`{from}` occurs in {found} places {what}");
             return Err(file.fault(&format!("{name}.change"), what));
         }
         text = text.replacen(from.as_str(), to, 1);
@@ -532,7 +532,7 @@ fn changed(
     })
 }
 
-/// Refuses a product that has no value at one of the shapes, or one over `most`; `extra` are names that the engine fills in.
+/// Refuses a product that has no value or more than `most` at one of the shapes; the engine fills in the names `extra`.
 fn fits(
     file: &TomlFile<'_>,
     path: &str,
@@ -546,7 +546,7 @@ fn fits(
         sizes.extend(extra.iter().map(|name| ((*name).to_owned(), 64)));
         let what = match product.value(&sizes) {
             Ok(n) if n <= most => continue,
-            Ok(n) => format!("`{product}` is {n}; {most} is the most"),
+            Ok(n) => format!("`{product}` is {n}; at most {most} is allowed"),
             Err(what) => what,
         };
         return Err(file.fault(path, format!("{what}, in shape `{}`", shape.label)));

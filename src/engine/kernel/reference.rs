@@ -133,7 +133,7 @@ fn draw(fill: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) 
             KernelFill::Above => 5.0 + rng.normal(),
             KernelFill::Below => 10.0 * rng.normal() - 200.0,
             KernelFill::Far => size * (1.0 + 0.25 * rng.normal()),
-            // Only a few zeros are replaced: equal terms of a sum all round the same way.
+            // Only one in eight is 0, because equal terms of a sum all round the same way.
             KernelFill::Sparse if rng.below(8) == 0 => 0.0,
             KernelFill::Sparse => rng.normal(),
             KernelFill::Huge => size * rng.normal(),

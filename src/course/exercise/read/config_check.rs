@@ -25,7 +25,7 @@ pub(super) struct ConfigCheckToml {
     within: Option<f64>,
 }
 
-/// The criterion that the table at `path` means; `changes` is the number of changes to rank.
+/// Reads the criterion in the table at `path`; `changes` is the number of changes to rank.
 pub(super) fn config_check(
     file: &TomlFile<'_>,
     path: &str,
@@ -41,7 +41,7 @@ pub(super) fn config_check(
         let found = found.clone();
         found.ok_or_else(|| file.missing(&at(key), "\"…\""))
     };
-    // The setting (`with`) or the value that `of` names.
+    // `of` names a setting (`with`) or a value.
     let of = |place: &str| {
         let Some(sweep) = sweep else {
             return Err(file.fault(path, "needs a `[sweep]`; write one"));
