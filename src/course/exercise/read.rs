@@ -265,7 +265,8 @@ impl Reader<'_> {
             let mut names = shape.fill.keys();
             if let Some(name) = names.find(|name| !read.contains(&name.as_str())) {
                 let near = nearest(name, read.iter().copied());
-                let what = format!("`{name}` is not a buffer that is read; the nearest is `{near}`");
+                let what =
+                    format!("`{name}` is not a buffer that is read; the nearest is `{near}`");
                 return fault(&format!("shape.{at}.fill"), &what);
             }
         }
