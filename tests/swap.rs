@@ -125,7 +125,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     assert!(difference(&before[0].1, &after[0].1) < 1e-4);
     let why = why_not("mlp.activation", false).expect("not launched");
     assert!(
-        why.contains("it was not checked at this model's N = "),
+        why.contains("the kernel was not checked at this model's N = "),
         "{why}"
     );
     // One that is wrong all the same, forward or backward, never reaches the model: it is taken out, and the reason kept.
@@ -147,7 +147,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
             ("swiglu", "mlp.activation")
         );
         assert!(
-            dropped[0].why.contains("and the model's own kernel gives"),
+            dropped[0].why.contains("but the model's own kernel gives"),
             "{dropped:?}"
         );
         assert!(live::of("mlp.activation").is_none());

@@ -1,4 +1,4 @@
-//! Residual addition, y = a + b. Its gradient is handed on twice, unchanged.
+//! Residual addition, y = a + b. Both inputs get the gradient unchanged.
 
 use super::{Cost, Float, Kernels, Operation};
 
@@ -27,7 +27,7 @@ impl Operation<2> for Add {
         let n = a.iter().product::<usize>() as f64;
         (
             Cost::new(n, 3.0 * n),
-            Cost::nothing("the gradient is handed on as it is"),
+            Cost::nothing("the gradient passes through unchanged"),
         )
     }
 }

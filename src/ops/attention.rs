@@ -2,8 +2,8 @@
 //! 1706.03762; Ainslie et al., 2023, arXiv 2305.13245).
 //!
 //! With P the probabilities and dP = dO·vᵀ: dv = Pᵀ·dO, dS = P∘(dP − rowsum(dP∘P))/√dh, dq = dS·k, dk = dSᵀ·q.
-//! Versions: composed (scores in memory, library primitives), kernel (one kernel that follows strides, stage 2),
-//! flash (scores stay in tiles, an online softmax; Dao et al., 2022, arXiv 2205.14135).
+//! Versions: composed (scores in memory, library primitives), kernel (one kernel that reads explicit strides, stage 2), flash
+//! (scores stay in tiles, online softmax; Dao et al., 2022, arXiv 2205.14135).
 
 use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{Shape, Slice, TensorData};
@@ -22,12 +22,12 @@ pub struct SeparateAttention(pub Attention);
 #[derive(Clone, Debug)]
 pub struct PackedAttention(pub Attention);
 
-/// What the forward pass keeps.
+/// Tensors that the forward pass saves.
 #[derive(Clone, Debug)]
 pub enum Saved<T> {
     /// Output and logsumexp; the backward pass computes the scores again, tile by tile.
     Flash { rows: Rows<T>, out: T, lse: T },
-    /// The probabilities, or none where a kernel of ours computed them.
+    /// The probabilities; `None` if one of our kernels computed the scores.
     Scores {
         qkv: [T; 3],
         probabilities: Option<T>,
@@ -45,14 +45,14 @@ impl Attention {
         }
     }
 
-    /// Whether the kernel that follows explicit strides computes the scores.
+    /// Whether the kernel that reads explicit strides computes the scores.
     pub fn uses_stride_kernel(&self) -> bool {
         self.version == Version::Kernel
             || (self.version == Version::Composed && self.layout != KvLayout::Contiguous)
     }
 
-    /// Composed attention keeps the scores. Flash attention computes them again in its backward pass: five products to the
-    /// forward's two (Dao, 2023, arXiv 2307.08691).
+    /// Composed attention keeps the scores. Flash attention recomputes them in its backward pass, which has five products; the forward
+    /// pass has two (Dao, 2023, arXiv 2307.08691).
     fn cost(&self, rows: usize) -> (Cost, Cost) {
         let (n, t) = (rows as f64, self.context as f64);
         let [d, kv, _] = self.sizes(rows).widths().map(|width| width as f64);
@@ -69,7 +69,7 @@ impl Attention {
         )
     }
 
-    /// Whether its products run on matrix cores, from f16 q, k and v of so many rows.
+    /// Whether the products run on matrix cores, with q, k and v of `rows` rows in f16.
     pub fn takes_f16(&self, rows: usize) -> bool {
         let fits = || Cube::flash_takes_f16(&self.sizes(rows));
         self.format == Format::Native && self.version == Version::Flash && fits()
@@ -184,7 +184,7 @@ pub fn causal_mask(context: usize) -> Vec<f32> {
         .collect()
 }
 
-/// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` out of their buffers.
+/// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` as separate tensors.
 fn separate<B: Kernels>(rows: Rows<Float<B>>, a: &Attention) -> [Float<B>; 3] {
     match rows {
         Rows::Separate(all) => all,
@@ -210,7 +210,7 @@ fn merge<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     B::float_reshape(x, Shape::from([batch * a.context, heads * a.head_dim]))
 }
 
-/// `[b, kv, t, dh]` → `[b, h, t, dh]`, each key or value head given to the query heads of its group.
+/// `[b, kv, t, dh]` → `[b, h, t, dh]`: repeats each key or value head for the query heads of its group.
 fn repeat<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     let group = a.heads / a.kv_heads;
     if group == 1 {
@@ -222,7 +222,7 @@ fn repeat<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     B::float_reshape(x, Shape::from([b, a.heads, t, dh]))
 }
 
-/// The sum over each group: the backward of `repeat`.
+/// The sum over each group, which is the gradient of `repeat`.
 fn gather<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     let group = a.heads / a.kv_heads;
     if group == 1 {
@@ -264,7 +264,7 @@ fn forward<B: Kernels>(
     (merge::<B>(B::float_matmul(p.clone(), v), a), p)
 }
 
-/// dq, dk and dv in the shapes of q, k and v, from primitives.
+/// dq, dk and dv with the shapes of q, k and v, from primitives.
 fn backward<B: Kernels>(
     q: Float<B>,
     k: Float<B>,

@@ -1,6 +1,6 @@
 //! The model's CPU kernels: plain functions over row-major `f32` slices, one file per operation.
-//! They know nothing of burn, tensors or gradient tapes, and allocate little: callers pass the outputs.
-//! Results depend on the shapes and the machine, never on the number of threads. Lengths that do not fit each other panic.
+//! They use no burn tensors and no autodiff, and allocate little: callers pass the outputs.
+//! Results depend on the shapes and the machine, never on the number of threads. Lengths that do not match panic.
 #![allow(
     unsafe_code,
     clippy::inline_always,
@@ -74,7 +74,7 @@ use rayon::prelude::*;
 use exp::{exp, sigmoid};
 use reduce::{max, sum, sum2};
 
-/// The widest vector instructions that this machine has and the kernels are compiled for.
+/// The widest vector instructions that this machine supports and the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(target_arch = "x86_64"),
@@ -85,12 +85,12 @@ pub enum Instructions {
     Avx512,
     /// 256-bit vectors with fused multiply-add.
     Avx2,
-    /// What every machine of the architecture has: SSE2 on `x86_64`, NEON on `aarch64`.
+    /// The instructions of every machine of the architecture: SSE2 on `x86_64`, NEON on `aarch64`.
     Baseline,
 }
 
 impl Instructions {
-    /// Asks the machine, once.
+    /// Detects the instructions once.
     pub fn detect() -> Self {
         static FOUND: LazyLock<Instructions> = LazyLock::new(|| {
             #[cfg(target_arch = "x86_64")]
@@ -111,10 +111,10 @@ impl Instructions {
     }
 }
 
-/// Elements of element-wise work in one task: some 5 µs, so that starting a task (under 1 µs) hardly shows.
+/// Elements of one task of element-wise work: about 5 µs, much longer than it takes to start a task (under 1 µs).
 pub(crate) const GRAIN: usize = 16 * 1024;
 
-/// Rows of `width` elements that make one task of about [`GRAIN`] elements.
+/// Rows of `width` elements in one task of about [`GRAIN`] elements.
 pub(crate) fn rows_per_task(width: usize) -> usize {
     (GRAIN / width.max(1)).max(1)
 }
@@ -128,8 +128,8 @@ simd! {
     }
 }
 
-/// Calls `work` with every number below `count`, on all threads: a thread that is done takes the next number.
-/// Starting as many tasks as threads takes half as long as starting one for each number.
+/// Calls `work` with every number below `count`, on all threads: each thread takes the next number when it is done.
+/// Starting one task for each thread takes half as long as starting one for each number.
 pub(crate) fn for_each(count: usize, work: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -146,8 +146,8 @@ pub(crate) fn for_each(count: usize, work: impl Fn(usize) + Sync) {
         });
 }
 
-/// `len` numbers, filled in parallel: `work` gets the number of a part and the part, zeroed. Zeroing all of it first would take
-/// one thread longer than all of them need for the values.
+/// `len` numbers, computed in parallel: `work` gets a part's index and the part, filled with zeros. Filling everything with zeros on
+/// one thread first would take longer than all threads need for the values.
 pub(crate) fn filled(len: usize, part: usize, work: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
     let mut values = Vec::with_capacity(len);
     let room = SharedSlice::room(&mut values, len);
@@ -171,7 +171,7 @@ pub(crate) fn zeros(len: usize) -> Vec<f32> {
     filled(len, 4 * GRAIN, |_, _| {})
 }
 
-/// A slice that several tasks write at once, each task a part of its own.
+/// A slice that several tasks write at once, each in its own part.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedSlice<'a> {
     start: *mut f32,
@@ -179,7 +179,7 @@ pub(crate) struct SharedSlice<'a> {
     owner: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: a `SharedSlice` is only a place and a length; `part` and `pointer` say what their callers must keep to.
+// SAFETY: a `SharedSlice` is only an address and a length; `part` and `pointer` state the obligations of their callers.
 unsafe impl Send for SharedSlice<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for SharedSlice<'_> {}
@@ -193,7 +193,7 @@ impl<'a> SharedSlice<'a> {
         }
     }
 
-    /// The first `len` elements of the room in `values`, not written yet.
+    /// The first `len` elements of the spare capacity of `values`, not written yet.
     pub(crate) fn room(values: &'a mut Vec<f32>, len: usize) -> Self {
         let room = &mut values.spare_capacity_mut()[..len];
         Self {
@@ -203,7 +203,7 @@ impl<'a> SharedSlice<'a> {
         }
     }
 
-    /// The elements `start..start + len`, which are written already.
+    /// The elements `start..start + len`, which have been written.
     ///
     /// # Safety
     /// While the result lives, nothing else may read or write these elements.
@@ -217,7 +217,7 @@ impl<'a> SharedSlice<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 
-    /// The place of element `start`, for the matrix product; the elements that follow are the caller's care.
+    /// The address of element `start`, for the matrix product; the caller keeps later elements in bounds.
     pub(crate) fn pointer(self, start: usize) -> *mut f32 {
         assert!(start <= self.len, "element {start} of {}", self.len);
         self.start.wrapping_add(start)

@@ -12,14 +12,14 @@ pub struct CrossEntropy {
     /// `[n]`
     pub targets: Tensor<1, Int>,
     pub version: Loss,
-    /// Whether the backward pass begins here, with dL = 1 by definition: the fused version then has nothing left to do.
+    /// Whether the backward pass starts here, with dL = 1 by definition: the fused version then has nothing to do.
     pub is_root: bool,
 }
 
 impl Operation<1> for CrossEntropy {
     const NAME: &'static str = "cross-entropy";
 
-    /// Log-probabilities, or d logits for dL = 1 from the fused version.
+    /// Log-probabilities, or from the fused version dlogits for dL = 1.
     type Saved<B: Kernels> = Float<B>;
 
     fn version(&self) -> &'static str {
@@ -51,7 +51,7 @@ impl Operation<1> for CrossEntropy {
             Loss::Composed => (Cost::new(5.0 * n, 2.0 * n), Cost::new(2.0 * n, 2.0 * n)),
             Loss::Fused => (
                 Cost::new(6.0 * n, 2.0 * n),
-                Cost::nothing("the forward pass left the gradient for dL = 1"),
+                Cost::nothing("the forward pass computed the gradient for dL = 1"),
             ),
         }
     }
@@ -70,7 +70,7 @@ pub fn forward<B: Kernels>(
     (B::float_neg(mean), logs)
 }
 
-/// d logits `[n, vocab]` from the log-probabilities.
+/// dlogits `[n, vocab]` from the log-probabilities.
 pub fn backward<B: Kernels>(
     logs: Float<B>,
     targets: B::IntTensorPrimitive,

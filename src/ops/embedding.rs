@@ -50,7 +50,7 @@ impl Operation<1> for Embedding {
     }
 }
 
-/// The plain reference: zeros `[vocab, d]`, then one addition per token.
+/// The plain reference: zeros `[vocab, d]`, then one addition for each token.
 pub fn backward<B: Kernels>(
     weight: Float<B>,
     tokens: B::IntTensorPrimitive,

@@ -1,23 +1,23 @@
-//! The number format of matrix products: f32, or operands of 16 bits with sums in f32, as mixed precision does it
-//! (Micikevicius et al., 2017, arXiv 1710.03740). Norms, softmax, loss and optimizer stay in f32 in every format.
+//! The number format of matrix products: f32, or 16-bit operands with f32 sums as in mixed precision (Micikevicius et al., 2017,
+//! arXiv 1710.03740). Norms, softmax, loss and optimizer use f32 in every format.
 
 use crate::config::{Matmul, Precision, RunConfig};
 
-/// How the operands of a product are brought to the run's format.
+/// How the operands of a product are converted to the run's format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     #[default]
     Full,
-    /// f32, multiplied by matrix cores as two f16 halves.
+    /// f32 operands that matrix cores multiply as two f16 halves.
     Split,
-    /// Rounded to 16 bits and kept in f32: the numbers are those of the short format, the speed is that of f32.
+    /// Operands rounded to 16 bits and stored as f32: the numbers of the short format at the speed of f32.
     Emulated(Precision),
-    /// Multiplied by matrix cores as f16: in memory, or rounded on the way where an operand is small.
+    /// f16 operands on matrix cores: f16 in memory, or small f32 operands that the kernel rounds.
     Native,
 }
 
 impl Format {
-    /// The format of a run on a device with or without matrix cores that take f16 and add in f32.
+    /// The format of a run on a device; `matrix_cores` means that it multiplies f16 with f32 sums.
     pub fn of(config: &RunConfig, matrix_cores: bool) -> Self {
         match config.train.precision {
             Precision::F32 if matrix_cores && config.model.matmul == Matmul::Split => Self::Split,
@@ -29,12 +29,12 @@ impl Format {
         }
     }
 
-    /// The bytes of an operand over those of the same values in f32; small operands that are rounded on the way have more.
+    /// Bytes of an operand over the bytes of the same values in f32. Small operands that the kernel rounds have more.
     pub fn bytes_per_f32_byte(self) -> f64 {
         if self == Self::Native { 0.5 } else { 1.0 }
     }
 
-    /// f32 values' worth of bytes for each value that an operation writes for products: its fused kernel writes their format.
+    /// Size of an operation's output relative to f32, if it is an operand of products: a fused kernel writes their format.
     pub fn written(self, fused: bool) -> f64 {
         if fused {
             self.bytes_per_f32_byte()

@@ -1,5 +1,5 @@
-//! Products on matrix cores that do their neighbours' work on the way to memory: RoPE and SwiGLU forward in the product before
-//! them, backward in the one behind. f16 goes from one to the other, and neither costs a launch of its own.
+//! Products on matrix cores with fused RoPE and SwiGLU: the product before them does their forward pass while it stores its result,
+//! and the product after them does their backward pass. They exchange f16, and RoPE and SwiGLU need no launch of their own.
 
 use burn::backend::TensorMetadata;
 use burn::tensor::{Slice, Tensor};
@@ -9,14 +9,14 @@ use super::linear::{self, LinearResidual};
 use super::shapes::Rope;
 use super::{Cost, Float, Kernels, Operation};
 
-/// The format that has these operations.
+/// The format for which these operations exist.
 const FORMAT: Format = Format::Native;
 
-/// x `[n, d]`, W `[m, d]` → x·Wᵀ with its first columns rotated, `[n, m]` in f16. The gradient that it takes is that of x·Wᵀ.
+/// x `[n, d]`, W `[m, d]` → x·Wᵀ with its first columns rotated, `[n, m]` in f16. Its backward pass expects the gradient of x·Wᵀ.
 #[derive(Clone, Debug)]
 pub struct LinearRope {
     pub rope: Rope,
-    /// As of [`Linear`](super::linear::Linear).
+    /// As in [`Linear`](super::linear::Linear).
     pub operand: Option<Tensor<2>>,
 }
 
@@ -49,15 +49,15 @@ impl Operation<2> for LinearRope {
     }
 }
 
-/// x `[n, d]`, W `[2f, d]` → gates, ups and silu(gate)·up one under another, `[3n, f]` in f16. The gradient that it takes is that
-/// of x·Wᵀ, gates and ups side by side.
+/// x `[n, d]`, W `[2f, d]` → gates, ups and silu(gate)·up stacked, `[3n, f]` in f16. Its backward pass expects the gradient of
+/// x·Wᵀ, with gates and ups side by side.
 #[derive(Clone, Debug)]
 pub struct LinearSwiglu {
-    /// As of [`Linear`](super::linear::Linear).
+    /// As in [`Linear`](super::linear::Linear).
     pub operand: Option<Tensor<2>>,
 }
 
-/// Whether a product of these widths can take gates and ups in turns.
+/// Whether a product of these widths can interleave gates and ups.
 pub fn takes_swiglu(hidden: usize, ffn: usize) -> bool {
     hidden.is_multiple_of(4) && ffn.is_multiple_of(16)
 }
@@ -84,21 +84,21 @@ impl Operation<2> for LinearSwiglu {
         let (mut forward, backward) = linear::cost(x, w, FORMAT);
         let n = (x[0] * w[0]) as f64 / 2.0;
         forward.flops += 8.0 * n;
-        // Two values of f32 less and three of f16 more for each activation.
+        // For each activation, two f32 values fewer and three f16 values more.
         forward.bytes -= 2.0 * n;
         (forward, backward)
     }
 }
 
-/// What [`LinearSwiglu`] gives, W `[d, f]` and a residual `[n, d]` → residual + silu(gate)·up·Wᵀ. Its backward pass goes through
-/// the activation, too.
+/// The output of [`LinearSwiglu`], W `[d, f]` and a residual `[n, d]` → residual + silu(gate)·up·Wᵀ. Its backward pass includes
+/// the activation's.
 #[derive(Clone, Debug)]
 pub struct SwigluLinear(pub LinearResidual);
 
 impl Operation<3> for SwigluLinear {
     const NAME: &'static str = "linear+residual";
 
-    /// Gates, ups and silu(gate)·up; the last again; and W.
+    /// Gates, ups and silu(gate)·up stacked; silu(gate)·up again; and W.
     type Saved<B: Kernels> = [Float<B>; 3];
 
     fn version(&self) -> &'static str {
@@ -131,7 +131,7 @@ impl Operation<3> for SwigluLinear {
         let n = (active[0] * active[1]) as f64;
         let (forward, mut backward) = self.0.cost(&[active, w.clone(), residual.clone()]);
         backward.flops += 14.0 * n;
-        // Gate and up are read, and their gradients written in f16 instead of one in f32.
+        // Gate and up are read, and two f16 gradients are written instead of one in f32.
         backward.bytes += 4.0 * n;
         (forward, backward)
     }

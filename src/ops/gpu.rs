@@ -1,5 +1,5 @@
 //! Kernels for cubecl devices, one file per operation, on contiguous f32 tensors.
-//! Each file states shapes and formulas; nothing here knows autodiff, modules or the command line.
+//! Each file states shapes and formulas.
 #![allow(
     unsafe_code,
     reason = "kernels are launched unchecked: each one bounds its own indices, so that no loop pays for a second check"
@@ -40,18 +40,18 @@ use burn::cubecl::{self, prelude::*};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::{ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
 
-/// Four neighbouring values, the widest load a WGSL storage buffer offers.
+/// Four adjacent values, the widest load from a WGSL storage buffer.
 pub type Float4 = Vector<f32, Const<4>>;
 
-/// The most workgroups one dimension of a dispatch may have on every device we run on.
+/// Most workgroups along one dimension of a dispatch on every device.
 const MAX_GROUPS: usize = 65_535;
 
-/// A new f32 tensor on the device of `like`, its content undefined.
+/// A new f32 tensor on the device of `like`, with undefined contents.
 pub fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
     empty_of(DType::F32, like, shape)
 }
 
-/// The same of f32 or f16.
+/// The same for f32 or f16.
 fn empty_of<const D: usize>(dtype: DType, like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
     empty_device_contiguous_dtype(
         like.client.clone(),
@@ -61,7 +61,7 @@ fn empty_of<const D: usize>(dtype: DType, like: &CubeTensor, shape: [usize; D]) 
     )
 }
 
-/// The elements of a tensor, for kernels that write f32 or f16.
+/// The element type of a tensor, for kernels that write f32 or f16.
 fn element(tensor: &CubeTensor) -> ElemType {
     ElemType::Float(if is_f16(tensor) {
         FloatKind::F16
@@ -75,7 +75,7 @@ fn is_f16(tensor: &CubeTensor) -> bool {
     tensor.dtype == DType::F16
 }
 
-/// The same values under another shape of the same size.
+/// The same values with another shape of the same size.
 pub fn shaped<const D: usize>(tensor: CubeTensor, shape: [usize; D]) -> CubeTensor {
     debug_assert_eq!(tensor.meta.num_elements(), shape.iter().product::<usize>());
     CubeTensor::new_contiguous(
@@ -87,13 +87,13 @@ pub fn shaped<const D: usize>(tensor: CubeTensor, shape: [usize; D]) -> CubeTens
     )
 }
 
-/// The tensor as a kernel's buffer argument. Kernels index it as one flat run of values.
+/// The tensor as a kernel's buffer argument. Kernels index it as a flat array.
 fn arg(tensor: &CubeTensor) -> BufferArg {
     debug_assert!(tensor.is_contiguous(), "kernels read contiguous tensors");
     tensor.clone().into_buffer_arg()
 }
 
-/// 4 when every offset, stride and width allows loads of four neighbours, else 1.
+/// 4 if every offset, stride and width allows vector loads of four values, otherwise 1.
 fn vector_width(sizes: &[usize]) -> usize {
     if sizes.iter().all(|size| size.is_multiple_of(4)) {
         4
@@ -102,21 +102,21 @@ fn vector_width(sizes: &[usize]) -> usize {
     }
 }
 
-/// Enough workgroups for `count`, in two dimensions where one would be too long. Kernels take
-/// `CUBE_POS` as the group's number and return when it is past their count.
+/// At least `count` workgroups, in two dimensions if one is too long. Kernels use `CUBE_POS` as the workgroup's number and return if
+/// it exceeds their count.
 fn groups(count: usize) -> CubeCount {
     let rows = count.div_ceil(MAX_GROUPS).max(1);
     CubeCount::Static(count.div_ceil(rows) as u32, rows as u32, 1)
 }
 
-/// Sum of one value per invocation, returned to all of them. Two barriers, a fixed order of addition.
+/// Sum of one value per invocation, returned to all. It has two barriers and a fixed order of additions.
 /// `threads` is a multiple of 16; `scratch` holds `threads + 16` values.
 #[cube]
 fn workgroup_sum(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
     workgroup_reduce(value, scratch, threads, true)
 }
 
-/// Largest of one value per invocation, returned to all of them; see [`workgroup_sum`].
+/// Largest of one value per invocation, returned to all; see [`workgroup_sum`].
 #[cube]
 fn workgroup_max(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
     workgroup_reduce(value, scratch, threads, false)

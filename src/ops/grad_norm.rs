@@ -1,12 +1,12 @@
-//! The length of gradients, ‖g‖ = √Σg², and how large their elements are: what the audit of a step asks of every parameter.
-//! Sums are taken where the gradients lie and only they are read back; a squared entry below 1e-38 counts as 0.
+//! The norm of gradients, ‖g‖ = √Σg², and the distribution of their exponents, which the audit of a step needs for every parameter.
+//! The device that holds the gradients computes the sums, and only these are read back; a squared entry below 1e-38 counts as 0.
 
 use burn::backend::{Cube, Flex};
 use burn::tensor::Tensor;
 
 use super::{Kernels, kernels, primitive};
 
-/// The length of each tensor, in double precision from sums of single-precision parts. Not a number when an entry is not.
+/// The norm of each tensor, in double precision from single-precision sums of parts; NaN if an entry is NaN.
 pub fn lengths(tensors: &[&Tensor<2>]) -> Vec<f64> {
     let Some(first) = tensors.first() else {
         return Vec::new();
@@ -19,8 +19,8 @@ pub fn lengths(tensors: &[&Tensor<2>]) -> Vec<f64> {
     squares.into_iter().map(f64::sqrt).collect()
 }
 
-/// How many elements of each tensor have each exponent, as the bits of an f32 hold it: 0 stands for zero and numbers below
-/// 2⁻¹²⁶, 127 for 1 up to 2, 255 for what is not finite. All elements on the CPU, at most 16,384 of each tensor on a GPU.
+/// How many elements of each tensor have each exponent of an f32: 0 stands for zero and numbers below 2⁻¹²⁶, 127 for 1 up to 2,
+/// 255 for infinities and NaN. All elements on the CPU, at most 16,384 of each tensor on a GPU.
 pub fn exponents(tensors: &[&Tensor<2>]) -> Vec<[u64; 256]> {
     let Some(first) = tensors.first() else {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! The versions of operations that differ by device, behind one trait: `kernels/on_cpu.rs` for the CPU device (flex),
-//! `kernels/on_gpu.rs` for every CubeCL device. The plain references that need no device of their own are in the
-//! operations' files, written over burn's primitives.
+//! `kernels/on_gpu.rs` for every CubeCL device. The plain references are in the operations' files and use burn's primitives on any
+//! device.
 
 mod on_cpu;
 mod on_gpu;
@@ -26,23 +26,23 @@ pub trait Kernels: Backend {
     /// The backend's tensor of a constant table.
     fn constant(table: &Tensor<2>) -> Float<Self>;
 
-    /// The nearest numbers of a short format, in f32.
+    /// Values rounded to a short format, stored as f32.
     fn rounded(x: Float<Self>, format: Precision) -> Float<Self>;
-    /// The nearest f16, in f16, or as it is where `linear_own` rounds it.
+    /// Values rounded to f16; unchanged f32 if `linear_own` rounds them.
     fn half(x: Float<Self>) -> Float<Self>;
-    /// The same of many tensors at once.
+    /// The same for many tensors at once.
     fn halves(all: Vec<Float<Self>>) -> Vec<Float<Self>> {
         all.into_iter().map(Self::half).collect()
     }
 
-    /// An operand of a product in the run's format, of the same shape.
+    /// An operand of a product in the run's format, with the same shape.
     fn operand(x: Float<Self>, format: Format) -> Float<Self> {
         match format {
             Format::Native => Self::half(x),
             Format::Full | Format::Split | Format::Emulated(_) => Self::rounded_operand(x, format),
         }
     }
-    /// The same for a kernel without matrix cores: values of the format, in f32.
+    /// The same for a kernel without matrix cores: values of the format stored as f32.
     fn rounded_operand(x: Float<Self>, format: Format) -> Float<Self> {
         match format {
             Format::Full | Format::Split => x,
@@ -51,7 +51,7 @@ pub trait Kernels: Backend {
         }
     }
 
-    /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, plus the residual `[n, m]` where there is one.
+    /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, plus the residual `[n, m]`, if given.
     fn linear_own(
         x: Float<Self>,
         w: Float<Self>,
@@ -66,7 +66,7 @@ pub trait Kernels: Backend {
         format: Format,
     ) -> [Float<Self>; 2];
 
-    /// x·Wᵀ rotated, in f16 where it comes from matrix cores.
+    /// x·Wᵀ rotated; in f16 if matrix cores compute it.
     fn linear_rope(
         x: Float<Self>,
         w: Float<Self>,
@@ -76,14 +76,15 @@ pub trait Kernels: Backend {
         let y = Self::linear_own(x, w, None, Format::Full); // [n, m]
         Self::rope(y, cos, sin, rotation, Format::Full)
     }
-    /// x·Wᵀ `[n, 2f]` as gates, ups and silu(gate)·up one under another, `[3n, f]`; in f16 where they come from matrix cores.
+    /// x·Wᵀ `[n, 2f]` as gates, ups and silu(gate)·up stacked, `[3n, f]`; in f16 if matrix cores compute them.
     fn linear_swiglu(x: Float<Self>, w: Float<Self>) -> Float<Self> {
         let packed = Self::linear_own(x, w, None, Format::Full); // [n, 2f]
         let active = Self::swiglu_packed(packed.clone(), Format::Full); // [n, f]
         let [gate, up] = halves::<Self>(packed); // [n, f] each
         Self::float_cat(vec![gate, up, active], 0)
     }
-    /// Of dy `[n, m]`, the above, silu(gate)·up `[n, f]` and W `[m, f]`: gradients `[n, 2f]` of gate and up, and dW.
+    /// Gradients `[n, 2f]` of gate and up, and dW, from dy `[n, m]`, the output `gated` of `linear_swiglu`, silu(gate)·up `[n, f]` and
+    /// W `[m, f]`.
     fn linear_backward_swiglu(
         dy: Float<Self>,
         gated: Float<Self>,
@@ -100,7 +101,7 @@ pub trait Kernels: Backend {
         [Self::swiglu_packed_backward(packed, dx, Format::Full), dw]
     }
 
-    /// y `[n, d]`, for products in `format`, and 1/rms `[n, 1]`.
+    /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`.
     fn rms_norm(x: Float<Self>, gain: Float<Self>, format: Format) -> (Float<Self>, Float<Self>);
     /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`.
     fn rms_norm_backward(
@@ -111,7 +112,7 @@ pub trait Kernels: Backend {
         earlier: Option<Float<Self>>,
     ) -> (Float<Self>, Float<Self>);
 
-    /// `[n, w]` → `[n, w]`, the first `rotated` columns rotated; for products in `format`.
+    /// `[n, w]` → `[n, w]` with the first `rotated` columns rotated, as an operand of products in `format`.
     fn rope(
         x: Float<Self>,
         cos: Float<Self>,
@@ -120,11 +121,11 @@ pub trait Kernels: Backend {
         format: Format,
     ) -> Float<Self>;
 
-    /// `[n, 2f]` → `[n, f]`, for products in `format`.
+    /// `[n, 2f]` → `[n, f]`, as an operand of products in `format`.
     fn swiglu_packed(packed: Float<Self>, format: Format) -> Float<Self>;
-    /// `[n, 2f]`, for products in `format`.
+    /// The gradient `[n, 2f]`, as an operand of products in `format`.
     fn swiglu_packed_backward(packed: Float<Self>, dy: Float<Self>, format: Format) -> Float<Self>;
-    /// The activation `[n, f]` and the two products it came from.
+    /// The activation `[n, f]`, and the two products it is computed from.
     fn naive_swiglu(x: Float<Self>, w_gate: Float<Self>, w_up: Float<Self>) -> [Float<Self>; 3];
 
     /// Whether attention of these sizes has a kernel for matrix cores.
@@ -132,23 +133,23 @@ pub trait Kernels: Backend {
         false
     }
 
-    /// Output `[n, heads·dh]` and logsumexp of the scores, one per row and head.
-    /// `half`: its products take f16, which `flash_takes_f16` has to allow. None where no kernel fits the sizes.
+    /// Output `[n, heads·dh]`, and logsumexp of the scores for each row and head; `None` if no kernel fits the sizes.
+    /// With `half` the products take f16, which requires `flash_takes_f16`.
     fn flash(
         rows: &Rows<Float<Self>>,
         sizes: Heads,
         half: bool,
     ) -> Option<(Float<Self>, Float<Self>)>;
-    /// dq, dk and dv in the form of `rows`, from output, logsumexp and the output's gradient. Where products took f16: of q and
-    /// k before they were rotated by these tables.
+    /// dq, dk and dv in the form of `rows`, from output, logsumexp and the output's gradient. `half` holds tables if the products took
+    /// f16: the gradients are then those of q and k before their rotation by these tables.
     fn flash_backward(
         rows: &Rows<Float<Self>>,
         saved: [Float<Self>; 3],
         sizes: Heads,
         half: Option<[Float<Self>; 2]>,
     ) -> Rows<Float<Self>>;
-    /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`, by a kernel that reads
-    /// them as `a.layout` says: one contiguous copy first, the strides as they are, or wrongly taken for contiguous.
+    /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`. `a.layout` decides whether the kernel
+    /// reads a contiguous copy, the strides of the view, or wrongly the strides of a contiguous tensor.
     fn strided_attention(qkv: [Float<Self>; 3], a: &Attention) -> Float<Self>;
 
     /// `[n, d]`
@@ -160,19 +161,19 @@ pub trait Kernels: Backend {
         dy: Float<Self>,
     ) -> Float<Self>;
 
-    /// Loss `[1, 1]` and d logits `[n, vocab]` for dL = 1.
+    /// Loss `[1, 1]`, and dlogits `[n, vocab]` for dL = 1.
     fn cross_entropy(logits: Float<Self>, targets: Ints<Self>) -> (Float<Self>, Float<Self>);
 
-    /// d logits for another dL `[1, 1]` than 1; costs next to nothing where it is 1.
+    /// dlogits for any dL `[1, 1]`; costs almost nothing for dL = 1.
     fn cross_entropy_backward(slope: Float<Self>, dy: Float<Self>) -> Float<Self>;
 
-    /// Σx² of each tensor; NaN where the device does not answer.
+    /// Σx² of each tensor; NaN if the device does not answer.
     fn squares(tensors: &[Float<Self>]) -> Vec<f64>;
-    /// How many elements of each tensor have each exponent in their bits: all elements, or a sample.
+    /// How many elements of each tensor have each exponent, from all elements or a sample.
     fn exponents(tensors: &[Float<Self>]) -> Vec<[u64; 256]>;
 
-    /// The outputs of a learner's kernel, of these shapes, or of nothing where this device does not take it. The inputs
-    /// come in the order of the kernel's bindings.
+    /// The outputs of a learner's kernel, with these shapes; `None` if this device does not support the kernel. Inputs are in the
+    /// order of the kernel's bindings.
     fn learner(
         _use: LiveKernel<'_>,
         _inputs: Vec<Float<Self>>,
@@ -181,11 +182,11 @@ pub trait Kernels: Backend {
         None
     }
 
-    /// Strides of a tensor in elements, as a kernel receives it.
+    /// Strides of a tensor in elements, as a kernel receives them.
     fn strides(x: &Float<Self>) -> Vec<usize>;
 }
 
-/// The backend's own tensor behind a high-level one.
+/// The backend's tensor inside a high-level one.
 pub(crate) fn primitive<B: Backend>(tensor: Tensor<2>) -> Float<B>
 where
     burn::backend::DispatchTensor: burn::backend::DispatchKindConversion<B>,
@@ -195,7 +196,7 @@ where
         .expect("the device was checked by the caller")
 }
 
-/// Whether this is the CPU device of ours, behind autodiff or not.
+/// Whether this is our CPU device, with or without autodiff.
 pub fn is_cpu(device: &Device) -> bool {
     matches!(
         device.clone().inner().as_dispatch(),
@@ -203,7 +204,7 @@ pub fn is_cpu(device: &Device) -> bool {
     )
 }
 
-/// Strides of a plain tensor in elements, as its backend holds it.
+/// Strides of a plain tensor in elements, as its backend stores them.
 pub fn strides(x: Tensor<4>) -> Vec<usize> {
     let strides = if is_cpu(&x.device()) {
         x.try_into_primitive::<Flex>().map(|x| Flex::strides(&x))
@@ -213,8 +214,8 @@ pub fn strides(x: Tensor<4>) -> Vec<usize> {
     strides.unwrap_or_default()
 }
 
-/// The two halves of `[n, 2f]`, `[n, f]` each, contiguous. Through a view of every second half-row, the CPU library's
-/// sigmoid takes one branch a value by its sign, which no processor predicts: twice the time of a copy and a sigmoid.
+/// The two halves of `[n, 2f]`, `[n, f]` each, contiguous. On a view, the CPU library's sigmoid branches on the sign of each value,
+/// which processors cannot predict: twice the time of a copy and a sigmoid.
 pub fn halves<B: Kernels>(packed: Float<B>) -> [Float<B>; 2] {
     let [rows, both] = packed.shape().dims();
     let width = both / 2;

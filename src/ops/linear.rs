@@ -1,6 +1,6 @@
 //! Linear layer without bias, y = x·Wᵀ, W stored `[out, in]`.
 //!
-//! Backward: dx = dy·W, dW = dyᵀ·x: two products of the forward's size, which is why a training step costs three forwards.
+//! Backward: dx = dy·W, dW = dyᵀ·x. These are two products of the forward pass's size, so a training step costs three forward passes.
 
 use burn::backend::Cube;
 use burn::tensor::Tensor;
@@ -14,7 +14,7 @@ use crate::config::Matmul;
 pub struct Linear {
     pub matmul: Matmul,
     pub format: Format,
-    /// W as the product takes it, where that exists already.
+    /// W in the product's format, if that copy exists already.
     pub operand: Option<Tensor<2>>,
 }
 
@@ -46,11 +46,11 @@ impl Operation<2> for Linear {
     }
 }
 
-/// y = residual + x·Wᵀ: the residual stream is added where the product is stored, so it costs no pass of its own.
+/// y = residual + x·Wᵀ: the kernel adds the residual when it stores the product, which saves a launch.
 #[derive(Clone, Debug)]
 pub struct LinearResidual {
     pub format: Format,
-    /// As of [`Linear`].
+    /// As in [`Linear`].
     pub operand: Option<Tensor<2>>,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn operands<B: Kernels>(
     [B::operand(x, format), w]
 }
 
-/// Makes the f16 operands of all weight matrices, in a launch or two. On a device with matrix cores.
+/// Makes the f16 operands of all weight matrices in a few launches, on a device with matrix cores.
 pub fn copy_operands(parameters: Vec<&mut Parameter>) {
     let is_matrix = |it: &&mut Parameter| it.value.dims()[0] > 1;
     let weights: Vec<_> = parameters.into_iter().filter(is_matrix).collect();
@@ -109,7 +109,7 @@ pub fn forward<B: Kernels>(x: Float<B>, w: Float<B>) -> Float<B> {
     B::float_matmul(x, B::float_swap_dims(w, 0, 1)) // [n, out]
 }
 
-/// What the product is called where kernels are listed.
+/// Name of the product's version in the list of kernels.
 fn version(matmul: Matmul, format: Format) -> &'static str {
     match (matmul, format) {
         (Matmul::Library, _) => "library",
@@ -138,7 +138,7 @@ pub fn gradients<B: Kernels>(
 pub(super) fn cost(x: &[usize], w: &[usize], format: Format) -> (Cost, Cost) {
     let (n, k, m) = (x[0] as f64, x[1] as f64, w[0] as f64);
     let flops = 2.0 * n * k * m;
-    // Each product reads two of the three matrices and writes the third, in f32.
+    // Each product reads two of the three matrices and writes the third in f32.
     let operand = format.bytes_per_f32_byte();
     let elements = (n * k + m * k) * operand + n * m;
     let gradients = 2.0 * n * m * operand + (n * k + m * k) * (1.0 + operand);

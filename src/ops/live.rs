@@ -1,6 +1,6 @@
-//! The learner's kernels in the running model: for each part that can be replaced, the last text that passed its check.
-//! An operation asks here before it launches its own kernel. Nothing that failed a check ever gets in, no kernel is launched
-//! at a size at which it was not checked, and what the first launches compute is held against the part's own kernel.
+//! The learner's kernels in the running model: for each part that can be replaced, the last text that passed its check. An operation
+//! asks here before it launches its own kernel. A kernel that failed its check is never used, no kernel is launched at a size at
+//! which it was not checked, and the results of its first launches are compared with those of the part's own kernel.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use crate::template;
 
 /// Largest number of workgroups along an axis.
 const MAX_WORKGROUPS: u64 = 65_535;
-/// The first launches, forward and backward, that are held against the part's own kernel: some steps.
+/// Number of first launches, forward and backward, that are compared with the part's own kernel: some steps.
 const COMPARED: u64 = 32;
-/// The largest difference of the two, relative to the largest value.
+/// Largest allowed difference between the two, relative to the largest value.
 const AGREES: f32 = 5e-3;
-/// Where a binding may begin inside a buffer, on every device.
+/// Alignment in bytes of a binding inside a buffer that suits every device.
 const ALIGNMENT: u64 = 256;
 
-/// Parts that can be replaced, how many kernels each takes (forward, backward) and the sizes its texts may name.
+/// Parts that can be replaced, the number of kernels of each (forward, backward), and the sizes that their texts may name.
 pub const PARTS: &[Part] = &[
     ("mlp.activation", 2, &["N"]),
     ("norm1", 1, &["ROWS", "COLS"]),
@@ -34,7 +34,7 @@ static ANY: AtomicBool = AtomicBool::new(false);
 static NOW: Mutex<BTreeMap<&'static str, Arc<LivePart>>> = Mutex::new(BTreeMap::new());
 static DROPPED: Mutex<Vec<DroppedKernel>> = Mutex::new(Vec::new());
 
-/// A learner's kernels that were taken out because they computed something else than the part's own.
+/// A learner's kernels that were removed because their results differed from the part's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedKernel {
     pub exercise: String,
@@ -42,14 +42,14 @@ pub struct DroppedKernel {
     pub why: String,
 }
 
-/// The kernels of a part.
+/// A learner's kernels for a part.
 #[derive(Debug)]
 pub struct LivePart {
-    /// Where they come from.
+    /// The exercise they belong to.
     pub exercise: String,
     name: &'static str,
     kernels: Vec<Text>,
-    /// At which they were right.
+    /// Sizes at which they were right.
     proven: Vec<BTreeMap<String, u64>>,
     launches: AtomicU64,
     refused: Mutex<Option<String>>,
@@ -62,20 +62,20 @@ pub struct LiveKernel<'a> {
     /// Forward 0, backward 1.
     pub which: usize,
     pub sizes: &'a [(&'a str, u64)],
-    /// Along x; one workgroup along the other axes.
+    /// Workgroups along x; the other axes have one.
     pub cover: WorkgroupCount,
-    /// Launches, each on its own share of every buffer: one for each sequence, where the kernel knows one sequence only.
+    /// Number of launches, each on its own share of every buffer: one for each sequence if the kernel handles a single sequence.
     pub shares: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Text {
-    /// With its places `{{N}}`.
+    /// With its placeholders `{{N}}`.
     text: String,
     workgroup: [u32; 3],
 }
 
-/// How many workgroups.
+/// Number of workgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkgroupCount {
     /// This number of workgroups.
@@ -84,11 +84,10 @@ pub enum WorkgroupCount {
     Invocations(u64),
 }
 
-/// Lets kernels, each a text with its workgroup size, take over a part from the next launch on, at the sizes that are
-/// `proven`.
+/// Replaces a part with kernels, each a text with its workgroup size, from the next launch on, at the sizes that are `proven`.
 ///
 /// # Errors
-/// When no part has this name, or it takes another number of kernels. What was there stays.
+/// When no part has this name, or the part needs another number of kernels. The previous kernels then stay.
 pub fn install(
     part: &str,
     exercise: &str,
@@ -98,7 +97,7 @@ pub fn install(
     let (name, count, _) = find(part)?;
     if kernels.len() != *count {
         return Err(format!(
-            "`{part}` takes {count} kernels, and there are {}",
+            "`{part}` needs {count} kernels, and there are {}",
             kernels.len()
         ));
     }
@@ -142,7 +141,7 @@ fn find(part: &str) -> Result<&'static Part, String> {
     })
 }
 
-/// Gives a part its own kernel back; all parts where none is named.
+/// Restores a part's own kernel, or those of all parts.
 pub fn clear(part: Option<&str>) {
     let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);
     now.retain(|name, _| part.is_some_and(|part| part != *name));
@@ -158,7 +157,7 @@ thread_local! {
     static OWN_KERNELS_ONLY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` on this thread with the program's own kernels, which the reference of parity needs.
+/// Runs `work` on this thread with the program's own kernels, which the reference of parity requires.
 pub fn without<R>(work: impl FnOnce() -> R) -> R {
     let before = OWN_KERNELS_ONLY.replace(true);
     let result = work();
@@ -166,7 +165,7 @@ pub fn without<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What has taken over a part, if anything has. Costs one load where nothing has.
+/// The learner's kernels for a part, if there are any; costs one load if there are none.
 pub fn of(part: &str) -> Option<Arc<LivePart>> {
     if !ANY.load(Ordering::Acquire) || OWN_KERNELS_ONLY.get() {
         return None;
@@ -177,18 +176,18 @@ pub fn of(part: &str) -> Option<Arc<LivePart>> {
         .cloned()
 }
 
-/// What was taken out since the last call.
+/// Kernels that were removed since the last call.
 pub fn take_dropped() -> Vec<DroppedKernel> {
     std::mem::take(&mut DROPPED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 impl LivePart {
-    /// Whether its results are still held against those of the part's own kernel.
+    /// Whether results are still compared with those of the part's own kernel.
     pub fn is_new(&self) -> bool {
         self.launches() <= COMPARED
     }
 
-    /// Whether a launch gave what the part's own kernel gives. If not, the kernels are taken out.
+    /// Whether a launch agrees with the part's own kernel. If not, the kernels are removed.
     pub fn agrees(&self, found: &[f32], own: &[f32]) -> bool {
         let largest = own
             .iter()
@@ -214,7 +213,7 @@ impl LivePart {
                 exercise: self.exercise.clone(),
                 part: self.name,
                 why: format!(
-                    "at launch {launch} element {at} was {found}, and the model's own kernel gives {own}; yours was taken out"
+                    "at launch {launch} element {at} was {found}, but the model's own kernel gives {own}; your kernel was removed"
                 ),
             });
         }
@@ -226,7 +225,7 @@ impl LivePart {
         self.launches.load(Ordering::Acquire)
     }
 
-    /// Why a launch was left to the part's own kernel, if one was.
+    /// Why the part's own kernel ran in place of a launch, if it did.
     pub fn refused(&self) -> Option<String> {
         let refused = self.refused.lock();
         refused.unwrap_or_else(PoisonError::into_inner).clone()
@@ -234,8 +233,8 @@ impl LivePart {
 }
 
 impl LiveKernel<'_> {
-    /// Launches the kernel on contiguous f32 buffers in the order of its bindings, one share of every buffer after the
-    /// other. False where this device or grid does not take it: then launch the part's own.
+    /// Launches the kernel on contiguous f32 buffers in the order of its bindings, one share of every buffer after the other. Returns
+    /// false if this device or grid does not support the kernel: the caller then launches the part's own.
     pub fn launch(self, buffers: &[&CubeTensor]) -> bool {
         match self.try_launch(buffers) {
             Ok(()) => {
@@ -263,13 +262,15 @@ impl LiveKernel<'_> {
         if !self.live.proven.contains(&at) {
             let at: Vec<_> = at.iter().map(|(name, n)| format!("{name} = {n}")).collect();
             return Err(format!(
-                "it was not checked at this model's {}; save the file again to check it there",
+                "the kernel was not checked at this model's {}; save the file again to check it there",
                 at.join(", ")
             ));
         }
         let runtime = first.client.name();
         if !runtime.contains("wgsl") {
-            return Err(format!("this device runs {runtime} and takes no WGSL"));
+            return Err(format!(
+                "this device runs {runtime}, which does not run WGSL"
+            ));
         }
         let groups = match self.cover {
             WorkgroupCount::Groups(count) => count,
@@ -279,7 +280,7 @@ impl LiveKernel<'_> {
         };
         if groups > MAX_WORKGROUPS {
             return Err(format!(
-                "it would take {groups} workgroups along one axis, and {MAX_WORKGROUPS} is the most there is"
+                "the kernel would need {groups} workgroups along one axis; at most {MAX_WORKGROUPS} are possible"
             ));
         }
         let shares = self.shares.max(1);
@@ -288,7 +289,7 @@ impl LiveKernel<'_> {
             let odd = shares > 1 && !(bytes(buffer) / shares).is_multiple_of(ALIGNMENT);
             if odd || !bytes(buffer).is_multiple_of(4 * shares) {
                 return Err(format!(
-                    "the buffers of one sequence do not begin at multiples of {ALIGNMENT} bytes"
+                    "the buffers of one sequence do not start at multiples of {ALIGNMENT} bytes"
                 ));
             }
         }
@@ -310,7 +311,7 @@ impl LiveKernel<'_> {
     }
 }
 
-/// A learner's text with sizes, which are put in only when it is compiled.
+/// A learner's text with its sizes, which are put in when the text is compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct LearnerText {
     name: &'static str,
@@ -327,7 +328,7 @@ impl Wgsl for LearnerText {
 
     fn text(&self) -> String {
         let text = &self.text.text;
-        // `install` has seen it filled in.
+        // `install` has filled it in before.
         template::fill(text, &self.sizes).map_or_else(|_| text.clone(), |it| it.text)
     }
 

@@ -1,7 +1,7 @@
-//! Dynamic loss scaling (Micikevicius et al., 2017, arXiv 1710.03740, section 3.2): the loss is multiplied by a factor, so that
-//! the gradients of f16 operands stay above its smallest number; the optimizer divides it out. A step whose gradients are not
-//! finite is left out and halves the factor; after [`GROWTH_INTERVAL`] clean steps it doubles. On a GPU the factor stays on
-//! the device, and nothing waits for it.
+//! Dynamic loss scaling (Micikevicius et al., 2017, arXiv 1710.03740, section 3.2): the loss is multiplied by a factor, which keeps
+//! gradients in f16 above its smallest number, and the optimizer divides by the factor. A step whose gradients are not finite is
+//! skipped and halves the factor; after [`GROWTH_INTERVAL`] clean steps the factor doubles. On a GPU the factor stays on the device,
+//! and nothing waits for it.
 
 use burn::backend::Cube;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -15,22 +15,22 @@ use super::{gpu, grad_norm, primitive};
 pub const FIRST: f32 = 65_536.0;
 /// Steps without an overflow after which the factor doubles.
 pub const GROWTH_INTERVAL: u32 = 200;
-/// The largest factor; a factor of infinity would never come back.
+/// The largest factor; an infinite factor would stay infinite.
 pub const LARGEST: f32 = 16_777_216.0;
 
-/// The factor and what has become of it.
+/// The state of loss scaling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     pub factor: f32,
-    /// What the gradients of this step are multiplied by; 0 leaves the step out.
+    /// Factor for the gradients of this step; 0 skips the step.
     pub inverse: f32,
-    /// Steps since the factor changed.
+    /// Clean steps since the factor changed.
     pub clean: u32,
-    /// Steps left out so far.
+    /// Skipped steps so far.
     pub skipped: u32,
 }
 
-/// Where the state lives: where gradients are computed.
+/// The state, on the device that computes the gradients.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "one exists for each run")]
 pub enum LossScale {
@@ -47,7 +47,7 @@ impl State {
         skipped: 0,
     };
 
-    /// After a step whose gradients are finite, or not.
+    /// The state after a step; `finite` tells whether its gradients are.
     fn after(self, finite: bool) -> Self {
         if !finite {
             return Self {
@@ -70,14 +70,14 @@ impl State {
         }
     }
 
-    /// Whether the last step was left out although the factor is as small as it gets: it helps no longer.
+    /// Whether the last step was skipped although the factor is the smallest possible: scaling can no longer help.
     pub fn exhausted(self) -> bool {
         self.inverse == 0.0 && self.factor <= 1.0
     }
 }
 
 impl LossScale {
-    /// The first factor, on a device with or without autodiff.
+    /// Starts with the first factor, on a device with or without autodiff.
     pub fn new(device: &Device) -> Self {
         if is_cpu(device) {
             return Self::Host(State::START);
@@ -101,7 +101,7 @@ impl LossScale {
         }
     }
 
-    /// Moves on by a step with these gradients, the scaled ones.
+    /// Advances by a step with these gradients, which are still scaled.
     pub fn advance(&mut self, gradients: &[&Tensor<2>]) {
         match self {
             Self::Host(state) => {
@@ -119,7 +119,7 @@ impl LossScale {
         }
     }
 
-    /// The state; `None` where the device does not answer. Waits for a GPU.
+    /// Reads the state; `None` if the device does not answer. Waits for a GPU.
     pub fn read(&self) -> Option<State> {
         let tensor = match self {
             Self::Host(state) => return Some(*state),
@@ -142,7 +142,7 @@ impl LossScale {
 mod tests {
     use super::*;
 
-    /// The states after steps with finite gradients, or not.
+    /// The states after steps whose gradients are finite or not.
     fn run(device: &Device, steps: &[bool]) -> Vec<State> {
         let mut scale = LossScale::new(device);
         let step = |finite: &bool| {

@@ -1,5 +1,5 @@
 //! AdamW (Loshchilov and Hutter, 2017, arXiv 1711.05101): p −= lr·wd·p, m = β₁m + (1−β₁)g, v = β₂v + (1−β₂)g²,
-//! p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε). The library's version, tensor by tensor, and ours in one pass.
+//! p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε). Versions: the library's, tensor by tensor, and ours in one pass.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub const EPSILON: f64 = 1e-8;
 /// Weight decay, on every parameter.
 pub const WEIGHT_DECAY: f64 = 0.01;
 
-/// AdamW with its state: one slot per parameter, empty until the parameter first gets a gradient.
+/// AdamW with its state: one slot per parameter, empty until the parameter's first gradient.
 pub struct Optimizer(Version);
 
 #[expect(clippy::large_enum_variant, reason = "one exists for each run")]
@@ -41,20 +41,20 @@ enum Version {
         /// Which parameters the last update moved.
         moved: Vec<usize>,
         clocks: Clocks,
-        /// On a GPU, the state of loss scaling of runs without it.
+        /// On a GPU, a neutral state of loss scaling for runs without it.
         unscaled: Option<CubeTensor>,
     },
 }
 
-/// First and second moments, and from how many updates they come: the bias corrections are a parameter's own, because
-/// one that gets its first gradient late has moments as young as any parameter had in the first step.
+/// First and second moments, and their number of updates. Each parameter has its own bias corrections, because a parameter whose
+/// first gradient comes late starts with new moments.
 struct Moments {
     mean: Tensor<2>,
     square: Tensor<2>,
     updates: i32,
 }
 
-/// Bias corrections on a GPU, by the number of updates they stand for. In most runs there is one.
+/// Bias corrections on a GPU, by number of updates. Most runs have one.
 type Clocks = BTreeMap<i32, CubeTensor>;
 
 impl Optimizer {
@@ -80,7 +80,7 @@ impl Optimizer {
         Self(version)
     }
 
-    /// Bytes of moments that exist. A parameter that never got a gradient has none.
+    /// Bytes of all moments. A parameter without a gradient so far has none.
     pub fn moment_bytes(&self, parameters: &[&Parameter]) -> u64 {
         let has = |index: usize| match &self.0 {
             Version::Library { states, .. } => states[index].is_some(),
@@ -92,8 +92,7 @@ impl Optimizer {
             .sum()
     }
 
-    /// The last update was replayed so many times on the device: what it moved is older than the host knows. -1 where it was
-    /// recorded only.
+    /// Adds the replays of the last update on the device to the counts of the parameters it moved; -1 if it was only recorded.
     pub fn replayed(&mut self, times: i32) {
         let Version::Own {
             moments,
@@ -117,8 +116,8 @@ impl Optimizer {
         clocks.extend(older);
     }
 
-    /// One update. A parameter without a gradient is left alone, as in PyTorch. Gradients of a scaled loss are scaled back
-    /// by ours; the library's version does not know of it.
+    /// Makes one update. A parameter without a gradient does not change, as in PyTorch. Our version divides gradients by the loss
+    /// scale; the library's version ignores it.
     pub fn step(
         &mut self,
         parameters: Vec<&mut Parameter>,
@@ -170,7 +169,7 @@ impl Optimizer {
                     by_age.entry(updates).or_default().push(work);
                 }
                 trace::span(row("own", elements), || {
-                    // The oldest first: their clock moves on before a younger one takes its place.
+                    // Oldest first: their clock advances before a younger one takes its place.
                     for (updates, work) in by_age.into_iter().rev() {
                         let rule = rule(lr, updates + 1, unscale);
                         update(&rule, work, clocks, scale, unscaled);
@@ -195,7 +194,7 @@ fn rule(lr: f64, time: i32, unscale: f32) -> OwnAdamW {
 
 type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<Moments>);
 
-/// Parameters that have had equally many updates.
+/// Updates parameters with equal numbers of updates.
 fn update(
     rule: &OwnAdamW,
     work: Vec<Work>,
@@ -224,7 +223,7 @@ struct Flat<'a, T> {
 }
 
 impl<'a, T> Flat<'a, T> {
-    /// `value` is what the parameter holds.
+    /// `value` is the parameter's tensor.
     fn new(
         (parameter, gradient, moments): Work<'a>,
         value: Tensor<2>,
@@ -244,7 +243,7 @@ impl<'a, T> Flat<'a, T> {
         }
     }
 
-    /// Gives the parameter its new value and keeps the moments.
+    /// Stores the new value in the parameter, and the moments.
     fn put_back(self, updates: i32, tensor: impl Fn(T) -> Tensor<2>) {
         *self.moments = Some(Moments {
             mean: tensor(self.mean),
@@ -261,7 +260,7 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
     let mut all: Vec<_> = work
         .into_iter()
         .map(|work| {
-            // Taken out of the model, so that this is the only owner and the update happens in place.
+            // With the value out of the model, this is its only owner, and the update happens in place.
             let value = std::mem::replace(&mut work.0.value, placeholder.clone()).inner();
             Flat::new(work, value, |it| primitive::<Flex>(it).to_contiguous())
         })
@@ -277,7 +276,7 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
     }
 }
 
-/// Many parameters in a launch, in place; the bias corrections live on the device, in a clock.
+/// Updates many parameters in one launch, in place; the bias corrections are a clock on the device.
 fn on_gpu(
     rule: &OwnAdamW,
     work: Vec<Work>,
@@ -317,7 +316,7 @@ fn on_gpu(
     }
 }
 
-/// 1 − β₁ᵗ and 1 − β₂ᵗ, `[2]`: for parameters that were left alone while others of their age moved on.
+/// 1 − β₁ᵗ and 1 − β₂ᵗ, `[2]`: for parameters that had no gradient while others of their age were updated.
 fn clock_at(time: i32, like: &Tensor<2>) -> CubeTensor {
     let corrections = [BETA_1, BETA_2].map(|beta| (1.0 - beta.powi(time)) as f32);
     Tensor::<1>::from_data(
@@ -335,7 +334,7 @@ fn row(version: &'static str, elements: usize) -> SpanRow {
         phase: Phase::Optimizer,
         op: "adamw",
         version,
-        // p, g, m, v read; p, m, v written.
+        // Reads p, g, m and v; writes p, m and v.
         cost: Cost::new(12.0 * n, 7.0 * n),
     }
 }

@@ -1,11 +1,11 @@
-//! When the work on the device last made progress: every operation reports it, and so does whatever submits work. A device that hangs
-//! is seen by this, although the thread that sends heartbeats goes on.
+//! When the work on the device last made progress: every operation reports it, and so does all code that submits work. This detects a
+//! hanging device while the thread that sends heartbeats still runs.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Milliseconds from the first use, above 0; 0 while there is nothing to do.
+/// Milliseconds since the first use, above 0; 0 while there is no work.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 fn now() -> u64 {
@@ -14,24 +14,24 @@ fn now() -> u64 {
     u64::try_from(began.elapsed().as_millis()).map_or(u64::MAX, |ms| ms + 1)
 }
 
-/// Work begins.
+/// Starts work.
 pub fn begin() {
     LAST.store(now(), Ordering::Relaxed);
 }
 
-/// Work made progress. Ignored while none is in progress: a queue may still finish work that nothing waits for.
+/// Reports progress. Ignored while there is no work: a queue may still finish work that nothing waits for.
 pub fn step() {
     if LAST.load(Ordering::Relaxed) != 0 {
         begin();
     }
 }
 
-/// There is nothing to do until the next `begin`.
+/// Ends work until the next `begin`.
 pub fn rest() {
     LAST.store(0, Ordering::Relaxed);
 }
 
-/// How long ago the work in progress last made progress; none while there is no work.
+/// Time since the last progress; `None` while there is no work.
 pub fn since() -> Option<Duration> {
     let last = LAST.load(Ordering::Relaxed);
     (last != 0).then(|| Duration::from_millis(now().saturating_sub(last)))

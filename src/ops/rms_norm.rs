@@ -14,10 +14,10 @@ use crate::config::{NORM_EPS, Norm};
 #[derive(Clone, Debug)]
 pub struct RmsNorm {
     pub version: Norm,
-    /// Whether x also goes on beside the norm, in a residual connection that ends after it. Its gradient then comes down that
-    /// way first, and the fused backward adds it in the same pass.
+    /// Whether x also continues past the norm in a residual connection. The gradient of that path then arrives first, and the fused
+    /// backward pass adds it.
     pub on_trunk: bool,
-    /// Of the products that take y.
+    /// Format of the products that take y.
     pub format: Format,
 }
 
@@ -63,7 +63,7 @@ impl Operation<2> for RmsNorm {
         [dx, dgain]
     }
 
-    /// The learner's kernel writes y alone; 1/rms, which the backward pass needs, comes from ours.
+    /// The learner's kernel writes only y; ours computes 1/rms, which the backward pass needs.
     fn forward_live<B: Kernels>(
         &self,
         live: &LivePart,

@@ -1,5 +1,5 @@
 //! Rotary position embedding (Su et al., 2021, arXiv 2104.09864), interleaved pairs (2i, 2i+1):
-//! (a, b) → (a·cos − b·sin, a·sin + b·cos) with angle t·θ^(−2i/dh). Its backward turns by the opposite angle.
+//! (a, b) → (a·cos − b·sin, a·sin + b·cos) with angle t·θ^(−2i/dh). The backward pass rotates by the opposite angle.
 
 use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice};
@@ -26,8 +26,8 @@ impl Operation<1> for Rope {
         [self.turn::<B>(dy, true, self.format)]
     }
 
-    /// The learner's kernel takes its angle from the row's number: one launch for each sequence. It has no way back, so
-    /// the backward pass stays ours, and it turns every column, so it leaves a row that holds values as well alone.
+    /// The learner's kernel computes the angle from the row's number, so each sequence needs a launch. It has no backward pass, so ours
+    /// runs there. It rotates every column, so it is not used for rows that also hold values.
     fn forward_live<B: Kernels>(
         &self,
         live: &LivePart,
@@ -70,7 +70,7 @@ impl Rope {
         self.tables.each_ref().map(B::constant)
     }
 
-    /// Of rows of this width, forward.
+    /// The forward rotation of rows of this width.
     pub(super) fn rotation(&self, width: usize) -> Rotation {
         Rotation {
             width,

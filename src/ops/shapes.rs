@@ -1,4 +1,4 @@
-//! What the kernels of attention and of the rotary embedding are told: sizes, versions, tables. Plain data; the operations are in
+//! Parameters of the kernels for attention and rotary embedding: sizes, versions, tables. Plain data; the operations are in
 //! `attention.rs` and `rope.rs`.
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::format::Format;
 use crate::config::{Attention as Version, KvLayout};
 
-/// Sizes of one causal attention with grouped key and value heads.
+/// Sizes of a causal attention with grouped key and value heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Heads {
     pub batch: usize,
@@ -41,13 +41,13 @@ impl Heads {
         [self.heads * self.head_dim, narrow, narrow]
     }
 
-    /// 1/√dh, by which scores are multiplied.
+    /// Factor of the scores, 1/√dh.
     pub fn scale(&self) -> f32 {
         1.0 / (self.head_dim as f32).sqrt()
     }
 }
 
-/// Sizes and version of one attention.
+/// Sizes and version of an attention.
 #[derive(Clone, Debug)]
 pub struct Attention {
     pub context: usize,
@@ -57,10 +57,10 @@ pub struct Attention {
     pub version: Version,
     pub layout: KvLayout,
     pub format: Format,
-    /// [`causal_mask`](super::attention::causal_mask) as `[context, context]`, kept from step to step; flash attention needs none.
+    /// [`causal_mask`](super::attention::causal_mask) as `[context, context]`, kept between steps; flash attention needs none.
     pub mask: Option<Tensor<2>>,
-    /// The rotation of q and k where they come as [`LinearRope`](super::fused::LinearRope) stores them, in f16, for kernels on
-    /// matrix cores; gradients go back as that operation takes them.
+    /// The rotation of q and k if [`LinearRope`](super::fused::LinearRope) computed them in f16 for kernels on matrix cores; gradients
+    /// then have the form that this operation expects.
     pub rope: Option<Rope>,
 }
 
@@ -77,7 +77,7 @@ impl Attention {
     }
 }
 
-/// Columns inside a row-major buffer: value (row, column) lies at `offset + row·stride + column`.
+/// Columns inside a row-major buffer: value (row, column) is at `offset + row·stride + column`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Columns {
     pub offset: usize,
@@ -94,7 +94,7 @@ pub enum Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// The buffer in which q lies.
+    /// The buffer that holds q.
     pub fn first(&self) -> &T {
         let (Self::Separate([first, ..]) | Self::Packed(first)) = self;
         first
@@ -114,7 +114,7 @@ impl<T> Rows<T> {
         }
     }
 
-    /// The same form with `f` of each buffer.
+    /// Applies `f` to each buffer.
     pub fn map<U>(self, f: impl Fn(T) -> U) -> Rows<U> {
         match self {
             Self::Separate(all) => Rows::Separate(all.map(f)),
@@ -122,7 +122,7 @@ impl<T> Rows<T> {
         }
     }
 
-    /// The buffers of q, k and v, and where their columns lie in them.
+    /// The buffers of q, k and v, and their columns in them.
     pub fn columns(&self, sizes: &Heads) -> [(&T, Columns); 3] {
         let [q, k, v] = sizes.widths();
         match self {
@@ -136,7 +136,7 @@ impl<T> Rows<T> {
     }
 }
 
-/// Rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`; the rest passes through.
+/// Rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`; the other columns do not change.
 #[derive(Clone, Debug)]
 pub struct Rope {
     /// cos and sin, `[context, head_dim / 2]` each.
@@ -145,20 +145,20 @@ pub struct Rope {
     pub head_dim: usize,
     pub rotated: usize,
     pub fused: bool,
-    /// Of the products that take its gradient.
+    /// Format of the products that take its gradient.
     pub format: Format,
 }
 
-/// Which columns to rotate, and by which rows of the tables.
+/// The columns to rotate, and the rows of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Rotation {
     /// Width of a row.
     pub width: usize,
-    /// Columns from the left that hold heads to rotate; a multiple of `head_dim`.
+    /// Number of columns, from the left, that are rotated; a multiple of `head_dim`.
     pub rotated: usize,
     pub head_dim: usize,
     /// Rows per sequence: the position of row n is n mod context.
     pub context: usize,
-    /// Rotate back: the backward pass is the rotation by the opposite angle.
+    /// Whether to rotate by the opposite angle, as in the backward pass.
     pub inverse: bool,
 }

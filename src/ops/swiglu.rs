@@ -59,13 +59,13 @@ impl Operation<2> for Activation {
     }
 }
 
-/// Of `count` activations.
+/// Cost of `count` activations.
 fn cost(count: usize) -> (Cost, Cost) {
     let n = count as f64;
     (Cost::new(8.0 * n, 3.0 * n), Cost::new(14.0 * n, 5.0 * n))
 }
 
-/// A learner's kernel with one invocation for each element.
+/// Runs a learner's kernel with one invocation for each element.
 fn elementwise<B: Kernels>(
     live: &LivePart,
     which: usize,
@@ -83,11 +83,11 @@ fn elementwise<B: Kernels>(
     B::learner(it, inputs, outputs)
 }
 
-/// gate and up side by side in one `[n, 2f]` → `[n, f]`. One projection fewer; with `fused`, one kernel as well.
+/// gate and up side by side in one `[n, 2f]` → `[n, f]`. This saves a projection; with `fused`, the activation is one kernel.
 #[derive(Clone, Debug)]
 pub struct PackedActivation {
     pub fused: bool,
-    /// Of the products before and after it, which the fused kernel writes for.
+    /// Format of the products before and after it, for which the fused kernel writes.
     pub format: Format,
 }
 
@@ -128,8 +128,8 @@ impl Operation<1> for PackedActivation {
     }
 }
 
-/// Stage 4: x `[n, d]`, W_gate and W_up `[f, d]` → silu(x·W_gateᵀ)·(x·W_upᵀ) `[n, f]`, each output by one invocation
-/// that walks two whole rows of weights. Right, and without any reuse. Its backward uses the library's products.
+/// Stage 4: x `[n, d]`, W_gate and W_up `[f, d]` → silu(x·W_gateᵀ)·(x·W_upᵀ) `[n, f]`, where each output is computed by one
+/// invocation that reads two whole rows of weights. Right, but without any reuse. The backward pass uses the library's products.
 #[derive(Clone, Debug)]
 pub struct NaiveSwiglu {
     pub matmul: Matmul,
@@ -138,7 +138,7 @@ pub struct NaiveSwiglu {
 impl Operation<3> for NaiveSwiglu {
     const NAME: &'static str = "naive-swiglu";
 
-    /// The inputs, gate and up.
+    /// The inputs, gates and ups.
     type Saved<B: Kernels> = [Float<B>; 5];
 
     fn version(&self) -> &'static str {

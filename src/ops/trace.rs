@@ -1,10 +1,10 @@
-//! Where time goes inside a step: spans around operations, on the device thread, while a step is profiled.
-//! Knows nothing of statistics or screens. Costs one thread-local read per operation when off.
+//! Time inside a step: spans around operations on the device thread while a step is profiled. Without profiling, an operation costs
+//! one thread-local read.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// The layer and the part of the model a piece of work belongs to.
+/// The layer and the part of the model to which work belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scope {
     /// From 0; `None` outside the blocks.
@@ -36,7 +36,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The word used on screens and in files.
+    /// The name on screens and in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Forward => "forward",
@@ -46,12 +46,12 @@ impl Phase {
     }
 }
 
-/// Work by shape: floating-point operations, and bytes when every operand moves once.
+/// Work by shape: floating-point operations, and bytes if every operand moves once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     pub flops: f64,
     pub bytes: f64,
-    /// The reason, where the operation does no work that can be counted.
+    /// The reason, if the operation does no work that can be counted.
     pub nothing: Option<&'static str>,
 }
 
@@ -75,7 +75,7 @@ impl Cost {
     }
 }
 
-/// What a span is about.
+/// The operation of a span.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanRow {
     pub scope: Scope,
@@ -85,7 +85,7 @@ pub struct SpanRow {
     pub cost: Cost,
 }
 
-/// One finished span. `start` is from the beginning of the recording.
+/// A finished span. `start` counts from the beginning of the recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub row: SpanRow,
@@ -114,19 +114,19 @@ pub fn start() {
     });
 }
 
-/// Ends recording on this thread and returns what was seen, in order.
+/// Ends recording on this thread and returns its spans in order.
 pub fn stop() -> Vec<Span> {
     RECORDER
         .with_borrow_mut(Option::take)
         .map_or_else(Vec::new, |recorder| recorder.spans)
 }
 
-/// Index of the span this thread is in, while recording: a launch that happens now belongs to it.
+/// Index of this thread's open span while recording: a launch that happens now belongs to it.
 pub fn current() -> Option<usize> {
     RECORDER.with_borrow(|slot| slot.as_ref().and_then(|recorder| recorder.open))
 }
 
-/// Marks the open span as computed by a learner's kernel.
+/// Marks the open span as a learner's kernel.
 pub fn by_learner() {
     RECORDER.with_borrow_mut(|slot| {
         if let Some(recorder) = slot.as_mut()

@@ -27,7 +27,7 @@ fn only_what_fits_gets_in() {
     assert_eq!(adopt(&swap("norm9", &[good])), Err("no part of the model is called `norm9`; these can be replaced: mlp.activation, norm1, attention.rope".to_owned()));
     assert_eq!(
         adopt(&swap("norm1", &[good, good])),
-        Err("`norm1` takes 1 kernels, and there are 2".to_owned())
+        Err("`norm1` needs 1 kernels, and there are 2".to_owned())
     );
     assert!(live::of("norm1").is_none());
     assert_eq!(adopt(&swap("norm1", &[good])), Ok(()));

@@ -28,7 +28,7 @@ pub struct Clock {
 
 /// Time that a piece of work has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct TimeUsed {
     pub processor: Option<Duration>,
     pub quiet: Duration,
 }
@@ -50,7 +50,7 @@ impl Clock {
     }
 
     /// Time used since the start.
-    pub fn spent(&mut self) -> Spent {
+    pub fn spent(&mut self) -> TimeUsed {
         let since = self.looked.elapsed();
         if since >= GLANCE {
             let now = load::read().ok();
@@ -64,14 +64,14 @@ impl Clock {
             (self.looked, self.load) = (Instant::now(), now);
         }
         let processor = load::own_time().zip(self.processor);
-        Spent {
+        TimeUsed {
             processor: processor.map(|(now, before)| now.saturating_sub(before)),
             quiet: self.quiet,
         }
     }
 
     /// The time so far, if other programs slow the work down.
-    pub fn waits(&self, spent: Spent) -> Option<KernelWait> {
+    pub fn waits(&self, spent: TimeUsed) -> Option<KernelWait> {
         let wall = self.wall();
         (self.busy && wall >= PATIENCE).then(|| KernelWait {
             wall: wall.as_secs_f64(),
@@ -80,14 +80,14 @@ impl Clock {
     }
 }
 
-impl Spent {
+impl TimeUsed {
     /// Whether the processor time reached `limit`, or the wall time on a quiet machine reached several times that.
     pub fn is_over(self, limit: Duration) -> bool {
         self.processor.is_some_and(|it| it >= limit) || self.quiet >= BY_THE_CLOCK * limit
     }
 }
 
-impl std::ops::AddAssign for Spent {
+impl std::ops::AddAssign for TimeUsed {
     fn add_assign(&mut self, other: Self) {
         let own = self.processor.unwrap_or_default();
         self.processor = other.processor.map(|it| own + it);
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_limit_counts_processor_time_and_a_quiet_clock() {
         let second = Duration::from_secs(1);
-        let spent = |processor: Option<Duration>, quiet| Spent { processor, quiet };
+        let spent = |processor: Option<Duration>, quiet| TimeUsed { processor, quiet };
         assert!(spent(Some(second), Duration::ZERO).is_over(second));
         assert!(!spent(Some(second / 2), 3 * second).is_over(second));
         assert!(spent(None, 4 * second).is_over(second));

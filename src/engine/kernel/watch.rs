@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::clock::{Clock, Spent};
+use super::clock::{Clock, TimeUsed};
 use super::gpu::GpuError;
 use crate::engine::host::memory_resident;
 use crate::protocol::{KernelFault, KernelFaultKind, KernelProgress, KernelReport, KernelWait};
@@ -85,7 +85,7 @@ pub fn watch(
     let before = memory_resident().unwrap_or(0);
     let most = limits.memory.map(|memory| before.saturating_add(memory));
     let too_large = || most.is_some_and(|most| memory_resident().is_some_and(|now| now > most));
-    let mut ran = Spent::default();
+    let mut ran = TimeUsed::default();
     loop {
         tell(state.progress(None));
         let mut clock = Clock::start();
@@ -161,7 +161,7 @@ fn give_up(state: CheckState, reason: String) -> KernelReport {
 }
 
 /// The launches at one size take too long.
-fn endless(state: CheckState, spent: Spent, limit: Duration) -> KernelReport {
+fn endless(state: CheckState, spent: TimeUsed, limit: Duration) -> KernelReport {
     let seconds = limit.as_secs_f64();
     let reason = match spent.processor.filter(|it| *it >= limit) {
         Some(_) => format!("{seconds} s of processor time"),

@@ -1,23 +1,23 @@
 //! The `AdamW` update, in place: one pass that reads and writes each number once.
-//! `PyTorch`'s formula and defaults; it counts no steps and holds no state. Loshchilov and Hutter, 2017.
+//! `PyTorch`'s formula and defaults; this module counts no steps and holds no state. Loshchilov and Hutter, 2017.
 
 use rayon::prelude::*;
 
 use super::GRAIN;
 
-/// The optimizer's settings, and how many updates there have been with this one, from 1.
+/// The optimizer's settings, and the number of this update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamW {
     pub lr: f64,
     pub beta1: f64,
     pub beta2: f64,
-    /// Added to the root, against division by zero.
+    /// Added to the square root to avoid division by zero.
     pub eps: f64,
-    /// The share of `lr` by which weights shrink.
+    /// Weights shrink by `lr · weight_decay` per update.
     pub weight_decay: f64,
     /// The number of this update, from 1.
     pub time: i32,
-    /// What gradients are multiplied by.
+    /// Factor for gradients.
     pub unscale: f32,
 }
 
@@ -32,7 +32,7 @@ pub struct Parameter<'a> {
     pub square: &'a mut [f32],
 }
 
-/// What the update needs, worked out once per step.
+/// Factors of the update, computed once per step.
 #[derive(Clone, Copy)]
 struct Factors {
     keep: f32,
@@ -81,7 +81,7 @@ impl AdamW {
         Factors {
             keep: (1.0 - self.lr * self.weight_decay) as f32,
             beta1: self.beta1 as f32,
-            // Subtracted in double precision: 1 - 0.999 in single precision is wrong in the fifth digit.
+            // In double precision, because 1 - 0.999 in single precision is wrong in the fifth digit.
             rest1: (1.0 - self.beta1) as f32,
             beta2: self.beta2 as f32,
             rest2: (1.0 - self.beta2) as f32,

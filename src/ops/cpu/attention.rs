@@ -1,6 +1,6 @@
 //! Causal grouped-query attention in blocks with an online softmax, forward and backward.
-//! Memory grows with T, not with T²: scores exist one block at a time, and the backward pass computes them again.
-//! Dao et al., "`FlashAttention`", 2022. The plain way, with all scores in memory, is `strided_attention`.
+//! Memory grows with T, not with T²: scores exist one block at a time, and the backward pass recomputes them.
+//! Dao et al., "`FlashAttention`", 2022. `strided_attention` is the plain version, with a head's scores in memory.
 
 mod backward;
 mod blocks;
@@ -13,18 +13,18 @@ use super::matmul::{Product, Write};
 use super::reduce::STEP;
 use super::{SharedSlice, exp, max, sum};
 use crate::ops::shapes::{Heads, Rows};
-use blocks::{BLOCK, Place, Workspace};
+use blocks::{BLOCK, HeadRows, Workspace};
 
 /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
 ///
 /// Returns out, B·T × H·dh, and `lse`, B × H × T, the logarithm of the sum of exponentials, for the backward pass.
 pub fn forward(rows: Rows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
-    let [q, k, v] = Place::of_rows(rows, shape);
+    let [q, k, v] = HeadRows::of_rows(rows, shape);
     let row_stride = shape.heads * shape.head_dim;
     let len = shape.rows() * row_stride;
     let mut result = Vec::with_capacity(len);
     let mut logarithms = vec![0.0; shape.rows() * shape.heads];
-    let out = Place {
+    let out = HeadRows {
         start: result.as_mut_ptr(),
         row_stride,
         shape,
@@ -53,11 +53,11 @@ pub fn forward(rows: Rows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
     (result, logarithms)
 }
 
-/// The outputs of a block of queries, of all the query heads that share one key and value head.
+/// The outputs of a block of queries, for all query heads that share one key and value head.
 fn forward_block(
-    out: &Place<*mut f32>,
+    out: &HeadRows<*mut f32>,
     lse: SharedSlice,
-    [q, k, v]: [&Place<*const f32>; 3],
+    [q, k, v]: [&HeadRows<*const f32>; 3],
     workspace: &mut Workspace,
     (batch, kv_head, first): (usize, usize, usize),
 ) {
@@ -74,7 +74,7 @@ fn forward_block(
     total.fill(0.0);
     for key in (0..=first).step_by(BLOCK) {
         let keys = BLOCK.min(shape.context - key);
-        k.turn(transposed, (batch, key, kv_head), keys);
+        k.copy_transposed(transposed, (batch, key, kv_head), keys);
         for (index, head) in shape.queries_of(kv_head).enumerate() {
             let (most, total) = (
                 &mut most[index * BLOCK..][..rows],
@@ -132,12 +132,12 @@ fn forward_block(
     }
 }
 
-/// Multiplies the rows of one head from `first` on by one factor each.
+/// Multiplies the rows of one head, starting at `first`, by one factor each.
 ///
 /// # Safety
 /// Nothing else uses these rows of this head meanwhile, and they are in bounds.
 unsafe fn scale_rows(
-    out: &Place<*mut f32>,
+    out: &HeadRows<*mut f32>,
     (batch, head, first): (usize, usize, usize),
     factors: &[f32],
 ) {
@@ -159,9 +159,9 @@ simd! {
 }
 
 simd! {
-    /// Turns a block of scores into exponentials less the largest so far; returns the factors for earlier results.
+    /// Replaces a block of scores by the exponentials of scores minus the row's maximum so far; returns the factors for earlier results.
     ///
-    /// With `diagonal`, row r has the keys 0..=r only.
+    /// With `diagonal`, row r sees the keys 0..=r only.
     fn softmax_rows(
         scores: &mut [f32],
         most: &mut [f32],
@@ -170,9 +170,9 @@ simd! {
         diagonal: bool,
         scale: f32,
     ) -> [f32; BLOCK] {
-        // Whole vectors: hidden scores become exponentials of zero, which costs less than rows cut short.
+        // Whole vectors: the exponentials of hidden scores are 0, which costs less than shorter rows.
         let width = keys.next_multiple_of(STEP).min(BLOCK);
-        // One thing at a time for all rows: a row's chain of maximum, exponential and sum is long, rows are independent.
+        // Each step runs for all rows at once: maximum, exponential and sum of one row form a long chain, but rows are independent.
         let mut rescale = [0.0; BLOCK];
         let rows = scores.chunks_exact_mut(BLOCK).zip(most.iter_mut()).zip(&mut rescale).enumerate();
         for (row, ((scores, most), rescale)) in rows {

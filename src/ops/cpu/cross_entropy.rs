@@ -1,5 +1,5 @@
 //! Mean cross-entropy of logits against class numbers, forward and backward in one pass.
-//! Logits are used as they are: no label smoothing, no ignored classes.
+//! There is no label smoothing, and no class is ignored.
 
 use rayon::prelude::*;
 
@@ -18,7 +18,7 @@ pub fn forward_backward(logits: &[f32], targets: &[i32]) -> (f32, Vec<f32>) {
         .par_chunks(rows * width)
         .zip(targets.par_chunks(rows));
     let tasks = dlogits.par_chunks_mut(rows * width).zip(inputs);
-    // Tasks have summed their losses; these are added in the tasks' order.
+    // The tasks' sums are added in a fixed order.
     let losses: Vec<f64> = tasks
         .map(|(dlogits, (logits, targets))| rows_of(dlogits, logits, targets, scale))
         .collect();

@@ -1,5 +1,4 @@
 //! The embedding table: rows looked up by token number, and their gradients added back in a fixed order.
-//! The head that shares the table is computed elsewhere.
 
 use super::{add, filled, rows_per_task};
 
@@ -15,9 +14,9 @@ pub fn forward(weight: &[f32], tokens: &[i32], width: usize) -> Vec<f32> {
     })
 }
 
-/// `dw[v] = Σ dy[n]` over the n with `tokens[n] = v`, zero where there are none: dy is N × D, dw V × D.
+/// `dw[v] = Σ dy[n]` over all n with `tokens[n] = v`, zero if there are none: dy is N × D, dw V × D.
 ///
-/// Every task owns a range of table rows and looks through all tokens for them, so no two tasks write one row.
+/// Every task owns a range of table rows and searches all tokens for them, so no two tasks write the same row.
 pub fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 2]) -> Vec<f32> {
     assert_eq!(dy.len(), tokens.len() * width);
     for token in tokens {
@@ -26,7 +25,7 @@ pub fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 2]) -> 
             "token {token} of {vocabulary}"
         );
     }
-    // Looking through the tokens costs every task the same; larger ranges keep that small beside the adding.
+    // Every task spends the same time on the search; with larger ranges it is short compared with the additions.
     let rows = rows_per_task(width).max(vocabulary.div_ceil(64));
     filled(vocabulary * width, rows * width, |task, dw| {
         let (first, owned) = (task * rows, dw.len() / width);

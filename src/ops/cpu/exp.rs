@@ -1,5 +1,5 @@
 //! The exponential function in a form that the compiler vectorises, and the sigmoid made of it.
-//! Not for general use: it trades the last digit and the subnormal results for speed.
+//! Not for general use: the last digit may be wrong, and subnormal results are 0.
 
 /// e to the power `x`, in a form the compiler vectorises: relative error below 2e-7, 0 below -87.3, infinite above 88.3.
 ///

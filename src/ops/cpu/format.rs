@@ -1,9 +1,9 @@
-//! Rounding to short number formats: the values that products of mixed precision take, kept in f32.
+//! Rounding to short number formats: the operands of mixed-precision products, stored as f32.
 
 use super::{GRAIN, filled};
 use crate::config::Precision;
 
-/// Every value at the nearest number of `format`.
+/// Rounds every value to the nearest number of `format`.
 pub fn rounded(x: &[f32], format: Precision) -> Vec<f32> {
     filled(x.len(), GRAIN, |task, out| {
         let x = &x[task * GRAIN..][..out.len()];

@@ -1,5 +1,4 @@
-//! The matrix product, over strided views and split into tiles that run in parallel.
-//! It does not choose what to multiply.
+//! Matrix products over strided views, split into tiles that run in parallel.
 
 mod product;
 mod tiles;
@@ -38,7 +37,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// The same numbers read with rows and columns exchanged; nothing is copied.
+    /// The transposed view; nothing is copied.
     pub fn transposed(self) -> Self {
         Self {
             data: self.data,
@@ -49,10 +48,10 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// The same matrix with its columns adjacent: itself, or a transposed copy in `scratch`.
+    /// The same matrix with adjacent columns: either `self`, or a transposed copy in `scratch`.
     ///
-    /// As the right side of a product this is worth a pass over the matrix: the product would otherwise gather its
-    /// columns element by element, again for every tile.
+    /// For the right operand of a product the copy pays off: the product would otherwise gather its columns element by element
+    /// for every tile.
     fn along_rows<'b>(self, scratch: &'b mut Vec<f32>) -> Matrix<'b>
     where
         'a: 'b,
@@ -60,7 +59,7 @@ impl<'a> Matrix<'a> {
         if self.row_stride != 1 || self.column_stride < self.rows {
             return self;
         }
-        // A stride that is not a power of two spreads the rows over all sets of a cache.
+        // A stride that is not a power of two spreads the rows over all cache sets.
         let row_stride = self.columns + 16;
         let len = self.rows * row_stride;
         if scratch.len() < len {
@@ -82,13 +81,13 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// `a · b`, plus `base` where there is one: base and the result are row-major, a.rows × b.columns.
+/// `a · b` plus `base`, if given: base and the result are row-major, a.rows × b.columns.
 pub fn matmul(base: Option<&[f32]>, a: Matrix, b: Matrix) -> Vec<f32> {
     let [product] = matmuls([(base, a, b)]);
     product
 }
 
-/// Several products of [`matmul`] at once: threads that are done with one help with the next.
+/// Several products of [`matmul`] at once: threads that finish one continue with the next.
 pub fn matmuls<const N: usize>(products: [(Option<&[f32]>, Matrix, Matrix); N]) -> [Vec<f32>; N] {
     let mut results = products.map(|(_, a, b)| Vec::with_capacity(a.rows * b.columns));
     let mut scratch = products.map(|_| Scratch::take());
@@ -138,7 +137,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Computes one tile. Each is to be computed once.
+    /// Computes one tile. Each tile has to be computed once.
     fn run(&self, tile: usize) {
         let Self {
             base, a, b, out, ..
@@ -186,11 +185,11 @@ impl Job<'_> {
 }
 
 thread_local! {
-    /// Space for transposed copies, kept from product to product: fresh memory costs more than the copy.
+    /// Memory for transposed copies, kept between products: new memory costs more than the copy.
     static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
-/// The thread's space while one product uses it. A product that starts on the same thread meanwhile gets a new one.
+/// The thread's scratch memory while a product uses it. Another product that starts on the same thread meanwhile allocates its own.
 struct Scratch(Vec<f32>);
 
 impl Scratch {

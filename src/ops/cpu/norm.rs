@@ -1,11 +1,10 @@
-//! The sum of squares of many numbers, as the norm of a gradient needs it, and how large they are. It takes no root and scales
-//! nothing.
+//! The sum of squares of many numbers, for the norm of a gradient, and the distribution of their exponents.
 
 use rayon::prelude::*;
 
 use super::{GRAIN, sum};
 
-/// Numbers summed in single precision before the sum goes on in double precision.
+/// Numbers that are summed in single precision before the sum is added in double precision.
 const RUN: usize = 512;
 
 /// `Σ x²` in double precision; the order of additions depends on the length only.
@@ -24,7 +23,7 @@ simd! {
     }
 }
 
-/// How many numbers have each exponent in their bits.
+/// How many numbers have each exponent.
 pub fn exponents(x: &[f32]) -> [u64; 256] {
     let count = |x: &[f32]| {
         let mut counts = [0; 256];

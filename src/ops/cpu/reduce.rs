@@ -1,10 +1,10 @@
 //! Sums and maxima over slices, with several partial results in vector registers.
-//! The compiler may not reorder additions, so it vectorises these only if told how; the order is the same everywhere.
+//! The compiler may not reorder additions, so vectors are explicit here; the order is the same on every machine.
 
 /// Partial results side by side: one 512-bit register, two of 256 bits, or an array.
 pub(crate) const WIDTH: usize = 16;
 
-/// Elements that one turn of a reduction takes: two sets of partial results hide the latency of an addition.
+/// Elements of one iteration of a reduction: two sets of partial results hide the latency of an addition.
 pub(crate) const STEP: usize = 2 * WIDTH;
 
 /// [`WIDTH`] numbers in the registers of an instruction set.
@@ -13,13 +13,13 @@ pub(crate) const STEP: usize = 2 * WIDTH;
 pub(crate) trait Lanes: Copy {
     /// Whether the instruction set multiplies and adds in one instruction.
     const FUSED: bool;
-    /// Takes the numbers into registers.
+    /// Loads the numbers into registers.
     fn new(values: &[f32; WIDTH]) -> Self;
-    /// Adds number by number.
+    /// Adds element by element.
     fn add(self, other: Self) -> Self;
-    /// Takes the larger of each two numbers.
+    /// The larger of each two elements.
     fn larger(self, other: Self) -> Self;
-    /// Takes the numbers out again.
+    /// The numbers in the registers.
     fn values(self) -> [f32; WIDTH];
 }
 
@@ -57,8 +57,8 @@ pub(crate) struct Avx512(x86::__m512);
 pub(crate) struct Avx2(x86::__m256, x86::__m256);
 
 #[cfg(target_arch = "x86_64")]
-// SAFETY of all blocks: the `simd` macro uses the type only where its instruction set was found; the places are those of
-// arrays long enough.
+// SAFETY of all blocks: the `simd` macro uses the type only where its instruction set was found, and the arrays are long
+// enough.
 impl Lanes for Avx512 {
     const FUSED: bool = true;
 

@@ -3,7 +3,7 @@
 
 use super::{SharedSlice, add, filled, rows_per_task, sum, sum2};
 
-/// Rows whose share of the gain's gradient is summed together. Fixed, so that threads do not change the result.
+/// Rows whose shares of the gain's gradient are summed together. The number is fixed, so the result does not depend on threads.
 const GAIN_ROWS: usize = 32;
 
 /// `y = x · inv_rms · gain` with `inv_rms = 1 / √(mean(x²) + eps)` per row: x and y are N × D, gain D, `inv_rms` N.
@@ -34,8 +34,8 @@ simd! {
     }
 }
 
-/// The gradients of [`forward`]: from dy, N × D, to dx, N × D, and dgain, D. `earlier`, N × D, is added to dx: what reaches x
-/// past the norm.
+/// The gradients of [`forward`]: dy, N × D, gives dx, N × D, and dgain, D. `earlier`, N × D, is the gradient that reaches x past
+/// the norm; it is added to dx.
 ///
 /// With `h = dy · gain`: `dx = inv_rms · (h - x · inv_rms² · mean(h · x))` per row; `dgain = Σ dy · x · inv_rms` over rows.
 pub fn backward(
@@ -75,7 +75,7 @@ simd! {
         let width = gain.len();
         let rows = dx.chunks_exact_mut(width).zip(dy.chunks_exact(width)).zip(x.chunks_exact(width)).zip(inv_rms);
         for (((dx, dy), x), inv_rms) in rows {
-            // One pass leaves h in dx and sums what both gradients need.
+            // One pass stores h in dx and computes the sums of both gradients.
             for ((((dx, dy), x), gain), dgain) in dx.iter_mut().zip(dy).zip(x).zip(gain).zip(dgain.iter_mut()) {
                 *dx = *dy * *gain;
                 *dgain += *dy * *x * *inv_rms;

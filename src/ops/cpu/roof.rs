@@ -1,8 +1,8 @@
-//! What the CPU's roofs are measured with: multiply-adds on registers alone, and a triad that does next to nothing with the
-//! memory it walks over. One thread's part; who measures starts several.
+//! Measures the CPU's peaks: multiply-adds on registers only, and a triad that does little arithmetic on much memory. These
+//! functions run on one thread; the caller starts several.
 
-/// Independent sums, as many as hide the latency of an addition and still fit into registers: 48 where a register holds
-/// four numbers, 96 with eight, 192 with sixteen. Which one is fastest shows in the time.
+/// Numbers of independent sums, enough to hide the latency of an addition and few enough for the registers: 48 if a register holds
+/// four numbers, 96 for eight, 192 for sixteen. The measurement shows which is fastest.
 pub const LANES: [usize; 3] = [48, 96, 192];
 
 /// `rounds` multiply-adds in each of the sums.
@@ -27,7 +27,7 @@ multiply_add!(middle, LANES[1]);
 multiply_add!(wide, LANES[2]);
 
 simd! {
-    /// out = a + ½·b: the triad of McCalpin's STREAM (1995). Twelve bytes for each value.
+    /// out = a + ½·b: the triad of McCalpin's STREAM (1995). It moves twelve bytes for each value.
     pub fn triad(out: &mut [f32], a: &[f32], b: &[f32]) {
         let _ = L::FUSED;
         for ((out, a), b) in out.iter_mut().zip(a).zip(b) {

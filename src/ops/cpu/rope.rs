@@ -1,4 +1,4 @@
-//! Rotary position embedding, interleaved: each pair of neighbours (2i, 2i+1) in a head turns by an angle that grows with the
+//! Rotary position embedding, interleaved: each pair of elements (2i, 2i+1) of a head is rotated by an angle that grows with the
 //! position. Su et al., "`RoFormer`", 2021.
 
 use super::{filled, rows_per_task};
@@ -32,14 +32,14 @@ pub fn rotate(x: &[f32], cos: &[f32], sin: &[f32], rotation: Rotation) -> Vec<f3
             y.copy_from_slice(x);
             let at = (task * rows + row) % context * half;
             let (cos, sin) = (&cos[at..][..half], &sin[at..][..half]);
-            turn_row(&mut y[..rotated], cos, sin, sign);
+            rotate_row(&mut y[..rotated], cos, sin, sign);
         }
     })
 }
 
 simd! {
-    /// Turns one row of heads.
-    fn turn_row(row: &mut [f32], cos: &[f32], sin: &[f32], sign: f32) {
+    /// Rotates one row of heads.
+    fn rotate_row(row: &mut [f32], cos: &[f32], sin: &[f32], sign: f32) {
         for head in row.chunks_exact_mut(2 * cos.len()) {
             let (pairs, _) = head.as_chunks_mut::<2>();
             for (([a, b], cos), sin) in pairs.iter_mut().zip(cos).zip(sin) {

@@ -1,5 +1,5 @@
-//! Causal grouped-query attention the plain way: any strides, and one head's scores in memory at a time.
-//! It is right for every layout and fast only where neighbours are adjacent; `attention` is the better one.
+//! Plain causal grouped-query attention for any strides, with one head's scores in memory at a time.
+//! It is right for every layout, and fast only if neighbouring elements are adjacent in memory; `attention` is faster.
 
 use rayon::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::ops::shapes::Heads;
 pub struct Strided<'a> {
     /// The buffer.
     pub data: &'a [f32],
-    /// Where element (0, 0, 0, 0) is.
+    /// Index of element (0, 0, 0, 0).
     pub offset: usize,
     /// Elements between neighbours along b, t, h and d.
     pub strides: [usize; 4],
@@ -66,7 +66,7 @@ pub fn forward([q, k, v]: [Strided; 3], shape: Heads) -> Vec<f32> {
             softmax(&mut row[..=query]);
         }
         for (query, row) in scores.chunks_exact(time).enumerate() {
-            // SAFETY: this row of this head is written by this task alone.
+            // SAFETY: only this task writes this row of this head.
             let out =
                 unsafe { out.part(((batch * time + query) * heads + head) * head_dim, head_dim) };
             mix(out, &row[..=query], v);
@@ -81,7 +81,7 @@ simd! {
         let query = &q.data[(row.len() - 1) * q.st..];
         for (key, score) in row.iter_mut().enumerate() {
             let key = &k.data[key * k.st..];
-            // Only adjacent elements can be fetched many at a time.
+            // Only adjacent elements can be loaded as vectors.
             let product = if q.sd == 1 && k.sd == 1 {
                 sum2::<L>(&query[..head_dim], &key[..head_dim], |q, k| q * k)
             } else {
@@ -93,7 +93,7 @@ simd! {
 }
 
 simd! {
-    /// Turns scores into probabilities.
+    /// Replaces scores by probabilities.
     fn softmax(scores: &mut [f32]) {
         let most = max::<L>(scores);
         for score in scores.iter_mut() {

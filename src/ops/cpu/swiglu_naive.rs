@@ -1,13 +1,12 @@
-//! The fused gate of stage 4, written the first way that comes to mind: one output element at a time.
-//! Slow on purpose, because the lesson measures it: each product reads its operands from memory again.
+//! The fused gate of stage 4 in its simplest form: one output element at a time.
+//! It is slow on purpose, because the lesson measures it: each product reads its operands from memory again.
 
 use rayon::prelude::*;
 
 /// `out = silu(x · Wgᵀ) · (x · Wuᵀ)` element by element, and the two products for the backward pass.
 ///
-/// x is N × K, both weights F × K, the three outputs N × F. It runs on all threads, like its better counterpart:
-/// what makes it slow is that an element of x or a weight is used once per time it is read, and that each sum is
-/// one long chain of additions.
+/// x is N × K, both weights F × K, the three outputs N × F. It runs on all threads, like the faster version. It is slow
+/// because every use of an element reads memory again, and because each sum is one long chain of additions.
 pub fn forward(
     x: &[f32],
     weight_gate: &[f32],

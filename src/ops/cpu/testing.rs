@@ -1,8 +1,8 @@
-//! Numbers and threads for the kernels' tests. Test code only.
+//! Numbers and threads for the tests of kernels.
 
 use crate::random::Rng;
 
-/// `len` repeatable numbers between -1 and 1.
+/// `len` numbers between -1 and 1, the same for equal seeds.
 pub fn numbers(seed: u64, len: usize) -> Vec<f32> {
     let mut rng = Rng::new(seed);
     (0..len).map(|_| 2.0 * rng.uniform() as f32 - 1.0).collect()

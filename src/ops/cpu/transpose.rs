@@ -1,12 +1,12 @@
-//! Copies a matrix with rows and columns exchanged, so that a product can read it along its rows.
-//! The order of work is chosen for caches and address translation; the numbers are only moved.
+//! Copies a transposed matrix, which lets a product read it along its rows.
+//! The order of the copy suits caches and address translation.
 
 use super::{SharedSlice, for_each};
 
-/// Rows and columns copied together: both sides of a block stay within what the processor translates quickly.
+/// Side of a block that is copied at once: the addresses of both its sides stay in the translation cache.
 const BLOCK: usize = 64;
 
-/// Elements below which one thread copies alone.
+/// Elements below which a single thread copies.
 const SERIAL: usize = 16 * 1024;
 
 /// `to[c · to_stride + r] = from[r · from_stride + c]` for every r below `rows` and c below `columns`, on all threads.
@@ -22,7 +22,7 @@ pub fn transpose(
         transpose_serial(to, to_stride, from, from_stride, [rows, columns]);
         return;
     }
-    // A cache line holds 16 numbers; narrower strips would read each line more than once.
+    // A cache line holds 16 numbers; narrower strips would read lines more than once.
     let strip = (columns / rayon::current_num_threads())
         .next_multiple_of(16)
         .clamp(16, BLOCK);
@@ -115,7 +115,7 @@ fn copy_rest(
     }
 }
 
-/// Eight rows of eight. The compiler makes 64 single moves of the plain loop; this is three to five times as fast.
+/// Transposes 8 × 8 elements. The compiler turns the plain loop into 64 single moves; this is three to five times as fast.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn transpose_8(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usize) {
@@ -125,10 +125,10 @@ fn transpose_8(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usiz
     };
     let rows: [__m256; 8] = std::array::from_fn(|row| {
         let row = &from[row * from_stride..][..8];
-        // SAFETY: eight elements are there.
+        // SAFETY: the row has eight elements.
         unsafe { _mm256_loadu_ps(row.as_ptr()) }
     });
-    // Pairs of rows, then quads, each within the halves of a register; last, the halves are exchanged.
+    // First pairs of rows, then quads, each within the halves of a register; then the halves are exchanged.
     let low: [__m256; 4] =
         std::array::from_fn(|i| _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]));
     let high: [__m256; 4] =

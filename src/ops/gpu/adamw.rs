@@ -1,5 +1,5 @@
-//! AdamW over many tensors per launch, in place. Nothing is uploaded per step: the step's two bias corrections live on the
-//! device and a one-invocation kernel advances them.
+//! AdamW over many tensors per launch, in place. Nothing is uploaded per step: the two bias corrections are on the device, and a
+//! kernel with one invocation advances them.
 
 use super::{arg, empty};
 use crate::ops::cpu::adamw::AdamW;
@@ -7,12 +7,12 @@ use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
-/// Vectors per invocation: enough loads in flight, few enough groups.
+/// Vectors per invocation: several loads at once, and few workgroups.
 const ITEMS: usize = 4;
-/// Tensors in one launch, where the device has bindings for their four buffers each.
+/// Most tensors in one launch; each needs four bindings.
 const MOST_SLOTS: usize = 16;
 
-/// A parameter, its gradient and its two moments, one shape; all but the gradient are overwritten.
+/// A parameter, its gradient and its two moments, of one shape; all except the gradient are overwritten.
 pub type AdamwTensors<'a> = [&'a CubeTensor; 4];
 
 /// The bias corrections 1 − β₁ᵗ and 1 − β₂ᵗ as a tensor `[2]`, at t = 0.
@@ -22,7 +22,7 @@ pub fn clock(like: &CubeTensor) -> CubeTensor {
     clock
 }
 
-/// One AdamW step on every slot: the clock goes to t, then p −= lr·wd·p; m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²;
+/// One AdamW step on every slot: the clock advances to t, then p −= lr·wd·p; m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²;
 /// p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + eps). (Loshchilov & Hutter 2019, as torch computes it.) Gradients are multiplied by
 /// the second value of the state of loss scaling, `scale`; where that is 0, nothing changes.
 /// 1 launch for the clock and 1 for each 16 tensors (7 where a device has 31 bindings).
@@ -40,7 +40,7 @@ pub fn step(slots: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule
             (1.0 - rule.beta2) as f32,
         );
     }
-    // One binding each for the clock, the scale and the scalars.
+    // The clock, the scale and the scalars need one binding each.
     let bindings = clock.client.properties().hardware.max_bindings as usize;
     let most = (bindings.saturating_sub(3) / 4).clamp(1, MOST_SLOTS);
     for batch in slots.chunks(most) {
@@ -82,7 +82,7 @@ fn launch(batch: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule: 
     }
 }
 
-/// The four buffers of a slot, the first workgroup that works on it, and its length in vectors.
+/// The four buffers of a slot, its first workgroup, and its length in vectors.
 #[derive(CubeType, CubeLaunch)]
 struct SlotData<N: Size> {
     param: Box<[Vector<f32, N>]>,

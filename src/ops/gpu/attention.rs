@@ -1,5 +1,5 @@
 //! Flash attention in f32: `wgsl/flash_attention.wgsl` and the two files of its backward pass. A workgroup owns some rows of one head
-//! and walks over the other side in tiles; scores and sums stay in registers.
+//! and iterates over the other side's rows in tiles; scores and sums stay in registers.
 
 use super::attention_wgsl::{self, Buffers, Shape, Values};
 use super::wgsl::{self, Program};
@@ -20,9 +20,9 @@ struct Tile {
     /// Invocations: down × across.
     down: usize,
     across: usize,
-    /// Vectors of a row that are staged at once for scores.
+    /// Vectors of a row that are staged together for scores.
     part: usize,
-    /// Rows of the other side that are staged whole for sums.
+    /// Whole rows of the other side that are staged together for sums.
     slice: usize,
 }
 
@@ -34,7 +34,7 @@ const SMALLEST: Tile = Tile {
 };
 
 impl Tile {
-    /// The largest tile that fits into so many bytes of workgroup memory; none where the heads are too wide or no whole vectors.
+    /// The largest tile for `available` bytes of workgroup memory; `None` if heads are too wide or are not whole vectors.
     fn choose(sizes: &Heads, available: usize) -> Option<Self> {
         let vectors = sizes.head_dim / 4;
         if !sizes.head_dim.is_multiple_of(4) || sizes.head_dim > WIDEST || vectors == 0 {
@@ -74,11 +74,11 @@ impl Tile {
         self.down * self.across
     }
 
-    /// Vectors of workgroup memory that are staged: own rows and the other side's by parts, or weights and a slice.
+    /// Vectors of staged workgroup memory: parts of own rows and of the other side's, or weights and a slice.
     fn staged(&self, vectors: usize) -> usize {
         let parts = (self.own() + self.other()) * (self.part + 1);
         let weights = self.own() * (self.across + 1) + self.slice * vectors;
-        // The last invocations read past a slice whose rows are no multiple of `across` vectors.
+        // If a slice's rows are not a multiple of `across` vectors, the last invocations read past it.
         parts.max(weights + self.across)
     }
 
@@ -88,41 +88,41 @@ impl Tile {
     }
 }
 
-/// Rows that are brought to workgroup memory together.
+/// Rows that are copied to workgroup memory together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct Stage {
     source: &'static str,
-    /// Which rows of the source.
+    /// Rows of the source.
     lines: &'static str,
     first: String,
     rows: usize,
-    /// Vectors of a row that are staged, and the first of them.
+    /// Number of staged vectors of a row, and the first of them.
     wide: usize,
     from: usize,
-    /// The first vector in workgroup memory, and vectors from row to row there.
+    /// Offset in workgroup memory, and distance between rows there, in vectors.
     at: usize,
     pitch: usize,
     interleaved: bool,
-    /// Vectors of each invocation, and the register of the first.
+    /// Vectors that each invocation loads, and the register of the first.
     loads: usize,
     register: usize,
 }
 
-/// What is staged, and what is computed from it.
+/// What a step stages and computes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct Step {
     stages: Vec<Stage>,
-    /// Whether scores are computed, and not sums.
+    /// Whether the step computes scores; otherwise it computes sums.
     scores: bool,
     /// The name of the scores or sums.
     to: &'static str,
-    /// Which slice of the other side is added.
+    /// Slice of the other side that is added.
     slice: usize,
-    /// Whether weights follow from the scores, which all invocations read after the next step's staging.
+    /// Whether weights are computed from the scores; all invocations read them after the next step is staged.
     weighs: bool,
 }
 
-/// The tile's numbers and the steps, as the files name them.
+/// Sizes of the tile and the steps, with the names of the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct Plan {
     own: usize,
@@ -136,7 +136,7 @@ struct Plan {
     steps: Vec<Step>,
 }
 
-/// The steps of a round.
+/// The steps of an iteration.
 struct Steps {
     tile: Tile,
     vectors: usize,
@@ -152,7 +152,7 @@ impl Steps {
         }
     }
 
-    /// Scores `to` of own rows by the other side's: (buffer, its rows) each.
+    /// Adds steps for the scores `to` of own rows with the other side's, each given by its buffer and its rows.
     fn scores(
         mut self,
         to: &'static str,
@@ -189,7 +189,7 @@ impl Steps {
         self
     }
 
-    /// Scores from which no weights follow.
+    /// Marks the scores as ones without weights.
     fn unweighed(mut self) -> Self {
         for step in &mut self.steps {
             step.weighs = false;
@@ -197,7 +197,7 @@ impl Steps {
         self
     }
 
-    /// Sums `to` += weights · the other side's rows.
+    /// Adds steps for the sums `to` += weights · the other side's rows.
     fn sums(mut self, to: &'static str, (source, lines): (&'static str, &'static str)) -> Self {
         let Tile { slice, .. } = self.tile;
         for n in 0..self.tile.other() / slice {
@@ -265,7 +265,7 @@ impl Steps {
     }
 }
 
-/// The tile for a problem on the device of `tensor`; none where nothing fits, or its workgroups no launch.
+/// The tile for a problem on the device of `tensor`; `None` if no tile fits, or if a launch cannot have so many workgroups.
 fn tile(sizes: &Heads, tensor: &CubeTensor) -> Option<Tile> {
     let takes_wgsl = tensor.client.name().contains("wgsl");
     let available = tensor.client.properties().hardware.max_shared_memory_size;
@@ -275,7 +275,7 @@ fn tile(sizes: &Heads, tensor: &CubeTensor) -> Option<Tile> {
 
 /// out = softmax(q·kᵀ/√dh + causal mask)·v per head; `rows` are q, k and v, N = batch·context. Returns out `[N, H·dh]` and lse
 /// `[N, H]`, the logarithm of each row's sum of exponentials, which the backward pass needs. Memory grows with the context, not
-/// with its square. None where no tile fits. (Dao et al., 2022, arXiv 2205.14135.) 1 launch.
+/// with its square. `None` if no tile fits. (Dao et al., 2022, arXiv 2205.14135.) 1 launch.
 pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> Option<(CubeTensor, CubeTensor)> {
     let tile = tile(&sizes, rows.first())?;
     let program = |shape| output(tile, shape);
@@ -283,8 +283,8 @@ pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> Option<(CubeTensor, Cub
     Some(attention_wgsl::forward(rows, sizes, own, program))
 }
 
-/// The gradients of q, k and v, of their shapes, from `dout` `[N, H·dh]`. Scores are computed again, tile by tile, from the
-/// saved logarithms. 2 launches.
+/// The gradients of q, k and v, with their shapes, from `dout` `[N, H·dh]`. Scores are recomputed tile by tile, with the saved
+/// logarithms. 2 launches.
 pub fn backward(
     dout: &CubeTensor,
     rows: &Rows<CubeTensor>,
@@ -292,7 +292,7 @@ pub fn backward(
     lse: &CubeTensor,
     sizes: Heads,
 ) -> Rows<CubeTensor> {
-    // Some tile fits: the forward pass has run.
+    // A tile fits, because the forward pass has run.
     let tile = tile(&sizes, dout).unwrap_or(SMALLEST);
     let delta = &empty(dout, [sizes.rows(), sizes.heads]);
     attention_wgsl::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
@@ -304,7 +304,7 @@ pub fn backward(
     })
 }
 
-/// The output and the logarithms.
+/// The program for output and logarithms.
 fn output(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
     let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
     let steps = Steps::of(tile, &shape.sizes)
@@ -314,7 +314,7 @@ fn output(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
     steps.program(names, shape, buffers)
 }
 
-/// δ = rowsum(dout∘out), and dq.
+/// The program for δ = rowsum(dout∘out) and dq.
 fn queries(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
     let buffers: Buffers = &[
         ("q", V4),
@@ -338,7 +338,7 @@ fn queries(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
     steps.program(names, shape, buffers)
 }
 
-/// dk and dv.
+/// The program for dk and dv.
 fn keys(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
     let buffers: Buffers = &[
         ("q", V4),
@@ -379,7 +379,7 @@ mod tests {
         [40, 3, 1, 4],
     ];
 
-    /// Devices with so many bytes of workgroup memory.
+    /// Workgroup memory of different devices, in bytes.
     const AVAILABLE: [usize; 3] = [16 * 1024, 32 * 1024, 48 * 1024];
 
     #[test]

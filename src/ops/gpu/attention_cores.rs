@@ -1,6 +1,6 @@
-//! Flash attention on matrix cores: the algorithm of `attention` and `attention_backward` with f16 operands and f32 sums, in
+//! Flash attention on matrix cores: the algorithm of `attention` with f16 operands and f32 sums, in
 //! `wgsl/flash_attention_matrix_cores.wgsl` and `wgsl/flash_attention_backward_matrix_cores.wgsl`.
-//! A workgroup owns 64 rows of one head, 16 for each of its subgroups, and walks over the other side in tiles of 32.
+//! A workgroup owns 64 rows of one head, 16 for each of its subgroups, and iterates over the other side in tiles of 32 rows.
 
 use super::MAX_GROUPS;
 use super::attention_wgsl::{self, Buffers, Shape, Values};
@@ -22,7 +22,7 @@ const WIDEST: usize = 128;
 /// Four values in a buffer.
 const V4: &str = "vec4<f16>";
 
-/// Whether the tiles fit a problem, and their workgroups a launch.
+/// Whether tiles fit a problem, and a launch can have their workgroups.
 pub fn fits(sizes: &Heads) -> bool {
     sizes.context.is_multiple_of(OWN)
         && sizes.head_dim.is_multiple_of(SIDE)
@@ -35,8 +35,8 @@ pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor
     attention_wgsl::forward(rows, sizes, (OWN, DType::F16), forward_program)
 }
 
-/// As [`super::attention::backward`], with f16 rows, output and gradients. q and k were rotated by `tables` (cos and sin,
-/// `[context, head_dim / 2]` each), and their gradients are rotated back. 1 launch.
+/// As [`super::attention::backward`], with f16 rows, output and gradients. `tables` (cos and sin, `[context, head_dim / 2]` each)
+/// have rotated q and k, and the kernel rotates their gradients back. 1 launch.
 pub fn backward(
     dout: &CubeTensor,
     rows: &Rows<CubeTensor>,
@@ -52,7 +52,7 @@ pub fn backward(
     })
 }
 
-/// The output and the logarithms.
+/// The program for output and logarithms.
 fn forward_program(shape: Shape) -> Program<Values<Tile>> {
     let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
     Program {
@@ -63,7 +63,7 @@ fn forward_program(shape: Shape) -> Program<Values<Tile>> {
     }
 }
 
-/// dk and dv by the first workgroups, which take longer, and dq by the others.
+/// The program whose first workgroups compute dk and dv, which takes longer, and whose other workgroups compute dq.
 fn backward_program(shape: Shape) -> Program<Values<Tile>> {
     let buffers: Buffers = &[
         ("q", V4),
@@ -86,7 +86,7 @@ fn backward_program(shape: Shape) -> Program<Values<Tile>> {
     }
 }
 
-/// The tile's numbers, as the files name them.
+/// Sizes of the tile, with the names of the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct Tile {
     own: usize,
@@ -134,13 +134,13 @@ mod tests {
         }
     }
 
-    /// As if q and k had been rotated before.
+    /// Forward pass from f32 rows, as if q and k were already rotated.
     fn forward_from_f32(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor) {
         let (out, lse) = forward(&rows.clone().map(half), sizes);
         (full(out), lse)
     }
 
-    /// Gradients that were rotated back, rotated again: those of the rows that were given.
+    /// Backward pass that rotates the gradients forward again, so they belong to the given rows.
     fn backward_from_f32(
         dout: &CubeTensor,
         rows: &Rows<CubeTensor>,
@@ -176,7 +176,7 @@ mod tests {
         }
         for sizes in problems(PROBLEMS) {
             assert!(fits(&sizes));
-            // An operand's rounding is 2⁻¹¹ of it; scores are sums of up to 128 products of numbers below 1.
+            // Rounding changes an operand by 2⁻¹¹ of it; scores are sums of up to 128 products of numbers below 1.
             let both = (forward_from_f32 as _, backward_from_f32 as _);
             agrees(&device, sizes, both, [4e-3, 8e-3]);
         }

@@ -1,17 +1,17 @@
-//! Stage 2's kernel: attention by one workgroup per row, reading q, k and v straight from memory at explicit strides.
-//! The same kernel runs every layout; only the strides it is given differ, right or wrong.
+//! Stage 2's kernel: attention with one workgroup per row, which reads q, k and v directly from memory with explicit strides.
+//! The same kernel runs for every layout; only its strides differ, and these may be wrong.
 
 use super::{arg, empty, groups, workgroup_max, workgroup_sum};
 use crate::ops::shapes::Heads;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
-/// Invocations of a workgroup: that many neighbours take neighbouring keys, then neighbouring values of the head.
+/// Invocations of a workgroup: they read neighbouring keys, then neighbouring values of the head.
 const THREADS: usize = 64;
-/// Lower than every score, and still finite: −∞ minus −∞ would be NaN.
+/// Lower than every score but finite, because −∞ minus −∞ would be NaN.
 const LOWEST: f32 = -3.0e38;
 
-/// A tensor `[batch, heads, context, head_dim]`, and by which strides it is read.
+/// A tensor `[batch, heads, context, head_dim]`, and the strides with which it is read.
 #[derive(Clone, Copy)]
 pub struct Strided<'a> {
     pub tensor: &'a CubeTensor,
@@ -19,20 +19,20 @@ pub struct Strided<'a> {
 }
 
 impl<'a> Strided<'a> {
-    /// By its own strides: those of a view or of a copy.
+    /// With the tensor's own strides, of a view or of a copy.
     pub fn view(tensor: &'a CubeTensor) -> Self {
         let strides = std::array::from_fn(|axis| tensor.meta.strides()[axis]);
         Self { tensor, strides }
     }
 
-    /// By the strides that the tensor would have if it were contiguous, ignoring its own: the silent mistake of stage 2.
+    /// With the strides of a contiguous tensor instead of its own: the silent error of stage 2.
     pub fn assumed(tensor: &'a CubeTensor) -> Self {
         let [_, heads, context, head_dim] = tensor.meta.shape().dims();
         let strides = [heads * context * head_dim, context * head_dim, head_dim, 1];
         Self { tensor, strides }
     }
 
-    /// The buffer as it lies in memory; the strides are the only layout the kernel knows.
+    /// The whole buffer; the kernel knows its layout only from the strides.
     fn buffer(&self) -> BufferArg {
         self.tensor.clone().into_buffer_arg()
     }
@@ -43,11 +43,11 @@ impl<'a> Strided<'a> {
     }
 }
 
-/// out = softmax(q·kᵀ/√dh + causal mask)·v per head; out `[N, H·dh]` and lse `[N, H]` as the flash kernel returns them.
+/// out `[N, H·dh]` = softmax(q·kᵀ/√dh + causal mask)·v per head.
 ///
-/// Neighbouring invocations read neighbouring keys of k (stride `position`) and neighbouring values of v (stride
-/// `value`). They read next to each other when k's `position` and v's `value` are 1: a copy of k as `[batch, kv_heads,
-/// head_dim, context]`, and v as it comes. With a head-split view of k they read a whole row of all heads apart. 1 launch.
+/// Neighbouring invocations read neighbouring keys of k (stride `position`) and neighbouring values of v (stride `value`). Their
+/// addresses are adjacent if k's `position` and v's `value` are 1: with a copy of k as `[batch, kv_heads, head_dim, context]`, and
+/// with v unchanged. In a view of k that is split into heads, their addresses are a whole row of all heads apart. 1 launch.
 pub fn forward([q, k, v]: [Strided; 3], sizes: Heads) -> CubeTensor {
     let rows = sizes.batch * sizes.context;
     let out = empty(q.tensor, [rows, sizes.heads * sizes.head_dim]);
@@ -78,7 +78,7 @@ struct Strides {
     value: usize,
 }
 
-/// Keys in chunks of one per invocation, with a running maximum and sum, so that any context works.
+/// Processes one key per invocation at a time, with a running maximum and sum, which allows any context.
 #[cube(launch_unchecked)]
 fn attention_by_strides(
     q: &[f32],

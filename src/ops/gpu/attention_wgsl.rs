@@ -1,4 +1,4 @@
-//! What the attention kernels of `wgsl/` share: their launches, and the values that fill their files in.
+//! Launches of the attention kernels in `wgsl/`, and the values that fill in their files.
 
 use super::wgsl::{self, Wgsl};
 use super::{empty, empty_of};
@@ -8,8 +8,8 @@ use burn_cubecl::tensor::CubeTensor;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// As [`super::attention::forward`], by the kernel that `program` makes, whose workgroups own `own` rows; the output is of
-/// `element`. 1 launch.
+/// As [`super::attention::forward`], with the kernel that `program` makes, whose workgroups own `own` rows; the output has elements
+/// of type `element`. 1 launch.
 pub fn forward<P: Wgsl>(
     rows: &Rows<CubeTensor>,
     sizes: Heads,
@@ -24,7 +24,7 @@ pub fn forward<P: Wgsl>(
     (out, lse)
 }
 
-/// Gradients of the rows' shapes and elements. `launch` gets what its texts depend on, q, k and v, and dq, dk and dv, which it fills.
+/// Gradients with the rows' shapes and elements. `launch` gets the parameters of its texts, q, k and v, and writes dq, dk and dv.
 pub fn backward(
     dout: &CubeTensor,
     rows: &Rows<CubeTensor>,
@@ -47,10 +47,10 @@ pub struct Shape {
     pub columns: [Columns; 3],
 }
 
-/// Buffers with their elements, in the order of their bindings.
+/// Names of buffers and their element types, in the order of the bindings.
 pub type Buffers = &'static [(&'static str, &'static str)];
 
-/// What fills a file in: the names of the sizes and of the tile are those of the file.
+/// The values that fill in a file; sizes and tile have the names of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Values<T> {
     pub shape: Shape,
@@ -59,7 +59,7 @@ pub struct Values<T> {
     pub tile: T,
 }
 
-/// The rows of one head in a buffer, as WGSL: where row 0 begins, and values from row to row.
+/// The rows of one head in a buffer, as WGSL: the offset of row 0, and the distance between rows.
 #[derive(Serialize)]
 struct Lines {
     start: String,
@@ -104,20 +104,20 @@ impl<T: Serialize> Serialize for Values<T> {
 }
 
 impl Shape {
-    /// The buffers of q, k and v, and what a text depends on.
+    /// The buffers of q, k and v, and the parameters of a text.
     fn of(rows: &Rows<CubeTensor>, sizes: Heads) -> ([&CubeTensor; 3], Self) {
         let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
         let columns = [of_q, of_k, of_v];
         ([q, k, v], Self { sizes, columns })
     }
 
-    /// Workgroups of `own` rows for all sequences, each with so many heads.
+    /// Workgroups of `own` rows for all sequences with `heads` heads each.
     pub fn groups(&self, own: usize, heads: usize) -> [usize; 3] {
         let Heads { batch, context, .. } = self.sizes;
         [context.div_ceil(own), batch * heads, 1]
     }
 
-    /// The rows of q, k and v, and of the output and its gradient, which have no others beside them.
+    /// The rows of q, k and v, and of the output and its gradient, whose buffers hold nothing else.
     fn lines(&self) -> BTreeMap<&'static str, Lines> {
         let Heads {
             heads, head_dim, ..
@@ -152,7 +152,7 @@ pub mod testing {
     use crate::ops::cpu;
     use crate::ops::cpu::testing::numbers;
 
-    /// Two sequences of each context, heads, key and value heads, and head width.
+    /// Problems of two sequences, from context, heads, key and value heads, and head width.
     pub fn problems(all: &[[usize; 4]]) -> Vec<Heads> {
         let all = all.iter();
         all.map(|[context, heads, kv_heads, head_dim]| Heads {
@@ -165,7 +165,7 @@ pub mod testing {
         .collect()
     }
 
-    /// The text is valid for q, k and v in one buffer.
+    /// Asserts that the text is valid for q, k and v in one buffer.
     pub fn valid<P: Wgsl>(sizes: Heads, program: impl Fn(Shape) -> P) {
         let [q, k, _] = sizes.widths();
         let stride = q + 2 * k;
@@ -177,7 +177,7 @@ pub mod testing {
     type Backward =
         fn(&CubeTensor, &Rows<CubeTensor>, &CubeTensor, &CubeTensor, Heads) -> Rows<CubeTensor>;
 
-    /// Outputs and gradients are those of the CPU's kernels, within tolerances for the first and the latter.
+    /// Asserts that outputs and gradients equal those of the CPU's kernels, within one tolerance each.
     pub fn agrees(
         device: &Device,
         sizes: Heads,

@@ -1,4 +1,4 @@
-//! What the tests of this folder share: the first usable adapter, and a comparison.
+//! Helpers for the tests of this folder: the first usable adapter, and comparisons.
 
 use burn::tensor::{DeviceKind, Tensor, TensorData};
 use burn_cubecl::{CubeBackend, tensor::CubeTensor};
@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 #[path = "../../../tests/support/adapter.rs"]
 mod adapter;
 
-/// An adapter, held by one test at a time.
+/// An adapter that one test uses at a time.
 pub struct Device {
     device: burn::tensor::Device,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Device {
-    /// The default adapter (a software one counts), or `None` after saying so.
+    /// The default adapter, which may be a software one; prints a note and returns `None` if there is none.
     pub fn any() -> Option<Self> {
         static DEVICE: OnceLock<Result<burn::tensor::Device, String>> = OnceLock::new();
         static TURN: Mutex<()> = Mutex::new(());
@@ -37,7 +37,7 @@ impl Device {
         }
     }
 
-    /// As burn names it.
+    /// The device for burn.
     pub fn burn(&self) -> burn::tensor::Device {
         self.device.clone()
     }
@@ -82,10 +82,10 @@ pub fn has_matrix_cores() -> bool {
         .is_some_and(|found| found.has_matrix_cores())
 }
 
-/// Workgroup memory that the devices with matrix cores give to a kernel.
+/// Bytes of workgroup memory on devices with matrix cores.
 const WORKGROUP_MEMORY: u32 = 49_152;
 
-/// Fails when a text is not WGSL, or takes more workgroup memory than there is.
+/// Fails when a text is not valid WGSL, or uses too much workgroup memory.
 pub fn valid_wgsl(text: &str) {
     let module = naga::front::wgsl::parse_str(text)
         .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));

@@ -1,16 +1,16 @@
-//! Softmax cross-entropy with its gradient in one pass over the logits; the probabilities are never stored.
+//! Softmax cross-entropy with its gradient in one pass over the logits; probabilities are never stored.
 
 use super::{arg, empty, groups, horizontal_sum, vector_width, workgroup_max, workgroup_sum};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
-/// Below every logit, and still finite: −∞ minus −∞ would be NaN.
+/// Below every logit but finite, because −∞ minus −∞ would be NaN.
 const LOWEST: f32 = -3.0e38;
 
 /// loss = mean_n(logsumexp(logits\[n\]) − logits\[n, target\]), dlogits = (softmax(logits) − onehot) / N; logits `[N, V]`,
 /// targets `[N]` of 32-bit integers in 0..V. Returns loss `[1, 1]` and dlogits `[N, V]`. The running maximum is subtracted
-/// before every exponential, so that no logit overflows. (Milakov & Gimelshein 2018, online softmax.) 2 launches.
+/// before every exponential, which avoids overflows. (Milakov & Gimelshein 2018, online softmax.) 2 launches.
 pub fn forward(logits: &CubeTensor, targets: &CubeTensor) -> (CubeTensor, CubeTensor) {
     let [rows, vocab] = logits.meta.shape().dims();
     let (losses, dlogits) = (empty(logits, [rows]), empty(logits, [rows, vocab]));
@@ -59,7 +59,7 @@ fn cross_entropy_rows<N: Size>(
     let start = row * columns;
     let target = targets[row] as usize;
 
-    // Each invocation keeps a maximum and a sum per vector lane, rescaling the sum when the maximum grows.
+    // Each invocation keeps a maximum and a sum per vector lane, and rescales the sum when the maximum grows.
     let mut top = Vector::<f32, N>::new(LOWEST);
     let mut sum = Vector::<f32, N>::new(0.0);
     let mut c = UNIT_POS as usize;
@@ -89,7 +89,7 @@ fn cross_entropy_rows<N: Size>(
         for i in 0..N::value() {
             if c * N::value() + i == target {
                 grad.insert(i, grad.extract(i) - 1.0);
-                // `highest + ln(total)` first would lose the loss's digits where logits are large.
+                // Computing `highest + ln(total)` first would lose digits of the loss for large logits.
                 losses[row] = total.ln() - (value.extract(i) - highest);
             }
         }
@@ -98,8 +98,8 @@ fn cross_entropy_rows<N: Size>(
     }
 }
 
-/// dlogits·dL, with dL `[1, 1]` still on the device. Where dL is 1, as for a loss that is the root of its graph, the launch
-/// ends before it touches a value. In place where the tensor has no other owner. 1 launch.
+/// dlogits·dL, with dL `[1, 1]` on the device. If dL is 1, as for a loss that is the root of its graph, the kernel returns without
+/// accessing a value. In place if the tensor has no other owner. 1 launch.
 pub fn backward(dlogits: CubeTensor, dloss: &CubeTensor) -> CubeTensor {
     let dlogits = if dlogits.can_mut() {
         dlogits
@@ -132,7 +132,7 @@ fn cross_entropy_scale<N: Size>(dloss: &[f32], dlogits: &mut [Vector<f32, N>], v
     dlogits[i] *= Vector::<f32, N>::new(scale);
 }
 
-/// out = mean(values), by one workgroup.
+/// out = mean(values), with one workgroup.
 #[cube(launch_unchecked)]
 fn mean_of_losses(values: &[f32], out: &mut [f32], count: usize) {
     let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));

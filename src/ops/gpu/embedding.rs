@@ -1,11 +1,11 @@
-//! Embedding rows by token, and their gradient without atomics: the same sums in the same order on every run.
+//! Embedding rows by token, and their gradient without atomics, with the same order of additions in every run.
 
 use super::{arg, empty, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 128;
-/// The fewest invocations of a workgroup that looks through tokens: a subgroup.
+/// Fewest invocations of a workgroup that searches the tokens: a subgroup.
 const FEWEST: usize = 32;
 /// No token has this number.
 const NO_TOKEN: u32 = u32::MAX;
@@ -35,8 +35,8 @@ pub fn forward(weight: &CubeTensor, tokens: &CubeTensor) -> CubeTensor {
 }
 
 /// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\]; dy `[N, D]`, dweight `[V, D]`.
-/// One workgroup per vocabulary row looks through all tokens, four per comparison step; every invocation does, so that there are
-/// no more of them than the row has vectors. 1 launch.
+/// One workgroup per vocabulary row searches all tokens, four per comparison. Every invocation takes part in the search, and a
+/// workgroup has no more invocations than the row has vectors. 1 launch.
 pub fn backward(dy: &CubeTensor, tokens: &CubeTensor, [vocab, width]: [usize; 2]) -> CubeTensor {
     let lanes = vector_width(&[width]);
     let out = empty(dy, [vocab, width]);
@@ -78,7 +78,7 @@ fn embedding_gather<N: Size>(
     out[i] = weight[token * columns + i % columns];
 }
 
-/// Invocations of a workgroup, each of which stages four tokens at a time and sums `owned` vectors of the row.
+/// Each invocation stages four tokens at a time and sums `owned` vectors of the row.
 #[cube(launch_unchecked)]
 fn embedding_scatter_add<N: Size>(
     dy: &[Vector<f32, N>],

@@ -1,4 +1,4 @@
-//! Short number formats on a GPU: values rounded to them and kept in f32, and f16 in memory where a device computes with it.
+//! Short number formats on a GPU: values that are rounded and stored as f32, and f16 in memory on devices that compute with it.
 
 use super::{arg, empty, empty_of, groups};
 use crate::config::Precision;
@@ -8,10 +8,10 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
-/// Vectors for one invocation of [`convert_format`].
+/// Vectors of one invocation of [`convert_format`].
 const ITEMS: usize = 4;
 
-/// Every value at the nearest number of `format`, in f32. 1 launch.
+/// Rounds every value to the nearest number of `format`, in f32. 1 launch.
 pub fn rounded(x: &CubeTensor, format: Precision) -> CubeTensor {
     let count = x.meta.num_elements();
     let out = empty(x, [count]);
@@ -29,7 +29,7 @@ pub fn rounded(x: &CubeTensor, format: Precision) -> CubeTensor {
     with_shape_of(out, x)
 }
 
-/// The formulas of `ops/cpu/format.rs`. Below f16's normal range, a multiple of 2⁻²⁴.
+/// The formulas of `ops/cpu/format.rs`. Below f16's normal range, the result is a multiple of 2⁻²⁴.
 #[cube(launch_unchecked)]
 fn round_values(x: &[f32], out: &mut [f32], count: usize, #[comptime] bf16: bool) {
     if ABSOLUTE_POS < count {
@@ -55,12 +55,12 @@ fn round_values(x: &[f32], out: &mut [f32], count: usize, #[comptime] bf16: bool
     }
 }
 
-/// f32 to f16 where four values make a vector; the tensor itself where they do not, or where it is f16. 1 launch.
+/// Converts f32 to f16 if the size is a multiple of four; otherwise, or for f16, returns the tensor itself. 1 launch.
 pub fn half(x: CubeTensor) -> CubeTensor {
     converted(x, DType::F16)
 }
 
-/// f16 to f32; the tensor itself where it is f32. 1 launch.
+/// Converts f16 to f32; returns an f32 tensor itself. 1 launch.
 pub fn full(x: CubeTensor) -> CubeTensor {
     converted(x, DType::F32)
 }
@@ -81,10 +81,10 @@ pub fn halves(all: Vec<CubeTensor>) -> Vec<CubeTensor> {
     convert(&all, DType::F16)
 }
 
-/// Tensors in one launch, where the device has bindings for their two buffers each.
+/// Most tensors in one launch; each needs two bindings.
 const MOST_TENSORS: usize = 32;
 
-/// Copies of tensors of one other format.
+/// Copies of tensors, converted to `to`.
 fn convert(all: &[CubeTensor], to: DType) -> Vec<CubeTensor> {
     let Some(one) = all.first() else {
         return Vec::new();
@@ -115,7 +115,7 @@ fn convert(all: &[CubeTensor], to: DType) -> Vec<CubeTensor> {
     copies
 }
 
-/// The two buffers of a copy, the first workgroup that works on it, and its length in vectors.
+/// The two buffers of a copy, its first workgroup, and its length in vectors.
 #[derive(CubeType, CubeLaunch)]
 struct CopyData<I: Numeric, O: Numeric> {
     from: Box<[Vector<I, Const<4>>]>,
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn the_device_rounds_as_the_host_does() {
         let Some(device) = Device::any() else { return };
-        // Every exponent, with fractions on, below and above the middle of two numbers of either format.
+        // Every exponent, with fractions at, below and above the midpoint of two numbers of either format.
         let ends = [
             0, 1, 0xfff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001, 0x1_8000,
         ];
@@ -177,7 +177,7 @@ mod tests {
         let x: Vec<f32> = bits
             .flat_map(|bits| [bits, bits | 0x8000_0000])
             .map(f32::from_bits)
-            // Drivers may take subnormal numbers of f32 for zero, and need not keep NaN.
+            // Drivers may replace subnormal f32 numbers by zero, and need not preserve NaN.
             .filter(|x| x.is_normal() || *x == 0.0 || x.is_infinite())
             .collect();
         for format in [Precision::F16, Precision::Bf16] {
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Copies made many at once, and outputs that kernels write as f16, are those of one copy each.
+    /// Many copies in one launch, and outputs that kernels write as f16, equal single copies.
     #[test]
     fn f16_from_a_kernel_is_the_nearest_f16_of_its_f32() {
         let Some(device) = Device::any() else { return };

@@ -1,5 +1,5 @@
-//! Sums of squares and largest values of many tensors on the device, and samples of them: what is read back of gradients are
-//! their lengths and the sizes of some elements.
+//! Sums of squares and largest values of many tensors on the device, and samples of their elements. Of gradients, only norms and
+//! samples are read back.
 
 use super::{arg, empty, horizontal_sum, workgroup_max, workgroup_sum};
 use burn::cubecl::{self, prelude::*};
@@ -8,12 +8,12 @@ use burn_cubecl::tensor::CubeTensor;
 const THREADS: usize = 256;
 /// Vectors per invocation, of large tensors and of small ones.
 const ITEMS: [usize; 2] = [16, 4];
-/// Values of a large tensor.
+/// Fewest values of a large tensor.
 const LARGE: usize = 1 << 23;
-/// Tensors in one launch, where the device has bindings for them.
+/// Most tensors in one launch; each needs a binding.
 const MOST_TENSORS: usize = 24;
 
-/// Sums of squares `[parts]`, each of a part of one tensor, and how many parts each tensor has, in the order of the tensors.
+/// Sums of squares `[parts]`, each of a part of one tensor, and the number of parts of each tensor, in the order of the tensors.
 /// 1 launch for each 24 tensors.
 ///
 /// # Panics
@@ -22,7 +22,7 @@ pub fn parts_of_squares(tensors: &[&CubeTensor]) -> (CubeTensor, Vec<usize>) {
     parts_of(tensors, false)
 }
 
-/// The same for the largest magnitudes. Infinite and undefined values may count or not.
+/// The same for the largest magnitudes. Infinities and NaN may or may not count.
 pub fn largest(tensors: &[&CubeTensor]) -> (CubeTensor, Vec<usize>) {
     parts_of(tensors, true)
 }
@@ -69,13 +69,13 @@ fn parts_of(tensors: &[&CubeTensor], largest: bool) -> (CubeTensor, Vec<usize>) 
     (partial, parts)
 }
 
-/// Elements of a sample, at most.
+/// Most elements of a sample.
 const SAMPLE: usize = 16_384;
 
-/// Elements `[count]` at equal distances, at most 16,384 of a tensor. 1 launch.
+/// Elements `[count]` of a tensor at equal distances, at most 16,384. 1 launch.
 pub fn sample(tensor: &CubeTensor) -> CubeTensor {
     let size = tensor.meta.num_elements();
-    // An odd distance meets every column of a matrix whose rows are a power of two.
+    // An odd distance reaches every column of a matrix whose rows are a power of two long.
     let distance = size.div_ceil(SAMPLE) | 1;
     let count = size.div_ceil(distance);
     let out = empty(tensor, [count]);
@@ -100,7 +100,7 @@ fn take_each(x: &[f32], out: &mut [f32], count: usize, distance: usize) {
     }
 }
 
-/// A tensor, the first workgroup that works on it, and its length in vectors.
+/// A tensor, its first workgroup, and its length in vectors.
 #[derive(CubeType, CubeLaunch)]
 struct Piece<N: Size> {
     values: Box<[Vector<f32, N>]>,

@@ -24,14 +24,14 @@ pub fn forward(
     product(x, weight, operands, residual, problem)
 }
 
-/// x·Wᵀ on matrix cores as `then` stores it; x `[N, K]`, W `[M, K]`. 1 launch.
+/// x·Wᵀ on matrix cores, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. 1 launch.
 pub fn forward_then(x: &CubeTensor, weight: &CubeTensor, then: Epilogue) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     let problem = Problem::new([rows, columns, inner], false, true);
     matrix_cores::matmul(x, weight, &Operands::F16, then, problem)
 }
 
-/// [`backward`] on matrix cores, with dx as `then` stores it.
+/// [`backward`] on matrix cores, with dx stored by the epilogue `then`.
 pub fn backward_then(
     dy: &CubeTensor,
     x: &CubeTensor,
@@ -43,13 +43,13 @@ pub fn backward_then(
     matrix_cores::matmul_pair(pairs, [&Operands::F16; 2], then, problems)
 }
 
-/// How operands go to matrix cores, if they do: `which` of the largest magnitudes are theirs.
+/// How matrix cores multiply the operands, if they do; `which` are the indices of the operands' largest magnitudes.
 fn operands(format: Format, largest: Option<&Largest>, which: [usize; 2]) -> Option<Operands<'_>> {
     let split = largest.map(|largest| Operands::F32(largest, which));
     split.or_else(|| (format == Format::Native).then_some(Operands::F16))
 }
 
-/// A·B (+ `residual`), by matrix cores where the operands are for them and their rows allow it.
+/// A·B (+ `residual`), on matrix cores if `operands` is given and the rows allow it.
 fn product(
     a: &CubeTensor,
     b: &CubeTensor,
@@ -73,8 +73,8 @@ fn product(
     }
 }
 
-/// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, by one launch that shares the GPU between them; by one product
-/// each where matrix cores take one of them only. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
+/// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, in one launch; in two if matrix cores can compute only one of them.
+/// dy `[N, M]`, x `[N, K]`, W `[M, K]`.
 pub fn backward(
     dy: &CubeTensor,
     x: &CubeTensor,
@@ -100,8 +100,8 @@ pub fn backward(
     }
 }
 
-/// [`backward`] in one launch by a given plan, dx and dW each split into `splits` parts along the inner dimension. Products
-/// in parts take one more launch.
+/// [`backward`] in one launch with a given plan; dx and dW are each split into `splits` parts along the inner dimension. Split
+/// products need another launch.
 fn backward_by(
     plan: Plan,
     splits: [usize; 2],
@@ -126,7 +126,7 @@ fn backward_by(
     reduce::sum_pair([dx, dw], parts)
 }
 
-/// The products behind dx and dW.
+/// The products that give dx and dW.
 fn backward_problems(dy: &CubeTensor, weight: &CubeTensor) -> [Problem; 2] {
     let ([n, m], [_, k]) = (sides(dy), sides(weight));
     [
@@ -135,7 +135,7 @@ fn backward_problems(dy: &CubeTensor, weight: &CubeTensor) -> [Problem; 2] {
     ]
 }
 
-/// Both sides of a matrix; leading dimensions count as rows.
+/// Rows and columns of a matrix; leading dimensions count as rows.
 fn sides(matrix: &CubeTensor) -> [usize; 2] {
     let shape = matrix.meta.shape();
     let columns = shape.last().copied().unwrap_or(1);

@@ -1,4 +1,4 @@
-//! The state of dynamic loss scaling on the device: factor, what gradients are multiplied by, clean steps, skipped steps.
+//! The state of dynamic loss scaling on the device: factor, factor for gradients, clean steps, skipped steps.
 //! The rules are in `ops/loss_scale.rs`.
 
 use super::{arg, grad_norm, shaped, workgroup_sum};
@@ -20,7 +20,7 @@ pub fn factor(state: &CubeTensor) -> CubeTensor {
     )
 }
 
-/// A state under which gradients stay as they are, `[4]`.
+/// A state `[4]` that leaves gradients unchanged.
 pub fn neutral(like: &CubeTensor) -> CubeTensor {
     let mut state = super::empty(like, [4]);
     let values = [1.0_f32, 1.0, 0.0, 0.0].map(f32::to_le_bytes);
@@ -28,8 +28,8 @@ pub fn neutral(like: &CubeTensor) -> CubeTensor {
     state
 }
 
-/// The state after a step with these gradients; the factor doubles after `interval` clean ones, up to `largest`. Sums of squares tell whether all are finite: 1 launch for each 24 tensors,
-/// and 1.
+/// Advances the state by a step with these gradients; the factor doubles after `interval` clean steps, up to `largest`. Sums of
+/// squares show whether all gradients are finite: 1 launch for each 24 tensors, and 1.
 pub fn advance(state: &CubeTensor, gradients: &[&CubeTensor], interval: u32, largest: f32) {
     if gradients.is_empty() {
         return;
@@ -56,7 +56,7 @@ fn advance_loss_scale(sums: &[f32], state: &mut [f32], count: usize, interval: f
     let mut bad = 0.0f32;
     let mut at = UNIT_POS as usize;
     while at < count {
-        // By its bits: a driver may compute as if nothing were infinite.
+        // Tests the bits, because a driver may assume that no value is infinite.
         if u32::reinterpret(sums[at]) & 0x7f80_0000u32 == 0x7f80_0000u32 {
             bad = 1.0f32;
         }

@@ -1,18 +1,16 @@
-//! Matrix products of every transposition, with an optional matrix added to the result.
-//! The plans and the choice among them are data in `matmul_plan`.
+//! Matrix products for every transposition, with an optional matrix added to the result. `matmul_plan` holds the plans and chooses one.
 
 pub use super::matmul_plan::{Limits, Plan, Problem, choose, choose_pair};
 use super::{empty, matmul_register, reduce, shaped};
 use burn::cubecl::ir::features::Plane;
 use burn_cubecl::tensor::CubeTensor;
 
-/// Workgroups that keep a large GPU busy: an H100 has 132 processors.
+/// Workgroups that keep a large GPU busy: an H100 has 132 multiprocessors.
 const LARGE_DEVICE: usize = 120;
 /// The same for a CPU.
 const SMALL_DEVICE: usize = 4;
 
-/// A·B (+ `residual`), `[rows, columns]`, by the plan that [`choose`] picks. 1 launch, or 2 when the plan splits the
-/// inner dimension.
+/// A·B (+ `residual`), `[rows, columns]`, with the plan from [`choose`]. 1 launch, or 2 if the plan splits the inner dimension.
 pub fn matmul(
     a: &CubeTensor,
     b: &CubeTensor,
@@ -22,7 +20,7 @@ pub fn matmul(
     matmul_by(choose(&problem, limits(a)), a, b, residual, problem)
 }
 
-/// What the tensor's device allows. Devices that offer no operations across a subgroup are taken for small ones: the CPU.
+/// The limits of the tensor's device. A device without subgroup operations counts as small, which means a CPU.
 pub fn limits(tensor: &CubeTensor) -> Limits {
     let properties = tensor.client.properties();
     let small = !properties.features.plane.contains(Plane::Ops);
@@ -33,7 +31,7 @@ pub fn limits(tensor: &CubeTensor) -> Limits {
     }
 }
 
-/// [`matmul`] by a given plan.
+/// [`matmul`] with a given plan.
 fn matmul_by(
     plan: Plan,
     a: &CubeTensor,

@@ -1,15 +1,14 @@
-//! Two matrix products in one launch: the two gradients of a linear layer. Apart, each often has too few tiles for a large
-//! GPU; together they share it, and one launch is saved. Each may be split along its inner dimension, so that the workgroups of
-//! both have about the same work.
+//! Two matrix products in one launch: the two gradients of a linear layer. Alone, each often has too few tiles for a large GPU;
+//! together they fill it and save a launch. Each can be split along its inner dimension to give all workgroups about the same work.
 
 use super::matmul_plan::{Plan, Problem};
 use super::matmul_register::multiply_tile;
-use super::matmul_stage::{Form, Source};
+use super::matmul_stage::{Form, TilePosition};
 use super::{Float4, arg, groups};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
-/// An operand pair, and where the product goes: `[rows, columns]`, or `[splits, rows, columns]` partial products.
+/// Two operands, and the output: `[rows, columns]`, or `[splits, rows, columns]` partial products.
 pub struct Product<'a> {
     pub a: &'a CubeTensor,
     pub b: &'a CubeTensor,
@@ -31,7 +30,7 @@ impl Product<'_> {
     }
 }
 
-/// Both products. The one with more work a workgroup starts first.
+/// Launches both products. The one with more work per workgroup starts first.
 pub fn launch(first: &Product, second: &Product, plan: Plan) {
     if first.inner_per_split(&plan) < second.inner_per_split(&plan) {
         return launch(second, first, plan);
@@ -65,7 +64,7 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
             o2,
             arg(first.a),
             arg(first.b),
-            // Nothing is added: the kernel asks for a matrix and does not read it.
+            // Nothing is added: the kernel needs a buffer here and does not read it.
             arg(first.out),
             arg(first.out),
             arg(second.a),
@@ -81,7 +80,7 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
     }
 }
 
-/// A product's sizes, its tiles across, the tiles of one split, and those of all splits.
+/// A product's sizes, its tiles along a row, the tiles of one split, and the tiles of all splits.
 #[derive(CubeType, CubeLaunch)]
 struct Sizes {
     rows: usize,
@@ -123,11 +122,11 @@ fn matmul_register_tile_pair<VA1: Size, VB1: Size, VO1: Size, VA2: Size, VB2: Si
 }
 
 #[cube]
-fn place_tile(tile: usize, sizes: &Sizes, #[comptime] plan: Plan) -> Source {
+fn place_tile(tile: usize, sizes: &Sizes, #[comptime] plan: Plan) -> TilePosition {
     let split = tile / sizes.tiles;
     let within = tile % sizes.tiles;
     let begin = split * sizes.inner_per_split;
-    Source {
+    TilePosition {
         row: within / sizes.across * plan.tile.0,
         column: within % sizes.across * plan.tile.1,
         rows: sizes.rows,

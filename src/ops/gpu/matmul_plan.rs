@@ -1,7 +1,7 @@
-//! Which tile for which shape of a product: plain data and one table, to be changed from measurements.
+//! Chooses the tile for the shape of a product: plain data and one table, based on measurements.
 
-/// out `[rows, columns]` = A · B over `inner`; A is `[rows, inner]`, or `[inner, rows]` when transposed, B is `[inner, columns]`,
-/// or `[columns, inner]` when transposed.
+/// out `[rows, columns]` = A · B over `inner`; A is `[rows, inner]`, or `[inner, rows]` if transposed, B is `[inner, columns]`, or
+/// `[columns, inner]` if transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Problem {
     pub rows: usize,
@@ -26,7 +26,7 @@ impl Problem {
         }
     }
 
-    /// Lanes of the widest loads from A and from B, and of stores.
+    /// Widths of the widest loads from A and from B, and of stores.
     pub fn lanes(&self) -> [usize; 3] {
         let a = if self.a_transposed {
             self.rows
@@ -42,19 +42,19 @@ impl Problem {
     }
 }
 
-/// When the next step's values leave global memory.
+/// When the next step's values are loaded from global memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Buffering {
-    /// At the step's start; other workgroups hide the wait.
+    /// At the start of that step; other workgroups hide the latency.
     Single,
-    /// During the step before, into registers.
+    /// During the previous step, into registers.
     Prefetch,
-    /// During the step before, into registers and then a second half of workgroup memory: one barrier per step.
+    /// During the previous step, into registers and then into a second half of workgroup memory: one barrier per step.
     Double,
 }
 
-/// The blocking of a product: each invocation keeps a block of outputs in registers, so that one value staged in workgroup
-/// memory feeds several products.
+/// The blocking of a product: each invocation keeps a block of outputs in registers and uses each value from workgroup memory for
+/// several products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// Outputs of one workgroup, rows by columns; multiples of 4.
@@ -63,14 +63,13 @@ pub struct Plan {
     pub step: usize,
     /// Outputs of one invocation, rows by columns; multiples of 4.
     pub block: (usize, usize),
-    /// Groups of invocations that compute the same tile from different parts of each step, added at the end: more
-    /// invocations for a tile without more outputs. A power of two.
+    /// Groups of invocations that compute the same tile from different parts of each step and are added at the end: more invocations
+    /// per tile with the same outputs. A power of two.
     pub slices: usize,
     /// Workgroups along `inner`, whose results a second launch adds: more workgroups for a small output.
     pub splits: usize,
     pub buffering: Buffering,
-    /// Inner values whose products are written out one after the other; the loop around them is the driver's. More of them
-    /// make a kernel that takes longer to compile.
+    /// Inner values whose products are unrolled; the driver may unroll the loop around them. More of them take longer to compile.
     pub unroll: usize,
 }
 
@@ -103,7 +102,7 @@ impl Plan {
         Self { unroll, ..self }
     }
 
-    /// Whether the fields keep to what their comments ask.
+    /// Whether the fields have the values that their comments require.
     pub fn is_sound(&self) -> bool {
         let fours = [self.tile.0, self.tile.1, self.block.0, self.block.1];
         fours.iter().all(|side| side.is_multiple_of(4))
@@ -124,10 +123,10 @@ impl Plan {
         self.slice_threads() * self.slices
     }
 
-    /// Vectors of four in workgroup memory: the staged tiles, and later the slices' results in the same place.
+    /// Vectors of four in workgroup memory, which holds the staged tiles and later the slices' results.
     pub const fn shared_vectors(&self) -> usize {
         let buffers = 1 + matches!(self.buffering, Buffering::Double) as usize;
-        let pitch = self.tile.0 / 4 + self.tile.1 / 4 + 2 * filling(self.step);
+        let pitch = self.tile.0 / 4 + self.tile.1 / 4 + 2 * padding(self.step);
         let staged = buffers * self.step * pitch;
         let results = (self.slices / 2) * self.tile.0 * self.tile.1 / 4;
         if staged > results { staged } else { results }
@@ -143,14 +142,14 @@ impl Plan {
     }
 }
 
-/// Vectors between the lines of an operand that is transposed on its way into workgroup memory: they put lines that are written
-/// one after the other into different banks.
-pub const fn filling(step: usize) -> usize {
+/// Padding in vectors between the lines of an operand that is transposed when it is staged: consecutive writes then use different
+/// banks.
+pub const fn padding(step: usize) -> usize {
     let quads = step / 4;
     if quads >= 8 { 1 } else { 8 / quads }
 }
 
-/// What a device allows a workgroup, and how many workgroups it takes to keep it busy.
+/// A device's limits for a workgroup, and the number of workgroups that keeps it busy.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub shared_bytes: usize,
@@ -159,8 +158,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The plans that this device allows, the largest tile first; never none. A device that a handful of workgroups fill is a
-    /// CPU.
+    /// The plans that this device allows, the largest tile first; never empty. A device that a few workgroups keep busy is a CPU.
     fn plans(&self) -> Vec<Plan> {
         let ladder: &[Plan] = if self.full < 16 {
             &SMALL_LADDER
@@ -179,8 +177,8 @@ impl Limits {
     }
 }
 
-/// Candidates from the largest tile to the smallest. A large tile reads least per product, but a device with idle processors
-/// loses more than that. Measured on an H200 over Vulkan, for every shape of a `small` step (`docs/performance.md`).
+/// Candidates from the largest tile to the smallest. A large tile reads least per product, but idle processors cost more than it
+/// saves. Measured on an H200 over Vulkan for every shape of a `small` step (`docs/performance.md`).
 static LADDER: [Plan; 4] = [
     LARGE,
     Plan::new((64, 64), 32, (8, 8))
@@ -196,19 +194,19 @@ static LADDER: [Plan; 4] = [
 
 const LARGE: Plan = Plan::new((128, 128), 32, (8, 8)).buffering(Buffering::Single);
 
-/// The least share of the inner dimension for one workgroup.
+/// The smallest share of the inner dimension for one workgroup.
 const SHORTEST: usize = 128;
 
-/// From this inner size on, a large tile and several workgroups along the inner dimension beat a smaller tile.
+/// Inner size from which a large tile with several workgroups along the inner dimension is faster than a smaller tile.
 const LONG: usize = 1024;
 
-/// On a CPU: few, large tiles, and short programs, since compiling takes longer than running.
+/// For a CPU: few, large tiles and short programs, because compiling takes longer than running.
 static SMALL_LADDER: [Plan; 2] = [
     Plan::new((128, 64), 16, (8, 8)).unroll(1),
     Plan::new((32, 32), 16, (8, 8)).unroll(1),
 ];
 
-/// For a device that allows none of them: 2 KiB of workgroup memory and 16 invocations.
+/// For a device that allows none of these: 2 KiB of workgroup memory and 16 invocations.
 pub const SMALLEST: Plan = Plan::new((16, 16), 8, (4, 4)).unroll(1);
 
 /// The plan for a shape.
@@ -228,13 +226,13 @@ pub fn choose(problem: &Problem, limits: Limits) -> Plan {
     }
 }
 
-/// The plan for two products in one launch, and into how many parts each is split.
+/// The plan for two products in one launch, and the number of parts of each.
 pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> (Plan, [usize; 2]) {
     let plan = limits.plans()[0];
     (plan, even(problems, &plan, limits.full))
 }
 
-/// Parts for the inner dimensions, so that workgroups fill the device and none has much more than its share of the work.
+/// Splits the inner dimensions into parts: workgroups fill the device, and none has much more work than the others.
 fn even<const N: usize>(problems: [&Problem; N], plan: &Plan, full: usize) -> [usize; N] {
     let work: usize = problems
         .iter()
@@ -242,7 +240,7 @@ fn even<const N: usize>(problems: [&Problem; N], plan: &Plan, full: usize) -> [u
         .sum();
     let mut splits = [1; N];
     loop {
-        // The one whose workgroups have most to do, as long as they have more than a quarter too much.
+        // Splits the product whose workgroups have the most work, as long as it exceeds the average by more than a quarter.
         let share = |i: &usize| problems[*i].inner / splits[*i];
         let Some(first) = (0..N).rev().max_by_key(share) else {
             return splits;

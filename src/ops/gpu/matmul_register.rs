@@ -1,14 +1,13 @@
-//! The register-tiled matmul kernel: any of the four transpositions, any sizes, any [`Plan`].
-//! It does not choose its plan; `matmul_plan` does.
+//! The register-tiled matmul kernel, for all four transpositions, any sizes and any [`Plan`].
 
 use super::matmul_plan::{Buffering, Plan, Problem};
-use super::matmul_stage::{Form, Operand, Source, fetch, stage};
-use super::matmul_store::{Place, add_residual, store};
+use super::matmul_stage::{Form, Operand, TilePosition, fetch, stage};
+use super::matmul_store::{BlockPosition, add_residual, store};
 use super::{Float4, arg};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
-/// Writes `splits` partial products, one after the other, or the product plus `residual`, into `out`.
+/// Writes `splits` partial products, one after the other, or the product plus `residual` to `out`.
 pub fn launch(
     a: &CubeTensor,
     b: &CubeTensor,
@@ -48,13 +47,13 @@ pub fn launch(
             inner,
             inner_per_split,
             form,
-            // The number of parts is in the grid: one compiled kernel serves any.
+            // The number of parts is in the grid: one compiled kernel handles all.
             plan.splits(1),
         );
     }
 }
 
-/// One workgroup, one tile of the product.
+/// Each workgroup computes one tile of the product.
 #[cube(launch_unchecked)]
 fn matmul_register_tile<VA: Size, VB: Size, VO: Size>(
     a: &[Vector<f32, VA>],
@@ -70,7 +69,7 @@ fn matmul_register_tile<VA: Size, VB: Size, VO: Size>(
 ) {
     let mut shared = Shared::<[Float4]>::new_slice(comptime!(plan.shared_vectors()));
     let begin = CUBE_POS_Z as usize * inner_per_split;
-    let source = Source {
+    let source = TilePosition {
         row: CUBE_POS_Y as usize * plan.tile.0,
         column: CUBE_POS_X as usize * plan.tile.1,
         rows,
@@ -91,7 +90,7 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
     residual: &[Vector<f32, VO>],
     out: &mut [Vector<f32, VO>],
     shared: &mut Shared<[Float4]>,
-    source: &Source,
+    source: &TilePosition,
     #[comptime] form: Form,
     #[comptime] plan: Plan,
 ) {
@@ -103,12 +102,12 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
     for i in 0..accumulators {
         acc[i] = Float4::new(0.0);
     }
-    // Values on their way from global to workgroup memory: this invocation's share of a step. Where no invocation has a
-    // share of both operands, one array serves for either.
+    // This invocation's share of a step, in registers between global and workgroup memory. If no invocation has shares of both
+    // operands, they use the same array.
     let apart = comptime!(Operand::apart(&of_a, &of_b));
     let mut left = Array::<Float4>::new(comptime!(of_a.held().max(of_b.held())));
     let mut right = Array::<Float4>::new(comptime!(if apart { 1 } else { of_b.held() }));
-    let place = Place::of(UNIT_POS as usize, plan);
+    let place = BlockPosition::of(UNIT_POS as usize, plan);
     let double = comptime!(plan.buffering == Buffering::Double);
     let single = comptime!(plan.buffering == Buffering::Single);
     let half = comptime!(plan.step * (of_a.pitch() + of_b.pitch()));
@@ -151,7 +150,7 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
     }
     add_slices(shared, &mut acc, &place, plan);
     if place.slice == 0 {
-        // All reads before the first write: a driver that cannot tell the two matrices apart waits for each read in turn.
+        // All reads come before the first write: a driver that cannot prove the matrices distinct would otherwise wait for each read.
         if form.has_residual {
             add_residual::<VO>(residual, &mut acc, source, &place, form, plan);
         }
@@ -165,7 +164,7 @@ fn fetch_both<VA: Size, VB: Size>(
     b: &[Vector<f32, VB>],
     left: &mut Array<Float4>,
     right: &mut Array<Float4>,
-    source: &Source,
+    source: &TilePosition,
     from: usize,
     #[comptime] of_a: Operand,
     #[comptime] of_b: Operand,
@@ -197,14 +196,14 @@ fn stage_both(
     }
 }
 
-/// Adds one step's products to the block: for each inner value an outer product of the block's rows and columns. They are
-/// spread over the tile in groups of four, so that neighbours read neighbouring groups.
+/// Adds one step's products to the block: for each inner value, an outer product of the block's rows and columns. A block's rows and
+/// columns are spread over the tile in groups of four, and neighbouring invocations read neighbouring groups.
 #[cube]
 fn multiply(
     shared: &mut Shared<[Float4]>,
     acc: &mut Array<Float4>,
     buffer: usize,
-    place: &Place,
+    place: &BlockPosition,
     #[comptime] of_a: Operand,
     #[comptime] of_b: Operand,
     #[comptime] plan: Plan,
@@ -242,12 +241,12 @@ fn multiply(
     }
 }
 
-/// Adds the slices' blocks pairwise until slice 0 holds the sum. Ends behind a barrier.
+/// Adds the slices' blocks pairwise until slice 0 holds the sum. Ends with a barrier.
 #[cube]
 fn add_slices(
     shared: &mut Shared<[Float4]>,
     acc: &mut Array<Float4>,
-    place: &Place,
+    place: &BlockPosition,
     #[comptime] plan: Plan,
 ) {
     let accumulators = comptime!(plan.block.0 * plan.block.1 / 4);

@@ -1,17 +1,16 @@
-//! How the register-tiled matmul brings its operands into workgroup memory and out again. The products are in
-//! `matmul_register`.
+//! Copies the operands of the register-tiled matmul to workgroup memory. The products are in `matmul_register`.
 
 use super::Float4;
-use super::matmul_plan::{Plan, Problem, filling};
+use super::matmul_plan::{Plan, Problem, padding};
 use burn::cubecl::{self, prelude::*};
 
-/// What is fixed when the kernel is compiled, besides the plan.
+/// Compile-time parameters of the kernel, besides the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Form {
     pub a_transposed: bool,
     pub b_transposed: bool,
     pub has_residual: bool,
-    /// A side that its tile does not divide is checked at every access.
+    /// Whether the tile does not divide the side, which requires a check at every access.
     pub ragged_rows: bool,
     pub ragged_columns: bool,
     pub ragged_inner: bool,
@@ -30,9 +29,9 @@ impl Form {
     }
 }
 
-/// Where this workgroup's tile lies, and where its operands end.
+/// Position of this workgroup's tile, and the ends of its operands.
 #[derive(CubeType)]
-pub struct Source {
+pub struct TilePosition {
     pub row: usize,
     pub column: usize,
     pub rows: usize,
@@ -41,27 +40,27 @@ pub struct Source {
     /// This workgroup's share of the inner dimension.
     pub begin: usize,
     pub end: usize,
-    /// Rows of the output before this share's result.
+    /// First row of this share's result in the output.
     pub first_out: usize,
 }
 
-/// One operand's share of a step: `side` rows of A or columns of B, times the plan's `step`. In workgroup memory it lies with
-/// its side contiguous: the inner loop reads four rows, or four columns, of one inner value at a time. If one operand is transposed,
-/// inner values are in the order 0, 4, 8, …, 1, 5, 9, … in both.
+/// One operand's part of a step: `side` rows of A or columns of B, times the plan's `step`. In workgroup memory the side is
+/// contiguous: the inner loop reads four rows, or four columns, of one inner value at a time. If one operand is transposed, inner
+/// values have the order 0, 4, 8, …, 1, 5, 9, … in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     pub side: usize,
     pub step: usize,
     pub threads: usize,
-    /// Whether neighbours in memory are neighbours along the inner dimension. Then an invocation reads blocks of four rows by four
-    /// inner values and turns them on the way.
+    /// Whether the inner dimension is contiguous in memory. An invocation then reads blocks of four rows by four inner values and
+    /// transposes them.
     pub transposed: bool,
-    /// Whether this operand or the other one is transposed.
+    /// Whether this or the other operand is transposed.
     pub reordered: bool,
     pub ragged: bool,
-    /// Place of its tile in workgroup memory, in vectors.
+    /// Offset of its tile in workgroup memory, in vectors.
     pub at: usize,
-    /// The invocation that takes the first share: B's shares go to invocations that A leaves without one.
+    /// The invocation with the first share: shares of B go first to invocations without a share of A.
     pub first: usize,
 }
 
@@ -91,44 +90,44 @@ impl Operand {
         }
     }
 
-    /// Vectors of four rows (or columns) in one inner value's line.
+    /// Vectors of four rows (or columns) in the line of one inner value.
     pub fn line(&self) -> usize {
         self.side / 4
     }
 
-    /// Distance between lines in workgroup memory. Eight invocations that turn neighbouring blocks of the same rows write lines
-    /// one after the other: the filling puts them into different banks.
+    /// Distance between lines in workgroup memory. Eight invocations that transpose neighbouring blocks of the same rows write
+    /// consecutive lines: the padding puts these in different banks.
     pub fn pitch(&self) -> usize {
         self.line()
             + if self.transposed {
-                filling(self.step)
+                padding(self.step)
             } else {
                 0
             }
     }
 
-    /// What is read by one invocation at a time: a block of four vectors, or one vector.
+    /// Number of pieces: an invocation reads one piece at a time, a block of four vectors or one vector.
     pub fn pieces(&self) -> usize {
         self.side * self.step / if self.transposed { 16 } else { 4 }
     }
 
-    /// Pieces of one invocation.
+    /// Most pieces of one invocation.
     pub fn shares(&self) -> usize {
         self.pieces().div_ceil(self.threads)
     }
 
-    /// Vectors that an invocation holds between global and workgroup memory.
+    /// Vectors that an invocation holds in registers between global and workgroup memory.
     pub fn held(&self) -> usize {
         self.shares() * if self.transposed { 4 } else { 1 }
     }
 
-    /// Whether no invocation holds values of both operands.
+    /// Whether no invocation has shares of both operands.
     pub fn apart(a: &Self, b: &Self) -> bool {
         a.pieces() + b.pieces() <= a.threads
     }
 }
 
-/// The piece of this invocation's share, and whether there is one.
+/// The index of this invocation's piece for a share; it may exceed the number of pieces.
 #[cube]
 fn piece_of(#[comptime] share: usize, #[comptime] operand: Operand) -> usize {
     let unit = UNIT_POS as usize;
@@ -140,15 +139,16 @@ fn piece_of(#[comptime] share: usize, #[comptime] operand: Operand) -> usize {
     shifted + comptime!(share * operand.threads)
 }
 
-/// Row group and quad of inner values of a block: neighbours take a row's quads, so that they read whole lines of memory.
+/// Row group of a block, and its group of four inner values: neighbouring invocations read neighbouring groups of a row, and
+/// therefore whole lines of memory.
 #[cube]
 fn block_of(piece: usize, #[comptime] operand: Operand) -> (usize, usize) {
     let quads = comptime!(operand.step / 4);
     (piece / quads, piece % quads)
 }
 
-/// Reads this invocation's share of the step that starts at inner value `from` into registers. `outer` is the tile's first row
-/// (or column), `outer_end` the operand's number of them, `inner_end` the end of the inner values to use, `inner_size` of all.
+/// Reads this invocation's share of the step that starts at inner value `from` into registers. `outer` is the tile's first row (or
+/// column), `outer_end` the operand's number of rows, `inner_end` the end of the inner values to use, `inner_size` their total number.
 #[cube]
 pub fn fetch<N: Size>(
     source: &[Vector<f32, N>],
@@ -196,7 +196,7 @@ pub fn fetch<N: Size>(
     }
 }
 
-/// Puts the fetched values into workgroup memory, transposed where they have to be: registers are renamed, nothing is moved.
+/// Writes the fetched values to workgroup memory, transposed if necessary: this renames registers and moves nothing.
 #[cube]
 pub fn stage(
     shared: &mut Shared<[Float4]>,
@@ -236,7 +236,7 @@ pub fn stage(
     }
 }
 
-/// Four neighbours of a line `stride` long, zeros where the line or its end is passed.
+/// Four adjacent values of a line of length `stride`; zeros past its end or past the last line.
 #[cube]
 fn read4<N: Size>(
     source: &[Vector<f32, N>],

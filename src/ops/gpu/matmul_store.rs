@@ -1,13 +1,13 @@
-//! Where an invocation's block of outputs lies in its tile, and how it reaches memory. The products are in `matmul_register`.
+//! The position of an invocation's block of outputs in its tile, and its stores to memory. The products are in `matmul_register`.
 
 use super::Float4;
 use super::matmul_plan::Plan;
-use super::matmul_stage::{Form, Source};
+use super::matmul_stage::{Form, TilePosition};
 use burn::cubecl::{self, prelude::*};
 
-/// An invocation's slice, its number in the slice, and its block's place in the tile, in blocks.
+/// An invocation's slice, its number in the slice, and its block's row and column in the tile, in blocks.
 #[derive(CubeType)]
-pub struct Place {
+pub struct BlockPosition {
     pub slice: usize,
     pub id: usize,
     pub row: usize,
@@ -15,11 +15,11 @@ pub struct Place {
 }
 
 #[cube]
-impl Place {
-    /// 32 neighbouring invocations take 4 block rows by 8 block columns where the tile allows it: together they read 12
-    /// vectors per inner value instead of 18 or 33. Within them, an invocation and its neighbour have the same column, and
-    /// it and the next but one the same row, so that hardware can serve 16 invocations' reads at once.
-    pub fn of(unit: usize, #[comptime] plan: Plan) -> Place {
+impl BlockPosition {
+    /// 32 neighbouring invocations take 4 block rows by 8 block columns if the tile allows it: together they read 12 vectors per inner
+    /// value instead of 18 or 33. Among these, invocations n and n + 1 have the same column, and n and n + 2 the same row, which
+    /// lets the hardware serve the reads of 16 invocations at once.
+    pub fn of(unit: usize, #[comptime] plan: Plan) -> BlockPosition {
         let across = comptime!(plan.tile.1 / plan.block.1);
         let down = comptime!(plan.tile.0 / plan.block.0);
         let id = unit % comptime!(across * down);
@@ -33,7 +33,7 @@ impl Place {
             row += group / comptime!(across / 8) * 4;
             column += group % comptime!(across / 8) * 8;
         }
-        Place {
+        BlockPosition {
             slice: unit / comptime!(across * down),
             id,
             row,
@@ -45,8 +45,8 @@ impl Place {
 /// Row and column of vector `j` of an invocation's row `i`.
 #[cube]
 fn at_output(
-    source: &Source,
-    place: &Place,
+    source: &TilePosition,
+    place: &BlockPosition,
     #[comptime] i: usize,
     #[comptime] j: usize,
     #[comptime] plan: Plan,
@@ -58,9 +58,9 @@ fn at_output(
     )
 }
 
-/// Whether a vector of outputs exists; the driver sees no test where the tile divides the matrix.
+/// Whether a vector of outputs exists; there is no test if the tile divides the matrix.
 #[cube]
-fn inside(row: usize, column: usize, source: &Source, #[comptime] form: Form) -> bool {
+fn inside(row: usize, column: usize, source: &TilePosition, #[comptime] form: Form) -> bool {
     let rows = comptime!(!form.ragged_rows) || row < source.rows;
     let columns = comptime!(!form.ragged_columns) || column < source.columns;
     rows && columns
@@ -71,8 +71,8 @@ fn inside(row: usize, column: usize, source: &Source, #[comptime] form: Form) ->
 pub fn add_residual<VO: Size>(
     residual: &[Vector<f32, VO>],
     acc: &mut Array<Float4>,
-    source: &Source,
-    place: &Place,
+    source: &TilePosition,
+    place: &BlockPosition,
     #[comptime] form: Form,
     #[comptime] plan: Plan,
 ) {
@@ -107,8 +107,8 @@ pub fn add_residual<VO: Size>(
 pub fn store<VO: Size>(
     out: &mut [Vector<f32, VO>],
     acc: &Array<Float4>,
-    source: &Source,
-    place: &Place,
+    source: &TilePosition,
+    place: &BlockPosition,
     #[comptime] form: Form,
     #[comptime] plan: Plan,
 ) {

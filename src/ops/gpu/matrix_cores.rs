@@ -2,9 +2,9 @@
 //! 16×16 tiles of the result; a workgroup stages what its subgroups share. Measured on an H200 over Vulkan
 //! (`docs/performance.md`).
 //!
-//! An f32 operand is split into two f16, x·s = high + low, s a power of two that brings the tensor's largest value just below
-//! f16's. A·B is then high·high + high·low + low·high; what is left out is below 2⁻²² of a product. Matrix cores round sums
-//! towards zero, so each step's products start from zero and are added to the sums by an f32 addition
+//! An f32 operand is split into two f16, x·s = high + low, where s is a power of two that brings the tensor's largest value just
+//! below f16's. A·B is then high·high + high·low + low·high; the omitted term is below 2⁻²² of a product. Matrix cores round sums
+//! towards zero, so each step's products start from zero and are added to the sums with an f32 addition
 //! (Ootomo and Yokota, 2022, arXiv 2203.03341).
 
 use super::matmul_plan::Problem;
@@ -17,14 +17,14 @@ use std::ops::Range;
 
 /// Workgroups that keep a large GPU busy.
 const FULL: usize = 128;
-/// The least share of the inner dimension for one workgroup.
+/// The smallest share of the inner dimension for one workgroup.
 const SHORTEST: usize = 256;
-/// The longest inner dimension for small blocks, which read the operands more often.
+/// Longest inner dimension for small blocks, which read the operands more often.
 const LONG: usize = 1024;
-/// Blocks of a pair among which the end of the long ones does not show.
+/// Number of blocks of a pair from which a few long ones at the end do not matter.
 const MANY: usize = 4 * FULL;
 
-/// For results with tiles enough for a large GPU.
+/// For results with enough tiles for a large GPU.
 const LARGE: Plan = Plan {
     tiles: (2, 4),
     subgroups: (4, 2),
@@ -32,8 +32,8 @@ const LARGE: Plan = Plan {
     splits: 1,
 };
 
-/// The same block by fewer invocations: for pairs of f16 products that give a processor several workgroups, which hide each
-/// other's waits.
+/// The same block with fewer invocations: for pairs of f16 products that give a multiprocessor several workgroups, which hide each
+/// other's latency.
 const CROWDED: Plan = Plan {
     tiles: (4, 4),
     subgroups: (2, 2),
@@ -54,14 +54,14 @@ const MIDDLE: Plan = Plan {
     ..SMALL
 };
 
-/// Blocks from large to small. The halves of f32 operands take the workgroup memory of twice as many matrices.
+/// Blocks from large to small. f32 operands are staged as halves, which take twice the workgroup memory.
 fn blocks(halves: bool) -> [Plan; 3] {
     let step = if halves { 32 } else { 64 };
     [LARGE, MIDDLE, SMALL].map(|plan| Plan { step, ..plan })
 }
 
-/// Blocks whose result needs no second launch and keeps a large GPU busy, or else large ones with the inner dimension in
-/// parts, or else small ones. `halves`: of f32 operands.
+/// Chooses blocks that need no second launch and keep a large GPU busy, otherwise large blocks with a split inner dimension,
+/// otherwise small blocks. `halves` means f32 operands.
 fn choose(problem: &Problem, halves: bool) -> Plan {
     let [large, middle, small] = blocks(halves);
     let in_parts = |plan: Plan| {
@@ -70,7 +70,7 @@ fn choose(problem: &Problem, halves: bool) -> Plan {
         plan.in_parts(splits, problem)
     };
     let enough = |plan: &Plan| 4 * plan.groups(problem) * plan.splits >= 3 * FULL;
-    // The large blocks of halves leave no workgroup memory for edges.
+    // Large blocks of halves leave no workgroup memory for edges.
     let large = Some(large).filter(|plan| !(halves && plan.is_ragged(problem)));
     let short = [middle, small]
         .into_iter()
@@ -80,8 +80,8 @@ fn choose(problem: &Problem, halves: bool) -> Plan {
     whole.or_else(parts).unwrap_or_else(|| in_parts(small))
 }
 
-/// Plans for two products in one launch: the longer inner dimension in parts as long as the other, unless there are so many
-/// blocks that others are left when the long ones end.
+/// Plans for two products in one launch: the longer inner dimension is split into parts as long as the other, unless there are so
+/// many blocks that the long ones do not delay the end.
 fn choose_pair(problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
     let inner = problems.map(|it| it.inner);
     let shortest = inner[0].min(inner[1]).max(1);
@@ -98,7 +98,7 @@ fn choose_pair(problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
     };
     let ragged = |plan: &Plan| problems.iter().any(|it| plan.is_ragged(it));
     let [large, middle, small] = blocks(halves);
-    // Parts cost a second launch. In f16 large blocks are faster, although there are half as many.
+    // Splitting costs a second launch. In f16, large blocks are faster although there are half as many.
     let whole = [middle; 2];
     if inner[0].max(inner[1]) <= LONG && (3 * FULL..MANY).contains(&groups(&whole)) {
         return if halves { whole } else { [large; 2] };
@@ -115,12 +115,12 @@ fn choose_pair(problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
     of_middle.unwrap_or_else(|| by(small))
 }
 
-/// Whether the operands' rows begin at whole vectors.
+/// Whether the operands' rows start at whole vectors.
 pub fn fits(problem: &Problem) -> bool {
     problem.lanes().iter().all(|lanes| *lanes == LANES)
 }
 
-/// The largest magnitudes of tensors, each as the largest of some values.
+/// The largest magnitudes of tensors, each as several values of which the largest counts.
 pub struct Largest {
     values: CubeTensor,
     of: Vec<Range<usize>>,
@@ -144,9 +144,9 @@ impl Largest {
 
 /// How operands are multiplied.
 pub enum Operands<'a> {
-    /// As f16; f32 is rounded to it on the way.
+    /// As f16; f32 is rounded when it is staged.
     F16,
-    /// f32 as two f16; which of these A's largest magnitude is, and B's.
+    /// f32 as two f16, with the indices of A's and B's largest magnitudes.
     F32(&'a Largest, [usize; 2]),
 }
 
@@ -167,15 +167,15 @@ impl Operands<'_> {
     }
 }
 
-/// What is done to a product on its way to memory, with what that reads; see [`Store`].
+/// The operation on a product before it is stored, with its inputs; see [`Store`].
 #[derive(Clone, Copy)]
 pub enum Epilogue<'a> {
     Plain,
     Onto(&'a CubeTensor),
-    /// cos and sin.
+    /// Rotates by cos and sin.
     Rope([&'a CubeTensor; 2], Rotation),
     Swiglu,
-    /// What [`Store::Swiglu`] wrote.
+    /// Reads the output of [`Store::Swiglu`].
     SwigluBackward(&'a CubeTensor),
 }
 
@@ -198,7 +198,7 @@ impl<'a> Epilogue<'a> {
         }
     }
 
-    /// The plan, whole where a sum of parts would come too late.
+    /// The plan, without splits if the epilogue is not linear.
     fn allowed(self, plan: Plan) -> Plan {
         let splits = if self.store().is_linear() {
             plan.splits
@@ -209,7 +209,7 @@ impl<'a> Epilogue<'a> {
     }
 }
 
-/// A·B as `then` stores it. 1 launch, or 2 when the inner dimension is split.
+/// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split.
 pub fn matmul(
     a: &CubeTensor,
     b: &CubeTensor,
@@ -238,7 +238,7 @@ pub fn matmul(
     shaped(sum, [rows, columns])
 }
 
-/// A·B as `then` stores it, and C·D in f32, in 1 launch that shares the GPU between them, or 2 where an inner dimension is split.
+/// A·B, stored by the epilogue `then`, and C·D in f32, in 1 launch, or 2 if an inner dimension is split.
 pub fn matmul_pair(
     pairs: [[&CubeTensor; 2]; 2],
     operands: [&Operands; 2],
@@ -271,7 +271,7 @@ fn pair_by(
     };
     let outs = [0, 1].map(|i| product(i).empty(pairs[i][0]));
     let mut order = [0, 1];
-    // Workgroups start in their order: the longer ones first.
+    // Workgroups start in order, so the longer ones come first.
     order.sort_by_key(|i| std::cmp::Reverse(problems[*i].inner / plans[*i].splits));
     let buffers = order.iter().flat_map(|i| {
         let [a, b] = pairs[*i];
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Of three in four columns, heads of 4.
+    /// Rotation of three quarters of the columns, with heads of 4.
     fn rotation(problem: &Problem) -> Rotation {
         Rotation {
             width: problem.columns,
@@ -394,7 +394,7 @@ mod tests {
                 ..
             } = problem;
             let (a, b) = (numbers(1, rows * inner), numbers(2, inner * columns));
-            // Values as small as gradients, and as large as no f16: their scales bring them into its range.
+            // Values as small as gradients, and larger than any f16: the scale brings them into f16's range.
             let small: Vec<f32> = a.iter().map(|x| x * 1e-9).collect();
             let large: Vec<f32> = b.iter().map(|x| x * 1e7).collect();
             let residual = numbers(3, rows * columns);
@@ -445,7 +445,7 @@ mod tests {
         }
     }
 
-    /// Results that are worked on before they are stored are those of kernels of their own, up to f16.
+    /// Epilogues give the same results as separate kernels, except for f16 rounding.
     #[test]
     fn stores_do_what_kernels_of_their_own_do() {
         let Some(device) = Device::any() else { return };
@@ -528,7 +528,7 @@ mod tests {
         }
     }
 
-    /// Two products in one launch, in parts and whole, give what each gives alone.
+    /// Two products in one launch, split or whole, give the same as each alone.
     fn alike(
         device: &Device,
         pair: [&CubeTensor; 2],
@@ -565,7 +565,7 @@ mod tests {
         }
     }
 
-    /// A·B, added up in f64.
+    /// A·B, summed in f64.
     fn definition(problem: &Problem, a: &[f32], b: &[f32]) -> Vec<f64> {
         let Problem {
             rows,

@@ -1,4 +1,4 @@
-//! How products on matrix cores are cut into blocks, and the numbers of a plan that fill in `wgsl/matmul_matrix_cores.wgsl`.
+//! Splits products on matrix cores into blocks, and computes a plan's values for `wgsl/matmul_matrix_cores.wgsl`.
 
 use super::matmul_plan::Problem;
 use super::wgsl::Program;
@@ -13,7 +13,7 @@ use std::ops::Range;
 pub const TILE: usize = 16;
 /// Values per vector of a load.
 pub const LANES: usize = 4;
-/// Values between the rows of workgroup memory, against bank conflicts.
+/// Padding between rows of workgroup memory, in values, against bank conflicts.
 const PADDING: usize = 8;
 /// Invocations of a subgroup.
 const SUBGROUP: usize = 32;
@@ -25,7 +25,7 @@ pub struct Plan {
     pub tiles: (usize, usize),
     /// Subgroups of a workgroup, rows by columns.
     pub subgroups: (usize, usize),
-    /// Inner values staged at a time.
+    /// Inner values staged together.
     pub step: usize,
     /// Workgroups along the inner dimension, whose results a second launch adds.
     pub splits: usize,
@@ -40,7 +40,7 @@ impl Plan {
         )
     }
 
-    /// Whether blocks reach over an edge of the result.
+    /// Whether blocks extend past an edge of the result.
     pub fn is_ragged(&self, problem: &Problem) -> bool {
         let (height, width) = self.block();
         !problem.rows.is_multiple_of(height) || !problem.columns.is_multiple_of(width)
@@ -63,7 +63,7 @@ impl Plan {
             .next_multiple_of(self.step)
     }
 
-    /// The inner dimension in about `splits` parts: as many as there are of whole steps.
+    /// The plan with the inner dimension in about `splits` parts of whole steps.
     pub fn in_parts(self, splits: usize, problem: &Problem) -> Self {
         let share = Self { splits, ..self }.share(problem);
         let splits = problem.inner.div_ceil(share);
@@ -71,34 +71,34 @@ impl Plan {
     }
 }
 
-/// How an operand comes to workgroup memory.
+/// How an operand is converted when it is staged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Staged {
-    /// f16 as it is.
+    /// f16, unchanged.
     Short,
     /// f32 rounded to f16.
     Rounded,
-    /// f32 as two f16; which values its largest magnitude is the largest of.
+    /// f32 as two f16; the operand's largest magnitude is the largest of these values.
     Halves(Range<usize>),
 }
 
-/// What a product does to its result C `[n, m]` on the way to memory, in place of kernels of their own.
+/// The operation of a product on its result C `[n, m]` before it is stored, instead of a separate kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Store {
     /// Nothing; f32.
     Plain,
-    /// A matrix of its shape is added; f32.
+    /// Adds a matrix of the same shape; f32.
     Onto,
-    /// Its columns are rotated; f16.
+    /// Rotates its columns; f16.
     Rope(Rotation),
-    /// C holds gates and ups side by side. Gates, ups and silu(gate)·up one under another, `[3n, m / 2]`; f16.
+    /// C holds gates and ups side by side. Stores gates, ups and silu(gate)·up stacked, `[3n, m / 2]`; f16.
     Swiglu,
-    /// C is the gradient of silu(gate)·up. Those of gates and ups side by side, `[n, 2m]`; f16.
+    /// C is the gradient of silu(gate)·up. Stores the gradients of gates and ups side by side, `[n, 2m]`; f16.
     SwigluBackward,
 }
 
 impl Store {
-    /// Whether parts of the inner dimension can be added by a second launch.
+    /// Whether a second launch can add parts of the inner dimension.
     pub fn is_linear(&self) -> bool {
         matches!(self, Self::Plain | Self::Onto)
     }
@@ -114,18 +114,18 @@ impl Store {
     }
 }
 
-/// One problem by one plan.
+/// A problem with its plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
     pub problem: Problem,
     pub plan: Plan,
     pub store: Store,
-    /// How A is staged, and B.
+    /// How A and B are staged.
     pub staged: [Staged; 2],
 }
 
-/// Some products in one launch, whose plans have as many invocations and whose operands one format. Bindings: A, B, the
-/// results (and what their stores read) of each, and then the largest magnitudes of f32 operands.
+/// Products in one launch, whose plans have equally many invocations and whose operands have one format. Bindings: for each product
+/// A, B, the result and the inputs of its store; then the largest magnitudes of f32 operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Products(pub Vec<Product>);
 
@@ -190,7 +190,7 @@ impl Products {
         bindings
     }
 
-    /// Workgroup memory is that of the product that takes the most.
+    /// The arrays of workgroup memory; the product that needs the most determines their sizes.
     fn staged(&self) -> Vec<StagedMatrix> {
         let operands: Vec<Operand> = self.0.iter().flat_map(Product::operands).collect();
         let parts = self.0.first().map_or(&[][..], Product::parts);
@@ -206,21 +206,21 @@ impl Products {
     }
 }
 
-/// What the file names `bindings`: a buffer and its elements.
+/// An item of the file's `bindings`: a buffer and its elements.
 #[derive(Serialize)]
 struct Binding {
     name: String,
     of: &'static str,
 }
 
-/// What the file names `staged`: an array of workgroup memory.
+/// An item of the file's `staged`: an array of workgroup memory.
 #[derive(Serialize)]
 struct StagedMatrix {
     name: String,
     vectors: usize,
 }
 
-/// What the file names `products`.
+/// An item of the file's `products`.
 #[derive(Serialize)]
 struct ProductValues {
     rows: usize,
@@ -232,15 +232,15 @@ struct ProductValues {
     step: usize,
     /// Inner values of a workgroup.
     share: usize,
-    /// Workgroups along each axis, the first of the launch's that has this product, and the one behind its last.
+    /// Workgroups along each axis, the first workgroup of this product in the launch, and the one after its last.
     groups: [usize; 3],
     begin: usize,
     end: usize,
-    /// Whether other workgroups are behind them.
+    /// Whether other workgroups follow.
     bounded: bool,
     store: &'static str,
     rotation: Option<Rotation>,
-    /// Whether results go through workgroup memory, so that an invocation has four neighbours of a row.
+    /// Whether results pass through workgroup memory, where an invocation reads four adjacent values of a row.
     by_vectors: bool,
     ragged: bool,
     halves: bool,
@@ -249,32 +249,32 @@ struct ProductValues {
     b: Operand,
 }
 
-/// An operand as it lies in memory: lines of neighbouring values, which go to workgroup memory as they are.
+/// An operand in memory: lines of adjacent values, which are copied to workgroup memory in this layout.
 #[derive(Serialize)]
 struct Operand {
     name: &'static str,
     /// The matrix's role in an instruction.
     role: &'static str,
-    /// Four values as they lie in memory.
+    /// Vector of four values in memory.
     vector: &'static str,
-    /// Whether a line belongs to one inner value, and not to one row of A or column of B.
+    /// Whether a line belongs to one inner value; otherwise it belongs to one row of A or column of B.
     inner_lines: bool,
-    /// Whether a matrix's rows are lines.
+    /// Whether the rows of a matrix are lines.
     by_rows: bool,
-    /// Lines that a workgroup stages in a step, vectors of each, and vectors from line to line in workgroup memory.
+    /// Lines that a workgroup stages in a step, vectors of each line, and distance between lines in workgroup memory in vectors.
     lines: usize,
     across: usize,
     pitch: usize,
-    /// Vectors of each invocation.
+    /// Vectors that each invocation loads.
     loads: usize,
     /// Lines and values of the whole operand, and whether they are whole steps.
     whole: (usize, usize),
     even: bool,
-    /// Where the staged part begins.
+    /// Start of the staged part.
     at: (&'static str, &'static str),
-    /// Whether its lines are gates and ups, which are taken in turns.
+    /// Whether its lines are gates and ups, which are interleaved.
     in_turns: bool,
-    /// Which values the largest magnitude is the largest of.
+    /// The largest magnitude is the largest of these values.
     largest: Range<usize>,
 }
 
@@ -323,7 +323,7 @@ impl Product {
         ]
     }
 
-    /// Workgroups.
+    /// Number of workgroups.
     fn count(&self) -> usize {
         self.groups().iter().product()
     }
@@ -336,7 +336,7 @@ impl Product {
         self.is_ragged() || !self.store.is_linear()
     }
 
-    /// The elements of its result.
+    /// Element type of the stored result.
     fn stored(&self) -> &'static str {
         match (self.store.is_linear(), self.by_vectors()) {
             (true, false) => "f32",
@@ -349,7 +349,7 @@ impl Product {
         matches!(self.staged, [Staged::Halves(_), _])
     }
 
-    /// The matrices that an operand becomes.
+    /// The staged matrices of an operand.
     fn parts(&self) -> &'static [&'static str] {
         if self.halves() {
             &["high", "low"]
@@ -358,7 +358,7 @@ impl Product {
         }
     }
 
-    /// Its result as it is stored, in as many parts as the plan has, on the device of `like`.
+    /// An empty tensor for the stored result with the plan's parts, on the device of `like`.
     pub fn empty(&self, like: &CubeTensor) -> CubeTensor {
         let Problem { rows, columns, .. } = self.problem;
         match self.store {
@@ -416,7 +416,7 @@ impl Product {
     fn operands(&self) -> [Operand; 2] {
         let (problem, (height, width)) = (&self.problem, self.plan.block());
         let [of_a, of_b] = &self.staged;
-        // A as it is and B transposed have the inner values of a row or column side by side.
+        // In an untransposed A and a transposed B, the inner values of a row or column are adjacent.
         let (a_lines, b_lines) = (problem.a_transposed, !problem.b_transposed);
         [
             self.operand("a", a_lines, ("row", height, problem.rows), of_a),

@@ -1,26 +1,25 @@
-//! A step's launches, recorded once and replayed: what CUDA calls a graph. A replay finds no pipeline, binds no buffer and
-//! allocates nothing again; the host only encodes the dispatches. Kernels read and write the buffers they were recorded with.
+//! A step's launches, recorded once and replayed, like a CUDA graph. A replay looks up no pipeline, binds no buffer and allocates
+//! nothing; the host only encodes the dispatches. Kernels read and write the buffers with which they were recorded.
 
 use anyhow::{Result, anyhow};
 use burn::cubecl::bytes::Bytes;
 use burn::cubecl::client::Graph;
 use burn_cubecl::tensor::CubeTensor;
 
-/// Recorded launches. Every page of memory that they were given stays theirs.
+/// Recorded launches. They keep every page of memory they use.
 pub struct Recording(Graph);
 
 impl Recording {
-    /// Runs `work` on the device of `like`, which leaves the memory behind that it takes, and then records what it launches
-    /// without running it.
+    /// Runs `work` on the device of `like`, which allocates its memory, and then records its launches without running them.
     ///
     /// # Errors
-    /// When `work` does anything besides launching: writing to the device, reading or waiting.
+    /// When `work` does anything other than launching: writing to the device, reading or waiting.
     pub fn new(like: &CubeTensor, mut work: impl FnMut()) -> Result<Self> {
         let failed = |error| anyhow!("{error:?}");
         like.client.graph_prepare().map_err(failed)?;
         work();
         if let Err(error) = like.client.start_capture() {
-            // What is prepared has to be ended, too.
+            // A capture that was prepared has to be ended.
             drop(like.client.stop_capture());
             return Err(failed(error));
         }
@@ -28,13 +27,13 @@ impl Recording {
         like.client.stop_capture().map(Self).map_err(failed)
     }
 
-    /// Launches it all again.
+    /// Runs all launches again.
     ///
     /// # Errors
-    /// When the device refuses.
+    /// When the device reports an error.
     pub fn replay(&self) -> Result<()> {
-        // SAFETY: the recording guards the memory of every buffer it was given, so none is given to another tensor; one
-        // thread launches, on the stream of the recording.
+        // SAFETY: the recording keeps the memory of all its buffers, so no other tensor gets it; one thread launches, on the stream
+        // of the recording.
         unsafe { self.0.replay() }.map_err(|error| anyhow!("{error:?}"))
     }
 }

@@ -1,5 +1,4 @@
-//! Sums over the first axis of a matrix, in a fixed order: the second half of every two-stage
-//! reduction here (split inner dimension, per-group gradients).
+//! Sums over the first axis of a matrix, in a fixed order: the second stage of reductions (split inner dimension, per-group gradients).
 
 use super::{arg, empty, groups, shaped, vector_width};
 use burn::cubecl::{self, prelude::*};
@@ -8,7 +7,7 @@ use burn_cubecl::tensor::CubeTensor;
 const THREADS: usize = 256;
 
 /// out\[w\] = Σ_r parts\[r,w\] (+ add\[w\]); parts `[rows, width]`, out `[width]`. 1 launch.
-/// Narrow sums (many rows, few columns) give each column to several invocations, so that the GPU has enough of them.
+/// For narrow sums (many rows, few columns), several invocations share a column, which gives the GPU enough invocations.
 pub fn sum_rows(
     parts: &CubeTensor,
     rows: usize,
@@ -38,7 +37,7 @@ pub fn sum_rows(
     out
 }
 
-/// The sums of two sets of few parts, `[parts, rows, columns]` each, as `[rows, columns]`. 1 launch, or none where both are whole.
+/// The sums of two sets of few parts, `[parts, rows, columns]` each, as `[rows, columns]`. 1 launch, or none if both have one part.
 pub fn sum_pair(all: [CubeTensor; 2], parts: [(usize, [usize; 2]); 2]) -> [CubeTensor; 2] {
     let [one, two] = &all;
     let [width_1, width_2] = parts.map(|(_, [rows, columns])| rows * columns);
@@ -115,7 +114,7 @@ fn sum_column<N: Size>(
     }
 }
 
-/// Slice s of a column adds rows s, s + slices, …; slice 0 then adds the slices.
+/// Slice s of a column adds rows s, s + slices, …; then slice 0 adds the slices.
 #[cube(launch_unchecked)]
 fn sum_rows_kernel<N: Size>(
     parts: &[Vector<f32, N>],

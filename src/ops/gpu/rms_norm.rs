@@ -1,5 +1,4 @@
-//! RMSNorm in one launch forward and one backward. It does not add the residual forward: the
-//! matmul before it does that in its epilogue.
+//! RMSNorm with one launch forward and one backward. The epilogue of the matmul before it adds the residual.
 
 use super::{arg, empty, empty_of, groups, horizontal_sum, vector_width, workgroup_sum};
 use burn::cubecl::ir::ElemType;
@@ -9,12 +8,12 @@ use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 128;
 
-/// Vectors of dgain that one workgroup sums: 32 bytes of a row, the least a GPU reads at once.
+/// Vectors of dgain that one workgroup sums: 32 bytes of a row, the smallest unit that a GPU reads.
 const GAIN_COLUMNS: usize = 2;
 
 /// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[1, D]`.
-/// Returns y `[N, D]` of `element`, and inv_rms `[N, 1]`, which the backward needs. (Zhang & Sennrich 2019.)
-/// One workgroup per row; the second pass over x finds it in the cache. 1 launch.
+/// Returns y `[N, D]` with elements of type `element`, and inv_rms `[N, 1]` for the backward pass. (Zhang & Sennrich 2019.)
+/// One workgroup per row; the second pass over x reads from the cache. 1 launch.
 pub fn forward(
     x: &CubeTensor,
     gain: &CubeTensor,
@@ -83,7 +82,7 @@ fn rms_norm_forward<O: Numeric, N: Size>(
 
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
 /// gradient that reaches x past the norm), dgain = Σ_n dy·x·r. Returns dx `[N, D]` and dgain `[1, D]`.
-/// 1 launch: a workgroup for each row of dx, then workgroups that each add up a few columns of dgain over all rows.
+/// 1 launch: a workgroup for each row of dx, then workgroups that each sum a few columns of dgain over all rows.
 pub fn backward(
     dy: &CubeTensor,
     x: &CubeTensor,
@@ -118,7 +117,7 @@ pub fn backward(
     (dx, dgain)
 }
 
-/// `owned` is how many vectors of a row one invocation has.
+/// `owned` is the number of vectors of a row per invocation.
 #[cube(launch_unchecked)]
 fn rms_norm_backward<N: Size>(
     dy: &[Vector<f32, N>],
@@ -162,7 +161,7 @@ fn rms_norm_backward<N: Size>(
             }
         }
     } else {
-        // Rows unit / GAIN_COLUMNS, + slices, … of one column; then half of the slices adds the other half, and so on.
+        // Sums rows unit / GAIN_COLUMNS, + slices, … of one column; then one half of the slices adds the other half, and so on.
         let slices = comptime!(THREADS / GAIN_COLUMNS);
         let mut sums = Shared::<[Vector<f32, N>]>::new_slice(THREADS);
         let column = (CUBE_POS - rows) * GAIN_COLUMNS + unit % GAIN_COLUMNS;

@@ -1,5 +1,5 @@
-//! Kernels that reach a device's roofs and compute nothing of use: multiply-adds on registers alone, products of matrix cores on
-//! registers alone, and a walk over memory that does next to nothing with it. No kernel with more work by shape can be faster.
+//! Kernels that reach a device's peaks: multiply-adds on registers only, matrix products on registers only, and a triad that does
+//! little arithmetic on much memory. Their results are not used.
 
 use super::wgsl::{self, Program};
 use super::{Float4, arg};
@@ -8,10 +8,10 @@ use burn_cubecl::tensor::CubeTensor;
 use serde::Serialize;
 
 const THREADS: usize = 256;
-/// Sums of four numbers for each invocation. Eight independent numbers hide an addition's latency, and fit into the registers
-/// of a CPU driver, too.
+/// Sums of four numbers for each invocation. Eight independent numbers hide the latency of an addition, and also fit in the registers
+/// of a CPU driver.
 const SUMS: usize = 2;
-/// Multiply-adds on each sum in one round of the loop; its counter costs little beside them.
+/// Multiply-adds on each sum in one iteration of the loop; the loop's counter costs little in comparison.
 const UNROLLED: usize = 32;
 
 /// Floating-point operations of [`multiply_add`]: two for each multiply-add on each of four numbers.
@@ -24,8 +24,8 @@ pub const fn outputs(groups: u32) -> usize {
     groups as usize * THREADS
 }
 
-/// s ← s·factor + term, 32 times `rounds`, on eight numbers per invocation that stay in registers; out `[≥ outputs(groups)]`
-/// takes their sum, so that none of it can be left out. 1 launch.
+/// s ← s·factor + term, 32 times `rounds`, on eight numbers per invocation that stay in registers; out `[≥ outputs(groups)]` gets
+/// their sum, so no driver can omit the work. 1 launch.
 pub fn multiply_add(out: &CubeTensor, groups: u32, rounds: usize) {
     debug_assert!(out.meta.num_elements() >= outputs(groups));
     unsafe {
@@ -41,7 +41,7 @@ pub fn multiply_add(out: &CubeTensor, groups: u32, rounds: usize) {
     }
 }
 
-/// Keep the sums near 1: TERM / (1 − FACTOR).
+/// Factor and term keep the sums near 1 = TERM / (1 − FACTOR).
 const FACTOR: f32 = 0.999;
 const TERM: f32 = 0.001;
 
@@ -81,7 +81,7 @@ fn roof_multiply_add(out: &mut [f32], rounds: usize, factor: f32, term: f32) {
 const SIDE: usize = 16;
 const SUBGROUP: usize = 32;
 const SUBGROUPS: usize = 4;
-/// Operands of either side that a subgroup holds, and with them sums: their square.
+/// Operands of each side that a subgroup holds; it holds OPERANDS² sums.
 const OPERANDS: usize = 4;
 
 /// Floating-point operations of [`matrix_products`]: two for each multiply-add of its 16×16×16 products.
@@ -89,7 +89,7 @@ pub fn matrix_flops(groups: u32, rounds: usize) -> f64 {
     f64::from(groups) * (SUBGROUPS * OPERANDS * OPERANDS * rounds * 2 * SIDE.pow(3)) as f64
 }
 
-/// Values that [`matrix_products`] writes: one matrix for each sum of a workgroup; workgroups overwrite each other's.
+/// Values that [`matrix_products`] writes: one matrix for each sum of a workgroup; workgroups overwrite each other's values.
 pub const MATRIX_OUTPUTS: usize = SUBGROUPS * OPERANDS * OPERANDS * SIDE * SIDE;
 
 /// sum_ij ← a_i·b_j + sum_ij, `rounds` times, on f16 matrices with f32 sums that stay in registers. 1 launch.

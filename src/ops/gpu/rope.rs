@@ -1,5 +1,5 @@
-//! Rotary position embedding over a row buffer, in one launch. It leaves the columns that are not to
-//! be rotated (the values of a packed q, k, v) as they are.
+//! Rotary position embedding over a row buffer, in one launch. Columns that are not rotated (the values of a packed q, k, v) stay
+//! unchanged.
 
 use super::{arg, empty_of, groups};
 use burn::cubecl::ir::ElemType;
@@ -12,8 +12,8 @@ use crate::ops::shapes::Rotation;
 const THREADS: usize = 256;
 
 /// Pairs (a, b) of columns (2i, 2i+1) of each head become (a·cos − b·sin, a·sin + b·cos); x `[N, width]`, cos and
-/// sin `[context, head_dim/2]` of position · θ^(−2i/head_dim). (Su et al. 2021, the interleaved form.) The result is of
-/// `element`. 1 launch.
+/// sin `[context, head_dim/2]` of position · θ^(−2i/head_dim). (Su et al. 2021, the interleaved form.) The result has elements of
+/// type `element`. 1 launch.
 pub fn apply(
     x: &CubeTensor,
     cos: &CubeTensor,
@@ -29,7 +29,7 @@ pub fn apply(
     } = rotation;
     assert!(
         width.is_multiple_of(2) && head_dim.is_multiple_of(2) && rotated.is_multiple_of(head_dim),
-        "rotation works on pairs of columns in whole heads"
+        "rotation needs pairs of columns in whole heads"
     );
     let rows = x.meta.num_elements() / width;
     let lanes = super::vector_width(&[width, rotated, head_dim]).max(2);

@@ -1,5 +1,4 @@
-//! SwiGLU's elementwise half: silu(gate) · up, for a tensor that holds both side by side.
-//! The products with the weights are the matmul's work.
+//! SwiGLU's elementwise part: silu(gate) · up, for a tensor that holds both side by side.
 
 use super::{arg, empty_of, groups, vector_width};
 use burn::cubecl::ir::ElemType;
@@ -9,8 +8,8 @@ use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
 
-/// a = silu(gate) · up `[N, F]`, silu(z) = z/(1+e^−z), of a packed `[N, 2F]`: gate left, up right. (Shazeer 2020.) The result is
-/// of `element`. 1 launch.
+/// a = silu(gate) · up `[N, F]`, silu(z) = z/(1+e^−z), from a packed `[N, 2F]`: gate left, up right. (Shazeer 2020.) The result has
+/// elements of type `element`. 1 launch.
 pub fn forward(gate_up: &CubeTensor, element: DType) -> CubeTensor {
     let [rows, both] = gate_up.meta.shape().dims();
     let width = both / 2;
@@ -34,7 +33,7 @@ pub fn forward(gate_up: &CubeTensor, element: DType) -> CubeTensor {
 }
 
 /// dgate = da·up·s·(1 + gate·(1−s)) and dup = da·gate·s, with s = 1/(1+e^−gate), side by side as in `gate_up` `[N, 2F]`;
-/// da `[N, F]`. The result is of `element`. 1 launch.
+/// da `[N, F]`. The result has elements of type `element`. 1 launch.
 pub fn backward(da: &CubeTensor, gate_up: &CubeTensor, element: DType) -> CubeTensor {
     let [rows, width] = da.meta.shape().dims();
     let out = empty_of(element, da, [rows, 2 * width]);

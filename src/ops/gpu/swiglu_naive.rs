@@ -1,5 +1,5 @@
-//! Stage 4's kernel: both SwiGLU products and the gate in one launch, one invocation per output value.
-//! Correct, and slow on purpose of nothing but its shape: no invocation shares what it reads.
+//! Stage 4's kernel: both SwiGLU products and the gate in one launch, with one invocation per output value.
+//! Correct, and slow on purpose: invocations do not share what they read.
 
 use super::{arg, empty};
 use burn::cubecl::{self, prelude::*};
@@ -13,7 +13,7 @@ pub fn forward(x: &CubeTensor, w_gate: &CubeTensor, w_up: &CubeTensor) -> [CubeT
     let [rows, inner] = x.meta.shape().dims();
     let width = w_gate.meta.shape()[0];
     let [out, gate, up] = [0; 3].map(|_| empty(x, [rows, width]));
-    // Rows over two dimensions, since one may hold no more than 65535 groups.
+    // Rows use two dimensions, because one allows at most 65535 workgroups.
     let across = rows.min(32_768);
     unsafe {
         swiglu_one_output_each::launch_unchecked(

@@ -1,5 +1,6 @@
-//! Kernels written in WGSL, one file each in `wgsl/`: what CubeCL has no words for, such as matrix cores. A file is a minijinja
-//! template. Rust chooses the plan and the buffers, and the plan's numbers fill the file in. Only devices that compile WGSL take them.
+//! Kernels written in WGSL, one file each in `wgsl/`, for features that CubeCL does not express, such as matrix cores. A file is a
+//! minijinja template. Rust chooses the plan and the buffers, and the plan's values fill in the file. Only devices that compile WGSL
+//! run these kernels.
 
 use burn::cubecl::ir::metadata::Info;
 use burn::cubecl::ir::{self, ElemType, UIntKind};
@@ -31,10 +32,10 @@ const FILES: &[(&str, &str)] = files![
     "rotated.wgsl"
 ];
 
-/// A kernel's text and everything it depends on: equal values have equal texts, so that each is written and compiled once.
-/// Bindings are `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers; the entry is `main`.
+/// A kernel's text and all its parameters: equal values have equal texts, so each text is filled in and compiled once.
+/// Bindings are `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers; the entry point is `main`.
 pub trait Wgsl: Clone + Debug + Eq + Hash + Send + Sync + 'static {
-    /// Checked where a driver has to bound the loops of a text that is not ours.
+    /// `Checked` for a learner's text, whose loops the driver has to bound.
     const MODE: ExecutionMode = ExecutionMode::Unchecked;
 
     /// The name in the table of kernels.
@@ -53,9 +54,9 @@ pub struct Program<V> {
     pub name: &'static str,
     /// One of [`FILES`].
     pub file: &'static str,
-    /// What fills the file in.
+    /// The values that fill in the file.
     pub values: V,
-    /// Invocations of a workgroup, along x.
+    /// Invocations of a workgroup along x.
     pub invocations: usize,
 }
 
@@ -64,7 +65,7 @@ impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for 
         self.name
     }
 
-    /// A file that cannot be filled in is a fault of this program: the text then says which, and no driver compiles it.
+    /// A file that cannot be filled in is an error of this program: the text then holds the error, and no driver compiles it.
     fn text(&self) -> String {
         let text = filled(self.file, &self.values).unwrap_or_else(|error| format!("{error:#}"));
         format!("// src/ops/gpu/wgsl/{}\n{text}", self.file)

@@ -1,4 +1,4 @@
-//! The CPU device's kernels: burn-flex tensors on the outside, the slices of `ops/cpu` inside.
+//! The kernels of the CPU device: converts burn-flex tensors to the slices of `ops/cpu`.
 
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Flex, TensorMetadata};
@@ -15,7 +15,7 @@ use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 /// A tensor of burn-flex.
 type T = Float<Flex>;
 
-/// A contiguous tensor; its values.
+/// The values of a contiguous tensor.
 struct Values(T);
 
 impl Values {
@@ -43,12 +43,12 @@ fn tokens(indices: Ints<Flex>) -> Vec<i32> {
     indices.to_contiguous().into_data().iter::<i32>().collect()
 }
 
-/// How the stride-following kernel is told to read a `[b, h, t, dh]` view.
+/// How the strided kernel reads a `[b, h, t, dh]` view.
 fn strided(view: &T, layout: KvLayout) -> Strided<'_> {
     let (offset, strides) = if layout == KvLayout::Strided {
         (view.layout().start_offset(), Flex::strides(view))
     } else {
-        // Strides of a contiguous [b, h, t, dh]: right after a copy, wrong on a view.
+        // Strides of a contiguous [b, h, t, dh]: right for a copy, wrong for a view.
         let [_, h, t, dh] = view.shape().dims();
         (0, vec![h * t * dh, t * dh, dh, 1])
     };

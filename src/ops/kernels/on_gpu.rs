@@ -1,4 +1,4 @@
-//! The kernels of every CubeCL device: burn's tensors on the outside, the launches of `ops/gpu` inside.
+//! The kernels of every CubeCL device: burn's tensors for the launches of `ops/gpu`.
 
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Cube, TensorMetadata};
@@ -18,11 +18,11 @@ use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 /// A tensor of this backend.
 type T = CubeTensor;
 
-/// Elements of an f32 operand up to which a product rounds them to f16 itself: reading twice the bytes takes less time than a
-/// launch.
+/// Most elements of an f32 operand that the product itself rounds to f16: reading twice the bytes takes less time than a launch.
 const ROUNDED_ON_THE_WAY: usize = 1 << 20;
 
-/// What a kernel that reads x writes for products in `format`. f16 saves them a copy; it is copied back by fours.
+/// The output type of a kernel that reads x, for products in `format`. f16 saves the products a conversion; the conversion back
+/// handles four values at a time.
 fn element(format: Format, x: &T) -> DType {
     if format == Format::Native && x.meta.num_elements().is_multiple_of(8) {
         DType::F16
@@ -153,7 +153,7 @@ impl Kernels for Cube {
                 attention_simple::forward([&q, &k, &v].map(Strided::assumed), sizes)
             }
             KvLayout::Contiguous => {
-                // Neighbours take neighbouring keys, so k is copied as [b, kv, dh, t]; v as [b, kv, t, dh].
+                // Neighbouring invocations read neighbouring keys, so k is copied as [b, kv, dh, t], and v as [b, kv, t, dh].
                 let k = into_contiguous(Cube::float_swap_dims(k, 2, 3));
                 let (q, v) = (into_contiguous(q), into_contiguous(v));
                 let mut of_k = Strided::view(&k);

@@ -1,18 +1,16 @@
-//! The backward pass of blocked attention. It keeps no probabilities: it computes each block again from `lse`.
+//! The backward pass of blocked attention. Probabilities are not stored; each block is recomputed from `lse`.
 //! A task owns one key and value head, so sums over the query heads that share it have a fixed order.
 
 use rayon::prelude::*;
 
 use super::super::matmul::{Product, Write};
 use super::super::{exp, sum2, zeros};
-use super::blocks::{BLOCK, Place, Workspace};
+use super::blocks::{BLOCK, HeadRows, Workspace};
 use crate::ops::shapes::{Columns, Heads, Rows};
 
-/// The gradients of [`forward`](super::forward) in the form of `rows`, from what it was given, what it returned and `dout`,
-/// B·T × H·dh.
+/// The gradients of [`forward`](super::forward) in the form of `rows`, from its inputs, its outputs and `dout`, B·T × H·dh.
 ///
 /// With P the probabilities: `dv = Pᵀ·dout`, `dP = dout·vᵀ`, `dS = P·(dP - Σ dout·out) / √dh`, `dq = dS·k`, `dk = dSᵀ·q`.
-/// A task owns one key and value head, so sums over its query heads have a fixed order.
 pub fn backward(
     rows: Rows<&[f32]>,
     out: &[f32],
@@ -20,7 +18,7 @@ pub fn backward(
     dout: &[f32],
     shape: Heads,
 ) -> Rows<Vec<f32>> {
-    let from = Place::of_rows(rows, shape);
+    let from = HeadRows::of_rows(rows, shape);
     assert_eq!(lse.len(), shape.rows() * shape.heads);
     let mut gradients = rows.map(|x| zeros(x.len()));
     let starts = gradients.as_mut().map(|x| x.as_mut_ptr());
@@ -29,14 +27,14 @@ pub fn backward(
         stride: shape.heads * shape.head_dim,
     };
     let context = Backward {
-        to: starts.columns(&shape).map(|(start, at)| Place {
+        to: starts.columns(&shape).map(|(start, at)| HeadRows {
             start: start.wrapping_add(at.offset),
             row_stride: at.stride,
             shape,
         }),
         from,
-        out: Place::new(out, dense, shape),
-        dout: Place::new(dout, dense, shape),
+        out: HeadRows::new(out, dense, shape),
+        dout: HeadRows::new(dout, dense, shape),
         lse,
         shape,
     };
@@ -51,18 +49,18 @@ pub fn backward(
     gradients
 }
 
-/// Everything the backward pass reads and writes.
+/// Inputs and outputs of the backward pass.
 struct Backward<'a> {
-    to: [Place<*mut f32>; 3],
-    from: [Place<*const f32>; 3],
-    out: Place<*const f32>,
-    dout: Place<*const f32>,
+    to: [HeadRows<*mut f32>; 3],
+    from: [HeadRows<*const f32>; 3],
+    out: HeadRows<*const f32>,
+    dout: HeadRows<*const f32>,
     lse: &'a [f32],
     shape: Heads,
 }
 
 impl Backward<'_> {
-    /// The gradients of one key and value head, and of the query heads it serves.
+    /// The gradients of one key and value head, and of its query heads.
     fn kv_head(&self, workspace: &mut Workspace, batch: usize, kv_head: usize) {
         let time = self.shape.context;
         let [_, k, v] = &self.from;
@@ -73,8 +71,8 @@ impl Backward<'_> {
             .collect();
         for key in (0..time).step_by(BLOCK) {
             let keys = BLOCK.min(time - key);
-            k.turn(&mut workspace.keys, (batch, key, kv_head), keys);
-            v.turn(&mut workspace.values, (batch, key, kv_head), keys);
+            k.copy_transposed(&mut workspace.keys, (batch, key, kv_head), keys);
+            v.copy_transposed(&mut workspace.values, (batch, key, kv_head), keys);
             for (index, head) in self.shape.queries_of(kv_head).enumerate() {
                 for query in (key..time).step_by(BLOCK) {
                     let write = if index == 0 && query == key {
@@ -105,7 +103,7 @@ impl Backward<'_> {
         })
     }
 
-    /// One block of queries against one block of keys; `write` is for the gradients of the keys and values.
+    /// One block of queries and one block of keys; `write` applies to the gradients of keys and values.
     fn block(
         &self,
         workspace: &mut Workspace,
@@ -129,7 +127,7 @@ impl Backward<'_> {
         );
         let [dq, dk, dv] = &self.to;
         let [q, k, _] = &self.from;
-        let to_block = |a: &Place<*const f32>, transposed: &[f32], out: &mut [f32]| Product {
+        let to_block = |a: &HeadRows<*const f32>, transposed: &[f32], out: &mut [f32]| Product {
             m: queries,
             n: keys,
             k: width,
@@ -141,7 +139,7 @@ impl Backward<'_> {
             out_stride: BLOCK,
             write: Write::Replace,
         };
-        let to_keys = |block: &[f32], b: &Place<*const f32>, out: &Place<*mut f32>| Product {
+        let to_keys = |block: &[f32], b: &HeadRows<*const f32>, out: &HeadRows<*mut f32>| Product {
             m: keys,
             n: width,
             k: queries,
@@ -187,7 +185,7 @@ impl Backward<'_> {
 }
 
 simd! {
-    /// Turns scores into probabilities, and the gradients of probabilities into those of scores.
+    /// Replaces scores by probabilities, and gradients of probabilities by gradients of scores.
     fn softmax_backward(
         scores: &mut [f32],
         dscores: &mut [f32],

@@ -1,4 +1,4 @@
-//! Where the heads of an attention lie in memory, and what a task of the blocked attention works in.
+//! Addresses of attention heads in memory, and the workspace of a task of blocked attention.
 
 use super::super::transpose::transpose_serial;
 use crate::ops::shapes::{Columns, Heads, Rows};
@@ -6,18 +6,18 @@ use crate::ops::shapes::{Columns, Heads, Rows};
 /// Queries and keys in one block: two blocks of scores and a block of values fit in a core's first-level cache.
 pub(super) const BLOCK: usize = 64;
 
-/// A raw place of heads, shared by tasks: value (b, t, h, d) lies `(b·T + t)·row_stride + h·dh + d` after `start`.
+/// The address of heads, shared by tasks: value (b, t, h, d) is at `start + (b·T + t)·row_stride + h·dh + d`.
 #[derive(Clone, Copy)]
-pub(super) struct Place<P> {
+pub(super) struct HeadRows<P> {
     pub start: P,
     pub row_stride: usize,
     pub shape: Heads,
 }
 
-// SAFETY: a `Place` is only a place; the tasks read what nothing writes, and write parts of their own.
-unsafe impl<P> Sync for Place<P> {}
+// SAFETY: `HeadRows` is only an address; tasks read what nothing writes, and write their own parts.
+unsafe impl<P> Sync for HeadRows<P> {}
 
-impl Place<*const f32> {
+impl HeadRows<*const f32> {
     pub fn new(data: &[f32], at: Columns, shape: Heads) -> Self {
         assert_eq!(data.len(), shape.rows() * at.stride, "{shape:?}");
         Self {
@@ -43,12 +43,17 @@ impl Place<*const f32> {
 
     /// One row of one head.
     pub fn row(&self, batch: usize, time: usize, head: usize) -> &[f32] {
-        // SAFETY: the view was checked against the shape, and nothing writes it while the place is used.
+        // SAFETY: the view was checked against the shape, and nothing writes it while it is read.
         unsafe { std::slice::from_raw_parts(self.at(batch, time, head), self.shape.head_dim) }
     }
 
     /// Copies `count` rows of one head to the columns of `to`, whose rows are [`BLOCK`] long.
-    pub fn turn(&self, to: &mut [f32], (batch, first, head): (usize, usize, usize), count: usize) {
+    pub fn copy_transposed(
+        &self,
+        to: &mut [f32],
+        (batch, first, head): (usize, usize, usize),
+        count: usize,
+    ) {
         let len = (count - 1) * self.row_stride + self.shape.head_dim;
         // SAFETY: as in `row`; the last row ends inside the view.
         let from = unsafe { std::slice::from_raw_parts(self.at(batch, first, head), len) };
@@ -62,7 +67,7 @@ impl Place<*const f32> {
     }
 }
 
-impl Place<*mut f32> {
+impl HeadRows<*mut f32> {
     /// Head `head` of row `time` of sequence `batch`.
     pub fn at(&self, batch: usize, time: usize, head: usize) -> *mut f32 {
         self.start.wrapping_add(
@@ -71,11 +76,11 @@ impl Place<*mut f32> {
     }
 }
 
-/// What one task needs besides the views.
+/// The buffers of one task.
 pub(super) struct Workspace {
     pub scores: Vec<f32>,
     pub dscores: Vec<f32>,
-    /// A block of keys, and one of values, with the head's elements as rows.
+    /// A block of keys and a block of values, with the head's elements as rows.
     pub keys: Vec<f32>,
     pub values: Vec<f32>,
     /// Per query head and row: the largest score so far and the sum of exponentials.

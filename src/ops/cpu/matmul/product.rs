@@ -1,15 +1,15 @@
-//! One product on one thread, through the gemm crate, which has the packing and the inner kernels.
+//! One product on one thread, computed by the gemm crate.
 
-/// What happens to the numbers already in the output.
+/// Whether a product replaces its output or is added to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
-    /// They are overwritten, and never read.
+    /// The old output is overwritten and never read.
     Replace,
-    /// The product is added to them.
+    /// The product is added to the old output.
     Add,
 }
 
-/// One product on one thread, by raw places: for parts of buffers that other threads write at the same time.
+/// One product on one thread, by raw pointers: for parts of buffers that other threads write at the same time.
 pub(crate) struct Product {
     pub(crate) m: usize,
     pub(crate) n: usize,

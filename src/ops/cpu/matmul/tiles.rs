@@ -1,8 +1,8 @@
-//! How a product's output is cut into tiles for the threads. Nothing here touches a number.
+//! Splits a product's output into tiles for the threads.
 
 use std::ops::Range;
 
-/// How an output is cut into parts that run in parallel. Each element's sum is the same however it is cut.
+/// The tiles of an output, which run in parallel. An element's sum does not depend on the tiles.
 pub(super) struct Tiles {
     m: usize,
     n: usize,
@@ -11,9 +11,9 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// Below this many multiplications (some 10 µs) one thread does it all.
+    /// Below this many multiplications (about 10 µs) one thread computes the whole product.
     const SERIAL: usize = 1 << 20;
-    /// Smaller tiles than this square run at nine tenths of the speed and less.
+    /// Tiles smaller than this square run at 0.9 of the speed or less.
     const LEAST: usize = 128;
 
     pub(super) fn new(m: usize, n: usize, k: usize, threads: usize) -> Self {
@@ -26,7 +26,7 @@ impl Tiles {
         if threads == 1 || m * n * k < Self::SERIAL {
             return tiles;
         }
-        // Four tiles per thread even out threads that run at different speeds; one has to do where tiles get small.
+        // Four tiles per thread balance threads of different speeds; small products have fewer.
         while tiles.count() < 4 * threads {
             let small = tiles.tile_rows.max(tiles.tile_columns) < 2 * Self::LEAST;
             if small
@@ -68,8 +68,8 @@ fn part(index: usize, tile: usize, len: usize) -> Range<usize> {
     index * tile..end
 }
 
-/// How many tiles cover `len`. What would be a sliver joins its neighbour: the gemm crate treats
-/// single rows and columns in a way of their own, which adds in another order.
+/// How many tiles cover `len`. A very small rest is added to its neighbour, because the gemm crate adds single rows and columns
+/// in another order.
 fn cuts(len: usize, tile: usize) -> usize {
     const SLIVER: usize = 8;
     (len / tile + usize::from(len % tile >= SLIVER)).max(1)

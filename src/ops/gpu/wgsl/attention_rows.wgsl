@@ -1,4 +1,4 @@
-{# What the three kernels of attention in f32 share. #}
+{# The common part of the three kernels for attention in f32. #}
 {% set c = ["x", "y", "z", "w"] %}
 {% set row_vectors = head_dim // 4 %}
 {% set owned = (row_vectors + across - 1) // across %}
@@ -8,16 +8,16 @@
 @group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ name }}: array<{{ of }}>;
 {% endfor %}
 
-// What a step reads: parts of own rows and of the other side's, or weights and rows of the other side. Padded against bank conflicts.
+// Operands of a step: parts of own rows and of the other side's rows, or weights and rows of the other side. Padded against bank conflicts.
 var<workgroup> staged: array<vec4<f32>, {{ staged }}>;
-// A value of each own row from each of its {{ across }} invocations, four rows together.
+// One value per own row and invocation of that row ({{ across }} invocations); a vector holds four rows.
 var<workgroup> shares: array<vec4<f32>, {{ down * across }}>;
 const lowest = -3.0e38;
 
 @compute @workgroup_size({{ down * across }})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  // This invocation has rows y, y + {{ down }}, y + {{ 2 * down }} and y + {{ 3 * down }} of the workgroup's own, columns 4x to 4x + 3 of a tile of scores, and
-  // vectors x, x + {{ across }}, … of a row of the result. Neighbours have neighbouring rows.
+  // This invocation has own rows y, y + {{ down }}, y + {{ 2 * down }} and y + {{ 3 * down }} of the workgroup, columns 4x to 4x + 3 of a tile of scores, and
+  // vectors x, x + {{ across }}, … of a row of the result. Neighbouring invocations have neighbouring rows.
   let y = lane % 8u + lane / 32u % {{ down // 8 }}u * 8u;
   let x = lane / 8u % 4u + lane / {{ down * 4 }}u * 4u;
   let tiles = {{ (context + own - 1) // own }}u;
@@ -127,7 +127,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 {% endif %}
     {{ compute(step) | trim }}
 {% if step.weighs %}
-    // The weights go to where the operands of the scores are, once all have read them.
+    // The weights overwrite the operands of the scores after all invocations have read these.
     workgroupBarrier();
     {{ caller() | trim }}
 {% else %}

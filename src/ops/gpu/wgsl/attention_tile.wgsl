@@ -1,4 +1,4 @@
-{# What the forward and the backward kernel of attention on matrix cores share. #}
+{# The common part of the forward and the backward kernel for attention on matrix cores. #}
 enable f16;
 enable wgpu_cooperative_matrix;
 
@@ -10,11 +10,11 @@ enable wgpu_cooperative_matrix;
 {% set parts = head_dim // side %}
 {% set score_pitch = (other + 4) // 4 %}
 {% set weight_pitch = (other + 8) // 4 %}
-// A tile of f16 rows, the scores of own rows by a tile's, and the weights from them. Rows are padded against bank conflicts.
+// A tile of f16 rows, the scores of own rows with the tile's rows, and the weights. Rows are padded against bank conflicts.
 var<workgroup> tile: array<vec4<f16>, {{ own * pitch }}>;
 var<workgroup> scores: array<vec4<f32>, {{ own * score_pitch }}>;
 var<workgroup> weights: array<vec4<f16>, {{ own * weight_pitch }}>;
-// For each row of a tile: its logarithm, and dout·out.
+// For each row of a tile: its lse, and dout·out.
 var<workgroup> logs: array<vec4<f32>, {{ other // 4 }}>;
 var<workgroup> deltas: array<vec4<f32>, {{ other // 4 }}>;
 var<workgroup> shares: array<vec2<f32>, {{ threads }}>;
@@ -22,9 +22,9 @@ var<workgroup> shares: array<vec2<f32>, {{ threads }}>;
 const lowest = -3e38;
 const lanes = vec4<u32>(0u, 1u, 2u, 3u);
 const tiles = {{ context // own }}u;
-{# An invocation has `row` of the workgroup's own rows, and of each tile of scores {{ side }} columns from `column` on. #}
+{# An invocation has `row` of the workgroup's own rows, and {{ side }} columns of each tile of scores, starting at `column`. #}
 {% macro place_in_tile() %}
-  // `own`: the first of the subgroup's rows. This invocation has `row`, and of its scores {{ side }} columns from `column` on.
+  // `own` is the subgroup's first row. This invocation has `row`, and {{ side }} of its scores, starting at `column`.
   let own = lane / 32u * {{ side }}u;
   let row = own + lane % 32u / 2u;
   let column = lane % 2u * {{ side }}u;

@@ -8,15 +8,15 @@
 //     lse[r] = log Σ_c exp(s[c])
 //     out[r, d] = Σ_c exp(s[c] - lse[r])·v[c, d]
 //
-// 1. Tiles. A workgroup owns {{ own }} rows and walks over the keys, {{ other }} at a time: scores never go to memory. Scores and sums stay in
-//    registers, 4 × 4 scores for each invocation.
-// 2. A running maximum. When a row's maximum grows, what was added so far is scaled down.
-// 3. Steps. Parts of the rows go through workgroup memory; while a step computes, the next one's values are on their way.
+// 1. Tiles. A workgroup owns {{ own }} rows and iterates over the keys, {{ other }} at a time. Scores are never written to memory; scores and sums
+//    stay in registers, 4 × 4 scores for each invocation.
+// 2. A running maximum. When a row's maximum grows, its sums so far are scaled down.
+// 3. Steps. Parts of the rows pass through workgroup memory; the next step's values are loaded while a step computes.
 {% include "attention_rows.wgsl" %}
 {% from "attention_rows.wgsl" import c, owned, tile, zeros, walk_keys, over_rows, put_weights, store %}
 {% from "attention_batch.wgsl" import place_in_batch %}
   {{ place_in_batch(heads) | trim }}
-  // The last rows have the most keys before them: they start first.
+  // The last rows have the most keys, so they start first.
   let first = (tiles - 1u - group.x) * {{ own }}u;
   {{ zeros("sum") | trim }}
 {% for i in range(4) %}

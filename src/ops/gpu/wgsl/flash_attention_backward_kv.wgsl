@@ -1,23 +1,23 @@
 // dk and dv of causal attention in f32. With p[r, c] = exp(scale·q[r]·k[c] - lse[r]) and δ[r] = dout[r]·out[r]:
 //
 //   for each key c:
-//     dv[c] = Σ_r p[r, c]·dout[r]                              for r in c..context, of all query heads of the key's
+//     dv[c] = Σ_r p[r, c]·dout[r]                              for r in c..context, over all query heads of the key's head
 //     dk[c] = Σ_r p[r, c]·(dout[r]·v[c] - δ[r])·scale·q[r]
 //
-// Tiles and steps are those of flash_attention.wgsl; here own rows are keys, and the other side is queries.
+// Tiles and steps are as in flash_attention.wgsl; here own rows are keys, and the other side's rows are queries.
 {% include "attention_rows.wgsl" %}
 {% from "attention_rows.wgsl" import c, fetch, put, compute, tile, zeros, registers, put_weights, store %}
 {% from "attention_batch.wgsl" import place_in_batch %}
 {% set group_heads = heads // kv_heads %}
   {{ place_in_batch(kv_heads) | trim }}
-  // The first keys have the most queries after them: they start first.
+  // The first keys have the most queries, so they start first.
   let first = group.x * {{ own }}u;
   {{ zeros("dkey") | trim }}
   {{ zeros("dvalue") | trim }}
   {{ tile("s") | trim }}
   {{ tile("g") | trim }}
   {{ registers() | trim }}
-  // All tiles of queries after the first key, for one query head after the other.
+  // All tiles of queries from the first own key on, for one query head after the other.
   let tiles_after = ({{ context }}u - first + {{ other - 1 }}u) / {{ other }}u;
   let rounds = tiles_after * {{ group_heads }}u;
   { let other = first;

@@ -6,14 +6,14 @@
 //       ds = p[r, c]·(dout[r]·v[c] - δ[r])·scale
 //       dq[r] += ds·k[c];  dk[c] += ds·q[r];  dv[c] += p[r, c]·dout[r]
 //
-// 1. Two kinds of workgroup, so that nobody adds to another's sums. The first ones own {{ own }} keys each and compute dk and dv,
-//    which takes longer; the others own {{ own }} queries and compute dq. Side by side they fill a GPU that neither fills alone.
-//    q and k were rotated; on its way to memory each row of dq and dk is rotated back.
-// 2. Scores are computed again, tile by tile, from the saved logarithms. Both kinds compute δ.
+// 1. Two kinds of workgroup, so no workgroup adds to another's sums. The first ones own {{ own }} keys each and compute dk and dv,
+//    which takes longer; the others own {{ own }} queries and compute dq. Together they fill a GPU that neither kind fills alone.
+//    q and k were rotated; rows of dq and dk are rotated back before they are stored.
+// 2. Scores are recomputed tile by tile with the saved lse. Both kinds compute δ.
 {% include "attention_tile.wgsl" %}
 {% from "attention_tile.wgsl" import place_in_tile, stage, own_side, scores, accumulate, columns, zeros, store %}
 {% from "attention_batch.wgsl" import place_in_batch %}
-{# dout·out of `count` rows from `first` on, in `shares`: each row's by several invocations, which take a part of its columns. #}
+{# dout·out of `count` rows from `first` on, in `shares`: several invocations compute a row's, each for a part of the columns. #}
 {% macro dots(count, first) %}
 {% set each = threads // count %}
 {% set width = head_dim // each %}
@@ -28,7 +28,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   // dk and dv of the workgroup's own rows.
   let group = id;
   {{ place_in_batch(kv_heads) | trim }}
-  // The first keys have the most queries after them: they start first.
+  // The first keys have the most queries, so they start first.
   let first = group.x * {{ own }}u;
   {{ own_side("k", "key", lines.k) | trim }}
   {{ own_side("v", "value", lines.v) | trim }}
@@ -40,7 +40,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     {{ stage("dout", other, other, lines.out, "other") | trim }}
     {{ dots(other, "other") | trim }}
     workgroupBarrier();
-    // Each vector by one invocation: no two write components of the same one.
+    // One invocation writes each vector; no two write components of the same vector.
 {% set each = threads // other %}
     if lane < {{ other // 4 }}u {
       logs[lane] = vec4<f32>({% for i in range(4) %}{{ ", " if not loop.first }}lse[(sequence + other + lane * 4u + {{ i }}u) * {{ heads }}u + head]{% endfor %});

@@ -4,12 +4,12 @@
 //     δ[r] = dout[r]·out[r]
 //     dq[r] = Σ_c p[r, c]·(dout[r]·v[c] - δ[r])·scale·k[c]   for c in 0..=r
 //
-// Tiles and steps are those of flash_attention.wgsl. Two kinds of scores are computed, q·kᵀ and dout·vᵀ, and from both the weights of k.
+// Tiles and steps are as in flash_attention.wgsl. The weights of k follow from two kinds of scores, q·kᵀ and dout·vᵀ.
 {% include "attention_rows.wgsl" %}
 {% from "attention_rows.wgsl" import c, row_vectors, tile, zeros, walk_keys, over_rows, put_weights, store %}
 {% from "attention_batch.wgsl" import place_in_batch %}
   {{ place_in_batch(heads) | trim }}
-  // The last rows have the most keys before them: they start first.
+  // The last rows have the most keys, so they start first.
   let first = (tiles - 1u - group.x) * {{ own }}u;
 {% for i in range(4) %}
   var log{{ i }} = 0.0;

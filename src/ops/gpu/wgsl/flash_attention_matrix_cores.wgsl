@@ -8,10 +8,10 @@
 //     lse[r] = log Σ_c exp(s[c])
 //     out[r, d] = Σ_c exp(s[c] - lse[r])·v[c, d]
 //
-// 1. Tiles. A workgroup owns {{ own }} rows, {{ side }} for each subgroup, and walks over the keys in tiles of {{ other }}: scores never go to memory.
-// 2. Twice over the keys. A cooperative matrix cannot be scaled row by row, so the first pass finds each row's logarithm with a
-//    running maximum, and the second one adds up the weights times v.
-// 3. Softmax by ordinary invocations: two share a row of scores, {{ side }} columns each, through workgroup memory.
+// 1. Tiles. A workgroup owns {{ own }} rows, {{ side }} for each subgroup, and iterates over the keys in tiles of {{ other }}. Scores are never written to memory.
+// 2. Two passes over the keys. A cooperative matrix cannot be scaled row by row, so the first pass computes each row's lse with a
+//    running maximum, and the second pass sums the weights times v.
+// 3. Softmax by single invocations: two invocations share a row of scores, {{ side }} columns each, through workgroup memory.
 {% include "attention_tile.wgsl" %}
 {% from "attention_tile.wgsl" import place_in_tile, stage, own_side, scores, accumulate, columns, zeros, store %}
 {% from "attention_batch.wgsl" import place_in_batch %}
@@ -21,11 +21,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   {{ place_in_tile() | trim }}
   let group = id;
   {{ place_in_batch(heads) | trim }}
-  // The last rows have the most keys before them: they start first.
+  // The last rows have the most keys, so they start first.
   let first = (tiles - 1u - group.x) * {{ own }}u;
   {{ own_side("q", "q", lines.q) | trim }}
 
-  // The logarithm of each row.
+  // First pass: lse of each row.
   var top = lowest;
   var total = 0.0;
   for (var other = 0u; other < first + {{ own }}u; other += {{ other }}u) {
@@ -41,7 +41,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     top = high;
   }
   workgroupBarrier();
-  // The two halves of a row.
+  // Combines the two halves of a row.
   shares[lane] = vec2<f32>(top, total);
   workgroupBarrier();
   let half = shares[lane ^ 1u];
@@ -51,7 +51,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   if column == 0u { lse[(sequence + first + row) * {{ heads }}u + head] = log; }
   workgroupBarrier();
 
-  // The output.
+  // Second pass: the output.
   {{ zeros("sum") | trim }}
   for (var other = 0u; other < first + {{ own }}u; other += {{ other }}u) {
     {{ stage("k", other, 0, lines.k, "other") | trim }}

@@ -7,19 +7,19 @@
 //     for k in 0..inner:  sum += A[r, k] * B[k, c]
 //     C[r, c] = sum + R[r, c]
 //
-// 1. Blocks. A workgroup computes a block of C. Each step copies `step` columns of its rows of A, and as many rows of its
-//    columns of B, to workgroup memory, from where all its subgroups read them.
+// 1. Blocks. A workgroup computes a block of C. Each step copies `step` columns of its rows of A, and `step` rows of its
+//    columns of B, to workgroup memory, where all its subgroups read them.
 // 2. Matrix instructions. `coopMultiplyAdd` multiplies two 16×16 matrices and adds the product to a third. A subgroup
 //    holds a grid of such sums in its registers.
-// 3. Loads ahead of use. While a step is multiplied, the next step's values are on their way to registers.
-// 4. What follows a product is done to four neighbours of a row, on their way through workgroup memory: no other kernel reads
-//    and writes them for it.
+// 3. Early loads. While a step is multiplied, the next step's values are loaded into registers.
+// 4. Epilogue. The operation after a product is applied to four adjacent values of a row when they pass through workgroup memory,
+//    which saves another kernel that reads and writes them.
 // 5. Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.
 enable f16;
 enable wgpu_cooperative_matrix;
 
-// Operands are declared as written to, too. A driver would move the loads of a buffer that is only read down to their use,
-// behind the products that should hide them.
+// Operands are declared read_write, although they are only read: otherwise a driver would move their loads down to their use,
+// after the products that should hide them.
 {% for binding in bindings %}
 @group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
 {% endfor %}
@@ -27,8 +27,8 @@ enable wgpu_cooperative_matrix;
 var<workgroup> {{ it.name }}: array<vec4<f16>, {{ it.vectors }}>;
 {% endfor %}
 {% if halves %}
-// The largest magnitude of A and of B, as bits. Only two are used: with four, the matrices behind them stay at multiples of
-// 16 bytes, which their loads need.
+// The largest magnitudes of A and of B, as bits. Two of the four elements are padding: the matrices after this array then start at
+// multiples of 16 bytes, which their loads need.
 var<workgroup> bits: array<atomic<u32>, 4>;
 {% endif %}
 {% if by_vectors %}
@@ -58,7 +58,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let target_first = group.z * {{ p.rows * p.columns }}u + (row + a_first) * {{ p.columns }}u + column + b_first;
 {% if p.halves %}
 
-  // The largest magnitude has exponent e: the scale is 2^(14 - e), which brings it just below the end of f16.
+  // If the largest magnitude has exponent e, the scale is 2^(14 - e), which brings it just below f16's largest number.
   if lane < 2u { atomicStore(&bits[lane], 0u); }
   workgroupBarrier();
 {% for o in operands %}
@@ -84,7 +84,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% for load in range(o.loads) %}
 {% set at = "(lane + " ~ load * threads ~ "u)" %}
 {% set line = o.at[0] ~ " + " ~ at ~ " / " ~ o.across ~ "u" %}
-{# 16 gates, the 16 ups that belong to them, and so on: a subgroup has both. #}
+{# 16 gates, then the 16 ups that belong to them, and so on: a subgroup has both. #}
 {% if o.in_turns %}{% set line = "(" ~ line ~ ") / 32u * 16u + (" ~ line ~ ") % 16u + (" ~ line ~ ") / 16u % 2u * " ~ o.whole[0] // 2 ~ "u" %}{% endif %}
 {% set value = o.at[1] ~ " + " ~ at ~ " % " ~ o.across ~ "u * 4u" %}
 {% set read = o.name ~ n ~ "[((" ~ line ~ ") * " ~ o.whole[1] ~ "u + " ~ value ~ ") / 4u]" %}
@@ -104,13 +104,13 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endfor %}
 
   while k < end {
-    // Registers to workgroup memory.
+    // Copies registers to workgroup memory.
 {% for o in operands %}
 {% for load in range(o.loads) %}
 {% set at = "(lane + " ~ load * threads ~ "u)" %}
 {% set to = at ~ " / " ~ o.across ~ "u * " ~ o.pitch ~ "u + " ~ at ~ " % " ~ o.across ~ "u" %}
 {% if p.halves %}
-    // `high` has the 11 leading bits of the significand, which are f16's. Drivers would leave out a conversion there and back.
+    // `high` gets the 11 leading bits of the significand, as many as f16 has. Drivers would remove a conversion to f16 and back.
     { let value = {{ o.name }}_{{ load }} * {{ o.name }}_scale;
       let high = bitcast<vec4<f32>>(bitcast<vec4<u32>>(value) & vec4<u32>(0xffffe000u));
       {{ o.name }}_high[{{ to }}] = vec4<f16>(high);
@@ -122,16 +122,16 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endfor %}
     workgroupBarrier();
 
-    // The next step's values, or the first's after the last one, are fetched while this step is multiplied.
+    // Fetches the next step's values while this step is multiplied; the last step fetches the first one's again.
     k += {{ p.step }}u;
     next = select(k, begin, k >= end);
 {% for o in operands %}
     {{ fetch(o) | trim }}
 {% endfor %}
 
-    // A loop, and not {{ p.step // 32 }} times its body: in training another kernel follows, and a longer program waits longer for its instructions.
+    // A loop instead of {{ p.step // 32 }} copies of its body: kernels alternate in training, and a longer program waits longer for its instructions.
     for (var slice = 0u; slice < {{ p.step }}u; slice += 32u) {
-{# Matrix `index` of 16 lines of an operand, at inner value `inner` + slice. `coopLoadT` loads a matrix that lies row by row. #}
+{# Matrix `index` of 16 lines of an operand, at inner value `inner` + slice. `coopLoadT` loads a matrix stored row by row. #}
 {% macro load(o, half, index, inner) %}
 {% set outer = "(" ~ o.name ~ "_first + " ~ index * 16 ~ "u)" %}
 {% set inner_at = "(" ~ inner ~ "u + slice)" %}
@@ -159,8 +159,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     workgroupBarrier();
   }
 
-  // The sums go to C, unscaled.
-{# What becomes of values {{ i }}, {{ j }} of C at row r and column c. #}
+  // Stores the sums in C after undoing the scale.
+{# Stores values {{ i }}, {{ j }} of C at row r and column c. #}
 {% macro put(i, j, part) %}
 {% set value = "value" ~ i ~ "_" ~ j ~ "_" ~ part %}
 {% set first = "(column + b_first) / 2u + " ~ j // 2 * 16 if p.store == "swiglu" else "column + b_first + " ~ j * 16 %}

@@ -1,4 +1,4 @@
-// The peak of the matrix cores: sum[i, j] = a[i]·b[j] + sum[i, j], again and again, on 16×16 matrices that stay in registers.
+// The peak of the matrix cores: repeats sum[i, j] = a[i]·b[j] + sum[i, j] on 16×16 matrices that stay in registers.
 enable f16;
 enable wgpu_cooperative_matrix;
 
