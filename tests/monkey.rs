@@ -200,7 +200,10 @@ fn states() -> &'static [App] {
     static ALL: OnceLock<Vec<App>> = OnceLock::new();
     ALL.get_or_init(|| {
         let exercises = Course::builtin("en").exercises;
-        let course = Course { exercises, ..sample::course() };
+        let course = Course {
+            exercises,
+            ..sample::course()
+        };
         let (app, _) = App::new(course, Progress::default(), Options::default());
         let mut all = vec![app];
         all.extend(crate::screens::all_states());
