@@ -1,8 +1,8 @@
-//! A class: learners share what they do, the instructor sees it on a board, opens votes and offers stages. A participant is one
-//! record, written whole; the class is one record that every participant reads; the board follows from all of them.
+//! A class: learners share what they do, and the instructor sees it on a board, opens votes and offers stages. Each participant has
+//! one record, which is written whole; the class has one record, which every participant reads; the board is computed from all records.
 //!
-//! The records travel through a folder that everybody can reach (`folder`: one small file each, no locks), or over HTTP
-//! (`server`, `client`). Both are a `ParticipantLink`. Times are told as durations, so no two clocks are ever compared.
+//! Records are exchanged through a shared folder (`folder`: one small file each, no locks) or over HTTP (`server`, `client`). Both
+//! are a `ParticipantLink`. Times are sent as durations, so clocks are never compared.
 
 pub mod board;
 pub mod client;
@@ -26,7 +26,7 @@ use link::{InstructorLink, ParticipantLink};
 
 use crate::course::Course;
 
-/// The place that `--room WHERE` names: an address, or a folder.
+/// The participant's link to the room of `--room WHERE`, which is an address or a folder.
 pub fn participant_link(at: &str) -> Result<Box<dyn ParticipantLink>, String> {
     match address(at)? {
         Some(rest) => Ok(Box::new(Http::new(rest)?)),
@@ -34,20 +34,20 @@ pub fn participant_link(at: &str) -> Result<Box<dyn ParticipantLink>, String> {
     }
 }
 
-/// The same for a presenter: the address has the instructor's key; a folder's room is opened where there is none.
-pub fn seat(at: &str, course: &Course) -> Result<Box<dyn InstructorLink>, String> {
+/// The presenter's link to the room: an address contains the instructor's key; in a folder without a room, one is opened.
+pub fn instructor_link(at: &str, course: &Course) -> Result<Box<dyn InstructorLink>, String> {
     Ok(match address(at)? {
         Some(rest) => Box::new(Http::new(rest)?),
         None => Box::new(RoomHandle::open(PathBuf::from(at), true, course.clone())?),
     })
 }
 
-/// What follows `http://`; nothing of a folder.
+/// The part after `http://`; `None` for a folder.
 fn address(at: &str) -> Result<Option<&str>, String> {
     match at.split_once("://") {
         Some(("http", rest)) => Ok(Some(rest)),
         Some((other, _)) => Err(format!(
-            "a room is not reached by {other}; write http://HOST:PORT/CODE, or the path of a folder"
+            "a room has no {other} address; write http://HOST:PORT/CODE, or the path of a folder"
         )),
         None => Ok(None),
     }

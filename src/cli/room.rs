@@ -61,11 +61,11 @@ pub fn room(args: &RoomArgs) -> Result<Exit> {
         .transpose()
         .map_err(usage)?;
     let course = context.course.clone();
-    let desk = RoomHandle::open(dir.clone(), listener.is_none(), course).map_err(usage)?;
+    let handle = RoomHandle::open(dir.clone(), listener.is_none(), course).map_err(usage)?;
     let (mut places, mut own) = (vec![shown(&dir)], Vec::new());
     if let Some(listener) = listener {
         let codes = codes(&dir)?;
-        let at = host(listener, desk.clone(), codes.clone()).map_err(usage)?;
+        let at = host(listener, handle.clone(), codes.clone()).map_err(usage)?;
         let hosts = hosts(at);
         let with = |word: &str| {
             hosts
@@ -83,7 +83,7 @@ pub fn room(args: &RoomArgs) -> Result<Exit> {
         );
     }
     let mut open = Open {
-        desk,
+        handle,
         context,
         page: args.page.clone(),
         drawn: None,
@@ -112,7 +112,7 @@ pub fn room(args: &RoomArgs) -> Result<Exit> {
 fn lines(open: &mut Open, json: bool) -> Result<Exit> {
     let mut before = (None, String::new());
     loop {
-        let revision = Some(open.desk.hall().revision);
+        let revision = Some(open.handle.state().revision);
         if revision != before.0 {
             let board = open.board();
             let line = match json {
@@ -206,18 +206,18 @@ fn shown(path: &Path) -> String {
 }
 
 fn write_down(dir: &Path, file: &Path, course: &Course) -> Result<Exit> {
-    let hall = RoomHandle::read(dir.to_owned(), course).map_err(usage)?;
+    let room = RoomHandle::read(dir.to_owned(), course).map_err(usage)?;
     let text = match file.extension().and_then(|it| it.to_str()) {
-        Some("html") => html::page(&class::sheet(&hall, course)),
-        Some("json") => class::json(&hall),
-        Some("csv") => class::csv(&hall),
+        Some("html") => html::page(&class::sheet(&room, course)),
+        Some("json") => class::json(&room),
+        Some("csv") => class::csv(&room),
         _ => {
             return Err(usage(
                 "--export: write a file whose name ends in .html, .json or .csv",
             ));
         }
     };
-    for (who, what) in &hall.faults {
+    for (who, what) in &room.faults {
         notice(&format!("{who} {what}"));
     }
     out::file(file, text.as_bytes())?;
@@ -226,7 +226,7 @@ fn write_down(dir: &Path, file: &Path, course: &Course) -> Result<Exit> {
 
 /// The room that is open.
 struct Open {
-    desk: RoomHandle,
+    handle: RoomHandle,
     context: CourseContext,
     page: Option<PathBuf>,
     /// The board that the page shows.
@@ -241,7 +241,7 @@ impl Open {
 
 impl RoomControl for Open {
     fn board(&mut self) -> Board {
-        let board = self.desk.board();
+        let board = self.handle.board();
         if let Some(path) = &self.page
             && self.drawn.as_ref() != Some(&board)
         {
@@ -289,6 +289,6 @@ impl RoomControl for Open {
     }
 
     fn order(&mut self, order: InstructorRequest) -> Result<(), String> {
-        self.desk.order(&order)
+        self.handle.order(&order)
     }
 }

@@ -130,7 +130,7 @@ fn join(
 ) -> Result<(Option<JoinSettings>, Option<Member>)> {
     let failed = |why: String| usage(format!("--room: {why}"));
     let member = match args.present {
-        true => Member::teach(room::seat(at, &context.course).map_err(failed)?)?,
+        true => Member::teach(room::instructor_link(at, &context.course).map_err(failed)?)?,
         false => Member::join(room::participant_link(at).map_err(failed)?)?,
     };
     let shown = at

@@ -27,9 +27,9 @@ struct Entry<'a> {
     record: Participant,
 }
 
-pub fn json(hall: &RoomState) -> String {
-    let people = hall.people.values().map(|it| Entry {
-        shown: hall.name_of(&it.record),
+pub fn json(room: &RoomState) -> String {
+    let people = room.people.values().map(|it| Entry {
+        shown: room.name_of(&it.record),
         // Whoever has it could write in the participant's place.
         record: Participant {
             id: String::new(),
@@ -37,26 +37,26 @@ pub fn json(hall: &RoomState) -> String {
         },
     });
     let class = ClassFile {
-        version: hall.class.version,
-        votes: &hall.class.votes,
+        version: room.class.version,
+        votes: &room.class.votes,
         participants: people.collect(),
     };
     let text = serde_json::to_string_pretty(&class).unwrap_or_default();
     crate::clean::json(&text).into_owned() + "\n"
 }
 
-pub fn csv(hall: &RoomState) -> String {
+pub fn csv(room: &RoomState) -> String {
     let mut out = String::from(
         "name,device,stage,state,prediction,first_vote,second_vote,range_low,range_high,measured,ratio,ratio_low,ratio_high,\
          checks_met,checks,hints,points,seconds,configurations\n",
     );
     let none = RaceResult::default();
-    for person in hall.people.values() {
+    for person in room.people.values() {
         let it = &person.record;
         for (stage, shared) in &it.stages {
-            let vote = hall.class.votes.get(stage);
+            let vote = room.class.votes.get(stage);
             let ballots = [0, 1].map(|round| it.ballot(vote?, round));
-            let who = [hall.name_of(it), &it.device, stage];
+            let who = [room.name_of(it), &it.device, stage];
             line(&mut out, &who, ballots, shared, &none);
         }
         for (task, result) in &it.races {
@@ -64,7 +64,7 @@ pub fn csv(hall: &RoomState) -> String {
                 ratio: result.ratio,
                 ..SharedWork::default()
             };
-            let who = [hall.name_of(it), &it.device, task];
+            let who = [room.name_of(it), &it.device, task];
             line(&mut out, &who, [None; 2], &shared, result);
         }
     }
@@ -72,20 +72,20 @@ pub fn csv(hall: &RoomState) -> String {
 }
 
 /// The report of the class, for its instructor.
-pub fn sheet(hall: &RoomState, course: &Course) -> Sheet {
-    let mut people: Vec<&Participant> = hall.people.values().map(|it| &it.record).collect();
-    people.sort_by_cached_key(|it| hall.name_of(it).to_lowercase());
+pub fn sheet(room: &RoomState, course: &Course) -> Sheet {
+    let mut people: Vec<&Participant> = room.people.values().map(|it| &it.record).collect();
+    people.sort_by_cached_key(|it| room.name_of(it).to_lowercase());
     let mut blocks = vec![
         Block::Title(format!("{}: the class", course.title)),
         Block::Intro(format!(
             "{}{} participants. Each ratio was measured on the participant's own device.",
-            match hall.class.opened.as_str() {
+            match room.class.opened.as_str() {
                 "" => String::new(),
                 day => format!("{day}. "),
             },
             people.len()
         )),
-        everybody(hall, course, &people),
+        everybody(room, course, &people),
     ];
     for stage in &course.stages {
         let begun = people.iter().filter_map(|it| {
@@ -94,14 +94,14 @@ pub fn sheet(hall: &RoomState, course: &Course) -> Sheet {
         });
         let begun: Vec<(&Participant, &SharedWork)> = begun.collect();
         if !begun.is_empty() {
-            blocks.extend(of_stage(hall, stage, &begun));
+            blocks.extend(of_stage(room, stage, &begun));
         }
     }
     let mut tasks: Vec<&String> = people.iter().flat_map(|it| it.races.keys()).collect();
     tasks.sort_unstable();
     tasks.dedup();
     for task in tasks {
-        let ranks = race(hall, task).ranks;
+        let ranks = race(room, task).ranks;
         blocks.push(Block::Heading(format!("Results in {task}")));
         blocks.push(Block::Table(match mystery_of(task) {
             Some(_) => mystery_ranks(ranks),
@@ -148,7 +148,7 @@ fn kernel_ranks(ranks: Vec<RaceRank>) -> Table {
     )
 }
 
-fn everybody(hall: &RoomState, course: &Course, people: &[&Participant]) -> Block {
+fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> Block {
     let stages = |it: &Participant, meets: &dyn Fn(&Stage, &SharedWork) -> bool| {
         let stages = course.stages.iter();
         let known = stages.filter_map(|stage| Some((stage, it.stages.get(&stage.id)?)));
@@ -159,7 +159,7 @@ fn everybody(hall: &RoomState, course: &Course, people: &[&Participant]) -> Bloc
     Block::Table(Table::of(
         people,
         &[
-            ("name", &|it| Ok(hall.name_of(it).to_owned())),
+            ("name", &|it| Ok(room.name_of(it).to_owned())),
             ("device", &|it| Ok(it.device.clone())),
             ("stages passed", &|it| {
                 Ok(stages(it, &|_, it| it.state == "passed").to_string())
@@ -192,7 +192,7 @@ fn everybody(hall: &RoomState, course: &Course, people: &[&Participant]) -> Bloc
 }
 
 /// How the class voted and what it predicted, and a line for everybody who has begun the stage.
-fn of_stage(hall: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork)]) -> Vec<Block> {
+fn of_stage(room: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork)]) -> Vec<Block> {
     let passed = begun.iter().filter(|(_, it)| it.state == "passed").count();
     // Where the class has not voted, the predictions stand for the votes.
     let predicted = || {
@@ -204,9 +204,9 @@ fn of_stage(hall: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork
             ..Vote::default()
         }
     };
-    let vote = hall.class.votes.get(&stage.id).cloned();
+    let vote = room.class.votes.get(&stage.id).cloned();
     let vote = vote.unwrap_or_else(predicted);
-    let found = tally(hall, stage, &vote);
+    let found = tally(room, stage, &vote);
     let (said, answer) = (found.prompt.clone(), stage.prediction.answer);
     let rounds = |it: &usize| {
         let votes = found.votes(*it);
@@ -238,7 +238,7 @@ fn of_stage(hall: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork
     blocks.push(Block::Table(Table::of(
         begun,
         &[
-            ("name", &|(who, _)| Ok(hall.name_of(who).to_owned())),
+            ("name", &|(who, _)| Ok(room.name_of(who).to_owned())),
             ("", &|(_, it)| Ok(it.state.clone())),
             ("prediction", &|(_, it)| {
                 Ok(it.vote.map_or_else(String::new, letter))
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_class_is_kept_as_json_and_as_a_table() {
-        let mut hall = RoomState::new(ClassState::new());
+        let mut room = RoomState::new(ClassState::new());
         let mut it = Participant {
             id: "1".to_owned(),
             name: "=cmd|' /C calc'!A0".to_owned(),
@@ -373,8 +373,8 @@ mod tests {
         };
         it.stages.insert("broken-init".to_owned(), shared);
         it.races.insert("mystery 7-1".to_owned(), solved());
-        hall.hear(it, 0).expect("heard");
-        let table = csv(&hall);
+        room.hear(it, 0).expect("heard");
+        let table = csv(&room);
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].ends_with(",configurations"), "{}", lines[0]);
         assert_eq!(
@@ -385,7 +385,7 @@ mod tests {
             lines[2],
             "\"'=cmd|' /C calc'!A0\",,mystery 7-1,,,,,,,,1.5,1.25,2,,,0,70,90,3"
         );
-        let json: serde_json::Value = serde_json::from_str(&json(&hall)).expect("JSON");
+        let json: serde_json::Value = serde_json::from_str(&json(&room)).expect("JSON");
         assert_eq!(json["participants"][0]["stages"]["broken-init"]["vote"], 1);
     }
 
@@ -393,7 +393,7 @@ mod tests {
     fn the_report_of_a_class_counts_and_escapes() {
         let course = Course::builtin("en");
         let stage = &course.stages[0];
-        let mut hall = RoomState::new(ClassState::new());
+        let mut room = RoomState::new(ClassState::new());
         for (id, name, vote) in [("1", "<script>x", stage.prediction.answer), ("2", "Bo", 3)] {
             let shared = SharedWork {
                 state: "passed".to_owned(),
@@ -411,9 +411,9 @@ mod tests {
                 races: [("mystery 7-1".to_owned(), solved())].into(),
                 ..Participant::default()
             };
-            hall.hear(it, 0).expect("heard");
+            room.hear(it, 0).expect("heard");
         }
-        let text = sheet(&hall, &course).text();
+        let text = sheet(&room, &course).text();
         for wanted in [
             "2 participants",
             "2 of 2 passed",
@@ -425,7 +425,7 @@ mod tests {
         ] {
             assert!(text.contains(wanted), "{wanted}: {text}");
         }
-        let page = html::page(&sheet(&hall, &course));
+        let page = html::page(&sheet(&room, &course));
         assert!(page.contains("&lt;script&gt;x") && !page.contains("<script"));
         assert_eq!(page.matches("class=\"band\"").count(), 2);
     }

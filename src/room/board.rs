@@ -1,5 +1,5 @@
-//! The instructor's board: who is where, who needs help, how the votes and the race stand. A pure function of the hall; the
-//! terminal and the page draw the same one.
+//! The instructor's board: where participants are, who needs help, and the state of votes and race. A pure function of the room's
+//! state; the terminal and the page draw the same board.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,53 +8,53 @@ use super::state::{KnownParticipant, RoomState};
 use crate::clean;
 use crate::course::{Course, Stage};
 
-/// Silent for so long, a participant counts as away: several signs of life are missing.
+/// Seconds of silence after which a participant counts as away: several heartbeats are missing.
 pub const AWAY_S: u64 = 60;
-/// In one stage for so long without passing it, a participant may be stuck.
+/// Seconds in one stage without passing it after which a participant may be stuck.
 pub const STUCK_S: u64 = 600;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Board {
-    /// The day on which the room was opened first.
+    /// The day on which the room was first opened.
     pub opened: String,
     pub closed: bool,
     pub rows: Vec<ParticipantRow>,
-    /// Here now, and those who have begun no stage.
+    /// Participants who are present, and participants who have not started a stage.
     pub here: usize,
     pub not_started: usize,
     pub raised: usize,
     pub stages: Vec<StageColumn>,
-    /// The offer to everybody, in words.
+    /// The offer to all participants, in words.
     pub offer: Option<String>,
     pub vote: Option<VoteTally>,
     /// Every vote so far, for the presenter.
     pub votes: Vec<VoteTally>,
     pub race: Option<Race>,
-    /// What could not be read: one line each.
+    /// Records that could not be read: one line each.
     pub faults: Vec<String>,
 }
 
 /// One participant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ParticipantRow {
-    /// Stays on the instructor's machine.
+    /// Never leaves the instructor's machine.
     #[serde(skip)]
     pub id: String,
     pub name: String,
     pub device: String,
-    /// `3` for a stage, the label of an exercise.
+    /// The number of a stage, or the label of an exercise.
     pub at: String,
     pub at_s: u64,
     pub stuck: bool,
     pub raised: bool,
-    /// Its place among the raised hands, the first one 1.
+    /// Position among the raised hands, from 1.
     pub hand: Option<usize>,
     pub presence: Presence,
-    /// Something was predicted or passed.
+    /// Whether something was predicted or passed.
     pub started: bool,
-    /// Stages and exercises passed.
+    /// Number of passed stages and exercises.
     pub passed: usize,
-    /// Checks met in what is open, and all.
+    /// Checks met in the open stage or exercise, and all its checks.
     pub checks: Option<[u32; 2]>,
     pub hints: u32,
     /// The best measured ratio.
@@ -70,7 +70,7 @@ pub enum Presence {
     Left,
 }
 
-/// One stage: how many are in it, how many have passed it.
+/// One stage: how many participants are in it, and how many have passed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageColumn {
     pub number: u32,
@@ -79,7 +79,7 @@ pub struct StageColumn {
     pub passed: usize,
 }
 
-/// A vote as it stands.
+/// The present state of a vote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VoteTally {
     pub stage: u32,
@@ -89,15 +89,15 @@ pub struct VoteTally {
     /// 1 or 2.
     pub round: usize,
     pub voted: u32,
-    /// Who might have: everybody who did not leave.
+    /// Number of possible voters: all participants who did not leave.
     pub of: u32,
-    /// Votes by choice in each round; empty while they are not to be seen.
+    /// Votes by choice in each round; empty while they are hidden.
     pub rounds: Vec<Vec<u32>>,
-    /// The ranges that were drawn, and the middle of what was measured.
+    /// The ranges that participants predicted, and the median of the measurements.
     pub ranges: Vec<[f64; 2]>,
     pub measured: Option<f64>,
     pub unit: String,
-    /// The right choice and why, once the instructor has shown it.
+    /// The right choice and its reason, once the instructor has shown them.
     pub answer: Option<Answer>,
 }
 
@@ -118,8 +118,7 @@ impl VoteTally {
     }
 }
 
-/// A race: the same task for everybody. Kernels are ranked by their ratio within a kind of device, mysteries by what they were
-/// worth.
+/// A race: the same task for all participants. Kernels are ranked by their ratio within a kind of device, mysteries by points.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Race {
     pub task: String,
@@ -128,7 +127,7 @@ pub struct Race {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RaceRank {
-    /// From 1; who ties shares it. None for a mystery that was given up.
+    /// From 1; equal results share a place. `None` for a mystery that was given up.
     pub place: Option<usize>,
     pub name: String,
     pub device: String,
@@ -137,12 +136,12 @@ pub struct RaceRank {
 }
 
 impl Board {
-    pub fn of(hall: &RoomState, course: &Course, now_ms: u64) -> Self {
-        let people = || hall.people.values();
+    pub fn of(room: &RoomState, course: &Course, now_ms: u64) -> Self {
+        let people = || room.people.values();
         let mut rows: Vec<ParticipantRow> =
-            people().map(|it| row(it, hall, course, now_ms)).collect();
-        // Raised hands first, in their order; then who is here, then by name.
-        let up_since = |id: &str| hall.people.get(id).and_then(|it| it.raised_ms);
+            people().map(|it| row(it, room, course, now_ms)).collect();
+        // Raised hands come first, in their order; then present participants; then names in order.
+        let up_since = |id: &str| room.people.get(id).and_then(|it| it.raised_ms);
         rows.sort_by_cached_key(|it| {
             let since = up_since(&it.id).filter(|_| it.raised).unwrap_or(u64::MAX);
             (since, it.presence, it.name.to_lowercase())
@@ -167,14 +166,14 @@ impl Board {
                 .count(),
         });
         let votes = course.stages.iter().filter_map(|stage| {
-            let vote = hall.class.votes.get(&stage.id)?;
-            Some(tally(hall, stage, vote))
+            let vote = room.class.votes.get(&stage.id)?;
+            Some(tally(room, stage, vote))
         });
         let named = |id: &String| course.stages.iter().find(|it| it.id == *id);
-        let offer = hall.class.offer.as_ref().and_then(named);
+        let offer = room.class.offer.as_ref().and_then(named);
         Self {
-            opened: hall.class.opened.clone(),
-            closed: hall.class.closed,
+            opened: room.class.opened.clone(),
+            closed: room.class.closed,
             here: rows
                 .iter()
                 .filter(|it| it.presence == Presence::Here)
@@ -186,10 +185,10 @@ impl Board {
             raised: rows.iter().filter(|it| it.raised).count(),
             stages: stages.collect(),
             offer: offer.map(|stage| offer_of(stage.number, &stage.title)),
-            vote: shown_vote(hall, course).map(|(stage, vote)| tally(hall, stage, vote)),
+            vote: shown_vote(room, course).map(|(stage, vote)| tally(room, stage, vote)),
             votes: votes.collect(),
-            race: hall.class.race.as_ref().map(|task| race(hall, task)),
-            faults: hall
+            race: room.class.race.as_ref().map(|task| race(room, task)),
+            faults: room
                 .faults
                 .iter()
                 .map(|(file, what)| match file.ends_with(".json") {
@@ -201,7 +200,7 @@ impl Board {
         }
     }
 
-    /// As everybody may see it: while a vote is open, only how many have voted.
+    /// The board for everybody: of an open vote, it shows only how many have voted.
     pub fn for_everybody(mut self) -> Self {
         self.votes.clear();
         if let Some(vote) = self.vote.as_mut().filter(|vote| vote.open) {
@@ -215,7 +214,7 @@ impl Board {
 
 fn row(
     person: &KnownParticipant,
-    hall: &RoomState,
+    room: &RoomState,
     course: &Course,
     now_ms: u64,
 ) -> ParticipantRow {
@@ -239,7 +238,7 @@ fn row(
     let ratios = ratios.chain(kernels.filter_map(|it| it.ratio));
     ParticipantRow {
         id: it.id.clone(),
-        name: hall.name_of(it).to_owned(),
+        name: room.name_of(it).to_owned(),
         device: it.device.clone(),
         started: it.stages.values().any(|it| it.has_begun()),
         stuck: presence == Presence::Here && !passed && !at.is_empty() && at_s >= STUCK_S,
@@ -255,26 +254,26 @@ fn row(
     }
 }
 
-/// The vote that is open, or the one that was closed last.
-fn shown_vote<'a>(hall: &'a RoomState, course: &'a Course) -> Option<(&'a Stage, &'a Vote)> {
-    let open = hall.class.open_vote().map(|(stage, _)| stage);
-    let id = open.or(hall.class.last_vote.as_deref())?;
+/// The open vote, or the vote that was closed last.
+fn shown_vote<'a>(room: &'a RoomState, course: &'a Course) -> Option<(&'a Stage, &'a Vote)> {
+    let open = room.class.open_vote().map(|(stage, _)| stage);
+    let id = open.or(room.class.last_vote.as_deref())?;
     let stage = course.stages.iter().find(|it| it.id == id)?;
-    Some((stage, hall.class.votes.get(id)?))
+    Some((stage, room.class.votes.get(id)?))
 }
 
-/// How a vote stands.
-pub fn tally(hall: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
+/// Counts a vote.
+pub fn tally(room: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
     let choices = stage.prediction.choices.len();
     let mut rounds = vote.counts.clone();
     if vote.open {
         rounds.truncate(vote.round);
-        rounds.push(hall.count(vote, vote.round));
+        rounds.push(room.count(vote, vote.round));
     }
     for round in &mut rounds {
         round.resize(choices, 0);
     }
-    let shared = hall
+    let shared = room
         .people
         .values()
         .filter_map(|it| it.record.stages.get(&stage.id));
@@ -286,7 +285,7 @@ pub fn tally(hall: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
         reason: reason.clone(),
     });
     let voted = rounds.last().map_or(0, |counts| counts.iter().sum());
-    let present = hall.people.values().filter(|it| !it.record.left).count();
+    let present = room.people.values().filter(|it| !it.record.left).count();
     VoteTally {
         voted,
         of: (present as u32).max(voted),
@@ -306,12 +305,12 @@ pub fn tally(hall: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
     }
 }
 
-/// Everybody's result of a task, the best first.
-pub fn race(hall: &RoomState, task: &str) -> Race {
-    let ran = hall.people.values().filter_map(|it| {
+/// All results of a task, the best first.
+pub fn race(room: &RoomState, task: &str) -> Race {
+    let ran = room.people.values().filter_map(|it| {
         Some(RaceRank {
             place: None,
-            name: hall.name_of(&it.record).to_owned(),
+            name: room.name_of(&it.record).to_owned(),
             device: it.record.device.clone(),
             result: *it.record.races.get(task)?,
         })
@@ -327,8 +326,8 @@ pub fn race(hall: &RoomState, task: &str) -> Race {
     }
 }
 
-/// Points, then time, then configurations that were tried. All who solved it are about as fast as the known-good configuration, so
-/// that the ratio says nothing.
+/// Ranks by points, then time, then number of configurations tried. The ratio does not count, because every solved mystery is about
+/// as fast as the known-good configuration.
 fn rank_mysteries(ranks: &mut [RaceRank]) {
     let key = |it: &RaceRank| {
         let it = it.result.mystery.unwrap_or_default();
@@ -345,7 +344,7 @@ fn rank_mysteries(ranks: &mut [RaceRank]) {
     }
 }
 
-/// By ratio within a kind of device. Whose interval reaches that of the first one of a place shares it.
+/// Ranks by ratio within a kind of device. A result shares a place if its interval overlaps that of the place's first result.
 fn rank_kernels(ranks: &mut [RaceRank]) {
     let interval = |it: &RaceRank| it.result.ratio.unwrap_or_default();
     ranks.sort_by(|a, b| {
@@ -388,8 +387,8 @@ mod tests {
         ClassState, InstructorRequest, MysteryResult, Participant, SharedWork,
     };
 
-    fn hall(course: &Course) -> RoomState {
-        let mut hall = RoomState::new(ClassState::new());
+    fn room(course: &Course) -> RoomState {
+        let mut room = RoomState::new(ClassState::new());
         for (at, name) in ["Ana", "Bo", "Cy"].into_iter().enumerate() {
             let mut it = Participant {
                 id: at.to_string(),
@@ -427,15 +426,15 @@ mod tests {
             };
             it.races.insert("mystery 7-1".to_owned(), mystery);
             it.device = device.to_owned();
-            hall.hear(it, 0).expect("heard");
+            room.hear(it, 0).expect("heard");
         }
-        hall
+        room
     }
 
     #[test]
     fn the_board_says_who_needs_help() {
         let course = Course::builtin("en");
-        let board = Board::of(&hall(&course), &course, 20_000);
+        let board = Board::of(&room(&course), &course, 20_000);
         let rows: Vec<_> = board
             .rows
             .iter()
@@ -447,25 +446,25 @@ mod tests {
         );
         assert_eq!((board.here, board.raised, board.not_started), (3, 1, 0));
         assert_eq!((board.stages[0].here, board.stages[0].passed), (1, 1));
-        let later = Board::of(&hall(&course), &course, AWAY_S * 1000);
+        let later = Board::of(&room(&course), &course, AWAY_S * 1000);
         assert!(later.rows.iter().all(|it| it.presence == Presence::Away));
     }
 
     #[test]
     fn an_open_vote_shows_only_how_many_have_voted() {
         let course = Course::builtin("en");
-        let mut hall = hall(&course);
+        let mut room = room(&course);
         let stage = course.stages[0].id.clone();
-        hall.apply(&InstructorRequest::OpenVote(stage.clone()));
-        let vote = |hall: &RoomState| {
-            Board::of(hall, &course, 0)
+        room.apply(&InstructorRequest::OpenVote(stage.clone()));
+        let vote = |room: &RoomState| {
+            Board::of(room, &course, 0)
                 .for_everybody()
                 .vote
                 .expect("a vote")
         };
-        assert_eq!(vote(&hall).voted, 0, "older predictions are no votes");
-        cast(&mut hall, &stage, [0, 1, 1]);
-        let open = vote(&hall);
+        assert_eq!(vote(&room).voted, 0, "older predictions are no votes");
+        cast(&mut room, &stage, [0, 1, 1]);
+        let open = vote(&room);
         assert_eq!(
             (open.open, open.voted, open.rounds.len(), open.ranges.len()),
             (true, 3, 0, 0)
@@ -474,43 +473,43 @@ mod tests {
             stage: stage.clone(),
             reason: "why".to_owned(),
         };
-        hall.apply(&answer);
-        assert_eq!(vote(&hall).answer, None, "not while it is open");
-        hall.apply(&InstructorRequest::CloseVote);
-        hall.apply(&answer);
-        let closed = vote(&hall);
+        room.apply(&answer);
+        assert_eq!(vote(&room).answer, None, "not while it is open");
+        room.apply(&InstructorRequest::CloseVote);
+        room.apply(&answer);
+        let closed = vote(&room);
         assert_eq!(closed.rounds[0][..2], [1, 2]);
         assert_eq!((closed.ranges.len(), closed.measured), (3, Some(1.5)));
         let choice = course.stages[0].prediction.answer;
         let reason = "why".to_owned();
         assert_eq!(closed.answer, Some(Answer { choice, reason }));
-        hall.apply(&InstructorRequest::OpenVote(stage.clone()));
-        cast(&mut hall, &stage, [1, 1, 1]);
-        hall.apply(&InstructorRequest::CloseVote);
-        let both = vote(&hall);
+        room.apply(&InstructorRequest::OpenVote(stage.clone()));
+        cast(&mut room, &stage, [1, 1, 1]);
+        room.apply(&InstructorRequest::CloseVote);
+        let both = vote(&room);
         assert_eq!((both.rounds[0][1], both.rounds[1][1]), (2, 3));
         assert_eq!(both.answer, None);
     }
 
-    /// Everybody votes in the round that is open.
-    fn cast(hall: &mut RoomState, stage: &str, choices: [usize; 3]) {
-        let number = hall.class.votes[stage].number().expect("a round");
+    /// All participants vote in the open round.
+    fn cast(room: &mut RoomState, stage: &str, choices: [usize; 3]) {
+        let number = room.class.votes[stage].number().expect("a round");
         for (at, choice) in choices.into_iter().enumerate() {
-            let mut it = hall.people[&at.to_string()].record.clone();
+            let mut it = room.people[&at.to_string()].record.clone();
             it.sequence += 1;
             it.ballots.insert(number, choice);
-            hall.hear(it, 0).expect("heard");
+            room.hear(it, 0).expect("heard");
         }
     }
 
     #[test]
     fn hands_stand_in_the_order_in_which_they_were_raised() {
         let course = Course::builtin("en");
-        let mut hall = hall(&course);
-        let mut ana = hall.people["0"].record.clone();
+        let mut room = room(&course);
+        let mut ana = room.people["0"].record.clone();
         (ana.raised, ana.sequence) = (true, 2);
-        hall.hear(ana, 9).expect("heard");
-        let board = Board::of(&hall, &course, 9);
+        room.hear(ana, 9).expect("heard");
+        let board = Board::of(&room, &course, 9);
         let hands: Vec<_> = board.rows.iter().map(|it| (&*it.name, it.hand)).collect();
         assert_eq!(hands, [("Cy", Some(1)), ("Ana", Some(2)), ("Bo", None)]);
     }
@@ -519,13 +518,13 @@ mod tests {
     fn kernels_rank_by_ratio_within_a_kind_of_device_and_mysteries_by_points_time_and_configurations()
      {
         let course = Course::builtin("en");
-        let hall = hall(&course);
+        let room = room(&course);
         let ranks = |task: &str| -> Vec<(String, Option<usize>)> {
-            let ranks = race(&hall, task).ranks.into_iter();
+            let ranks = race(&room, task).ranks.into_iter();
             ranks.map(|it| (it.name, it.place)).collect()
         };
         let is = |name: &str, place| (name.to_owned(), Some(place));
-        // Ana's interval reaches Cy's: the two are equally fast.
+        // Ana's interval overlaps Cy's: the two are equally fast.
         assert_eq!(
             ranks("k04-matmul"),
             [is("Cy", 1), is("Ana", 1), is("Bo", 1)]

@@ -1,4 +1,4 @@
-//! A room over HTTP, as participants and presenters reach it: one request, one answer, with limits of time and size.
+//! The client of a room over HTTP, for participants and presenters: one request, one response, with limits of time and size.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::link::{InstructorLink, ParticipantLink, RoomError};
 use super::record::{ClassState, InstructorRequest, Participant, RecordError};
 use crate::clean;
 
-/// A whole request, and only finding the other side.
+/// Time limits of a whole request, and of connecting.
 const LIMIT: Duration = Duration::from_secs(8);
 const CONNECT: Duration = Duration::from_secs(4);
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
@@ -24,7 +24,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Of `host:port/code`.
+    /// A client for `host:port/code`.
     pub fn new(rest: &str) -> Result<Self, String> {
         let (host, code) = rest
             .trim_end_matches('/')
@@ -33,7 +33,7 @@ impl Http {
         let plain = |c: char| c.is_ascii_alphanumeric();
         if host.is_empty() || code.is_empty() || !code.chars().all(plain) {
             return Err(format!(
-                "http://{} has no room code; write http://HOST:PORT/CODE as the instructor's board shows it",
+                "http://{} has no room code; write http://HOST:PORT/CODE as shown on the instructor's board",
                 clean::bounded(rest, 80)
             ));
         }
@@ -41,7 +41,7 @@ impl Http {
             .timeout_global(Some(LIMIT))
             .timeout_connect(Some(CONNECT))
             .http_status_as_error(false)
-            // A room is near; a proxy for the web does not know it.
+            // Rooms are on the local network, which a web proxy cannot reach.
             .proxy(None)
             .max_redirects(0)
             .user_agent(concat!("perflings/", env!("CARGO_PKG_VERSION")))
@@ -58,9 +58,9 @@ impl Http {
             let host = self.base.trim_start_matches("http://");
             let why = match error {
                 ureq::Error::Timeout(_) => "does not answer".to_owned(),
-                ureq::Error::HostNotFound => "is not known here".to_owned(),
+                ureq::Error::HostNotFound => "has an unknown host name".to_owned(),
                 ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                    "is not there (is the room open?)".to_owned()
+                    "refuses connections (is the room open?)".to_owned()
                 }
                 error => format!(
                     "cannot be reached: {}",
@@ -81,13 +81,13 @@ impl Http {
         let text = text.map_err(gone)?;
         if status == StatusCode::OK {
             return serde_json::from_slice(&text).map_err(|_| {
-                RoomError::Later(format!("{} answers, but not as a room does", self.base))
+                RoomError::Later(format!("{} answers, but is not a room", self.base))
             });
         }
         let said = clean::bounded(String::from_utf8_lossy(&text).trim(), 200);
         Err(match status {
             StatusCode::FORBIDDEN | StatusCode::UPGRADE_REQUIRED => RoomError::Never(said),
-            StatusCode::NOT_FOUND => RoomError::Never(format!("{} is no room", self.base)),
+            StatusCode::NOT_FOUND => RoomError::Never(format!("{} is not a room", self.base)),
             _ => RoomError::Later(said),
         })
     }

@@ -1,5 +1,5 @@
-//! A room in a folder that everybody can reach: `room.json` is the class, and each participant writes only their own small
-//! file. Every file is whole or not there. Nothing is locked, and nothing has to run while nobody looks.
+//! A room in a shared folder: `room.json` is the class, and each participant writes only their own small file. Every file is written
+//! whole. There are no locks, and no server has to run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,13 +20,13 @@ use crate::files;
 const CLASS: &str = "room.json";
 const PREFIX: &str = "p-";
 const MOST_CLASS_BYTES: u64 = 1024 * 1024;
-/// Files that are looked at side by side: on a network file system most of the time is waiting.
+/// Files that are read in parallel: on a network file system most of the time is waiting.
 const AT_ONCE: usize = 32;
 
-/// When a file was written, and how long it is.
+/// A file's modification time and length.
 type Stamp = (SystemTime, u64);
 
-/// What a look at the folder found new: the file's name, and the record or what is wrong with it.
+/// A new or changed file: its name, and its record or error.
 pub type RecordFile = (String, Result<Participant, String>);
 
 /// Whether a folder holds a room.
@@ -36,12 +36,12 @@ pub fn is_room(dir: &Path) -> bool {
 
 pub struct Folder {
     dir: PathBuf,
-    /// Only this user's program reads and writes it.
+    /// Whether only this user's program reads and writes the folder.
     private: bool,
-    /// The record that was written last, and what the file had before.
+    /// The last record that was written, and the file's contents before.
     written: Option<Participant>,
     earlier: Option<Participant>,
-    /// Files that were read, as they were then.
+    /// Files that were read, with their state at that time.
     seen: BTreeMap<String, Stamp>,
 }
 
@@ -57,7 +57,7 @@ impl Folder {
         }
     }
 
-    /// The folder of a room over the network: it holds what came, and nobody else needs it.
+    /// The folder of a room over the network: it stores received records for this user only.
     pub fn private(dir: PathBuf) -> Self {
         Self {
             private: true,
@@ -65,7 +65,7 @@ impl Folder {
         }
     }
 
-    /// Opens the room for its instructor: the class that is there goes on, else a new one begins.
+    /// Opens the room for its instructor: continues an existing class, or starts a new one.
     pub fn open(&self) -> Result<ClassState, String> {
         let why = |error: &io::Error| format!("{}: {}", self.shown(), in_words(error));
         self.create().map_err(|error| why(&error))?;
@@ -93,7 +93,7 @@ impl Folder {
         folders.create(&self.dir)
     }
 
-    /// What the class is told.
+    /// Reads the record of the class.
     pub fn class(&self) -> Result<ClassState, RoomError> {
         let path = self.dir.join(CLASS);
         let bytes = files::read(&path, MOST_CLASS_BYTES).map_err(|error| {
@@ -119,7 +119,7 @@ impl Folder {
         self.write(CLASS, class)
     }
 
-    /// What the file of one participant holds, as far as it can be read.
+    /// Reads one participant's file; a default record if it cannot be read.
     fn own(&self, id: &str) -> Participant {
         let read = files::read(&self.dir.join(file_name(id)), MOST_BYTES as u64);
         let read = read.ok().and_then(|bytes| Participant::read(&bytes).ok());
@@ -134,7 +134,7 @@ impl Folder {
     fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         let path = self.dir.join(name);
         let new = files::write(&path, &serde_json::to_vec(value)?)? == files::WriteOutcome::New;
-        // Those of the class read it, whatever this user's files are like elsewhere.
+        // The class reads the file, whatever permissions this user's files have elsewhere.
         #[cfg(unix)]
         if new {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(self.mode_for(&path)?);
@@ -144,7 +144,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Who may read a file: where everybody may write into the folder, everybody is of the class; else its group is.
+    /// Permissions of a file: if everybody may write to the folder, everybody may read; otherwise its group may.
     #[cfg(unix)]
     fn mode_for(&self, path: &Path) -> io::Result<u32> {
         use std::os::unix::fs::{MetadataExt, chown};
@@ -156,8 +156,8 @@ impl Folder {
         Ok(if of_group { 0o640 } else { 0o644 })
     }
 
-    /// The files of participants that changed since the last look.
-    pub fn look(&mut self) -> Result<Vec<RecordFile>, String> {
+    /// Reads the participants' files that changed since the last call.
+    pub fn read_changed(&mut self) -> Result<Vec<RecordFile>, String> {
         let failed = |error: io::Error| format!("{}: {}", self.shown(), in_words(&error));
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.dir).map_err(failed)? {
@@ -173,7 +173,7 @@ impl Folder {
         let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let look = || {
             while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Some(it) = self.look_at(name)
+                if let Some(it) = self.read_if_changed(name)
                     && let Ok(mut found) = found.lock()
                 {
                     found.push((name.clone(), it));
@@ -194,8 +194,8 @@ impl Folder {
         Ok(read.collect())
     }
 
-    /// What a file holds, if it changed.
-    fn look_at(&self, name: &str) -> Option<(Stamp, Result<Participant, String>)> {
+    /// Reads a file if it changed.
+    fn read_if_changed(&self, name: &str) -> Option<(Stamp, Result<Participant, String>)> {
         let path = self.dir.join(name);
         let meta = fs::metadata(&path).ok()?;
         let stamp = (meta.modified().ok()?, meta.len());
@@ -216,7 +216,7 @@ impl Folder {
         Some((stamp, own))
     }
 
-    /// Whether the last look found this file.
+    /// Whether this file existed when the folder was last read.
     pub fn has(&self, name: &str) -> bool {
         self.seen.contains_key(name)
     }
@@ -228,7 +228,7 @@ impl Folder {
 
 impl ParticipantLink for Folder {
     fn share(&mut self, me: &Participant) -> Result<ClassState, RoomError> {
-        // Without a class nobody asked for the file.
+        // Without a class, nobody needs the file.
         let class = self.class()?;
         if class.removed.contains(&me.id) {
             return Err(RoomError::Never(REMOVED.to_owned()));
@@ -270,21 +270,24 @@ mod tests {
     fn a_record_goes_through_the_folder() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut learner = Folder::new(dir.path().to_owned());
-        let mut desk = Folder::new(dir.path().to_owned());
+        let mut folder = Folder::new(dir.path().to_owned());
         let before = learner.share(&me('a', 1)).expect_err("no room yet");
         assert!(
             before.to_string().starts_with("no room is open in"),
             "{before}"
         );
         assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 0);
-        desk.open().expect("opened");
+        folder.open().expect("opened");
         learner.share(&me('a', 1)).expect("shared");
-        let found = desk.look().expect("read");
+        let found = folder.read_changed().expect("read");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].1.as_ref().map(|it| it.name.as_str()), Ok("Ana"));
-        assert!(desk.look().expect("read").is_empty(), "nothing new");
+        assert!(
+            folder.read_changed().expect("read").is_empty(),
+            "nothing new"
+        );
         learner.share(&me('a', 22)).expect("shared");
-        assert_eq!(desk.look().expect("read").len(), 1);
+        assert_eq!(folder.read_changed().expect("read").len(), 1);
     }
 
     #[cfg(unix)]
@@ -323,8 +326,8 @@ mod tests {
     #[test]
     fn bad_files_are_told_and_the_others_read() {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut desk = Folder::new(dir.path().to_owned());
-        desk.open().expect("opened");
+        let mut folder = Folder::new(dir.path().to_owned());
+        folder.open().expect("opened");
         let put =
             |name: &str, text: &[u8]| fs::write(dir.path().join(name), text).expect("written");
         put("p-garbage.json", b"\x1b[2J\xff");
@@ -339,7 +342,7 @@ mod tests {
         Folder::new(dir.path().to_owned())
             .share(&me('a', 1))
             .expect("shared");
-        let mut found = desk.look().expect("read");
+        let mut found = folder.read_changed().expect("read");
         found.sort_by(|a, b| a.0.cmp(&b.0));
         let said: Vec<&str> = found
             .iter()

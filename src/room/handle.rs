@@ -1,4 +1,4 @@
-//! The instructor's side of a room: one state, kept up to date from the folder, or by the server and written there.
+//! The instructor's side of a room: one state, which is updated from the folder, or by the server and then written to the folder.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,22 +14,22 @@ use super::state::{JoinError, RoomState};
 use crate::course::Course;
 use crate::course::progress::in_words;
 
-/// Between two looks at the folder, or two times that what came in is written there.
+/// Interval at which the folder is read, or received records are written to it.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A handle on the room; all of them are one.
+/// A handle to the room; clones share its state.
 #[derive(Clone)]
 pub struct RoomHandle {
-    hall: Arc<Mutex<RoomState>>,
+    room: Arc<Mutex<RoomState>>,
     folder: Arc<Folder>,
     began: Instant,
-    /// Participants write their files themselves; over the network this side does.
+    /// Whether participants write their files themselves; over the network this side writes them.
     shared: bool,
     course: Arc<Course>,
 }
 
 impl RoomHandle {
-    /// Opens a room in a folder. `shared`: participants reach the folder.
+    /// Opens a room in a folder. `shared` means that participants can access the folder.
     pub fn open(dir: PathBuf, shared: bool, course: Course) -> Result<Self, String> {
         let folder = |dir| match shared {
             true => Folder::new(dir),
@@ -41,16 +41,16 @@ impl RoomHandle {
             written: BTreeMap::new(),
         };
         keeper.class = keeper.folder.open()?;
-        let mut hall = RoomState::new(keeper.class.clone());
-        take(&mut hall, keeper.folder.look()?, &course, 0);
-        let desk = Self {
-            hall: Arc::new(Mutex::new(hall)),
+        let mut room = RoomState::new(keeper.class.clone());
+        take(&mut room, keeper.folder.read_changed()?, &course, 0);
+        let handle = Self {
+            room: Arc::new(Mutex::new(room)),
             folder: Arc::new(folder(dir)),
             began: Instant::now(),
             shared,
             course: Arc::new(course),
         };
-        let of = desk.clone();
+        let of = handle.clone();
         let keep = move || {
             loop {
                 std::thread::sleep(LOOK);
@@ -59,55 +59,60 @@ impl RoomHandle {
         };
         let thread = Builder::new().name("room".to_owned()).spawn(keep);
         thread.map_err(|error| error.to_string())?;
-        Ok(desk)
+        Ok(handle)
     }
 
-    /// What a room's folder holds, without opening the room.
+    /// Reads a room's folder without opening the room.
     pub fn read(dir: PathBuf, course: &Course) -> Result<RoomState, String> {
         let mut folder = Folder::new(dir);
         let class = folder.class().map_err(|why| why.to_string())?;
-        let mut hall = RoomState::new(class);
-        take(&mut hall, folder.look()?, course, 0);
-        Ok(hall)
+        let mut room = RoomState::new(class);
+        take(&mut room, folder.read_changed()?, course, 0);
+        Ok(room)
     }
 
-    /// Never held while a file is read or written.
-    pub fn hall(&self) -> MutexGuard<'_, RoomState> {
-        self.hall.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The room's state. The lock is never held while a file is read or written.
+    pub fn state(&self) -> MutexGuard<'_, RoomState> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn now_ms(&self) -> u64 {
         self.began.elapsed().as_millis() as u64
     }
 
-    /// The board as it is now.
+    /// The present board.
     pub fn board(&self) -> Board {
-        Board::of(&self.hall(), &self.course, self.now_ms())
+        Board::of(&self.state(), &self.course, self.now_ms())
     }
 
-    /// Takes in what a participant sent, but for what is not plausible, which the board tells.
+    /// Receives a participant's record. Implausible results are left out, and the board lists them.
     pub fn hear(&self, mut record: Participant) -> Result<ClassState, JoinError> {
         let doubt = record.leave_out_implausible(&self.course);
         let (id, now_ms) = (record.id.clone(), self.now_ms());
-        let mut hall = self.hall();
-        hall.hear(record, now_ms)?;
-        note_doubt(&mut hall, &id, doubt);
-        Ok(hall.class.clone())
+        let mut room = self.state();
+        room.hear(record, now_ms)?;
+        note_doubt(&mut room, &id, doubt);
+        Ok(room.class.clone())
     }
 
-    /// Does what the instructor asks for, and writes it down.
+    /// Applies a request of the instructor, and writes the class to the folder.
     pub fn order(&self, order: &InstructorRequest) -> Result<(), String> {
-        // A presenter on another machine may have given an order as well.
+        // A presenter on another machine may have changed the class.
         let newest = self.shared.then(|| self.folder.class().ok()).flatten();
-        let mut hall = self.hall();
+        let mut room = self.state();
         if let Some(class) = newest {
-            hall.class = class;
+            room.class = class;
         }
-        hall.apply(order);
-        let class = hall.class.clone();
-        drop(hall);
+        room.apply(order);
+        let class = room.class.clone();
+        drop(room);
         let written = self.folder.write_class(&class);
-        written.map_err(|error| format!("the room is not written: {}", in_words(&error)))
+        written.map_err(|error| {
+            format!(
+                "the room's record could not be written: {}",
+                in_words(&error)
+            )
+        })
     }
 }
 
@@ -121,67 +126,72 @@ impl InstructorLink for RoomHandle {
     }
 }
 
-/// Works between the hall and the folder.
+/// Synchronises the state with the folder.
 struct FolderSync {
     folder: Folder,
-    /// As the file has it, as far as this side knows.
+    /// The class as last read from or written to the file.
     class: ClassState,
-    /// What was written of each participant.
+    /// The last written record of each participant.
     written: BTreeMap<String, Participant>,
 }
 
 impl FolderSync {
-    fn keep_up(&mut self, desk: &RoomHandle) {
-        if desk.shared {
-            let (class, found) = (self.folder.class(), self.folder.look());
-            let now_ms = desk.now_ms();
-            let mut hall = desk.hall();
+    fn keep_up(&mut self, handle: &RoomHandle) {
+        if handle.shared {
+            let (class, found) = (self.folder.class(), self.folder.read_changed());
+            let now_ms = handle.now_ms();
+            let mut room = handle.state();
             if let Ok(class) = class
-                && hall.class == self.class
+                && room.class == self.class
                 && class != self.class
             {
-                (self.class, hall.class) = (class.clone(), class);
-                hall.revision += 1;
-                hall.send_out();
+                (self.class, room.class) = (class.clone(), class);
+                room.revision += 1;
+                room.drop_removed();
             }
-            hall.note(String::new(), found.as_ref().err().cloned());
-            take(&mut hall, found.unwrap_or_default(), &desk.course, now_ms);
+            room.note(String::new(), found.as_ref().err().cloned());
+            take(&mut room, found.unwrap_or_default(), &handle.course, now_ms);
             let there =
                 |file: &String| file.is_empty() || self.folder.has(file) || file.starts_with(DOUBT);
-            let gone: Vec<String> = hall
+            let gone: Vec<String> = room
                 .faults
                 .keys()
                 .filter(|it| !there(it))
                 .cloned()
                 .collect();
-            gone.into_iter().for_each(|file| hall.note(file, None));
+            gone.into_iter().for_each(|file| room.note(file, None));
         } else {
-            self.write_participants(desk);
+            self.write_participants(handle);
         }
-        let class = desk.hall().class.clone();
+        let class = handle.state().class.clone();
         if class != self.class && self.folder.write_class(&class).is_ok() {
             self.class = class;
         }
     }
 
-    /// Writes what came over the network, so that nothing is lost when this process ends.
-    fn write_participants(&mut self, desk: &RoomHandle) {
+    /// Writes records that came over the network, which keeps them when this process ends.
+    fn write_participants(&mut self, handle: &RoomHandle) {
         let still = |it: &Participant| Participant {
             sequence: 0,
             here_s: 0,
             ..it.clone()
         };
-        let hall = desk.hall();
-        let people = hall.people.values().map(|it| &it.record);
+        let room = handle.state();
+        let people = room.people.values().map(|it| &it.record);
         let changed = people.filter(|it| self.written.get(&it.id) != Some(&still(it)));
         let changed: Vec<Participant> = changed.cloned().collect();
-        drop(hall);
+        drop(room);
         for record in changed {
             let written = self.folder.write_participant(&record);
-            let failed = |error| format!("the room is not written: {}", in_words(&error));
+            let failed = |error| {
+                format!(
+                    "the room's record could not be written: {}",
+                    in_words(&error)
+                )
+            };
             let why = written.err().map(failed);
             let fails = why.is_some();
-            desk.hall().note(String::new(), why);
+            handle.state().note(String::new(), why);
             if fails {
                 return;
             }
@@ -190,35 +200,34 @@ impl FolderSync {
     }
 }
 
-/// What the faults of a participant's results are kept under, before the id.
+/// Prefix of a participant's id in the list of faults, for implausible results.
 const DOUBT: &str = "doubt ";
 
-/// Notes what a participant shared that is not plausible, or that nothing is any more.
-fn note_doubt(hall: &mut RoomState, id: &str, doubt: Option<String>) {
-    let known = hall.people.get(id);
-    let name = known.map_or("", |it| hall.name_of(&it.record)).to_owned();
-    hall.note(
+/// Records that a participant shared implausible results, or clears this note.
+fn note_doubt(room: &mut RoomState, id: &str, doubt: Option<String>) {
+    let known = room.people.get(id);
+    let name = known.map_or("", |it| room.name_of(&it.record)).to_owned();
+    room.note(
         format!("{DOUBT}{id}"),
         doubt.map(|it| format!("{name} {it}")),
     );
 }
 
-/// Takes in what was found in the folder.
-fn take(hall: &mut RoomState, found: Vec<RecordFile>, course: &Course, now_ms: u64) {
+/// Applies the records that were read from the folder.
+fn take(room: &mut RoomState, found: Vec<RecordFile>, course: &Course, now_ms: u64) {
     for (file, read) in found {
         let why = match read {
             Ok(mut record) => {
                 let doubt = record.leave_out_implausible(course);
                 let id = record.id.clone();
-                let heard = hall.hear(record, now_ms);
+                let heard = room.hear(record, now_ms);
                 if heard.is_ok() {
-                    note_doubt(hall, &id, doubt);
+                    note_doubt(room, &id, doubt);
                 }
-                (heard == Err(JoinError::Full))
-                    .then(|| "is one too many: the room is full".to_owned())
+                (heard == Err(JoinError::Full)).then(|| "is left out: the room is full".to_owned())
             }
             Err(why) => Some(why),
         };
-        hall.note(file, why);
+        room.note(file, why);
     }
 }

@@ -1,5 +1,5 @@
-//! The little of HTTP/1.1 that a room needs: requests with a head and a body of bounded size that arrive within a bounded time,
-//! answers of known length, and a stream of events. `httparse` reads the head.
+//! The part of HTTP/1.1 that a room needs: requests whose head and body have bounded sizes and arrive within a bounded time, responses
+//! of known length, and a stream of events. `httparse` parses the head.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -12,25 +12,25 @@ use super::record::MOST_BYTES;
 
 const MOST_HEAD: usize = 8 * 1024;
 const MOST_HEADERS: usize = 48;
-/// How long a connection may say nothing between two requests, and how long a request may take to arrive, the first one from
-/// the connection's beginning.
+/// How long a connection may be idle between two requests, and how long a request may take to arrive; the first request counts from
+/// the start of the connection.
 const IDLE: Duration = Duration::from_secs(40);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A request, whole.
+/// A complete request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
-    /// Begins with `/`; without what follows a `?`.
+    /// Starts with `/`, and has no query.
     pub path: String,
-    /// What stands after `Bearer` in the header of that name.
+    /// The code after `Bearer` in the `authorization` header.
     pub code: String,
     pub body: Vec<u8>,
-    /// The other side goes on on this connection.
+    /// Whether the client keeps this connection open.
     keeps: bool,
 }
 
-/// What is sent back.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Response {
     status: u16,
@@ -55,7 +55,7 @@ impl Response {
         }
     }
 
-    /// One line that says why not.
+    /// A refusal with its reason on one line.
     pub fn refused(status: u16, why: &str) -> Self {
         Self {
             status,
@@ -65,10 +65,10 @@ impl Response {
     }
 }
 
-/// One connection of a guest.
+/// One connection of a client.
 pub struct Connection {
     stream: Arc<TcpStream>,
-    /// What has arrived and belongs to no request yet.
+    /// Received bytes that are not yet part of a request.
     arrived: Vec<u8>,
     keeps: bool,
     idle: Duration,
@@ -86,13 +86,13 @@ impl Connection {
         })
     }
 
-    /// Where the guest is, as far as it is known.
+    /// The client's address, if known.
     pub fn peer(&self) -> Option<IpAddr> {
         let peer = self.stream.peer_addr().ok()?;
         Some(peer.ip().to_canonical())
     }
 
-    /// The next request; none where the connection is over, or what came was no request, which is answered here.
+    /// The next request; `None` if the connection has ended or sent no valid request, which is answered here.
     pub fn next_request(&mut self) -> Option<Request> {
         if !self.keeps {
             return None;
@@ -128,7 +128,7 @@ impl Connection {
             }
         };
         if body > MOST_BYTES {
-            return refused(413, "what was sent is too long");
+            return refused(413, "the request body is too long");
         }
         while self.arrived.len() < head + body {
             self.receive(until.saturating_duration_since(Instant::now()))?;
@@ -138,7 +138,7 @@ impl Connection {
         Ok(request)
     }
 
-    /// Waits for more; an error where nothing comes.
+    /// Waits for more bytes; an error if none arrive.
     fn receive(&mut self, wait: Duration) -> Result<(), Option<Response>> {
         let late = || Some(Response::refused(408, "the request took too long"));
         if wait.is_zero() {
@@ -155,7 +155,7 @@ impl Connection {
         }
     }
 
-    /// Sends an answer; false where nothing more is to come.
+    /// Sends a response; returns false if the connection ends.
     pub fn answer(&mut self, answer: &Response) -> bool {
         let connection = if self.keeps { "keep-alive" } else { "close" };
         let mut text = format!(
@@ -168,7 +168,7 @@ impl Connection {
         (&*self.stream).write_all(&text).is_ok() && self.keeps
     }
 
-    /// Begins a stream of events, which lasts as long as the connection.
+    /// Starts a stream of events, which lasts as long as the connection.
     pub fn begin_events(&mut self) -> io::Result<&TcpStream> {
         self.keeps = false;
         let head = head(200, "text/event-stream") + "connection: close\r\n\r\n";
@@ -178,7 +178,7 @@ impl Connection {
 }
 
 fn head(status: u16, kind: &str) -> String {
-    // What a page may do: only its own style and script, and only this server.
+    // The page may use only its own style and script, and only this server.
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
     format!(
         "HTTP/1.1 {status} {}\r\ncontent-type: {kind}\r\ncache-control: no-store\r\n\
@@ -187,7 +187,7 @@ fn head(status: u16, kind: &str) -> String {
     )
 }
 
-/// The request so far without its body, the length of its head and that of its body; none while the head is not whole.
+/// The request without its body, and the lengths of head and body; `None` while the head is incomplete.
 fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Response>> {
     let wrong = |why| Some(Response::refused(400, why));
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
@@ -211,13 +211,13 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Respo
     for header in parsed.headers {
         let value = std::str::from_utf8(header.value).unwrap_or_default().trim();
         match header.name.to_ascii_lowercase().as_str() {
-            // Two lengths may be read differently by what stands in between.
+            // A proxy may read two lengths differently.
             "content-length" if body.is_some() => return Err(wrong("not a valid HTTP request")),
             "content-length" => match value.parse::<u32>() {
                 Ok(length) if value.bytes().all(|b| b.is_ascii_digit()) => {
                     body = Some(length as usize)
                 }
-                _ => return Err(Some(Response::refused(413, "what was sent is too long"))),
+                _ => return Err(Some(Response::refused(413, "the request body is too long"))),
             },
             "transfer-encoding" => {
                 return Err(Some(Response::refused(411, "Content-Length is required")));

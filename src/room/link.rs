@@ -1,16 +1,16 @@
-//! What a room is to a participant, whichever way it is reached.
+//! The links to a room, for participants and for the instructor.
 
 use std::fmt;
 
 use super::board::Board;
 use super::record::{ClassState, InstructorRequest, Participant};
 
-/// Why a room did not take something.
+/// Why a room could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoomError {
-    /// It cannot be reached now.
+    /// The room cannot be reached now.
     Later(String),
-    /// Trying again is no use.
+    /// Trying again would not help.
     Never(String),
 }
 
@@ -22,13 +22,13 @@ impl fmt::Display for RoomError {
     }
 }
 
-/// Where a room is, as a participant sees it.
+/// A participant's link to a room.
 pub trait ParticipantLink: Send {
-    /// Shares a record in the place of the one before, and hears from the class.
+    /// Replaces the participant's shared record, and returns the class.
     fn share(&mut self, me: &Participant) -> Result<ClassState, RoomError>;
 }
 
-/// Where a room is, as a program of its instructor sees it.
+/// An instructor's link to a room.
 pub trait InstructorLink: Send {
     fn board(&mut self) -> Result<Board, RoomError>;
     fn order(&mut self, order: &InstructorRequest) -> Result<(), RoomError>;

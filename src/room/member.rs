@@ -1,6 +1,6 @@
-//! A learner's membership: shares the newest record on a thread of its own and brings news of the class. Nothing here holds the
-//! learner up; what could not be shared is shared later, because each record is the whole state. A presenter has a seat in the room
-//! instead: it brings the board and takes orders there.
+//! A learner's membership: shares the newest record on a separate thread and returns news of the class. Nothing here delays the
+//! learner; a record that could not be shared is replaced by the next one, because each record is the whole state. A presenter gets
+//! the board instead, and sends the instructor's requests.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
@@ -10,18 +10,18 @@ use super::link::{InstructorLink, ParticipantLink, RoomError};
 use super::news::RoomNews;
 use super::record::{ClassState, InstructorRequest, Participant, VERSION};
 
-/// How often the class is asked for news.
+/// How often the member asks the class for news.
 const ASK: Duration = Duration::from_secs(2);
-/// How often a participant gives a sign of life although nothing changed.
+/// How often a participant sends a heartbeat when nothing changed.
 const ALIVE: Duration = Duration::from_secs(15);
-/// How long to wait after a failure; twice as long after each, up to the second.
+/// Wait after a failure; it doubles with each failure up to the second value.
 const AGAIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(16)];
-/// How often a presenter looks at the board.
+/// How often a presenter reads the board.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long quitting may take to tell the room.
+/// How long quitting may wait for the room.
 const FAREWELL: Duration = Duration::from_millis(700);
 
-/// The membership as long as this lives; dropped, it tells the room that the learner left.
+/// A membership; dropping it tells the room that the learner left.
 pub struct Member {
     records: Option<Sender<Participant>>,
     orders: Option<Sender<InstructorRequest>>,
@@ -47,7 +47,7 @@ impl Member {
         })
     }
 
-    /// Takes a seat in the room as its instructor's presenter.
+    /// Joins the room as its instructor's presenter.
     pub fn teach(seat: Box<dyn InstructorLink>) -> std::io::Result<Self> {
         let (orders, wanted) = channel();
         let (teller, news) = channel();
@@ -65,17 +65,17 @@ impl Member {
         })
     }
 
-    /// Asks the class for something.
+    /// Sends a request of the instructor.
     pub fn order(&self, order: InstructorRequest) {
         if let Some(orders) = &self.orders {
             let _ = orders.send(order);
         }
     }
 
-    /// Shares this from now on.
+    /// Shares this record from now on.
     pub fn share(&self, record: Participant) {
         if let Some(records) = &self.records {
-            // The thread ends where the room is of no use; the learner goes on alone.
+            // The thread has ended if the room is unusable; the learner continues alone.
             let _ = records.send(record);
         }
     }
@@ -84,7 +84,7 @@ impl Member {
         self.news.try_recv().ok()
     }
 
-    /// Leaves without waiting for the room to hear it.
+    /// Leaves without waiting for the room.
     pub fn leave(mut self) {
         (self.records, self.orders) = (None, None);
         self.ended = channel().1;
@@ -98,7 +98,7 @@ impl Drop for Member {
     }
 }
 
-/// Takes orders to the room and brings its board.
+/// Sends requests to the room and returns its board.
 fn look(
     mut seat: Box<dyn InstructorLink>,
     wanted: &Receiver<InstructorRequest>,
@@ -129,18 +129,18 @@ fn look(
 struct Sharer {
     place: Box<dyn ParticipantLink>,
     teller: Sender<RoomNews>,
-    /// What is shared, when it came, and when it was last said anew.
+    /// The shared record, and when it changed; then the time of the last heartbeat.
     record: Option<(Participant, Instant)>,
     said: Instant,
     sequence: u64,
-    /// What the screen was told last.
+    /// The last news sent to the screen.
     told: Option<RoomNews>,
     wait: Duration,
 }
 
 impl Sharer {
     fn new(place: Box<dyn ParticipantLink>, teller: Sender<RoomNews>) -> Self {
-        // A program that is started again goes on counting.
+        // The sequence continues when the program starts again.
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             place,
@@ -165,7 +165,7 @@ impl Sharer {
                     let newest = wanted.try_iter().last().unwrap_or(first);
                     self.record = Some((newest, Instant::now()));
                     self.say_anew();
-                    // A room that does not answer is not asked more often because there is more to say.
+                    // A new record does not shorten the wait for a room that does not answer.
                     if self.failing() {
                         continue;
                     }
@@ -211,7 +211,7 @@ impl Sharer {
         let mut record = record.clone();
         record.version = VERSION;
         record.sequence = self.sequence;
-        // The time is that of the last sign of life, so that a record says the same until the next one.
+        // The duration counts up to the last heartbeat, so the record does not change until the next one.
         let later = self.said.saturating_duration_since(*since);
         record.here_s += later.as_secs();
         self.place.share(&record)
@@ -229,14 +229,14 @@ impl Sharer {
 
     fn tell(&mut self, news: RoomNews) {
         if self.told.as_ref() != Some(&news) {
-            // The screen is gone before this thread.
+            // The screen may have ended before this thread.
             let _ = self.teller.send(news.clone());
             self.told = Some(news);
         }
     }
 }
 
-/// The participant's id, drawn at the first time and kept in the course's state folder.
+/// The participant's id, which is drawn once and kept in the course's state folder.
 pub fn identity(state: Option<&std::path::Path>) -> String {
     let path = state.map(|dir| dir.join("participant"));
     let kept = path
@@ -251,7 +251,7 @@ pub fn identity(state: Option<&std::path::Path>) -> String {
         .bytes()
         .map(|b| format!("{b:02x}"))
         .collect::<String>();
-    // Where it cannot be kept, the next start is another participant.
+    // If the id cannot be written, the next start is another participant.
     if let Some(path) = path {
         let _ = std::fs::create_dir_all(crate::files::folder(&path));
         let _ = crate::files::write(&path, id.as_bytes());

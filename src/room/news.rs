@@ -1,14 +1,14 @@
-//! What a screen hears from its room.
+//! News from a room for the screen.
 
 use super::board::Board;
 use super::record::ClassState;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoomNews {
-    /// The class says something new, or is reached again.
+    /// The class has changed, or can be reached again.
     Class(Box<ClassState>),
-    /// What the instructor's presenter is told: the board, as it is now.
+    /// The present board, for the instructor's presenter.
     Board(Box<Board>),
-    /// The room cannot be reached: why, and whether it is tried again.
+    /// The room cannot be reached: the reason, and whether the member tries again.
     Lost { why: String, again: bool },
 }

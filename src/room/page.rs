@@ -1,17 +1,17 @@
-//! The board as a page for the projector: one file that loads nothing, light and dark. Served, it follows the room; as a file of
-//! its own it holds one state of the board and reads itself again.
+//! The board as a page for the projector: one file without external resources, light and dark. A served page follows the room; a
+//! page in a file shows one state of the board and reloads itself.
 
 use super::board::Board;
 use crate::clean;
 
 const PAGE: &str = include_str!("page.html");
 
-/// The page that follows the server it came from.
+/// The page that follows its server.
 pub fn live() -> &'static str {
     PAGE
 }
 
-/// The page of one board, which reads itself again every few seconds while the room is open.
+/// The page of one board, which reloads every few seconds while the room is open.
 pub fn file(board: &Board) -> String {
     let data = clean::script(&serde_json::to_string(board).unwrap_or_default());
     let again = match board.closed {

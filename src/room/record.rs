@@ -1,5 +1,5 @@
-//! The two records of a room: what one participant shares, and what the class is told. Both are whole states, so that the newest
-//! one suffices. What comes from outside is bounded and cleaned here.
+//! The two records of a room: one participant's, and the class's. Both are whole states, so the newest one suffices. Records from
+//! outside are bounded and cleaned here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,60 +9,60 @@ use crate::clean;
 use crate::course::Course;
 use crate::course::mystery::{LEVELS, score};
 
-/// Both sides have to speak the same one.
+/// Version of the records; both sides need the same one.
 pub const VERSION: u32 = 2;
 /// The longest record of a participant, in bytes.
 pub const MOST_BYTES: usize = 16 * 1024;
 /// Characters of a nickname, and of the reason of an answer.
 const NAME: usize = 24;
 const REASON: usize = 1200;
-/// Stages, exercises, races and ballots in one record.
+/// Most stages, exercises, races and ballots in one record.
 const MOST: usize = 64;
-/// The largest ratio that a kernel or the fix of a stage is believed to reach, and a mystery against its known-good
-/// configuration, which a solved one about equals.
+/// Largest plausible ratio of a kernel or of a stage's fix, and of a mystery against its known-good configuration, whose speed a
+/// solved mystery about equals.
 const MOST_RATIO: f64 = 50.0;
 const MOST_MYSTERY_RATIO: f64 = 3.0;
 
-/// What one participant shares: this, and nothing else.
+/// Everything that one participant shares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Participant {
     pub version: u32,
-    /// Drawn once on the learner's machine, and shown to nobody: over the network it is what allows to change the record.
+    /// Drawn once on the learner's machine, and never shown: over the network, knowing it permits changing the record.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// A nickname, or nothing.
+    /// A nickname, or empty.
     pub name: String,
-    /// Grows with every sign of life.
+    /// Grows with every heartbeat.
     pub sequence: u64,
     /// `cpu` or `gpu`, and which.
     pub device: String,
-    /// The stage or exercise that is open.
+    /// The open stage or exercise.
     pub here: String,
     /// Seconds since it was opened.
     pub here_s: u64,
     pub raised: bool,
-    /// The learner quit.
+    /// Whether the learner quit.
     pub left: bool,
     pub stages: BTreeMap<String, SharedWork>,
-    /// Votes, a = 0, by the number of the round (`Vote::asked`).
+    /// Ballots, a = 0, by the number of the round (`Vote::asked`).
     pub ballots: BTreeMap<u64, usize>,
-    /// By exercise or mystery.
+    /// Results by exercise or mystery.
     pub races: BTreeMap<String, RaceResult>,
 }
 
-/// What was reached in a kernel exercise or a mystery.
+/// Result of a kernel exercise or a mystery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RaceResult {
-    /// The measured ratio with its interval; none where a mystery was given up.
+    /// The measured ratio with its interval; `None` for a mystery that was given up.
     pub ratio: Option<[f64; 3]>,
-    /// Of a mystery.
+    /// For a mystery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mystery: Option<MysteryResult>,
 }
 
-/// What a mystery was worth, 0 where it was given up, and what it took.
+/// Points of a mystery, 0 if it was given up, and the effort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MysteryResult {
@@ -71,50 +71,50 @@ pub struct MysteryResult {
     pub configurations: usize,
 }
 
-/// What is shared of one stage or exercise.
+/// Shared work on one stage or exercise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharedWork {
-    /// As the progress names it: `seen`, `predicted`, `passed`.
+    /// State in the progress: `seen`, `predicted`, `passed`.
     pub state: String,
     /// The prediction, a = 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vote: Option<usize>,
-    /// The range that was drawn, and what was measured.
+    /// The predicted range, and the measured value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
-    /// Broken over the learner's own, with its interval.
+    /// Time of the broken configuration over the learner's, with its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<[f64; 3]>,
-    /// Checks met, and all.
+    /// Number of checks met, and of all checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checks: Option<[u32; 2]>,
     pub hints: u32,
 }
 
-/// What the class is told.
+/// The record of the class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassState {
     pub version: u32,
     pub sequence: u64,
-    /// The day on which the room was opened first.
+    /// The day on which the room was first opened.
     pub opened: String,
-    /// The instructor has closed the room.
+    /// Whether the instructor has closed the room.
     pub closed: bool,
-    /// By stage.
+    /// Votes by stage.
     pub votes: BTreeMap<String, Vote>,
     /// The stage whose vote was opened last.
     pub last_vote: Option<String>,
-    /// The stage that everybody is invited to.
+    /// The stage that is offered to everybody.
     pub offer: Option<String>,
-    /// The exercise or mystery that is raced: `k04-matmul`, `mystery 7-1`.
+    /// The exercise or mystery of the race: `k04-matmul`, `mystery 7-1`.
     pub race: Option<String>,
-    /// What the board calls those whose name another one had before them, by id. Over the network everybody sees only their own.
+    /// Numbered names, by id, of participants whose name was already in use. Over the network everybody sees only their own.
     pub renamed: BTreeMap<String, String>,
-    /// Whom the instructor keeps out, by id. Over the network nobody sees it.
+    /// Ids of participants whom the instructor has removed. Not sent over the network.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<String>,
 }
@@ -124,29 +124,29 @@ pub struct ClassState {
 #[serde(default)]
 pub struct Vote {
     pub open: bool,
-    /// 0 the first round, 1 the one after the discussion.
+    /// 0 for the first round, 1 for the round after the discussion.
     pub round: usize,
-    /// The number of each round: a ballot names it, so that nothing older counts.
+    /// The number of each round. A ballot names its round, so older ballots do not count.
     pub asked: Vec<u64>,
-    /// What was counted when each round was closed, by choice.
+    /// Counts of each closed round, by choice.
     pub counts: Vec<Vec<u32>>,
-    /// Why the right choice is right, once the instructor has shown it.
+    /// The reason for the right choice, once the instructor has shown it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
 
 impl Vote {
-    /// The number of the round that is open, or was last.
+    /// The number of the open or last round.
     pub fn number(&self) -> Option<u64> {
         self.asked.get(self.round).copied()
     }
 }
 
-/// What the instructor asks for.
+/// A request of the instructor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstructorRequest {
-    /// Opens the vote on a stage's prediction; after a round was counted, the next one.
+    /// Opens the vote on a stage's prediction, or the next round after a counted one.
     OpenVote(String),
     CloseVote,
     /// Marks the right choice of a stage's closed vote, with its reason.
@@ -157,16 +157,16 @@ pub enum InstructorRequest {
     Offer(Option<String>),
     Race(Option<String>),
     Close(bool),
-    /// Takes participants off the board, by their ids, and keeps them out.
+    /// Removes participants by their ids, and keeps them out.
     Remove(BTreeSet<String>),
-    /// Lets everybody in again who was removed.
+    /// Readmits all removed participants.
     LetIn,
 }
 
-/// What somebody is told whom the instructor removed.
+/// The message to a removed participant.
 pub const REMOVED: &str = "the instructor has removed you from the room";
 
-/// What is wrong with a record.
+/// The fault of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordError {
     Version(u32),
@@ -179,7 +179,7 @@ impl std::fmt::Display for RecordError {
         match self {
             Self::Version(theirs) => write!(
                 f,
-                "is of another version of perflings (room version {theirs}, here {VERSION}); install the same one"
+                "comes from another version of perflings (room version {theirs}, here {VERSION}); install the same version"
             ),
             Self::Garbage(what) => f.write_str(what),
         }
@@ -193,7 +193,7 @@ impl Participant {
             let long = format!("is longer than the limit of {MOST_BYTES} bytes");
             return Err(RecordError::Garbage(long));
         }
-        let mut it: Self = versioned(bytes, "no record of a participant")?;
+        let mut it: Self = versioned(bytes, "not a participant's record")?;
         if it.id.len() != 32 || !it.id.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(RecordError::Garbage("names no participant".to_owned()));
         }
@@ -213,7 +213,7 @@ impl Participant {
         Ok(it)
     }
 
-    /// Leaves out what cannot have been measured or drawn in this course; the result says what, in one line.
+    /// Removes results that are impossible in this course; returns a line about them.
     pub fn leave_out_implausible(&mut self, course: &Course) -> Option<String> {
         let mut out = Vec::new();
         self.races.retain(|task, result| {
@@ -236,7 +236,7 @@ impl Participant {
             let range = shared.range.take();
             let scale = stage.estimate.as_ref();
             let on_scale = |[low, high]: &[f64; 2]| {
-                // As much as rounding moves an end.
+                // The error of rounding at an end.
                 let little = scale.map_or(0.0, |it| 1e-6 * (it.to - it.from).abs());
                 scale.is_some_and(|it| {
                     it.from - little <= *low && low <= high && *high <= it.to + little
@@ -245,9 +245,9 @@ impl Participant {
             shared.range = range.filter(on_scale);
             if let (None, Some([low, high])) = (shared.range, range) {
                 let to = scale.map_or_else(String::new, |it| {
-                    format!(", where the scale goes from {} to {}", it.from, it.to)
+                    format!(", whose scale goes from {} to {}", it.from, it.to)
                 });
-                // A number of any size in a few letters.
+                // A short form of a number of any size.
                 let short = |x: f64| match x.abs() {
                     1e-3..1e6 => x.to_string(),
                     _ => format!("{x:e}"),
@@ -273,13 +273,15 @@ impl Participant {
         let more = out.len().saturating_sub(1);
         let first = clean::bounded(out.first()?, 160);
         Some(match more {
-            0 => format!("shared {first}: left out, it is not plausible"),
-            _ => format!("shared {first}, and {more} more: left out, they are not plausible"),
+            0 => format!("shared {first}: left out, because it is not plausible"),
+            _ => {
+                format!("shared {first}, and {more} more: left out, because they are not plausible")
+            }
         })
     }
 
-    /// Keeps what the earlier record has of a program that has ended since: results of races, and votes. The first result of
-    /// a mystery counts, because whoever plays it again knows its faults; of a kernel the best one does.
+    /// Adds race results and ballots of an earlier record, from a program that has ended since. The first result of a mystery counts,
+    /// because its faults are known afterwards; of a kernel's results, the best counts.
     pub fn keep(&mut self, earlier: &Self) {
         for (task, result) in &earlier.races {
             let kept = self.races.entry(task.clone()).or_insert(*result);
@@ -296,14 +298,14 @@ impl Participant {
         stages.filter(|it| it.state == "passed").count()
     }
 
-    /// What was voted in a round of a vote.
+    /// The ballot in a round of a vote.
     pub fn ballot(&self, vote: &Vote, round: usize) -> Option<usize> {
         self.ballots.get(vote.asked.get(round)?).copied()
     }
 }
 
 impl RaceResult {
-    /// Keeps what counts of two results of one task, of which the other one is older.
+    /// Keeps the result that counts of two for one task; `older` came first.
     pub fn keep(&mut self, older: &Self) {
         let ratio = |it: &Self| it.ratio.map_or(0.0, |it| it[0]);
         if older.mystery.is_some() || ratio(older) > ratio(self) {
@@ -311,7 +313,7 @@ impl RaceResult {
         }
     }
 
-    /// Whether this can be a result of that task of the course.
+    /// Whether this result is possible for that task of the course.
     fn is_plausible(&self, task: &str, course: &Course) -> bool {
         match (mystery_of(task), self.mystery) {
             (Some((_, level)), Some(it)) => {
@@ -331,7 +333,7 @@ impl RaceResult {
     }
 }
 
-/// Whether a ratio lies in its interval, and all of it within a limit.
+/// Whether a ratio is in its interval, and the interval below a limit.
 fn holds([ratio, low, high]: [f64; 3], most: f64) -> bool {
     0.0 < low && low <= ratio && ratio <= high && high <= most
 }
@@ -347,7 +349,7 @@ pub fn mystery_of(task: &str) -> Option<(u64, u8)> {
 }
 
 impl SharedWork {
-    /// Whether more was done than looking.
+    /// Whether the learner did more than open it.
     pub fn has_begun(&self) -> bool {
         self.vote.is_some() || !matches!(self.state.as_str(), "" | "new" | "seen" | "skipped")
     }
@@ -363,10 +365,10 @@ impl ClassState {
 
     /// Reads the record of the class.
     pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
-        versioned(bytes, "no record of a room")
+        versioned(bytes, "not a room's record")
     }
 
-    /// The vote that is open, with its stage.
+    /// The open vote with its stage.
     pub fn open_vote(&self) -> Option<(&str, &Vote)> {
         let mut votes = self.votes.iter();
         votes
@@ -374,7 +376,7 @@ impl ClassState {
             .map(|(stage, vote)| (stage.as_str(), vote))
     }
 
-    /// Does what the instructor asks for. `count` gives the votes of a round.
+    /// Applies a request of the instructor. `count` counts the ballots of a round.
     pub fn apply(&mut self, order: &InstructorRequest, count: impl Fn(&Vote, usize) -> Vec<u32>) {
         self.sequence += 1;
         match order {
@@ -383,7 +385,7 @@ impl ClassState {
                 self.last_vote = Some(stage.clone());
                 let vote = self.votes.entry(stage.clone()).or_default();
                 (vote.open, vote.answer) = (true, None);
-                // The last round is taken again where all were counted.
+                // If all rounds were counted, the last one is repeated.
                 vote.round = vote.counts.len().min(1);
                 vote.asked.truncate(vote.round);
                 vote.asked.push(self.sequence);
@@ -415,7 +417,7 @@ impl ClassState {
     }
 }
 
-/// A nickname as it is shown: one line, bounded.
+/// A nickname for display: one line of bounded length.
 pub fn clean_name(name: &str) -> String {
     clean::bounded(name.trim(), NAME)
 }
@@ -427,7 +429,7 @@ fn bound<T>(all: &mut BTreeMap<String, T>) {
     }
 }
 
-/// A record whose version is looked at first: another one may have other fields.
+/// Reads a record after checking its version: other versions may have other fields.
 fn versioned<T: for<'de> Deserialize<'de>>(bytes: &[u8], what: &str) -> Result<T, RecordError> {
     #[derive(Deserialize)]
     struct Version {
@@ -463,7 +465,7 @@ mod tests {
             "stages":{{"a":{{"hints":4000000}},"\u001b":{{}}}},"races":{{"k":{{"ratio":[1,2,1e400]}}}}}}"#,
             "x".repeat(900)
         );
-        // A number that no float holds is no record at all.
+        // A number outside the range of a float makes the record invalid.
         assert!(matches!(read(&hostile), Err(RecordError::Garbage(_))));
         let it = read(&hostile.replace("1e400", "3")).expect("a record");
         assert_eq!(it.name, "·[2J<script>alert(1)</sc…");
@@ -505,7 +507,7 @@ mod tests {
             ("mystery 7-1", result([51.0, 48.0, 54.0], Some(90))),
             ("mystery 7-1", result([1.0, 0.9, 1.1], Some(900))),
             ("mystery 7-1", result([1.0, 0.9, 1.1], None)),
-            // Not even the first minute is free.
+            // Even the first minute costs points.
             ("mystery 7-1", result([1.0, 0.9, 1.1], Some(100))),
             ("mystery 7-9", result([1.0, 0.9, 1.1], Some(90))),
             (&kernel, result([51.0, 48.0, 54.0], None)),

@@ -1,8 +1,8 @@
-//! A room over HTTP. Learners post their record to `/join` and get the class back; the board's page is at `/KEY`, its data at
-//! `/events/KEY` as server-sent events. Two codes are the secrets: the learners' and the instructor's. Everything that comes in
-//! is bounded in size, rate, time and number.
+//! A room over HTTP. Learners post their record to `/join` and get the class as the response; the board's page is at `/KEY`, its data
+//! at `/events/KEY` as server-sent events. There are two secret codes: the learners' and the instructor's. Requests are bounded in
+//! size, rate, time and number.
 //!
-//! A connection is a thread with a small stack, so a class of five hundred needs no runtime of its own; `http` reads requests.
+//! Each connection has a thread with a small stack, so a class of five hundred needs no async runtime; `http` reads requests.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,37 +21,37 @@ use super::page;
 use super::record::{InstructorRequest, Participant, REMOVED, RecordError};
 use super::state::JoinError;
 
-/// How often the board's page hears of changes at most, and how often of none.
+/// Shortest interval between events for the board's page, and the interval without changes.
 const EVENTS: Duration = Duration::from_millis(250);
 const QUIET: Duration = Duration::from_secs(10);
-/// Pages that follow the board, and connections altogether.
+/// Most pages that follow the board, and most connections in total.
 const MOST_VIEWERS: usize = 16;
 const MOST_CONNECTIONS: usize = 1500;
-/// Open files that are left to everything else.
+/// Open files reserved for everything else.
 const OTHER_FILES: u64 = 64;
-/// Wrong codes are answered after this time, and only so many a second: nobody finds one by trying.
+/// Wrong codes are answered after this delay, and only this many per second, which prevents guessing.
 const WRONG_WAIT: Duration = Duration::from_millis(500);
 const WRONG_RATE: f64 = 20.0;
-/// Requests of one participant a second, and how many may come at once.
+/// Requests per second of one participant, and how many may come at once.
 const OWN_RATE: f64 = 5.0;
 const OWN_BURST: f64 = 20.0;
-/// New participants of one address a second, and how many may come at once: a class may share an address. This machine's own
-/// are not counted.
+/// New participants per second from one address, and how many may come at once: a class may share an address. Participants on this
+/// machine are not limited.
 const JOIN_RATE: f64 = 0.5;
 const JOIN_BURST: f64 = 60.0;
-/// Stack of the thread of a connection.
+/// Stack of a connection's thread, in bytes.
 const STACK: usize = 256 * 1024;
 
 /// The secrets of a room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoomSecrets {
-    /// What learners join with.
+    /// The code with which learners join.
     pub code: String,
-    /// What the instructor's page and presenter use.
+    /// The key for the instructor's page and presenter.
     pub key: String,
 }
 
-/// Letters and digits that are not taken for each other.
+/// Letters and digits that are not easily confused.
 const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
 
 impl RoomSecrets {
@@ -63,7 +63,7 @@ impl RoomSecrets {
     }
 }
 
-/// A word nobody can guess, from the standard library's own source of randomness.
+/// A random word that cannot be guessed, from the standard library's source of randomness.
 pub fn drawn(letters: usize) -> String {
     use std::hash::{BuildHasher, Hasher};
     let bits = || {
@@ -75,7 +75,7 @@ pub fn drawn(letters: usize) -> String {
     (0..letters).map(letter).collect()
 }
 
-/// What a bucket lets through: so many a second, and some at once.
+/// A token bucket: a rate per second, and a number at once.
 struct Bucket {
     left: f64,
     at: Instant,
@@ -99,21 +99,21 @@ impl Bucket {
     }
 }
 
-/// The room as the threads of connections share it.
+/// The room, shared by the threads of connections.
 struct Hosted {
-    desk: RoomHandle,
+    handle: RoomHandle,
     codes: RoomSecrets,
-    /// By participant.
+    /// Buckets by participant.
     buckets: Mutex<BTreeMap<String, Bucket>>,
     wrong: Mutex<Bucket>,
-    /// New participants, by the address they come from.
+    /// Buckets for new participants, by address.
     joins: Mutex<BTreeMap<IpAddr, Bucket>>,
     viewers: AtomicUsize,
     guests: Mutex<Guests>,
 }
 
-/// Every open connection. Where there is no room for one more, the least needed one is closed: first one that has not shown a code,
-/// and of these the one that has been quiet for longest. So idle connections keep nobody out.
+/// All open connections. A new connection beyond the limit closes another: first those that have not sent a code, and of these the
+/// one that has been idle longest. Idle connections therefore keep nobody out.
 struct Guests {
     most: usize,
     number: u64,
@@ -145,28 +145,29 @@ impl Guests {
         let guests = self.open.iter();
         let least = guests.min_by_key(|(_, it)| (it.has_code, it.heard));
         let least = least.map(|(number, _)| *number);
-        // Its thread hears of it and ends.
+        // This ends its thread.
         if let Some(guest) = least.and_then(|it| self.open.remove(&it)) {
             let _ = guest.stream.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Binds an address; the error is one line.
+/// Binds an address; an error is one line.
 pub fn bind(address: &str) -> Result<TcpListener, String> {
     TcpListener::bind(address).map_err(|error| {
         let what = match error.kind() {
             std::io::ErrorKind::AddrInUse => {
-                "another program listens there; name another port".to_owned()
+                "another program uses this port; name another port".to_owned()
             }
             std::io::ErrorKind::InvalidInput => {
-                "no address; write one such as 0.0.0.0:7878".to_owned()
+                "not an address; write one such as 0.0.0.0:7878".to_owned()
             }
             std::io::ErrorKind::PermissionDenied => {
-                "this needs more rights; name a port above 1023".to_owned()
+                "this port needs more privileges; name a port above 1023".to_owned()
             }
             std::io::ErrorKind::AddrNotAvailable => {
-                "this machine does not have that address; 0.0.0.0 stands for all it has".to_owned()
+                "this machine does not have that address; 0.0.0.0 means all its addresses"
+                    .to_owned()
             }
             _ => crate::clean::line(&error.to_string()),
         };
@@ -174,17 +175,17 @@ pub fn bind(address: &str) -> Result<TcpListener, String> {
     })
 }
 
-/// Serves the room on threads of its own until the process ends.
+/// Serves the room on separate threads until the process ends.
 pub fn host(
     listener: TcpListener,
-    desk: RoomHandle,
+    handle: RoomHandle,
     codes: RoomSecrets,
 ) -> Result<SocketAddr, String> {
     let failed = |error: std::io::Error| format!("the room cannot be served: {error}");
     let address = listener.local_addr().map_err(failed)?;
     let most = allow_connections();
     let hosted = Arc::new(Hosted {
-        desk,
+        handle,
         codes,
         buckets: Mutex::default(),
         wrong: Mutex::new(Bucket::full(WRONG_RATE)),
@@ -200,7 +201,7 @@ pub fn host(
         loop {
             match listener.accept() {
                 Ok((stream, _)) => begin(&hosted, stream),
-                // A connection that is gone already, or too many open files of others.
+                // The connection has already ended, or the system has too many open files.
                 Err(_) => sleep(Duration::from_millis(20)),
             }
         }
@@ -210,7 +211,7 @@ pub fn host(
     Ok(address)
 }
 
-/// Answers a connection on a thread of its own.
+/// Answers a connection on a separate thread.
 fn begin(hosted: &Arc<Hosted>, stream: TcpStream) {
     let stream = Arc::new(stream);
     let guest = hosted.guests().enter(&stream);
@@ -234,7 +235,7 @@ fn begin(hosted: &Arc<Hosted>, stream: TcpStream) {
     }
 }
 
-/// How many connections there may be. The system's usual limit of open files is lower than it has to be.
+/// The most connections; raises the system's limit on open files, which is usually low, if necessary.
 fn allow_connections() -> usize {
     #[cfg(unix)]
     {
@@ -255,7 +256,7 @@ impl Hosted {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection whose requests have a code is worth more than one that says nothing.
+    /// Notes whether a connection's requests have a code, which makes it more important than others.
     fn note_request(&self, guest: u64, request: &Request) {
         let code = request.path.strip_prefix("/events/");
         let has_code = self.opens(code.unwrap_or(&request.code)).is_some();
@@ -264,7 +265,7 @@ impl Hosted {
         }
     }
 
-    /// Answers a request; false where the connection is of no more use.
+    /// Answers a request; returns false if the connection ends.
     fn answer(&self, request: &Request, connection: &mut Connection) -> bool {
         if let ("GET", Some(key)) = (
             request.method.as_str(),
@@ -293,18 +294,18 @@ impl Hosted {
                 RecordError::Version(_) => 426,
                 RecordError::Garbage(_) => 400,
             };
-            Response::refused(status, &format!("what was sent {fault}"))
+            Response::refused(status, &format!("the record {fault}"))
         })?;
-        if !self.lets(&record.id) {
+        if !self.may_send(&record.id) {
             return Err(Response::refused(429, "too many requests"));
         }
-        let known = self.desk.hall().people.contains_key(&record.id);
-        if !known && !self.lets_in(peer) {
+        let known = self.handle.state().people.contains_key(&record.id);
+        if !known && !self.may_join(peer) {
             let why = "too many new participants at once from this address";
             return Err(Response::refused(429, why));
         }
         let id = record.id.clone();
-        let mut class = self.desk.hear(record).map_err(|refused| match refused {
+        let mut class = self.handle.hear(record).map_err(|refused| match refused {
             JoinError::Full => Response::refused(503, "the room is full"),
             JoinError::Removed => Response::refused(403, REMOVED),
         })?;
@@ -314,14 +315,14 @@ impl Hosted {
     }
 
     fn board(&self) -> Response {
-        Response::json(&self.desk.board())
+        Response::json(&self.handle.board())
     }
 
     fn order(&self, request: &Request) -> Result<Response, Response> {
         self.admit(&request.code, true)?;
         let order: InstructorRequest = serde_json::from_slice(&request.body)
-            .map_err(|_| Response::refused(400, "what was sent is no order to a room"))?;
-        let obeyed = self.desk.order(&order);
+            .map_err(|_| Response::refused(400, "not a valid request to a room"))?;
+        let obeyed = self.handle.order(&order);
         obeyed.map_err(|why| Response::refused(500, &why))?;
         Ok(self.board())
     }
@@ -342,10 +343,10 @@ impl Hosted {
         let mut stream = connection.begin_events()?;
         let mut sent = None;
         loop {
-            let revision = self.desk.hall().revision;
-            // Times on the board grow although nothing is heard.
+            let revision = self.handle.state().revision;
+            // Times on the board grow even without news.
             if sent.is_none_or(|(of, at): (u64, Instant)| of != revision || at.elapsed() > QUIET) {
-                let board = self.desk.board().for_everybody();
+                let board = self.handle.board().for_everybody();
                 let data = serde_json::to_string(&board).unwrap_or_default();
                 stream.write_all(format!("data: {data}\n\n").as_bytes())?;
                 sent = Some((revision, Instant::now()));
@@ -354,21 +355,22 @@ impl Hosted {
         }
     }
 
-    /// What a code opens: everything (true), or only what learners do. The time it takes does not tell how much of it was right.
+    /// Whether a code is the instructor's (true), a learner's (false) or wrong. The time of the comparison does not depend on how much
+    /// of the code is right.
     fn opens(&self, given: &str) -> Option<bool> {
-        // Codes have no capitals; a QR code and who reads one aloud may.
+        // Codes have no capitals, but QR codes and people may use them.
         let given = given.to_ascii_lowercase();
         let is = |secret: &str| bool::from(secret.as_bytes().ct_eq(given.as_bytes()));
         let (key, code) = (is(&self.codes.key), is(&self.codes.code));
         (key || code).then_some(key)
     }
 
-    /// Whether a code opens this: something for learners, or only for the instructor.
+    /// Checks that a code permits a request; `instructor` requires the instructor's key.
     fn admit(&self, given: &str, instructor: bool) -> Result<(), Response> {
         match self.opens(given) {
             Some(key) if key || !instructor => return Ok(()),
-            // Whoever opens the learners' address in a browser has guessed nothing.
-            Some(_) => return Err(Response::refused(403, "this asks for the instructor's key")),
+            // Opening the learners' address in a browser is not a guess.
+            Some(_) => return Err(Response::refused(403, "this requires the instructor's key")),
             None => {}
         }
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
@@ -381,8 +383,8 @@ impl Hosted {
         Err(Response::refused(403, "the room code is wrong"))
     }
 
-    /// Whether one more participant may come from there now.
-    fn lets_in(&self, peer: Option<IpAddr>) -> bool {
+    /// Whether another participant may join from this address now.
+    fn may_join(&self, peer: Option<IpAddr>) -> bool {
         let Some(peer) = peer.filter(|it| !it.is_loopback()) else {
             return true;
         };
@@ -395,8 +397,8 @@ impl Hosted {
         bucket.takes(JOIN_RATE, JOIN_BURST)
     }
 
-    /// Whether a participant may send something now.
-    fn lets(&self, id: &str) -> bool {
+    /// Whether a participant may send a record now.
+    fn may_send(&self, id: &str) -> bool {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() > 2 * super::state::MOST_PEOPLE {
             buckets.clear();

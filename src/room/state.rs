@@ -1,4 +1,5 @@
-//! What the instructor's side knows: the class, and everybody who was heard, with the time on its own clock. Pure: times come in.
+//! The state of the instructor's side: the class, and all participants with times on this side's clock. Pure functions: the caller
+//! passes the time.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +8,20 @@ use super::record::{ClassState, InstructorRequest, Participant, Vote};
 /// Most participants of one room.
 pub const MOST_PEOPLE: usize = 1000;
 
-/// Why a record is not taken in.
+/// Why a record is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinError {
     Full,
     Removed,
 }
 
-/// Somebody who was heard.
+/// A participant from whom a record came.
 #[derive(Clone, Debug)]
 pub struct KnownParticipant {
     pub record: Participant,
-    /// When it last said something new, in milliseconds of this side.
+    /// Time of the last new record, in milliseconds of this side.
     pub heard_ms: u64,
-    /// When the hand was raised that is up.
+    /// When the participant raised the hand, if it is up.
     pub raised_ms: Option<u64>,
 }
 
@@ -28,9 +29,9 @@ pub struct KnownParticipant {
 pub struct RoomState {
     pub class: ClassState,
     pub people: BTreeMap<String, KnownParticipant>,
-    /// What could not be read or was not plausible, by file or participant: one line each.
+    /// Records that could not be read or were not plausible, by file or participant: one line each.
     pub faults: BTreeMap<String, String>,
-    /// Grows whenever there is something new to show.
+    /// Grows with every visible change.
     pub revision: u64,
 }
 
@@ -42,7 +43,7 @@ impl RoomState {
         }
     }
 
-    /// Takes a record in. The same record once more is no sign of life.
+    /// Receives a record. Receiving the same record again does not count as a heartbeat.
     pub fn hear(&mut self, mut record: Participant, now_ms: u64) -> Result<(), JoinError> {
         if self.class.removed.contains(&record.id) {
             return Err(JoinError::Removed);
@@ -69,12 +70,12 @@ impl RoomState {
         };
         self.people.insert(id.clone(), known);
         if name_is_new {
-            self.name_apart(&id);
+            self.number_name(&id);
         }
         Ok(())
     }
 
-    /// Notes what is wrong with a file, or that nothing is any more.
+    /// Records the fault of a file, or clears it.
     pub fn note(&mut self, file: String, why: Option<String>) {
         if self.faults.get(&file) != why.as_ref() {
             self.revision += 1;
@@ -85,17 +86,17 @@ impl RoomState {
         }
     }
 
-    /// Does what the instructor asks for.
+    /// Applies a request of the instructor.
     pub fn apply(&mut self, order: &InstructorRequest) {
         self.revision += 1;
         let people = &self.people;
         self.class
             .apply(order, |vote, round| count(people, vote, round));
-        self.send_out();
+        self.drop_removed();
     }
 
-    /// Drops those who were removed, also by a presenter on another machine.
-    pub fn send_out(&mut self) {
+    /// Drops removed participants, including those whom a presenter on another machine removed.
+    pub fn drop_removed(&mut self) {
         let removed = &self.class.removed;
         if !removed.is_empty() {
             self.people.retain(|id, _| !removed.contains(id));
@@ -104,12 +105,12 @@ impl RoomState {
         }
     }
 
-    /// The votes of a round, by choice.
+    /// Ballots of a round, by choice.
     pub fn count(&self, vote: &Vote, round: usize) -> Vec<u32> {
         count(&self.people, vote, round)
     }
 
-    /// What the board calls somebody.
+    /// The name on the board.
     pub fn name_of<'a>(&'a self, person: &'a Participant) -> &'a str {
         match self.class.renamed.get(&person.id) {
             Some(renamed) => renamed,
@@ -118,8 +119,8 @@ impl RoomState {
         }
     }
 
-    /// Numbers somebody whose name is on the board already: whoever came first keeps it, also after they left.
-    fn name_apart(&mut self, id: &str) {
+    /// Numbers the name of a participant if it is already in use: the first participant keeps it, even after leaving.
+    fn number_name(&mut self, id: &str) {
         let Some(name) = self.people.get(id).map(|it| it.record.name.clone()) else {
             return;
         };
@@ -133,7 +134,7 @@ impl RoomState {
         };
         let numbered = |n: usize| format!("{name} ({n})");
         let renamed = self.class.renamed.get(id);
-        // A number that was given stays: the room may have been opened again since.
+        // A given number stays, because the room may have been opened again since.
         if renamed.is_some_and(|it| is_numbered(it, &name)) {
             return;
         }
@@ -150,7 +151,7 @@ impl RoomState {
     }
 }
 
-/// Whether this is a name with its number: `Ana (2)`.
+/// Whether this is a numbered name: `Ana (2)`.
 fn is_numbered(shown: &str, name: &str) -> bool {
     let number = shown
         .strip_prefix(name)
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn two_with_one_name_are_told_apart() {
-        let mut hall = RoomState::new(ClassState::new());
+        let mut room = RoomState::new(ClassState::new());
         for (id, name) in [
             ("1", "Ana"),
             ("2", "Bo"),
@@ -196,20 +197,20 @@ mod tests {
             ("4", ""),
             ("5", ""),
         ] {
-            assert_eq!(hall.hear(record(id, name, 1), 0), Ok(()));
+            assert_eq!(room.hear(record(id, name, 1), 0), Ok(()));
         }
-        let names: Vec<&str> = hall
+        let names: Vec<&str> = room
             .people
             .values()
-            .map(|it| hall.name_of(&it.record))
+            .map(|it| room.name_of(&it.record))
             .collect();
         assert_eq!(names, ["Ana", "Bo", "Ana (2)", "no name", "no name"]);
-        // Nobody takes a name over, whatever their id sorts like, and a room that is opened again knows who was who.
-        hall.hear(record("0", "ana (2)", 1), 0).expect("heard");
-        assert_eq!(hall.class.renamed["0"], "ana (2) (2)");
-        let mut again = RoomState::new(hall.class.clone());
+        // Nobody takes over a name, whatever the order of ids, and a reopened room keeps the names.
+        room.hear(record("0", "ana (2)", 1), 0).expect("heard");
+        assert_eq!(room.class.renamed["0"], "ana (2) (2)");
+        let mut again = RoomState::new(room.class.clone());
         for id in ["0", "3", "1"] {
-            let record = hall.people[id].record.clone();
+            let record = room.people[id].record.clone();
             again.hear(record, 0).expect("heard");
         }
         assert_eq!(again.name_of(&again.people["1"].record), "Ana");
@@ -223,14 +224,14 @@ mod tests {
 
     #[test]
     fn a_hand_keeps_the_time_at_which_it_was_raised() {
-        let mut hall = RoomState::new(ClassState::new());
+        let mut room = RoomState::new(ClassState::new());
         let mut hand = |sequence, raised, now_ms| {
             let it = Participant {
                 raised,
                 ..record("1", "Ana", sequence)
             };
-            hall.hear(it, now_ms).expect("heard");
-            hall.people["1"].raised_ms
+            room.hear(it, now_ms).expect("heard");
+            room.people["1"].raised_ms
         };
         assert_eq!(hand(1, true, 10), Some(10));
         assert_eq!(hand(2, true, 90), Some(10));
@@ -240,18 +241,18 @@ mod tests {
 
     #[test]
     fn the_same_record_again_is_no_sign_of_life() {
-        let mut hall = RoomState::new(ClassState::new());
+        let mut room = RoomState::new(ClassState::new());
         for now_ms in [0, 9] {
-            hall.hear(record("1", "", 1), now_ms).expect("heard");
+            room.hear(record("1", "", 1), now_ms).expect("heard");
         }
-        assert_eq!(hall.people["1"].heard_ms, 0);
-        hall.hear(record("1", "", 2), 9).expect("heard");
-        assert_eq!(hall.people["1"].heard_ms, 9);
+        assert_eq!(room.people["1"].heard_ms, 0);
+        room.hear(record("1", "", 2), 9).expect("heard");
+        assert_eq!(room.people["1"].heard_ms, 9);
     }
 
     #[test]
     fn a_result_outlives_the_program_that_measured_it() {
-        let mut hall = RoomState::new(ClassState::new());
+        let mut room = RoomState::new(ClassState::new());
         let mut ran = record("1", "Ana", 1);
         let of_mystery = |points| RaceResult {
             ratio: Some([1.0, 0.9, 1.1]),
@@ -266,27 +267,27 @@ mod tests {
         };
         ran.races.insert("mystery 7-1".to_owned(), of_mystery(60));
         ran.races.insert("k04".to_owned(), of_kernel(2.0));
-        hall.hear(ran, 0).expect("heard");
-        hall.hear(record("1", "Ana", 2), 9).expect("heard");
-        let kept = |hall: &RoomState, task: &str| hall.people["1"].record.races[task];
-        assert_eq!(kept(&hall, "mystery 7-1"), of_mystery(60));
+        room.hear(ran, 0).expect("heard");
+        room.hear(record("1", "Ana", 2), 9).expect("heard");
+        let kept = |room: &RoomState, task: &str| room.people["1"].record.races[task];
+        assert_eq!(kept(&room, "mystery 7-1"), of_mystery(60));
         let mut again = record("1", "Ana", 3);
         again.races.insert("mystery 7-1".to_owned(), of_mystery(95));
         again.races.insert("k04".to_owned(), of_kernel(3.0));
-        hall.hear(again, 9).expect("heard");
-        assert_eq!(kept(&hall, "mystery 7-1"), of_mystery(60), "only once");
-        assert_eq!(kept(&hall, "k04"), of_kernel(3.0));
+        room.hear(again, 9).expect("heard");
+        assert_eq!(kept(&room, "mystery 7-1"), of_mystery(60), "only once");
+        assert_eq!(kept(&room, "k04"), of_kernel(3.0));
     }
 
     #[test]
     fn a_full_room_takes_nobody_else() {
-        let mut hall = RoomState::new(ClassState::new());
+        let mut room = RoomState::new(ClassState::new());
         for n in 0..MOST_PEOPLE {
-            assert_eq!(hall.hear(record(&n.to_string(), "", 1), 0), Ok(()));
+            assert_eq!(room.hear(record(&n.to_string(), "", 1), 0), Ok(()));
         }
-        assert_eq!(hall.hear(record("x", "", 1), 0), Err(JoinError::Full));
+        assert_eq!(room.hear(record("x", "", 1), 0), Err(JoinError::Full));
         assert_eq!(
-            hall.hear(record("7", "", 2), 0),
+            room.hear(record("7", "", 2), 0),
             Ok(()),
             "who is in stays in"
         );
@@ -294,12 +295,12 @@ mod tests {
 
     #[test]
     fn who_was_removed_is_not_heard_until_let_in() {
-        let mut hall = RoomState::new(ClassState::new());
-        hall.hear(record("1", "Ana", 1), 0).expect("heard");
-        hall.apply(&InstructorRequest::Remove(["1".to_owned()].into()));
-        assert!(hall.people.is_empty());
-        assert_eq!(hall.hear(record("1", "Ana", 2), 0), Err(JoinError::Removed));
-        hall.apply(&InstructorRequest::LetIn);
-        assert_eq!(hall.hear(record("1", "Ana", 3), 0), Ok(()));
+        let mut room = RoomState::new(ClassState::new());
+        room.hear(record("1", "Ana", 1), 0).expect("heard");
+        room.apply(&InstructorRequest::Remove(["1".to_owned()].into()));
+        assert!(room.people.is_empty());
+        assert_eq!(room.hear(record("1", "Ana", 2), 0), Err(JoinError::Removed));
+        room.apply(&InstructorRequest::LetIn);
+        assert_eq!(room.hear(record("1", "Ana", 3), 0), Ok(()));
     }
 }

@@ -17,9 +17,9 @@ use ratatui::backend::TestBackend;
 use super::participant;
 
 /// A class of four with a vote, a race and an offer, and its course.
-fn hall() -> (RoomState, Course) {
+fn room() -> (RoomState, Course) {
     let course = Course::builtin("en");
-    let mut hall = RoomState::new(ClassState::new());
+    let mut room = RoomState::new(ClassState::new());
     for (digit, name) in [
         ('a', "Ana"),
         ('b', "Ana"),
@@ -46,16 +46,16 @@ fn hall() -> (RoomState, Course) {
         it.races.insert("mystery 7-1".to_owned(), result);
         // The number of the round that is opened below: a name was given before.
         it.ballots.insert(2, 1);
-        hall.hear(it, 0).expect("heard");
+        room.hear(it, 0).expect("heard");
     }
     for order in [
         InstructorRequest::OpenVote(course.stages[0].id.clone()),
         InstructorRequest::CloseVote,
         InstructorRequest::Offer(Some(course.stages[1].id.clone())),
     ] {
-        hall.apply(&order);
+        room.apply(&order);
     }
-    (hall, course)
+    (room, course)
 }
 
 fn screen(
@@ -77,8 +77,8 @@ fn screen(
 
 #[test]
 fn the_board_at_every_size() {
-    let (hall, course) = hall();
-    let board = Board::of(&hall, &course, 0);
+    let (room, course) = room();
+    let board = Board::of(&room, &course, 0);
     for size in [(60, 16), (80, 24), (120, 36), (200, 50)] {
         let text = screen(&board, &mut BoardView::default(), size, Markers::Braille);
         for part in [
@@ -140,12 +140,12 @@ impl RoomControl for Noted {
 
 #[test]
 fn keys_become_orders() {
-    let (mut hall, course) = hall();
+    let (mut room, course) = room();
     let id = course.stages[1].id.clone();
     let mut host = Noted(Vec::new(), course.clone());
     let mut view = BoardView::default();
-    let mut ask = |asked: &[BoardAction], hall: &RoomState, view: &mut BoardView| {
-        let board = Board::of(hall, &course, 0);
+    let mut ask = |asked: &[BoardAction], room: &RoomState, view: &mut BoardView| {
+        let board = Board::of(room, &course, 0);
         let said = asked
             .iter()
             .filter_map(|one| act(*one, &mut host, &board, view))
@@ -153,16 +153,16 @@ fn keys_become_orders() {
         (std::mem::take(&mut host.0), said)
     };
     assert_eq!(
-        ask(&[BoardAction::Mark(1), BoardAction::Vote], &hall, &mut view).0,
+        ask(&[BoardAction::Mark(1), BoardAction::Vote], &room, &mut view).0,
         [InstructorRequest::OpenVote(id.clone())]
     );
-    hall.apply(&InstructorRequest::OpenVote(id));
+    room.apply(&InstructorRequest::OpenVote(id));
     assert_eq!(
-        ask(&[BoardAction::Vote], &hall, &mut view).0,
+        ask(&[BoardAction::Vote], &room, &mut view).0,
         [InstructorRequest::CloseVote]
     );
     assert_eq!(
-        ask(&[BoardAction::Offer], &hall, &mut view).0,
+        ask(&[BoardAction::Offer], &room, &mut view).0,
         [InstructorRequest::Offer(None)]
     );
     let other = InstructorRequest::Offer(Some(course.stages[2].id.clone()));
@@ -171,9 +171,9 @@ fn keys_become_orders() {
         BoardAction::Offer,
         BoardAction::Mark(-1),
     ];
-    assert_eq!(ask(&asked, &hall, &mut view).0, [other]);
+    assert_eq!(ask(&asked, &room, &mut view).0, [other]);
     assert_eq!(
-        ask(&[BoardAction::Close], &hall, &mut view).0,
+        ask(&[BoardAction::Close], &room, &mut view).0,
         [InstructorRequest::Close(true)]
     );
     let named = [
@@ -186,12 +186,12 @@ fn keys_become_orders() {
         BoardAction::Take,
     ];
     assert_eq!(
-        ask(&named, &hall, &mut view).0,
+        ask(&named, &room, &mut view).0,
         [InstructorRequest::Race(Some("mystery 7-2".to_owned()))]
     );
     let wrong = [BoardAction::Race, BoardAction::Type('9'), BoardAction::Take];
     assert_eq!(
-        ask(&wrong, &hall, &mut view),
+        ask(&wrong, &room, &mut view),
         (Vec::new(), Some("no 9".to_owned()))
     );
     assert_eq!(
@@ -201,7 +201,7 @@ fn keys_become_orders() {
                 BoardAction::Mark(99),
                 BoardAction::Choose(-5)
             ],
-            &hall,
+            &room,
             &mut view
         )
         .0,
@@ -214,9 +214,9 @@ fn keys_become_orders() {
         BoardAction::Remove,
         BoardAction::Choose(1),
     ];
-    let (orders, said) = ask(&once, &hall, &mut view);
+    let (orders, said) = ask(&once, &room, &mut view);
     assert!(orders.is_empty() && said.is_some_and(|it| it.contains("keep them out")));
-    let board = Board::of(&hall, &course, 0);
+    let board = Board::of(&room, &course, 0);
     let twice = [
         BoardAction::Choose(-9),
         BoardAction::Remove,
@@ -224,7 +224,7 @@ fn keys_become_orders() {
         BoardAction::LetIn,
     ];
     assert_eq!(
-        ask(&twice, &hall, &mut view).0,
+        ask(&twice, &room, &mut view).0,
         [
             InstructorRequest::Remove([board.rows[0].id.clone()].into()),
             InstructorRequest::LetIn
@@ -244,7 +244,7 @@ fn keys_become_orders() {
         rows.map(|it| it.id.clone()).collect()
     };
     let both = InstructorRequest::Remove(ids(&["Ana", "Ana (2)"]));
-    assert_eq!(ask(&named, &hall, &mut view).0, [both]);
+    assert_eq!(ask(&named, &room, &mut view).0, [both]);
     let one_by_one = [
         BoardAction::Choose(-9),
         BoardAction::Select,
@@ -254,22 +254,22 @@ fn keys_become_orders() {
     ];
     let first_two = board.rows[..2].iter().map(|it| it.id.clone()).collect();
     assert_eq!(
-        ask(&one_by_one, &hall, &mut view).0,
+        ask(&one_by_one, &room, &mut view).0,
         [InstructorRequest::Remove(first_two)]
     );
     // The answer is for a vote that is over.
-    hall.apply(&InstructorRequest::CloseVote);
+    room.apply(&InstructorRequest::CloseVote);
     let answer = InstructorRequest::ShowAnswer {
         stage: course.stages[1].id.clone(),
         reason: "why".to_owned(),
     };
-    assert_eq!(ask(&[BoardAction::Answer], &hall, &mut view).0, [answer]);
+    assert_eq!(ask(&[BoardAction::Answer], &room, &mut view).0, [answer]);
 }
 
 #[test]
 fn the_board_asks_before_the_class_ends() {
-    let (hall, course) = hall();
-    let board = Board::of(&hall, &course, 0);
+    let (room, course) = room();
+    let board = Board::of(&room, &course, 0);
     let mut host = Noted(Vec::new(), course);
     let mut view = BoardView {
         own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
@@ -284,8 +284,8 @@ fn the_board_asks_before_the_class_ends() {
 
 #[test]
 fn how_to_join_is_shown_without_anything_of_the_instructors() {
-    let (hall, course) = hall();
-    let board = Board::of(&hall, &course, 0);
+    let (room, course) = room();
+    let board = Board::of(&room, &course, 0);
     let mut view = BoardView {
         places: ["10.0.0.7", "192.168.1.5", "lectern"]
             .map(|host| format!("http://{host}:7878/abcd2345"))

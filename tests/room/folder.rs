@@ -17,8 +17,8 @@ fn open(dir: &tempfile::TempDir) -> RoomHandle {
     RoomHandle::open(dir.path().to_owned(), true, Course::builtin("en")).expect("opened")
 }
 
-fn names(desk: &RoomHandle) -> Vec<String> {
-    let board = desk.board();
+fn names(handle: &RoomHandle) -> Vec<String> {
+    let board = handle.board();
     board.rows.into_iter().map(|it| it.name).collect()
 }
 
@@ -32,10 +32,11 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
         panic!("no room is there");
     };
     assert!(why.starts_with("no room is open in "), "{why}");
-    let desk = open(&dir);
+    let handle = open(&dir);
     assert!(matches!(news(&member), RoomNews::Class(_)));
-    wait("Ana", || (names(&desk) == ["Ana"]).then_some(()));
-    desk.order(&InstructorRequest::OpenVote("broken-init".to_owned()))
+    wait("Ana", || (names(&handle) == ["Ana"]).then_some(()));
+    handle
+        .order(&InstructorRequest::OpenVote("broken-init".to_owned()))
         .expect("written");
     let RoomNews::Class(class) = news(&member) else {
         panic!("the room is there");
@@ -48,14 +49,14 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
     let other = open(&dir);
     other.order(&InstructorRequest::CloseVote).expect("written");
     wait("the other's order", || {
-        desk.hall().class.open_vote().is_none().then_some(())
+        handle.state().class.open_vote().is_none().then_some(())
     });
 }
 
 #[test]
 fn clocks_of_other_machines_do_not_matter() {
     let dir = tempfile::tempdir().expect("a folder");
-    let desk = open(&dir);
+    let handle = open(&dir);
     let year = Duration::from_secs(365 * 24 * 3600);
     let dates = [SystemTime::now() - 20 * year, SystemTime::now() + 20 * year];
     for (digit, date) in ['a', 'b'].into_iter().zip(dates) {
@@ -73,8 +74,8 @@ fn clocks_of_other_machines_do_not_matter() {
             .expect("there");
         file.set_modified(date).expect("set");
     }
-    wait("both", || (names(&desk) == ["a", "b"]).then_some(()));
-    let board = desk.board();
+    wait("both", || (names(&handle) == ["a", "b"]).then_some(()));
+    let board = handle.board();
     assert!(
         board
             .rows
@@ -86,17 +87,17 @@ fn clocks_of_other_machines_do_not_matter() {
 #[test]
 fn a_bad_file_is_a_line_on_the_board_until_it_is_mended() {
     let dir = tempfile::tempdir().expect("a folder");
-    let desk = open(&dir);
+    let handle = open(&dir);
     let file = dir.path().join(format!("p-{}.json", "a".repeat(32)));
     std::fs::write(&file, "garbage\u{1b}[2J").expect("written");
-    let faults = || desk.board().faults;
+    let faults = || handle.board().faults;
     let told = wait("a line", || faults().pop());
-    assert!(told.contains("is no record of a participant"), "{told}");
+    assert!(told.contains("is not a participant's record"), "{told}");
     std::fs::remove_file(&file).expect("removed");
     Folder::new(dir.path().to_owned())
         .share(&participant('a', "Ana"))
         .expect("shared");
     wait("Ana", || {
-        (names(&desk) == ["Ana"] && faults().is_empty()).then_some(())
+        (names(&handle) == ["Ana"] && faults().is_empty()).then_some(())
     });
 }

@@ -17,7 +17,7 @@ use super::{news, participant, wait};
 
 struct Room {
     dir: tempfile::TempDir,
-    desk: RoomHandle,
+    handle: RoomHandle,
     at: SocketAddr,
 }
 
@@ -30,9 +30,9 @@ fn codes() -> RoomSecrets {
 
 fn room_at(listener: TcpListener, dir: tempfile::TempDir) -> Room {
     let course = Course::builtin("en");
-    let desk = RoomHandle::open(dir.path().to_owned(), false, course).expect("opened");
-    let at = host(listener, desk.clone(), codes()).expect("served");
-    Room { dir, desk, at }
+    let handle = RoomHandle::open(dir.path().to_owned(), false, course).expect("opened");
+    let at = host(listener, handle.clone(), codes()).expect("served");
+    Room { dir, handle, at }
 }
 
 fn room() -> Room {
@@ -72,7 +72,7 @@ impl Room {
     }
 
     fn names(&self) -> Vec<String> {
-        let board = self.desk.board();
+        let board = self.handle.board();
         board.rows.into_iter().map(|it| it.name).collect()
     }
 }
@@ -99,7 +99,7 @@ fn a_code_opens_what_it_is_for() {
     let order = serde_json::to_vec(&InstructorRequest::Close(true)).expect("plain data");
     assert_eq!(room.post("/order", "learners", &order).0, 403);
     assert_eq!(room.post("/board", "", b"").0, 403);
-    assert!(!room.desk.hall().class.closed);
+    assert!(!room.handle.state().class.closed);
     let (status, board) = room.post("/order", "instructors", &order);
     assert!(
         status == 200 && board.contains("\"closed\":true"),
@@ -281,7 +281,7 @@ fn the_page_is_served_and_follows_the_board() {
 fn a_port_that_is_taken_is_one_line() {
     let room = room();
     let taken = bind(&room.at.to_string()).expect_err("taken");
-    assert!(taken.contains("another program listens there"), "{taken}");
+    assert!(taken.contains("another program uses this port"), "{taken}");
     for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:99999"] {
         let why = bind(wrong).expect_err("no address");
         assert!(
@@ -314,12 +314,12 @@ fn a_member_outlives_its_room() {
     let dir = tempfile::tempdir().expect("a folder");
     let room = room_at(bind(&at.to_string()).expect("the same port"), dir);
     assert!(matches!(news(&member), RoomNews::Class(_)));
-    let hall = room.desk.hall();
-    let known = hall.people.values().next().expect("Ana");
+    let state = room.handle.state();
+    let known = state.people.values().next().expect("Ana");
     assert!(known.record.raised && known.record.here_s >= 49);
-    drop(hall);
+    drop(state);
     // The class says something new.
-    room.desk
+    room.handle
         .order(&InstructorRequest::Offer(Some("broken-init".to_owned())))
         .expect("written");
     let RoomNews::Class(class) = news(&member) else {
@@ -328,8 +328,8 @@ fn a_member_outlives_its_room() {
     assert_eq!(class.offer.as_deref(), Some("broken-init"));
     drop(member);
     wait("the farewell", || {
-        room.desk
-            .hall()
+        room.handle
+            .state()
             .people
             .values()
             .next()?
@@ -359,7 +359,7 @@ fn who_is_removed_stays_out() {
     room.guest("learners")
         .share(&participant('b', "Bo"))
         .expect("shared");
-    room.desk
+    room.handle
         .order(&InstructorRequest::Remove(["a".repeat(32)].into()))
         .expect("obeyed");
     assert_eq!(room.names(), ["Bo"]);
@@ -376,7 +376,7 @@ fn who_is_removed_stays_out() {
     assert!(class.removed.is_empty());
     let again =
         RoomHandle::open(room.dir.path().to_owned(), false, Course::builtin("en")).expect("opened");
-    assert_eq!(again.hall().class.removed.len(), 1);
+    assert_eq!(again.state().class.removed.len(), 1);
 }
 
 #[test]
@@ -413,7 +413,7 @@ fn what_is_not_plausible_is_left_out_and_told() {
     hostile.races.insert("k04-matmul".to_owned(), result);
     let class = room.guest("learners").share(&hostile);
     assert!(class.is_ok(), "the others' fun is not over for a mistake");
-    let faults = room.desk.board().faults;
+    let faults = room.handle.board().faults;
     assert!(
         faults[0].starts_with("Eve shared a result of 51.00x in k04-matmul"),
         "{faults:?}"
@@ -421,5 +421,5 @@ fn what_is_not_plausible_is_left_out_and_told() {
     hostile.races.clear();
     hostile.sequence += 1;
     room.guest("learners").share(&hostile).expect("shared");
-    assert!(room.desk.board().faults.is_empty());
+    assert!(room.handle.board().faults.is_empty());
 }
