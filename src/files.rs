@@ -5,7 +5,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
+use tempfile::{TempDir, TempPath};
 
 /// What happened to the place that was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,28 @@ pub fn scratch(mut data: impl Read) -> io::Result<TempPath> {
     let mut file = tempfile::NamedTempFile::new()?;
     io::copy(&mut data, file.as_file_mut())?;
     Ok(file.into_temp_path())
+}
+
+/// The name of what lies beside a file under its name and an ending.
+pub fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// A copy of a file, and of what lies beside it with these endings, in a folder that goes when it is dropped.
+pub fn copy_with(path: &Path, endings: &[&str]) -> io::Result<(TempDir, PathBuf)> {
+    let folder = tempfile::tempdir()?;
+    let copy = folder.path().join("copy");
+    for ending in [""].iter().chain(endings) {
+        match stream(&beside(path, ending)) {
+            Err(error) if error.kind() == ErrorKind::NotFound && !ending.is_empty() => {}
+            data => {
+                io::copy(&mut data?.0, &mut File::create(beside(&copy, ending))?)?;
+            }
+        }
+    }
+    Ok((folder, copy))
 }
 
 /// The same as text; empty where it cannot be read. For what the system says of itself, such as `/proc/meminfo`.

@@ -4,8 +4,12 @@
 mod bridge;
 #[path = "trace/fixtures.rs"]
 mod fixtures;
+#[path = "trace/limits.rs"]
+mod limits;
 #[path = "trace/screen.rs"]
 mod screen;
+#[path = "trace/versions.rs"]
+mod versions;
 
 use std::io::{Cursor, Write};
 use std::path::PathBuf;

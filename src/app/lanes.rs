@@ -21,6 +21,7 @@ impl App {
         if let Some((from, to)) = seen.shares {
             view.seen = (place(from), place(to));
         }
+        view.held = seen.held;
         view.row = seen.row.min(view.timeline.rows.len().saturating_sub(1));
         view.slice = seen
             .slice
@@ -40,6 +41,7 @@ impl App {
             shares: (!whole).then(|| (share(view.seen.0), share(view.seen.1))),
             row: view.row,
             slice: view.slice,
+            held: view.held,
         };
     }
 }

@@ -29,8 +29,10 @@ pub enum TimelineMove {
     Whole,
     /// Operations and calls of the host, too; and back.
     Everything,
-    /// What a row has at a time, up to so many nanoseconds away.
+    /// What a row has at a time, up to so many nanoseconds away; the time is held for `Drag`.
     Pick(usize, i64, u64),
+    /// Until the time that is held is where this one is.
+    Drag(i64),
 }
 
 /// A trace and what is seen of it.
@@ -44,6 +46,7 @@ pub struct TimelineView {
     pub row: usize,
     /// The marked slice.
     pub slice: Option<u32>,
+    pub(super) held: i64,
     steps: Arc<[(i64, i64)]>,
     everything: bool,
 }
@@ -59,6 +62,7 @@ impl TimelineView {
             seen,
             row: 0,
             slice: None,
+            held: seen.0,
             steps: steps.into(),
             everything: false,
         }
@@ -131,8 +135,14 @@ impl TimelineView {
                 (self.row, self.slice) = (0, None);
             }
             TimelineMove::Pick(row, time, reach) => {
-                self.row = row.min(self.timeline.rows.len().saturating_sub(1));
-                self.slice = self.timeline.at(self.row, time, reach);
+                self.held = time;
+                if row < self.timeline.rows.len() {
+                    (self.row, self.slice) = (row, self.timeline.at(row, time, reach));
+                }
+            }
+            TimelineMove::Drag(time) => {
+                let by = self.held as f64 - time as f64;
+                see(window.pan(by / (window.end as f64 - window.start as f64), bounds));
             }
         }
     }
@@ -171,6 +181,7 @@ pub struct TimelineSeen {
     pub(super) shares: Option<(f64, f64)>,
     pub(super) row: usize,
     pub(super) slice: Option<u32>,
+    pub(super) held: i64,
 }
 
 /// The factor by which one step zooms.
@@ -218,6 +229,15 @@ mod tests {
         it.go(TimelineMove::Pick(0, 155, 0));
         let kernel = it.slice.expect("a kernel");
         assert_eq!(it.trace.slices[kernel as usize].start, 150);
+        let seen = it.seen;
+        it.go(TimelineMove::Drag(255));
+        assert_eq!(it.seen, seen, "all is seen already");
+        it.seen = (100, 300);
+        it.go(TimelineMove::Drag(195));
+        assert_eq!(it.seen, (60, 260));
+        it.go(TimelineMove::Pick(9, 200, 0));
+        it.go(TimelineMove::Drag(100));
+        assert_eq!((it.seen, it.slice), ((160, 360), Some(kernel)));
         it.go(TimelineMove::Link);
         let launch = it.slice.expect("its launch");
         assert_eq!(it.trace.slices[launch as usize].start, 100);

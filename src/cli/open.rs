@@ -210,15 +210,17 @@ fn recording(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Option<T
         .text(MAX_BYTES)
         .map_err(|error| anyhow::anyhow!("{}: {} {}", path.display(), error.what, error.next))?;
     let recording = Recording::from_text(text, path).context("A recording of perflings")?;
-    if let Some(text) = &recording.notice {
-        notice(text);
-    }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(Some(traced::stream(
-        recording.iter(),
-        &name,
-        &recording.badge(),
-    )))
+    let mut trace = traced::stream(recording.iter(), &name, &recording.badge());
+    let said = recording.notice.as_deref().map(|it| {
+        let (_, what) = it.split_once(": the ").unwrap_or(("", it));
+        format!("The {what}.")
+    });
+    trace.truncated = source.damage().or(said);
+    if let Some(counted) = &mut trace.counted {
+        counted.truncated.clone_from(&trace.truncated);
+    }
+    Ok(Some(trace))
 }
 
 /// How far reading is: `trace.json ████░░░░ 42 %`.

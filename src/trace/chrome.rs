@@ -26,14 +26,8 @@ const MENDED: usize = 64 * 1024;
 
 /// Whether this is JSON that can be a trace.
 pub fn recognises(head: &Head) -> bool {
-    let text = head
-        .bytes
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(&head.bytes);
-    matches!(
-        text.iter().find(|b| !b.is_ascii_whitespace()),
-        Some(b'{' | b'[')
-    )
+    let first = head.bytes.iter().find(|b| !b.is_ascii_whitespace());
+    matches!(first, Some(b'{' | b'['))
 }
 
 /// One event, as far as it matters.
@@ -67,9 +61,13 @@ struct Args<'a> {
     #[serde(borrow, default)]
     device: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    stream: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     bytes: Option<&'a RawValue>,
     #[serde(borrow, default)]
     grid: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    kernel_details: Option<&'a RawValue>,
     #[serde(borrow, default)]
     block: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -94,6 +92,7 @@ fn label(raw: Option<&RawValue>) -> Cow<'_, str> {
 
 fn whole(raw: Option<&RawValue>) -> Option<u64> {
     let text = label(raw);
+    let text = text.strip_suffix(".0").unwrap_or(&text);
     text.parse()
         .ok()
         .or_else(|| text.parse::<i64>().ok().map(|it| it as u64))
@@ -176,7 +175,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     if !found || (reader.events == 0 && reader.out.trace().unread_count() > 0) {
         return Err(OpenError::new(
             format!("is JSON without a readable event in \"traceEvents\" ({end} bytes looked at)."),
-            "Export it with `prof.export_chrome_trace(\"trace.json\")`, or choose another file.",
+            "Export it with `prof.export_chrome_trace(\"trace.json\")`, with rocprofv3 as csv, pftrace or rocpd.",
         ));
     }
     if cut {
@@ -372,7 +371,19 @@ impl Reader {
             ("X", None) => return self.out.unread("an event without a length", place),
             _ => start,
         };
-        let kind = Kind::of_category(cat, name);
+        let mut kind = Kind::of_category(cat, name);
+        let unknown = kind == Kind::Other && cat.is_empty();
+        let mut args = Args::default();
+        if let Some(raw) = event.args
+            && (kind.on_device() || kind.is_call() || unknown)
+        {
+            args = serde_json::from_str(raw.get()).unwrap_or_default();
+        }
+        // PyTorch's arguments of a kernel, and JAX's.
+        let launched = args.grid.or(args.kernel_details).is_some();
+        if unknown && (launched || args.stream.and(args.correlation).is_some()) {
+            kind = Kind::Kernel;
+        }
         self.kineto |= matches!(cat, "cpu_op" | "cuda_runtime" | "gpu_user_annotation");
         let id = self.out.name(name);
         let Some(slice) = self.out.slice(kind, lane, id, (start, end), place) else {
@@ -389,10 +400,6 @@ impl Reader {
         if !(kind.on_device() || kind.is_call()) {
             return;
         }
-        let args: Args<'_> = event
-            .args
-            .and_then(|raw| serde_json::from_str(raw.get()).ok())
-            .unwrap_or_default();
         if kind.is_call() {
             if let Some(correlation) = whole(args.correlation) {
                 self.out.call(slice, 0, correlation);

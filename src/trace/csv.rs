@@ -94,11 +94,7 @@ fn find(header: &[String], names: &[&str]) -> Option<usize> {
 /// The header of a table of kernels among the first lines.
 fn header(bytes: &[u8]) -> Option<Vec<String>> {
     let text = String::from_utf8_lossy(bytes);
-    let mut lines = text
-        .trim_start_matches('\u{feff}')
-        .lines()
-        .take(PREAMBLE)
-        .map(columns);
+    let mut lines = text.lines().take(PREAMBLE).map(columns);
     lines.find(|line| is_header(line))
 }
 
@@ -170,7 +166,7 @@ impl<'a, 'b> Table<'a, 'b> {
         };
         while table.header.is_empty() && table.line < PREAMBLE as u64 {
             let Some(line) = table.next_line() else { break };
-            let line = columns(line.trim_start_matches('\u{feff}'));
+            let line = columns(&line);
             if is_header(&line) {
                 table.header = line;
             }

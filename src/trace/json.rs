@@ -85,7 +85,7 @@ impl<R: Read> Scanner<R> {
     pub fn blanks(&mut self) -> Option<u8> {
         loop {
             let byte = self.peek()?;
-            if !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xef | 0xbb | 0xbf) {
+            if !matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
                 return Some(byte);
             }
             self.skip();

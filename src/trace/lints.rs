@@ -223,7 +223,11 @@ fn one_kernel_dominates(_: &Trace, f: &Summary) -> Option<Finding> {
     )
 }
 
-fn missing_backward(_: &Trace, f: &Summary) -> Option<Finding> {
+fn missing_backward(trace: &Trace, f: &Summary) -> Option<Finding> {
+    // What is missing may be what was cut off.
+    if trace.truncated.is_some() {
+        return None;
+    }
     let next = "Print which parameters have `p.grad is None`: a result written into `torch.empty_like` outside of autograd \
                 cuts the graph.";
     let (forward, backward) = (f.phases.forward.filter(|ns| *ns > 0)?, f.phases.backward?);

@@ -67,7 +67,8 @@ impl Kind {
     /// The kind of an event by its category, as Kineto, rocprofv3 and we name them, and by its name.
     pub fn of_category(category: &str, name: &str) -> Self {
         match category {
-            "cpu_op" | "python_function" => Self::Op,
+            "" => Self::of_name(name),
+            "cpu_op" | "operator" | "python_function" => Self::Op,
             "kernel" | "gpu_kernel" | "kernel_dispatch" | "concurrent_kernel" => Self::Kernel,
             "graph" => Self::Graph,
             "gpu_memcpy" | "memcpy" | "memory_copy" => Self::Copy,
@@ -83,7 +84,36 @@ impl Kind {
                 Self::of_call(name)
             }
             _ if names::step(name) => Self::Annotation,
-            _ => Self::Other,
+            // Older versions begin with a capital, rocprof-sys with `rocm_`, and an event may have several.
+            _ => category
+                .split(',')
+                .map(|it| it.trim().trim_start_matches("rocm_").to_ascii_lowercase())
+                .filter(|it| it != category)
+                .map(|it| Self::of_category(&it, name))
+                .find(|kind| *kind != Self::Other)
+                .unwrap_or(Self::Other),
+        }
+    }
+
+    /// The kind of an event without a category, by its name.
+    fn of_name(name: &str) -> Self {
+        let begins = |with: &str| name.starts_with(with);
+        let called = |after: &str| {
+            let rest = name.strip_prefix(after).unwrap_or("");
+            rest.starts_with(|c: char| c.is_ascii_uppercase())
+        };
+        if names::step(name) || names::phase(name).is_some() {
+            Self::Annotation
+        } else if begins("Memcpy") {
+            Self::Copy
+        } else if begins("Memset") {
+            Self::Memset
+        } else if begins("aten::") {
+            Self::Op
+        } else if ["cuda", "cu", "hip"].into_iter().any(called) {
+            Self::of_call(name)
+        } else {
+            Self::Other
         }
     }
 
@@ -526,6 +556,16 @@ impl Builder {
                 }
             })
             .or_insert(slice);
+    }
+
+    /// Says that a slice has this correlation, be it a call or work of a device.
+    pub fn link(&mut self, slice: u32, scope: u64, correlation: u64) {
+        let kind = self.trace.slices[slice as usize].kind;
+        if kind.is_call() {
+            self.call(slice, scope, correlation);
+        } else if kind.on_device() {
+            self.work(slice, scope, correlation);
+        }
     }
 
     /// Says that work of a device has this correlation.

@@ -52,12 +52,12 @@ const FAMILIES: [(Family, &[&str]); 10] = [
     ]),
     (Family::Reduction, &[
         "reduce", "norm", "softmax", "_sum", "sum_", "mean", "argmax", "argmin", "nll", "loss", "cross_entropy", "scan", "cumsum",
-        "sort", "topk", "histogram", "welford", "cunn_",
+        "sort", "topk", "histogram", "welford", "cunn_", "aten::sum",
     ]),
     (Family::Elementwise, &[
         "elementwise", "vectorized", "unrolled", "fill", "silu", "gelu", "relu", "swiglu", "sigmoid", "rope", "rotary",
         "embedding", "gather", "scatter", "index", "dropout", "activation", "arange", "residual", "add_kernel", "mul_kernel",
-        "cast", "transpose", "distribution",
+        "cast", "transpose", "distribution", "aten::add", "aten::mul", "aten::sub", "aten::div", "aten::neg", "aten::pow",
     ]),
     (Family::Copy, &["copy"]),
 ];
@@ -332,6 +332,8 @@ mod tests {
                 "__amd_rocclr_fillBufferAligned",
                 Family::Copy,
             ),
+            ("aten::mul", "mul", Family::Elementwise),
+            ("aten::addmm", "addmm", Family::Product),
             ("a\u{1b}[2Jb", "a·[2Jb", Family::Other),
             ("<>", "<>", Family::Other),
             ("", "", Family::Other),

@@ -20,10 +20,13 @@ const RANGES: [i64; 2] = [59, 60];
 
 /// Whether these are tables of an export.
 pub fn recognises(head: &Head) -> bool {
-    let tables = head.tables.iter().flatten();
-    tables
-        .into_iter()
-        .any(|it| it.starts_with("CUPTI_ACTIVITY_KIND_") || it == "META_DATA_EXPORT" || it == NVTX)
+    let mut tables = head.tables.iter().flatten();
+    // Those of nvprof have the same beginning, and other columns.
+    let nvprof = tables.clone().any(|it| it == "StringTable");
+    !nvprof
+        && tables.any(|it| {
+            it.starts_with("CUPTI_ACTIVITY_KIND_") || it == "META_DATA_EXPORT" || it == NVTX
+        })
 }
 
 /// Reads it.

@@ -89,6 +89,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
         sequences: HashMap::new(),
         tracks: HashMap::new(),
         lanes: HashMap::new(),
+        correlated: Vec::new(),
         offsets: HashMap::new(),
         packets: 0,
         events: 0,
@@ -216,8 +217,10 @@ struct Reader {
     out: Builder,
     sequences: HashMap<u32, Sequence>,
     tracks: HashMap<u64, Track>,
-    /// By track and device.
+    /// By track and device; the label is empty where only the track's name says which device it is.
     lanes: HashMap<(u64, Option<String>), u32>,
+    /// Slices with their tracks and correlations.
+    correlated: Vec<(u32, u64, u64)>,
     /// What to add to a clock of the system for boot time.
     offsets: HashMap<u32, i128>,
     packets: u64,
@@ -358,7 +361,7 @@ impl Reader {
     /// Descriptors of one track add up: the second one of a thread lacks what the first one said.
     fn describe(&mut self, new: TrackDescriptor) {
         let track = self.tracks.entry(new.uuid()).or_default();
-        if let Some(name) = new.name {
+        if let Some(name) = new.name.or(new.static_name) {
             track.name = Some(lossy(&name));
         }
         track.parent = new.parent_uuid.unwrap_or(track.parent);
@@ -431,8 +434,7 @@ impl Reader {
             Kind::Copy => Some(notes.to.or(notes.from)),
             _ => None,
         };
-        let device =
-            device.map(|named| named.map_or_else(|| self.agent_of(uuid), |it| csv::device(&it)));
+        let device = device.map(|named| named.map_or_else(String::new, |it| csv::device(&it)));
         let lane = self.lane(uuid, device);
         let span = match (notes.begin, notes.end) {
             (Some(begin), Some(end)) => (begin.into(), end.into()),
@@ -452,18 +454,11 @@ impl Reader {
         let Some(slice) = slice else { return };
         let flows = event.flow_ids.iter().chain(&event.terminating_flow_ids);
         // A correlation is unique within its process, a flow everywhere.
-        let links: Vec<(u64, u64)> = notes
-            .correlation
-            .map(|it| (self.top(uuid), it))
-            .into_iter()
-            .chain(flows.map(|it| (FLOWS, *it)))
-            .collect();
-        for (scope, number) in links {
-            if kind.is_call() {
-                self.out.call(slice, scope, number);
-            } else if kind.on_device() {
-                self.out.work(slice, scope, number);
-            }
+        for number in flows {
+            self.out.link(slice, FLOWS, *number);
+        }
+        if let Some(number) = notes.correlation {
+            self.correlated.push((slice, uuid, number));
         }
         if kind.on_device() {
             self.out.trace().grid_in_items |= notes.items;
@@ -546,12 +541,10 @@ impl Reader {
             return *lane;
         }
         // Descriptors may follow later: `finish` puts in the names.
-        let device = key.1.as_deref().map(|label| self.out.device(label));
-        let kind = if device.is_some() {
-            LaneKind::Device
-        } else {
-            LaneKind::Host
-        };
+        let label = key.1.as_deref();
+        let kind = label.map_or(LaneKind::Host, |_| LaneKind::Device);
+        let known = label.filter(|it| !it.is_empty());
+        let device = known.map(|label| self.out.device(label));
         let lane = self.out.lane(kind, "", "", device);
         self.lanes.insert(key, lane);
         lane
@@ -573,16 +566,26 @@ impl Reader {
             .keys()
             .map(|(uuid, _)| (*uuid, self.top(*uuid)))
             .collect();
+        for (slice, uuid, number) in std::mem::take(&mut self.correlated) {
+            self.out.link(slice, tops[&uuid], number);
+        }
+        let unlabelled = self.lanes.iter().filter(|it| it.0.1.as_deref() == Some(""));
+        let mut unlabelled: Vec<(u32, u64)> = unlabelled.map(|it| (*it.1, it.0.0)).collect();
+        unlabelled.sort_unstable();
+        for (lane, uuid) in unlabelled {
+            let id = self.out.device(&self.agent_of(uuid));
+            self.out.trace().lanes[lane as usize].device = Some(id);
+        }
         let trace = self.out.trace();
-        for ((uuid, device), lane) in &self.lanes {
+        for ((uuid, _), lane) in &self.lanes {
             let lane = &mut trace.lanes[*lane as usize];
             let Some(track) = self.tracks.get(uuid) else {
                 continue;
             };
             let process = tops.get(uuid).and_then(|top| self.tracks.get(top));
             let process = process.and_then(|it| it.process.clone());
-            lane.group = match device {
-                Some(device) => format!("GPU {device}"),
+            lane.group = match lane.device {
+                Some(id) => format!("GPU {}", trace.devices[id as usize]),
                 None => process.unwrap_or_default(),
             };
             lane.name = match (&track.name, &track.thread) {

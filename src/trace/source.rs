@@ -15,6 +15,8 @@ use crate::files;
 const HEAD: u64 = 64 * 1024;
 /// What gzip begins with.
 pub const GZIP: &[u8] = &[0x1f, 0x8b];
+/// What some programs put before a text in UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes that are unpacked into a temporary file.
 const UNPACKED: u64 = 4 << 30;
 /// Bytes between two reports of progress.
@@ -86,6 +88,7 @@ pub struct Source<'a> {
     damage: Option<String>,
     progress: &'a mut dyn FnMut(Progress),
     unpacked: Option<tempfile::TempPath>,
+    copied: Option<(tempfile::TempDir, PathBuf)>,
 }
 
 /// Counts what is read through it.
@@ -161,9 +164,13 @@ impl<'a> Source<'a> {
             damage: None,
             progress,
             unpacked: None,
+            copied: None,
         };
         let mut head = Vec::new();
         let _ = (&mut source).take(HEAD).read_to_end(&mut head);
+        if head.starts_with(MARK) {
+            head.drain(..MARK.len());
+        }
         source.head = Cursor::new(head);
         if source.head.get_ref().is_empty() {
             let what = source
@@ -187,8 +194,11 @@ impl<'a> Source<'a> {
     pub fn head(&self) -> Result<Vec<u8>, OpenError> {
         let bytes = self.head.get_ref().clone();
         let wide = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-        let ascii_wide = bytes.len() > 8 && bytes[..8].iter().skip(1).step_by(2).all(|b| *b == 0);
-        if wide || (ascii_wide && bytes[..8].iter().step_by(2).all(u8::is_ascii_graphic)) {
+        // Without the mark: every second byte of ASCII is 0.
+        let every = |first: usize, is: fn(&u8) -> bool| bytes[first..8].iter().step_by(2).all(is);
+        let ascii = |it: &u8| it.is_ascii() && *it != 0;
+        let unmarked = |zero| every(zero, |it| *it == 0) && every(1 - zero, ascii);
+        if wide || (bytes.len() > 8 && (unmarked(0) || unmarked(1))) {
             return Err(OpenError::new(
                 "is text in UTF-16, as PowerShell writes it.",
                 "Convert it with `iconv -f UTF-16 -t UTF-8`, or let the profiler write the file itself.",
@@ -204,6 +214,9 @@ impl<'a> Source<'a> {
 
     /// A path to the unpacked file, for what cannot be read from a stream. A packed one becomes a temporary file.
     pub fn file(&mut self) -> Result<PathBuf, OpenError> {
+        if let Some((_, path)) = &self.copied {
+            return Ok(path.clone());
+        }
         if let (Some(path), false) = (&self.path, self.gzip) {
             return Ok(path.clone());
         }
@@ -221,6 +234,19 @@ impl<'a> Source<'a> {
         }
         let path = self.unpacked.as_ref().map(|path| path.to_path_buf());
         Ok(path.unwrap_or_default())
+    }
+
+    /// From now on `file` is a copy, with what lies beside the file under its name and these endings.
+    pub fn copy_with(&mut self, endings: &[&str]) -> Result<(), OpenError> {
+        let copied = files::copy_with(&self.file()?, endings).map_err(|error| {
+            let what = format!("has a journal beside it, and cannot be copied: {error}.");
+            OpenError::new(
+                what,
+                "Close the program that writes it, or make room in the folder for temporary files.",
+            )
+        })?;
+        self.copied = Some(copied);
+        Ok(())
     }
 
     /// The whole file as text, where it has at most so many bytes.

@@ -8,36 +8,70 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 
 use super::model::Builder;
 use super::source::{OpenError, Source};
+use crate::files;
 
-/// Opens the file of a source for reading only.
+/// Place of the byte in a database that says how it is written, and its value where a log lies beside it.
+const WRITE_VERSION: usize = 18;
+const WAL: u8 = 2;
+
+/// How a file is opened.
+#[derive(Clone, Copy)]
+enum Way {
+    /// With the locks of other programs respected.
+    ReadOnly,
+    /// Without locks, and without looking for a journal.
+    Immutable,
+    /// A copy of ours, in which the database puts in order what a journal holds.
+    Copied,
+}
+
+/// Opens the file of a source. Nothing is written to it or beside it.
 pub fn connect(source: &mut Source<'_>) -> Result<Connection, OpenError> {
+    let logged = source.head()?.get(WRITE_VERSION) == Some(&WAL);
     let path = source.file()?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_URI
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let try_open = |immutable: bool| -> rusqlite::Result<Connection> {
-        let db = Connection::open_with_flags(uri(&path, immutable), flags)?;
-        db.busy_timeout(Duration::from_millis(500))?;
-        db.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA query_only = ON;")?;
-        db.query_row("SELECT COUNT(*) FROM sqlite_master", [], |_| Ok(()))?;
-        Ok(db)
+    let path = path.canonicalize().unwrap_or(path);
+    let length = |ending| files::stream(&files::beside(&path, ending)).map_or(0, |it| it.1);
+    let way = match logged {
+        _ if length("-wal") > 0 => Way::Copied,
+        true => Way::Immutable,
+        false => Way::ReadOnly,
     };
     let cannot = |error: &rusqlite::Error| {
-        let code = error.sqlite_error_code();
         matches!(
-            code,
+            error.sqlite_error_code(),
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::SystemIoFailure)
         )
     };
-    match try_open(false) {
-        // A file in WAL mode in a folder without write permission opens only so.
-        Err(error) if cannot(&error) => try_open(true),
+    let mut open = |way| {
+        if matches!(way, Way::Copied) {
+            source.copy_with(&["-wal", "-journal"])?;
+        }
+        Ok(try_open(&source.file()?, way))
+    };
+    match open(way)? {
+        // A program was stopped while it wrote; or the file system has no locks.
+        Err(error) if cannot(&error) && length("-journal") > 0 => open(Way::Copied)?,
+        Err(error) if cannot(&error) => open(Way::Immutable)?,
         other => other,
     }
     .map_err(|error| explain(&error))
 }
 
-fn uri(path: &Path, immutable: bool) -> String {
+fn try_open(path: &Path, way: Way) -> rusqlite::Result<Connection> {
+    let (flag, query) = match way {
+        Way::ReadOnly => (OpenFlags::SQLITE_OPEN_READ_ONLY, "?mode=ro"),
+        Way::Immutable => (OpenFlags::SQLITE_OPEN_READ_ONLY, "?mode=ro&immutable=1"),
+        Way::Copied => (OpenFlags::SQLITE_OPEN_READ_WRITE, "?mode=rw"),
+    };
+    let flags = flag | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(uri(path) + query, flags)?;
+    db.busy_timeout(Duration::from_millis(500))?;
+    db.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA query_only = ON;")?;
+    db.query_row("SELECT COUNT(*) FROM sqlite_master", [], |_| Ok(()))?;
+    Ok(db)
+}
+
+fn uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -47,11 +81,7 @@ fn uri(path: &Path, immutable: bool) -> String {
             _ => uri.push_str(&format!("%{byte:02x}")),
         }
     }
-    uri + if immutable {
-        "?mode=ro&immutable=1"
-    } else {
-        "?mode=ro"
-    }
+    uri
 }
 
 /// What an error of the database means for who wants to read it.

@@ -1,11 +1,12 @@
 //! The mouse: a click marks a panel, a second one expands it; in a list it takes the line; the wheel scrolls what is
-//! under the pointer.
+//! under the pointer. On the timeline a second click marks what is there, the wheel zooms and dragging pans.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
 use super::layout::{Arrangement, arrange};
-use super::panels::{attempts, devices, knobs, stages};
+use super::panels::{attempts, devices, knobs, stages, timeline};
+use crate::app::timeline::TimelineMove;
 use crate::app::{Action, App, Overlay};
 use crate::panel::Panel;
 
@@ -16,10 +17,41 @@ const WHEEL: i32 = 3;
 pub fn action(event: MouseEvent, app: &App) -> Option<Action> {
     let (width, height) = app.view.size;
     let it = arrange(Rect::new(0, 0, width, height), app);
+    if let Some(found) = on_timeline(&it, event, app) {
+        return Some(Action::Timeline(found));
+    }
     match event.kind {
         MouseEventKind::ScrollDown => Some(wheel(&it, event, WHEEL, app)),
         MouseEventKind::ScrollUp => Some(wheel(&it, event, -WHEEL, app)),
         MouseEventKind::Down(MouseButton::Left) => click(&it, event, app),
+        _ => None,
+    }
+}
+
+/// What it asks of the timeline, where that is under the pointer.
+fn on_timeline(it: &Arrangement, event: MouseEvent, app: &App) -> Option<TimelineMove> {
+    let uncovered = it.overlay.is_none() && app.view.confirm.is_none();
+    let under = it.panel_at(event.column, event.row) == Some(Panel::Timeline);
+    if !uncovered || !under || app.withholds("clocks") {
+        return None;
+    }
+    let (_, area) = it.panels.iter().rfind(|it| it.0 == Panel::Timeline)?;
+    let cell = (
+        event.column.checked_sub(area.x + 1)?,
+        event.row.checked_sub(area.y + 1)?,
+    );
+    let size = (area.width.saturating_sub(2), area.height.saturating_sub(2));
+    let (row, time, column) = timeline::at(&app.timeline()?.0, cell, size)?;
+    let focused = app.view.focus == Some(Panel::Timeline);
+    match event.kind {
+        MouseEventKind::ScrollUp => Some(TimelineMove::ZoomAt(time, 1)),
+        MouseEventKind::ScrollDown => Some(TimelineMove::ZoomAt(time, -1)),
+        MouseEventKind::ScrollLeft => Some(TimelineMove::Pan(-1)),
+        MouseEventKind::ScrollRight => Some(TimelineMove::Pan(1)),
+        MouseEventKind::Down(MouseButton::Left) if focused => {
+            Some(TimelineMove::Pick(row, time, column))
+        }
+        MouseEventKind::Drag(MouseButton::Left) if focused => Some(TimelineMove::Drag(time)),
         _ => None,
     }
 }

@@ -98,8 +98,8 @@ fn inner(area: Rect) -> Rect {
     )
 }
 
-/// What the mouse asks for: a click marks, the wheel zooms in the timeline and scrolls elsewhere.
-fn mouse(event: MouseEvent, it: &Opened, area: Rect) -> Option<OpenedAction> {
+/// What the mouse asks for: a click marks; in the timeline the wheel zooms and dragging pans; elsewhere the wheel scrolls.
+pub fn mouse(event: MouseEvent, it: &Opened, area: Rect) -> Option<OpenedAction> {
     let (panel, place) = panels(area, it)
         .into_iter()
         .find(|(_, place)| place.contains((event.column, event.row).into()))?;
@@ -117,6 +117,9 @@ fn mouse(event: MouseEvent, it: &Opened, area: Rect) -> Option<OpenedAction> {
             return Some(OpenedAction::Timeline(TimelineMove::Pick(
                 row, time, column,
             )));
+        }
+        MouseEventKind::Drag(MouseButton::Left) if panel == OpenedPanel::Timeline => {
+            return Some(OpenedAction::Timeline(TimelineMove::Drag(at()?.1)));
         }
         MouseEventKind::Down(MouseButton::Left) => return Some(OpenedAction::Focus(panel)),
         MouseEventKind::ScrollLeft => return Some(OpenedAction::Timeline(TimelineMove::Pan(-1))),

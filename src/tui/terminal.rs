@@ -21,8 +21,8 @@ use ratatui::{Frame, TerminalOptions, Viewport};
 
 use super::theme::{Background, Colours, Terminal as Abilities};
 
-/// Reports of clicks and the wheel. The library's own switch would report every motion as well.
-const CLICKS_AND_WHEEL: &str = "\u{1b}[?1000h\u{1b}[?1006h";
+/// Reports of clicks, the wheel and dragging. The library's own switch would report every motion as well.
+const CLICKS_AND_WHEEL: &str = "\u{1b}[?1002h\u{1b}[?1006h";
 
 /// Whether the terminal is ours at the moment.
 static TAKEN: AtomicBool = AtomicBool::new(false);

@@ -1,13 +1,15 @@
 //! The screen of a profile: every panel at several sizes, keys, and names that do no harm.
 
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use perflings::app::opened::{Opened, OpenedAction, OpenedPanel};
 use perflings::app::timeline::TimelineMove;
 use perflings::app::{Markers, ThemeName};
 use perflings::course::{Course, CourseFiles};
 use perflings::trace::summary::summary;
-use perflings::tui::opened::draw;
+use perflings::tui::opened::{draw, mouse};
 use perflings::tui::theme::{Terminal, Theme};
 use ratatui::backend::TestBackend;
+use ratatui::layout::Rect;
 
 use super::{bytes, fixtures};
 
@@ -57,6 +59,47 @@ fn every_panel_is_drawn_at_every_size() {
         assert!(screen.contains(wanted), "{wanted}: {screen}");
     }
     assert!(shown(&it, (160, 50), Markers::Ascii).is_ascii());
+}
+
+#[test]
+fn the_mouse_marks_zooms_and_drags() {
+    let mut it = opened();
+    it.focus = OpenedPanel::Timeline;
+    let area = Rect::new(0, 0, 80, 24);
+    let does = |it: &mut Opened, kind, column, row| {
+        let modifiers = KeyModifiers::NONE;
+        let event = MouseEvent {
+            kind,
+            column,
+            row,
+            modifiers,
+        };
+        let asked = mouse(event, it, area).expect("the timeline is under the pointer");
+        it.act(asked);
+    };
+    let left = MouseButton::Left;
+    let before = it.view.seen;
+    // Below the lanes there is time, too.
+    does(&mut it, MouseEventKind::ScrollUp, 40, 17);
+    let near = it.view.seen;
+    assert!(
+        near.0 > before.0 && near.1 < before.1,
+        "{before:?} {near:?}"
+    );
+    does(&mut it, MouseEventKind::Down(left), 50, 3);
+    let marked = it.view.slice;
+    assert!(marked.is_some());
+    does(&mut it, MouseEventKind::Drag(left), 40, 17);
+    let column = (near.1 - near.0) / 64;
+    let moved = it.view.seen.0 - near.0;
+    assert!(
+        (9 * column..=11 * column).contains(&moved),
+        "{moved} {column}"
+    );
+    assert_eq!(
+        (it.view.slice, it.view.seen.1 - it.view.seen.0),
+        (marked, near.1 - near.0)
+    );
 }
 
 #[test]

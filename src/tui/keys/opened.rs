@@ -22,7 +22,7 @@ const KEYS: &[(&[KeyCode], OpenedAction, &str, &str)] = &[
     (&[KeyCode::Up], OpenedAction::Move(-1), "", "the previous one"),
     (&[KeyCode::PageDown], OpenedAction::Move(10), "", "ten down"),
     (&[KeyCode::PageUp], OpenedAction::Move(-10), "", "ten up"),
-    (&[KeyCode::Left, KeyCode::Char('h')], OpenedAction::Timeline(TimelineMove::Pan(-1)), "", "timeline: earlier"),
+    (&[KeyCode::Left, KeyCode::Char('h')], OpenedAction::Timeline(TimelineMove::Pan(-1)), "", "timeline: earlier; so does dragging it"),
     (&[KeyCode::Right], OpenedAction::Timeline(TimelineMove::Pan(1)), "", "timeline: later"),
     (&[KeyCode::Char('+'), KeyCode::Char('=')], OpenedAction::Timeline(TimelineMove::Zoom(1)), "zoom", "timeline: zoom in; so does the wheel"),
     (&[KeyCode::Char('-')], OpenedAction::Timeline(TimelineMove::Zoom(-1)), "", "timeline: zoom out"),

@@ -67,7 +67,7 @@ fn first(view: &TimelineView, rows: usize) -> usize {
     view.row.saturating_sub(rows / 2).min(most)
 }
 
-/// The row and the time of a cell of the panel, and how long a column lasts.
+/// The row and the time of a cell of the panel, and how long a column lasts. Below the last row there is time, too.
 pub fn at(view: &TimelineView, (x, y): (u16, u16), size: (u16, u16)) -> Option<(usize, i64, u64)> {
     let (columns, lines) = (usize::from(size.0), usize::from(size.1));
     let wide = names_wide(columns);
@@ -75,10 +75,15 @@ pub fn at(view: &TimelineView, (x, y): (u16, u16), size: (u16, u16)) -> Option<(
     let line = usize::from(y).checked_sub(ABOVE)?;
     let rows = lines.saturating_sub(ABOVE + BELOW);
     let window = view.window(columns.saturating_sub(wide).max(1));
-    let row = first(view, rows) + line;
-    let there = line < rows && row < view.timeline.rows.len() && column < window.columns;
+    let there = line < rows && column < window.columns;
     let (from, to) = (window.time(column), window.time(column + 1));
-    there.then(|| (row, from.midpoint(to), from.abs_diff(to)))
+    there.then(|| {
+        (
+            first(view, rows) + line,
+            from.midpoint(to),
+            from.abs_diff(to),
+        )
+    })
 }
 
 /// The lines of a panel of this size.
