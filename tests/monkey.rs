@@ -59,7 +59,9 @@ fn happens() -> impl Strategy<Value = Happens> {
 }
 
 fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
-    let stage = &app.course.stages[usize::from(run / 2) % app.course.stages.len()];
+    // One of the states has an empty course.
+    let stages = &app.course.stages;
+    let stage = &stages[usize::from(run / 2).checked_rem(stages.len())?];
     let variant = if run.is_multiple_of(2) {
         "broken"
     } else {
@@ -100,23 +102,23 @@ fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
     })
 }
 
-fn exercise(app: &App, kind: u8, which: u8) -> Message {
-    let at = usize::from(which) % app.course.exercises.len();
+fn exercise(app: &App, kind: u8, which: u8) -> Option<Message> {
+    let at = usize::from(which).checked_rem(app.course.exercises.len())?;
     let id = app.course.exercises[at].id.clone();
     let news = match kind {
         0 => {
             let entry = app.course.stages.len() + at;
-            return Message::Action(Action::ChooseLine(entry));
+            return Some(Message::Action(Action::ChooseLine(entry)));
         }
         1 => {
-            return Message::Engine(FromEngine::Line(Line {
+            return Some(Message::Engine(FromEngine::Line(Line {
                 t: 0.0,
                 event: Event::KernelUsed {
                     exercise: id,
                     part: "norm1".to_owned(),
                     why_not: which.is_multiple_of(2).then(|| "no".to_owned()),
                 },
-            }));
+            })));
         }
         2 => ExerciseNews::Files(vec!["~/a.wgsl".to_owned(); usize::from(which % 3)]),
         3 => ExerciseNews::Begun,
@@ -146,7 +148,7 @@ fn exercise(app: &App, kind: u8, which: u8) -> Message {
             ..KernelVerdict::default()
         })),
     };
-    Message::Exercise { exercise: id, news }
+    Some(Message::Exercise { exercise: id, news })
 }
 
 fn message(app: &App, happens: Happens) -> Option<Message> {
@@ -187,7 +189,7 @@ fn message(app: &App, happens: Happens) -> Option<Message> {
             why: line.clone(),
             line,
         }),
-        Happens::Exercise(kind, which) => exercise(app, kind, which),
+        Happens::Exercise(kind, which) => exercise(app, kind, which)?,
         Happens::Tick(ms) => Message::Tick {
             now_ms: app.now_ms + ms,
         },
