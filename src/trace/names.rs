@@ -202,6 +202,7 @@ fn inner(arguments: &str, known: &str) -> Option<String> {
         }
         let plain = word
             .trim_start_matches("CUDAFunctorOnSelf_")
+            .trim_start_matches("CUDAFunctorOnOther_")
             .trim_start_matches("CUDAFunctor_");
         let plain = ["Functor", "_functor", "_kernel", "_cuda"]
             .into_iter()
@@ -331,6 +332,11 @@ mod tests {
                 "__amd_rocclr_fillBufferAligned",
                 "__amd_rocclr_fillBufferAligned",
                 Family::Copy,
+            ),
+            (
+                "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnOther_add<float>, int>(int)",
+                "vectorized_elementwise_kernel (add)",
+                Family::Elementwise,
             ),
             ("aten::mul", "mul", Family::Elementwise),
             ("aten::addmm", "addmm", Family::Product),
