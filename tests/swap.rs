@@ -10,7 +10,7 @@ use perflings::config::{Preset, RunConfig};
 use perflings::course::Course;
 use perflings::data::BatchSource;
 use perflings::engine::devices;
-use perflings::engine::kernel::{CheckLimits, adopt, check, live, why_not};
+use perflings::engine::kernel::{CheckLimits, adopt, check, live, reason_unused};
 use perflings::judge::kernel::verdict;
 use perflings::model::{Model, Tokens, weights};
 use perflings::protocol::{KernelJob, KernelSwap};
@@ -99,9 +99,9 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
         let swap = report.swap.expect("it passed, and it replaces a part");
         adopt(&swap).expect("fits");
         let part = &swap.part;
-        assert!(why_not(part, false).is_some(), "{part}: not launched yet");
+        assert!(reason_unused(part, false).is_some(), "{part}: not launched yet");
         let after = computed(&config, &device);
-        assert_eq!(why_not(part, false), None, "{part} computes");
+        assert_eq!(reason_unused(part, false), None, "{part} computes");
         for ((name, old), (_, new)) in before.iter().zip(&after) {
             let error = difference(old, new);
             println!("{id} {name}: {error:.1e}");
@@ -123,7 +123,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     adopt(&swaps[0]).expect("fits");
     let after = computed(&larger, &device);
     assert!(difference(&before[0].1, &after[0].1) < 1e-4);
-    let why = why_not("mlp.activation", false).expect("not launched");
+    let why = reason_unused("mlp.activation", false).expect("not launched");
     assert!(
         why.contains("the kernel was not checked at this model's N = "),
         "{why}"
@@ -164,9 +164,9 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     config.model.swiglu = perflings::config::Swiglu::FusedActivation;
     adopt(&swaps[0]).expect("fits");
     computed(&config, &device);
-    let why = why_not("mlp.activation", false).expect("not launched");
+    let why = reason_unused("mlp.activation", false).expect("not launched");
     assert!(why.contains("no `mlp.activation` of this form"), "{why}");
-    let why = why_not("mlp.activation", true).expect("not launched");
+    let why = reason_unused("mlp.activation", true).expect("not launched");
     assert!(why.contains("on the CPU"), "{why}");
     live::clear(None);
 }
