@@ -229,12 +229,7 @@ impl Steps {
         vectors.div_ceil(self.tile.invocations())
     }
 
-    fn program(
-        self,
-        [name, file]: [&'static str; 2],
-        shape: Shape,
-        buffers: Buffers,
-    ) -> Program<Values<Plan>> {
+    fn program(self, file: &'static str, shape: Shape, buffers: Buffers) -> Program<Values<Plan>> {
         let Self {
             tile,
             vectors,
@@ -252,16 +247,12 @@ impl Steps {
             registers_of_a_step: steps.iter().map(loads).max().unwrap_or(0),
             steps,
         };
-        Program {
-            name,
-            file,
-            invocations: tile.invocations(),
-            values: Values {
-                shape,
-                buffers,
-                tile: plan,
-            },
-        }
+        let values = Values {
+            shape,
+            buffers,
+            tile: plan,
+        };
+        Program::new(file, tile.invocations(), values)
     }
 }
 
@@ -310,8 +301,7 @@ fn output(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
     let steps = Steps::of(tile, &shape.sizes)
         .scores("s", ("q", "q"), ("k", "k"))
         .sums("sum", ("v", "v"));
-    let names = ["flash_attention", "flash_attention.wgsl"];
-    steps.program(names, shape, buffers)
+    steps.program("flash_attention.wgsl", shape, buffers)
 }
 
 /// The program for δ = rowsum(dout∘out) and dq.
@@ -331,11 +321,7 @@ fn queries(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
         .unweighed()
         .scores("g", ("dout", "out"), ("v", "v"))
         .sums("sum", ("k", "k"));
-    let names = [
-        "flash_attention_backward_q",
-        "flash_attention_backward_q.wgsl",
-    ];
-    steps.program(names, shape, buffers)
+    steps.program("flash_attention_backward_q.wgsl", shape, buffers)
 }
 
 /// The program for dk and dv.
@@ -355,11 +341,7 @@ fn keys(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
         .sums("dvalue", ("dout", "out"))
         .scores("g", ("v", "v"), ("dout", "out"))
         .sums("dkey", ("q", "q"));
-    let names = [
-        "flash_attention_backward_kv",
-        "flash_attention_backward_kv.wgsl",
-    ];
-    steps.program(names, shape, buffers)
+    steps.program("flash_attention_backward_kv.wgsl", shape, buffers)
 }
 
 #[cfg(test)]

@@ -55,12 +55,7 @@ pub fn backward(
 /// The program for output and logarithms.
 fn forward_program(shape: Shape) -> Program<Values<Tile>> {
     let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
-    Program {
-        name: "flash_attention_matrix_cores",
-        file: "flash_attention_matrix_cores.wgsl",
-        invocations: INVOCATIONS,
-        values: values(shape, buffers),
-    }
+    program("flash_attention_matrix_cores.wgsl", shape, buffers)
 }
 
 /// The program whose first workgroups compute dk and dv, which takes longer, and whose other workgroups compute dq.
@@ -78,12 +73,7 @@ fn backward_program(shape: Shape) -> Program<Values<Tile>> {
         ("cos", "vec2<f32>"),
         ("sin", "vec2<f32>"),
     ];
-    Program {
-        name: "flash_attention_backward_matrix_cores",
-        file: "flash_attention_backward_matrix_cores.wgsl",
-        invocations: INVOCATIONS,
-        values: values(shape, buffers),
-    }
+    program("flash_attention_backward_matrix_cores.wgsl", shape, buffers)
 }
 
 /// Sizes of the tile, with the names of the files.
@@ -95,18 +85,19 @@ struct Tile {
     threads: usize,
 }
 
-fn values(shape: Shape, buffers: Buffers) -> Values<Tile> {
+fn program(file: &'static str, shape: Shape, buffers: Buffers) -> Program<Values<Tile>> {
     let tile = Tile {
         own: OWN,
         other: OTHER,
         side: SIDE,
         threads: INVOCATIONS,
     };
-    Values {
+    let values = Values {
         shape,
         buffers,
         tile,
-    }
+    };
+    Program::new(file, INVOCATIONS, values)
 }
 
 #[cfg(test)]

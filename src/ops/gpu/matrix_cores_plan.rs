@@ -137,11 +137,10 @@ impl Products {
             (_, false) => "matmul_pair_matrix_cores",
             (_, true) => "matmul_pair_split_matrix_cores",
         };
+        let invocations = self.invocations();
         Program {
             name,
-            file: "matmul_matrix_cores.wgsl",
-            invocations: self.invocations(),
-            values: self,
+            ..Program::new("matmul_matrix_cores.wgsl", invocations, self)
         }
     }
 

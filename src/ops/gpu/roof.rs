@@ -100,16 +100,12 @@ pub fn matrix_products(out: &CubeTensor, groups: u32, rounds: usize) {
 
 fn matrix_program(rounds: usize) -> Program<MatrixProducts> {
     let threads = SUBGROUPS * SUBGROUP;
-    Program {
-        name: "roof_matrix_cores",
-        file: "roof_matrix_cores.wgsl",
-        invocations: threads,
-        values: MatrixProducts {
-            rounds,
-            operands: OPERANDS,
-            threads,
-        },
-    }
+    let values = MatrixProducts {
+        rounds,
+        operands: OPERANDS,
+        threads,
+    };
+    Program::new("roof_matrix_cores.wgsl", threads, values)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]

@@ -60,6 +60,19 @@ pub struct Program<V> {
     pub invocations: usize,
 }
 
+impl<V> Program<V> {
+    /// The kernel of a file, with the file's name.
+    pub fn new(file: &'static str, invocations: usize, values: V) -> Self {
+        let name = file.strip_suffix(".wgsl").unwrap_or(file);
+        Self {
+            name,
+            file,
+            values,
+            invocations,
+        }
+    }
+}
+
 impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for Program<V> {
     fn name(&self) -> &'static str {
         self.name
