@@ -1,6 +1,5 @@
-//! Profiles from elsewhere: every format becomes one model (`model::Trace`), and figures, lints, comparisons, a timeline and
-//! files are made from that alone. A format is one file with a function that recognises it and one that reads it, and one
-//! row of `FORMATS`.
+//! Profiles of other programs: every format becomes one model (`model::Trace`), from which figures, lints, comparisons, a timeline and
+//! files are made. A format has one file with a function that recognises it and one that reads it, and one row in `FORMATS`.
 
 pub mod chrome;
 pub mod compare;
@@ -27,17 +26,17 @@ use std::path::Path;
 pub use model::{Builder, Kind, Trace};
 pub use source::{Head, OpenError, Progress, Source};
 
-/// One format.
+/// A format of profiles.
 pub struct Format {
-    /// What it is, for people.
+    /// Its name on screens.
     pub title: &'static str,
-    /// Whether these are its first bytes, or its tables.
+    /// Whether a file's first bytes, or its tables, are of this format.
     pub recognises: fn(&Head) -> bool,
-    /// Reads it.
+    /// Reads a file.
     pub read: fn(&mut Source<'_>) -> Result<Trace, OpenError>,
 }
 
-/// Every format there is; the first that recognises a file reads it.
+/// All formats; the first that recognises a file reads it.
 #[rustfmt::skip] // One line for each format.
 pub const FORMATS: [Format; 7] = [
     Format { title: "Nsight Systems SQLite export", recognises: nsys::recognises, read: nsys::read },
@@ -49,7 +48,7 @@ pub const FORMATS: [Format; 7] = [
     Format { title: "PyTorch profiler or Chrome trace JSON", recognises: chrome::recognises, read: chrome::read },
 ];
 
-/// Opens a trace of any format, plain or gzip, and says now and then how far it is.
+/// Opens a trace of any format, plain or gzip, and reports its progress.
 pub fn open(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Trace, OpenError> {
     let name = path.display().to_string();
     Source::open(path, progress)
@@ -60,7 +59,7 @@ pub fn open(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Trace, Op
         })
 }
 
-/// The same from any reader, for data that are in memory; databases need a file.
+/// The same for any reader, such as data in memory; databases need a file.
 pub fn read(name: &str, data: impl Read + 'static, total: u64) -> Result<Trace, OpenError> {
     let mut quiet = |_: Progress| {};
     let source = Source::of(name, data, total, &mut quiet);
@@ -70,7 +69,7 @@ pub fn read(name: &str, data: impl Read + 'static, total: u64) -> Result<Trace, 
     })
 }
 
-/// Reads a source as the first format that recognises it.
+/// Reads a source with the first format that recognises it.
 fn recognise(mut source: Source<'_>) -> Result<Trace, OpenError> {
     let bytes = source.head()?;
     let tables = match bytes.starts_with(b"SQLite format 3\0") {
@@ -98,7 +97,7 @@ fn unknown(head: &Head) -> OpenError {
         let what = match tables.len() {
             0 => "is a database without tables.".to_owned(),
             n => format!(
-                "is a database with {n} tables of another schema ({}).",
+                "is a database with {n} tables and an unknown schema ({}).",
                 some.join(", ")
             ),
         };
@@ -115,8 +114,8 @@ fn unknown(head: &Head) -> OpenError {
     }
     if csv::is_respelled(&head.bytes) {
         return OpenError::new(
-            "is a table of kernels with other marks between its cells or lines, as a spreadsheet saves it.",
-            "Open the file as the profiler wrote it: with commas, and a line for each row.",
+            "is a table of kernels with other separators between cells or lines, perhaps saved by a spreadsheet.",
+            "Open the file that the profiler wrote, with commas and one line for each row.",
         );
     }
     let text = String::from_utf8_lossy(&head.bytes);
@@ -133,10 +132,13 @@ fn unknown(head: &Head) -> OpenError {
         );
     }
     if head.bytes.starts_with(source::GZIP) {
-        return OpenError::new("is packed twice.", "Run gunzip once and open the result.");
+        return OpenError::new(
+            "is compressed twice.",
+            "Run gunzip once and open the result.",
+        );
     }
     if head.bytes.contains(&0) {
-        return OpenError::new("is binary, but no format that is known here.", known);
+        return OpenError::new("is binary, but not in a known format.", known);
     }
-    OpenError::new("is text, but no trace that is known here.", known)
+    OpenError::new("is text, but not a trace in a known format.", known)
 }

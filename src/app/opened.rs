@@ -1,4 +1,4 @@
-//! A profile from elsewhere on the screen: its figures, what is looked at, and what keys do.
+//! The state of the screen of `perflings open`: the profile's figures, the selected panel and row, and the effects of keys.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub enum OpenedPanel {
 }
 
 impl OpenedPanel {
-    /// In the order of `tab`.
+    /// All panels, in the order of `tab`.
     pub const ALL: [Self; 4] = [Self::Kernels, Self::Ledger, Self::Timeline, Self::Lints];
 
     /// Its name on the screen.
@@ -33,20 +33,20 @@ impl OpenedPanel {
     }
 }
 
-/// What was asked for.
+/// An action of a key or of the mouse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OpenedAction {
     Quit,
-    /// Another panel.
+    /// Selects another panel.
     Next(i32),
     Focus(OpenedPanel),
-    /// The panel over the whole screen, and back.
+    /// Shows the panel on the whole screen, or all panels again.
     Expand,
-    /// Another row, or further lines.
+    /// Selects another row, or scrolls.
     Move(i32),
     /// Shows or hides the full name of the marked kernel.
     Name,
-    /// The course's page about a lint: the first one, then the next, then none.
+    /// Shows the course's page about the first lint, then about the next, then none.
     Page,
     Help,
     Timeline(TimelineMove),
@@ -59,13 +59,13 @@ pub struct Opened {
     pub view: TimelineView,
     pub focus: OpenedPanel,
     pub expanded: bool,
-    /// The marked kernel.
+    /// The selected kernel.
     pub row: usize,
-    /// Lines that the ledger and the lints are scrolled by.
+    /// Scroll offsets of the ledger and of the lints, in lines.
     pub scroll: [u16; 2],
     pub naming: bool,
     pub help: bool,
-    /// Pages of the course about the lints: which one is open, and its first line shown.
+    /// Pages of the course about the lints, the open page, and its first visible line.
     pub pages: Vec<BackgroundText>,
     pub page: Option<(usize, u16)>,
 }
@@ -82,7 +82,7 @@ fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
 }
 
 impl Opened {
-    /// Begins with the first step that has kernels. Keeps the course's texts that the lints refer to.
+    /// Starts at the first step that has kernels, and keeps the course's pages about the lints.
     pub fn new(trace: Trace, figures: Summary, texts: &[BackgroundText]) -> Self {
         let spans = spans(&trace, &figures);
         let runs = |&(from, to): &(i64, i64)| {
@@ -92,7 +92,7 @@ impl Opened {
             within.any(|slice| slice.kind == Kind::Kernel)
         };
         let first = match trace.counted {
-            // Of a recording the latest profile counts.
+            // In a recording, the latest profile counts.
             Some(_) => spans.iter().rposition(runs),
             None => spans.iter().position(runs),
         }

@@ -1,4 +1,4 @@
-//! `perflings open`: a profile of somebody's own program on the screen, as text, as JSON or as a page; two of them side by side.
+//! `perflings open`: shows a profile of another program on the screen, as text, as JSON or as a page, or compares two profiles.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ const LARGE: u64 = 8 * 1024 * 1024;
 pub fn open(args: &OpenArgs) -> Result<Exit> {
     if let (Some(second), Some(name)) = (args.files.get(1), args.export.first()) {
         return Err(usage(format!(
-            "--export writes one profile, and two are open: `perflings open {} --export {}`, and so for the other",
+            "--export writes one profile, and two are open; run `perflings open {} --export {}`, and the same for the other",
             second.display(),
             name.display()
         )));
@@ -94,7 +94,7 @@ fn page(args: &OpenArgs, sheet: &Sheet) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The trace in the format that the end of a name stands for.
+/// The trace in the format that the file name's ending selects.
 fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.ends_with("kernel_stats.csv") {
@@ -102,7 +102,7 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     }
     if trace.stats.is_some() && trace.slices.is_empty() {
         return Err(usage(format!(
-            "--export {}: {} holds sums without times; write a name that ends in kernel_stats.csv",
+            "--export {}: {} contains sums without times; write a name that ends in kernel_stats.csv",
             path.display(),
             clean::line(&trace.source)
         )));
@@ -121,24 +121,24 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     )))
 }
 
-/// Every kernel in rocprofv3's format.
+/// All kernels in rocprofv3's format.
 pub fn kernel_trace(trace: &Trace) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write::rocprof_csv::kernel_trace(trace, &mut bytes)?;
     Ok(bytes)
 }
 
-/// Every name of a kernel in rocprofv3's format.
+/// All kernel names in rocprofv3's format.
 pub fn kernel_stats(figures: &Summary) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write::rocprof_csv::kernel_stats(figures, &mut bytes)?;
     Ok(bytes)
 }
 
-/// Profiles that the program holds: what an exercise calls them, and their bytes.
+/// Profiles in this program: their names in exercises, and their bytes.
 const BUILT_IN: [(&str, &[u8]); 1] = [("eager", include_bytes!("../../assets/eager.json.gz"))];
 
-/// A profile that the program holds, or that of an exercise, where no file has the name.
+/// A profile in this program, or that of an exercise, if no file has the name.
 fn built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
     let name = path.to_str().filter(|_| !files::is_taken(path))?;
     let known = |name: &str| BUILT_IN.iter().find(|it| it.0 == name);
@@ -157,7 +157,7 @@ fn built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
     Some(read.map_err(|error| usage(error.to_string())))
 }
 
-/// Reads a trace of any format, or a recording of ours.
+/// Reads a trace of any format, or a recording of this program.
 fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
     if let Some(found) = built_in(args, path) {
         return found;
@@ -193,7 +193,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
-/// The file as a recording of ours, if it begins as one.
+/// The file as a recording of this program, if it starts like one.
 fn recording(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Option<Trace>> {
     let Ok(mut source) = Source::open(path, progress) else {
         return Ok(None);
@@ -223,7 +223,7 @@ fn recording(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Option<T
     Ok(Some(trace))
 }
 
-/// How far reading is: `trace.json ████░░░░ 42 %`.
+/// The progress of reading: `trace.json ████░░░░ 42 %`.
 fn bar(name: &str, at: Progress) -> String {
     const WIDE: u64 = 30;
     let total = at.total.max(1);

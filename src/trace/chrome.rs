@@ -1,5 +1,5 @@
-//! Chrome trace JSON, and what PyTorch's profiler (Kineto) writes in that form. The array of events is read as a stream; a
-//! bare array may end without its bracket, as the format allows.
+//! Chrome trace JSON, also as written by PyTorch's profiler (Kineto). The array of events is read as a stream; a bare array may end
+//! without its bracket, as the format allows.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use super::json::{self, Ended, Scanner};
 use super::model::{Builder, Counter, Detail, Direction, Kind, LaneKind, Trace};
 use super::source::{Head, OpenError, Source};
 
-/// Kinds of objects at the top of a file of Kineto.
+/// Members at the top of a Kineto file.
 const KINETO: [&str; 4] = [
     "schemaVersion",
     "deviceProperties",
@@ -19,7 +19,7 @@ const KINETO: [&str; 4] = [
     "baseTimeNanoseconds",
 ];
 
-/// Most bytes that are looked at again to find the next event behind a damaged one.
+/// Most bytes that are searched again for the next event after a damaged one.
 const SEARCHED: usize = 1 << 30;
 /// Longest event that is repaired, in bytes.
 const MENDED: usize = 64 * 1024;
@@ -30,7 +30,7 @@ pub fn recognises(head: &Head) -> bool {
     matches!(first, Some(b'{' | b'['))
 }
 
-/// One event, as far as it matters.
+/// The fields of an event that are read.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow, default)]
@@ -53,7 +53,7 @@ struct Event<'a> {
     args: Option<&'a RawValue>,
 }
 
-/// Arguments of an event, as far as they matter.
+/// The arguments of an event that are read.
 #[derive(Default, Deserialize)]
 struct Args<'a> {
     #[serde(borrow, default)]
@@ -104,7 +104,7 @@ fn three(raw: Option<&RawValue>) -> Option<[u32; 3]> {
     Some([x as u32, y as u32, z as u32])
 }
 
-/// Microseconds in decimal notation as whole nanoseconds, rounded half up, without a detour over floating point.
+/// Converts decimal microseconds to whole nanoseconds, rounded half up, without floating point.
 fn nanoseconds(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -124,31 +124,31 @@ fn nanoseconds(text: &str) -> Option<i128> {
     Some(if negative { -nanos } else { nanos })
 }
 
-/// A lane as it grows.
+/// A lane while it is read.
 struct Track {
     lane: u32,
     device: Option<u32>,
-    /// Begun with `B`, not yet ended.
+    /// Slices that began with `B` and have not ended.
     open: Vec<u32>,
 }
 
 struct Reader {
     out: Builder,
-    /// By process, then by thread.
+    /// Lanes by process, then by thread.
     lanes: HashMap<String, HashMap<String, Track>>,
     /// Names of processes.
     processes: HashMap<String, String>,
-    /// Ranges begun with `b`, by identifier, category and name.
+    /// Open ranges that began with `b`, by identifier, category and name.
     ranges: HashMap<String, Vec<u32>>,
     counters: HashMap<String, usize>,
     events: u64,
-    /// Bytes that were looked at again to find the next event behind a damaged one.
+    /// Bytes that were searched again for the next event after a damaged one.
     searched: usize,
     damaged: bool,
     kineto: bool,
 }
 
-/// Reads it.
+/// Reads a trace.
 pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     let mut reader = Reader {
         out: Builder::new(source.name(), "chrome json", false),
@@ -174,7 +174,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     let end = scanner.offset();
     if !found || (reader.events == 0 && reader.out.trace().unread_count() > 0) {
         return Err(OpenError::new(
-            format!("is JSON without a readable event in \"traceEvents\" ({end} bytes looked at)."),
+            format!("is JSON without a readable event in \"traceEvents\" ({end} bytes read)."),
             "Export it with `prof.export_chrome_trace(\"trace.json\")`, with rocprofv3 as csv, pftrace or rocpd.",
         ));
     }
@@ -190,7 +190,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
 }
 
 impl Reader {
-    /// The members of the object at the top. True where it ends too early.
+    /// Reads the members of the top object. Returns true if it ends too early.
     fn object(&mut self, scanner: &mut Scanner<&mut Source<'_>>, found: &mut bool) -> bool {
         loop {
             match scanner.blanks() {
@@ -222,16 +222,16 @@ impl Reader {
                     }
                 }
                 Some(_) => {
-                    // Not JSON: nothing after this can be trusted.
+                    // This is not JSON, so nothing after it is reliable.
                     return true;
                 }
             }
         }
     }
 
-    /// The events up to the end of the array. True where it ends too early; `open` arrays may end after any event.
+    /// Reads the events up to the end of the array. Returns true if it ends too early; `open` arrays may end after any event.
     fn events(&mut self, scanner: &mut Scanner<&mut Source<'_>>, open: bool) -> bool {
-        // After damage a bracket may be any: only the end of the data shows which one was the array's.
+        // After damage, any bracket may be the array's: only the end of the data decides.
         let (mut closed, mut noise) = (false, false);
         loop {
             let at = scanner.offset();
@@ -253,7 +253,7 @@ impl Reader {
                         (closed, noise) = (false, false);
                         continue;
                     }
-                    // A lost quote swallows what follows: go on at the next event that begins in there.
+                    // A missing quote hides what follows: continue with the next event that starts inside.
                     let next = bytes
                         .windows(6)
                         .skip(1)
@@ -289,7 +289,7 @@ impl Reader {
         }
     }
 
-    /// Takes in one event. False where it cannot be read at all.
+    /// Reads one event. Returns false if it cannot be read.
     fn event(&mut self, bytes: &[u8]) -> bool {
         if let Some(event) = std::str::from_utf8(bytes)
             .ok()
@@ -301,7 +301,7 @@ impl Reader {
         if bytes.len() > MENDED {
             return false;
         }
-        // Python writes NaN, some exporters raw control characters or a key twice.
+        // Python writes NaN; some exporters write raw control characters, or a key twice.
         let Ok(value) = serde_json::from_str::<serde_json::Value>(&json::repaired(bytes)) else {
             return false;
         };
@@ -322,7 +322,7 @@ impl Reader {
         match phase {
             "M" => return self.metadata(event, name),
             "X" | "B" | "E" | "b" | "e" | "C" => {}
-            // Instants, flows and the like: nothing here is drawn from them.
+            // Instants, flows and similar events are not used.
             _ => return,
         }
         let Some(start) = nanoseconds(&label(event.ts)) else {
@@ -531,7 +531,7 @@ impl Reader {
         let work = trace.slices.iter().any(|slice| slice.kind.on_device());
         if self.kineto {
             trace.format = "kineto json";
-            // The profiler records copies and memsets with the kernels: none found are none there.
+            // The profiler records copies and memsets together with kernels: if none were found, there were none.
             trace.holds.copies = work;
             trace.holds.memsets =
                 work && !trace.slices.iter().any(|slice| is_hip(&trace.names, slice));

@@ -1,5 +1,5 @@
-//! Two traces side by side: kernels (of two without any, operations of the host) matched by name and by family, launches, times,
-//! what vanished and what is new.
+//! Compares two traces: kernels matched by name and by family (or operations of the host, if neither has kernels), launches, times,
+//! and kernels that occur in only one of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,21 @@ use serde::Serialize;
 use super::figures::{KernelRow, Summary};
 use super::names::{self, Family};
 
-/// A figure on both sides; `None` where a file does not hold it.
+/// A figure of both sides; `None` if a file does not contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Both<T> {
     pub a: Option<T>,
     pub b: Option<T>,
 }
 
-/// One row: a figure of the whole file.
+/// A row with a figure of the whole file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     pub name: &'static str,
     pub unit: &'static str,
     #[serde(flatten)]
     pub both: Both<f64>,
-    /// B over A, where both are known and A is not 0.
+    /// B over A, if both are known and A is not 0.
     pub ratio: Option<f64>,
 }
 
@@ -32,7 +32,7 @@ pub struct Share {
     pub calls: u64,
     pub total_ns: u64,
     pub share_of_kernels: f64,
-    /// Different names.
+    /// Number of different names.
     pub names: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct NameRow {
     pub both: Both<Share>,
 }
 
-/// Two traces side by side.
+/// The comparison of two traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// Files and formats.
@@ -62,11 +62,11 @@ pub struct Comparison {
     pub formats: [&'static str; 2],
     pub figures: Vec<Figure>,
     pub families: Vec<FamilyRow>,
-    /// On both sides, largest time first.
+    /// Kernels of both sides, largest time first.
     pub kernels: Vec<NameRow>,
-    /// In A alone.
+    /// Kernels of A only.
     pub vanished: Vec<NameRow>,
-    /// In B alone.
+    /// Kernels of B only.
     pub new: Vec<NameRow>,
     /// Names of lints.
     pub lints: [Vec<&'static str>; 2],
@@ -74,7 +74,7 @@ pub struct Comparison {
 
 /// Compares two traces.
 pub fn compare(a: &Summary, b: &Summary) -> Comparison {
-    // Operations of the host only where neither side has kernels.
+    // Operations of the host are compared only if neither side has kernels.
     let (rows, others) = match a.table.is_empty() && b.table.is_empty() {
         true => (&a.operations, &b.operations),
         false => (&a.table, &b.table),
@@ -167,7 +167,7 @@ fn figures(a: &Summary, b: &Summary) -> Vec<Figure> {
         ("median kernel", "ns", |it| it.median_kernel_ns.map(|it| it as f64)),
         ("launch calls", "", |it| it.launches.map(|it| it as f64)),
         ("graph launches", "", |it| it.graph_launches.map(|it| it as f64)),
-        ("kernels a step", "", Summary::a_step),
+        ("kernels per step", "", Summary::a_step),
         ("median step", "ns", |it| it.step_ns.map(|it| it as f64)),
         ("host-bound", "ns", |it| it.ledger.and_then(|it| it.host_bound).map(|it| it as f64)),
         ("synchronisations", "", |it| it.syncs.map(|it| it as f64)),

@@ -1,6 +1,6 @@
-//! Tables: rocprofv3's `kernel_trace.csv` and `kernel_stats.csv` in every header they had, and what `nsys stats` prints for
-//! `cuda_gpu_kern_sum`. Columns are found by name, whatever their order and capitals. The cells are split here because
-//! rocprofv3 does not double quotes inside of a name, which readers of proper CSV cannot take.
+//! Tables: rocprofv3's `kernel_trace.csv` and `kernel_stats.csv` with all their headers so far, and the output of `nsys stats` for
+//! `cuda_gpu_kern_sum`. Columns are found by name, in any order and case. Cells are split here because rocprofv3 does not double
+//! quotes inside a name, which CSV readers cannot handle.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -8,12 +8,12 @@ use std::io::{BufRead, BufReader};
 use super::model::{Builder, Detail, KernelStat, Kind, LaneKind, Trace};
 use super::source::{Head, OpenError, Source};
 
-/// Longest line that is taken, in bytes.
+/// Longest line that is read, in bytes.
 const LINE: usize = 1 << 20;
-/// Lines before a header.
+/// Most lines before a header.
 const PREAMBLE: usize = 2000;
 
-/// Columns by what they hold; the first name that is there counts.
+/// Names of columns by contents; the first name that occurs counts.
 const NAME: &[&str] = &["kernel_name", "kernelname", "name"];
 const START: &[&str] = &["start_timestamp", "beginns", "start_ns"];
 const END: &[&str] = &["end_timestamp", "endns", "end_ns"];
@@ -36,18 +36,18 @@ pub fn is_kernel_trace(head: &Head) -> bool {
         .is_some_and(|h| has(&h, &[NAME, START, END]) && !h.iter().any(|c| c == "counter_name"))
 }
 
-/// Whether this is a table of sums as rocprofv3 writes it.
+/// Whether this is a table of sums from rocprofv3.
 pub fn is_kernel_stats(head: &Head) -> bool {
     header(&head.bytes)
         .is_some_and(|h| has(&h, &[NAME, CALLS, TOTAL]) && !has(&h, &[&["instances"]]))
 }
 
-/// Whether this is a table of sums as nsys prints it.
+/// Whether this is a table of sums from nsys.
 pub fn is_kern_sum(head: &Head) -> bool {
     header(&head.bytes).is_some_and(|h| has(&h, &[&["name"], &["instances"], &["total time (ns)"]]))
 }
 
-/// Whether this is a table of kernels, but with other marks between cells or lines.
+/// Whether this is a table of kernels with other separators between cells or lines.
 pub fn is_respelled(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     header(
@@ -58,7 +58,7 @@ pub fn is_respelled(head: &[u8]) -> bool {
     .is_some()
 }
 
-/// What this table is, where it belongs to the same tools but holds no kernels.
+/// What this table is, if it comes from the same tools but has no kernels.
 pub fn sibling(head: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(head);
     let first = columns(text.lines().next()?);
@@ -68,7 +68,7 @@ pub fn sibling(head: &[u8]) -> Option<String> {
             .all(|name| first.iter().any(|column| column == name))
     };
     let what = if is(&["counter_name", "counter_value"]) {
-        "a table of hardware counters, with one row for each counter of a kernel"
+        "a table of hardware counters with one row for each counter of a kernel"
     } else if is(&["direction", "start_timestamp"]) {
         "rocprofv3's table of copies"
     } else if is(&["function", "start_timestamp"]) {
@@ -105,7 +105,7 @@ fn is_header(line: &[String]) -> bool {
         && (has(line, &[NAME, START, END]) || has(line, &[NAME, CALLS, TOTAL]))
 }
 
-/// Names of columns, without regard to capitals.
+/// Names of columns in lower case.
 fn columns(line: &str) -> Vec<String> {
     let cells = cells(line).unwrap_or_default();
     cells
@@ -114,7 +114,7 @@ fn columns(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// The cells of a line. `None` where it ends inside of quotes. A quote ends a cell only before a comma or the end.
+/// The cells of a line; `None` if it ends inside quotes. A quote ends a cell only before a comma or at the end.
 fn cells(line: &str) -> Option<Vec<String>> {
     let mut cells = Vec::new();
     let mut rest = line;
@@ -192,7 +192,7 @@ impl<'a, 'b> Table<'a, 'b> {
         find(&self.header, names)
     }
 
-    /// The next row with as many cells as the header has: its line and its cells. The table ends at a blank line.
+    /// The next row with as many cells as the header: its line number and its cells. The table ends at a blank line.
     fn row(&mut self, out: &mut Builder) -> Option<(u64, Vec<String>)> {
         loop {
             let mut text = self.next_line()?;
@@ -202,7 +202,7 @@ impl<'a, 'b> Table<'a, 'b> {
                 return None;
             }
             let mut cells = cells(&text);
-            // A quoted name may go over some lines.
+            // A quoted name may span several lines.
             for _ in 0..3 {
                 if cells.is_some() || self.open {
                     break;
@@ -218,7 +218,7 @@ impl<'a, 'b> Table<'a, 'b> {
             if cells.len() > self.header.len()
                 && let Some(name) = self.column(NAME)
             {
-                // A quote inside of the name ended it too early.
+                // A quote inside the name ended it too early.
                 let surplus = cells.len() - self.header.len();
                 let quoted = text.contains('"');
                 let joined = cells[name..=name + surplus].join(if quoted { "\"," } else { "," });
@@ -238,7 +238,7 @@ impl<'a, 'b> Table<'a, 'b> {
         }
     }
 
-    /// Says that the file ends inside of a row, where it does.
+    /// Marks the trace as truncated if the file ends inside a row.
     fn check_end(&self, out: &mut Builder) {
         let cut = out
             .trace()
@@ -246,7 +246,7 @@ impl<'a, 'b> Table<'a, 'b> {
             .iter()
             .any(|it| it.why == "the line ends early" || it.why.starts_with("a quote"));
         if self.open && cut {
-            out.trace().truncated = Some(format!("The table ends inside of line {}.", self.line));
+            out.trace().truncated = Some(format!("The table ends inside line {}.", self.line));
         }
     }
 }
@@ -270,7 +270,7 @@ pub fn read_kernel_trace(source: &mut Source<'_>) -> Result<Trace, OpenError> {
         let place = || format!("line {line}");
         let time = |at: usize| cells[at].trim().parse::<u64>().ok();
         let (Some(start), Some(end)) = (time(start), time(end)) else {
-            out.unread("a time is no whole number of 64 bits", place);
+            out.unread("a time is not a 64-bit integer", place);
             continue;
         };
         let cell = |at: Option<usize>| at.map_or("", |at| cells[at].trim());
@@ -313,7 +313,7 @@ pub fn read_kernel_trace(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     Ok(out.finish())
 }
 
-/// The device an agent is: `4` of `Agent 4`.
+/// The device of an agent: `4` of `Agent 4`.
 pub fn device(agent: &str) -> String {
     let number = agent.trim_start_matches(|c: char| !c.is_ascii_digit());
     if number.is_empty() {
@@ -346,7 +346,7 @@ fn sums(source: &mut Source<'_>, format: &'static str) -> Result<Trace, OpenErro
     while let Some((line, cells)) = table.row(&mut out) {
         let number = |at: usize| whole(&cells[at]);
         let (Some(calls), Some(total)) = (number(calls), number(total)) else {
-            out.unread("calls or total are no numbers", || format!("line {line}"));
+            out.unread("calls or total are not numbers", || format!("line {line}"));
             continue;
         };
         let some = |at: Option<usize>| at.and_then(number);
@@ -360,7 +360,7 @@ fn sums(source: &mut Source<'_>, format: &'static str) -> Result<Trace, OpenErro
             max: some(max),
             std_dev: std.and_then(|at| cells[at].trim().parse().ok()),
         };
-        // With launch shapes, a name stands on several rows: no median follows from theirs.
+        // With launch shapes, a name has several rows, whose medians cannot be combined.
         match known.get(&id) {
             None => {
                 known.insert(id, stats.len());
@@ -410,7 +410,7 @@ fn whole(cell: &str) -> Option<u64> {
 
 fn no_header() -> OpenError {
     OpenError::new(
-        "has no header with the columns of kernels.",
-        "Open the file as the profiler wrote it.",
+        "has no header with columns of kernels.",
+        "Open the file that the profiler wrote.",
     )
 }

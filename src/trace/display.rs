@@ -1,12 +1,12 @@
-//! Figures of a trace as people read them.
+//! Figures of a trace in words.
 
 use super::figures::{Ledger, Summary};
 use crate::units::{bytes, duration, show};
 
-/// What stands for a figure that a file does not hold.
+/// Replaces a figure that a file does not contain.
 pub const ABSENT: &str = "not in this file";
 
-/// Nanoseconds as people read them.
+/// Nanoseconds with a suitable unit.
 pub fn time(ns: u64) -> String {
     duration(ns as f64 / 1e6)
 }
@@ -16,7 +16,7 @@ pub fn share(it: f64) -> String {
     format!("{:.1} %", 100.0 * it)
 }
 
-/// A figure, or that the file does not hold it.
+/// A figure, or the note that the file does not contain it.
 pub fn known<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| ABSENT.to_owned(), show)
 }
@@ -54,19 +54,19 @@ pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
         ("memsets", known(it.memsets, |it| count(it.count))),
         ("steps", known(steps, |it| it)),
         ("median step", known(it.step_ns, time)),
-        ("kernels a step", known(it.a_step(), |n| show(n, 1))),
+        ("kernels per step", known(it.a_step(), |n| show(n, 1))),
         ("whole trace", known(it.trace_span_ns, time)),
     ]
 }
 
-/// Parts of a ledger: name, time, and what it means.
+/// Parts of a ledger: name, time and meaning.
 pub fn ledger(it: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5] {
     [
         ("busy", Some(it.busy), "at least one kernel runs"),
         (
             "copies",
             Some(it.copies),
-            "no kernel, but a copy or a memset",
+            "no kernel, but a copy or a memset runs",
         ),
         (
             "waits",
@@ -76,7 +76,7 @@ pub fn ledger(it: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5] {
         (
             "host-bound",
             it.host_bound,
-            "nothing runs, and what runs next is not launched yet",
+            "nothing runs, and the next work is not launched yet",
         ),
         (
             "idle",

@@ -1,5 +1,6 @@
-//! The figures of a trace: what `perflings open --json` prints, the table of kernels, the ledger, lints. Whole nanoseconds;
-//! busy is the union of the intervals of all kernels of a device, summed over devices. What the file does not hold is `None`.
+//! The figures of a trace: the output of `perflings open --json`, the table of kernels, the ledger, lints. Times are whole
+//! nanoseconds; busy time is the union of the intervals of a device's kernels, summed over devices. A figure that the file does not
+//! contain is `None`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use serde::{Serialize, Serializer};
 use super::model::Unread;
 use super::names::Family;
 
-/// What is wrong with a trace, or with the run it shows.
+/// A fault of a trace, or of the run it shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lint {
     pub name: &'static str,
@@ -34,7 +35,7 @@ pub struct Device {
     pub busy_ns: u64,
 }
 
-/// How many, and how many bytes where the file says it.
+/// A count, and the bytes if the file contains them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
     pub count: u64,
@@ -54,14 +55,14 @@ pub struct Copies {
 pub struct Step {
     pub name: String,
     pub dur_ns: u64,
-    /// Kernels that began while the range was open.
+    /// Kernels that started inside the range.
     pub kernels_by_start: u64,
-    /// Kernels whose launch call began while the range was open.
+    /// Kernels whose launch call started inside the range.
     pub kernels_by_launch: Option<u64>,
     pub busy_ns: u64,
     pub syncs: Option<u64>,
     pub host_device_copies: Option<u64>,
-    /// Where the time of the step went.
+    /// The step's ledger.
     #[serde(skip)]
     pub ledger: Ledger,
     /// Start and end on the trace's clock.
@@ -69,7 +70,7 @@ pub struct Step {
     pub span: (i64, i64),
 }
 
-/// What could not be read.
+/// Rows that could not be read.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnreadRows {
     pub count: u64,
@@ -113,31 +114,31 @@ pub struct Summary {
     pub tables_absent: Option<Vec<String>>,
     pub lints: Vec<Lint>,
     pub unread: Option<UnreadRows>,
-    /// Where there are no kernels: operations of the host, with their own time, longest total first.
+    /// If there are no kernels: operations of the host with their own time, longest total first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<KernelRow>,
     /// One row for each name, longest total first.
     #[serde(skip)]
     pub table: Vec<KernelRow>,
-    /// Of all steps, or from the first to the last kernel where no steps are annotated.
+    /// Ledger of all steps, or from the first to the last kernel if no steps are annotated.
     #[serde(skip)]
     pub ledger: Option<Ledger>,
     /// Kernel time and kernels launched in phases of these names.
     #[serde(skip)]
     pub phases: Phases,
-    /// Kernels that began before the call that launched them, and how many are linked.
+    /// Number of kernels that started before the call that launched them, and number of linked kernels.
     #[serde(skip)]
     pub early: (u64, u64),
-    /// Idle share with graphs that were traced as a whole counted as work.
+    /// Idle share if graphs that were traced as a whole count as work.
     #[serde(skip)]
     pub idle_with_graphs: Option<f64>,
-    /// Median step: of those that the source measured without a profiler, else of annotated ones.
+    /// Median step: of the steps measured without a profiler, otherwise of annotated steps.
     #[serde(skip)]
     pub step_ns: Option<u64>,
 }
 
 impl Summary {
-    /// Kernels, or operations of the host where there are none.
+    /// Kernels, or operations of the host if there are no kernels.
     pub fn rows(&self) -> &[KernelRow] {
         match self.table.is_empty() {
             true => &self.operations,
@@ -145,7 +146,7 @@ impl Summary {
         }
     }
 
-    /// Executions of kernels in a step, where steps are known.
+    /// Kernel executions per step, if steps are known.
     pub fn a_step(&self) -> Option<f64> {
         let known = self.table.iter().any(|row| row.a_step.is_some());
         known.then(|| self.table.iter().filter_map(|row| row.a_step).sum())
@@ -158,10 +159,10 @@ fn six_digits<S: Serializer>(share: &Option<f64>, out: S) -> Result<S::Ok, S::Er
         .serialize(out)
 }
 
-/// A name of a kernel and what its executions come to.
+/// A kernel's name and the totals of its executions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelRow {
-    /// In full; not safe for a screen.
+    /// The full name; not safe for a screen.
     pub name: String,
     pub short: String,
     pub family: Family,
@@ -171,33 +172,33 @@ pub struct KernelRow {
     pub min_ns: Option<u64>,
     pub max_ns: Option<u64>,
     pub std_dev_ns: Option<f64>,
-    /// Of the time of all rows.
+    /// Share of the time of all rows.
     pub share_of_kernels: f64,
-    /// Of the time from the first to the last event, on every device.
+    /// Share of the time from the first to the last event, on every device.
     pub share_of_wall: Option<f64>,
-    /// Executions in a step, by launch where that is known.
+    /// Executions per step, by launch if known.
     pub a_step: Option<f64>,
 }
 
-/// Where time went, in nanoseconds. The parts from `busy` to `idle` sum up to `wall`.
+/// A ledger in nanoseconds. The parts from `busy` to `idle` add up to `wall`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ledger {
-    /// Length of the window, once for each device.
+    /// Length of the window, counted once for each device.
     pub wall: u64,
     /// At least one kernel runs.
     pub busy: u64,
-    /// No kernel, but a copy or a memset.
+    /// No kernel runs, but a copy or a memset does.
     pub copies: u64,
-    /// Nothing runs on the device, and the host waits for it; `None` where calls are not in the file.
+    /// Nothing runs on the device, and the host waits for it; `None` if the file has no calls.
     pub syncs: Option<u64>,
-    /// Nothing runs, and what runs next has not been launched yet.
+    /// Nothing runs, and the next work has not been launched yet.
     pub host_bound: Option<u64>,
-    /// Nothing runs, for no reason the file shows.
+    /// Nothing runs, for no reason that the file shows.
     pub idle: u64,
 }
 
 impl Ledger {
-    /// Adds that of another window or device.
+    /// Adds the ledger of another window or device.
     pub fn add(&mut self, other: &Self) {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         self.wall = self.wall.saturating_add(other.wall);
@@ -209,18 +210,18 @@ impl Ledger {
     }
 }
 
-/// Kernel time by phase, in nanoseconds, where ranges say what is what.
+/// Kernel time by phase in nanoseconds, if ranges name the phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Phases {
     pub forward: Option<u64>,
     pub backward: Option<u64>,
-    /// Kernels in the optimizer's ranges, not their time.
+    /// Number of kernels in the optimizer's ranges.
     pub optimizer_kernels: Option<u64>,
-    /// Kernels in steps, but in no phase.
+    /// Number of kernels in steps outside of any phase.
     pub other_kernels: Option<u64>,
 }
 
-/// The middle of sorted numbers; of two, their mean, rounded down.
+/// The median of sorted numbers; for an even count, the mean of the middle two, rounded down.
 pub fn median(sorted: &[u64]) -> Option<u64> {
     let (low, high) = (
         sorted.get(sorted.len().checked_sub(1)? / 2)?,

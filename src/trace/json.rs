@@ -1,11 +1,11 @@
-//! JSON as a stream of values: finds where each element of a long array begins and ends, so that a file of any size is
-//! read with a small buffer, and a damaged element costs that element alone.
+//! JSON as a stream of values: finds the start and end of each element of a long array. Files of any size are read with a small
+//! buffer, and a damaged element affects no other.
 
 use std::io::Read;
 
 /// Bytes read at a time.
 const CHUNK: usize = 1 << 20;
-/// Longest event that is taken, in bytes; no profiler's is near it.
+/// Longest event that is read, in bytes; profilers write far shorter ones.
 pub const EVENT: usize = 1 << 20;
 /// Longest other value.
 pub const VALUE: usize = 64 << 20;
@@ -13,11 +13,11 @@ pub const VALUE: usize = 64 << 20;
 /// How a value ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Where it should.
+    /// At its end.
     Whole,
-    /// The data end inside of it.
+    /// The data end inside it.
     Cut,
-    /// It is longer than anything that makes sense.
+    /// It exceeds the longest allowed length.
     TooLong,
 }
 
@@ -32,7 +32,7 @@ pub struct Scanner<R> {
 }
 
 impl<R: Read> Scanner<R> {
-    /// At the beginning of the data.
+    /// Starts at the beginning of the data.
     pub fn new(data: R) -> Self {
         Self {
             data,
@@ -43,12 +43,12 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Byte of the data that comes next.
+    /// Offset of the next byte.
     pub fn offset(&self) -> u64 {
         self.before + self.at as u64
     }
 
-    /// Reads on, keeping what is not yet used. False at the end of the data.
+    /// Reads more data and keeps unused bytes. Returns false at the end of the data.
     fn more(&mut self) -> bool {
         if self.end {
             return false;
@@ -66,7 +66,7 @@ impl<R: Read> Scanner<R> {
         !self.end
     }
 
-    /// The next byte, not yet taken.
+    /// The next byte, without consuming it.
     pub fn peek(&mut self) -> Option<u8> {
         while self.at == self.buffer.len() {
             if !self.more() {
@@ -76,12 +76,12 @@ impl<R: Read> Scanner<R> {
         Some(self.buffer[self.at])
     }
 
-    /// Takes a byte that was seen.
+    /// Consumes a byte.
     pub fn skip(&mut self) {
         self.at = (self.at + 1).min(self.buffer.len());
     }
 
-    /// The next byte that is no blank, not yet taken.
+    /// Skips white space and returns the next byte without consuming it.
     pub fn blanks(&mut self) -> Option<u8> {
         loop {
             let byte = self.peek()?;
@@ -92,7 +92,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Takes the value that begins here, up to `longest` bytes of it.
+    /// Consumes the value that starts here, up to `longest` bytes.
     pub fn value(&mut self, longest: usize) -> (&[u8], Ended) {
         let (mut seen, mut depth, mut text, mut ended) = (0, 0_usize, false, Ended::Cut);
         let first = self.peek();
@@ -118,7 +118,7 @@ impl<R: Read> Scanner<R> {
                     b'"' => text = true,
                     b'{' | b'[' => depth += 1,
                     b'}' | b']' if depth <= 1 => {
-                        // At depth 0 a number or a word ends before the bracket of what it is in.
+                        // At depth 0, a number or a word ends before the bracket of its container.
                         seen += depth;
                         ended = Ended::Whole;
                         break 'reading;
@@ -146,14 +146,14 @@ impl<R: Read> Scanner<R> {
         (&self.buffer[from..self.at], ended)
     }
 
-    /// Goes back by some of the bytes that `value` just gave, so that they are looked at again.
+    /// Goes back by some of the bytes that `value` just returned.
     pub fn back(&mut self, bytes: usize) {
         self.at -= bytes.min(self.at);
     }
 }
 
-/// JSON text with what strict readers refuse made harmless: control characters in strings, `NaN` and `Infinity`, bytes that
-/// are no UTF-8.
+/// JSON text after repairing what strict readers refuse: control characters in strings, `NaN` and `Infinity`, bytes that are not
+/// UTF-8.
 pub fn repaired(bytes: &[u8]) -> String {
     let lossy = String::from_utf8_lossy(bytes);
     let (mut out, mut text, mut escaped) = (String::with_capacity(lossy.len()), false, false);

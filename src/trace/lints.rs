@@ -1,5 +1,5 @@
-//! What is wrong with a trace, or with the run it shows: a name, why, and what to do next. Each is one function over the
-//! figures; none knows a format.
+//! Lints about a trace, or about the run it shows: a name, the reason, and what to do next. Each is one function of the figures,
+//! for all formats.
 
 use super::display::time;
 use super::figures::{Lint, Summary, median};
@@ -7,21 +7,21 @@ use super::model::{Kind, Trace};
 use super::names::Family;
 use crate::limits::BACKWARD_SHORT;
 
-/// Idle share of a device from which on launches may be what binds.
+/// Idle share of a device above which launches may limit the run.
 const IDLE: f64 = 0.30;
 /// Median kernel, in nanoseconds, below which launching takes as long as running.
 const SHORT: u64 = 20_000;
-/// Share of kernel time from which on one kernel is the run.
+/// Share of kernel time above which one kernel dominates the run.
 const DOMINATES: f64 = 0.50;
-/// A profiled step that takes so many times the unprofiled one.
+/// Ratio of a profiled step to an unprofiled one above which the profiler slows the run.
 const OVERHEAD: f64 = 1.25;
-/// Share of linked kernels that begin before their launch from which on two clocks disagree.
+/// Share of linked kernels that start before their launch above which the clocks disagree.
 const EARLY: f64 = 0.01;
 
 type Finding = (String, String);
 type Rule = fn(&Trace, &Summary) -> Option<Finding>;
 
-/// Every lint there is, in the order they are shown, with the course's page about it.
+/// All lints in display order, each with the course's page about it.
 const LINTS: [(&str, Rule, Option<&str>); 9] = [
     ("truncated-file", truncated_file, None),
     ("no-device-activity", no_device_activity, Some("pytorch.md")),
@@ -43,7 +43,7 @@ pub fn names() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     LINTS.iter().map(|(name, _, page)| (*name, *page))
 }
 
-/// Every lint that holds.
+/// All lints that apply.
 pub fn lints(trace: &Trace, figures: &Summary) -> Vec<Lint> {
     let holds = |&(name, rule, page): &(&'static str, Rule, Option<&'static str>)| {
         let (why, next) = rule(trace, figures)?;
@@ -64,8 +64,8 @@ fn found(why: String, next: &str) -> Option<Finding> {
 fn truncated_file(trace: &Trace, f: &Summary) -> Option<Finding> {
     let why = trace.truncated.as_ref()?;
     found(
-        format!("{why} What was read up to there: {} kernels.", f.kernels),
-        "Copy the file again, or end the profiler properly (`prof.stop()`, no `kill -9`) and record fewer steps.",
+        format!("{why} The part before has {} kernels.", f.kernels),
+        "Copy the file again, or stop the profiler properly (`prof.stop()`, not `kill -9`) and record fewer steps.",
     )
 }
 
@@ -77,11 +77,16 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<Finding> {
     let ops = trace.of(Kind::Op).count();
     let why = match (launches, ops) {
         (0, 0) if trace.slices.is_empty() => {
-            "The file has no kernels and nothing else: it may be that of a subprocess, or of a run that had ended.".to_owned()
+            "The file is empty: it may belong to a subprocess, or to a run that had ended."
+                .to_owned()
         }
-        (0, 0) => "The file has no kernels and no calls that launch any.".to_owned(),
-        (0, ops) => format!("The host ran {ops} operations, but launched no kernel: the model was on the CPU, or calls were not recorded."),
-        (n, _) => format!("The host launched {n} kernels, but the file has none of them: the device worked unseen."),
+        (0, 0) => "The file has neither kernels nor calls that launch kernels.".to_owned(),
+        (0, ops) => format!(
+            "The host ran {ops} operations, but launched no kernel: the model was on the CPU, or calls were not recorded."
+        ),
+        (n, _) => format!(
+            "The host launched {n} kernels, but the file has none of them: the device was not recorded."
+        ),
     };
     let next = match trace.format {
         "nsys sqlite" => {
@@ -91,8 +96,8 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<Finding> {
         | "perfetto pftrace"
         | "rocprofv3 kernel_trace.csv"
         | "rocprofv3 kernel_stats.csv" => {
-            "Record with `rocprofv3 --kernel-trace --hip-trace -- …`; start the profiler before HIP; of several files open \
-             the one with kernels. Work through Vulkan or wgpu is invisible to it."
+            "Record with `rocprofv3 --kernel-trace --hip-trace -- …`, and start the profiler before HIP. If there are several files, open \
+            the one with kernels. The profiler does not see Vulkan or wgpu."
         }
         "perflings recording" => {
             "No step was profiled. Record more steps: `perflings run 1 --steps 50 --record run.jsonl`."
@@ -102,7 +107,7 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<Finding> {
         }
         _ => {
             "Record with `profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`, on a machine where \
-             `torch.cuda.is_available()`, and after a first step, so that the tracer is there before the work."
+             `torch.cuda.is_available()`, and after a first step: the tracer then runs before the work starts."
         }
     };
     found(why, next)
@@ -110,10 +115,10 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<Finding> {
 
 fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<Finding> {
     let (early, linked) = f.early;
-    let next = "Trust lengths, not gaps between host and device. Record again with a newer driver, after a first step.";
+    let next = "Trust durations, not gaps between host and device. Record again with a newer driver, after a first step.";
     if early > 0 && early as f64 > EARLY * linked as f64 {
         return found(
-            format!("{early} of {linked} kernels begin before the call that launched them."),
+            format!("{early} of {linked} kernels start before the call that launched them."),
             next,
         );
     }
@@ -141,7 +146,7 @@ fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<Finding> {
     if apart > last.abs_diff(first).max(1_000_000_000) {
         return found(
             format!(
-                "Host and device are {} apart: their clocks have nothing to do with each other.",
+                "Host and device are {} apart: their clocks are unrelated.",
                 time(apart)
             ),
             next,
@@ -152,7 +157,7 @@ fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<Finding> {
 
 fn launch_bound(trace: &Trace, f: &Summary) -> Option<Finding> {
     let (idle, median) = (f.idle_with_graphs?, f.median_kernel_ns?);
-    // Gaps that the profiler made say nothing about the run.
+    // Gaps caused by the profiler say nothing about the run.
     let slowed = profiler_overhead(trace, f).is_some();
     if idle <= IDLE || median >= SHORT || f.kernels < 2 || slowed {
         return None;
@@ -163,7 +168,7 @@ fn launch_bound(trace: &Trace, f: &Summary) -> Option<Finding> {
             100.0 * idle,
             time(median)
         ),
-        "Launch less: fuse (`torch.compile`), replay (CUDA graphs), larger batches, a fused optimizer.",
+        "Launch fewer kernels: fuse (`torch.compile`), replay (CUDA graphs), use larger batches or a fused optimizer.",
     )
 }
 
@@ -200,7 +205,7 @@ fn copy_in_step(_: &Trace, f: &Summary) -> Option<Finding> {
     (all > 0).then_some(())?;
     found(
         format!(
-            "{all} copies between host and device within {} steps.",
+            "{all} copies between host and device in {} steps.",
             steps.len()
         ),
         "Pin memory and prefetch the next batch (`pin_memory=True`, `non_blocking=True`); keep losses on the device.",
@@ -219,7 +224,7 @@ fn one_kernel_dominates(_: &Trace, f: &Summary) -> Option<Finding> {
             100.0 * row.share_of_kernels,
             row.calls
         ),
-        "Look at this one alone: its shape, its data type, its share of the roof. Everything else is noise beside it.",
+        "Examine only this kernel: its shape, its data type, its share of the roof. Everything else matters little.",
     )
 }
 
@@ -244,7 +249,7 @@ fn missing_backward(trace: &Trace, f: &Summary) -> Option<Finding> {
     let unnamed = f.phases.optimizer_kernels.or(f.phases.other_kernels);
     if !named && unnamed == Some(0) {
         return found(
-            "There is a backward phase, but no kernel of an optimizer.".to_owned(),
+            "There is a backward phase, but no optimizer kernel.".to_owned(),
             next,
         );
     }
@@ -264,6 +269,6 @@ fn profiler_overhead(trace: &Trace, f: &Summary) -> Option<Finding> {
     );
     found(
         format!("A step takes {times}."),
-        "Believe shares and counts, not times. Record fewer steps, without stacks and shapes, or with the device alone.",
+        "Trust shares and counts, not times. Record fewer steps, without stacks and shapes, or only the device.",
     )
 }

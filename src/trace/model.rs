@@ -1,5 +1,5 @@
-//! One model for every format: lanes, slices, what launched what, counters, and what could not be read. Times are whole
-//! nanoseconds. What a file does not hold is `None` here and in every figure, never 0.
+//! One model for every format: lanes, slices, links between launches and kernels, counters, and rows that could not be read. Times are
+//! whole nanoseconds. A value that a file does not contain is `None` here and in every figure, never 0.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ pub const NONE: u32 = u32::MAX;
 const NAME_BYTES: usize = 16 * 1024;
 /// Most slices that are kept: about 1.3 GB while they are sorted.
 const SLICES: usize = 16_000_000;
-/// Different reasons kept for rows that could not be read.
+/// Most different reasons that are kept for rows that could not be read.
 const REASONS: usize = 32;
 
-/// What a slice is.
+/// The kind of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// One execution of a kernel on a device.
     Kernel,
-    /// A whole graph on a device, where the profiler did not look inside.
+    /// A whole graph on a device, if the profiler did not record its kernels.
     Graph,
     /// A copy between or within memories, done by a device.
     Copy,
-    /// A memory region filled by a device (CUDA alone; in HIP this is a kernel).
+    /// A memory region filled by a device (CUDA only; in HIP this is a kernel).
     Memset,
     /// A call of the host that launches a kernel.
     Launch,
@@ -42,16 +42,16 @@ pub enum Kind {
     Op,
     /// A range named by the program, on the host: a step, a phase.
     Annotation,
-    /// The same range as the profiler projects it onto a device.
+    /// The same range, projected onto a device by the profiler.
     DeviceAnnotation,
-    /// What the profiler itself cost.
+    /// Overhead of the profiler.
     Overhead,
     /// Anything else.
     Other,
 }
 
 impl Kind {
-    /// Whether a device does it.
+    /// Whether a device does this work.
     pub fn on_device(self) -> bool {
         matches!(self, Self::Kernel | Self::Graph | Self::Copy | Self::Memset)
     }
@@ -64,7 +64,7 @@ impl Kind {
         )
     }
 
-    /// The kind of an event by its category, as Kineto, rocprofv3 and we name them, and by its name.
+    /// The kind of an event, from its category as named by Kineto, rocprofv3 and this program, and from its name.
     pub fn of_category(category: &str, name: &str) -> Self {
         match category {
             "" => Self::of_name(name),
@@ -117,7 +117,7 @@ impl Kind {
         }
     }
 
-    /// The category that `of_category` takes for this kind.
+    /// The category that `of_category` maps to this kind.
     pub fn category(self) -> &'static str {
         match self {
             Self::Kernel => "kernel_dispatch",
@@ -162,7 +162,7 @@ impl Kind {
     }
 }
 
-/// Who works on a lane.
+/// What works on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneKind {
     /// A thread of a host process.
@@ -179,11 +179,11 @@ pub struct Lane {
     pub group: String,
     /// The thread, queue or stream, as the file names it.
     pub name: String,
-    /// Index into `Trace::devices`; set for lanes with work of a device.
+    /// Index into `Trace::devices`, for lanes with work of a device.
     pub device: Option<u32>,
 }
 
-/// From where to where a copy goes.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum Direction {
     H2D,
@@ -191,7 +191,7 @@ pub enum Direction {
     D2D,
     H2H,
     P2P,
-    /// Not said in the file, or arrays and the like.
+    /// Not in the file, or another memory such as arrays.
     Other,
 }
 
@@ -201,7 +201,7 @@ impl Direction {
         matches!(self, Self::H2D | Self::D2H)
     }
 
-    /// The direction a name speaks of: `Memcpy HtoD (…)`, `MEMORY_COPY_HOST_TO_DEVICE`, `Host-to-Device`.
+    /// The direction in a name: `Memcpy HtoD (…)`, `MEMORY_COPY_HOST_TO_DEVICE`, `Host-to-Device`.
     pub fn of_name(name: &str) -> Self {
         let name: String = name
             .chars()
@@ -224,7 +224,7 @@ impl Direction {
         }
     }
 
-    /// As in the JSON: `H2D`.
+    /// The name in the JSON: `H2D`.
     pub fn label(self) -> &'static str {
         match self {
             Self::H2D => "H2D",
@@ -237,19 +237,19 @@ impl Direction {
     }
 }
 
-/// What is known about work of a device beyond its time. Equal ones are stored once.
+/// Further data about work of a device. Equal details are stored once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Detail {
     /// Bytes copied or filled.
     pub bytes: Option<u64>,
     pub direction: Option<Direction>,
-    /// Size of the launch: workgroups, or work items where `Trace::grid_in_items`.
+    /// Size of the launch: workgroups, or work items if `Trace::grid_in_items`.
     pub grid: Option<[u32; 3]>,
     /// Work items of a workgroup.
     pub block: Option<[u32; 3]>,
 }
 
-/// Something with a beginning and an end on a lane.
+/// An interval on a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice {
     /// Nanoseconds; `Trace::bias` added gives the file's own clock.
@@ -259,7 +259,7 @@ pub struct Slice {
     /// Index into `Trace::lanes`.
     pub lane: u32,
     pub name: NameId,
-    /// For work of a device the call that launched it, for a call the first work it launched; else `NONE`.
+    /// For work of a device, the call that launched it; for a call, the first work it launched; otherwise `NONE`.
     pub link: u32,
     /// Index into `Trace::details`, or `NONE`.
     pub detail: u32,
@@ -278,7 +278,7 @@ impl Slice {
 pub struct KernelStat {
     pub name: NameId,
     pub calls: u64,
-    /// Nanoseconds, as all of these.
+    /// Nanoseconds, like the other times.
     pub total: u64,
     pub median: Option<u64>,
     pub min: Option<u64>,
@@ -295,7 +295,7 @@ pub struct Counter {
     pub samples: Vec<(i64, f64)>,
 }
 
-/// Which kinds of records the file holds at all, be it none of them.
+/// Which kinds of records the file can contain, even if it has none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Holds {
     /// Kernels, one by one or as a summary.
@@ -314,53 +314,53 @@ pub struct Holds {
 pub struct Unread {
     pub count: u64,
     pub why: String,
-    /// Where the first one is.
+    /// Place of the first one.
     pub first: String,
 }
 
-/// A trace, whatever file it came from. Slices are sorted by start, longer ones first.
+/// A trace of any format. Slices are sorted by start, longer ones first.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// Name of the file.
     pub source: String,
-    /// As in the JSON: `kineto json`.
+    /// The name in the JSON: `kineto json`.
     pub format: &'static str,
     pub names: Vec<Arc<str>>,
-    /// Labels of devices, as the file numbers them.
+    /// Labels of devices, in the file's numbering.
     pub devices: Vec<String>,
     pub lanes: Vec<Lane>,
     pub slices: Vec<Slice>,
     pub details: Vec<Detail>,
     pub counters: Vec<Counter>,
-    /// The part that figures are counted from and that is exported, where it is not all.
+    /// The part that is counted and exported, if it is not the whole trace.
     pub counted: Option<Box<Trace>>,
-    /// Kernels of a file that holds sums only.
+    /// Kernels of a file that contains only sums.
     pub stats: Option<Vec<KernelStat>>,
     pub holds: Holds,
     pub unread: Vec<Unread>,
-    /// Where and how the file ends too early.
+    /// Where and how the file was truncated.
     pub truncated: Option<String>,
-    /// What to add to a time for the file's own clock, in nanoseconds.
+    /// Offset from times to the file's own clock, in nanoseconds.
     pub bias: i128,
-    /// Whether launch sizes count work items (ROCm) and not workgroups (CUDA).
+    /// Whether launch sizes count work items (ROCm) instead of workgroups (CUDA).
     pub grid_in_items: bool,
     /// Version of a database's schema.
     pub schema_version: Option<Vec<String>>,
-    /// Tables of a known kind that a database has not.
+    /// Known tables that a database does not have.
     pub tables_absent: Option<Vec<String>>,
-    /// Steps that the sums cover, where the source knows it.
+    /// Number of steps in the sums, if known.
     pub summed_steps: Option<u64>,
-    /// Median length of a step without the profiler, in nanoseconds, where the source knows it.
+    /// Median step without the profiler in nanoseconds, if known.
     pub unprofiled_step: Option<u64>,
 }
 
 impl Trace {
-    /// What figures are counted from and what is exported.
+    /// The part that is counted and exported.
     pub fn counted(&self) -> &Self {
         self.counted.as_deref().unwrap_or(self)
     }
 
-    /// A name in full, as the file has it: not safe for a screen (`clean::line`).
+    /// The full name in the file: not safe for a screen (`clean::line`).
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id as usize).map_or("", |name| name)
     }
@@ -372,12 +372,12 @@ impl Trace {
             .filter(move |(_, slice)| slice.kind == kind)
     }
 
-    /// The slice a slice is linked with: a kernel's launch, a launch's kernel.
+    /// The linked slice: a kernel's launch, or a launch's kernel.
     pub fn linked(&self, slice: &Slice) -> Option<&Slice> {
         self.slices.get(slice.link as usize)
     }
 
-    /// What is known about a slice beyond its time.
+    /// Further data about a slice.
     pub fn detail(&self, slice: &Slice) -> Detail {
         self.details
             .get(slice.detail as usize)
@@ -385,7 +385,7 @@ impl Trace {
             .unwrap_or_default()
     }
 
-    /// A time on the file's own clock, in nanoseconds.
+    /// Converts a time to the file's own clock, in nanoseconds.
     pub fn clock(&self, time: i64) -> i128 {
         i128::from(time) + self.bias
     }
@@ -399,7 +399,7 @@ impl Trace {
     }
 }
 
-/// Builds a trace from plain data: what readers of files use, and what any other source can use.
+/// Builds a trace from plain data, for readers of files and for other sources.
 pub struct Builder {
     trace: Trace,
     ids: HashMap<Arc<str>, NameId>,
@@ -408,12 +408,12 @@ pub struct Builder {
     devices: HashMap<String, u32>,
     /// Calls by scope (a process, or a kind of number) and correlation.
     calls: HashMap<(u64, u64), u32>,
-    /// Work of devices, the same way.
+    /// Work of devices by scope and correlation.
     work: Vec<(u32, u64, u64)>,
 }
 
 impl Builder {
-    /// An empty trace of `source`. `unsigned` says that times come from a clock of 64 bits without sign.
+    /// An empty trace of `source`. `unsigned` means that times come from an unsigned 64-bit clock.
     pub fn new(source: &str, format: &'static str, unsigned: bool) -> Self {
         let bias = if unsigned { 1 << 63 } else { 0 };
         Self {
@@ -431,12 +431,12 @@ impl Builder {
         }
     }
 
-    /// The trace so far, for what has no function of its own.
+    /// The trace so far, for fields without a function.
     pub fn trace(&mut self) -> &mut Trace {
         &mut self.trace
     }
 
-    /// The number of a name. Very long ones are cut.
+    /// The number of a name. Very long names are cut.
     pub fn name(&mut self, text: &str) -> NameId {
         let mut end = text.len().min(NAME_BYTES);
         while !text.is_char_boundary(end) {
@@ -476,12 +476,12 @@ impl Builder {
         self.trace.lanes.len() as u32 - 1
     }
 
-    /// A time of the file's clock as it is stored.
+    /// Converts a time of the file's clock to the stored form.
     pub fn time(&self, clock: i128) -> Option<i64> {
         i64::try_from(clock.checked_sub(self.trace.bias)?).ok()
     }
 
-    /// Adds a slice and gives its number until `finish`; `place` says where it is in the file, should it be unreadable.
+    /// Adds a slice and returns its number, which is valid until `finish`; `place` gives its place in the file if it cannot be read.
     pub fn slice(
         &mut self,
         kind: Kind,
@@ -520,7 +520,7 @@ impl Builder {
         Some(self.trace.slices.len() as u32 - 1)
     }
 
-    /// Says more about a slice.
+    /// Adds a detail to a slice.
     pub fn detail(&mut self, slice: u32, detail: Detail) {
         let next = self.trace.details.len() as u32;
         let id = *self.details.entry(detail).or_insert(next);
@@ -530,7 +530,7 @@ impl Builder {
         self.trace.slices[slice as usize].detail = id;
     }
 
-    /// Gives a slice that is still open its end, in the file's clock.
+    /// Sets the end of an open slice, in the file's clock.
     pub fn close(&mut self, slice: u32, end: i128) -> bool {
         let end = self.time(end);
         let slice = &mut self.trace.slices[slice as usize];
@@ -543,7 +543,7 @@ impl Builder {
         }
     }
 
-    /// Says that a call has this correlation. The first launch of a number counts.
+    /// Sets the correlation of a call. The first launch with a number counts.
     pub fn call(&mut self, slice: u32, scope: u64, correlation: u64) {
         let slices = &self.trace.slices;
         let launches =
@@ -558,7 +558,7 @@ impl Builder {
             .or_insert(slice);
     }
 
-    /// Says that a slice has this correlation, be it a call or work of a device.
+    /// Sets the correlation of a slice, which is a call or work of a device.
     pub fn link(&mut self, slice: u32, scope: u64, correlation: u64) {
         let kind = self.trace.slices[slice as usize].kind;
         if kind.is_call() {
@@ -568,12 +568,12 @@ impl Builder {
         }
     }
 
-    /// Says that work of a device has this correlation.
+    /// Sets the correlation of a device's work.
     pub fn work(&mut self, slice: u32, scope: u64, correlation: u64) {
         self.work.push((slice, scope, correlation));
     }
 
-    /// Whether nothing more is kept.
+    /// Whether the trace accepts no more slices.
     pub fn full(&self) -> bool {
         self.trace.slices.len() >= SLICES
     }
@@ -626,7 +626,7 @@ impl Builder {
         for slice in slices.iter_mut().filter(|slice| slice.link != NONE) {
             slice.link = place[slice.link as usize];
         }
-        // Sorted in place: a second copy of all slices is what memory is short of.
+        // Sorts in place, because a second copy of all slices would need too much memory.
         for at in 0..place.len() {
             while place[at] as usize != at {
                 let to = place[at] as usize;

@@ -1,4 +1,4 @@
-//! Names for people: kernel names without templates, arguments and tile sizes, and families of kernels.
+//! Short names: kernel names without templates, arguments and tile sizes, and families of kernels.
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The word for it.
+    /// Its name on the screen.
     pub fn label(self) -> &'static str {
         match self {
             Self::Product => "product",
@@ -35,10 +35,10 @@ impl Family {
     }
 }
 
-/// Parts of names by family. The first family that has a part of the name is it.
+/// Parts of names by family. The first family with a part of the name counts.
 #[rustfmt::skip] // One line for each family.
 const FAMILIES: [(Family, &[&str]); 10] = [
-    // Ours, before the part of the model that they belong to.
+    // Our kernels, before their part of the model.
     (Family::Product, &[" linear "]),
     (Family::Copy, &["memcpy", "memset", "copybuffer", "fillbuffer", "direct_copy", "copy_kernel", "batchedcopy", "copyrect"]),
     (Family::Optimizer, &["adam", "multi_tensor_apply", "optimizer", "sgd", "lamb_", "lion_", "zero_grad"]),
@@ -62,7 +62,7 @@ const FAMILIES: [(Family, &[&str]); 10] = [
     (Family::Copy, &["copy"]),
 ];
 
-/// What a kernel does, as far as its name says.
+/// The family of a kernel, from its name.
 pub fn family(name: &str) -> Family {
     let name = name.to_ascii_lowercase();
     let has = |(_, parts): &&(Family, &[&str])| parts.iter().any(|part| name.contains(part));
@@ -96,7 +96,7 @@ pub enum Phase {
     Optimizer,
 }
 
-/// The phase a range stands for, by its name alone.
+/// The phase of a range, from its name.
 pub fn phase(name: &str) -> Option<Phase> {
     let name = name.trim().to_ascii_lowercase();
     let is = |names: &[&str]| names.contains(&name.as_str());
@@ -127,8 +127,8 @@ pub fn phase(name: &str) -> Option<Phase> {
     }
 }
 
-/// A kernel's name for people, up to `width` characters: what it is, without return type, namespaces, templates, arguments
-/// and sizes of tiles. Of PyTorch's generic kernels, what they compute is put behind: `vectorized_elementwise_kernel (add)`.
+/// A kernel's short name, up to `width` characters, without return type, namespaces, templates, arguments and tile sizes. For
+/// PyTorch's generic kernels, the operation is added: `vectorized_elementwise_kernel (add)`.
 pub fn short(name: &str, width: usize) -> String {
     let name = name
         .replace("(anonymous namespace)", "_")
@@ -157,7 +157,7 @@ pub fn short(name: &str, width: usize) -> String {
     fit(if text.is_empty() { &name } else { &text }, width)
 }
 
-/// The name outside of all brackets, without return type; all of it where they do not match.
+/// The name outside of all brackets, without return type; the whole name if brackets do not match.
 fn outer(name: &str) -> String {
     let (mut depth, mut out) = (0_i32, String::new());
     for c in name.chars() {
@@ -184,8 +184,8 @@ fn last_segment(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// What a generic kernel computes: the functor or the inner kernel among its template arguments. One that says only how it
-/// is called (`BinaryFunctor`, `gpu_kernel_impl`) counts where there is no other.
+/// The operation of a generic kernel: the functor or the inner kernel among its template arguments. One that only wraps another
+/// (`BinaryFunctor`, `gpu_kernel_impl`) counts if there is no other.
 fn inner(arguments: &str, known: &str) -> Option<String> {
     let words = arguments.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let mut vague = None;
@@ -216,7 +216,7 @@ fn inner(arguments: &str, known: &str) -> Option<String> {
     vague
 }
 
-/// A name without sizes of tiles and what a compiler adds: `Cijk_Ailk_Bljk_SB`, `ampere_sgemm_nt`, `triton_red_fused_mean`.
+/// A name without tile sizes and suffixes of compilers: `Cijk_Ailk_Bljk_SB`, `ampere_sgemm_nt`, `triton_red_fused_mean`.
 fn fold(name: &str) -> String {
     let is_size = |word: &str| {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -262,7 +262,7 @@ fn fold(name: &str) -> String {
     words.join("_")
 }
 
-/// The first words of a text that fit into `width` characters, none of them cut; a bracket goes as a whole.
+/// The first whole words of a text that fit in `width` characters; a bracket is kept or left out as a whole.
 pub fn whole_words(mut text: &str, width: usize) -> &str {
     while text.chars().nth(width).is_some() {
         let at = text.rfind(" (").or(text.rfind(' ')).unwrap_or(0);

@@ -1,5 +1,4 @@
-//! Nsight Systems' SQLite export. Its tables exist only where there was something to put in: an absent one means "not
-//! recorded", never 0.
+//! Nsight Systems' SQLite export. A table exists only if it has rows: an absent table means "not recorded", never 0.
 
 use std::collections::HashMap;
 
@@ -29,7 +28,7 @@ pub fn recognises(head: &Head) -> bool {
         })
 }
 
-/// Reads it.
+/// Reads an export.
 pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     let tables = sqlite::tables(&db)?;
@@ -76,7 +75,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
 }
 
 struct Lanes {
-    /// By process or thread, device and stream.
+    /// Lanes by process or thread, device and stream.
     lanes: HashMap<(i64, i64, i64), u32>,
     /// Names by `StringIds.id`.
     strings: HashMap<i64, u32>,
@@ -117,7 +116,7 @@ impl Lanes {
         })
     }
 
-    /// Puts in the names that threads have.
+    /// Sets the names of threads.
     fn threads(&self, db: &Connection, out: &mut Builder) {
         let query = sqlite::select(db, "ThreadNames", &["globalTid", "nameId"]);
         rows(db, &query, "ThreadNames", out, |out, row, _| {
@@ -186,7 +185,7 @@ fn calls(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
 }
 
 fn work(db: &Connection, out: &mut Builder, lanes: &mut Lanes, table: &str, kind: Kind) {
-    #[rustfmt::skip] // In groups of what belongs together.
+    #[rustfmt::skip] // In groups.
     let wanted = [
         "start", "end", "globalPid", "deviceId", "streamId", "correlationId", "demangledName", "shortName",
         "bytes", "copyKind", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "graphId",
@@ -237,7 +236,7 @@ fn work(db: &Connection, out: &mut Builder, lanes: &mut Lanes, table: &str, kind
     );
 }
 
-/// Of `ENUM_CUDA_MEMCPY_OPER`.
+/// The direction of a `ENUM_CUDA_MEMCPY_OPER`.
 fn direction(kind: Option<i64>) -> Direction {
     match kind {
         Some(1) => Direction::H2D,
@@ -256,7 +255,7 @@ fn ranges(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
         &["start", "end", "globalTid", "eventType", "text", "textId"],
     );
     rows(db, &query, NVTX, out, |out, row, place| {
-        // Marks, domains and the like have no length.
+        // Marks, domains and similar rows have no length.
         if int(row, 3).is_some_and(|kind| !RANGES.contains(&kind)) {
             return Ok(());
         }

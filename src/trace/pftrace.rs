@@ -1,6 +1,5 @@
-//! Perfetto traces of TrackEvents, as rocprofv3, rocpd and this program write them, packet by packet. What an event is
-//! follows from its category, not from the name of its track. Where an event says its own begin and end, that counts:
-//! slices of one track may overlap there.
+//! Perfetto traces of TrackEvents from rocprofv3, rocpd and this program, read packet by packet. The kind of an event follows from its
+//! category, not from the name of its track. If an event has its own start and end, these count: slices of a track may then overlap.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -13,14 +12,14 @@ use super::model::{Builder, Counter, Detail, Direction, Kind, LaneKind, Trace};
 use super::proto::{self, TracePacket, TrackDescriptor, TrackEvent};
 use super::source::{Head, OpenError, Source};
 
-/// Longest packet that is taken, in bytes.
+/// Longest packet that is read, in bytes.
 const PACKET: u64 = 256 << 20;
-/// Depth of packets within packets.
+/// Largest depth of nested packets.
 const NESTED: u32 = 4;
-/// `BUILTIN_CLOCK_BOOTTIME`, the clock of a trace unless it says otherwise.
+/// `BUILTIN_CLOCK_BOOTTIME`, the default clock of a trace.
 const BOOTTIME: u32 = 6;
 
-/// Stands for flows, where else the process of a correlation is.
+/// Scope of flows, in place of a correlation's process.
 const FLOWS: u64 = u64::MAX;
 
 /// Whether the data begin with packets of a trace.
@@ -57,7 +56,7 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Whether bytes are fields of a message; the last one may be cut off where `cut`.
+/// Whether bytes are fields of a message; with `cut`, the last one may be incomplete.
 fn fields(mut bytes: &[u8], cut: bool) -> bool {
     while !bytes.is_empty() {
         let Some(key) = varint(&mut bytes) else {
@@ -82,7 +81,7 @@ fn fields(mut bytes: &[u8], cut: bool) -> bool {
     true
 }
 
-/// Reads it.
+/// Reads a trace.
 pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     let mut reader = Reader {
         out: Builder::new(source.name(), "perfetto pftrace", true),
@@ -99,7 +98,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     let cut = loop {
         match packet(&mut data, &mut at) {
             Next::End => break None,
-            Next::Cut => break Some(format!("The trace ends inside of a packet, at byte {at}.")),
+            Next::Cut => break Some(format!("The trace ends inside a packet, at byte {at}.")),
             Next::Noise => break Some(format!("After byte {at} there are no packets of a trace.")),
             Next::Packet(bytes) => reader.bytes(&bytes, at, 0),
         }
@@ -119,9 +118,9 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
 
 enum Next {
     Packet(Vec<u8>),
-    /// The end, between two packets.
+    /// The end of the data, between two packets.
     End,
-    /// The end, inside of one.
+    /// The end of the data, inside a packet.
     Cut,
     /// Not a packet.
     Noise,
@@ -194,11 +193,11 @@ struct Sequence {
     values: HashMap<u64, String>,
     track: u64,
     clock: Option<u32>,
-    /// Clocks of the sequence: value so far, whether it counts up by differences, nanoseconds of a unit, and what to add.
+    /// Clocks of the sequence: value so far, whether times are differences, nanoseconds per unit, and offset.
     clocks: HashMap<u32, (i128, bool, i128, i128)>,
 }
 
-/// A track, put together from all its descriptors.
+/// A track, merged from all its descriptors.
 #[derive(Default)]
 struct Track {
     name: Option<String>,
@@ -206,10 +205,10 @@ struct Track {
     process: Option<String>,
     /// Name of the thread, and its number.
     thread: Option<(String, i64)>,
-    /// Unit of a counter, and what to multiply its values with.
+    /// Unit of a counter, and the factor of its values.
     counter: Option<(String, f64)>,
     samples: Option<usize>,
-    /// Begun, not yet ended; `None` where the end is known already or nothing was kept.
+    /// Open slices; `None` if the end is already known or the slice was not kept.
     open: Vec<Option<u32>>,
 }
 
@@ -217,17 +216,17 @@ struct Reader {
     out: Builder,
     sequences: HashMap<u32, Sequence>,
     tracks: HashMap<u64, Track>,
-    /// By track and device; the label is empty where only the track's name says which device it is.
+    /// Lanes by track and device; the label is empty if only the track's name identifies the device.
     lanes: HashMap<(u64, Option<String>), u32>,
     /// Slices with their tracks and correlations.
     correlated: Vec<(u32, u64, u64)>,
-    /// What to add to a clock of the system for boot time.
+    /// Offset from a system clock to boot time.
     offsets: HashMap<u32, i128>,
     packets: u64,
     events: u64,
 }
 
-/// Arguments of an event, as far as they matter.
+/// The arguments of an event that are read.
 #[derive(Default)]
 struct Notes {
     begin: Option<u64>,
@@ -358,7 +357,7 @@ impl Reader {
         }
     }
 
-    /// Descriptors of one track add up: the second one of a thread lacks what the first one said.
+    /// Merges descriptors of a track: the second one of a thread lacks the fields of the first.
     fn describe(&mut self, new: TrackDescriptor) {
         let track = self.tracks.entry(new.uuid()).or_default();
         if let Some(name) = new.name.or(new.static_name) {
@@ -421,13 +420,13 @@ impl Reader {
         };
         let notes = notes(sequence, &event);
         let kind = Kind::of_category(&category, &name);
-        // A call that took 0 ns is written so; marks are not drawn.
+        // A call of 0 ns is written as an instant; marks are not drawn.
         if instant && !kind.is_call() {
             return;
         }
         let device = match kind {
             Kind::Kernel | Kind::Graph | Kind::Memset => Some(notes.agent),
-            // The side that is a GPU, as far as the name says.
+            // The side that is a GPU according to the name.
             Kind::Copy if Direction::of_name(&name) == Direction::D2H => {
                 Some(notes.from.or(notes.to))
             }
@@ -440,7 +439,7 @@ impl Reader {
             (Some(begin), Some(end)) => (begin.into(), end.into()),
             _ => (time, time),
         };
-        // The symbol's name: databases and tables of the same run have it without its ending.
+        // Databases and tables of the same run have the symbol's name without this suffix.
         let name = name
             .strip_suffix(" [clone .kd]")
             .or(name.strip_suffix(".kd"))
@@ -453,7 +452,7 @@ impl Reader {
         }
         let Some(slice) = slice else { return };
         let flows = event.flow_ids.iter().chain(&event.terminating_flow_ids);
-        // A correlation is unique within its process, a flow everywhere.
+        // A correlation is unique within its process, a flow in the whole trace.
         for number in flows {
             self.out.link(slice, FLOWS, *number);
         }
@@ -479,7 +478,7 @@ impl Reader {
         }
     }
 
-    /// The track above all others of a track: that of its process.
+    /// The topmost ancestor of a track: its process.
     fn top(&self, uuid: u64) -> u64 {
         let mut at = uuid;
         for _ in 0..8 {
@@ -540,7 +539,7 @@ impl Reader {
         if let Some(lane) = self.lanes.get(&key) {
             return *lane;
         }
-        // Descriptors may follow later: `finish` puts in the names.
+        // Descriptors may follow later: `finish` sets the names.
         let label = key.1.as_deref();
         let kind = label.map_or(LaneKind::Host, |_| LaneKind::Device);
         let known = label.filter(|it| !it.is_empty());
@@ -615,7 +614,7 @@ fn notes(sequence: &Sequence, event: &TrackEvent) -> Notes {
             _ => None,
         };
         let size = whole.and_then(|it| u32::try_from(it).ok());
-        // One number for all work items, or three of them in a text.
+        // One number for all work items, or three numbers in a text.
         let sizes = || {
             let text = text().unwrap_or_default();
             let words = text.split(|c: char| !c.is_ascii_digit());
@@ -630,7 +629,7 @@ fn notes(sequence: &Sequence, event: &TrackEvent) -> Notes {
             "agent" => notes.agent = text(),
             "src_agent" => notes.from = text(),
             "dst_agent" => notes.to = text(),
-            // rocprofv3 counts work items, and all of them.
+            // rocprofv3 counts all work items.
             "grid_size" => (notes.grid, notes.items) = (sizes(), true),
             "workgroup_size" => notes.block = sizes(),
             "grid_x" => notes.grid[0] = size,

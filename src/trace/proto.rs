@@ -1,5 +1,5 @@
 //! The messages of a Perfetto trace that are read and written here, field by field as in perfetto/protos/perfetto/trace.
-//! Texts are bytes, so that a name that is no UTF-8 does not cost its packet.
+//! Texts are bytes, because a packet with a name that is not UTF-8 should still be read.
 
 use prost::Message;
 
@@ -8,7 +8,7 @@ pub const BEGIN: i32 = 1;
 pub const END: i32 = 2;
 pub const INSTANT: i32 = 3;
 pub const COUNTER: i32 = 4;
-/// `TracePacket.sequence_flags`: what was interned before is forgotten.
+/// `TracePacket.sequence_flags`: interned data so far are cleared.
 pub const CLEARED: u32 = 1;
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,5 +1,4 @@
-//! rocpd, the SQLite database of ROCm 7's rocprofv3, read through its views. Tables of several runs may stand side by side
-//! after `rocpd merge`.
+//! rocpd, the SQLite database of ROCm 7's rocprofv3, read through its views. After `rocpd merge`, a database contains several runs.
 
 use std::collections::HashMap;
 
@@ -9,18 +8,18 @@ use super::model::{Builder, Detail, Direction, Kind, LaneKind, Trace};
 use super::source::{Head, OpenError, Source};
 use super::sqlite::{self, int, rows, text};
 
-/// Whether these are its views and tables.
+/// Whether a database has the views and tables of rocpd.
 pub fn recognises(head: &Head) -> bool {
     let tables: Vec<&String> = head.tables.iter().flatten().collect();
     tables.iter().any(|it| it.starts_with("rocpd_"))
 }
 
-/// Reads it.
+/// Reads a database.
 pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     if sqlite::columns(&db, "kernels").is_empty() {
         return Err(OpenError::new(
-            "is a rocpd database without its view `kernels`, of a version that is not known here.",
+            "is a rocpd database without the view `kernels`, of an unknown version.",
             "Run `rocpd convert -i FILE --output-format csv` and open the kernel_trace.csv.",
         ));
     }
@@ -30,7 +29,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     if !sqlite::columns(&db, "memory_copies").is_empty() {
         copies(&db, &mut out, &mut lanes);
     }
-    // Calls that took 0 ns are among the samples, as are marks.
+    // The samples include calls of 0 ns and marks.
     let views = ["regions_and_samples", "regions"];
     let view = views
         .iter()
@@ -56,7 +55,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
 /// Lanes by run, process or device, and thread or queue.
 type Lanes = HashMap<(String, String, i64), u32>;
 
-/// One number for a run and a process: what correlation numbers are unique within.
+/// A number for a run and a process, within which correlation numbers are unique.
 fn scope(guid: &str, process: i64) -> u64 {
     // FNV-1a.
     let bytes = guid.bytes().chain(process.to_le_bytes());
@@ -102,7 +101,7 @@ fn kernels(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
             else {
                 return Ok(());
             };
-            // `corr_id` is the number an application may set; what joins a kernel and its call is the stack's number.
+            // Applications may set `corr_id`; the stack's number joins a kernel and its call.
             if let Some(stack) = int(row, 7) {
                 out.work(slice, scope(&guid, int(row, 4).unwrap_or(0)), stack as u64);
             }
@@ -121,7 +120,7 @@ fn kernels(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
             Ok(())
         },
     );
-    // The view joins inward: rows without an event, a thread or a queue are not in it.
+    // The view uses inner joins: rows without an event, a thread or a queue are missing.
     let dispatched = db.query_row("SELECT COUNT(*) FROM rocpd_kernel_dispatch", [], |row| {
         row.get(0)
     });
@@ -167,7 +166,7 @@ fn copies(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
                 return Err("a row without start or end".to_owned());
             };
             let name = text(row, 2).unwrap_or_default();
-            // The device that works: the one that is a GPU, of two the one that receives.
+            // The device that does the work: the GPU, or of two GPUs the one that receives.
             let gpu = |at: usize| {
                 text(row, at + 1)
                     .is_some_and(|kind| kind == "GPU")
@@ -221,7 +220,7 @@ fn regions(db: &Connection, out: &mut Builder, lanes: &mut Lanes, view: &str) {
             let kind = if category.starts_with("MARKER") && start == end {
                 return Ok(());
             } else if category.starts_with("MARKER") {
-                // The name is that of roctx's own function; what the program said is beside it.
+                // The name is roctx's function; the program's message is in another column.
                 let message = text(row, 8)
                     .and_then(|json| serde_json::from_str::<serde_json::Value>(&json).ok());
                 if let Some(message) = message

@@ -1,4 +1,4 @@
-//! The bytes of a file, plain or out of gzip, with progress; and what its beginning looks like.
+//! The bytes of a file, plain or gzip, with progress, and the head of the file.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,13 +11,13 @@ use flate2::read::MultiGzDecoder;
 use crate::clean;
 use crate::files;
 
-/// Bytes by which a format is recognised.
+/// Bytes from which a format is recognised.
 const HEAD: u64 = 64 * 1024;
-/// What gzip begins with.
+/// The first bytes of gzip.
 pub const GZIP: &[u8] = &[0x1f, 0x8b];
-/// What some programs put before a text in UTF-8.
+/// The byte order mark that some programs write before UTF-8 text.
 const MARK: &[u8] = b"\xef\xbb\xbf";
-/// Bytes that are unpacked into a temporary file.
+/// Most bytes that are unpacked into a temporary file.
 const UNPACKED: u64 = 4 << 30;
 /// Bytes between two reports of progress.
 const STRIDE: u64 = 1 << 20;
@@ -27,7 +27,7 @@ const STRIDE: u64 = 1 << 20;
 pub struct OpenError {
     /// The file.
     pub path: String,
-    /// What is wrong, and where.
+    /// The fault, and its place.
     pub what: String,
     /// What to do.
     pub next: String,
@@ -58,7 +58,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// How far reading has come.
+/// The progress of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes of the file read so far.
@@ -67,11 +67,11 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// What a file begins with.
+/// The head of a file.
 pub struct Head {
     /// The first bytes, unpacked.
     pub bytes: Vec<u8>,
-    /// Tables and views, where it is a database.
+    /// Tables and views of a database.
     pub tables: Option<Vec<String>>,
 }
 
@@ -91,7 +91,7 @@ pub struct Source<'a> {
     copied: Option<(tempfile::TempDir, PathBuf)>,
 }
 
-/// Counts what is read through it.
+/// Counts the bytes that are read.
 struct Counted<R> {
     inner: R,
     count: Rc<Cell<u64>>,
@@ -111,7 +111,7 @@ impl<'a> Source<'a> {
         let unreadable = |error: io::Error| {
             OpenError::new(
                 format!("cannot be read: {error}."),
-                "Look at the path and its permissions.",
+                "Check the path and its permissions.",
             )
         };
         let (file, total) = files::stream(path).map_err(unreadable)?;
@@ -190,7 +190,7 @@ impl<'a> Source<'a> {
         &self.name
     }
 
-    /// What the file begins with.
+    /// The first bytes of the file.
     pub fn head(&self) -> Result<Vec<u8>, OpenError> {
         let bytes = self.head.get_ref().clone();
         let wide = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
@@ -200,19 +200,19 @@ impl<'a> Source<'a> {
         let unmarked = |zero| every(zero, |it| *it == 0) && every(1 - zero, ascii);
         if wide || (bytes.len() > 8 && (unmarked(0) || unmarked(1))) {
             return Err(OpenError::new(
-                "is text in UTF-16, as PowerShell writes it.",
+                "is UTF-16 text, perhaps written by PowerShell.",
                 "Convert it with `iconv -f UTF-16 -t UTF-8`, or let the profiler write the file itself.",
             ));
         }
         Ok(bytes)
     }
 
-    /// Where the data end too early or are damaged, as far as was seen.
+    /// Where the data are damaged or end too early, as far as they were read.
     pub fn damage(&self) -> Option<String> {
         self.damage.clone()
     }
 
-    /// A path to the unpacked file, for what cannot be read from a stream. A packed one becomes a temporary file.
+    /// A path to the unpacked file, for formats that cannot be read from a stream. A compressed file becomes a temporary file.
     pub fn file(&mut self) -> Result<PathBuf, OpenError> {
         if let Some((_, path)) = &self.copied {
             return Ok(path.clone());
@@ -236,10 +236,10 @@ impl<'a> Source<'a> {
         Ok(path.unwrap_or_default())
     }
 
-    /// From now on `file` is a copy, with what lies beside the file under its name and these endings.
+    /// Makes `file` a copy, together with the files of the same name and these endings.
     pub fn copy_with(&mut self, endings: &[&str]) -> Result<(), OpenError> {
         let copied = files::copy_with(&self.file()?, endings).map_err(|error| {
-            let what = format!("has a journal beside it, and cannot be copied: {error}.");
+            let what = format!("has a journal file, and cannot be copied: {error}.");
             OpenError::new(
                 what,
                 "Close the program that writes it, or make room in the folder for temporary files.",
@@ -249,7 +249,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// The whole file as text, where it has at most so many bytes.
+    /// The whole file as text, if it has at most `limit` bytes.
     pub fn text(&mut self, limit: u64) -> Result<String, OpenError> {
         let mut bytes = Vec::new();
         let read = (&mut *self).take(limit + 1).read_to_end(&mut bytes);
@@ -263,7 +263,7 @@ impl<'a> Source<'a> {
             .map_err(|_| OpenError::new("is not UTF-8.", "Copy the file again."))
     }
 
-    /// Says that everything was read.
+    /// Reports that everything was read.
     pub fn done(&mut self) {
         (self.progress)(Progress {
             read: self.total,

@@ -1,4 +1,4 @@
-//! What the two kinds of databases have in common: opening without a write, tables and columns by name, and errors in words.
+//! Common functions for both kinds of databases: opening read-only, tables and columns by name, and errors in words.
 
 use std::fmt;
 use std::path::Path;
@@ -10,22 +10,22 @@ use super::model::Builder;
 use super::source::{OpenError, Source};
 use crate::files;
 
-/// Place of the byte in a database that says how it is written, and its value where a log lies beside it.
+/// Offset of the byte for a database's journal mode, and its value for a database with a write-ahead log.
 const WRITE_VERSION: usize = 18;
 const WAL: u8 = 2;
 
 /// How a file is opened.
 #[derive(Clone, Copy)]
 enum Way {
-    /// With the locks of other programs respected.
+    /// Respects the locks of other programs.
     ReadOnly,
-    /// Without locks, and without looking for a journal.
+    /// Ignores locks and journals.
     Immutable,
-    /// A copy of ours, in which the database puts in order what a journal holds.
+    /// Opens a copy, to which SQLite applies the journal.
     Copied,
 }
 
-/// Opens the file of a source. Nothing is written to it or beside it.
+/// Opens the file of a source. Nothing is written to this file or its folder.
 pub fn connect(source: &mut Source<'_>) -> Result<Connection, OpenError> {
     let logged = source.head()?.get(WRITE_VERSION) == Some(&WAL);
     let path = source.file()?;
@@ -49,7 +49,7 @@ pub fn connect(source: &mut Source<'_>) -> Result<Connection, OpenError> {
         Ok(try_open(&source.file()?, way))
     };
     match open(way)? {
-        // A program was stopped while it wrote; or the file system has no locks.
+        // A program was stopped while it wrote, or the file system has no locks.
         Err(error) if cannot(&error) && length("-journal") > 0 => open(Way::Copied)?,
         Err(error) if cannot(&error) => open(Way::Immutable)?,
         other => other,
@@ -84,20 +84,20 @@ fn uri(path: &Path) -> String {
     uri
 }
 
-/// What an error of the database means for who wants to read it.
+/// Explains an error of the database.
 pub fn explain(error: &rusqlite::Error) -> OpenError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::new(
             "is a database that another program has locked.",
-            "Wait until the profiler is done, or copy the file and open the copy.",
+            "Wait until the profiler has finished, or copy the file and open the copy.",
         ),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => OpenError::new(
-            format!("is a damaged database, or the half of one ({error})."),
-            "Copy it again, or `sqlite3 FILE .recover | sqlite3 NEW` and open NEW.",
+            format!("is a damaged or incomplete database ({error})."),
+            "Copy it again, or run `sqlite3 FILE .recover | sqlite3 NEW` and open NEW.",
         ),
         _ => OpenError::new(
             format!("is a database that cannot be read ({error})."),
-            "Check whether its version is one of nsys 2022 or later, or of ROCm 7.",
+            "Check that it comes from nsys 2022 or later, or from ROCm 7.",
         ),
     }
 }
@@ -112,7 +112,7 @@ pub fn tables(db: &Connection) -> Result<Vec<String>, OpenError> {
     names().map_err(|error| explain(&error))
 }
 
-/// Names of the columns of a table or view; none where there is no such table.
+/// Names of the columns of a table or view; empty if there is no such table.
 pub fn columns(db: &Connection, table: &str) -> Vec<String> {
     let names = || -> rusqlite::Result<Vec<String>> {
         let mut query = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
@@ -121,7 +121,7 @@ pub fn columns(db: &Connection, table: &str) -> Vec<String> {
     names().unwrap_or_default()
 }
 
-/// `SELECT` of columns of a table, with NULL for those that it has not. Names are ours, never the file's.
+/// A `SELECT` of columns of a table, with NULL for missing ones. Names come from this program, never from the file.
 pub fn select(db: &Connection, table: &str, wanted: &[&str]) -> String {
     let there = columns(db, table);
     let column = |name: &&str| match there.iter().any(|it| it.eq_ignore_ascii_case(name)) {
@@ -145,7 +145,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Calls `take` for every row, and says what could not be read. `take` answers with why a row is unreadable.
+/// Calls `take` for every row, and records rows that could not be read. `take` returns the reason.
 pub fn rows(
     db: &Connection,
     query: &str,
@@ -167,7 +167,7 @@ pub fn rows(
                 out.unread(&why, || place.to_string());
             }
             if out.full() {
-                // A view may have rows without end.
+                // A view may have infinitely many rows.
                 let why = format!("{what} has more rows than fit in memory");
                 out.unread(&why, || place.to_string());
                 break;
@@ -186,7 +186,7 @@ pub fn rows(
     }
 }
 
-/// A whole number of a row, `None` where it is NULL or no number.
+/// An integer of a row; `None` if it is NULL or not a number.
 pub fn int(row: &Row<'_>, at: usize) -> Option<i64> {
     match row.get_ref(at).ok()? {
         rusqlite::types::ValueRef::Integer(it) => Some(it),

@@ -1,4 +1,4 @@
-//! Counts the figures of a trace.
+//! Computes the figures of a trace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use super::lints;
 use super::model::{Direction, Kind, NONE, Slice, Trace};
 use super::names::{self, Phase};
 
-/// Intervals that do not overlap, in order.
+/// Disjoint intervals in order.
 type Union = Vec<(i64, i64)>;
 
 /// The union of intervals that are sorted by their start.
@@ -24,7 +24,7 @@ fn union(spans: impl Iterator<Item = (i64, i64)>) -> Union {
     union
 }
 
-/// The intervals of a union that touch a window, cut to it.
+/// The intervals of a union inside a window, clipped to it.
 fn within(union: &Union, (from, to): (i64, i64)) -> impl Iterator<Item = (i64, i64)> {
     let first = union.partition_point(|span| span.1 <= from);
     let cut = move |span: &(i64, i64)| (span.0.max(from), span.1.min(to));
@@ -52,16 +52,16 @@ fn clip(sum: u128) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// What a device did.
+/// The work of a device.
 #[derive(Default)]
 struct Work {
     kernels: Union,
     copies: Union,
-    /// Starts of kernels, and until when each was not launched.
+    /// For each kernel, its start and the time of its launch.
     launched: Vec<(i64, i64)>,
 }
 
-/// Every figure of a trace.
+/// All figures of a trace.
 pub fn summary(trace: &Trace) -> Summary {
     let counted = trace.counted();
     let mut it = match &counted.stats {
@@ -75,7 +75,7 @@ pub fn summary(trace: &Trace) -> Summary {
     it
 }
 
-/// From the first start to the last end of slices of some kinds.
+/// Time from the first start to the last end of slices of some kinds.
 fn span(trace: &Trace, kinds: fn(Kind) -> bool) -> Option<(i64, i64)> {
     let slices = || trace.slices.iter().filter(|slice| kinds(slice.kind));
     let start = slices().map(|slice| slice.start).min()?;
@@ -126,7 +126,7 @@ fn empty(trace: &Trace) -> Summary {
     }
 }
 
-/// Figures of a file that holds sums only.
+/// Figures of a file that contains only sums.
 fn of_sums(trace: &Trace) -> Summary {
     let stats = trace.stats.as_deref().unwrap_or_default();
     let total: u128 = stats.iter().map(|row| u128::from(row.total)).sum();
@@ -384,7 +384,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
     }
 }
 
-/// How many of sorted times are in a window.
+/// How many sorted times are in a window.
 fn inside(times: &[i64], (from, to): (i64, i64)) -> u64 {
     let at = |time| times.partition_point(|it| *it < time);
     at(to).saturating_sub(at(from)) as u64
@@ -448,7 +448,7 @@ fn steps(
     Some(ranges.iter().map(step).collect())
 }
 
-/// Where the time of a window went on one device.
+/// The ledger of a window on one device.
 fn one_ledger(work: &Work, sync: &Union, window: (i64, i64), calls: bool) -> Ledger {
     let mut it = Ledger {
         wall: window.1.abs_diff(window.0),
@@ -538,17 +538,17 @@ fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[Step]>) -> Phases {
     }
 }
 
-/// Kernels with the time of their launch, or of their start where that is not known.
+/// Kernels with the time of their launch, or of their start if the launch is not known.
 fn launched(trace: &Trace, kernels: &[&Slice]) -> Vec<Execution> {
     let at = |slice: &Slice| trace.linked(slice).map_or(slice.start, |call| call.start);
     let kernels = kernels.iter();
     kernels.map(|it| (it.name, at(it), it.ns())).collect()
 }
 
-/// Operations of the host with their own time: without that of operations within them.
+/// Operations of the host with their own time, which excludes nested operations.
 fn operations(trace: &Trace) -> Vec<Execution> {
     let mut all: Vec<Execution> = Vec::new();
-    // For each lane the ends and numbers of operations that are open.
+    // For each lane, the ends and numbers of open operations.
     let mut open: Vec<Vec<(i64, usize)>> = vec![Vec::new(); trace.lanes.len()];
     for (_, slice) in trace.of(Kind::Op) {
         let lane = &mut open[slice.lane as usize];
@@ -565,7 +565,7 @@ fn operations(trace: &Trace) -> Vec<Execution> {
     all
 }
 
-/// A name, the time that decides in which step it counts, and nanoseconds.
+/// A name, the time that decides its step, and nanoseconds.
 type Execution = (u32, i64, u64);
 
 /// A row for each name, longest total first.

@@ -1,10 +1,10 @@
-//! A timeline of a trace as cells for a screen: rows of slices that do not overlap, and for a window of time what fills each
-//! column. Built once; a window is answered by binary search alone, however many slices there are.
+//! A timeline of a trace as cells for a screen: rows of slices that do not overlap, and the contents of each column for a window of
+//! time. It is built once; a window needs only binary searches, however many slices there are.
 
 use super::model::{Kind, LaneKind, NONE, Trace};
 use super::names;
 
-/// Rows that one lane may take: what lies deeper is not drawn.
+/// Most rows of a lane; deeper slices are not drawn.
 const DEPTH: usize = 12;
 
 /// A row of slices that do not overlap, sorted by time.
@@ -12,7 +12,7 @@ const DEPTH: usize = 12;
 pub struct Row {
     /// Index into `Trace::lanes`.
     pub lane: u32,
-    /// 0 for the lane itself, more for what lies within or over another slice of it.
+    /// 0 for the lane itself, more for slices that are nested in or overlap another slice.
     pub depth: usize,
     /// Indices into `Trace::slices`.
     slices: Vec<u32>,
@@ -24,18 +24,18 @@ pub struct Row {
     longest: Vec<u32>,
 }
 
-/// What one column of a row shows.
+/// The contents of one column of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cell {
     /// The slice with the longest part of the column: an index into `Trace::slices`.
     pub slice: Option<u32>,
     /// Share of the column's time that is filled, 0 to 1.
     pub filled: f64,
-    /// How many slices touch the column.
+    /// How many slices overlap the column.
     pub count: u32,
 }
 
-/// A slice that is wide enough for a name, and where the name goes.
+/// The name of a slice that is wide enough for one, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     pub slice: u32,
@@ -43,7 +43,7 @@ pub struct Label {
     pub column: usize,
     /// Columns of the slice.
     pub width: usize,
-    /// Those first words of the name that fit whole beside the bar that it begins with; safe for a screen.
+    /// The first words of the name that fit beside the initial bar; safe for a screen.
     pub text: String,
 }
 
@@ -54,24 +54,24 @@ pub struct Line {
     pub labels: Vec<Label>,
 }
 
-/// What a timeline shows: a span of time over some columns.
+/// The visible part of a timeline: a span of time over some columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// First nanosecond.
     pub start: i64,
-    /// The one after the last.
+    /// The nanosecond after the last.
     pub end: i64,
     pub columns: usize,
 }
 
 impl Window {
-    /// Where a column begins.
+    /// The time at which a column starts.
     pub fn time(&self, column: usize) -> i64 {
         let width = i128::from(self.end) - i128::from(self.start);
         (i128::from(self.start) + width * column as i128 / self.columns.max(1) as i128) as i64
     }
 
-    /// The column of a time, as far as it is in the window.
+    /// The column of a time, if it is in the window.
     pub fn column(&self, time: i64) -> Option<usize> {
         let width = i128::from(self.end) - i128::from(self.start);
         let from = i128::from(time) - i128::from(self.start);
@@ -92,7 +92,7 @@ impl Window {
         }
     }
 
-    /// The window made `factor` times as wide around a column, at least one nanosecond a column, kept within bounds.
+    /// The window made `factor` times as wide around a column, with at least one nanosecond per column, kept within bounds.
     pub fn zoom(&self, factor: f64, column: usize, bounds: (i64, i64)) -> Self {
         let at = i128::from(self.time(column));
         let width = i128::from(self.end) - i128::from(self.start);
@@ -112,16 +112,16 @@ impl Window {
     }
 }
 
-/// A trace made ready for drawing.
+/// A trace prepared for drawing.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Lane by lane, devices first.
     pub rows: Vec<Row>,
     /// From the first start to the last end, in nanoseconds.
     pub bounds: (i64, i64),
-    /// Row of each slice, and its place there; `NONE` where it is not drawn.
+    /// Row of each slice, and its index there; `NONE` if it is not drawn.
     places: Vec<(u32, u32)>,
-    /// Slices that lie deeper than is drawn.
+    /// Number of slices that are too deep to be drawn.
     pub hidden: u64,
 }
 
@@ -186,7 +186,7 @@ impl Timeline {
         (row != NONE).then_some(row as usize)
     }
 
-    /// The row of what launched a slice, or what it launched, and that slice.
+    /// The linked slice, which launched this slice or was launched by it, and its row.
     pub fn link(&self, trace: &Trace, slice: u32) -> Option<(usize, u32)> {
         let other = trace.slices.get(slice as usize)?.link;
         Some((self.row_of(other)?, other))
@@ -240,7 +240,7 @@ impl Timeline {
         Line { cells, labels }
     }
 
-    /// The slice at a time in a row; where there is none, the nearest one within `reach` nanoseconds.
+    /// The slice at a time in a row, otherwise the nearest slice within `reach` nanoseconds.
     pub fn at(&self, row: usize, time: i64, reach: u64) -> Option<u32> {
         let row = self.rows.get(row)?;
         let after = row.starts.partition_point(|start| *start <= time);
@@ -258,7 +258,7 @@ impl Timeline {
         (far <= reach).then_some(slice)
     }
 
-    /// The longest time in which a row has nothing, between slices that touch a span: start and end.
+    /// Start and end of the longest gap in a row, between slices that overlap a span.
     pub fn longest_gap(&self, row: usize, (from, to): (i64, i64)) -> Option<(i64, i64)> {
         let row = self.rows.get(row)?;
         let first = row.ends.partition_point(|end| *end < from);
@@ -285,12 +285,12 @@ impl Row {
         }
     }
 
-    /// Whether the row has nothing.
+    /// Whether the row has no slices.
     pub fn is_empty(&self) -> bool {
         self.slices.is_empty()
     }
 
-    /// How many slices the row has.
+    /// Number of slices of the row.
     pub fn len(&self) -> usize {
         self.slices.len()
     }
@@ -317,7 +317,7 @@ impl Row {
         self.longest = tree;
     }
 
-    /// The longest of some slices, by their places.
+    /// The longest slice in a range of positions.
     fn longest(&self, from: usize, to: usize) -> u32 {
         let n = self.slices.len();
         let (mut low, mut high, mut best) = (from + n, to + n, NONE);
@@ -337,7 +337,7 @@ impl Row {
 
     fn cell(&self, from: i64, to: i64) -> Cell {
         let to = to.max(from.saturating_add(1));
-        // A slice without length counts where it is.
+        // A slice of length 0 counts at its start.
         let first = self.ends.partition_point(|end| *end < from);
         let first =
             first + usize::from(self.ends.get(first) == Some(&from) && self.starts[first] < from);

@@ -1,4 +1,4 @@
-//! A profile from elsewhere on the terminal: kernels, ledger, timeline and lints; all four where there is room, else one.
+//! Draws a profile of another program: kernels, ledger, timeline and lints, or one of these on a small terminal.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ pub fn show(mut it: Opened, theme: &Theme) -> Result<SessionEnd> {
     }
 }
 
-/// Where each panel is.
+/// The area of each panel.
 fn panels(area: Rect, it: &Opened) -> Vec<(OpenedPanel, Rect)> {
     let mut rest = area;
     take_top(&mut rest, 1);
@@ -98,7 +98,7 @@ fn inner(area: Rect) -> Rect {
     )
 }
 
-/// What the mouse asks for: a click marks; in the timeline the wheel zooms and dragging pans; elsewhere the wheel scrolls.
+/// The action of the mouse: a click selects; in the timeline the wheel zooms and dragging pans; elsewhere the wheel scrolls.
 pub fn mouse(event: MouseEvent, it: &Opened, area: Rect) -> Option<OpenedAction> {
     let (panel, place) = panels(area, it)
         .into_iter()
@@ -228,7 +228,7 @@ fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme: &T
     frame.render_widget(Paragraph::new(lines), within);
 }
 
-/// The file and the panels there are.
+/// The file and its panels.
 fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
     let mut spans = Vec::new();
     for (number, panel) in (1..).zip(OpenedPanel::ALL) {
@@ -284,7 +284,7 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
             if kernels {
                 "kernel"
             } else {
-                "operation of the host, its own time"
+                "operation of the host, own time"
             },
             name
         ),
@@ -378,7 +378,7 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         }
     }
     out.push(Line::default());
-    // The first three stand above the kernels.
+    // The first three figures are above the kernels.
     for (name, value) in figures(it).into_iter().skip(3) {
         let style = if value == ABSENT {
             theme.dim
@@ -429,7 +429,7 @@ fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     }
     for why in it.unread.iter().flat_map(|it| &it.why) {
         let said = format!(
-            "not read: {}, {}; the first at {}",
+            "not read: {}, {}; first at {}",
             why.count, why.why, why.first
         );
         item("", &said, theme.warning);

@@ -180,13 +180,17 @@ fn what_is_no_profile_is_refused_in_one_line() {
     let learner = Learner::new();
     for (name, bytes, wanted) in [
         ("empty.json", &b""[..], "is empty"),
-        ("words.json", b"hello there", "is text, but no trace"),
-        ("zeros.bin", &[0; 100], "is binary, but no format"),
+        ("words.json", b"hello there", "is text, but not a trace"),
+        (
+            "zeros.bin",
+            &[0; 100],
+            "is binary, but not in a known format",
+        ),
         ("wide.csv", b"\xff\xfeK\0", "UTF-16"),
         (
             "saved.csv",
             b"Kernel_Name;Start_Timestamp;End_Timestamp\nk;1;2\n",
-            "other marks between its cells",
+            "other separators between cells",
         ),
     ] {
         let said = learner.run(&["open", &learner.write(name, bytes)]);

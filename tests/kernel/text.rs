@@ -282,7 +282,7 @@ fn deep_texts_do_not_break_the_reader() {
     );
     let (message, _) = said(&edited("swiglu", "let s = g", &types)).expect("is refused");
     assert!(
-        message.contains("17:") && message.contains("more than 120 brackets"),
+        message.contains("17:") && message.contains("more than 120 nested brackets"),
         "{message}"
     );
     let (message, _) = said(&edited(

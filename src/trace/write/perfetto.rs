@@ -1,5 +1,5 @@
-//! A trace as a Perfetto trace of TrackEvents, for ui.perfetto.dev and for reading back here. Slices of one track nest;
-//! what overlaps otherwise goes to a further track of the same name.
+//! Writes a trace as a Perfetto trace of TrackEvents, for ui.perfetto.dev and for this program. Slices of a track are nested;
+//! slices that overlap otherwise get another track of the same name.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,9 +14,9 @@ use crate::trace::proto::{
 
 /// The sequence of all packets.
 const SEQUENCE: u32 = 1;
-/// Most tracks of a lane. What overlaps more is drawn shorter, and says its own begin and end.
+/// Most tracks of a lane. Slices that overlap more are drawn shorter, and carry their own start and end.
 const OVERLAPS: usize = 64;
-/// First number of tracks: below are those of groups.
+/// First number of tracks; lower numbers are groups.
 const TRACKS: u64 = 1 << 32;
 /// First number of counters' tracks.
 const COUNTERS: u64 = 1 << 48;
@@ -62,7 +62,7 @@ struct Writer<'a, W> {
     trace: &'a Trace,
     /// Number of each lane's group.
     groups: Vec<u64>,
-    /// For each lane its tracks, and for each of those the ends of the slices that are open.
+    /// For each lane its tracks, and for each track the ends of its open slices.
     open: Vec<Vec<Vec<i64>>>,
 }
 
@@ -105,7 +105,7 @@ impl<W: Write> Writer<'_, W> {
         })
     }
 
-    /// Groups as processes; counters. Tracks of lanes follow when they are needed.
+    /// Writes groups as processes, and counters. Tracks of lanes are written when they are needed.
     fn tracks(&mut self) -> io::Result<()> {
         let mut groups: BTreeMap<&str, u64> = BTreeMap::new();
         for lane in &self.trace.lanes {
@@ -224,7 +224,7 @@ impl<W: Write> Writer<'_, W> {
                 );
             }
         }
-        // The flow has the number of the launch, on both of its ends.
+        // Both ends of a flow have the number of the launch.
         let flow = match slice.kind.on_device() {
             _ if slice.link == NONE => None,
             true => Some(slice.link),

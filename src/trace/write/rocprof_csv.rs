@@ -1,5 +1,5 @@
-//! The kernels of a trace as the tables of rocprofv3: `kernel_trace.csv` and `kernel_stats.csv`, with its headers of 2025.
-//! An empty cell is not known. No cell can be taken for a formula by a spreadsheet.
+//! Writes the kernels of a trace as rocprofv3's tables `kernel_trace.csv` and `kernel_stats.csv`, with its headers of 2025.
+//! An empty cell means that a value is not known. Spreadsheets interpret no cell as a formula.
 
 use std::io::{self, Write};
 
@@ -27,7 +27,7 @@ fn known(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// Every kernel, by start. Sizes of grids are in work items, as rocprofv3 counts them.
+/// Writes all kernels by start. Grid sizes are in work items, as in rocprofv3.
 pub fn kernel_trace(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{TRACE}")?;
     for (dispatch, (_, slice)) in (1_u64..).zip(trace.of(Kind::Kernel)) {
@@ -70,7 +70,7 @@ pub fn kernel_trace(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Every name of a kernel, longest total first.
+/// Writes all kernel names, longest total first.
 pub fn kernel_stats(figures: &Summary, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{STATS}")?;
     for row in &figures.table {
