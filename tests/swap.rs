@@ -99,7 +99,10 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
         let swap = report.swap.expect("it passed, and it replaces a part");
         adopt(&swap).expect("fits");
         let part = &swap.part;
-        assert!(reason_unused(part, false).is_some(), "{part}: not launched yet");
+        assert!(
+            reason_unused(part, false).is_some(),
+            "{part}: not launched yet"
+        );
         let after = computed(&config, &device);
         assert_eq!(reason_unused(part, false), None, "{part} computes");
         for ((name, old), (_, new)) in before.iter().zip(&after) {
