@@ -405,10 +405,14 @@ impl App {
             Message::Tick { now_ms } => self.tick(now_ms),
             Message::Resized { width, height } => self.view.size = (width, height),
             Message::Drawn(limits) => {
-                self.revision -= 1;
                 self.view.overlay_scroll = self.view.overlay_scroll.min(limits.overlay);
-                self.view.limits = limits.panels.into_iter().collect();
+                let panels = limits.panels.into_iter().collect();
+                let before = std::mem::replace(&mut self.view.limits, panels);
                 self.view.rows = limits.rows;
+                // The guidance and the footer were drawn with the limits before.
+                if before == self.view.limits {
+                    self.revision -= 1;
+                }
             }
             Message::FileSaved { config } => self.file_saved(config),
             Message::FileRead { stage, config } => self.kept(&stage, config),

@@ -169,6 +169,13 @@ impl App {
                 });
                 self.after_skip(then);
             }
+            Some(Confirm::SkipLocating) => {
+                self.with_stage(|app, stage| {
+                    app.study.of_mut(&stage.id).located = Some(false);
+                    app.save(&stage.id);
+                    app.next_pointer(stage);
+                });
+            }
             Some(Confirm::ShowSolution) => self.show_solution(),
             Some(Confirm::Reset) if self.mode.is_exercise() => {
                 self.with_exercise(Self::exercise_reset);

@@ -50,6 +50,9 @@ impl RequestedRun {
             (shown.of_pairs, shown.began_ms) = (true, now_ms);
             shown.started = Some(started);
         }
+        if slot == Slot::B {
+            self.show_fullest_a();
+        }
     }
 
     /// Keeps the attempt of a slot, and shows there the latest kept attempt that is `wanted`, or nothing.
@@ -98,6 +101,12 @@ impl RequestedRun {
             shown,
             |best, it| if it.steps() > best.steps() { it } else { best },
         )
+    }
+
+    /// The longest run of A, where A began again and has not come as far yet.
+    pub fn longer_a(&self) -> Option<&SlotRun> {
+        let fullest = self.fullest_a();
+        (!std::ptr::eq(fullest, self.slot(Slot::A))).then_some(fullest)
     }
 
     /// The latest attempt of B that ran alone.

@@ -144,10 +144,10 @@ impl Comparison {
 
     /// The same of another configuration that was B.
     pub(super) fn differences_of(&self, config: &RunConfig) -> String {
-        let changed = KNOBS.iter().filter(|knob| match self.hidden {
-            true => self.touched.contains(knob.path),
-            false => (knob.get)(&self.config_a) != (knob.get)(config),
-        });
+        if !self.hidden {
+            return config.beside(&self.config_a);
+        }
+        let changed = KNOBS.iter().filter(|it| self.touched.contains(it.path));
         let named = changed.map(|knob| format!("{} {}", knob.path, (knob.get)(config)));
         named.collect::<Vec<_>>().join(", ")
     }

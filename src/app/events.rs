@@ -10,7 +10,7 @@ use super::figures::{figures, summary};
 use super::log::LogLevel;
 use super::pages::Page;
 use super::source::FromEngine;
-use super::{App, Effect, Mode, RunState};
+use super::{App, Effect, Mode, RunState, SlotRun};
 use crate::course::Stage;
 use crate::course::check::Starter;
 use crate::course::placeholder::number;
@@ -216,8 +216,15 @@ impl App {
         } else {
             run.begin(started, self.now_ms);
         }
-        if slot == Slot::A && !paired && self.comparison.same() {
-            self.show_present_b();
+        if slot == Slot::A && !paired {
+            if self.comparison.same() {
+                self.show_present_b();
+            }
+            let longer = self.run.longer_a().filter(|_| self.has_attempts());
+            if let Some(steps) = longer.map(SlotRun::steps) {
+                let text = format!("A begins again; its run of {steps} steps stays behind it");
+                self.tell(&text, false);
+            }
         }
         let run = &mut self.run;
         run.share_peaks();

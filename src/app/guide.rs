@@ -261,7 +261,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         }
         Activity::Fix if reads => "Read the cause, then fix it: {knobs} opens the knobs of your B",
         Activity::Fix => "Fix it: {knobs} opens the knobs of your B; {lesson} shows the cause",
-        Activity::Check if app.run.pairing => {
+        Activity::Check | Activity::LookBack if app.run.pairing => {
             "A and your B run in turns until the verdict is clear"
         }
         Activity::Check if app.run.switching.is_some() => "The knobs change at the next step",
@@ -302,6 +302,9 @@ pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
         }
         Confirm::SkipPrediction(AfterSkip::Knobs) => {
             "No prediction yet: it will count as skipped. Knobs? {yes} {no}"
+        }
+        Confirm::SkipLocating => {
+            "No panel is marked: it will count as not found. Go on? {yes} {no}"
         }
         Confirm::ShowSolution => "Show the solution? Your progress will say so. {yes} {no}",
         Confirm::Reset if app.mode.is_exercise() => {

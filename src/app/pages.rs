@@ -1,9 +1,9 @@
 //! A stage's text in pages, in the order of the document, and the walk through the panels that its evidence names.
 
-use super::App;
 use super::kernels::name;
 use super::study::Activity;
 pub use super::study::{Page, pages};
+use super::{App, Confirm};
 use crate::course::{PanelPointer, Stage};
 use crate::panel::Panel;
 
@@ -185,9 +185,14 @@ impl App {
         self.save(&stage.id);
     }
 
-    /// Shows the next thing that the evidence names, and after the last one the cause.
+    /// Shows the next thing that the evidence names, and after the last one the cause. Where the learner has not said which panel
+    /// shows the fault, asks first.
     pub(super) fn next_pointer(&mut self, stage: &Stage) {
         if self.study.activity(stage) != Activity::Evidence {
+            return;
+        }
+        if self.asks_where() {
+            self.view.confirm = Some(Confirm::SkipLocating);
             return;
         }
         let at = self.study.pointer.map_or(0, |at| at + 1);

@@ -111,6 +111,8 @@ pub enum Overlay {
 pub enum Confirm {
     /// Toggle before the prediction is made: it will count as skipped.
     SkipPrediction(AfterSkip),
+    /// Go on without saying which panel shows the fault: it will count as not found.
+    SkipLocating,
     ShowSolution,
     Reset,
     /// Leave what is under way, or a question that is open, for the stage at this place.

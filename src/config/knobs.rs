@@ -416,6 +416,13 @@ impl RunConfig {
         self.differing(other).map(|knob| knob.path).collect()
     }
 
+    /// What this configuration has that another one has not: `model.norm fused, train.batch 16`.
+    pub fn beside(&self, other: &Self) -> String {
+        let named = self.differing(other);
+        let named = named.map(|knob| format!("{} {}", knob.path, (knob.get)(self)));
+        named.collect::<Vec<_>>().join(", ")
+    }
+
     /// Whether parameters and optimizer state can stay when a run changes from `self` to `other`.
     pub fn keeps_parameters(&self, other: &Self) -> bool {
         self.differing(other)

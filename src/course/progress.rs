@@ -173,6 +173,37 @@ pub struct Calibration {
     pub located: u32,
 }
 
+impl Calibration {
+    /// In a sentence, with points of all that the ranges could earn; what was never asked is left out.
+    pub fn said(&self, points: Option<(u32, u32)>) -> String {
+        let points = points.map(|(got, of)| format!(", {got} of {of} points"));
+        let points = points.unwrap_or_default();
+        let parts = [
+            (self.right, self.answered, "predictions right", ""),
+            (
+                self.held,
+                self.ranges,
+                "ranges contained the measured figure",
+                &points,
+            ),
+            (
+                self.located,
+                self.asked_where,
+                "faults found in a panel before the cause was told",
+                "",
+            ),
+        ];
+        let asked = parts.into_iter().filter(|(_, of, ..)| *of > 0);
+        let said: Vec<String> = asked
+            .map(|(got, of, what, more)| format!("{got} of {of} {what}{more}"))
+            .collect();
+        match said.is_empty() {
+            true => "No prediction was judged yet.".to_owned(),
+            false => said.join("; ") + ".",
+        }
+    }
+}
+
 impl Progress {
     /// Whether this is the first visit: no welcome was shown, and no stage was more than looked at.
     pub fn is_first(&self) -> bool {

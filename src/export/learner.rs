@@ -46,15 +46,9 @@ fn of_course(
     let mut blocks = vec![
         Block::Heading("Score".to_owned()),
         Block::Intro(format!(
-            "{stages} of {} stages passed. {} of {} predictions right; {} of {} ranges contained the measured figure; \
-             {} of {} faults found in a panel before the cause was told.",
+            "{stages} of {} stages passed. {}",
             course.stages.len(),
-            score.right,
-            score.answered,
-            score.held,
-            score.ranges,
-            score.located,
-            score.asked_where
+            score.said(None)
         )),
     ];
     for stage in &course.stages {
@@ -104,7 +98,7 @@ fn of_stage(
         let (from, to) = (low.min(0.5) * 0.8, high.max(2.0) * 1.25);
         blocks.push(Block::Scale(Scale {
             said: format!(
-                "A's time over yours, measured in pairs: {}x, 95 % between {} and {}; at 1 both are equal",
+                "A's time per token over yours, measured in pairs: {}x, 95 % between {} and {}; at 1 both are equal",
                 number(ratio),
                 number(low),
                 number(high)

@@ -22,11 +22,11 @@ const ROWS: usize = 10;
 pub struct RunCollector {
     hello: Hello,
     sections: Vec<Section>,
-    /// Which section each slot writes to, and whether its steps belong to that section's curve.
+    /// Which section each slot writes to, and what of the slot's run belongs there.
     #[serde(skip)]
     current: [Option<usize>; 2],
     #[serde(skip)]
-    drawn: [bool; 2],
+    belongs: [Belongs; 2],
     /// Starts from step 0 so far.
     #[serde(skip)]
     starts: u32,
@@ -41,6 +41,17 @@ pub fn collect(recording: &Recording) -> RunCollector {
         .iter()
         .for_each(|line| collector.hear(&line.event));
     collector
+}
+
+/// What of a run belongs to its section. Figures belong there with the curve; of another run a section takes those that it lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Belongs {
+    /// Its curve is another run's.
+    #[default]
+    Nothing,
+    /// It repeats the curve from step 0, and takes over beyond its end.
+    Beyond,
+    All,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -72,25 +83,23 @@ impl RunCollector {
         match event {
             Event::Hello(hello) => self.hello = hello.clone(),
             Event::Started(started) => self.start(started),
-            Event::Step(step) if !self.drawn[step.slot as usize] => {}
-            Event::Step(step) => self.keep(step.slot, |s| {
-                // A start from the same weights repeats the curve until it gets beyond it.
-                if s.last.is_none_or(|(last, _)| step.step > last) {
-                    s.first.get_or_insert((step.step, step.loss));
-                    s.last = Some((step.step, step.loss));
-                    s.draw(step.step, step.loss);
+            Event::Step(step) => self.step(step),
+            Event::Throughput(it) => self.keep(it.slot, |s, own| put(&mut s.throughput, it, own)),
+            Event::Kernels(it) => self.keep(it.slot, |s, own| put(&mut s.kernels, it, own)),
+            Event::Gradients(it) => self.keep(it.slot, |s, own| put(&mut s.gradients, it, own)),
+            Event::Memory(it) => self.keep(it.slot, |s, own| put(&mut s.memory, it, own)),
+            Event::Lints { slot, lints } => self.keep(*slot, |s, own| {
+                if own {
+                    s.lints.clone_from(lints);
                 }
             }),
-            Event::Throughput(it) => self.keep(it.slot, |s| s.throughput = Some(it.clone())),
-            Event::Kernels(it) => self.keep(it.slot, |s| s.kernels = Some(it.clone())),
-            Event::Gradients(it) => self.keep(it.slot, |s| s.gradients = Some(it.clone())),
-            Event::Memory(it) => self.keep(it.slot, |s| s.memory = Some(it.clone())),
-            Event::Lints { slot, lints } => self.keep(*slot, |s| s.lints.clone_from(lints)),
             Event::Finished(f) => {
-                self.keep(f.slot, |s| {
-                    s.lints.clone_from(&f.lints);
-                    s.ended.clone_from(&f.ended);
-                    s.others = f.others;
+                self.keep(f.slot, |s, own| {
+                    if own {
+                        s.lints.clone_from(&f.lints);
+                        s.ended.clone_from(&f.ended);
+                        s.others = f.others;
+                    }
                 });
                 if let Some(pair) = &f.pair {
                     self.pair(pair);
@@ -130,26 +139,51 @@ impl RunCollector {
             others: None,
         };
         let slot = started.run.slot as usize;
-        (self.current[slot], self.drawn[slot]) = (Some(at), true);
+        (self.current[slot], self.belongs[slot]) = (Some(at), Belongs::All);
         let Some(known) = self.sections.get_mut(at) else {
             return self.sections.push(fresh);
         };
         // Seen again: a curve goes on where its weights do, and is never joined with that of other weights.
         let whole = known.start.is_some() && known.first.is_some_and(|(step, _)| step == 0);
-        match started.paired {
-            true => self.drawn[slot] = known.start.is_none(),
-            false if known.start == start || began && whole => {
-                (known.start, known.ended) = (start, None);
-                known.started = started.clone();
+        self.belongs[slot] = match started.paired {
+            true if known.start.is_some() => Belongs::Nothing,
+            true => Belongs::All,
+            false if known.start == start => {
+                (known.started, known.ended) = (started.clone(), None);
+                Belongs::All
             }
-            false if whole => self.drawn[slot] = false,
-            false => *known = fresh,
-        }
+            false if whole && began => Belongs::Beyond,
+            false if whole => Belongs::Nothing,
+            false => {
+                *known = fresh;
+                Belongs::All
+            }
+        };
     }
 
-    fn keep(&mut self, slot: Slot, write: impl FnOnce(&mut Section)) {
+    fn step(&mut self, step: &Step) {
+        let slot = step.slot as usize;
+        let section = self.current[slot].and_then(|at| self.sections.get_mut(at));
+        let belongs = &mut self.belongs[slot];
+        let Some(s) = section.filter(|_| *belongs != Belongs::Nothing) else {
+            return;
+        };
+        if s.last.is_some_and(|(last, _)| step.step <= last) {
+            return;
+        }
+        if *belongs == Belongs::Beyond {
+            (s.start, s.ended, *belongs) = (Some(self.starts), None, Belongs::All);
+        }
+        s.first.get_or_insert((step.step, step.loss));
+        s.last = Some((step.step, step.loss));
+        s.draw(step.step, step.loss);
+    }
+
+    /// Writes to the section of a slot; `write` hears whether it is told of the run whose curve is drawn there.
+    fn keep(&mut self, slot: Slot, write: impl FnOnce(&mut Section, bool)) {
+        let own = self.belongs[slot as usize] == Belongs::All;
         let section = self.current[slot as usize].and_then(|at| self.sections.get_mut(at));
-        section.map(write);
+        section.map(|section| write(section, own));
     }
 
     fn pair(&mut self, pair: &Pair) {
@@ -231,8 +265,11 @@ impl RunCollector {
         for stage in stages {
             let runs = self.runs(stage);
             let mut after = curves(stage, &runs).filter(|_| drawn || stage == 0);
-            for run in runs {
-                blocks.extend(run.blocks());
+            let found = runs.iter().find(|it| it.started.run.slot == Slot::A);
+            let found = found.map(|it| &it.started.run.config);
+            for run in &runs {
+                let beside = found.map(|found| run.started.run.config.beside(found));
+                blocks.extend(run.blocks(&beside.unwrap_or_default()));
                 blocks.extend(after.take());
             }
             let pairs = self.pairs.iter().filter(|(of, _)| *of == stage);
@@ -248,6 +285,13 @@ impl RunCollector {
         Block::Intro(format!(
             "Measured on {date} by perflings {version}, {os}, {cores} cores."
         ))
+    }
+}
+
+/// Puts a figure where it belongs, or where there is none.
+fn put<T: Clone>(place: &mut Option<T>, found: &T, belongs: bool) {
+    if belongs || place.is_none() {
+        *place = Some(found.clone());
     }
 }
 
@@ -306,12 +350,16 @@ impl Section {
         }
     }
 
-    fn blocks(&self) -> Vec<Block> {
+    /// Its figures; `beside` names what it has that the stage as found has not.
+    fn blocks(&self, beside: &str) -> Vec<Block> {
         let run = &self.started.run;
-        let title = match run.stage {
+        let mut title = match run.stage {
             0 => run.variant.clone(),
             stage => format!("Stage {stage}, {}", run.variant),
         };
+        if !beside.is_empty() {
+            title += &format!(": {beside}");
+        }
         let early = self.ended.as_ref();
         let early = early.map(|why| format!(" Ended early: {why}."));
         let device = &self.started.device;
@@ -579,6 +627,30 @@ mod tests {
         assert_eq!(points.last().map(|it| it.0), Some(79.0));
         assert_eq!(collector.sections.len(), 1);
         assert_eq!(collector.sections[0].last.map(|it| it.0), Some(79));
+    }
+
+    #[test]
+    fn figures_are_those_of_the_run_whose_curve_is_drawn() {
+        let mut collector = RunCollector::default();
+        let shown = |collector: &RunCollector| {
+            let memory = collector.sections[0].memory.as_ref();
+            memory.and_then(|it| it.peak_bytes)
+        };
+        // The third goes on from weights of another run; the last repeats the first and gets further.
+        for (from, made, peak, expected) in [
+            (0, 0..50, 1, 1),
+            (0, 0..30, 2, 1),
+            (30, 30..90, 3, 1),
+            (0, 0..60, 4, 4),
+        ] {
+            collector.hear(&begun(from, false));
+            steps(&mut collector, made);
+            collector.hear(&Event::Memory(Memory {
+                peak_bytes: Some(peak),
+                ..Memory::default()
+            }));
+            assert_eq!(shown(&collector), Some(expected));
+        }
     }
 
     #[test]

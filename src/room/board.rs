@@ -1,6 +1,8 @@
 //! The instructor's board: where participants are, who needs help, and the state of votes and race. A pure function of the room's
 //! state; the terminal and the page draw the same board.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::record::{RaceResult, Vote, mystery_of};
@@ -150,11 +152,13 @@ impl Board {
         raised
             .zip(1..)
             .for_each(|(it, place)| it.hand = Some(place));
+        let here = rows.iter().filter(|it| it.presence == Presence::Here);
+        let here: BTreeSet<String> = here.map(|it| it.id.clone()).collect();
         let stages = course.stages.iter().map(|stage| StageColumn {
             number: stage.number,
             title: stage.title.clone(),
             here: people()
-                .filter(|it| !it.record.left && it.record.here == stage.id)
+                .filter(|it| here.contains(&it.record.id) && it.record.here == stage.id)
                 .count(),
             passed: people()
                 .filter(|it| {
@@ -448,6 +452,7 @@ mod tests {
         assert_eq!((board.stages[0].here, board.stages[0].passed), (1, 1));
         let later = Board::of(&room(&course), &course, AWAY_S * 1000);
         assert!(later.rows.iter().all(|it| it.presence == Presence::Away));
+        assert_eq!((later.here, later.stages[0].here), (0, 0));
     }
 
     #[test]

@@ -203,8 +203,13 @@ pub fn act(
                 ));
             }
             let ids = rows.iter().map(|row| row.id.clone()).collect();
+            let said = format!("Removed and kept out: {who}; u lets everybody in again");
             view.selected.clear();
-            InstructorRequest::Remove(ids)
+            return Some(
+                room.order(InstructorRequest::Remove(ids))
+                    .err()
+                    .unwrap_or(said),
+            );
         }
         BoardAction::Select => {
             let row = view.chosen(board).and_then(|at| board.rows.get(at));
@@ -228,6 +233,10 @@ pub fn act(
                 true => BoardScreen::Board,
                 false => other,
             };
+            return None;
+        }
+        BoardAction::Board => {
+            view.screen = BoardScreen::Board;
             return None;
         }
         BoardAction::Answer => {

@@ -30,7 +30,7 @@ pub struct Reference {
 /// What to draw. Later curves lie on top.
 pub struct Chart<'a> {
     pub curves: Vec<(Slot, Vec<Bucket>)>,
-    /// Faint, behind the curves: the values that they are averages of.
+    /// Faint, behind the curves: the values that they are averages of, or an earlier run.
     pub behind: Vec<(Slot, Vec<Bucket>)>,
     pub references: Vec<Reference>,
     /// Steps worth marking from top to bottom, with their names.

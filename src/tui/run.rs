@@ -132,8 +132,9 @@ impl Session {
             .screen
             .draw(|frame| view(frame, app, &theme))
             .context("The terminal is gone")?;
+        let drawn = app.revision;
         update(app, Message::Drawn(limits));
-        (self.drawn, self.drawn_at, self.urgent) = (app.revision, Instant::now(), false);
+        (self.drawn, self.drawn_at, self.urgent) = (drawn, Instant::now(), false);
         Ok(())
     }
 

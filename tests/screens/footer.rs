@@ -23,7 +23,7 @@ fn pages() -> Vec<(String, App)> {
     let mut marked = app.clone();
     act(&mut marked, Action::Focus(Panel::Memory));
     page("a panel is marked", &marked);
-    act(&mut app, Action::NextPointer);
+    skip_locating(&mut app);
     page("the evidence", &app);
     while app.study.pointer.is_some() {
         act(&mut app, Action::NextPointer);

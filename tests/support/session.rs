@@ -64,6 +64,12 @@ pub fn play_recording(app: &mut App) -> usize {
     recording.len()
 }
 
+/// Goes on to the evidence without saying which panel shows the fault.
+pub fn skip_locating(app: &mut App) {
+    act(app, Action::NextPointer);
+    act(app, Action::Yes);
+}
+
 /// The learner's B is the stage's solution from now on; nothing runs yet.
 pub fn solve(app: &mut App) {
     let solution = app.stage().expect("a stage").fixed.clone();

@@ -2,13 +2,15 @@
 //! answers as the real one does is played along with the keys.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use perflings::app::{App, Effect, Message, Options, Overlay, RunState, SlotRun, update};
+use perflings::app::{
+    App, Effect, Markers, Message, Options, Overlay, RunState, SlotRun, ThemeName, update,
+};
 use perflings::config::{Init, RunConfig};
 use perflings::protocol::*;
 use perflings::tui::keys;
 
-use super::sample;
 use super::session::{begin, hear};
+use super::{sample, screen};
 
 /// What the engine is busy with.
 #[derive(Clone)]
@@ -285,6 +287,12 @@ fn a_restart_knob_that_is_tried_and_taken_back_costs_nothing() {
     play.train(10);
     play.holds();
     assert_eq!(parity(&play), before, "A is not thrown away");
+    let said = play.app.notice.as_ref().map(|it| it.text.clone());
+    assert!(said.is_some_and(|it| it.contains("run of 120 steps stays")));
+    let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+    let drawn = screen::screen(&mut play.app, 120, 36, theme, markers);
+    let drawn = screen::text(&drawn);
+    assert!(drawn.contains(" at step 119"), "behind it: {drawn}");
     play.turn("model.gradient", KeyCode::Right);
     play.train(10);
     play.holds();

@@ -270,7 +270,12 @@ impl Builder<'_> {
     }
 
     fn push(&mut self, block: Block) {
-        self.section.get_or_insert_default().blocks.push(block);
+        // What stands before the first heading is on the first page.
+        let section = self.section.get_or_insert_with(|| Section {
+            kind: SectionKind::Symptom,
+            ..Section::default()
+        });
+        section.blocks.push(block);
     }
 
     fn close_section(&mut self) {

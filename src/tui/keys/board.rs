@@ -29,6 +29,8 @@ pub enum BoardAction {
     Addresses,
     /// Ends the board, once it was asked twice.
     Quit,
+    /// Shows the board again.
+    Board,
     // While a word is typed.
     Type(char),
     Erase,
@@ -72,6 +74,7 @@ const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
     (&[KeyCode::PageDown], BoardAction::Choose(10), ""),
     (&[KeyCode::PageUp], BoardAction::Choose(-10), ""),
     (&[KeyCode::Char('q')], BoardAction::Quit, "quit"),
+    (&[KeyCode::Esc], BoardAction::Board, ""),
 ];
 
 /// What a key asks for; while a word is typed, letters are text.

@@ -220,7 +220,7 @@ impl Text<'_> {
         if self.w.app.asks_where() {
             self.w.heading("Which panel shows it, and which number?");
             let text = "Before the evidence is pointed out: {} changes the panel, {} the row, and {} chooses the marked row as the one \
-                        that shows the fault. The first answer counts in your score. {} here goes on without an answer.";
+                        that shows it. The first answer counts in your score. {} here skips it.";
             let keys = [
                 Action::FocusNext,
                 Action::Scroll(1),

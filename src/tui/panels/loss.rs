@@ -70,6 +70,11 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
         } else if words > 1 && begin < step {
             before = format!("{} {} ", number(first), theme.symbols.to);
         }
+        // A that began again has a longer run behind it.
+        let longer = app.run.longer_a().filter(|_| slot == Slot::A && words > 0);
+        if let Some((step, loss)) = longer.and_then(|it| it.loss.last()) {
+            after += &format!(", earlier {} at step {step}", number(loss));
+        }
         let style = if loss.is_finite() {
             theme.strong
         } else {
@@ -146,6 +151,13 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         let smooth = curves.iter().map(|(slot, it)| (*slot, smoothed(it, steps)));
         let smooth = smooth.collect();
         behind = std::mem::replace(&mut curves, smooth);
+    }
+    if let Some(longer) = app
+        .run
+        .longer_a()
+        .filter(|_| app.view.window == Window::All)
+    {
+        behind.push((Slot::A, points(&longer.loss, Window::All)));
     }
     let mut references = Vec::new();
     if let Some(started) = app.run.shown().started.as_ref() {

@@ -74,10 +74,10 @@ fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     for (what, value) in shared(member) {
         w.item(&format!(" {what:<12} "), theme.dim, &value, theme.text);
     }
-    let called = if name.is_empty() {
-        "without a name".to_owned()
-    } else {
-        format!("as {name}")
+    let called = match member.class.renamed.get(&member.me.id) {
+        Some(other) => format!("as {other}: another participant has your name"),
+        None if name.is_empty() => "without a name".to_owned(),
+        None => format!("as {name}"),
     };
     w.blank();
     w.plain(

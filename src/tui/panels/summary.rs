@@ -91,7 +91,9 @@ fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
     }
     if let Some([ratio, low, high]) = known.ratio {
         let [ratio, low, high] = [ratio, low, high].map(number);
-        said.push(format!("A took {ratio}x [{low}, {high}] of your B's time"));
+        said.push(format!(
+            "A took {ratio}x [{low}, {high}] of your B's time per token"
+        ));
     }
     let key = stage.checks.iter().find(|it| it.starter == Starter::Fails);
     if let (Some(check), Some(found)) = (key, &known.found) {
@@ -112,19 +114,8 @@ fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
 /// The score over all stages.
 fn totals(w: &mut Writer<'_>) {
     let score = w.app.study.progress.calibration();
-    let said = format!(
-        "{} of {} predictions right; {} of {} ranges contained the measured figure, {} of {} points; \
-         {} of {} faults found in a panel before the cause was told.",
-        score.right,
-        score.answered,
-        score.held,
-        score.ranges,
-        w.app.range_points(),
-        POINTS * score.ranges,
-        score.located,
-        score.asked_where
-    );
-    w.plain(&said, w.theme.strong);
+    let points = (w.app.range_points(), POINTS * score.ranges);
+    w.plain(&score.said(Some(points)), w.theme.strong);
 }
 
 /// Columns between two of a table.

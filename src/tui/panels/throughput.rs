@@ -183,7 +183,9 @@ fn means(it: &Throughput) -> Option<&'static str> {
         State::Settling => {
             Some("settling: too few steps yet, or their times still change a little")
         }
-        State::Drifting => Some("drifting: the later half of 64 steps is over 5 % off the earlier"),
+        State::Drifting => {
+            Some("drifting: the later half of up to 64 steps is over 5 % off the earlier")
+        }
         State::Noisy => Some("noisy: the middle half of the step times spans over 10 %"),
     }
 }
