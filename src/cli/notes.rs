@@ -10,10 +10,15 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc::channel;
+    use std::sync::{Arc, Mutex, PoisonError};
+    use std::time::Duration;
 
     use crate::app::notes::{Notes, SpeakerRequest};
     use crate::out::notice;
     use crate::workshop::speaker;
+
+    /// How often a presentation that was left is looked for.
+    const AGAIN: Duration = Duration::from_millis(500);
 
     let context = args.course.load()?;
     let agendas = &context.course.agendas;
@@ -29,19 +34,36 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
     });
     let agenda = agenda.transpose()?;
     let path = speaker::path().ok_or_else(|| usage("this system names no folder for sockets"))?;
-    let Ok(mut stream) = UnixStream::connect(&path) else {
+    let Ok(stream) = UnixStream::connect(&path) else {
         return Err(usage(
             "there is no presentation on this machine; start `perflings --present` on this machine as the same user, then `perflings notes` again",
         ));
     };
-    let reader = BufReader::new(stream.try_clone()?);
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let stream = Arc::new(Mutex::new(stream));
     let (send, news) = channel();
+    let writer = Arc::clone(&stream);
     let read = move || {
-        let lines = reader.lines().map_while(Result::ok);
-        for notes in lines.filter_map(|line| Notes::read(&line)) {
-            if send.send(notes).is_err() {
+        loop {
+            let lines = reader.lines().map_while(Result::ok);
+            for notes in lines.filter_map(|line| Notes::read(&line)) {
+                if send.send(Some(notes)).is_err() {
+                    return;
+                }
+            }
+            if send.send(None).is_err() {
                 return;
             }
+            // The presentation was left, and may go on.
+            let (again, other) = loop {
+                std::thread::sleep(AGAIN);
+                let again = UnixStream::connect(&path);
+                if let Ok(both) = again.and_then(|it| Ok((it.try_clone()?, it))) {
+                    break both;
+                }
+            };
+            reader = BufReader::new(again);
+            *writer.lock().unwrap_or_else(PoisonError::into_inner) = other;
         }
     };
     std::thread::Builder::new()
@@ -50,7 +72,7 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
     if args.plain {
         // For a pipe, or a terminal that shows no screen: the notes as they change.
         let mut before = (0, 0);
-        for notes in news {
+        for notes in news.into_iter().map_while(|it| it) {
             if (notes.stage, notes.beat) != before {
                 let (stage, beat, of) = (notes.stage, notes.beat, notes.of);
                 let (says, notes) = (notes.says, notes.notes);
@@ -67,7 +89,11 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
             "notes are shown on a screen, and there is no terminal here; --plain prints them",
         ));
     }
-    let send = |request: SpeakerRequest| Ok(writeln!(stream, "{request}")?);
+    // A request while nobody presents is lost.
+    let send = |request: SpeakerRequest| {
+        let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(writeln!(stream, "{request}"));
+    };
     let outcome = crate::tui::speaker::show(&news, args.theme, agenda, clock, send)?;
     if outcome.is_none() {
         notice("the presentation has ended");

@@ -183,7 +183,9 @@ impl RunCollector {
     fn keep(&mut self, slot: Slot, write: impl FnOnce(&mut Section, bool)) {
         let own = self.belongs[slot as usize] == Belongs::All;
         let section = self.current[slot as usize].and_then(|at| self.sections.get_mut(at));
-        section.map(|section| write(section, own));
+        if let Some(section) = section {
+            write(section, own);
+        }
     }
 
     fn pair(&mut self, pair: &Pair) {

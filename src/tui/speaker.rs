@@ -27,14 +27,17 @@ use crate::course::Agenda;
 /// How long to wait for a key.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Shows what comes until a key ends it, or the presentation ends; `send` passes on what the speaker asks for. None is the
-/// end of the presentation.
+/// What stands beside the last notes once the presentation was left.
+const LEFT: &str = "no presentation; shift-F5 there goes on with it";
+
+/// Shows what comes until a key ends it, or the presentation; `send` passes on what the speaker asks for. No notes come where the
+/// presentation was left. The result is None once the speaker has ended it.
 pub fn show(
-    news: &Receiver<Notes>,
+    news: &Receiver<Option<Notes>>,
     theme: ThemeName,
     agenda: Option<&Agenda>,
     clock: impl Fn() -> String,
-    mut send: impl FnMut(SpeakerRequest) -> Result<()>,
+    mut send: impl FnMut(SpeakerRequest),
 ) -> Result<Option<SessionEnd>> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let theme = Theme::new(theme, Markers::Braille, abilities);
@@ -44,6 +47,7 @@ pub fn show(
     let mut notes = Notes::default();
     // The beat that the keys asked for and that the notes do not show yet.
     let mut ahead = None;
+    let mut ended = false;
     let place = |notes: &Notes| (notes.stage, notes.beat);
     loop {
         if signals.ends() {
@@ -51,7 +55,9 @@ pub fn show(
         }
         loop {
             match news.try_recv() {
-                Ok(next) => {
+                Ok(None) if ended => return Ok(None),
+                Ok(None) => notes.covered = LEFT.to_owned(),
+                Ok(Some(next)) => {
                     if place(&next) != place(&notes) {
                         ahead = None;
                     }
@@ -73,13 +79,16 @@ pub fn show(
                     let from = ahead.unwrap_or_else(|| place(&notes));
                     if let Some(to) = notes.beat_from(from, by) {
                         ahead = Some(to);
-                        send(SpeakerRequest::GoTo(to.0, to.1))?;
+                        send(SpeakerRequest::GoTo(to.0, to.1));
                     }
                 }
-                Some(SpeakerKey::Stage(stage)) => send(SpeakerRequest::GoTo(stage, 1))?,
-                Some(SpeakerKey::Blank) => send(SpeakerRequest::Blank)?,
-                Some(SpeakerKey::Freeze) => send(SpeakerRequest::Freeze)?,
-                Some(SpeakerKey::End) => send(SpeakerRequest::End)?,
+                Some(SpeakerKey::Stage(stage)) => send(SpeakerRequest::GoTo(stage, 1)),
+                Some(SpeakerKey::Blank) => send(SpeakerRequest::Blank),
+                Some(SpeakerKey::Freeze) => send(SpeakerRequest::Freeze),
+                Some(SpeakerKey::End) => {
+                    ended = true;
+                    send(SpeakerRequest::End);
+                }
                 None => {}
             }
         }

@@ -244,7 +244,9 @@ fn keys_become_orders() {
         rows.map(|it| it.id.clone()).collect()
     };
     let both = InstructorRequest::Remove(ids(&["Ana", "Ana (2)"]));
-    assert_eq!(ask(&named, &room, &mut view).0, [both]);
+    let (orders, said) = ask(&named, &room, &mut view);
+    assert_eq!(orders, [both]);
+    assert!(said.is_some_and(|it| it.contains("kept out: 2 participants")));
     let one_by_one = [
         BoardAction::Choose(-9),
         BoardAction::Select,
@@ -257,6 +259,10 @@ fn keys_become_orders() {
         ask(&one_by_one, &room, &mut view).0,
         [InstructorRequest::Remove(first_two)]
     );
+    for asked in [BoardAction::Join, BoardAction::Addresses] {
+        ask(&[asked, BoardAction::Board], &room, &mut view);
+        assert!(view.screen == BoardScreen::Board);
+    }
     // The answer is for a vote that is over.
     room.apply(&InstructorRequest::CloseVote);
     let answer = InstructorRequest::ShowAnswer {
