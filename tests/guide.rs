@@ -157,6 +157,10 @@ fn stage(said: &mut Said, number: u32) {
     said.did(&mut app, Action::RangeKeep);
     app.notice = None;
     said.look(&app);
+    // Without an answer it is asked whether to go on.
+    said.did(&mut app, Action::NextPointer);
+    said.look(&app);
+    said.did(&mut app, Action::No);
     // Which panel shows it? The lints do not, whatever the stage is about.
     said.did(&mut app, Action::Focus(perflings::app::Panel::Lints));
     app.notice = None;
