@@ -281,7 +281,7 @@ fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static
             false => format!("what it launched begins {apart} later: {name}"),
         }
     });
-    let unlinked = "its launch is not in this file";
+    let unlinked = "its launch was not recorded";
     let linked = linked.unwrap_or_else(|| match it.kind.on_device() {
         true => unlinked.to_owned(),
         false => String::new(),
