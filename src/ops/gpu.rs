@@ -2,7 +2,7 @@
 //! Each file states shapes and formulas.
 #![allow(
     unsafe_code,
-    reason = "kernels are launched unchecked: each one bounds its own indices, so that no loop pays for a second check"
+    reason = "kernels are launched unchecked: each one bounds its own indices, which saves a second check in every loop"
 )]
 
 pub mod adamw;

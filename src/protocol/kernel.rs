@@ -307,7 +307,7 @@ pub struct KernelError {
 }
 
 impl KernelError {
-    /// The same, where it holds at a shape that was drawn: which.
+    /// Adds the sizes to the message of an error at a drawn shape.
     pub fn at(self, shape: &KernelShape) -> Self {
         if !shape.is_drawn() {
             return self;

@@ -232,7 +232,7 @@ impl<'a> Worker<'a> {
         let small = job.shapes.len().saturating_sub(1).max(1);
         let most = if alone { STEPS_ALONE } else { STEPS };
         let (mut access, mut long) = (Vec::new(), Vec::new());
-        // Steps that are left for all kinds of values but the first, for all sizes of the text, and there for single workgroups.
+        // Remaining steps for all kinds of values except the first, for all sizes of the text, and for single workgroups at large sizes.
         let (mut of_kinds, mut of_text, mut of_groups) = (STEPS_DRAWN, STEPS_DRAWN, STEPS_DRAWN);
         let mut ends = false;
         for (number, shape) in job.shapes.iter().enumerate().take(small) {
@@ -265,7 +265,7 @@ impl<'a> Worker<'a> {
                     long.push(number);
                 }
                 if !run.report.complete {
-                    // What one workgroup does there is seen all the same.
+                    // One workgroup is still run there.
                     if nth == 0 && shape.is_drawn() {
                         let mut own = STEPS_DRAWN;
                         let left = match shape.is_of_text() {
@@ -324,7 +324,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// One workgroup of a launch, run on the host, with its accesses. Which one, the seed says.
+    /// Runs one workgroup of a launch, chosen by the seed, on the host and counts its accesses.
     fn one_workgroup(
         &self,
         index: usize,
