@@ -205,7 +205,7 @@ fn memory(id: u32) -> String {
 
 fn folder(files: usize) {
     let dir = tempfile::tempdir().expect("a folder");
-    let mut desk = Folder::new(dir.path().to_owned());
+    let mut folder = Folder::new(dir.path().to_owned());
     let fast = Folder::new(dir.path().to_owned());
     fast.open().expect("opened");
     let write = |update: u32| {
@@ -215,21 +215,21 @@ fn folder(files: usize) {
         }
     };
     println!("folder: {files} files");
-    let mut look = |what: &str, expected: usize| {
+    let mut read = |what: &str, expected: usize| {
         let began = Instant::now();
-        assert_eq!(desk.look().expect("read").len(), expected);
+        assert_eq!(folder.read_changed().expect("read").len(), expected);
         println!(
-            "  a look with {what}: {:.2} s",
+            "  reading with {what}: {:.2} s",
             began.elapsed().as_secs_f64()
         );
     };
     write(1);
-    look("every file new", files);
-    look("nothing new", 0);
+    read("every file new", files);
+    read("nothing new", 0);
     fast.write_participant(&record(0, 100)).expect("written");
-    look("one file changed", 1);
+    read("one file changed", 1);
     write(20);
-    look("every file changed", files);
+    read("every file changed", files);
     let mut learner = Folder::new(dir.path().to_owned());
     let began = Instant::now();
     learner.share(&record(3, 3)).expect("shared");
