@@ -178,6 +178,18 @@ impl Comparison {
         knob.parameters == Parameters::New
     }
 
+    /// Whether A is hidden and a changed knob needs another start: weights that stay would tell that its value is A's. Between
+    /// two Bs that counts for the selected knob only.
+    pub(super) fn begins_again(&self, other_slot: bool) -> bool {
+        let selected = self.knob().map(|knob| knob.path);
+        let mut changed = self
+            .offers
+            .iter()
+            .filter(|it| self.touched.contains(it.path));
+        let counts = |path| other_slot || selected == Some(path);
+        self.hidden && changed.any(|it| Self::starts_again(it) && counts(it.path))
+    }
+
     /// Selects another row.
     pub fn select(&mut self, row: usize) {
         self.row = row.min(self.offers.len().saturating_sub(1));

@@ -148,7 +148,9 @@ impl App {
                 | RunState::Resuming
         );
         let same_weights = self.run.shown().started.as_ref().is_some_and(|now| {
-            now.run.stage == run.stage && now.run.config.keeps_parameters(&run.config)
+            let begins_again = self.comparison.begins_again(now.run.slot != run.slot);
+            let keeps = now.run.config.keeps_parameters(&run.config);
+            now.run.stage == run.stage && keeps && !begins_again
         });
         if !(live
             && same_weights

@@ -118,6 +118,30 @@ fn judged(verdict: Verdict) -> (App, Vec<Effect>) {
 }
 
 #[test]
+fn a_knob_that_needs_another_start_begins_again_also_with_the_value_of_a() {
+    let mut app = open();
+    act(&mut app, Action::Knobs);
+    let mut knobs = app.comparison.offers.iter();
+    let row = knobs.position(|knob| knob.path == "model.init");
+    app.comparison.select(row.expect("offered"));
+    let starts = |effects: &[Effect]| {
+        let mut sent = effects.iter();
+        sent.any(|it| matches!(it, Effect::Send(Command::Start { .. })))
+    };
+    act(&mut app, Action::KnobTurn(1));
+    assert_eq!(
+        app.comparison.config_b, app.comparison.config_a,
+        "A has it, too"
+    );
+    let now_ms = app.now_ms + 1000;
+    assert!(starts(&update(&mut app, Message::Tick { now_ms })));
+    let run = wanted(&app);
+    hear(&mut app, sample::started(&run, 0));
+    // The way back to A tells nothing, either.
+    assert!(starts(&act(&mut app, Action::Toggle)));
+}
+
+#[test]
 fn nothing_tells_the_values_of_a() {
     let app = open();
     let mystery = app.mystery().expect("open");
