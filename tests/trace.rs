@@ -647,7 +647,7 @@ fn what_is_no_trace_is_named() {
     };
     fails(path("empty", b""), "is empty");
     fails(path("empty.gz", &gzip(b"")), "is empty");
-    fails(path("text", b"hello\nworld\n"), "no trace");
+    fails(path("text", b"hello\nworld\n"), "not a trace");
     fails(path("binary", &[0, 1, 2, 3, 200, 0, 0, 0]), "binary");
     fails(path("wide.csv", b"\xff\xfe\"\0K\0i\0n\0d\0"), "UTF-16");
     fails(

@@ -354,7 +354,7 @@ mod tests {
         for (said, part) in said.iter().zip([
             "Ana",
             "is a folder",
-            "is no record",
+            "is not a participant's record",
             "limit",
             "another version",
             "another participant",
