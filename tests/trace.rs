@@ -675,7 +675,7 @@ fn what_is_no_trace_is_named() {
         .unwrap()
         .execute_batch("CREATE TABLE songs (id INTEGER)")
         .unwrap();
-    fails(other, "another schema (songs)");
+    fails(other, "unknown schema (songs)");
     let locked = folder.path().join("locked.db");
     fixtures::nsys(&fixtures::run(1, 400, 250), &locked);
     let holder = rusqlite::Connection::open(&locked).unwrap();
