@@ -3,11 +3,12 @@
 
 mod args;
 mod bench;
-pub(crate) mod check;
+mod check;
 mod compare;
 mod config;
 mod course_check;
 mod doctor;
+mod exercise;
 mod export;
 mod journey;
 mod kit;

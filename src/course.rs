@@ -89,6 +89,11 @@ impl Course {
     pub fn stage_by_id(&self, id: &str) -> Option<&Stage> {
         self.stages.iter().find(|stage| stage.id == id)
     }
+
+    /// The exercise whose id this is.
+    pub fn exercise_by_id(&self, id: &str) -> Option<&Exercise> {
+        self.exercises.iter().find(|exercise| exercise.id == id)
+    }
 }
 
 /// A stage or an exercise whose files cannot be used. It is shown as such, and nothing takes its place.

@@ -20,6 +20,13 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// Of something that was judged.
+    pub const fn of(passed: bool) -> Self {
+        if passed { Self::Ok } else { Self::Failed }
+    }
+}
+
 /// An error that knows its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use mutate::{Input, damaged};
 use perflings::config::file::{self, FileError, MAX_BYTES, read_text};
 use perflings::config::{KNOBS, Knob, Preset, RunConfig};
-use perflings::course::exercise::{ExerciseKind, Kernels};
+use perflings::course::exercise::Kernels;
 use perflings::course::progress::{self, ProgressChange, State};
 use perflings::course::validate::{Vocabulary, structure};
 use perflings::course::{Course, CourseFiles};
@@ -405,10 +405,7 @@ fn the_text_of_a_kernel() {
     let course = Course::builtin("en");
     let all = course.exercises.iter();
     let exercises: Vec<(&str, &Kernels)> = all
-        .filter_map(|exercise| match &exercise.body {
-            ExerciseKind::Kernel(kernels) => Some((exercise.id.as_str(), kernels)),
-            ExerciseKind::Config(_) | ExerciseKind::Detective(_) => None,
-        })
+        .filter_map(|exercise| Some((exercise.id.as_str(), exercise.kernels()?)))
         .collect();
     let mut files = Vec::new();
     for (id, kernels) in &exercises {

@@ -22,7 +22,7 @@ mod text;
 use std::sync::OnceLock;
 
 use perflings::course::Course;
-use perflings::course::exercise::{Exercise, ExerciseKind, Kernels};
+use perflings::course::exercise::{Exercise, Kernels};
 use perflings::engine::kernel::{self, CheckLimits};
 use perflings::judge::kernel::{KernelVerdict, verdict};
 use perflings::protocol::{KernelError, KernelJob};
@@ -35,13 +35,8 @@ fn builtin() -> &'static Course {
 
 /// Every kernel exercise.
 fn exercises() -> impl Iterator<Item = (&'static Exercise, Kernels)> {
-    builtin()
-        .exercises
-        .iter()
-        .filter_map(|exercise| match &exercise.body {
-            ExerciseKind::Kernel(kernels) => Some((exercise, kernels.clone())),
-            ExerciseKind::Config(_) | ExerciseKind::Detective(_) => None,
-        })
+    let all = builtin().exercises.iter();
+    all.filter_map(|exercise| Some((exercise, exercise.kernels()?.clone())))
 }
 
 /// The job of the exercise `id` with the text that `write` makes of each file's name, starter and solution.

@@ -1,21 +1,17 @@
 //! `perflings check`: what the learner has now, held against each criterion of the stage or the exercise.
 
-pub mod configs;
-pub mod detective;
-mod kernels;
-mod text;
+pub mod text;
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::args::CheckArgs;
+use super::exercise;
 use super::meter::Meter;
 use super::progress::{change, progress_of, say_file};
 use crate::config::RunConfig;
 use crate::course::Stage;
 use crate::course::check::Metric;
-use crate::course::context::CourseContext;
-use crate::course::exercise::{Exercise, ExerciseKind};
 use crate::course::progress::{Prediction, StageProgress, State, Times, letter, times as times_of};
 use crate::judge::Report;
 use crate::judge::stage::{StageFacts, evaluate};
@@ -26,7 +22,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
     let context = args.course.open()?;
     let named = args.stage.as_deref();
     if let Some(exercise) = named.and_then(|name| context.exercise(name)) {
-        return check_exercise(&context, exercise, args);
+        return exercise::check(&context, exercise, args);
     }
     if args.seed.is_some() {
         return Err(usage(
@@ -34,7 +30,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
         ));
     }
     if args.trace {
-        return Err(usage(TRACE));
+        return Err(usage(exercise::TRACE));
     }
     if !args.answer.is_empty() {
         return Err(usage(
@@ -88,7 +84,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
                 true => known.stage(&exercise.id).state != State::New,
                 false => context.exercise_folder(exercise).is_some(),
             };
-            if begun && check_exercise(&context, exercise, args)? == Exit::Failed {
+            if begun && exercise::check(&context, exercise, args)? == Exit::Failed {
                 exit = Exit::Failed;
             }
         }
@@ -124,26 +120,6 @@ fn with_answers(
     all["answers"] = answers.collect();
     all["hints"] = known.hints.into();
     Ok(all)
-}
-
-const TRACE: &str = "--trace belongs to exercises about kernels, such as k04";
-
-fn check_exercise(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> Result<Exit> {
-    if args.seed.is_some() && exercise.kernels().is_none() {
-        let label = exercise.label();
-        return Err(usage(format!(
-            "{label} takes no --seed: only kernel exercises draw numbers for each check"
-        )));
-    }
-    match &exercise.body {
-        ExerciseKind::Kernel(kernels) if args.trace => {
-            kernels::trace(context, exercise, kernels, args)
-        }
-        _ if args.trace => Err(usage(TRACE)),
-        ExerciseKind::Kernel(kernels) => kernels::check(context, exercise, kernels, args),
-        ExerciseKind::Config(configs) => configs::check(context, exercise, configs, args),
-        ExerciseKind::Detective(detective) => detective::check(context, exercise, detective, args),
-    }
 }
 
 /// The answers for one stage; none when interrupted.

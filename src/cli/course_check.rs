@@ -1,6 +1,5 @@
 //! `perflings course check`: first what reading shows, then every starter and every solution on a device.
 
-mod exercises;
 pub mod mutants;
 
 use std::cell::RefCell;
@@ -10,6 +9,8 @@ use clap::Parser;
 use serde_json::json;
 
 use super::args::{Cli, CourseArgs, EngineArgs};
+use super::check::text::mark;
+use super::exercise;
 use super::meter::Meter;
 use crate::config::{Preset, RunConfig};
 use crate::course::context::CourseContext;
@@ -47,7 +48,7 @@ pub fn course_check(
         }
     }
     let mut tried = try_stages(&context, measure, engine)?;
-    match exercises::all(&context, measure, engine)? {
+    match exercise::try_all(&context, measure, engine)? {
         Some(more) => tried.extend(more),
         None => return Ok(Exit::Interrupted),
     }
@@ -65,19 +66,14 @@ pub fn course_check(
             n => format!("not passed: {n} to fix"),
         })?;
     }
-    Ok(if failed == 0 { Exit::Ok } else { Exit::Failed })
+    Ok(Exit::of(failed == 0))
 }
 
 fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {
     if as_json {
         return out::json(tried);
     }
-    let mark = match tried.passed {
-        None => "----",
-        Some(true) => "pass",
-        Some(false) => "FAIL",
-    };
-    result(&format!("{mark}  {}", tried.what))?;
+    result(&format!("{}  {}", mark(tried.passed), tried.what))?;
     // One line for each criterion: there may be half a dozen.
     for part in tried.detail.replace("; `", "\n`").lines() {
         result(&format!("        {part}"))?;

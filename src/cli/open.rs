@@ -9,7 +9,6 @@ use super::progress::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
 use crate::clean;
-use crate::course::exercise::ExerciseKind;
 use crate::export::sheet::Sheet;
 use crate::export::{html, opened};
 use crate::files;
@@ -146,10 +145,7 @@ fn built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
         let short = name.len() < 20 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let context = short.then(|| args.course.load().ok())??;
         let exercise = context.exercise(name)?;
-        let ExerciseKind::Detective(detective) = &exercise.body else {
-            return None;
-        };
-        let bytes = known(detective.profile.as_deref()?)?.1;
+        let bytes = known(exercise.detective()?.profile.as_deref()?)?.1;
         note_seen(&context, exercise);
         Some(bytes)
     })?;

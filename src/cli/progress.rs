@@ -60,9 +60,7 @@ pub fn note_answer(context: &CourseContext, exercise: &Exercise, choice: usize, 
 
 /// Notes that an exercise was looked at.
 pub fn note_seen(context: &CourseContext, exercise: &Exercise) {
-    change(context, &exercise.id, |known| {
-        known.state = known.state.max(State::Seen)
-    });
+    note_tried(context, exercise, false);
 }
 
 /// Changes what is kept of the stage or exercise `id`.

@@ -74,7 +74,7 @@ pub fn ready(args: &DoctorArgs) -> Result<Exit> {
         true => out::json(&ready)?,
         false => result(&ready.line())?,
     }
-    Ok(if ready.ready { Exit::Ok } else { Exit::Failed })
+    Ok(Exit::of(ready.ready))
 }
 
 /// What is missing, before anything is measured.

@@ -16,7 +16,6 @@ use crate::app::source::FromEngine;
 use crate::app::{self, App, Message, Options, update};
 use crate::config::file::FileError;
 use crate::course::context::CourseContext;
-use crate::course::exercise::ExerciseKind;
 use crate::course::progress;
 use crate::export::report::collect;
 use crate::measure::runner::engine_command;
@@ -158,14 +157,9 @@ fn picture(
 fn detective(context: &CourseContext, args: &ReplayArgs) -> Option<Result<Recording, FileError>> {
     let name = args.file.to_str().filter(|_| !args.file.exists())?;
     let exercise = context.exercise(name)?;
-    match &exercise.body {
-        // `perflings open` shows it.
-        ExerciseKind::Detective(detective) if detective.profile.is_none() => {
-            note_seen(context, exercise);
-            Some(Recording::from_text(detective.shown(), &args.file))
-        }
-        _ => None,
-    }
+    let detective = exercise.recording()?;
+    note_seen(context, exercise);
+    Some(Recording::from_text(detective.shown(), &args.file))
 }
 
 fn text(recording: &Recording, summary: fn(&Finished) -> String) -> String {

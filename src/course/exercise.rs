@@ -1,31 +1,45 @@
-//! Exercises beside the stages: a WGSL kernel to write, runs whose results the learner predicts, or a recorded run with a fault to
-//! name. This module reads `exercise.toml` and holds the data and its checks; the engine launches and measures. What a kernel
-//! computes and on which buffers is a `KernelSpec`, which the engine gets unchanged.
+//! Exercises beside the stages. A kind of exercise is one row of [`KINDS`] and what reads its `exercise.toml`. What an exercise
+//! has its learner do is plain data, its [`ExerciseWork`]: the rest of the program asks for the kernels, the runs or the recording of
+//! an exercise and knows no kind.
 
 pub mod checks;
 pub mod config;
 mod detective;
-mod drawn;
+mod folder;
+pub mod kernel;
 mod read;
 
 pub use config::{ConfigCheck, ConfigMetric, Configs, RankedChange, Sweep, apply};
 pub use detective::Detective;
-pub use drawn::{DrawnSizes, SizeRange};
-pub use read::{KINDS, KindRow, is_label, read};
+pub use kernel::{DrawnSizes, Kernel, Kernels, WrongSolution};
+pub use read::{KINDS, is_label, read};
 
-use super::placeholder::{TextPiece, pieces};
 use super::{Question, StageFile, StageLevel};
-use crate::config::{RunConfig, nearest};
-use crate::protocol::{
-    KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes,
-};
+use crate::config::file::FileError;
+use folder::ExerciseFolder;
 
-/// Seed of checks that have to be the same every time.
-const SEED: u64 = 42;
+/// A kind of exercise.
+#[derive(Debug)]
+pub struct ExerciseKind {
+    /// Name in `exercise.toml`.
+    pub name: &'static str,
+    /// First letter of its folders.
+    pub letter: char,
+    /// Words before the size of the task.
+    pub asks: &'static str,
+    read: fn(&ExerciseFolder<'_>) -> Result<ExerciseWork, FileError>,
+}
+
+impl PartialEq for ExerciseKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
 
 /// One exercise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exercise {
+    pub kind: &'static ExerciseKind,
     /// Key of the learner's progress.
     pub id: String,
     pub title: String,
@@ -39,42 +53,22 @@ pub struct Exercise {
     /// Lesson that explains the background.
     pub lesson: Option<String>,
     pub quiz: Vec<Question>,
-    /// Text about the figures of a config exercise, shown after the measurement.
+    /// Text about the figures of measured runs, shown after the measurement.
     pub debrief: Option<String>,
-    pub body: ExerciseKind,
+    pub work: ExerciseWork,
     /// `exercises/k01-swiglu`.
     pub path: String,
 }
 
-impl Exercise {
-    /// Its short name: `k01`.
-    pub fn label(&self) -> &str {
-        let folder = self.path.rsplit('/').next().unwrap_or_default();
-        folder.split('-').next().unwrap_or(folder)
-    }
-
-    /// The kernels of a kernel exercise.
-    pub fn kernels(&self) -> Option<&Kernels> {
-        match &self.body {
-            ExerciseKind::Kernel(kernels) => Some(kernels),
-            _ => None,
-        }
-    }
-
-    /// The runs of a config exercise.
-    pub fn configs(&self) -> Option<&Configs> {
-        match &self.body {
-            ExerciseKind::Config(configs) => Some(configs),
-            _ => None,
-        }
-    }
-}
-
-/// The kind of an exercise, with its data.
+/// What an exercise has its learner do, with its data. Only this file and `cli/exercise.rs` tell one from another; all else asks for
+/// what it needs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ExerciseKind {
-    Kernel(Kernels),
-    Config(Configs),
+pub enum ExerciseWork {
+    /// Write kernels that are checked.
+    Kernels(Kernels),
+    /// Say what runs will show before they are measured.
+    Configs(Configs),
+    /// Name the fault of a recorded run or a profile.
     Detective(Detective),
 }
 
@@ -84,167 +78,60 @@ impl Exercise {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
+    /// Its short name: `k01`.
+    pub fn label(&self) -> &str {
+        self.folder().split('-').next().unwrap_or_default()
+    }
+
     /// Whether `name` is the exercise's label, folder or id.
     pub fn answers_to(&self, name: &str) -> bool {
         self.id == name || self.folder() == name || self.label() == name
     }
 
+    /// The kernels to write.
+    pub fn kernels(&self) -> Option<&Kernels> {
+        match &self.work {
+            ExerciseWork::Kernels(kernels) => Some(kernels),
+            _ => None,
+        }
+    }
+
+    /// The runs to predict.
+    pub fn configs(&self) -> Option<&Configs> {
+        match &self.work {
+            ExerciseWork::Configs(configs) => Some(configs),
+            _ => None,
+        }
+    }
+
+    /// What was recorded, and the question about it.
+    pub fn detective(&self) -> Option<&Detective> {
+        match &self.work {
+            ExerciseWork::Detective(detective) => Some(detective),
+            _ => None,
+        }
+    }
+
+    /// The recorded run that is shown in the place of a live one; `perflings open` shows a profile on a screen of its own.
+    pub fn recording(&self) -> Option<&Detective> {
+        self.detective().filter(|it| it.profile.is_none())
+    }
+
     /// The files that the learner edits.
-    pub fn files(&self) -> Vec<StageFile> {
-        match &self.body {
-            ExerciseKind::Kernel(kernels) => {
-                kernels.kernels.iter().map(|k| k.file.clone()).collect()
-            }
-            ExerciseKind::Config(configs) => vec![StageFile {
-                name: config::ANSWERS.to_owned(),
-                starter: configs.answers.clone(),
-                solution: String::new(),
-            }],
-            ExerciseKind::Detective(_) => Vec::new(),
+    pub fn files(&self) -> Vec<&StageFile> {
+        match &self.work {
+            ExerciseWork::Kernels(kernels) => kernels.kernels.iter().map(|it| &it.file).collect(),
+            ExerciseWork::Configs(configs) => vec![&configs.file],
+            ExerciseWork::Detective(_) => Vec::new(),
         }
     }
-}
 
-/// A kernel exercise: one file, or a forward and a backward one, on the same sizes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Kernels {
-    pub kernels: Vec<Kernel>,
-    /// Shapes of a check, small and odd ones first; the last is timed.
-    pub shapes: Vec<KernelShape>,
-    /// Ranges from which a check draws further shapes.
-    pub hidden: DrawnSizes,
-    /// Part of the model whose kernel this can replace while it trains.
-    pub replaces: Option<String>,
-    pub checks: Vec<KernelCheck>,
-    pub wrong: Vec<WrongSolution>,
-}
-
-/// A solution that looks right and misses an idea. `course check` verifies that it is refused and that the message names the idea.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrongSolution {
-    /// `no-running-maximum`.
-    pub name: String,
-    /// Number of the kernel it replaces.
-    pub kernel: usize,
-    pub text: String,
-    /// Words of the expected message.
-    pub refused: String,
-}
-
-/// One WGSL file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Kernel {
-    pub file: StageFile,
-    pub spec: KernelSpec,
-}
-
-impl Kernels {
-    /// Inserts the shapes at which a model of this configuration launches the kernels, before the timed one.
-    pub fn in_model(mut self, config: &RunConfig) -> Self {
-        let (model, train) = (&config.model, &config.train);
-        let tokens = (train.batch * train.context) as u64;
-        let head = (model.hidden / model.heads.max(1)) as u64;
-        let rotated = |heads: usize| {
-            vec![
-                ("T", train.context as u64),
-                ("H", heads as u64),
-                ("D", head),
-            ]
-        };
-        let launches = match self.replaces.as_deref() {
-            Some("mlp.activation") => vec![("this model", vec![("N", tokens * model.ffn as u64)])],
-            Some("norm1") => {
-                let sizes = vec![("ROWS", tokens), ("COLS", model.hidden as u64)];
-                vec![("this model", sizes)]
-            }
-            Some("attention.rope") => vec![
-                ("this model's queries", rotated(model.heads)),
-                ("this model's keys", rotated(model.kv_heads)),
-            ],
-            _ => Vec::new(),
-        };
-        for (label, sizes) in launches {
-            let sizes = sizes.into_iter().map(|(name, n)| (name.to_owned(), n));
-            let shape = KernelShape {
-                label: label.to_owned(),
-                sizes: sizes.collect(),
-                ..KernelShape::default()
-            };
-            let last = self.shapes.len().saturating_sub(1);
-            let mut others = self.shapes[..last].iter();
-            if others.all(|other| other.sizes != shape.sizes) {
-                self.shapes.insert(last, shape);
-            }
-        }
-        self
-    }
-
-    /// The job for the engine, with always the same numbers; `read` reads a file by its name.
-    pub fn job(
-        &self,
-        exercise: &str,
-        read: impl Fn(&str) -> Result<String, KernelError>,
-    ) -> KernelJob {
-        self.job_of_seed(exercise, SEED, read)
-    }
-
-    /// The job with the numbers and the drawn sizes of a seed.
-    pub fn job_of_seed(
-        &self,
-        exercise: &str,
-        seed: u64,
-        read: impl Fn(&str) -> Result<String, KernelError>,
-    ) -> KernelJob {
-        let files = self.kernels.iter().map(|kernel| {
-            let (text, unreadable) = match read(&kernel.file.name) {
-                Ok(text) => (text, None),
-                Err(error) => (String::new(), Some(error)),
-            };
-            KernelFile {
-                name: kernel.file.name.clone(),
-                text,
-                unreadable,
-                starter: kernel.file.starter.clone(),
-                solution: kernel.file.solution.clone(),
-                spec: kernel.spec.clone(),
-            }
-        });
-        let files: Vec<KernelFile> = files.collect();
-        let texts: Vec<&str> = files.iter().map(|it| it.text.as_str()).collect();
-        let own = files
-            .iter()
-            .flat_map(|it| [it.starter.as_str(), it.solution.as_str()]);
-        let own: Vec<&str> = own.collect();
-        let mut shapes = self.shapes.clone();
-        let last = shapes.len().saturating_sub(1);
-        shapes.splice(last..last, self.hidden.shapes(seed, &texts, &own));
-        KernelJob {
-            id: 0,
-            exercise: exercise.to_owned(),
-            files,
-            shapes,
-            seed,
-            checks: self.checks.clone(),
-            replaces: self.replaces.clone(),
-            timed: true,
-            thorough: false,
+    /// What is wrong with it although it could be read; `toml` names its exercise.toml in messages.
+    pub fn problems(&self, toml: &str) -> Vec<FileError> {
+        match &self.work {
+            ExerciseWork::Kernels(kernels) => kernels.problems(toml),
+            ExerciseWork::Configs(_) => Vec::new(),
+            ExerciseWork::Detective(detective) => detective.problem().into_iter().collect(),
         }
     }
-}
-
-/// The first placeholder of a WGSL text that is not a size: its line, from 1, and a message.
-pub fn unknown_size(text: &str, sizes: &Sizes) -> Option<(usize, String)> {
-    let mut lines = 0;
-    pieces(text).into_iter().find_map(|piece| match piece {
-        TextPiece::Text(text) => {
-            lines += text.matches('\n').count();
-            None
-        }
-        TextPiece::Name(name) if sizes.contains_key(name) => None,
-        TextPiece::Name(name) => {
-            let near = nearest(name, sizes.keys().map(String::as_str));
-            let what = format!("unknown size `{name}`; the nearest known one is `{near}`");
-            Some((lines + 1, what))
-        }
-    })
 }

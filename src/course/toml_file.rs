@@ -33,6 +33,18 @@ pub fn read<T: DeserializeOwned, R>(
     path: &str,
     check: impl FnOnce(&TomlFile<'_>, T) -> Result<R, FileError>,
 ) -> Result<R, FileError> {
+    open(loader, path, |file| check(file, file.without(&[])?))
+}
+
+/// Opens the file at `path` of the course; `check` asks for its keys and makes of them what the program uses.
+///
+/// # Errors
+/// The first fault, of the file or from `check`.
+pub fn open<R>(
+    loader: &Loader<'_>,
+    path: &str,
+    check: impl FnOnce(&TomlFile<'_>) -> Result<R, FileError>,
+) -> Result<R, FileError> {
     let (source, shown) = (loader.text(path)?, loader.source.shown(path));
     let root = DeTable::parse(&source).map_err(|error| {
         let what = not_toml("", &source, error.message(), error.span()).what;
@@ -44,11 +56,33 @@ pub fn read<T: DeserializeOwned, R>(
         root,
     };
     file.clean(loader)?;
-    let value = T::deserialize(Deserializer::from(file.root.clone()));
-    check(&file, value.map_err(|error| file.of_serde(&error))?)
+    check(&file)
 }
 
 impl TomlFile<'_> {
+    /// The value of these keys of the file.
+    pub fn value<T: DeserializeOwned>(&self, keys: &[&str]) -> Result<T, FileError> {
+        self.part(|key| keys.contains(&key), &[])
+    }
+
+    /// The value of the file without these keys, which something else reads.
+    pub fn without<T: DeserializeOwned>(&self, keys: &[&str]) -> Result<T, FileError> {
+        self.part(|key| !keys.contains(&key), keys)
+    }
+
+    fn part<T: DeserializeOwned>(
+        &self,
+        is_wanted: impl Fn(&str) -> bool,
+        others: &[&str],
+    ) -> Result<T, FileError> {
+        let all = self.root.get_ref().iter();
+        let wanted = all.filter(|(key, _)| is_wanted(key.get_ref()));
+        let wanted = wanted.map(|(key, value)| (key.clone(), value.clone()));
+        let root = Spanned::new(self.root.span(), wanted.collect::<DeTable<'_>>());
+        let value = T::deserialize(Deserializer::from(root));
+        value.map_err(|error| self.of_serde(&error, others))
+    }
+
     /// A problem of the key at `path`, or of the nearest table around it.
     pub fn fault(&self, path: &str, what: impl AsRef<str>) -> FileError {
         fault(
@@ -150,8 +184,8 @@ impl TomlFile<'_> {
         Ok(())
     }
 
-    /// What serde found wrong, in this program's words.
-    fn of_serde(&self, error: &Error) -> FileError {
+    /// What serde found wrong, in this program's words; `others` are keys that the file may have besides.
+    fn of_serde(&self, error: &Error, others: &[&str]) -> FileError {
         let said = error.to_string();
         let path = said
             .rsplit_once("\nin `")
@@ -167,7 +201,10 @@ impl TomlFile<'_> {
             let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
             Some((word, nearest(word, known.iter().copied()), known))
         };
-        let what = if let Some((word, near, _)) = word("unknown field `") {
+        let what = if let Some((word, _, mut known)) = word("unknown field `") {
+            // Only the file's own keys can be among the others.
+            known.extend(others.iter().filter(|_| path.is_empty()));
+            let near = nearest(word, known.iter().copied());
             format!("unknown key `{word}`; the nearest known key is `{near}`")
         } else if let Some((word, near, known)) = word("unknown variant `") {
             let all = known.join("\", \"");

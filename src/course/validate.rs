@@ -8,7 +8,7 @@ mod prose;
 use unicode_width::UnicodeWidthStr;
 
 use super::check::{Metric, Starter};
-use super::exercise::{Exercise, ExerciseKind, unknown_size};
+use super::exercise::Exercise;
 use super::lesson::{LessonReference, LessonReferenceKind, parse};
 use super::source::Loader;
 use super::{Course, CourseFiles, Stage, placeholder, text, translation};
@@ -147,33 +147,8 @@ impl Structure<'_> {
         {
             self.fail(&path, 0, what);
         }
-        match &exercise.body {
-            ExerciseKind::Config(_) => {}
-            ExerciseKind::Detective(detective) => {
-                detective
-                    .problem()
-                    .into_iter()
-                    .for_each(|it| self.loader.report(it));
-            }
-            ExerciseKind::Kernel(body) => {
-                for file in body.kernels.iter().map(|kernel| &kernel.file) {
-                    if file.starter == file.solution {
-                        let what = "and its solution say the same; the starter must hold a task";
-                        self.fail(&path, 0, format!("{} {what}", file.name));
-                    }
-                    let Some(shape) = body.shapes.first() else {
-                        continue;
-                    };
-                    for text in [&file.starter, &file.solution] {
-                        if let Some((line, what)) = unknown_size(text, &shape.sizes) {
-                            let name = &file.name;
-                            let what = format!("{name} or its solution, line {line}: {what}");
-                            self.fail(&path, 0, what);
-                        }
-                    }
-                }
-            }
-        }
+        let problems = exercise.problems(&self.loader.source.shown(&path));
+        problems.into_iter().for_each(|it| self.loader.report(it));
     }
 
     fn lesson(&mut self, name: &str, folder: &str) {

@@ -10,7 +10,7 @@ use std::thread::Builder;
 use anyhow::{Context, Result, bail};
 
 use super::editor::Editor;
-use super::exercise::ExerciseRunner;
+use super::exercise::{ExerciseRunner, as_it_began};
 use super::kernels::KernelReader;
 use super::knobs::Knobs;
 use super::replay::Replay;
@@ -21,12 +21,11 @@ use crate::app::source::EventSource as _;
 use crate::app::{Effect, Message, source};
 use crate::config::file::{FileError, load};
 use crate::course::context::CourseContext;
-use crate::course::exercise::ExerciseKind;
 use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
 use crate::course::progress::{Progress, ProgressChange, State};
 use crate::course::workspace;
-use crate::course::{Course, CourseFiles, Stage};
+use crate::course::{Course, CourseFiles, Exercise, Stage};
 use crate::engine::client::EngineCommand;
 use crate::export::report::RunCollector;
 use crate::export::{html, learner};
@@ -335,13 +334,7 @@ impl Workshop {
         for path in self.watched(id) {
             self.watch.acknowledge(&path);
         }
-        Ok(match aside.first() {
-            None => "The stage is as it began".to_owned(),
-            Some(path) => format!(
-                "The stage is as it began; your file is kept beside it as {}",
-                name_of(path)
-            ),
-        })
+        Ok(as_it_began("stage", aside.first()))
     }
 
     /// As Markdown and as a page.
@@ -376,11 +369,9 @@ impl Workshop {
     }
 
     fn show_recording(&mut self, id: &str) -> Result<()> {
-        let exercise = self.context.course.exercises.iter().find(|it| it.id == id);
-        let Some(ExerciseKind::Detective(detective)) = exercise.map(|exercise| &exercise.body)
-        else {
-            bail!("{id} has no recording");
-        };
+        let exercise = self.context.course.exercise_by_id(id);
+        let detective = exercise.and_then(Exercise::recording);
+        let detective = detective.with_context(|| format!("{id} has no recording"))?;
         let path = PathBuf::from(&detective.file);
         let recording = Recording::from_text(detective.shown(), &path)?;
         self.replay = Some(Replay::new(recording, 1.0));

@@ -101,7 +101,7 @@ impl ExerciseRunner {
         let exercise = known(context, id)?;
         let work = context.workspace()?;
         for file in exercise.files() {
-            work.open_file(id, &file)?;
+            work.open_file(id, file)?;
         }
         let folder = work.folder(id);
         let mut folders = vec![folder.clone()];
@@ -121,7 +121,7 @@ impl ExerciseRunner {
             device: device.to_owned(),
             folders,
             folder,
-            files: files.map(|file| file.name).collect(),
+            files: files.map(|file| file.name.clone()).collect(),
         });
         self.say_files();
         self.look(context, false)
@@ -150,13 +150,7 @@ impl ExerciseRunner {
             }
         }
         self.open(context, id, device)?;
-        Ok(match kept.first().and_then(|path| path.file_name()) {
-            None => "The exercise is as it began".to_owned(),
-            Some(name) => format!(
-                "The exercise is as it began; your file is kept beside it as {}",
-                name.to_string_lossy()
-            ),
-        })
+        Ok(as_it_began("exercise", kept.first()))
     }
 
     /// Files that concern the open exercise.
@@ -278,7 +272,7 @@ impl ExerciseRunner {
             true => read_text(&path, MAX_BYTES)?,
             false => String::new(),
         };
-        workspace::write(&path, &written(&raw, &configs.answers, answers))?;
+        workspace::write(&path, &written(&raw, &configs.file.starter, answers))?;
         self.look(context, true)?;
         Ok(path)
     }
@@ -372,6 +366,15 @@ impl ExerciseRunner {
     }
 }
 
+/// Says that a stage or an exercise was reset, and under which name a file of the learner's was kept.
+pub fn as_it_began(what: &str, kept: Option<&PathBuf>) -> String {
+    let said = format!("The {what} is as it began");
+    match kept.and_then(|path| path.file_name()) {
+        None => said,
+        Some(name) => format!("{said}; your file is kept beside it as {}", name.display()),
+    }
+}
+
 /// What the learner's file says: every answer, or what to write where.
 fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
     let open = |problem: String| (AnswerFile::Open(vec![problem]), Answers::new());
@@ -427,7 +430,7 @@ pub fn in_folder(exercise: &Exercise, kernels: &Kernels, folder: &Path, seed: u6
 }
 
 fn known<'a>(context: &'a CourseContext, id: &str) -> Result<&'a Exercise> {
-    let found = context.course.exercises.iter().find(|it| it.id == id);
+    let found = context.course.exercise_by_id(id);
     found.ok_or_else(|| anyhow!("there is no exercise `{}`", crate::clean::line(id)))
 }
 

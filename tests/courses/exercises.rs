@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use perflings::course::exercise::config::answers;
-use perflings::course::exercise::{Detective, Exercise, ExerciseKind};
+use perflings::course::exercise::{Detective, Exercise};
 use perflings::course::{Course, CourseFiles};
 use perflings::protocol::{Event, Line};
 use perflings::record::Recording;
@@ -12,12 +12,9 @@ use perflings::record::Recording;
 use super::{courses, example, messages, open};
 
 fn detectives(course: &Course) -> Vec<(&Exercise, &Detective)> {
-    let bodies = course.exercises.iter().filter_map(|one| match &one.body {
-        // A trace of another program is no recording.
-        ExerciseKind::Detective(it) if it.profile.is_none() => Some((one, it)),
-        _ => None,
-    });
-    bodies.collect()
+    let all = course.exercises.iter();
+    all.filter_map(|one| Some((one, one.recording()?)))
+        .collect()
 }
 
 #[test]
@@ -25,11 +22,11 @@ fn config_exercises_begin_without_answers() {
     let course = Course::builtin("en");
     let mut seen = 0;
     for exercise in &course.exercises {
-        let ExerciseKind::Config(configs) = &exercise.body else {
+        let Some(configs) = exercise.configs() else {
             continue;
         };
         seen += 1;
-        assert_eq!(answers(&configs.answers, ""), Ok(Default::default()));
+        assert_eq!(answers(&configs.file.starter, ""), Ok(Default::default()));
         assert!(configs.checks.iter().any(|check| check.answer.is_some()));
         assert!(
             configs.sweep.is_some() || !configs.rank.is_empty(),

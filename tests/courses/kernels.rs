@@ -1,7 +1,7 @@
 //! The WGSL of the kernel exercises: every starter and every solution is valid at every shape, binds what its exercise
 //! says, and stays within the limits of any device. Nothing here launches one.
 
-use perflings::course::exercise::{Exercise, ExerciseKind, Kernel, Kernels};
+use perflings::course::exercise::{Exercise, Kernel, Kernels};
 use perflings::course::{Course, CourseFiles};
 use perflings::engine::kernel::real::Functions;
 use perflings::engine::kernel::reference;
@@ -9,14 +9,9 @@ use perflings::engine::kernel::validate::validate;
 use perflings::protocol::{KernelError, KernelFacts, KernelMetric, KernelRole, KernelStarter};
 
 fn kernels(course: &Course) -> Vec<(&Exercise, &Kernels)> {
-    let bodies = course
-        .exercises
-        .iter()
-        .filter_map(|exercise| match &exercise.body {
-            ExerciseKind::Kernel(kernels) => Some((exercise, kernels)),
-            ExerciseKind::Config(_) | ExerciseKind::Detective(_) => None,
-        });
-    bodies.collect()
+    let all = course.exercises.iter();
+    all.filter_map(|exercise| Some((exercise, exercise.kernels()?)))
+        .collect()
 }
 
 /// What is known of a text without a device, at every shape.
@@ -108,9 +103,6 @@ fn references_fit_their_bindings() {
 #[test]
 fn the_course_holds_its_config_exercises() {
     let course = Course::open(&CourseFiles::Embedded, "en");
-    let configs = course
-        .exercises
-        .iter()
-        .filter(|exercise| matches!(exercise.body, ExerciseKind::Config(_)));
+    let configs = course.exercises.iter().filter_map(Exercise::configs);
     assert_eq!(configs.count(), 4);
 }

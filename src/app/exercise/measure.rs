@@ -94,19 +94,17 @@ impl App {
         if self.measuring().is_none_or(|it| it.begun) || self.warms_up() {
             return;
         }
-        self.with_exercise(|app, exercise| match app.run.state {
-            RunState::Running | RunState::Warming | RunState::Resuming if !app.run.pairing => {
-                app.pause();
-                if let Some(it) = &mut app.exercises.of_mut(exercise).measuring {
-                    it.paused = true;
-                }
-            }
+        self.with_exercise(|app, exercise| {
+            let paused = app.hold_run();
             // A run that is starting, or pairs, are ended first.
-            _ if app.run.state.is_active() && app.run.state != RunState::Paused => {}
-            _ => {
-                if let Some(it) = &mut app.exercises.of_mut(exercise).measuring {
+            let begins = !app.run.state.is_active() || app.run.state == RunState::Paused;
+            if let Some(it) = &mut app.exercises.of_mut(exercise).measuring {
+                it.paused |= paused;
+                if begins {
                     (it.begun, it.since_ms) = (true, app.now_ms);
                 }
+            }
+            if begins {
                 app.effects.push(Effect::Measure {
                     exercise: exercise.id.clone(),
                     device: app.devices.using.clone(),
@@ -125,16 +123,7 @@ impl App {
             false,
         );
         self.effects.push(Effect::StopMeasuring);
-        self.after_measuring(exercise);
-    }
-
-    /// The measurement has ended or failed: the stage's run resumes if it was paused for it.
-    pub(super) fn after_measuring(&mut self, exercise: &Exercise) {
-        let measuring = self.exercises.of_mut(exercise).measuring.take();
-        let waits = matches!(self.run.state, RunState::Paused | RunState::Pausing);
-        if measuring.is_some_and(|it| it.paused) && waits {
-            self.pause();
-        }
+        self.after_work(exercise);
     }
 
     /// Takes in what the learner's file says. Saving one in which everything is answered begins the measurement.
@@ -162,7 +151,7 @@ impl App {
     /// A measurement has ended.
     pub(super) fn measured(&mut self, exercise: &Exercise, measured: Measurement) {
         let passed = measured.passed;
-        self.after_measuring(exercise);
+        self.after_work(exercise);
         self.exercises.of_mut(exercise).measured = Some(measured);
         if passed {
             self.pass(exercise);

@@ -13,7 +13,7 @@ impl App {
     /// Takes in what happened to an exercise.
     pub(in crate::app) fn exercise_news(&mut self, id: &str, news: ExerciseNews) {
         let course = Arc::clone(&self.course);
-        let Some(exercise) = course.exercises.iter().find(|known| known.id == id) else {
+        let Some(exercise) = course.exercise_by_id(id) else {
             return;
         };
         let now = self.now_ms;
@@ -28,7 +28,11 @@ impl App {
                     paused,
                     ..Checking::default()
                 });
-                self.wait_for_check(exercise);
+                if self.hold_run()
+                    && let Some(checking) = &mut self.exercises.of_mut(exercise).checking
+                {
+                    checking.paused = true;
+                }
             }
             ExerciseNews::Progress(progress) => {
                 if let Some(checking) = &mut state.checking {
@@ -55,25 +59,26 @@ impl App {
         }
     }
 
-    /// Pauses the stage's run during a check, whose time is limited and which needs the processors.
-    fn wait_for_check(&mut self, exercise: &Exercise) {
+    /// Pauses the stage's run during a check or a measurement, which needs the processors; whether it was going on.
+    pub(super) fn hold_run(&mut self) -> bool {
         let runs = matches!(
             self.run.state,
             RunState::Running | RunState::Warming | RunState::Resuming
         );
-        if runs && !self.run.pairing {
+        let holds = runs && !self.run.pairing;
+        if holds {
             self.pause();
-            if let Some(checking) = &mut self.exercises.of_mut(exercise).checking {
-                checking.paused = true;
-            }
         }
+        holds
     }
 
-    /// The check has ended or failed: the stage's run resumes if it was paused for it.
-    pub(super) fn after_checking(&mut self, exercise: &Exercise) {
-        let checking = self.exercises.of_mut(exercise).checking.take();
+    /// A check or a measurement has ended or failed: the stage's run resumes if it was paused for it.
+    pub(super) fn after_work(&mut self, exercise: &Exercise) {
+        let state = self.exercises.of_mut(exercise);
+        let checked = state.checking.take().is_some_and(|it| it.paused);
+        let measured = state.measuring.take().is_some_and(|it| it.paused);
         let waits = matches!(self.run.state, RunState::Paused | RunState::Pausing);
-        if checking.is_some_and(|it| it.paused) && waits {
+        if (checked || measured) && waits {
             self.pause();
         }
     }
@@ -82,7 +87,7 @@ impl App {
         let open = self.exercise().is_some_and(|it| it.id == exercise.id);
         let (passed, swap) = (report.passed, report.swap.clone());
         let figures = report.timing();
-        self.after_checking(exercise);
+        self.after_work(exercise);
         let state = self.exercises.of_mut(exercise);
         let again = state.report.replace(report).is_some();
         if open && (again || passed) {
@@ -119,7 +124,7 @@ impl App {
     /// The engine says whether the model computes with the kernel.
     pub(in crate::app) fn kernel_used(&mut self, id: &str, why_not: Option<String>) {
         let course = Arc::clone(&self.course);
-        let Some(exercise) = course.exercises.iter().find(|known| known.id == id) else {
+        let Some(exercise) = course.exercise_by_id(id) else {
             return;
         };
         let step = self.step();

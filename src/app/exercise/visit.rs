@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::app::mode::{HeldRun, OpenExercise};
 use crate::app::{App, Effect, Mode, Panel, Recording, RequestedRun, RunState};
 use crate::course::Exercise;
-use crate::course::exercise::{Detective, ExerciseKind};
+use crate::course::exercise::Detective;
 use crate::course::progress::State;
 use crate::protocol::Command;
 
@@ -41,11 +41,9 @@ impl App {
                 device: self.devices.for_kernels().to_owned(),
             });
         }
-        match &exercise.body {
-            // `perflings open` shows it on a screen of its own.
-            ExerciseKind::Detective(it) if it.profile.is_some() => self.mode = Mode::Exercise(open),
-            ExerciseKind::Detective(detective) => self.watch(exercise, detective, open),
-            ExerciseKind::Config(_) | ExerciseKind::Kernel(_) => self.mode = Mode::Exercise(open),
+        match exercise.recording() {
+            Some(recording) => self.watch(exercise, recording, open),
+            None => self.mode = Mode::Exercise(open),
         }
     }
 
@@ -71,12 +69,11 @@ impl App {
         self.view.scroll.remove(&Panel::Lesson);
         (self.view.confirm, self.view.lesson_open) = (None, false);
         self.take_out(exercise);
-        self.after_checking(exercise);
         self.exercises.of_mut(exercise).draft = Default::default();
         if !exercise.files().is_empty() {
             self.effects.push(Effect::LeaveExercise);
         }
-        self.after_measuring(exercise);
+        self.after_work(exercise);
         if let Some((engine_gone, held)) = watched {
             self.run_again(engine_gone, held);
         }

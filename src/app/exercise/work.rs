@@ -2,8 +2,7 @@
 
 use super::Checking;
 use crate::app::{Action, App, Effect};
-use crate::course::exercise::config::ANSWERS;
-use crate::course::exercise::{Detective, ExerciseKind};
+use crate::course::exercise::Detective;
 use crate::course::progress::{State, letter};
 use crate::course::{Exercise, Question};
 
@@ -22,7 +21,7 @@ impl App {
         shown || self.study.progress.stage(&exercise.id).state == State::Passed
     }
 
-    /// Whether a config exercise was measured, in this session or an earlier one.
+    /// Whether an exercise's runs were measured or its kernels passed, in this session or an earlier one. Then its quiz is asked.
     pub fn looked_at(&self, exercise: &Exercise) -> bool {
         let state = self.exercises.of(exercise);
         let found = state.and_then(|state| state.measured.as_ref());
@@ -37,18 +36,12 @@ impl App {
             let (_, question) = self.study.question(self.stage()?)?;
             return Some(question);
         };
-        // Questions about a kernel are asked once it passed, those about runs once they were measured.
-        let waits = match &exercise.body {
-            ExerciseKind::Kernel(_) => !self.solved(exercise),
-            ExerciseKind::Config(_) => !self.looked_at(exercise),
-            ExerciseKind::Detective(_) => false,
-        };
-        if waits {
-            return None;
-        }
-        match &exercise.body {
-            ExerciseKind::Detective(detective) => self.is_unsolved().then_some(&detective.question),
-            _ => exercise.quiz.get(self.questions_done(exercise)),
+        match exercise.detective() {
+            Some(detective) => self.is_unsolved().then_some(&detective.question),
+            None => {
+                let quiz = exercise.quiz.get(self.questions_done(exercise));
+                quiz.filter(|_| self.looked_at(exercise))
+            }
         }
     }
 
@@ -73,10 +66,7 @@ impl App {
 
     /// The recorded run that is looked at.
     pub fn detective(&self) -> Option<&Detective> {
-        match &self.exercise()?.body {
-            ExerciseKind::Detective(detective) => Some(detective),
-            _ => None,
-        }
+        self.exercise()?.detective()
     }
 
     /// The check of the open exercise that is in progress.
@@ -87,10 +77,6 @@ impl App {
     /// The file of the open exercise to look at next, and the line: where the last check found something.
     pub fn exercise_file(&self) -> Option<(String, Option<u32>)> {
         let exercise = self.exercise()?;
-        if exercise.configs().is_some() {
-            return Some((ANSWERS.to_owned(), None));
-        }
-        let kernels = exercise.kernels()?;
         let report = self
             .exercises
             .of(exercise)
@@ -105,7 +91,7 @@ impl App {
             .filter(|line| *line > 0);
         match wrong {
             Some(result) => Some((result.name.clone(), line)),
-            None => Some((kernels.kernels.first()?.file.name.clone(), None)),
+            None => Some((exercise.files().first()?.name.clone(), None)),
         }
     }
 
@@ -163,7 +149,7 @@ impl App {
         }
         let answer = question.answer;
         let right = choice == question.answer;
-        let is_detective = matches!(exercise.body, ExerciseKind::Detective(_));
+        let is_detective = exercise.detective().is_some();
         if !is_detective {
             let text = match right {
                 true => "Right.".to_owned(),
@@ -197,7 +183,7 @@ impl App {
     /// Forgets what was done in the open exercise and puts its files back.
     pub(in crate::app) fn exercise_reset(&mut self, exercise: &Exercise) {
         self.take_out(exercise);
-        self.after_measuring(exercise);
+        self.after_work(exercise);
         let state = self.exercises.of_mut(exercise);
         let files = std::mem::take(state).files;
         state.files = files;

@@ -14,12 +14,17 @@ pub fn text(title: &str, report: &Report) -> String {
     lines.join("\n")
 }
 
+/// Before what passed, failed or was not measured.
+pub const fn mark(passed: Option<bool>) -> &'static str {
+    match passed {
+        Some(true) => "pass",
+        Some(false) => "FAIL",
+        None => "----",
+    }
+}
+
 fn line(line: &Line) -> String {
-    let mark = match line.outcome {
-        Outcome::Passed => "pass",
-        Outcome::Failed => "FAIL",
-        Outcome::NotMeasured => "----",
-    };
+    let mark = mark(line.outcome.decided());
     let optional = if line.optional { " (optional)" } else { "" };
     format!(
         "  {mark}  {}{optional}\n        asked     {}\n        measured  {}",

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::exercises::{Text, check as check_kernel, job};
 use crate::cli::args::{CourseArgs, EngineArgs};
+use crate::cli::exercise::kernels::{Text, check as check_kernel, job};
 use crate::cli::meter::Meter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
@@ -182,7 +182,7 @@ pub fn check(
     if !as_json {
         result(&said)?;
     }
-    Ok(if good { Exit::Ok } else { Exit::Failed })
+    Ok(Exit::of(good))
 }
 
 impl Outcomes {

@@ -1,8 +1,12 @@
 //! A config exercise: a configuration, what to vary, the checks, and the learner's `answer.toml`, in which they write what they
 //! expect before anything is measured. A question mark is not an answer, and nothing is measured without answers.
 
+mod check;
+mod read;
+
 use std::collections::BTreeMap;
 
+pub(super) use read::read;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -11,6 +15,7 @@ use toml_edit::{DocumentMut, value};
 use crate::clean;
 use crate::config::file::{FileError, line_of, not_toml};
 use crate::config::{KNOBS, Knob, RunConfig, Value};
+use crate::course::StageFile;
 
 /// Name of the learner's file.
 pub const ANSWERS: &str = "answer.toml";
@@ -20,8 +25,8 @@ pub const ANSWERS: &str = "answer.toml";
 pub struct Configs {
     pub text: String,
     pub config: RunConfig,
-    /// `answer.toml` at the start, with a question mark for every answer.
-    pub answers: String,
+    /// `answer.toml`; its starter has a question mark for every answer.
+    pub file: StageFile,
     pub checks: Vec<ConfigCheck>,
     /// Steps of each run.
     pub steps: u64,

@@ -3,10 +3,14 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
+use super::folder::ExerciseFolder;
 use crate::config::file::FileError;
 use crate::config::{KNOBS, Knob, RunConfig, Value};
 use crate::course::Question;
-use crate::protocol::{Device, Event, Finished, Line, RunSpec, read};
+use crate::course::stage::{check_keys, check_question, plain_file};
+use crate::protocol::{self, Device, Event, Finished, Line, RunSpec};
 
 /// A recorded run, and the question about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +146,7 @@ impl Detective {
             return None;
         }
         for (at, text) in self.recording.lines().enumerate() {
-            if let Err(why) = read::<Line>(text) {
+            if let Err(why) = protocol::read::<Line>(text) {
                 return told(at + 1, &format!("is not a line of a recording: {why}"));
             }
         }
@@ -157,6 +161,51 @@ impl Detective {
         let what = "the preset's value: `hide` hides nothing there";
         told(0, &format!("was recorded with {path} = {value}, {what}"))
     }
+}
+
+/// What `exercise.toml` says of something recorded.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DetectiveToml {
+    question: Option<Question>,
+    recording: Option<String>,
+    #[serde(default)]
+    hide: Vec<String>,
+    // Profiles of another program.
+    profile: Option<String>,
+    device: Option<String>,
+    date: Option<String>,
+}
+
+/// Reads the question and what it is about.
+///
+/// # Errors
+/// With the first fault.
+pub(super) fn read(folder: &ExerciseFolder<'_>) -> Result<Detective, FileError> {
+    let found: DetectiveToml = folder.own()?;
+    let file = folder.file;
+    let question = found
+        .question
+        .ok_or_else(|| file.fault("question", "has no question; write a table `[question]`"))?;
+    check_question(file, "question", &question)?;
+    if let Some(profile) = found.profile {
+        let (device, date) = (found.device, found.date);
+        let (device, date) = (device.unwrap_or_default(), date.unwrap_or_default());
+        return Ok(Detective::of_profile(question, profile, device, date));
+    }
+    if found.hide.is_empty() {
+        return Err(file.missing("hide", "[\"model.init\"]"));
+    }
+    check_keys(file, "hide", &found.hide)?;
+    let name = found.recording.as_deref().unwrap_or("run.jsonl");
+    if !plain_file(name, &["jsonl"]) {
+        let what = "name a .jsonl file beside exercise.toml";
+        return Err(file.fault("recording", format!("`recording` is `{name}`; {what}")));
+    }
+    let path = folder.path_of(name);
+    let recording = folder.loader.text(&path)?;
+    let shown = folder.loader.source.shown(&path);
+    Detective::new(question, found.hide, recording, shown)
 }
 
 fn event(text: &str) -> Option<Event> {

@@ -2,18 +2,15 @@
 
 use super::*;
 use crate::course::Course;
-use crate::course::exercise::ExerciseKind;
+use crate::course::exercise::Exercise;
 use crate::course::sweep::SweepPoint as Point;
 use crate::judge::Outcome;
 use crate::protocol::{Memory, Spread, Verdict};
 
 fn configs(id: &str) -> Configs {
     let course = Course::builtin("en");
-    let found = course.exercises.iter().find(|one| one.id == id);
-    match found.map(|one| one.body.clone()) {
-        Some(ExerciseKind::Config(configs)) => configs,
-        _ => panic!("{id} is a config exercise"),
-    }
+    let found = course.exercise_by_id(id).and_then(Exercise::configs);
+    found.expect("a config exercise").clone()
 }
 
 fn answer(key: &str, words: &str) -> Answers {

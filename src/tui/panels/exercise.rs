@@ -10,7 +10,6 @@ use super::question;
 use crate::app::exercise::ExerciseState;
 use crate::app::{Action, App, Overlay, ScreenSize};
 use crate::course::Exercise;
-use crate::course::exercise::ExerciseKind;
 use crate::course::placeholder::FigureSources;
 use crate::course::progress::letter;
 use crate::tui::prose::Writer;
@@ -130,7 +129,7 @@ impl Part<'_> {
         let (exercise, theme) = (self.exercise, self.w.theme);
         self.w
             .course_text("", theme.dim, exercise.task.trim(), theme.strong);
-        let asks = exercise.body.row().asks;
+        let asks = exercise.kind.asks;
         self.w
             .course_text(asks, theme.dim, &exercise.size, theme.text);
     }
@@ -174,15 +173,15 @@ impl Part<'_> {
     fn look_back(&mut self) {
         let report = self.known.and_then(|known| known.report.as_ref());
         let passed = report.is_some_and(|report| report.passed);
-        let (true, Some(kernels)) = (passed, self.exercise.kernels()) else {
+        if !passed {
             return;
-        };
+        }
         self.w.heading("Looking back");
         self.plain(
             "The course's solution has these lines where the starter had others. Is yours the same idea?",
         );
-        for kernel in &kernels.kernels {
-            for line in new_lines(&kernel.file.starter, &kernel.file.solution) {
+        for file in self.exercise.files() {
+            for line in new_lines(&file.starter, &file.solution) {
                 let code = self.w.theme.code;
                 self.w.plain(&format!("  {}", line.trim()), code);
             }
@@ -222,7 +221,7 @@ impl Part<'_> {
     /// A recorded run: where it was recorded, and once its fault was named whether rightly, and what shows it.
     fn recorded(&mut self) {
         let theme = self.w.theme;
-        let ExerciseKind::Detective(detective) = &self.exercise.body else {
+        let Some(detective) = self.exercise.detective() else {
             return;
         };
         self.w.blank();
@@ -272,7 +271,7 @@ impl Part<'_> {
 
     fn card(&mut self) {
         if let Some(known) = self.known {
-            card::write(self.exercise, known, &mut self.w);
+            card::write(known, &mut self.w);
         }
     }
 }

@@ -28,8 +28,8 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 /// The files of an exercise; lines that the starter has not are marked.
 fn exercise(exercise: &Exercise, w: &mut Writer<'_>) {
     let theme = w.theme;
-    for kernel in exercise.kernels().iter().flat_map(|it| &it.kernels) {
-        let file = &kernel.file;
+    let files = exercise.files().into_iter();
+    for file in files.filter(|file| !file.solution.is_empty()) {
         let new: Vec<&str> = new_lines(&file.starter, &file.solution).collect();
         w.line(file.name.clone(), theme.heading);
         for line in file.solution.lines() {

@@ -6,18 +6,15 @@ use ratatui::text::{Line, Span};
 use crate::app::exercise::measuring::{AnswerFile, Measurement, Measuring};
 use crate::app::exercise::{AnswerChoice, ExerciseState, InModel};
 use crate::app::{Action, Overlay};
-use crate::course::Exercise;
 use crate::course::sweep::SweepTable;
 use crate::judge::kernel::CardLine;
 use crate::tui::prose::Writer;
 use crate::tui::text;
 
 /// Writes it; nothing where nothing was done yet.
-pub fn write(exercise: &Exercise, known: &ExerciseState, w: &mut Writer<'_>) {
-    if exercise.configs().is_none() {
-        check_of_kernel(known, w);
-        return in_model(known, w);
-    }
+pub fn write(known: &ExerciseState, w: &mut Writer<'_>) {
+    check_of_kernel(known, w);
+    in_model(known, w);
     match (&known.measuring, &known.measured, &known.answer) {
         (Some(measuring), ..) => in_progress(measuring, w),
         (None, Some(found), answer) => measured(found, answer, w),

@@ -2,11 +2,10 @@
 
 use serde::Deserialize;
 
+use super::{ConfigCheck, ConfigMetric, FigureTest, Sweep};
 use crate::config::file::FileError;
 use crate::config::nearest;
-use crate::course::exercise::Sweep;
 use crate::course::exercise::checks::CONFIG;
-use crate::course::exercise::config::{ConfigCheck, ConfigMetric, FigureTest};
 use crate::course::metric;
 use crate::course::toml_file::TomlFile;
 

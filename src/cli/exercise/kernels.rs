@@ -1,92 +1,160 @@
-//! Exercises in `course check`: every kernel's starter fails the check it declares and its solution passes, config
-//! exercises are measured and judged, detective answers are held against what was recorded.
+//! Kernels, held against their reference by an engine process of its own: the learner's in `perflings check k01`; in `course check`
+//! starters, which fail the checks that they declare, solutions, which pass, and wrong solutions, which are refused.
 
-use anyhow::Result;
+use std::path::PathBuf;
 
-use super::super::check::configs::say;
-use super::super::check::detective;
-use crate::cli::args::EngineArgs;
+use anyhow::{Context, Result, anyhow};
+
+use super::{Asked, Bench, Commands, NOT_RUN, trial};
 use crate::cli::meter::Meter;
-use crate::course::context::CourseContext;
-use crate::course::exercise::config::Answers;
-use crate::course::exercise::{
-    ConfigMetric, Configs, Detective, Exercise, ExerciseKind, Kernels, WrongSolution,
-};
-use crate::course::placeholder::NOT_MEASURED;
-use crate::course::sweep::SweepRuns;
+use crate::cli::progress::note_tried;
+use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::engine::kernel::checker::Checker;
-use crate::judge::course::{CourseTrial, WITH_MEASURE};
-use crate::judge::kernel::KernelVerdict;
-use crate::judge::{Line, Outcome, configs as judge, kernel as kernel_judge};
-use crate::measure::exercise::measure_exercise;
-use crate::measure::runner::{Runner, engine_command};
+use crate::engine::kernel::threads;
+use crate::judge::course::CourseTrial;
+use crate::judge::kernel::{self, KernelVerdict};
+use crate::measure::runner::engine_command;
+use crate::out::{self, Exit, Stop, notice, result, usage};
 use crate::protocol::{KernelJob, KernelStarter};
+use crate::random;
+use crate::threads::ThreadsWanted;
+use crate::threads::listing::listing;
+use crate::workshop::exercise::in_folder;
 
-const NOT_RUN: &str = "did not run";
+impl Commands for Kernels {
+    fn check(&self, asked: &Asked<'_>) -> Result<Exit> {
+        match asked.args.trace {
+            true => trace(self, asked),
+            false => check_own(self, asked),
+        }
+    }
 
-/// Tries every exercise; none when interrupted.
-pub fn all(
-    context: &CourseContext,
-    timed: bool,
-    engine: &EngineArgs,
-) -> Result<Option<Vec<CourseTrial>>> {
-    let mut tried = Vec::new();
-    let mut checker = Checker::new(engine_command(engine.engine.as_deref())?);
-    // The outcome of those that are not tried any more.
-    let mut skipped: Option<(Option<bool>, String)> = None;
-    let all = context
-        .course
-        .exercises
-        .iter()
-        .filter_map(Exercise::kernels);
-    let of = all.map(|kernels| 2 + kernels.wrong.len()).sum();
-    let meter = Meter::begin();
-    for exercise in &context.course.exercises {
-        let Some(kernels) = exercise.kernels() else {
-            continue;
-        };
+    fn try_out(
+        &self,
+        exercise: &Exercise,
+        bench: &mut Bench<'_>,
+    ) -> Result<Option<Vec<CourseTrial>>> {
         let texts = [Text::Starter, Text::Solution].into_iter();
-        for text in texts.chain(kernels.wrong.iter().map(Text::Wrong)) {
-            let what = format!("{} {}, {}", exercise.label(), exercise.id, text.name());
-            let (passed, detail) = match skipped.clone() {
+        let texts = texts.chain(self.wrong.iter().map(Text::Wrong));
+        let tried = texts.map(|text| {
+            let name = text.name();
+            let (passed, detail) = match bench.skipped.clone() {
                 Some(outcome) => outcome,
                 None => {
-                    meter.at(tried.len(), of);
-                    meter.doing(&what);
-                    let mut job = job(exercise, kernels, text);
-                    job.timed = timed;
-                    let report = check(&mut checker, &engine.device, job);
-                    verdict(kernels, &report, text)
+                    bench.meter.at(bench.checked, bench.of);
+                    let (label, id) = (exercise.label(), &exercise.id);
+                    bench.meter.doing(format!("{label} {id}, {name}"));
+                    let mut job = job(exercise, self, text);
+                    job.timed = bench.timed;
+                    let report = check(&mut bench.checker, bench.device, job);
+                    verdict(self, &report, text)
                 }
             };
-            if skipped.is_none() && detail.starts_with(NOT_RUN) {
+            bench.checked += 1;
+            if bench.skipped.is_none() && detail.starts_with(NOT_RUN) {
                 // After one that did not answer, no further one is tried.
                 let why = "not tried, after the one that did not run";
-                skipped = Some((Some(false), why.to_owned()));
+                bench.skipped = Some((Some(false), why.to_owned()));
             }
-            tried.push(CourseTrial {
-                what,
-                passed,
-                detail,
-            });
-        }
+            trial(exercise, &name, passed, detail)
+        });
+        Ok(Some(tried.collect()))
     }
-    checker.end();
+}
+
+/// Checks the learner's files, else the starter, and prints the card.
+fn check_own(kernels: &Kernels, asked: &Asked<'_>) -> Result<Exit> {
+    let Asked {
+        context,
+        exercise,
+        args,
+    } = *asked;
+    if !args.answer.is_empty() {
+        return Err(usage(format!(
+            "{} takes no --answer: its answer is the kernel in your file",
+            exercise.label()
+        )));
+    }
+    let job = own_job(kernels, asked);
+    let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
+    let meter = Meter::begin();
+    let report = checker.check_with_progress(&args.engine.device, job, |job, progress| {
+        meter.doing(kernel::checking(job, progress).now);
+    });
     drop(meter);
-    let mut runner = engine.runner()?;
-    for exercise in &context.course.exercises {
-        match &exercise.body {
-            ExerciseKind::Config(configs) => {
-                match config(exercise, configs, timed, &mut runner, &engine.device)? {
-                    Some(found) => tried.extend(found),
-                    None => return Ok(None),
-                }
-            }
-            ExerciseKind::Detective(detective) => tried.push(recorded(exercise, detective)),
-            ExerciseKind::Kernel(_) => {}
+    let report = kernel::verdict(checker.job(), report);
+    if args.json {
+        out::json(&report)?;
+    } else {
+        let verdict = if report.passed {
+            "passed"
+        } else {
+            "not passed"
+        };
+        result(&format!(
+            "{} {}: {verdict}",
+            exercise.label(),
+            exercise.title
+        ))?;
+        for line in &report.card {
+            let mark = match line.good {
+                Some(true) => "pass",
+                Some(false) => "FAIL",
+                None => "    ",
+            };
+            result(&format!("  {mark}  {}", line.text))?;
         }
     }
-    Ok(Some(tried))
+    note_tried(context, exercise, report.passed);
+    match &report.facts.failed {
+        Some(why) => Err(Stop {
+            exit: Exit::NoDevice,
+            text: why.clone(),
+        }
+        .into()),
+        None => Ok(Exit::of(report.passed)),
+    }
+}
+
+/// The job for the learner's files, else for the starters; says which.
+fn own_job(kernels: &Kernels, asked: &Asked<'_>) -> KernelJob {
+    let exercise = asked.exercise;
+    let folder = asked.context.exercise_folder(exercise);
+    match &folder {
+        Some(folder) => notice(&format!(
+            "{}: your files in {}",
+            exercise.label(),
+            folder.display()
+        )),
+        None => notice(&format!(
+            "{}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop",
+            exercise.label()
+        )),
+    }
+    in_folder(
+        exercise,
+        kernels,
+        &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
+        asked.args.seed.unwrap_or_else(random::fresh),
+    )
+}
+
+/// Prints what the lanes of one workgroup do, for each file.
+fn trace(kernels: &Kernels, asked: &Asked<'_>) -> Result<Exit> {
+    let job = own_job(kernels, asked);
+    for file in 0..job.files.len() {
+        let wanted = ThreadsWanted {
+            file,
+            ..ThreadsWanted::default()
+        };
+        let found = threads::begin(job.clone(), wanted)?.recv();
+        let found = found.context("This kernel broke the interpreter")?;
+        let run = found.map_err(|why| anyhow!("{}: {why}", job.files[file].name))?;
+        for line in listing(&run) {
+            result(&line)?;
+        }
+    }
+    Ok(Exit::Ok)
 }
 
 /// Checks and judges.
@@ -96,12 +164,7 @@ pub fn check(checker: &mut Checker, device: &str, job: KernelJob) -> KernelVerdi
         // It took too long, perhaps because the machine was busy: it is tried once more.
         facts = checker.check(device, job);
     }
-    kernel_judge::verdict(checker.job(), facts)
-}
-
-fn named(exercise: &Exercise, starter: bool) -> String {
-    let which = if starter { "starter" } else { "solution" };
-    format!("{} {}, {which}", exercise.label(), exercise.id)
+    kernel::verdict(checker.job(), facts)
 }
 
 /// What is tried of a kernel exercise.
@@ -195,107 +258,11 @@ fn refused(wrong: &WrongSolution, report: &KernelVerdict) -> (bool, String) {
     }
 }
 
-/// As shipped it has no answers and fails by name; the answers that the measurement makes right pass, and others fail.
-fn config(
-    exercise: &Exercise,
-    configs: &Configs,
-    timed: bool,
-    runner: &mut Runner,
-    device: &str,
-) -> Result<Option<Vec<CourseTrial>>> {
-    let told = |lines: &[&Line]| {
-        let line = |line: &&Line| format!("`{}`: {}", line.name, line.measured);
-        lines.iter().map(line).collect::<Vec<_>>().join("; ")
-    };
-    let shipped = judge::unanswered(configs, &Answers::new());
-    let starter = CourseTrial {
-        what: named(exercise, true),
-        passed: Some(!shipped.is_empty()),
-        detail: told(&shipped.iter().collect::<Vec<_>>()),
-    };
-    let meter = Meter::begin();
-    let found = match measure_exercise(runner, configs, device, timed, |now, _| say(now, &meter)) {
-        Ok(Some(found)) => Ok(found),
-        Ok(None) => return Ok(None),
-        Err(error) => Err(format!("{error:#}")),
-    };
-    let (passed, detail) = match found.and_then(|found| all_ran(configs, found)) {
-        Err(why) => (Some(false), format!("{NOT_RUN}: {why}")),
-        Ok(found) => {
-            let right = judge::truth(configs, &found);
-            let lines = judge::lines(configs, &right, &found);
-            let is_speed = |line: &Line| {
-                let mut checks = configs.checks.iter();
-                checks.any(|check| check.name == line.name && judge::is_speed(&check.metric))
-            };
-            // Without --measure the runs are too short for a time.
-            let counts = |line: &&Line| timed || !is_speed(line);
-            let failed = |line: &&Line| !line.optional && line.outcome != Outcome::Passed;
-            let measured = |line: &&Line| timed || line.outcome != Outcome::NotMeasured;
-            let failed: Vec<&Line> = lines.iter().filter(counts).filter(failed).collect();
-            let said: Vec<&Line> = lines.iter().filter(counts).filter(measured).collect();
-            match (failed.is_empty(), said.is_empty()) {
-                (false, _) => (Some(false), format!("must pass: {}", told(&failed))),
-                (true, false) => (Some(true), told(&said)),
-                (true, true) => (None, WITH_MEASURE.to_owned()),
-            }
-        }
-    };
-    let solution = CourseTrial {
-        what: named(exercise, false),
-        passed,
-        detail,
-    };
-    Ok(Some(vec![starter, solution]))
-}
-
-/// The runs, or why some of them were refused although no answer of the exercise is a refusal.
-fn all_ran(configs: &Configs, found: SweepRuns) -> Result<SweepRuns, String> {
-    let points = found.points.iter().filter(|_| !expects_refusal(configs));
-    let refused = points.filter_map(|point| {
-        let why = point.run.as_ref().err()?;
-        Some(format!("{}: {why}", point.value))
-    });
-    let changes = found.changes.iter();
-    let changes = changes.filter_map(|change| change.as_ref().err().cloned());
-    let why: Vec<String> = refused.chain(changes).collect();
-    match why.is_empty() {
-        true => Ok(found),
-        false => Err(why.join("; ")),
-    }
-}
-
-/// Whether a refusal is one of the answers that the exercise knows.
-fn expects_refusal(configs: &Configs) -> bool {
-    let mut checks = configs.checks.iter();
-    checks.any(|check| matches!(check.metric, ConfigMetric::Speed { .. }))
-}
-
-/// The recorded run shows its fault: the hidden keys differ from the preset, and the explanation has all its figures.
-fn recorded(exercise: &Exercise, detective: &Detective) -> CourseTrial {
-    let why = detective::explanation(detective);
-    let missing = why.contains(NOT_MEASURED) || why.contains("{{");
-    let detail = match detective.problem() {
-        Some(problem) => problem.to_string(),
-        None if missing => format!("the explanation lacks a figure: {why}"),
-        None => format!(
-            "recorded on {}; the answer is {}",
-            detective.badge(),
-            detective.question.choices[detective.question.answer]
-        ),
-    };
-    CourseTrial {
-        what: format!("{} {}, answer", exercise.label(), exercise.id),
-        passed: Some(detective.problem().is_none() && !missing),
-        detail,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::course::Course;
-    use crate::judge::Line;
+    use crate::judge::{Line, Outcome};
     use crate::protocol::{Device, KernelError, KernelReport, KernelResult};
 
     fn matmul() -> Kernels {

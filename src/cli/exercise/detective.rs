@@ -1,31 +1,54 @@
-//! `perflings check d01`: a recorded run with a hidden fault. Without an answer it prints the question and how to look at the run; with
+//! A recorded run with a hidden fault. `perflings check d01`: without an answer it prints the question and how to look at the run; with
 //! one, whether it is right, and why.
 
 use anyhow::Result;
 use serde_json::json;
 
-use crate::cli::args::CheckArgs;
+use super::{Asked, Bench, Commands, trial};
 use crate::cli::progress::{note_answer, progress_of};
-use crate::course::context::CourseContext;
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise};
-use crate::course::placeholder::{FigureSources, fill};
-use crate::course::progress::State;
+use crate::course::placeholder::{FigureSources, NOT_MEASURED, fill};
+use crate::course::progress::{State, letter};
+use crate::judge::course::CourseTrial;
 use crate::out::{self, Exit, notice, result, usage};
 
-const LETTERS: [&str; 4] = ["a", "b", "c", "d"];
+impl Commands for Detective {
+    fn check(&self, asked: &Asked<'_>) -> Result<Exit> {
+        check_answer(self, asked)
+    }
 
-pub fn check(
-    context: &CourseContext,
-    exercise: &Exercise,
-    detective: &Detective,
-    args: &CheckArgs,
-) -> Result<Exit> {
+    /// The recorded run shows its fault: the hidden keys differ from the preset, and the explanation has all its figures.
+    fn try_out(&self, exercise: &Exercise, _: &mut Bench<'_>) -> Result<Option<Vec<CourseTrial>>> {
+        let why = explanation(self);
+        let missing = why.contains(NOT_MEASURED) || why.contains("{{");
+        let problem = self.problem();
+        let sound = problem.is_none() && !missing;
+        let detail = match problem {
+            Some(problem) => problem.to_string(),
+            None if missing => format!("the explanation lacks a figure: {why}"),
+            None => format!(
+                "recorded on {}; the answer is {}",
+                self.badge(),
+                self.question.choices[self.question.answer]
+            ),
+        };
+        let tried = trial(exercise, "answer", Some(sound), detail);
+        Ok(Some(vec![tried]))
+    }
+}
+
+fn check_answer(detective: &Detective, asked: &Asked<'_>) -> Result<Exit> {
+    let Asked {
+        context,
+        exercise,
+        args,
+    } = *asked;
     let (id, label, title) = (&exercise.id, exercise.label(), &exercise.title);
     let Some(choice) = choice(&args.answer)? else {
         // An answer given on the screen, or here before, still counts.
         let passed = progress_of(context).stage(id).state == State::Passed;
-        let right = LETTERS[detective.question.answer.min(3)];
+        let right = letter(detective.question.answer);
         match (passed, args.json) {
             (true, true) => out::json(&json!({
                 "exercise": id, "answered": true, "passed": true, "answer": right,
@@ -40,9 +63,9 @@ pub fn check(
             (false, true) => {
                 out::json(&json!({ "exercise": id, "passed": false, "answered": false }))?;
             }
-            (false, false) => result(&asked(exercise, detective))?,
+            (false, false) => result(&question(exercise, detective))?,
         }
-        return Ok(if passed { Exit::Ok } else { Exit::Failed });
+        return Ok(Exit::of(passed));
     };
     let question = &detective.question;
     let right = choice == question.answer;
@@ -50,11 +73,11 @@ pub fn check(
     // After the first wrong answer the right one is not revealed yet.
     let told = right || known.prediction.is_some();
     let passed = known.clone().note_finding(choice, right);
-    let truth = LETTERS[question.answer.min(3)];
+    let truth = letter(question.answer);
     let why = explanation(detective);
     if args.json {
         out::json(&json!({
-            "exercise": exercise.id, "answered": true, "passed": passed, "answer": LETTERS[choice],
+            "exercise": exercise.id, "answered": true, "passed": passed, "answer": letter(choice),
             "right": told.then_some(truth), "why": told.then_some(why),
         }))?;
     } else {
@@ -69,7 +92,7 @@ pub fn check(
             (_, true) => ("seen, not passed: an earlier answer was wrong", "    "),
             (_, false) => ("not passed", "FAIL"),
         };
-        let (given, answer) = (LETTERS[choice], &question.choices[question.answer]);
+        let (given, answer) = (letter(choice), &question.choices[question.answer]);
         let said = match (right, told) {
             (true, _) => format!("you said {truth}, which is right: {answer}\n\n{why}"),
             (false, true) => format!("you said {given}; the answer is {truth}: {answer}\n\n{why}"),
@@ -84,18 +107,14 @@ pub fn check(
         ))?;
     }
     note_answer(context, exercise, choice, right);
-    Ok(if passed && right {
-        Exit::Ok
-    } else {
-        Exit::Failed
-    })
+    Ok(Exit::of(passed && right))
 }
 
 fn choice(given: &[String]) -> Result<Option<usize>> {
     let words: Vec<String> = given.iter().flat_map(|text| split(text)).collect();
     match words.as_slice() {
         [] => Ok(None),
-        [word] => match LETTERS.iter().position(|letter| letter == word) {
+        [word] => match (0..4).find(|choice| letter(*choice) == *word) {
             Some(choice) => Ok(Some(choice)),
             None => {
                 let word = crate::clean::line(word);
@@ -107,7 +126,7 @@ fn choice(given: &[String]) -> Result<Option<usize>> {
 }
 
 /// The explanation with the figures of the recorded run.
-pub fn explanation(detective: &Detective) -> String {
+fn explanation(detective: &Detective) -> String {
     let text = detective.question.explanation.trim();
     let (finished, config) = (detective.finished(), detective.config());
     match &config {
@@ -130,7 +149,7 @@ fn shows(detective: &Detective) -> &'static str {
     }
 }
 
-fn asked(exercise: &Exercise, detective: &Detective) -> String {
+fn question(exercise: &Exercise, detective: &Detective) -> String {
     let mut lines = vec![
         format!("{} {}: not answered yet", exercise.label(), exercise.title),
         exercise.task.trim().to_owned(),
@@ -138,8 +157,8 @@ fn asked(exercise: &Exercise, detective: &Detective) -> String {
         String::new(),
         detective.question.prompt.trim().to_owned(),
     ];
-    for (letter, choice) in LETTERS.iter().zip(&detective.question.choices) {
-        lines.push(format!("  {letter}  {choice}"));
+    for (at, choice) in detective.question.choices.iter().enumerate() {
+        lines.push(format!("  {}  {choice}", letter(at)));
     }
     lines.push(String::new());
     lines.push(format!(

@@ -1,0 +1,124 @@
+//! What commands do with an exercise, by its work: `check` holds what the learner has against each criterion, `course check` tries what
+//! the course ships.
+
+mod configs;
+mod detective;
+pub mod kernels;
+
+use anyhow::Result;
+
+use super::args::{CheckArgs, EngineArgs};
+use super::meter::Meter;
+use crate::course::context::CourseContext;
+use crate::course::exercise::{Exercise, ExerciseWork};
+use crate::engine::kernel::checker::Checker;
+use crate::judge::course::CourseTrial;
+use crate::measure::runner::{Runner, engine_command};
+use crate::out::{Exit, usage};
+
+/// How the detail of what was never checked or measured begins.
+const NOT_RUN: &str = "did not run";
+pub const TRACE: &str = "--trace belongs to exercises about kernels, such as k04";
+
+/// The commands on one kind of work.
+trait Commands {
+    /// Checks what the learner has, and prints it.
+    fn check(&self, asked: &Asked<'_>) -> Result<Exit>;
+
+    /// Tries what the course ships; none when interrupted.
+    fn try_out(
+        &self,
+        exercise: &Exercise,
+        bench: &mut Bench<'_>,
+    ) -> Result<Option<Vec<CourseTrial>>>;
+}
+
+fn commands(exercise: &Exercise) -> &dyn Commands {
+    match &exercise.work {
+        ExerciseWork::Kernels(kernels) => kernels,
+        ExerciseWork::Configs(configs) => configs,
+        ExerciseWork::Detective(detective) => detective,
+    }
+}
+
+/// What `check` was asked.
+struct Asked<'a> {
+    context: &'a CourseContext,
+    exercise: &'a Exercise,
+    args: &'a CheckArgs,
+}
+
+/// What exercises are tried with.
+struct Bench<'a> {
+    device: &'a str,
+    timed: bool,
+    checker: Checker,
+    runner: Runner,
+    meter: Meter,
+    /// How many kernels were checked, and of how many.
+    checked: usize,
+    of: usize,
+    /// The outcome of kernels that are not checked any more.
+    skipped: Option<(Option<bool>, String)>,
+}
+
+/// `perflings check k01`.
+pub fn check(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> Result<Exit> {
+    if args.seed.is_some() && exercise.kernels().is_none() {
+        let label = exercise.label();
+        return Err(usage(format!(
+            "{label} takes no --seed: only kernel exercises draw numbers for each check"
+        )));
+    }
+    if args.trace && exercise.kernels().is_none() {
+        return Err(usage(TRACE));
+    }
+    commands(exercise).check(&Asked {
+        context,
+        exercise,
+        args,
+    })
+}
+
+/// Tries every exercise; none when interrupted.
+pub fn try_all(
+    context: &CourseContext,
+    timed: bool,
+    engine: &EngineArgs,
+) -> Result<Option<Vec<CourseTrial>>> {
+    let mut exercises: Vec<&Exercise> = context.course.exercises.iter().collect();
+    // Kernels come first: the process that checks them ends before anything is measured.
+    exercises.sort_by_key(|exercise| exercise.kernels().is_none());
+    let kernels = exercises.iter().filter_map(|exercise| exercise.kernels());
+    let mut bench = Bench {
+        device: &engine.device,
+        timed,
+        checker: Checker::new(engine_command(engine.engine.as_deref())?),
+        runner: engine.runner()?,
+        meter: Meter::begin(),
+        checked: 0,
+        of: kernels.map(|kernels| 2 + kernels.wrong.len()).sum(),
+        skipped: None,
+    };
+    let mut tried = Vec::new();
+    for exercise in exercises {
+        if exercise.kernels().is_none() {
+            bench.checker.end();
+        }
+        match commands(exercise).try_out(exercise, &mut bench)? {
+            Some(found) => tried.extend(found),
+            None => return Ok(None),
+        }
+    }
+    bench.checker.end();
+    Ok(Some(tried))
+}
+
+/// What came of one thing that the course ships: a starter, a solution, an answer.
+fn trial(exercise: &Exercise, what: &str, passed: Option<bool>, detail: String) -> CourseTrial {
+    CourseTrial {
+        what: format!("{} {}, {what}", exercise.label(), exercise.id),
+        passed,
+        detail,
+    }
+}

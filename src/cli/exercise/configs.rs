@@ -1,0 +1,193 @@
+//! Runs that are predicted: `perflings check c01` reads what the learner expects, makes the runs and compares the two; in `course check`
+//! the answers that the measurement makes right pass.
+
+use anyhow::Result;
+
+use super::{Asked, Bench, Commands, NOT_RUN, trial};
+use crate::cli::check::text;
+use crate::cli::meter::Meter;
+use crate::cli::progress::note_tried;
+use crate::course::context::CourseContext;
+use crate::course::exercise::config::{self, ANSWERS, Answers};
+use crate::course::exercise::{ConfigMetric, Configs, Exercise};
+use crate::course::sweep::{self, SweepRuns};
+use crate::judge::course::{CourseTrial, WITH_MEASURE};
+use crate::judge::{Line, Outcome, Report, configs as judge};
+use crate::measure::exercise::measure_exercise;
+use crate::measure::plan::{MeasureEvent, Progress};
+use crate::out::{self, Exit, notice, result, usage};
+
+impl Commands for Configs {
+    fn check(&self, asked: &Asked<'_>) -> Result<Exit> {
+        let Asked {
+            context,
+            exercise,
+            args,
+        } = *asked;
+        let answers = answers(context, exercise, self, &args.answer)?;
+        let mut lines = judge::unanswered(self, &answers);
+        if lines.is_empty() {
+            let mut runner = args.engine.runner()?;
+            let device = &args.engine.device;
+            let meter = Meter::begin();
+            let measured = measure_exercise(&mut runner, self, device, true, |now, _| {
+                say(now, &meter);
+            })?;
+            drop(meter);
+            let Some(found) = measured else {
+                return Ok(Exit::Interrupted);
+            };
+            lines = judge::lines(self, &answers, &found);
+            if !args.json {
+                let table = sweep::table(self, &found);
+                result(&table.text())?;
+            }
+        } else if !args.json {
+            result(&format!("{}: {}", exercise.title, exercise.task.trim()))?;
+        }
+        let report = Report {
+            stage: exercise.id.clone(),
+            lines,
+        };
+        if args.json {
+            out::json(&report)?;
+        } else {
+            let title = format!("{} {}", exercise.label(), exercise.title);
+            result(&text::text(&title, &report))?;
+        }
+        note_tried(context, exercise, report.passed());
+        Ok(Exit::of(report.passed()))
+    }
+
+    /// As shipped it has no answers and fails by name; the answers that the measurement makes right pass, and others fail.
+    fn try_out(
+        &self,
+        exercise: &Exercise,
+        bench: &mut Bench<'_>,
+    ) -> Result<Option<Vec<CourseTrial>>> {
+        let timed = bench.timed;
+        let told = |lines: &[&Line]| {
+            let line = |line: &&Line| format!("`{}`: {}", line.name, line.measured);
+            lines.iter().map(line).collect::<Vec<_>>().join("; ")
+        };
+        let shipped = judge::unanswered(self, &Answers::new());
+        let detail = told(&shipped.iter().collect::<Vec<_>>());
+        let starter = trial(exercise, "starter", Some(!shipped.is_empty()), detail);
+        bench.meter = Meter::begin();
+        let (runner, meter) = (&mut bench.runner, &bench.meter);
+        let found =
+            match measure_exercise(runner, self, bench.device, timed, |now, _| say(now, meter)) {
+                Ok(Some(found)) => Ok(found),
+                Ok(None) => return Ok(None),
+                Err(error) => Err(format!("{error:#}")),
+            };
+        let (passed, detail) = match found.and_then(|found| all_ran(self, found)) {
+            Err(why) => (Some(false), format!("{NOT_RUN}: {why}")),
+            Ok(found) => {
+                let right = judge::truth(self, &found);
+                let lines = judge::lines(self, &right, &found);
+                let is_speed = |line: &Line| {
+                    let mut checks = self.checks.iter();
+                    checks.any(|check| check.name == line.name && judge::is_speed(&check.metric))
+                };
+                // Without --measure the runs are too short for a time.
+                let counts = |line: &&Line| timed || !is_speed(line);
+                let failed = |line: &&Line| !line.optional && line.outcome != Outcome::Passed;
+                let measured = |line: &&Line| timed || line.outcome != Outcome::NotMeasured;
+                let failed: Vec<&Line> = lines.iter().filter(counts).filter(failed).collect();
+                let said: Vec<&Line> = lines.iter().filter(counts).filter(measured).collect();
+                match (failed.is_empty(), said.is_empty()) {
+                    (false, _) => (Some(false), format!("must pass: {}", told(&failed))),
+                    (true, false) => (Some(true), told(&said)),
+                    (true, true) => (None, WITH_MEASURE.to_owned()),
+                }
+            }
+        };
+        let solution = trial(exercise, "solution", passed, detail);
+        Ok(Some(vec![starter, solution]))
+    }
+}
+
+/// Prints which run begins.
+fn say(now: Progress<'_>, meter: &Meter) {
+    if let MeasureEvent::Begins { number, of } = now.news {
+        meter.at(number - 1, of);
+        meter.doing(&now.job.label);
+    }
+}
+
+/// From the command line, else from the learner's file, else from the starter.
+fn answers(
+    context: &CourseContext,
+    exercise: &Exercise,
+    configs: &Configs,
+    given: &[String],
+) -> Result<Answers> {
+    if !given.is_empty() {
+        return from_words(configs, given);
+    }
+    let (path, raw) = match context.exercise_file(exercise, ANSWERS) {
+        Some(path) => {
+            notice(&format!("your answers in {}", path.display()));
+            let raw = crate::config::file::read_text(&path, crate::config::file::MAX_BYTES)?;
+            (path.display().to_string(), raw)
+        }
+        None => (
+            format!("{}/{ANSWERS}", exercise.path),
+            configs.file.starter.clone(),
+        ),
+    };
+    Ok(config::answers(&raw, &path)?)
+}
+
+fn from_words(configs: &Configs, given: &[String]) -> Result<Answers> {
+    let keys: Vec<&str> = configs
+        .checks
+        .iter()
+        .filter_map(|check| check.answer.as_ref().map(|(key, _)| key.as_str()))
+        .collect();
+    let mut found = Answers::new();
+    for one in given {
+        let (key, words) = match one.split_once('=') {
+            Some((key, words)) => (key.trim(), words),
+            None if keys.len() == 1 => (keys[0], one.as_str()),
+            None => {
+                return Err(usage(format!(
+                    "--answer {one}: this exercise asks for {}; write --answer {}=…",
+                    keys.join(" and "),
+                    keys[0]
+                )));
+            }
+        };
+        if !keys.contains(&key) {
+            return Err(usage(format!(
+                "--answer {one}: this exercise asks for {}",
+                keys.join(" and ")
+            )));
+        }
+        found.insert(key.to_owned(), config::split(words));
+    }
+    Ok(found)
+}
+
+/// The runs, or why some of them were refused although no answer of the exercise is a refusal.
+fn all_ran(configs: &Configs, found: SweepRuns) -> Result<SweepRuns, String> {
+    let points = found.points.iter().filter(|_| !expects_refusal(configs));
+    let refused = points.filter_map(|point| {
+        let why = point.run.as_ref().err()?;
+        Some(format!("{}: {why}", point.value))
+    });
+    let changes = found.changes.iter();
+    let changes = changes.filter_map(|change| change.as_ref().err().cloned());
+    let why: Vec<String> = refused.chain(changes).collect();
+    match why.is_empty() {
+        true => Ok(found),
+        false => Err(why.join("; ")),
+    }
+}
+
+/// Whether a refusal is one of the answers that the exercise knows.
+fn expects_refusal(configs: &Configs) -> bool {
+    let mut checks = configs.checks.iter();
+    checks.any(|check| matches!(check.metric, ConfigMetric::Speed { .. }))
+}

@@ -1,0 +1,92 @@
+//! Reads a config exercise: what its `exercise.toml` varies and asks, its configuration, and the starter of the answers.
+
+use serde::Deserialize;
+
+use super::check::{ConfigCheckToml, config_check};
+use super::{ANSWERS, Configs, RankedChange, Sweep, apply, starter};
+use crate::config::file::FileError;
+use crate::course::exercise::folder::ExerciseFolder;
+use crate::course::{StageFile, metric};
+
+/// What `exercise.toml` says of runs.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigsToml {
+    steps: Option<u64>,
+    sweep: Option<Sweep>,
+    #[serde(default)]
+    rank: Vec<RankedChange>,
+    #[serde(default)]
+    check: Vec<ConfigCheckToml>,
+}
+
+/// Reads what is varied, and what is asked about it.
+///
+/// # Errors
+/// With the first fault.
+pub fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
+    let found: ConfigsToml = folder.own()?;
+    let file = folder.file;
+    let (text, answers) = (folder.text("config.toml")?, folder.text(ANSWERS)?);
+    let path = folder.path_of("config.toml");
+    let config = folder.loader.config(&path, &text)?;
+    let try_set = |path: &str, assignment: &str| {
+        apply(&config, assignment).map_err(|what| file.fault(path, what))
+    };
+    let (sweep, rank) = (found.sweep, found.rank);
+    if let Some(sweep) = &sweep {
+        if sweep.values.len() < 2 {
+            let what = "`values` needs at least two values to compare";
+            return Err(file.fault("sweep.values", what));
+        }
+        for value in &sweep.values {
+            try_set("sweep.values", &format!("{}={value}", sweep.key))?;
+        }
+        for set in &sweep.with {
+            try_set("sweep.with", set)?;
+        }
+        let mut metrics = sweep.metrics.iter();
+        if let Some(name) = metrics.find(|name| !metric::known(name)) {
+            let known = metric::METRICS.iter().map(|metric| metric.name);
+            return Err(file.unknown("sweep.metrics", "metric", name, known));
+        }
+    } else if rank.is_empty() {
+        let what = "varies nothing; write a `[sweep]` or several `[[rank]]`";
+        return Err(file.fault("sweep", what));
+    }
+    for (at, change) in rank.iter().enumerate() {
+        let at = format!("rank.{at}.set");
+        if change.set.is_empty() {
+            let what = "`set` changes nothing; write set = [\"model.norm=fused\"]";
+            return Err(file.fault(&at, what));
+        }
+        for set in &change.set {
+            try_set(&at, set)?;
+        }
+    }
+    let checks = found.check.into_iter().enumerate();
+    let checks = checks.map(|(at, raw)| {
+        let at = format!("check.{at}");
+        config_check(file, &at, raw, sweep.as_ref(), rank.len())
+    });
+    let checks = checks.collect::<Result<Vec<_>, _>>()?;
+    if checks.iter().all(|check| check.answer.is_none()) {
+        let what = "no check asks for an answer; give one `answer = \"batch\"` and `ask = \"…\"`";
+        return Err(file.fault("check", what));
+    }
+    let path = folder.path_of(ANSWERS);
+    starter(&answers, &folder.loader.source.shown(&path), &checks)?;
+    Ok(Configs {
+        text,
+        config,
+        file: StageFile {
+            name: ANSWERS.to_owned(),
+            starter: answers,
+            solution: String::new(),
+        },
+        checks,
+        steps: found.steps.unwrap_or(12).max(1),
+        sweep,
+        rank,
+    })
+}

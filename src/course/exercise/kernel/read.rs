@@ -1,0 +1,333 @@
+//! Reads a kernel exercise: the sizes, files and criteria of its `exercise.toml`, its WGSL files and `wrong.toml`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{DrawnSizes, Kernel, Kernels, SizeRange, WrongSolution};
+use crate::clean::one_line;
+use crate::config::file::FileError;
+use crate::config::nearest;
+use crate::course::exercise::folder::ExerciseFolder;
+use crate::course::stage::{StageFile, plain_file};
+use crate::course::toml_file::{self, TomlFile};
+use crate::protocol::{
+    KernelBinding, KernelCheck, KernelFill, KernelMetric, KernelReference, KernelRole, KernelShape,
+    KernelSpec, KernelStarter, MAX_SIZE, Product, is_size_name,
+};
+
+/// Most elements of a buffer: 256 MiB.
+const MAX_COUNT: u64 = 1 << 26;
+const LARGEST: i64 = MAX_SIZE as i64;
+
+/// What `exercise.toml` says of kernels.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KernelsToml {
+    replaces: Option<String>,
+    #[serde(default)]
+    shape: Vec<BTreeMap<String, ShapeValue>>,
+    #[serde(default)]
+    kernel: Vec<KernelToml>,
+    #[serde(default)]
+    hidden: BTreeMap<String, HiddenValue>,
+    #[serde(default)]
+    check: Vec<KernelCheck>,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "it takes a whole number, or a text for `label` and `idea`, a number for `tolerance`, a table for `fill`"
+)]
+enum ShapeValue {
+    Size(i64),
+    Tolerance(f64),
+    Text(String),
+    Fill(BTreeMap<String, KernelFill>),
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "it takes a range such as [1, 300], [16, 320, 16] for multiples of 16, or a text for `idea`"
+)]
+enum HiddenValue {
+    Range(SizeRange),
+    Text(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct KernelToml {
+    #[serde(default = "starter_file")]
+    starter: String,
+    #[serde(default = "solution_file")]
+    solution: String,
+    reference: KernelReference,
+    #[serde(default)]
+    grid: Vec<Product>,
+    tolerance: Option<f64>,
+    #[serde(default)]
+    matrix_cores: bool,
+    #[serde(default)]
+    binding: Vec<KernelBinding>,
+}
+
+/// A wrong solution in `wrong.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrongToml {
+    /// Name of the learner's file it replaces, if not the first.
+    file: Option<String>,
+    /// Words of the expected message.
+    refused: String,
+    /// Words of the solution, and their replacements.
+    change: BTreeMap<String, String>,
+}
+
+fn starter_file() -> String {
+    "starter.wgsl".to_owned()
+}
+
+fn solution_file() -> String {
+    "kernel.wgsl".to_owned()
+}
+
+/// Reads what is to be written and how it is checked.
+///
+/// # Errors
+/// With the first fault.
+pub fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
+    let found: KernelsToml = folder.own()?;
+    let fault = |path: &str, what: &str| Err(folder.file.fault(path, what));
+    if found.shape.is_empty() {
+        let what = "has no shape; write at least one `[[shape]]` with a label and its sizes";
+        return fault("shape", what);
+    }
+    if found.kernel.is_empty() {
+        return fault("kernel", "has no kernel; write at least one `[[kernel]]`");
+    }
+    let shapes = found.shape.into_iter().enumerate();
+    let shapes = shapes.map(|(at, raw)| folder.shape(&format!("shape.{at}"), raw));
+    let shapes = shapes.collect::<Result<Vec<KernelShape>, _>>()?;
+    for (at, check) in found.check.iter().enumerate() {
+        let limited = matches!(
+            check.metric,
+            KernelMetric::Speed | KernelMetric::Invocations | KernelMetric::Neighbours
+        );
+        if limited && check.at_least == 0.0 {
+            return Err(folder.file.missing(&format!("check.{at}.at-least"), "1.5"));
+        }
+        if check.metric == KernelMetric::Fetches && check.at_most == 0.0 {
+            return Err(folder.file.missing(&format!("check.{at}.at-most"), "8"));
+        }
+    }
+    let fails = |check: &KernelCheck| check.starter == KernelStarter::Fails;
+    if !found.check.iter().any(fails) {
+        let what = "no check fails on the starter; leave out `starter` on one";
+        return fault("check", what);
+    }
+    let hidden = folder.hidden(found.hidden, shapes.first())?;
+    let mut launched = shapes.clone();
+    launched.extend(hidden.largest());
+    let kernels = found.kernel.into_iter().enumerate();
+    let kernels = kernels.map(|(at, raw)| folder.kernel(&format!("kernel.{at}"), raw, &launched));
+    let kernels = kernels.collect::<Result<Vec<Kernel>, _>>()?;
+    let bindings = kernels.iter().flat_map(|kernel| &kernel.spec.bindings);
+    let read = bindings.filter(|binding| binding.role != KernelRole::Out);
+    let read: Vec<&str> = read.map(|binding| binding.name.as_str()).collect();
+    for (at, shape) in shapes.iter().enumerate() {
+        let mut names = shape.fill.keys();
+        if let Some(name) = names.find(|name| !read.contains(&name.as_str())) {
+            let near = nearest(name, read.iter().copied());
+            let what = format!("`{name}` is not a buffer that is read; the nearest is `{near}`");
+            return fault(&format!("shape.{at}.fill"), &what);
+        }
+    }
+    Ok(Kernels {
+        wrong: folder.wrong(&kernels),
+        kernels,
+        shapes,
+        hidden,
+        replaces: found.replaces,
+        checks: found.check,
+    })
+}
+
+impl ExerciseFolder<'_> {
+    /// `[hidden]`: a range for each size of the shapes, and an idea.
+    fn hidden(
+        &self,
+        raw: BTreeMap<String, HiddenValue>,
+        shape: Option<&KernelShape>,
+    ) -> Result<DrawnSizes, FileError> {
+        let mut drawn = DrawnSizes::default();
+        let sizes = shape.map(|shape| &shape.sizes);
+        let known = || sizes.into_iter().flat_map(|sizes| sizes.keys());
+        for (key, value) in raw {
+            match value {
+                HiddenValue::Text(text) if key == "idea" => drawn.idea = Some(text),
+                HiddenValue::Range(range) if known().any(|name| *name == key) => {
+                    drawn.ranges.insert(key, range);
+                }
+                _ => {
+                    let near = nearest(&key, known().map(String::as_str).chain(["idea"]));
+                    let what = format!(
+                        "`{key}` is neither a size with a range nor an `idea` with a text; the nearest is `{near}`"
+                    );
+                    return Err(self.file.fault(&format!("hidden.{key}"), what));
+                }
+            }
+        }
+        let mut missing = known().filter(|name| !drawn.ranges.contains_key(*name));
+        if let Some(name) = missing.next().filter(|_| !drawn.ranges.is_empty()) {
+            let what = format!("`{name}` has no range; write `{name} = [1, 300]`");
+            return Err(self.file.fault("hidden", what));
+        }
+        Ok(drawn)
+    }
+
+    fn shape(
+        &self,
+        path: &str,
+        raw: BTreeMap<String, ShapeValue>,
+    ) -> Result<KernelShape, FileError> {
+        let mut shape = KernelShape::default();
+        for (key, value) in raw {
+            let fail = |what: &str| {
+                let what = format!("`{key}` {what}");
+                Err(self.file.fault(&format!("{path}.{key}"), what))
+            };
+            match (key.as_str(), value) {
+                ("label", ShapeValue::Text(text)) => shape.label = text,
+                ("idea", ShapeValue::Text(text)) => shape.idea = Some(text),
+                ("fill", ShapeValue::Fill(fill)) => shape.fill = fill,
+                ("tolerance", ShapeValue::Tolerance(most)) => shape.tolerance = Some(most),
+                (name, ShapeValue::Size(n @ 1..=LARGEST)) if is_size_name(name) => {
+                    shape.sizes.insert(key, n as u64);
+                }
+                ("label" | "idea", _) => return fail("takes a quoted text"),
+                ("fill", _) => return fail("takes a table, such as { x = \"large\" }"),
+                ("tolerance", _) => return fail("takes a number, such as 1e-6"),
+                (name, _) if is_size_name(name) => {
+                    return fail(&format!("takes a whole number from 1 to {MAX_SIZE}"));
+                }
+                _ => return fail("is not a size; name sizes in capitals, such as N"),
+            }
+        }
+        match shape.label.is_empty() {
+            true => Err(self.file.missing(&format!("{path}.label"), "\"…\"")),
+            false => Ok(shape),
+        }
+    }
+
+    /// The wrong solutions of `wrong.toml`: each changes a solution and misses an idea.
+    fn wrong(&self, kernels: &[Kernel]) -> Vec<WrongSolution> {
+        let path = self.path_of("wrong.toml");
+        if !self.loader.source.exists(&path) {
+            return Vec::new();
+        }
+        type All = BTreeMap<String, WrongToml>;
+        let read = toml_file::read(self.loader, &path, |file, found: All| {
+            let all = found.into_iter();
+            all.map(|(name, raw)| changed(file, &name, raw, kernels))
+                .collect()
+        });
+        self.loader.usable(read).unwrap_or_default()
+    }
+
+    fn kernel(
+        &self,
+        path: &str,
+        raw: KernelToml,
+        shapes: &[KernelShape],
+    ) -> Result<Kernel, FileError> {
+        let file = self.file;
+        for (key, name) in [("starter", &raw.starter), ("solution", &raw.solution)] {
+            if !plain_file(name, &["wgsl"]) {
+                let what = format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml");
+                return Err(file.fault(&format!("{path}.{key}"), what));
+            }
+        }
+        let mut bindings = raw.binding.iter();
+        if bindings.all(|binding| binding.role == KernelRole::In) {
+            let what = "writes no buffer; give one `[[kernel.binding]]` the role \"out\"";
+            return Err(file.fault(path, what));
+        }
+        for (at, binding) in raw.binding.iter().enumerate() {
+            let at = format!("{path}.binding.{at}.count");
+            fits(file, &at, &binding.count, shapes, &[], MAX_COUNT)?;
+        }
+        for (at, product) in raw.grid.iter().enumerate() {
+            let at = format!("{path}.grid.{at}");
+            fits(file, &at, product, shapes, &["WX", "WY", "WZ"], MAX_SIZE)?;
+        }
+        Ok(Kernel {
+            file: StageFile {
+                starter: self.text(&raw.starter)?,
+                solution: self.text(&format!("solution/{}", raw.solution))?,
+                name: raw.starter,
+            },
+            spec: KernelSpec {
+                reference: raw.reference,
+                bindings: raw.binding,
+                grid: raw.grid.into_iter().take(3).collect(),
+                tolerance: raw.tolerance,
+                matrix_cores: raw.matrix_cores,
+            },
+        })
+    }
+}
+
+/// Applies a change to a solution, which must contain the changed words once.
+fn changed(
+    file: &TomlFile<'_>,
+    name: &str,
+    raw: WrongToml,
+    kernels: &[Kernel],
+) -> Result<WrongSolution, FileError> {
+    let names = || kernels.iter().map(|kernel| kernel.file.name.as_str());
+    let asked = raw.file.as_deref().or(names().next()).unwrap_or_default();
+    let kernel = names().position(|known| known == asked);
+    let kernel =
+        kernel.ok_or_else(|| file.unknown(&format!("{name}.file"), "file", asked, names()))?;
+    let mut text = kernels[kernel].file.solution.clone();
+    for (from, to) in &raw.change {
+        let found = text.matches(from.as_str()).count();
+        if found != 1 {
+            let what = "of the solution; quote words that occur once";
+            let what = format!("`{from}` occurs in {found} places {what}");
+            return Err(file.fault(&format!("{name}.change"), what));
+        }
+        text = text.replacen(from.as_str(), to, 1);
+    }
+    Ok(WrongSolution {
+        name: one_line(name),
+        kernel,
+        text,
+        refused: raw.refused,
+    })
+}
+
+/// Refuses a product that has no value or more than `most` at one of the shapes; the engine fills in the names `extra`.
+fn fits(
+    file: &TomlFile<'_>,
+    path: &str,
+    product: &Product,
+    shapes: &[KernelShape],
+    extra: &[&str],
+    most: u64,
+) -> Result<(), FileError> {
+    for shape in shapes {
+        let mut sizes = shape.sizes.clone();
+        sizes.extend(extra.iter().map(|name| ((*name).to_owned(), 64)));
+        let what = match product.value(&sizes) {
+            Ok(n) if n <= most => continue,
+            Ok(n) => format!("`{product}` is {n}; at most {most} is allowed"),
+            Err(what) => what,
+        };
+        return Err(file.fault(path, format!("{what}, in shape `{}`", shape.label)));
+    }
+    Ok(())
+}
