@@ -40,6 +40,8 @@ pub struct ExerciseState {
     pub draft: AnswerDraft,
     pub measuring: Option<Measuring>,
     pub measured: Option<Measurement>,
+    /// The stage's run was paused for a check or a measurement and goes on afterwards.
+    holds_run: bool,
     /// Kernels of the last check that passed.
     good: Option<KernelSwap>,
 }
@@ -50,8 +52,6 @@ pub struct Checking {
     pub card: Vec<CardLine>,
     pub now: String,
     pub since_ms: u64,
-    /// The stage's run was paused for it and goes on afterwards.
-    pub paused: bool,
 }
 
 /// Whether the model computes with the learner's kernel.

@@ -23,14 +23,10 @@ pub const TRACE: &str = "--trace belongs to exercises about kernels, such as k04
 /// The commands on one kind of work.
 trait Commands {
     /// Checks what the learner has, and prints it.
-    fn check(&self, asked: &Asked<'_>) -> Result<Exit>;
+    fn check(&self, asked: Asked<'_>) -> Result<Exit>;
 
-    /// Tries what the course ships; none when interrupted.
-    fn try_out(
-        &self,
-        exercise: &Exercise,
-        bench: &mut Bench<'_>,
-    ) -> Result<Option<Vec<CourseTrial>>>;
+    /// Tries what the course ships.
+    fn try_out(&self, exercise: &Exercise, bench: &mut Bench<'_>) -> Tried;
 }
 
 fn commands(exercise: &Exercise) -> &dyn Commands {
@@ -42,11 +38,10 @@ fn commands(exercise: &Exercise) -> &dyn Commands {
 }
 
 /// What `check` was asked.
-struct Asked<'a> {
-    context: &'a CourseContext,
-    exercise: &'a Exercise,
-    args: &'a CheckArgs,
-}
+type Asked<'a> = (&'a CourseContext, &'a Exercise, &'a CheckArgs);
+
+/// What was tried; none when interrupted.
+type Tried = Result<Option<Vec<CourseTrial>>>;
 
 /// What exercises are tried with.
 struct Bench<'a> {
@@ -73,19 +68,11 @@ pub fn check(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> 
     if args.trace && exercise.kernels().is_none() {
         return Err(usage(TRACE));
     }
-    commands(exercise).check(&Asked {
-        context,
-        exercise,
-        args,
-    })
+    commands(exercise).check((context, exercise, args))
 }
 
 /// Tries every exercise; none when interrupted.
-pub fn try_all(
-    context: &CourseContext,
-    timed: bool,
-    engine: &EngineArgs,
-) -> Result<Option<Vec<CourseTrial>>> {
+pub fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Tried {
     let mut exercises: Vec<&Exercise> = context.course.exercises.iter().collect();
     // Kernels come first: the process that checks them ends before anything is measured.
     exercises.sort_by_key(|exercise| exercise.kernels().is_none());

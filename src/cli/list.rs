@@ -47,7 +47,7 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
     }
     for exercise in &context.course.exercises {
         let known = progress.stage(&exercise.id);
-        let kind = exercise.kind.name;
+        let kind = exercise.kind;
         let (label, title) = (exercise.label(), &exercise.title);
         let (level, state) = (exercise.level.name(), known.state.name());
         if args.json {

@@ -19,7 +19,6 @@ use crate::config::file::FileError;
 use folder::ExerciseFolder;
 
 /// A kind of exercise.
-#[derive(Debug)]
 pub struct ExerciseKind {
     /// Name in `exercise.toml`.
     pub name: &'static str,
@@ -30,16 +29,12 @@ pub struct ExerciseKind {
     read: fn(&ExerciseFolder<'_>) -> Result<ExerciseWork, FileError>,
 }
 
-impl PartialEq for ExerciseKind {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
 /// One exercise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exercise {
-    pub kind: &'static ExerciseKind,
+    /// Name of its kind, and the kind's words before the size of the task.
+    pub kind: &'static str,
+    pub asks: &'static str,
     /// Key of the learner's progress.
     pub id: String,
     pub title: String,

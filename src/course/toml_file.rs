@@ -33,7 +33,7 @@ pub fn read<T: DeserializeOwned, R>(
     path: &str,
     check: impl FnOnce(&TomlFile<'_>, T) -> Result<R, FileError>,
 ) -> Result<R, FileError> {
-    open(loader, path, |file| check(file, file.without(&[])?))
+    open(loader, path, |file| check(file, file.value(&[], false)?))
 }
 
 /// Opens the file at `path` of the course; `check` asks for its keys and makes of them what the program uses.
@@ -60,27 +60,14 @@ pub fn open<R>(
 }
 
 impl TomlFile<'_> {
-    /// The value of these keys of the file.
-    pub fn value<T: DeserializeOwned>(&self, keys: &[&str]) -> Result<T, FileError> {
-        self.part(|key| keys.contains(&key), &[])
-    }
-
-    /// The value of the file without these keys, which something else reads.
-    pub fn without<T: DeserializeOwned>(&self, keys: &[&str]) -> Result<T, FileError> {
-        self.part(|key| !keys.contains(&key), keys)
-    }
-
-    fn part<T: DeserializeOwned>(
-        &self,
-        is_wanted: impl Fn(&str) -> bool,
-        others: &[&str],
-    ) -> Result<T, FileError> {
+    /// The value of these keys, or of all but these.
+    pub fn value<T: DeserializeOwned>(&self, keys: &[&str], these: bool) -> Result<T, FileError> {
         let all = self.root.get_ref().iter();
-        let wanted = all.filter(|(key, _)| is_wanted(key.get_ref()));
+        let wanted = all.filter(|(key, _)| keys.contains(&&**key.get_ref()) == these);
         let wanted = wanted.map(|(key, value)| (key.clone(), value.clone()));
         let root = Spanned::new(self.root.span(), wanted.collect::<DeTable<'_>>());
         let value = T::deserialize(Deserializer::from(root));
-        value.map_err(|error| self.of_serde(&error, others))
+        value.map_err(|error| self.of_serde(&error, keys))
     }
 
     /// A problem of the key at `path`, or of the nearest table around it.
@@ -184,7 +171,7 @@ impl TomlFile<'_> {
         Ok(())
     }
 
-    /// What serde found wrong, in this program's words; `others` are keys that the file may have besides.
+    /// What serde found wrong, in this program's words; `others` are keys that the file may have, too.
     fn of_serde(&self, error: &Error, others: &[&str]) -> FileError {
         let said = error.to_string();
         let path = said

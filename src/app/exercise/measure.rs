@@ -95,21 +95,18 @@ impl App {
             return;
         }
         self.with_exercise(|app, exercise| {
-            let paused = app.hold_run();
+            app.hold_run(exercise);
             // A run that is starting, or pairs, are ended first.
-            let begins = !app.run.state.is_active() || app.run.state == RunState::Paused;
+            if app.run.state.is_active() && app.run.state != RunState::Paused {
+                return;
+            }
             if let Some(it) = &mut app.exercises.of_mut(exercise).measuring {
-                it.paused |= paused;
-                if begins {
-                    (it.begun, it.since_ms) = (true, app.now_ms);
-                }
+                (it.begun, it.since_ms) = (true, app.now_ms);
             }
-            if begins {
-                app.effects.push(Effect::Measure {
-                    exercise: exercise.id.clone(),
-                    device: app.devices.using.clone(),
-                });
-            }
+            app.effects.push(Effect::Measure {
+                exercise: exercise.id.clone(),
+                device: app.devices.using.clone(),
+            });
         });
     }
 

@@ -35,8 +35,6 @@ pub struct Sweep {
 pub struct Measuring {
     /// It has begun; before, it waits for the stage's run to pause.
     pub begun: bool,
-    /// The stage's run was paused for it and goes on afterwards.
-    pub paused: bool,
     pub since_ms: u64,
     pub sweep: Sweep,
 }

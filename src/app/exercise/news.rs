@@ -21,18 +21,12 @@ impl App {
         match news {
             ExerciseNews::Files(files) => state.files = files,
             ExerciseNews::Begun => {
-                let paused = state.checking.take().is_some_and(|it| it.paused);
                 state.checking = Some(Checking {
                     now: "starts".to_owned(),
                     since_ms: now,
-                    paused,
                     ..Checking::default()
                 });
-                if self.hold_run()
-                    && let Some(checking) = &mut self.exercises.of_mut(exercise).checking
-                {
-                    checking.paused = true;
-                }
+                self.hold_run(exercise);
             }
             ExerciseNews::Progress(progress) => {
                 if let Some(checking) = &mut state.checking {
@@ -59,26 +53,24 @@ impl App {
         }
     }
 
-    /// Pauses the stage's run during a check or a measurement, which needs the processors; whether it was going on.
-    pub(super) fn hold_run(&mut self) -> bool {
+    /// Pauses the stage's run during a check or a measurement, which needs the processors.
+    pub(super) fn hold_run(&mut self, exercise: &Exercise) {
         let runs = matches!(
             self.run.state,
             RunState::Running | RunState::Warming | RunState::Resuming
         );
-        let holds = runs && !self.run.pairing;
-        if holds {
+        if runs && !self.run.pairing {
             self.pause();
+            self.exercises.of_mut(exercise).holds_run = true;
         }
-        holds
     }
 
     /// A check or a measurement has ended or failed: the stage's run resumes if it was paused for it.
     pub(super) fn after_work(&mut self, exercise: &Exercise) {
         let state = self.exercises.of_mut(exercise);
-        let checked = state.checking.take().is_some_and(|it| it.paused);
-        let measured = state.measuring.take().is_some_and(|it| it.paused);
+        (state.checking, state.measuring) = (None, None);
         let waits = matches!(self.run.state, RunState::Paused | RunState::Pausing);
-        if (checked || measured) && waits {
+        if std::mem::take(&mut state.holds_run) && waits {
             self.pause();
         }
     }

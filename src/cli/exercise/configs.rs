@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use super::{Asked, Bench, Commands, NOT_RUN, trial};
+use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::check::text;
 use crate::cli::meter::Meter;
 use crate::cli::progress::note_tried;
@@ -11,19 +11,14 @@ use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{ConfigMetric, Configs, Exercise};
 use crate::course::sweep::{self, SweepRuns};
-use crate::judge::course::{CourseTrial, WITH_MEASURE};
+use crate::judge::course::WITH_MEASURE;
 use crate::judge::{Line, Outcome, Report, configs as judge};
 use crate::measure::exercise::measure_exercise;
 use crate::measure::plan::{MeasureEvent, Progress};
 use crate::out::{self, Exit, notice, result, usage};
 
 impl Commands for Configs {
-    fn check(&self, asked: &Asked<'_>) -> Result<Exit> {
-        let Asked {
-            context,
-            exercise,
-            args,
-        } = *asked;
+    fn check(&self, (context, exercise, args): Asked<'_>) -> Result<Exit> {
         let answers = answers(context, exercise, self, &args.answer)?;
         let mut lines = judge::unanswered(self, &answers);
         if lines.is_empty() {
@@ -60,11 +55,7 @@ impl Commands for Configs {
     }
 
     /// As shipped it has no answers and fails by name; the answers that the measurement makes right pass, and others fail.
-    fn try_out(
-        &self,
-        exercise: &Exercise,
-        bench: &mut Bench<'_>,
-    ) -> Result<Option<Vec<CourseTrial>>> {
+    fn try_out(&self, exercise: &Exercise, bench: &mut Bench<'_>) -> Tried {
         let timed = bench.timed;
         let told = |lines: &[&Line]| {
             let line = |line: &&Line| format!("`{}`: {}", line.name, line.measured);

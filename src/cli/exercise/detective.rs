@@ -4,22 +4,86 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::{Asked, Bench, Commands, trial};
+use super::{Asked, Bench, Commands, Tried, trial};
 use crate::cli::progress::{note_answer, progress_of};
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise};
 use crate::course::placeholder::{FigureSources, NOT_MEASURED, fill};
 use crate::course::progress::{State, letter};
-use crate::judge::course::CourseTrial;
 use crate::out::{self, Exit, notice, result, usage};
 
 impl Commands for Detective {
-    fn check(&self, asked: &Asked<'_>) -> Result<Exit> {
-        check_answer(self, asked)
+    fn check(&self, (context, exercise, args): Asked<'_>) -> Result<Exit> {
+        let (id, label, title) = (&exercise.id, exercise.label(), &exercise.title);
+        let Some(choice) = choice(&args.answer)? else {
+            // An answer given on the screen, or here before, still counts.
+            let passed = progress_of(context).stage(id).state == State::Passed;
+            let right = letter(self.question.answer);
+            match (passed, args.json) {
+                (true, true) => out::json(&json!({
+                    "exercise": id, "answered": true, "passed": true, "answer": right,
+                    "right": right, "why": explanation(self),
+                }))?,
+                (true, false) => {
+                    let named = &self.question.choices[self.question.answer];
+                    result(&format!(
+                        "{label} {title}: passed, you named it: {right} {named}"
+                    ))?;
+                }
+                (false, true) => {
+                    out::json(&json!({ "exercise": id, "passed": false, "answered": false }))?;
+                }
+                (false, false) => result(&question(exercise, self))?,
+            }
+            return Ok(Exit::of(passed));
+        };
+        let question = &self.question;
+        let right = choice == question.answer;
+        let known = progress_of(context).stage(&exercise.id);
+        // After the first wrong answer the right one is not revealed yet.
+        let told = right || known.prediction.is_some();
+        let passed = known.clone().note_finding(choice, right);
+        let truth = letter(question.answer);
+        let why = explanation(self);
+        if args.json {
+            out::json(&json!({
+                "exercise": exercise.id, "answered": true, "passed": passed, "answer": letter(choice),
+                "right": told.then_some(truth), "why": told.then_some(why),
+            }))?;
+        } else {
+            if known.state == State::New {
+                notice(&format!(
+                    "you have not looked at this recording yet: `perflings {} {label}`, or {label} in the workshop's list",
+                    shows(self)
+                ));
+            }
+            let (verdict, mark) = match (passed, right) {
+                (true, true) => ("passed", "pass"),
+                (_, true) => ("seen, not passed: an earlier answer was wrong", "    "),
+                (_, false) => ("not passed", "FAIL"),
+            };
+            let (given, answer) = (letter(choice), &question.choices[question.answer]);
+            let said = match (right, told) {
+                (true, _) => format!("you said {truth}, which is right: {answer}\n\n{why}"),
+                (false, true) => {
+                    format!("you said {given}; the answer is {truth}: {answer}\n\n{why}")
+                }
+                (false, false) => {
+                    let hint = exercise.hints.first().map_or("", String::as_str);
+                    format!("you said {given}, which is not right\n\nLook again: {hint}")
+                }
+            };
+            let prompt = question.prompt.trim();
+            result(&format!(
+                "{label} {title}: {verdict}\n  {mark}  {prompt} {said}"
+            ))?;
+        }
+        note_answer(context, exercise, choice, right);
+        Ok(Exit::of(passed && right))
     }
 
     /// The recorded run shows its fault: the hidden keys differ from the preset, and the explanation has all its figures.
-    fn try_out(&self, exercise: &Exercise, _: &mut Bench<'_>) -> Result<Option<Vec<CourseTrial>>> {
+    fn try_out(&self, exercise: &Exercise, _: &mut Bench<'_>) -> Tried {
         let why = explanation(self);
         let missing = why.contains(NOT_MEASURED) || why.contains("{{");
         let problem = self.problem();
@@ -36,78 +100,6 @@ impl Commands for Detective {
         let tried = trial(exercise, "answer", Some(sound), detail);
         Ok(Some(vec![tried]))
     }
-}
-
-fn check_answer(detective: &Detective, asked: &Asked<'_>) -> Result<Exit> {
-    let Asked {
-        context,
-        exercise,
-        args,
-    } = *asked;
-    let (id, label, title) = (&exercise.id, exercise.label(), &exercise.title);
-    let Some(choice) = choice(&args.answer)? else {
-        // An answer given on the screen, or here before, still counts.
-        let passed = progress_of(context).stage(id).state == State::Passed;
-        let right = letter(detective.question.answer);
-        match (passed, args.json) {
-            (true, true) => out::json(&json!({
-                "exercise": id, "answered": true, "passed": true, "answer": right,
-                "right": right, "why": explanation(detective),
-            }))?,
-            (true, false) => {
-                let named = &detective.question.choices[detective.question.answer];
-                result(&format!(
-                    "{label} {title}: passed, you named it: {right} {named}"
-                ))?;
-            }
-            (false, true) => {
-                out::json(&json!({ "exercise": id, "passed": false, "answered": false }))?;
-            }
-            (false, false) => result(&question(exercise, detective))?,
-        }
-        return Ok(Exit::of(passed));
-    };
-    let question = &detective.question;
-    let right = choice == question.answer;
-    let known = progress_of(context).stage(&exercise.id);
-    // After the first wrong answer the right one is not revealed yet.
-    let told = right || known.prediction.is_some();
-    let passed = known.clone().note_finding(choice, right);
-    let truth = letter(question.answer);
-    let why = explanation(detective);
-    if args.json {
-        out::json(&json!({
-            "exercise": exercise.id, "answered": true, "passed": passed, "answer": letter(choice),
-            "right": told.then_some(truth), "why": told.then_some(why),
-        }))?;
-    } else {
-        if known.state == State::New {
-            notice(&format!(
-                "you have not looked at this recording yet: `perflings {} {label}`, or {label} in the workshop's list",
-                shows(detective)
-            ));
-        }
-        let (verdict, mark) = match (passed, right) {
-            (true, true) => ("passed", "pass"),
-            (_, true) => ("seen, not passed: an earlier answer was wrong", "    "),
-            (_, false) => ("not passed", "FAIL"),
-        };
-        let (given, answer) = (letter(choice), &question.choices[question.answer]);
-        let said = match (right, told) {
-            (true, _) => format!("you said {truth}, which is right: {answer}\n\n{why}"),
-            (false, true) => format!("you said {given}; the answer is {truth}: {answer}\n\n{why}"),
-            (false, false) => {
-                let hint = exercise.hints.first().map_or("", String::as_str);
-                format!("you said {given}, which is not right\n\nLook again: {hint}")
-            }
-        };
-        let prompt = question.prompt.trim();
-        result(&format!(
-            "{label} {title}: {verdict}\n  {mark}  {prompt} {said}"
-        ))?;
-    }
-    note_answer(context, exercise, choice, right);
-    Ok(Exit::of(passed && right))
 }
 
 fn choice(given: &[String]) -> Result<Option<usize>> {

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::{Asked, Bench, Commands, NOT_RUN, trial};
+use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::meter::Meter;
 use crate::cli::progress::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::threads;
-use crate::judge::course::CourseTrial;
 use crate::judge::kernel::{self, KernelVerdict};
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, Stop, notice, result, usage};
@@ -22,18 +21,59 @@ use crate::threads::listing::listing;
 use crate::workshop::exercise::in_folder;
 
 impl Commands for Kernels {
-    fn check(&self, asked: &Asked<'_>) -> Result<Exit> {
-        match asked.args.trace {
-            true => trace(self, asked),
-            false => check_own(self, asked),
+    fn check(&self, asked: Asked<'_>) -> Result<Exit> {
+        let (_, exercise, args) = asked;
+        if args.trace {
+            return trace(self, asked);
+        }
+        if !args.answer.is_empty() {
+            return Err(usage(format!(
+                "{} takes no --answer: its answer is the kernel in your file",
+                exercise.label()
+            )));
+        }
+        let job = own_job(self, asked);
+        let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
+        let meter = Meter::begin();
+        let report = checker.check_with_progress(&args.engine.device, job, |job, progress| {
+            meter.doing(kernel::checking(job, progress).now);
+        });
+        drop(meter);
+        let report = kernel::verdict(checker.job(), report);
+        if args.json {
+            out::json(&report)?;
+        } else {
+            let verdict = if report.passed {
+                "passed"
+            } else {
+                "not passed"
+            };
+            result(&format!(
+                "{} {}: {verdict}",
+                exercise.label(),
+                exercise.title
+            ))?;
+            for line in &report.card {
+                let mark = match line.good {
+                    Some(true) => "pass",
+                    Some(false) => "FAIL",
+                    None => "    ",
+                };
+                result(&format!("  {mark}  {}", line.text))?;
+            }
+        }
+        note_tried(asked.0, exercise, report.passed);
+        match &report.facts.failed {
+            Some(why) => Err(Stop {
+                exit: Exit::NoDevice,
+                text: why.clone(),
+            }
+            .into()),
+            None => Ok(Exit::of(report.passed)),
         }
     }
 
-    fn try_out(
-        &self,
-        exercise: &Exercise,
-        bench: &mut Bench<'_>,
-    ) -> Result<Option<Vec<CourseTrial>>> {
+    fn try_out(&self, exercise: &Exercise, bench: &mut Bench<'_>) -> Tried {
         let texts = [Text::Starter, Text::Solution].into_iter();
         let texts = texts.chain(self.wrong.iter().map(Text::Wrong));
         let tried = texts.map(|text| {
@@ -62,64 +102,9 @@ impl Commands for Kernels {
     }
 }
 
-/// Checks the learner's files, else the starter, and prints the card.
-fn check_own(kernels: &Kernels, asked: &Asked<'_>) -> Result<Exit> {
-    let Asked {
-        context,
-        exercise,
-        args,
-    } = *asked;
-    if !args.answer.is_empty() {
-        return Err(usage(format!(
-            "{} takes no --answer: its answer is the kernel in your file",
-            exercise.label()
-        )));
-    }
-    let job = own_job(kernels, asked);
-    let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
-    let meter = Meter::begin();
-    let report = checker.check_with_progress(&args.engine.device, job, |job, progress| {
-        meter.doing(kernel::checking(job, progress).now);
-    });
-    drop(meter);
-    let report = kernel::verdict(checker.job(), report);
-    if args.json {
-        out::json(&report)?;
-    } else {
-        let verdict = if report.passed {
-            "passed"
-        } else {
-            "not passed"
-        };
-        result(&format!(
-            "{} {}: {verdict}",
-            exercise.label(),
-            exercise.title
-        ))?;
-        for line in &report.card {
-            let mark = match line.good {
-                Some(true) => "pass",
-                Some(false) => "FAIL",
-                None => "    ",
-            };
-            result(&format!("  {mark}  {}", line.text))?;
-        }
-    }
-    note_tried(context, exercise, report.passed);
-    match &report.facts.failed {
-        Some(why) => Err(Stop {
-            exit: Exit::NoDevice,
-            text: why.clone(),
-        }
-        .into()),
-        None => Ok(Exit::of(report.passed)),
-    }
-}
-
 /// The job for the learner's files, else for the starters; says which.
-fn own_job(kernels: &Kernels, asked: &Asked<'_>) -> KernelJob {
-    let exercise = asked.exercise;
-    let folder = asked.context.exercise_folder(exercise);
+fn own_job(kernels: &Kernels, (context, exercise, args): Asked<'_>) -> KernelJob {
+    let folder = context.exercise_folder(exercise);
     match &folder {
         Some(folder) => notice(&format!(
             "{}: your files in {}",
@@ -135,12 +120,12 @@ fn own_job(kernels: &Kernels, asked: &Asked<'_>) -> KernelJob {
         exercise,
         kernels,
         &folder.unwrap_or_else(|| PathBuf::from(&exercise.path)),
-        asked.args.seed.unwrap_or_else(random::fresh),
+        args.seed.unwrap_or_else(random::fresh),
     )
 }
 
 /// Prints what the lanes of one workgroup do, for each file.
-fn trace(kernels: &Kernels, asked: &Asked<'_>) -> Result<Exit> {
+fn trace(kernels: &Kernels, asked: Asked<'_>) -> Result<Exit> {
     let job = own_job(kernels, asked);
     for file in 0..job.files.len() {
         let wanted = ThreadsWanted {

@@ -178,9 +178,6 @@ struct DetectiveToml {
 }
 
 /// Reads the question and what it is about.
-///
-/// # Errors
-/// With the first fault.
 pub(super) fn read(folder: &ExerciseFolder<'_>) -> Result<Detective, FileError> {
     let found: DetectiveToml = folder.own()?;
     let file = folder.file;

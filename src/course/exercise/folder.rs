@@ -23,7 +23,7 @@ pub struct ExerciseFolder<'a> {
 impl ExerciseFolder<'_> {
     /// The keys of `exercise.toml` that the kind has for itself.
     pub(super) fn own<T: DeserializeOwned>(&self) -> Result<T, FileError> {
-        self.file.without(HEAD)
+        self.file.value(HEAD, false)
     }
 
     /// The path of a file beside it.

@@ -51,16 +51,17 @@ struct HeadToml {
 pub fn read(loader: &Loader<'_>, folder: &str) -> Result<Exercise, FileError> {
     let path = format!("exercises/{folder}");
     toml_file::open(loader, &format!("{path}/exercise.toml"), |file| {
-        let KindToml { kind: named } = file.value(&["kind"])?;
+        let KindToml { kind: named } = file.value(&["kind"], true)?;
         let kind = KINDS.iter().find(|kind| kind.name == named);
         let known = KINDS.iter().map(|kind| kind.name);
         let kind = kind.ok_or_else(|| file.unknown("kind", "kind", &named, known))?;
         let path = path.as_str();
         let work = (kind.read)(&ExerciseFolder { loader, path, file })?;
-        let head: HeadToml = file.value(HEAD)?;
+        let head: HeadToml = file.value(HEAD, true)?;
         check_head(file, (&head.id, "swiglu"), &head.hints, &head.quiz)?;
         Ok(Exercise {
-            kind,
+            kind: kind.name,
+            asks: kind.asks,
             work,
             id: head.id,
             title: head.title,

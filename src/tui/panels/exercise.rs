@@ -129,7 +129,7 @@ impl Part<'_> {
         let (exercise, theme) = (self.exercise, self.w.theme);
         self.w
             .course_text("", theme.dim, exercise.task.trim(), theme.strong);
-        let asks = exercise.kind.asks;
+        let asks = exercise.asks;
         self.w
             .course_text(asks, theme.dim, &exercise.size, theme.text);
     }

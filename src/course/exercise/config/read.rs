@@ -21,9 +21,6 @@ struct ConfigsToml {
 }
 
 /// Reads what is varied, and what is asked about it.
-///
-/// # Errors
-/// With the first fault.
 pub fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
     let found: ConfigsToml = folder.own()?;
     let file = folder.file;

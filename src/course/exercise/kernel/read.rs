@@ -95,9 +95,6 @@ fn solution_file() -> String {
 }
 
 /// Reads what is to be written and how it is checked.
-///
-/// # Errors
-/// With the first fault.
 pub fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
     let found: KernelsToml = folder.own()?;
     let fault = |path: &str, what: &str| Err(folder.file.fault(path, what));
