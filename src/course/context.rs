@@ -151,24 +151,20 @@ impl CourseContext {
     /// course folder that was named, the learner's copies come before its starters.
     pub fn exercise_folder(&self, exercise: &Exercise) -> Option<PathBuf> {
         let work = self.workspace().ok().map(|work| work.folder(&exercise.id));
+        let files = exercise.files();
         let holds = |folder: &PathBuf| {
-            let files = exercise.files();
-            files
-                .iter()
-                .all(|file| files::is_taken(&folder.join(&file.name)))
+            let mut files = files.iter();
+            files.all(|file| files::is_taken(&folder.join(&file.name)))
         };
         // No link of a copy leads out of it; what the learner links in their own folder is theirs.
         let of_copy = |root: &Path| {
-            let files = exercise.files();
             let inside = |name: &str| within(root, &Path::new(&exercise.path).join(name)).is_ok();
             let folder = match root == Path::new(".") {
                 true => PathBuf::from(&exercise.path),
                 false => root.join(&exercise.path),
             };
-            files
-                .iter()
-                .all(|file| inside(&file.name))
-                .then_some(folder)
+            let mut files = files.iter();
+            files.all(|file| inside(&file.name)).then_some(folder)
         };
         let work = work.filter(holds);
         match &self.source {

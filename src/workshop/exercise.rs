@@ -212,9 +212,12 @@ impl ExerciseRunner {
             }
             return Some(message);
         }
-        if let Some(news) = self.recorded() {
-            return Some(Message::Exercise { exercise: id, news });
-        }
+        let news = self.recorded().or_else(|| self.checked())?;
+        Some(Message::Exercise { exercise: id, news })
+    }
+
+    /// What the process that checks kernels has said.
+    fn checked(&mut self) -> Option<ExerciseNews> {
         let mut report = None;
         for _ in 0..AT_ONCE {
             if !self.checker.is_busy() || report.is_some() {
@@ -222,18 +225,17 @@ impl ExerciseRunner {
             }
             report = self.checker.poll(Duration::ZERO);
         }
-        let news = match (report, self.checker.news()) {
+        let (progress, job) = (self.checker.news(), self.checker.job());
+        match (report, progress) {
             (Some(report), _) => {
-                let verdict = kernel::verdict(self.checker.job(), report);
-                ExerciseNews::Checked(Box::new(verdict))
+                let verdict = kernel::verdict(job, report);
+                Some(ExerciseNews::Checked(Box::new(verdict)))
             }
-            (None, Some(progress)) => {
-                let checking = kernel::checking(self.checker.job(), &progress);
-                ExerciseNews::Progress(Box::new(checking))
+            (None, progress) => {
+                let checking = kernel::checking(job, &progress?);
+                Some(ExerciseNews::Progress(Box::new(checking)))
             }
-            (None, None) => return None,
-        };
-        Some(Message::Exercise { exercise: id, news })
+        }
     }
 
     /// Makes the runs of the open exercise. Messages report its progress and its result, also where it cannot begin.

@@ -147,35 +147,27 @@ impl App {
         if choice >= question.choices.len() || !self.view.lesson_visible() {
             return;
         }
-        let answer = question.answer;
-        let right = choice == question.answer;
-        let is_detective = exercise.detective().is_some();
-        if !is_detective {
-            let text = match right {
+        let (answer, right) = (question.answer, choice == question.answer);
+        let known = self.study.of_mut(&exercise.id);
+        let (at, said) = if exercise.detective().is_some() {
+            let given = &mut self.exercises.of_mut(exercise).quiz;
+            given.push(choice);
+            let passed = known.note_finding(choice, right);
+            let late = "Right, but not on the first try: this counts as seen, not as passed";
+            (given.len() - 1, (right && !passed).then(|| late.to_owned()))
+        } else {
+            known.answers.push(choice);
+            let said = match right {
                 true => "Right.".to_owned(),
                 false => format!("Wrong: the answer is {}.", letter(answer)),
             };
-            self.tell(&text, false);
-        }
-        let said = &mut self.exercises.of_mut(exercise).quiz;
-        let known = self.study.of_mut(&exercise.id);
-        let at = if is_detective {
-            said.len()
-        } else {
-            known.answers.len()
+            (known.answers.len() - 1, Some(said))
         };
         if right && !known.quiz.contains(&at) {
             known.quiz.push(at);
         }
-        if !is_detective {
-            known.answers.push(choice);
-        } else {
-            said.push(choice);
-            let passed = known.note_finding(choice, right);
-            if right && !passed {
-                let text = "Right, but not on the first try: this counts as seen, not as passed";
-                self.tell(text, false);
-            }
+        if let Some(said) = said {
+            self.tell(&said, false);
         }
         self.save(&exercise.id);
     }
