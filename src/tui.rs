@@ -6,6 +6,7 @@ pub mod digits;
 mod input;
 pub mod keys;
 pub mod layout;
+mod list;
 pub mod mouse;
 pub mod opened;
 pub mod panels;
@@ -90,10 +91,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
             None => panels::cards::draw(s.at(it.body)),
         }
     }
-    symbols::sanitize(frame.buffer_mut());
-    if theme.symbols.ascii {
-        symbols::fold_to_ascii(frame.buffer_mut());
-    }
+    theme.symbols.finish(frame.buffer_mut());
     limits
 }
 

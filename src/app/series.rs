@@ -21,6 +21,21 @@ pub struct Bucket {
     pub gap: bool,
 }
 
+impl Bucket {
+    /// A single point.
+    fn new(step: u64, value: f64, gap: bool) -> Self {
+        Self {
+            first: step,
+            last: step,
+            low: value,
+            high: value,
+            mean: value,
+            points: 1,
+            gap,
+        }
+    }
+}
+
 /// What was recorded of one figure.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
@@ -60,15 +75,7 @@ impl Series {
                 if self.all.len() == BUCKETS {
                     self.halve();
                 }
-                self.all.push(Bucket {
-                    first: step,
-                    last: step,
-                    low: value,
-                    high: value,
-                    mean: value,
-                    points: 1,
-                    gap,
-                });
+                self.all.push(Bucket::new(step, value, gap));
             }
         }
     }
@@ -116,6 +123,17 @@ impl Series {
     /// The recent past at full detail, oldest first.
     pub fn recent(&self) -> impl ExactSizeIterator<Item = (u64, f64)> + '_ {
         self.recent.iter().copied()
+    }
+
+    /// So many of the latest points, each in a bucket of its own.
+    pub fn latest(&self, points: usize) -> Vec<Bucket> {
+        let skip = self.recent.len().saturating_sub(points);
+        let mut before = None;
+        let bucket = |(step, value): (u64, f64)| {
+            let gap = before.replace(step).is_some_and(|it: u64| it + 1 != step);
+            Bucket::new(step, value, gap)
+        };
+        self.recent().skip(skip).map(bucket).collect()
     }
 
     /// First point, finite or not.

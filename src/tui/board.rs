@@ -1,319 +1,65 @@
 //! The instructor's board on the terminal: who is where, votes and races, and the keys that open them; and how to join, for the
 //! projector.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use crossterm::event::Event;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph};
+use ratatui::widgets::Block;
 
-use super::input::Input;
 use super::keys::board::{BoardAction, action, footer};
-use super::keys::interrupts;
-use super::run::{SessionEnd, Signals};
-use super::surface::{height, take_bottom, take_top};
-use super::symbols;
-use super::table::{Column, cells, fit, heads, or_dash};
-use super::terminal::Screen;
+use super::run::{self, SessionEnd};
+use super::surface::{height, put, take_bottom, take_top};
+use super::table::{Column, Columns, or_dash};
 use super::text;
 use super::theme::Theme;
 use super::votes::bars;
 use crate::course::progress::letter;
-use crate::room::board::{Board, ParticipantRow, Presence, Race, VoteTally, duration, offer_of};
-use crate::room::record::InstructorRequest;
+use crate::room::board::{Board, ParticipantRow, Presence, Race, VoteTally, duration};
 
+mod act;
 mod join;
+
+use act::Typing;
+pub use act::{BoardScreen, BoardView, Question, RoomControl, act};
 
 /// Time between two updates from the room.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a message stays.
 const NOTICE: Duration = Duration::from_secs(8);
 
-/// The state of the board's screen.
-#[derive(Clone, Debug, Default)]
-pub struct BoardView {
-    /// Where learners join: `http://HOST:PORT/CODE` for each address of this machine, or the room's folder.
-    pub places: Vec<String>,
-    /// The instructor's own addresses, with the key. They are shown alone, never beside what a class may see.
-    pub own: Vec<String>,
-    pub screen: BoardScreen,
-    /// The marked stage, as its place in the course.
-    pub marked: usize,
-    /// The chosen participant: none until the first press of a key.
-    pub chosen: Option<String>,
-    /// Participants that are selected, to be removed together.
-    pub selected: BTreeSet<String>,
-    /// What pressing the same key again does.
-    pub asked: Option<Question>,
-    /// What is being typed.
-    pub typing: Option<(Typing, String)>,
-    pub notice: Option<String>,
-}
-
-/// What fills the screen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BoardScreen {
-    #[default]
-    Board,
-    /// How to join.
-    Join,
-    /// The instructor's own addresses.
-    Own,
-}
-
-/// What is confirmed by pressing its key again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    Remove,
-    Quit,
-}
-
-/// What a word is typed for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Typing {
-    /// The name of a race.
-    Race,
-    /// Letters of the names to select.
-    Names,
-}
-
-impl BoardView {
-    /// The chosen participant's place.
-    fn chosen(&self, board: &Board) -> Option<usize> {
-        let chosen = self.chosen.as_ref()?;
-        board.rows.iter().position(|row| row.id == *chosen)
-    }
-
-    /// Who would be removed: those who are selected, or else the chosen one.
-    fn removed<'a>(&self, board: &'a Board) -> Vec<&'a ParticipantRow> {
-        let selected = board
-            .rows
-            .iter()
-            .filter(|it| self.selected.contains(&it.id));
-        let selected: Vec<_> = selected.collect();
-        match self.chosen(board).and_then(|at| board.rows.get(at)) {
-            Some(chosen) if selected.is_empty() => vec![chosen],
-            _ => selected,
-        }
-    }
-
-    /// Whether the room ends with this program.
-    fn serves(&self) -> bool {
-        !self.own.is_empty()
-    }
-}
-
-/// The room behind the board.
-pub trait RoomControl {
-    fn board(&mut self) -> Board;
-    /// The course's id of the stage at a place.
-    fn stage(&self, at: usize) -> Option<String>;
-    /// The task that a line names, such as `7 2` or `k04`, or what to write instead.
-    fn race(&self, named: &str) -> Result<String, String>;
-    /// Why the right choice of a stage is right, by its number, and the stage's id.
-    fn answer(&self, stage: u32) -> Option<(String, String)>;
-    fn order(&mut self, order: InstructorRequest) -> Result<(), String>;
-}
-
 /// Shows the board until the instructor quits.
-pub fn show(room: &mut dyn RoomControl, theme: &Theme, mut view: BoardView) -> Result<SessionEnd> {
-    let signals = Signals::watch().context("Failed to watch for signals")?;
-    let mut screen = Screen::take()?;
-    let mut input = Input::default();
-    let mut told = Instant::now();
-    loop {
-        if signals.ends() {
-            return Ok(SessionEnd::Signal);
-        }
-        if told.elapsed() > NOTICE {
-            view.notice = None;
-        }
-        let board = room.board();
-        screen
-            .draw(|frame| draw(frame, &board, &view, theme))
-            .context("The terminal is gone")?;
-        let mut wait = LOOK;
-        let drawn = Instant::now();
-        while drawn.elapsed() < 2 * LOOK
-            && let Some(event) = input.next(wait).context("The terminal is gone")?
-        {
-            wait = Duration::ZERO;
-            let Event::Key(key) = event else {
-                continue;
-            };
-            if interrupts(key) {
-                return Ok(SessionEnd::Signal);
+pub fn show(room: &mut dyn RoomControl, theme: &Theme, view: BoardView) -> Result<SessionEnd> {
+    let board = room.board();
+    let mut state = (room, board, view, Instant::now());
+    run::show(
+        &mut state,
+        LOOK,
+        SessionEnd::Signal,
+        |(room, board, view, told), frame| {
+            if told.elapsed() > NOTICE {
+                view.notice = None;
             }
-            match action(key, view.typing.is_some()) {
-                Some(BoardAction::Quit) if view.asked == Some(Question::Quit) => {
-                    return Ok(SessionEnd::Quit);
-                }
-                Some(asked) => {
-                    if let Some(said) = act(asked, room, &board, &mut view) {
-                        (view.notice, told) = (Some(said), Instant::now());
-                    }
-                }
-                None => {}
-            }
-        }
-    }
-}
-
-/// Carries out an action; the result is a message for the board.
-pub fn act(
-    asked: BoardAction,
-    room: &mut dyn RoomControl,
-    board: &Board,
-    view: &mut BoardView,
-) -> Option<String> {
-    let again = view.asked.take();
-    let order = match asked {
-        BoardAction::Mark(by) => {
-            let last = board.stages.len().saturating_sub(1);
-            view.marked = view.marked.saturating_add_signed(by as isize).min(last);
-            return None;
-        }
-        BoardAction::Choose(by) => {
-            let last = board.rows.len().saturating_sub(1);
-            let at = view
-                .chosen(board)
-                .map_or(0, |at| at.saturating_add_signed(by as isize));
-            view.chosen = board.rows.get(at.min(last)).map(|row| row.id.clone());
-            return None;
-        }
-        BoardAction::Remove => {
-            let rows = view.removed(board);
-            let who = match rows.as_slice() {
-                [] => {
-                    let how = "Choose a participant with the up and down arrows, or select some with space or /";
-                    return Some(how.to_owned());
-                }
-                [row] => row.name.clone(),
-                rows => format!("{} participants", rows.len()),
-            };
-            if again != Some(Question::Remove) {
-                view.asked = Some(Question::Remove);
-                return Some(format!(
-                    "Press the same key again to remove {who} and keep them out; any other key cancels"
-                ));
-            }
-            let ids = rows.iter().map(|row| row.id.clone()).collect();
-            let said = format!("Removed and kept out: {who}; u lets everybody in again");
-            view.selected.clear();
-            return Some(
-                room.order(InstructorRequest::Remove(ids))
-                    .err()
-                    .unwrap_or(said),
-            );
-        }
-        BoardAction::Select => {
-            let row = view.chosen(board).and_then(|at| board.rows.get(at));
-            if let Some(row) = row
-                && !view.selected.remove(&row.id)
-            {
-                view.selected.insert(row.id.clone());
-            }
-            return act(BoardAction::Choose(1), room, board, view);
-        }
-        BoardAction::SelectNamed => {
-            view.typing = Some((Typing::Names, String::new()));
-            return None;
-        }
-        BoardAction::Join | BoardAction::Addresses => {
-            let other = match asked {
-                BoardAction::Join => BoardScreen::Join,
-                _ => BoardScreen::Own,
-            };
-            view.screen = match view.screen == other {
-                true => BoardScreen::Board,
-                false => other,
-            };
-            return None;
-        }
-        BoardAction::Board => {
-            view.screen = BoardScreen::Board;
-            return None;
-        }
-        BoardAction::Answer => {
-            let Some(vote) = board.vote.as_ref().filter(|vote| !vote.open) else {
-                return Some("The answer can be shown once a vote is closed".to_owned());
-            };
-            let (stage, reason) = room.answer(vote.stage)?;
-            InstructorRequest::ShowAnswer { stage, reason }
-        }
-        BoardAction::LetIn => InstructorRequest::LetIn,
-        BoardAction::Vote if board.vote.as_ref().is_some_and(|vote| vote.open) => {
-            InstructorRequest::CloseVote
-        }
-        BoardAction::Vote => InstructorRequest::OpenVote(room.stage(view.marked)?),
-        BoardAction::Offer => {
-            let marked = board.stages.get(view.marked)?;
-            let offered = board.offer == Some(offer_of(marked.number, &marked.title));
-            let stage = room.stage(view.marked)?;
-            InstructorRequest::Offer((!offered).then_some(stage))
-        }
-        BoardAction::Race if board.race.is_some() => InstructorRequest::Race(None),
-        BoardAction::Race => {
-            view.typing = Some((Typing::Race, String::new()));
-            return None;
-        }
-        BoardAction::Close => InstructorRequest::Close(!board.closed),
-        BoardAction::Type(letter) => {
-            let (_, name) = view.typing.as_mut()?;
-            if name.len() < 32 && !crate::clean::harmful(letter) {
-                name.push(letter);
-            }
-            return None;
-        }
-        BoardAction::Erase => {
-            view.typing.as_mut()?.1.pop();
-            return None;
-        }
-        BoardAction::Take => match view.typing.take()? {
-            (Typing::Race, name) => match room.race(&name) {
-                Ok(task) => InstructorRequest::Race(Some(task)),
-                Err(why) => return Some(why),
-            },
-            (Typing::Names, part) => return Some(select(&part, board, view)),
+            *board = room.board();
+            draw(frame, board, view, theme);
+            None
         },
-        BoardAction::Drop => {
-            view.typing = None;
-            return None;
-        }
-        BoardAction::Quit => {
-            view.asked = Some(Question::Quit);
-            return Some(match view.serves() {
-                true => format!(
-                    "Press the same key again to end the class for {} here; any other key cancels. `--resume` opens it again",
-                    board.here
-                ),
-                false => {
-                    "Press the same key again to end this board; the room stays open in its folder"
-                        .to_owned()
-                }
-            });
-        }
-    };
-    room.order(order).err()
-}
-
-/// Selects everybody whose name has these letters; nobody where there are none.
-fn select(part: &str, board: &Board, view: &mut BoardView) -> String {
-    let part = part.trim().to_lowercase();
-    let named = board.rows.iter().filter(|row| {
-        let name = row.name.to_lowercase();
-        !part.is_empty() && name.contains(&part)
-    });
-    view.selected = named.map(|row| row.id.clone()).collect();
-    match view.selected.len() {
-        0 => "Nobody is selected".to_owned(),
-        n => format!("{n} selected: d removes them, / and enter selects nobody"),
-    }
+        |(room, board, view, told), event| {
+            let Event::Key(key) = event else { return None };
+            let asked = action(key, view.typing.is_some())?;
+            if asked == BoardAction::Quit && view.asked == Some(Question::Quit) {
+                return Some(SessionEnd::Quit);
+            }
+            if let Some(said) = act(asked, &mut **room, board, view) {
+                (view.notice, *told) = (Some(said), Instant::now());
+            }
+            None
+        },
+    )
 }
 
 /// Draws one frame.
@@ -340,10 +86,7 @@ pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &BoardView, theme: &Them
             put(frame, rest, lines);
         }
     }
-    symbols::sanitize(frame.buffer_mut());
-    if theme.symbols.ascii {
-        symbols::fold_to_ascii(frame.buffer_mut());
-    }
+    theme.symbols.finish(frame.buffer_mut());
 }
 
 fn draw_board(
@@ -378,10 +121,6 @@ fn draw_board(
         put(frame, take_top(&mut rest, rows), lines);
     }
     people(frame, rest, board, view, theme);
-}
-
-fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
-    frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// The counts, how to join, and the stages.
@@ -569,13 +308,13 @@ fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
 
 #[rustfmt::skip]
 const COLUMNS: [Column; 7] = [
-    Column { head: "at", wide: 12 },
-    Column { head: "for", wide: 12 },
-    Column { head: "passed", wide: 8 },
-    Column { head: "checks", wide: 8 },
-    Column { head: "hints", wide: 7 },
-    Column { head: "best", wide: 8 },
-    Column { head: "hand", wide: 8 },
+    ("at", 12),
+    ("for", 12),
+    ("passed", 8),
+    ("checks", 8),
+    ("hints", 7),
+    ("best", 8),
+    ("hand", 8),
 ];
 
 fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView, theme: &Theme) {
@@ -596,13 +335,13 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
         return put(frame, rest, vec![line]);
     }
     let mut room = wide.saturating_sub(1 + 16);
-    let widths = fit(&COLUMNS, &[0, 6, 1, 2, 5, 3, 4], &mut room);
+    let columns = Columns::fit(COLUMNS, &[0, 6, 1, 2, 5, 3, 4], &mut room);
     let name = 16 + room.min(12);
     let device = room.saturating_sub(12);
     let top = format!(
         " {}{}  {}",
         text::left("name", name),
-        heads(&COLUMNS, &widths),
+        columns.heads(),
         text::cut("device", device.saturating_sub(2))
     );
     put(
@@ -626,7 +365,7 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
             ),
             style,
         )];
-        spans.extend(cells(figures(row, style, theme), &widths));
+        spans.extend(columns.cells(figures(row, style, theme)));
         spans.push(Span::styled(
             format!("  {}", text::shorten(&row.device, device.saturating_sub(2))),
             theme.dim,

@@ -41,6 +41,8 @@ pub struct Chart<'a> {
 
 /// Columns left of the plot for the numbers.
 const GUTTER: u16 = 7;
+/// Rows of a plot whose curves are seen beside a name that lies over them.
+const LEGIBLE: u16 = 3;
 
 impl Chart<'_> {
     /// Draws into `area`; too small an area stays empty.
@@ -113,15 +115,18 @@ impl Chart<'_> {
         let blank = |shown: &str| under.contains(&shown);
         let point =
             |shown: &str| symbols.points.contains(&shown) || !shown.contains(char::is_alphanumeric);
-        // With what they mean, where all of them fit so; else shorter; over curves where these cover everything.
+        // With what they mean, where all of them fit so; else shorter; over curves where these cover everything and are high
+        // enough to be seen all the same.
         let names = |long: bool, free: &dyn Fn(&str) -> bool, buffer: &mut Buffer| {
-            let mut all = self.references.iter();
-            all.all(|it| draw_name(it, long, &plot, free, buffer))
+            let all = self.references.iter();
+            all.fold(true, |fit, it| {
+                draw_name(it, long, &plot, free, buffer) && fit
+            })
         };
         let before = buffer.clone();
         if !names(true, &blank, buffer) {
             buffer.clone_from(&before);
-            if !names(false, &blank, buffer) {
+            if !names(false, &blank, buffer) && inner.height >= LEGIBLE {
                 *buffer = before;
                 names(false, &point, buffer);
             }

@@ -3,6 +3,7 @@
 //! these outgrow from 120 by 36 on, and cells of the screen cannot hold it.
 
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use super::chart::grid::put;
@@ -159,6 +160,14 @@ pub fn size(text: &str, columns: u16, height: u16) -> u16 {
     let by_width = columns / wide;
     let by_height = (1..=height).take_while(|size| rows(*size) <= height);
     by_width.min(by_height.last().unwrap_or(0))
+}
+
+/// Draws the text as large as it fits, in plain letters where no glyphs do.
+pub fn fill(buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
+    match size(text, area.width, area.height) {
+        0 => put(buffer, area.x, area.y, text, area.width, style),
+        size => draw(buffer, (area.x, area.y), text, size, style),
+    }
 }
 
 /// Modifiers that would spoil glyphs made of blocks.

@@ -2,6 +2,7 @@
 //! A binding counts only while its condition holds, so a key never does what the screen does not offer.
 
 pub mod board;
+mod conditions;
 pub mod decode;
 pub mod opened;
 mod table;
@@ -10,8 +11,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::app::{Action, App, RunState};
 use crate::protocol::Slot;
+use conditions::{choices, votes};
+use table::SHIFT_F5;
 pub use table::{BINDINGS, Binding, Group};
-use table::{SHIFT_F5, choices, votes};
 
 /// A key as the screen and the documents write it.
 pub fn key_name(key: KeyCode) -> String {

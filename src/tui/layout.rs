@@ -8,10 +8,10 @@ use super::panels::{lesson, status};
 use super::prose::FRAME;
 use super::surface::{centred, height, take_bottom, take_left, take_top};
 use super::text;
-use super::theme::{Terminal, Theme};
+use super::theme::Theme;
 use crate::app::busy::busy;
 use crate::app::pages::Page;
-use crate::app::{App, Overlay, ScreenSize, ThemeName, View};
+use crate::app::{App, Overlay, ScreenSize, View};
 use crate::course::{Block, Section, SectionKind};
 use crate::panel::Panel;
 
@@ -63,7 +63,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     if app.beat().is_some() {
         // One thing fills the screen; below it stand the beat's sentence and one line with its place in the course.
         it.footer = take_bottom(&mut rest, 1);
-        let said = status::rows(app, &plain(app), area.width);
+        let said = status::rows(app, &Theme::plain(app.view.markers), area.width);
         let most = (rest.height / 2).max(2);
         it.guide = take_bottom(&mut rest, said.clamp(2, most));
         it.body = rest;
@@ -77,7 +77,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     }
     it.unsaved = take_top(
         &mut rest,
-        status::unsaved_rows(app, &plain(app), area.width),
+        status::unsaved_rows(app, &Theme::plain(app.view.markers), area.width),
     );
     it.header = take_top(&mut rest, u16::from(area.height >= 20));
     it.vitals = take_top(&mut rest, 1);
@@ -91,7 +91,8 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     };
     let guide = match rest.height {
         0..12 => 1,
-        height => status::rows(app, &plain(app), area.width).clamp(least, height - BODY),
+        height => status::rows(app, &Theme::plain(app.view.markers), area.width)
+            .clamp(least, height - BODY),
     };
     it.guide = take_bottom(&mut rest, guide);
     it.body = rest;
@@ -114,8 +115,11 @@ const BODY: u16 = 9;
 /// Three strips: the loss, the throughput in large numerals, the longest operations.
 fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
     let throughput = if rest.height >= 16 { 5 } else { 3 };
+    // A long sentence below takes rows of the operations first: the loss keeps its curve.
     let kernels = match rest.height {
-        0..=12 => 4,
+        0..=9 => 2,
+        10 => 3,
+        11..=12 => 4,
         13..=20 => 5,
         tall => tall / 3,
     };
@@ -154,7 +158,8 @@ fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
 /// there none comes by itself.
 fn spare(lesson: &mut Rect, rows: u16, app: &App) -> Option<Rect> {
     let columns = usize::from(lesson.width).saturating_sub(FRAME);
-    let text = lesson::rows(app, &plain(app), columns).filter(|_| app.mystery().is_none())?;
+    let text = lesson::rows(app, &Theme::plain(app.view.markers), columns)
+        .filter(|_| app.mystery().is_none())?;
     let fits = text + BORDERS <= usize::from(lesson.height.saturating_sub(rows));
     fits.then(|| take_bottom(lesson, rows))
 }
@@ -262,11 +267,6 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
 /// What is left beside a card when it is narrower or lower than this looks like a part of it: the card takes it too.
 const SLIVER: (u16, u16) = (6, 3);
 
-/// Text takes the same room in every theme.
-fn plain(app: &App) -> Theme {
-    Theme::new(ThemeName::Mono, app.view.markers, Terminal::default())
-}
-
 fn overlay_of(app: &App, rest: Rect) -> Option<(Overlay, Rect)> {
     let overlay = app.view.overlay?;
     Some((overlay, overlay_area(overlay, rest, app)))
@@ -274,7 +274,9 @@ fn overlay_of(app: &App, rest: Rect) -> Option<(Overlay, Rect)> {
 
 fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
     let card = CARDS.iter().find(|card| card.overlay == overlay);
-    let wanted = card.map_or((0, 0), |card| (card.size)(app, rest, &plain(app)));
+    let wanted = card.map_or((0, 0), |card| {
+        (card.size)(app, rest, &Theme::plain(app.view.markers))
+    });
     let whole = |wanted: u16, room: u16, least: u16| match room.saturating_sub(wanted) {
         left if left < 2 * least => room,
         _ => wanted,

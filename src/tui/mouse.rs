@@ -5,7 +5,8 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
 use super::layout::{Arrangement, arrange};
-use super::panels::{attempts, devices, knobs, stages, timeline};
+use super::panels::{self, knobs, timeline};
+use super::surface::inside;
 use crate::app::timeline::TimelineMove;
 use crate::app::{Action, App, Overlay};
 use crate::panel::Panel;
@@ -36,11 +37,12 @@ fn on_timeline(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Timelin
         return None;
     }
     let (_, area) = it.panels.iter().rfind(|it| it.0 == Panel::Timeline)?;
+    let inner = inside(*area);
     let cell = (
-        event.column.checked_sub(area.x + 1)?,
-        event.row.checked_sub(area.y + 1)?,
+        event.column.checked_sub(inner.x)?,
+        event.row.checked_sub(inner.y)?,
     );
-    let size = (area.width.saturating_sub(2), area.height.saturating_sub(2));
+    let size = (inner.width, inner.height);
     let (row, time, column) = timeline::at(&app.timeline()?.0, cell, size)?;
     let focused = app.view.focus == Some(Panel::Timeline);
     match event.kind {
@@ -81,14 +83,6 @@ fn click(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Action> {
     if overlay == Overlay::Welcome || !area.contains((event.column, event.row).into()) {
         return Some(Action::Close);
     }
-    let entry_at = match overlay {
-        Overlay::Stages => stages::entry_at,
-        Overlay::Devices => devices::entry_at,
-        Overlay::Attempts => attempts::entry_at,
-        _ => return None,
-    };
-    // The border is one line more.
-    let line = (event.row - area.y).checked_sub(1)?;
-    let entry = entry_at(line, area.height.saturating_sub(2), app);
+    let entry = panels::entry_at(overlay, event.row, area, app);
     entry.map(Action::ChooseLine)
 }

@@ -2,23 +2,20 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use crossterm::event::{Event, MouseButton, MouseEvent, MouseEventKind, poll, read};
+use anyhow::Result;
+use crossterm::event::{Event, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph};
+use ratatui::widgets::{Block, Paragraph};
 
-use super::keys::interrupts;
 use super::keys::opened::{action, footer, help};
 use super::panels::timeline;
 use super::prose::READING;
 use super::reading;
-use super::run::{SessionEnd, Signals};
-use super::surface::{centred, height, take_bottom, take_left, take_top};
-use super::symbols;
-use super::table::{Column, cells, fit, heads, or_dash};
-use super::terminal::Screen;
+use super::run::{self, SessionEnd};
+use super::surface::{boxed, centred, height, take_bottom, take_left, take_top};
+use super::table::{Column, Columns, or_dash};
 use super::text;
 use super::theme::Theme;
 use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
@@ -32,37 +29,32 @@ use crate::units::show as digits;
 const WAIT: Duration = Duration::from_millis(250);
 
 /// Shows a profile until a key ends it.
-pub fn show(mut it: Opened, theme: &Theme) -> Result<SessionEnd> {
-    let signals = Signals::watch().context("Failed to watch for signals")?;
-    let mut screen = Screen::take()?;
-    loop {
-        if signals.ends() {
-            return Ok(SessionEnd::Signal);
-        }
-        screen
-            .draw(|frame| draw(frame, &it, theme))
-            .context("The terminal is gone")?;
-        let (columns, rows) = screen.size().context("Failed to ask the terminal's size")?;
-        let mut wait = WAIT;
-        // All input is read before the next frame.
-        while poll(wait).context("The terminal is gone")? {
-            wait = Duration::ZERO;
-            let asked = match read().context("The terminal is gone")? {
-                Event::Key(key) if interrupts(key) => return Ok(SessionEnd::Signal),
+pub fn show(it: Opened, theme: &Theme) -> Result<SessionEnd> {
+    run::show(
+        &mut (it, Rect::default()),
+        WAIT,
+        SessionEnd::Signal,
+        |(it, area), frame| {
+            *area = frame.area();
+            draw(frame, it, theme);
+            None
+        },
+        |(it, area), event| {
+            let asked = match event {
                 Event::Key(key) => action(key),
-                Event::Mouse(event) => mouse(event, &it, Rect::new(0, 0, columns, rows)),
+                Event::Mouse(event) => mouse(event, it, *area),
                 _ => None,
-            };
+            }?;
             match asked {
-                Some(OpenedAction::Quit) if it.help || it.naming || it.page.is_some() => {
-                    (it.help, it.naming, it.page) = (false, false, None)
+                OpenedAction::Quit if it.help || it.naming || it.page.is_some() => {
+                    (it.help, it.naming, it.page) = (false, false, None);
                 }
-                Some(OpenedAction::Quit) => return Ok(SessionEnd::Quit),
-                Some(asked) => it.act(asked),
-                None => {}
+                OpenedAction::Quit => return Some(SessionEnd::Quit),
+                asked => it.act(asked),
             }
-        }
-    }
+            None
+        },
+    )
 }
 
 /// The area of each panel.
@@ -87,23 +79,12 @@ fn panels(area: Rect, it: &Opened) -> Vec<(OpenedPanel, Rect)> {
     ]
 }
 
-/// The area within a panel's border.
-fn inner(area: Rect) -> Rect {
-    let (x, y) = (area.x + 1, area.y + 1);
-    Rect::new(
-        x,
-        y,
-        area.width.saturating_sub(2),
-        area.height.saturating_sub(2),
-    )
-}
-
 /// The action of the mouse: a click selects; in the timeline the wheel zooms and dragging pans; elsewhere the wheel scrolls.
 pub fn mouse(event: MouseEvent, it: &Opened, area: Rect) -> Option<OpenedAction> {
     let (panel, place) = panels(area, it)
         .into_iter()
         .find(|(_, place)| place.contains((event.column, event.row).into()))?;
-    let place = inner(place);
+    let place = Block::bordered().inner(place);
     let cell = (
         event.column.saturating_sub(place.x),
         event.row.saturating_sub(place.y),
@@ -161,7 +142,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
             .border_style(border)
             .title(Line::styled(format!(" {} ", panel.name()), title));
         frame.render_widget(block, place);
-        let place = inner(place);
+        let place = Block::bordered().inner(place);
         let wide = usize::from(place.width);
         let high = usize::from(place.height);
         let scrolled = |lines: Vec<Line<'static>>, by: u16| {
@@ -198,10 +179,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
         let name = Span::styled(clean::bounded(&row.name, 4000), theme.text);
         card(frame, "full name", text::wrap(&[name], wide, "", ""), theme);
     }
-    symbols::sanitize(frame.buffer_mut());
-    if theme.symbols.ascii {
-        symbols::fold_to_ascii(frame.buffer_mut());
-    }
+    theme.symbols.finish(frame.buffer_mut());
 }
 
 /// A box over the panels.
@@ -212,19 +190,7 @@ fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme: &T
         wide.max(20).saturating_add(4),
         height(lines.len()).saturating_add(2),
     );
-    frame.render_widget(Clear, place);
-    let block = Block::bordered()
-        .border_set(theme.symbols.border)
-        .border_style(theme.border_focused)
-        .style(theme.text)
-        .title(Line::styled(format!(" {title} "), theme.title_focused));
-    let within = inner(place);
-    frame.render_widget(block, place);
-    let within = Rect {
-        x: within.x + 1,
-        width: within.width.saturating_sub(2),
-        ..within
-    };
+    let within = boxed(frame, place, title, "", theme.border_focused, theme);
     frame.render_widget(Paragraph::new(lines), within);
 }
 
@@ -256,12 +222,12 @@ fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
 
 #[rustfmt::skip]
 const COLUMNS: [Column; 6] = [
-    Column { head: "calls", wide: 8 },
-    Column { head: "a step", wide: 8 },
-    Column { head: "total", wide: 11 },
-    Column { head: "median", wide: 10 },
-    Column { head: "of all", wide: 9 },
-    Column { head: "wall", wide: 8 },
+    ("calls", 8),
+    ("a step", 8),
+    ("total", 11),
+    ("median", 10),
+    ("of all", 9),
+    ("wall", 8),
 ];
 
 fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -276,7 +242,7 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
         display::known(it.figures.median_kernel_ns, time),
     );
     let mut room = wide.saturating_sub(26);
-    let widths = fit(&COLUMNS, &[2, 4, 0, 3, 5, 1], &mut room);
+    let columns = Columns::fit(COLUMNS, &[2, 4, 0, 3, 5, 1], &mut room);
     let name = 24 + room;
     let top = format!(
         "{}{}",
@@ -288,7 +254,7 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
             },
             name
         ),
-        heads(&COLUMNS, &widths)
+        columns.heads()
     );
     let mut out = vec![
         Line::styled(text::cut(&sum, wide), theme.strong),
@@ -309,17 +275,14 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
             text::left(&text::shorten(&row.short, name - 1), name),
             style,
         )];
-        spans.extend(cells(
-            [
-                (digits(row.calls as f64, 0), style),
-                (or_dash(row.a_step, |n| digits(n, 1)), style),
-                (time(row.total_ns), style),
-                (or_dash(row.median_ns, time), style),
-                (share(row.share_of_kernels), style),
-                (or_dash(row.share_of_wall, share), style),
-            ],
-            &widths,
-        ));
+        spans.extend(columns.cells([
+            (digits(row.calls as f64, 0), style),
+            (or_dash(row.a_step, |n| digits(n, 1)), style),
+            (time(row.total_ns), style),
+            (or_dash(row.median_ns, time), style),
+            (share(row.share_of_kernels), style),
+            (or_dash(row.share_of_wall, share), style),
+        ]));
         out.push(Line::from(spans));
     }
     out

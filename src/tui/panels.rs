@@ -1,11 +1,11 @@
 //! The table of all panels and that of all cards over them. A panel is a file and a row; it reads no file, no clock and
 //! starts no thread.
 
-pub mod attempts;
+mod attempts;
 pub mod beat;
 pub mod cards;
 mod content;
-pub mod devices;
+mod devices;
 mod evidence;
 mod exercise;
 mod exponents;
@@ -31,7 +31,7 @@ mod roofline;
 mod room;
 mod skipped;
 mod solution;
-pub mod stages;
+mod stages;
 pub mod status;
 mod summary;
 mod threads;
@@ -41,8 +41,11 @@ mod welcome;
 
 use content::ContentOf;
 use ratatui::layout::Rect;
+use ratatui::text::Line;
 
-use super::surface::Surface;
+use super::list::List;
+use super::prose::READING;
+use super::surface::{Surface, chooses, height, inside};
 use super::theme::Theme;
 use crate::app::{App, Overlay};
 use crate::panel::Panel;
@@ -51,20 +54,10 @@ use crate::panel::Panel;
 pub struct PanelRow {
     pub panel: Panel,
     pub position: PanelPosition,
-    drawing: PanelDrawing,
+    /// What it shows, for both renderers: in its box, and large for the back of a room.
+    content: ContentOf,
     /// How to read it, a sentence or two for each entry; shown below it while it has the whole screen.
     reading: fn(&App) -> &'static [&'static str],
-}
-
-/// How a panel is drawn: in its box, and large for the back of a room. What draws says how many lines it can scroll.
-enum PanelDrawing {
-    /// Figures, for both renderers.
-    Figures(ContentOf),
-    /// Drawings of its own.
-    Own {
-        normal: fn(&mut Surface<'_, '_>) -> u16,
-        large: fn(&mut Surface<'_, '_>) -> u16,
-    },
 }
 
 /// Where a panel stands on a screen that has room for every panel. 0 rows: all that the others in its column leave.
@@ -91,68 +84,66 @@ pub struct CardRow {
 /// Every panel, in the order in which they stand in a column of the largest layout.
 #[rustfmt::skip]
 pub const PANELS: [PanelRow; Panel::ALL.len()] = [
-    PanelRow { panel: Panel::Lesson, position: PanelPosition::Left, drawing: PanelDrawing::Own { normal: lesson::draw, large: lesson::draw }, reading: |_| &[] },
-    PanelRow { panel: Panel::Loss, position: PanelPosition::Middle(0), drawing: PanelDrawing::Own { normal: loss::draw, large: loss::draw_bare }, reading: |_| loss::READING },
-    PanelRow { panel: Panel::Throughput, position: PanelPosition::Middle(9), drawing: PanelDrawing::Own { normal: throughput::draw, large: throughput::draw_bare }, reading: throughput::reading },
-    PanelRow { panel: Panel::Kernels, position: PanelPosition::Right(0), drawing: PanelDrawing::Figures(kernels::content), reading: |_| kernels::READING },
-    PanelRow { panel: Panel::Roofline, position: PanelPosition::InsteadOf(Panel::Kernels), drawing: PanelDrawing::Own { normal: roofline::draw, large: roofline::draw_bare }, reading: |_| roofline::READING },
-    PanelRow { panel: Panel::Ledger, position: PanelPosition::Middle(11), drawing: PanelDrawing::Figures(ledger::content), reading: |_| ledger::READING },
-    PanelRow { panel: Panel::Gradients, position: PanelPosition::HalfRight(9), drawing: PanelDrawing::Figures(gradients::content), reading: |_| gradients::READING },
-    PanelRow { panel: Panel::Exponents, position: PanelPosition::InsteadOf(Panel::Kernels), drawing: PanelDrawing::Own { normal: exponents::draw, large: exponents::draw_bare }, reading: |_| exponents::READING },
-    PanelRow { panel: Panel::Memory, position: PanelPosition::HalfRight(9), drawing: PanelDrawing::Figures(memory::content), reading: |_| memory::READING },
-    PanelRow { panel: Panel::Evidence, position: PanelPosition::Right(10), drawing: PanelDrawing::Figures(evidence::content), reading: |_| evidence::READING },
-    PanelRow { panel: Panel::Lints, position: PanelPosition::Right(8), drawing: PanelDrawing::Own { normal: lints::draw, large: lints::draw }, reading: |_| lints::READING },
-    PanelRow { panel: Panel::Timeline, position: PanelPosition::InsteadOf(Panel::Ledger), drawing: PanelDrawing::Own { normal: timeline::draw, large: timeline::draw }, reading: |_| timeline::READING },
+    PanelRow { panel: Panel::Lesson, position: PanelPosition::Left, content: lesson::content, reading: |_| &[] },
+    PanelRow { panel: Panel::Loss, position: PanelPosition::Middle(0), content: loss::content, reading: |_| loss::READING },
+    PanelRow { panel: Panel::Throughput, position: PanelPosition::Middle(9), content: throughput::content, reading: throughput::reading },
+    PanelRow { panel: Panel::Kernels, position: PanelPosition::Right(0), content: kernels::content, reading: |_| kernels::READING },
+    PanelRow { panel: Panel::Roofline, position: PanelPosition::InsteadOf(Panel::Kernels), content: roofline::content, reading: |_| roofline::READING },
+    PanelRow { panel: Panel::Ledger, position: PanelPosition::Middle(11), content: ledger::content, reading: |_| ledger::READING },
+    PanelRow { panel: Panel::Gradients, position: PanelPosition::HalfRight(9), content: gradients::content, reading: |_| gradients::READING },
+    PanelRow { panel: Panel::Exponents, position: PanelPosition::InsteadOf(Panel::Kernels), content: exponents::content, reading: |_| exponents::READING },
+    PanelRow { panel: Panel::Memory, position: PanelPosition::HalfRight(9), content: memory::content, reading: |_| memory::READING },
+    PanelRow { panel: Panel::Evidence, position: PanelPosition::Right(10), content: evidence::content, reading: |_| evidence::READING },
+    PanelRow { panel: Panel::Lints, position: PanelPosition::Right(8), content: lints::content, reading: |_| lints::READING },
+    PanelRow { panel: Panel::Timeline, position: PanelPosition::InsteadOf(Panel::Ledger), content: timeline::content, reading: |_| timeline::READING },
 ];
 
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
 pub const CARDS: [CardRow; 15] = [
     CardRow { overlay: Overlay::Help, size: |_, area, theme| help::size(area, theme), draw: help::draw },
-    CardRow { overlay: Overlay::Stages, size: |app, _, _| stages::size(app), draw: stages::draw },
-    CardRow { overlay: Overlay::Devices, size: |app, _, _| devices::size(app), draw: devices::draw },
-    CardRow { overlay: Overlay::Attempts, size: |app, _, _| attempts::size(app), draw: attempts::draw },
+    CardRow { overlay: Overlay::Stages, size: |app, area, theme| size_of_list(stages::list, 90, app, area, theme), draw: |s| draw_list(stages::list, "stages and exercises", "goes there", s) },
+    CardRow { overlay: Overlay::Devices, size: |app, area, theme| size_of_list(devices::list, 90, app, area, theme), draw: |s| draw_list(devices::list, "devices", "moves the run", s) },
+    CardRow { overlay: Overlay::Attempts, size: |app, area, theme| size_of_list(attempts::list, 100, app, area, theme), draw: |s| draw_list(attempts::list, "attempts", "makes it B", s) },
     CardRow { overlay: Overlay::Log, size: |_, area, _| (110, area.height), draw: log::draw },
     CardRow { overlay: Overlay::Problems, size: |app, _, _| log::size_of_problems(app), draw: log::draw_problems },
     CardRow { overlay: Overlay::Glossary, size: |_, area, _| (84, area.height), draw: glossary::draw },
     CardRow { overlay: Overlay::Solution, size: |_, area, _| (100, area.height), draw: solution::draw },
     CardRow { overlay: Overlay::Skipped, size: |_, area, _| (84, area.height), draw: skipped::draw },
-    CardRow { overlay: Overlay::Summary, size: summary::size, draw: summary::draw },
+    CardRow { overlay: Overlay::Summary, size: |app, area, theme| size_of_text(summary::lines, summary::widest(app), app, area, theme), draw: |s| draw_text(summary::lines, "what you have done", s) },
     CardRow { overlay: Overlay::Kernel, size: |app, area, _| kernel::size(app, area), draw: kernel::draw },
     CardRow { overlay: Overlay::Threads, size: |_, area, _| threads::size(area), draw: threads::draw },
-    CardRow { overlay: Overlay::Room, size: room::size, draw: room::draw },
-    CardRow { overlay: Overlay::Vote, size: room::size_of_vote, draw: room::draw_vote },
-    CardRow { overlay: Overlay::Welcome, size: welcome::size, draw: welcome::draw },
+    CardRow { overlay: Overlay::Room, size: |app, area, theme| size_of_text(room::lines, TEXT, app, area, theme), draw: |s| draw_text(room::lines, "the room", s) },
+    CardRow { overlay: Overlay::Vote, size: |app, area, theme| size_of_text(room::question, TEXT, app, area, theme), draw: |s| draw_text(room::question, room::title_of_vote(s.app), s) },
+    CardRow { overlay: Overlay::Welcome, size: |app, area, theme| size_of_text(welcome::lines, TEXT, app, area, theme), draw: |s| draw_text(welcome::lines, "welcome to perflings", s) },
 ];
 
 /// Draws a panel; the result is how many lines it can scroll.
 pub fn draw(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
-    let row = PANELS.iter().find(|row| row.panel == panel);
-    row.map_or(0, |row| {
-        // The lints say themselves why they wait.
-        if panel != Panel::Lints && surface.app.withholds(panel.name()) {
-            surface.open(panel, "");
-            let mut w = surface.writer();
-            w.plain(lints::LATER, surface.theme.dim);
-            return surface.show_panel(panel, w.lines);
-        }
-        surface.reading = (row.reading)(surface.app);
-        match row.drawing {
-            PanelDrawing::Figures(content) => content::draw(surface, panel, content),
-            PanelDrawing::Own { normal, .. } => normal(surface),
-        }
-    })
+    draw_with(content::draw, panel, surface)
 }
 
 /// Draws a panel for the back of a room.
 fn draw_large(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
+    draw_with(large::draw, panel, surface)
+}
+
+fn draw_with(
+    renderer: fn(&mut Surface<'_, '_>, Panel, ContentOf) -> u16,
+    panel: Panel,
+    surface: &mut Surface<'_, '_>,
+) -> u16 {
     let row = PANELS.iter().find(|row| row.panel == panel);
     row.map_or(0, |row| {
-        surface.reading = (row.reading)(surface.app);
-        match row.drawing {
-            PanelDrawing::Figures(content) => large::draw(surface, content),
-            PanelDrawing::Own { large, .. } => large(surface),
-        }
+        // The lints say themselves why they wait.
+        let later = panel != Panel::Lints && surface.app.withholds(panel.name());
+        surface.reading = if later {
+            &[]
+        } else {
+            (row.reading)(surface.app)
+        };
+        let content: ContentOf = if later { lints::later } else { row.content };
+        renderer(surface, panel, content)
     })
 }
 
@@ -160,4 +151,51 @@ fn draw_large(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
 pub fn draw_card(overlay: Overlay, surface: &mut Surface<'_, '_>) -> u16 {
     let row = CARDS.iter().find(|row| row.overlay == overlay);
     row.map_or(0, |row| (row.draw)(surface))
+}
+
+/// The lines of a card that is a text, in so many columns.
+type TextOf = fn(&App, &Theme, usize) -> Vec<Line<'static>>;
+/// Columns of such a card.
+const TEXT: u16 = READING as u16 + 4;
+
+/// Columns and rows that a text wants.
+fn size_of_text(of: TextOf, most: u16, app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
+    let columns = most.min(area.width);
+    let lines = of(app, theme, usize::from(columns.saturating_sub(4)));
+    (columns, height(lines.len() + 2))
+}
+
+fn draw_text(of: TextOf, title: &str, s: &mut Surface<'_, '_>) -> u16 {
+    s.overlay(title);
+    let lines = of(s.app, s.theme, usize::from(s.area.width));
+    s.show_card(lines)
+}
+
+/// The entries of a card that is a list, in so many columns.
+type ListOf = fn(&App, &Theme, usize) -> List;
+
+/// Columns and rows that a list wants.
+fn size_of_list(of: ListOf, columns: u16, app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
+    let inner = inside(Rect::new(0, 0, columns.min(area.width), area.height));
+    (columns, of(app, theme, usize::from(inner.width)).rows())
+}
+
+fn draw_list(of: ListOf, title: &str, chosen: &str, s: &mut Surface<'_, '_>) -> u16 {
+    s.card(title, &chooses(chosen, s.app), s.theme.border_focused);
+    let list = of(s.app, s.theme, usize::from(s.area.width));
+    let marked = s.app.view.selected;
+    list.draw(s, marked)
+}
+
+/// The entry of a list on a row of the screen, its card being in `area`.
+pub fn entry_at(overlay: Overlay, y: u16, area: Rect, app: &App) -> Option<usize> {
+    let of = match overlay {
+        Overlay::Stages => stages::list,
+        Overlay::Devices => devices::list,
+        Overlay::Attempts => attempts::list,
+        _ => return None,
+    };
+    let (inner, theme) = (inside(area), Theme::plain(app.view.markers));
+    let list = of(app, &theme, usize::from(inner.width));
+    list.entry_at(y.checked_sub(inner.y)?, app.view.selected, inner.height)
 }

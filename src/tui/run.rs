@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use crossterm::event::Event;
+use ratatui::Frame;
 
 use super::input::Input;
 use super::terminal::{Screen, drawn};
@@ -199,9 +200,43 @@ fn pasted(text: &str, app: &App) -> Vec<Message> {
     vec![Message::Notice { text, warning }]
 }
 
+/// Shows a screen without a workshop until `draw` or an event says how it ends, or a signal ends it. All input so far is read before
+/// the next frame, but a steady flow of it does not delay that.
+pub(super) fn show<S, E>(
+    state: &mut S,
+    wait: Duration,
+    signal: E,
+    mut draw: impl FnMut(&mut S, &mut Frame<'_>) -> Option<E>,
+    mut act: impl FnMut(&mut S, Event) -> Option<E>,
+) -> Result<E> {
+    let signals = Signals::watch().context("Failed to watch for signals")?;
+    let mut screen = Screen::take()?;
+    let mut input = Input::default();
+    while !signals.ends() {
+        let ended = screen.draw(|frame| draw(state, frame));
+        if let Some(end) = ended.context("The terminal is gone")? {
+            return Ok(end);
+        }
+        let (drawn, mut wait) = (Instant::now(), wait);
+        let most = 2 * wait;
+        while drawn.elapsed() < most
+            && let Some(event) = input.next(wait).context("The terminal is gone")?
+        {
+            wait = Duration::ZERO;
+            if matches!(event, Event::Key(key) if keys::interrupts(key)) {
+                return Ok(signal);
+            }
+            if let Some(end) = act(state, event) {
+                return Ok(end);
+            }
+        }
+    }
+    Ok(signal)
+}
+
 /// What signals ask for.
 #[derive(Default)]
-pub(super) struct Signals {
+struct Signals {
     end: Arc<AtomicBool>,
     /// Something other than ctrl-z suspends the process.
     stop: Arc<AtomicBool>,
@@ -211,12 +246,12 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Whether the program is to end.
-    pub(super) fn ends(&self) -> bool {
+    fn ends(&self) -> bool {
         self.end.load(Ordering::SeqCst)
     }
 
     #[cfg(unix)]
-    pub(super) fn watch() -> std::io::Result<Self> {
+    fn watch() -> std::io::Result<Self> {
         use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXCPU};
         /// How long the program may take to end after a signal.
         const GRACE: Duration = Duration::from_millis(700);
@@ -242,7 +277,7 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    pub(super) fn watch() -> std::io::Result<Self> {
+    fn watch() -> std::io::Result<Self> {
         Ok(Self::default())
     }
 }

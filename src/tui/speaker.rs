@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use crossterm::event::Event;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -12,12 +12,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
-use super::input::Input;
 use super::keys::{self, SpeakerKey};
-use super::run::{SessionEnd, Signals};
+use super::run::{self, SessionEnd};
 use super::surface::{height, take_bottom, take_left};
-use super::symbols;
-use super::terminal::{self, Screen};
+use super::terminal;
 use super::text;
 use super::theme::Theme;
 use crate::app::notes::{Notes, SpeakerRequest};
@@ -41,58 +39,52 @@ pub fn show(
 ) -> Result<Option<SessionEnd>> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let theme = Theme::new(theme, Markers::Braille, abilities);
-    let signals = Signals::watch().context("Failed to watch for signals")?;
-    let mut screen = Screen::take()?;
-    let mut input = Input::default();
-    let mut notes = Notes::default();
-    // The beat that the keys asked for and that the notes do not show yet.
-    let mut ahead = None;
-    let mut ended = false;
     let place = |notes: &Notes| (notes.stage, notes.beat);
-    loop {
-        if signals.ends() {
-            return Ok(Some(SessionEnd::Signal));
-        }
-        loop {
-            match news.try_recv() {
-                Ok(None) if ended => return Ok(None),
-                Ok(None) => notes.covered = LEFT.to_owned(),
-                Ok(Some(next)) => {
-                    if place(&next) != place(&notes) {
-                        ahead = None;
+    // The notes; the beat that the keys asked for and that the notes do not show yet; whether the speaker has ended it.
+    let mut state = (Notes::default(), None, false);
+    run::show(
+        &mut state,
+        WAIT,
+        Some(SessionEnd::Signal),
+        |(notes, ahead, ended), frame| {
+            loop {
+                match news.try_recv() {
+                    Ok(None) if *ended => return Some(None),
+                    Ok(None) => notes.covered = LEFT.to_owned(),
+                    Ok(Some(next)) => {
+                        if place(&next) != place(notes) {
+                            *ahead = None;
+                        }
+                        *notes = next;
                     }
-                    notes = next;
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return Some(None),
                 }
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => return Ok(None),
             }
-        }
-        let time = clock();
-        screen
-            .draw(|frame| draw(frame, &notes, agenda, &time, &theme))
-            .context("The terminal is gone")?;
-        if let Some(Event::Key(key)) = input.next(WAIT).context("The terminal is gone")? {
-            match keys::speaker(key) {
-                _ if keys::interrupts(key) => return Ok(Some(SessionEnd::Signal)),
-                Some(SpeakerKey::Leave) => return Ok(Some(SessionEnd::Quit)),
-                Some(SpeakerKey::By(by)) => {
-                    let from = ahead.unwrap_or_else(|| place(&notes));
-                    if let Some(to) = notes.beat_from(from, by) {
-                        ahead = Some(to);
-                        send(SpeakerRequest::GoTo(to.0, to.1));
-                    }
+            draw(frame, notes, agenda, &clock(), &theme);
+            None
+        },
+        |(notes, ahead, ended), event| {
+            let Event::Key(key) = event else { return None };
+            send(match keys::speaker(key)? {
+                SpeakerKey::Leave => return Some(Some(SessionEnd::Quit)),
+                SpeakerKey::By(by) => {
+                    let from = ahead.unwrap_or_else(|| place(notes));
+                    let to = notes.beat_from(from, by)?;
+                    *ahead = Some(to);
+                    SpeakerRequest::GoTo(to.0, to.1)
                 }
-                Some(SpeakerKey::Stage(stage)) => send(SpeakerRequest::GoTo(stage, 1)),
-                Some(SpeakerKey::Blank) => send(SpeakerRequest::Blank),
-                Some(SpeakerKey::Freeze) => send(SpeakerRequest::Freeze),
-                Some(SpeakerKey::End) => {
-                    ended = true;
-                    send(SpeakerRequest::End);
+                SpeakerKey::Stage(stage) => SpeakerRequest::GoTo(stage, 1),
+                SpeakerKey::Blank => SpeakerRequest::Blank,
+                SpeakerKey::Freeze => SpeakerRequest::Freeze,
+                SpeakerKey::End => {
+                    *ended = true;
+                    SpeakerRequest::End
                 }
-                None => {}
-            }
-        }
-    }
+            });
+            None
+        },
+    )
 }
 
 /// Draws the notes: left what is said now and next, right the agenda, where there is room for both.
@@ -137,10 +129,7 @@ pub fn draw(
         }
     }
     frame.render_widget(Paragraph::new(lines), side);
-    symbols::sanitize(frame.buffer_mut());
-    if theme.symbols.ascii {
-        symbols::fold_to_ascii(frame.buffer_mut());
-    }
+    theme.symbols.finish(frame.buffer_mut());
 }
 
 fn said(notes: &Notes, clock: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {

@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
-use super::chart::grid::put;
+use super::chart::grid;
 use super::keys;
 use super::prose::Writer;
 use super::text::{self, fit};
@@ -34,29 +34,24 @@ impl<'a> Surface<'a, '_> {
         self
     }
 
-    /// Draws the panel's box or rule with its name and, on the right, what is shown.
-    pub fn open(&mut self, panel: Panel, aside: &str) {
-        self.open_as(panel, panel.name(), aside);
-    }
-
-    /// The same, under another name.
-    pub fn open_as(&mut self, panel: Panel, name: &str, aside: &str) {
+    /// Draws the panel's box or rule with its title and, on the right, what is shown.
+    pub fn open(&mut self, panel: Panel, title: &str, aside: &str) {
         let (app, theme) = (self.app, self.theme);
         let focused = app.view.focus == Some(panel);
-        let (border, title, mark) = if focused {
+        let (border, style, mark) = if focused {
             let mark = format!("{} ", theme.symbols.pointer);
             (theme.border_focused, theme.title_focused, mark)
         } else {
             (theme.border, theme.title, String::new())
         };
-        let name = format!(" {mark}{name} ");
+        let name = format!(" {mark}{title} ");
         let room = usize::from(self.area.width).saturating_sub(text::width(&name) + 5);
         let strip = is_strip(app);
         let mut block = Block::new()
             .borders(if strip { Borders::TOP } else { Borders::ALL })
             .border_set(theme.symbols.border)
             .border_style(border)
-            .title(Line::styled(name, title));
+            .title(Line::styled(name, style));
         if room > 4 && !aside.is_empty() {
             let aside = format!(" {} ", text::cut(aside, room - 2));
             block = block.title(Line::styled(aside, theme.dim).right_aligned());
@@ -120,19 +115,7 @@ impl<'a> Surface<'a, '_> {
 
     /// Draws a box on top of everything, with its own background.
     pub fn card(&mut self, title: &str, aside: &str, border: Style) {
-        let theme = self.theme;
-        self.frame.render_widget(Clear, self.area);
-        let mut block = Block::bordered()
-            .border_set(theme.symbols.border)
-            .border_style(border)
-            .style(theme.text)
-            .title(Line::styled(format!(" {title} "), theme.title_focused));
-        if !aside.is_empty() {
-            block = block.title(Line::styled(format!(" {aside} "), theme.dim).right_aligned());
-        }
-        let inner = block.inner(self.area);
-        self.frame.render_widget(block, self.area);
-        self.area = padded(inner);
+        self.area = boxed(self.frame, self.area, title, aside, border, self.theme);
     }
 
     /// Draws a card of the list of all cards, which says how it is closed.
@@ -152,13 +135,6 @@ impl<'a> Surface<'a, '_> {
             *line = fit(std::mem::take(line), usize::from(area.width));
         }
         self.frame.render_widget(Paragraph::new(text), area);
-    }
-
-    /// Says why a panel is empty.
-    pub fn missing(&mut self, reason: &str) -> u16 {
-        let line = missing(reason, self.theme);
-        self.put(self.area, line);
-        0
     }
 
     /// Shows lines from `scroll` on, with a mark where more follow; the result is how far they can scroll.
@@ -198,15 +174,47 @@ impl<'a> Surface<'a, '_> {
                 .is_some_and(|cell| cell.symbol() == rule)
         };
         if is_rule(x) && is_rule(area.right() - 1) {
-            put(buffer, x, y, &more, wide, self.theme.dim);
+            grid::put(buffer, x, y, &more, wide, self.theme.dim);
         }
     }
+}
+
+/// Draws lines where there is no surface.
+pub fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// Draws a box on top of everything; the result is the area inside.
+pub fn boxed(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &str,
+    aside: &str,
+    border: Style,
+    theme: &Theme,
+) -> Rect {
+    let mut block = Block::bordered()
+        .border_set(theme.symbols.border)
+        .border_style(border)
+        .style(theme.text)
+        .title(Line::styled(format!(" {title} "), theme.title_focused));
+    if !aside.is_empty() {
+        block = block.title(Line::styled(format!(" {aside} "), theme.dim).right_aligned());
+    }
+    frame.render_widget(Clear, area);
+    frame.render_widget(block, area);
+    inside(area)
 }
 
 /// Panels stand as strips under a rule, without boxes.
 pub fn is_strip(app: &App) -> bool {
     let covered = app.view.expanded || app.view.lesson_open || app.knobs_open();
     app.view.screen_size() <= ScreenSize::Compact && !covered
+}
+
+/// What lies inside the border of a panel's box or of a card.
+pub fn inside(area: Rect) -> Rect {
+    padded(Block::bordered().inner(area))
 }
 
 /// One empty column on both sides, where there is room.
@@ -261,11 +269,6 @@ pub fn closes(app: &App) -> String {
 pub fn chooses(what: &str, app: &App) -> String {
     let choose = keys::label(Action::Choose, app);
     format!("{choose} {what}, {}", closes(app))
-}
-
-/// The text where a figure is missing.
-pub fn missing(reason: &str, theme: &Theme) -> Line<'static> {
-    Line::styled(format!("not measured: {reason}"), theme.dim)
 }
 
 /// `A` or `B`.

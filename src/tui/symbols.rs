@@ -170,6 +170,15 @@ impl Symbols {
         (0..rows).map(row).collect()
     }
 
+    /// The last check before the terminal: no cell can move the cursor or change the direction of text, nor be anything but ASCII
+    /// where the terminal shows nothing else.
+    pub fn finish(&self, buffer: &mut Buffer) {
+        sanitize(buffer);
+        if self.ascii {
+            fold_to_ascii(buffer);
+        }
+    }
+
     /// One character for a value between `low` and `high`.
     pub fn spark(&self, value: f64, low: f64, high: f64) -> &'static str {
         let share = if high > low {
@@ -182,8 +191,7 @@ impl Symbols {
     }
 }
 
-/// The last check before the terminal: no cell can move the cursor or change the direction of text.
-pub fn sanitize(buffer: &mut Buffer) {
+fn sanitize(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol().contains(harmful) {
             // The first part alone is as wide as the whole was.

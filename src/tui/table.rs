@@ -1,44 +1,48 @@
-//! Tables of figures whose columns come and go with the room there is.
+//! Figures in columns that come and go with the room there is.
 
 use ratatui::style::Style;
 use ratatui::text::Span;
 
 use super::text;
 
-/// A column of figures, aligned right.
-pub struct Column {
-    pub head: &'static str,
-    pub wide: usize,
-}
+/// A column of figures, aligned right: its heading and its width.
+pub type Column = (&'static str, usize);
 
-/// The width of each column, 0 for those without room; `order` has the most important first.
-pub fn fit(columns: &[Column], order: &[usize], room: &mut usize) -> Vec<usize> {
-    let mut widths = vec![0; columns.len()];
-    for at in order {
-        let wide = columns[*at].wide;
-        if wide <= *room {
-            widths[*at] = wide;
-            *room -= wide;
+/// The columns of a table; those without room are 0 wide.
+pub struct Columns<const N: usize>(pub [Column; N]);
+
+impl<const N: usize> Columns<N> {
+    /// Takes from the room what the columns need; `order` has the most important first.
+    pub fn fit(mut columns: [Column; N], order: &[usize], room: &mut usize) -> Self {
+        for (at, (_, wide)) in columns.iter_mut().enumerate() {
+            if !order.contains(&at) {
+                *wide = 0;
+            }
         }
+        for at in order {
+            let (_, wide) = &mut columns[*at];
+            *wide = if *wide <= *room { *wide } else { 0 };
+            *room -= *wide;
+        }
+        Self(columns)
     }
-    widths
-}
 
-/// The headings in their widths.
-pub fn heads(columns: &[Column], widths: &[usize]) -> String {
-    let cells = columns.iter().zip(widths);
-    cells
-        .map(|(it, wide)| text::right(it.head, *wide))
-        .collect()
-}
+    /// Columns of the screen that they take.
+    pub fn width(&self) -> usize {
+        self.0.iter().map(|(_, wide)| wide).sum()
+    }
 
-/// Cells in their widths.
-pub fn cells<const N: usize>(
-    cells: [(String, Style); N],
-    widths: &[usize],
-) -> impl Iterator<Item = Span<'static>> {
-    let cells = cells.into_iter().zip(widths);
-    cells.map(|((cell, style), wide)| Span::styled(text::right(&cell, *wide), style))
+    /// The headings in their widths.
+    pub fn heads(&self) -> String {
+        let heads = self.0.iter().map(|(head, wide)| text::right(head, *wide));
+        heads.collect()
+    }
+
+    /// Cells in their widths.
+    pub fn cells(&self, cells: [(String, Style); N]) -> impl Iterator<Item = Span<'static>> {
+        let cells = cells.into_iter().zip(self.0);
+        cells.map(|((cell, style), (_, wide))| Span::styled(text::right(&cell, wide), style))
+    }
 }
 
 /// A figure, or a dash where there is none.

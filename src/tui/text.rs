@@ -161,6 +161,21 @@ pub fn whole(spans: Vec<Span<'static>>, columns: usize) -> Vec<Line<'static>> {
     }
 }
 
+/// The first wording that is no wider than `columns`, or else the last one, the shortest.
+pub fn longest<'a>(
+    wordings: impl IntoIterator<Item = impl Into<Line<'a>>>,
+    columns: usize,
+) -> Line<'a> {
+    let mut last = Line::default();
+    for wording in wordings {
+        last = wording.into();
+        if last.width() <= columns {
+            break;
+        }
+    }
+    last
+}
+
 struct Page {
     lines: Vec<Line<'static>>,
     line: Vec<Span<'static>>,

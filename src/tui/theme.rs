@@ -152,6 +152,11 @@ impl Theme {
         Self::styled(palette, symbols)
     }
 
+    /// Without colours, to ask how much room a text takes: it is the same in every theme.
+    pub fn plain(markers: Markers) -> Self {
+        Self::new(ThemeName::Mono, markers, Terminal::default())
+    }
+
     /// Each use has a colour with modifiers, or in a theme without colour modifiers alone: a colour beside them would be
     /// reset by some terminals, and them with it.
     fn styled(palette: Option<Palette>, symbols: Symbols) -> Self {

@@ -5,10 +5,9 @@ use qrcode::{EcLevel, QrCode};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
 use crate::room::board::Board;
-use crate::tui::surface::{height, take_left, take_top};
+use crate::tui::surface::{height, put, take_left, take_top};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
 
@@ -65,10 +64,6 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, board: &Board, places: &[String],
         lines.extend(text::wrap(&[Span::styled(said, style)], wide, "", "  "));
     }
     put(frame, rest, lines);
-}
-
-fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
-    frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// The QR code of an address as rows of half blocks, a dark module inked. In capitals it is smaller; a room reads its code in either.

@@ -4,35 +4,15 @@ use ratatui::text::Line;
 
 use crate::app::{App, SlotRun};
 use crate::protocol::{Pair, Slot};
-use crate::tui::surface::{Surface, chooses, height, joined};
+use crate::tui::list::List;
+use crate::tui::surface::joined;
 use crate::tui::text;
+use crate::tui::theme::Theme;
 use crate::units::number;
 
-/// Lines of an attempt: its knobs, and its figures.
-const LINES: u16 = 2;
-
-/// Columns and rows that the card wants.
-pub fn size(app: &App) -> (u16, u16) {
-    let lines = height(app.attempts().len()).saturating_mul(LINES);
-    (100, lines.saturating_add(4))
-}
-
-/// First line shown of a card with so many rows inside: the selected attempt stays in view.
-fn scrolled(app: &App, rows: u16) -> u16 {
-    (height(app.view.selected + 1).saturating_mul(LINES)).saturating_sub(rows)
-}
-
-/// The attempt on a line inside the card, of which `rows` are shown.
-pub fn entry_at(line: u16, rows: u16, app: &App) -> Option<usize> {
-    let at = usize::from((line + scrolled(app, rows)) / LINES);
-    (at < app.attempts().len()).then_some(at)
-}
-
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let aside = chooses("makes it B", app);
-    s.card("attempts", &aside, theme.border_focused);
-    let mut w = s.writer();
+/// The attempts, each with its knobs and its figures.
+pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
+    let mut list = List::default();
     for (at, attempt) in app.attempts().into_iter().enumerate() {
         let present = app.is_present(attempt);
         let mark = if present { theme.symbols.pointer } else { " " };
@@ -43,18 +23,16 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         let line = format!("{mark} {}  {knobs}", text::left(&name, 4));
         let selected = at == app.view.selected;
         let style = if selected { theme.selected } else { theme.text };
-        w.line(text::left(&line, w.columns), style);
+        list.add(at, Line::styled(text::left(&line, columns), style));
         let figures = figures(attempt, app.pair_of_attempt(attempt), app.now_ms);
         let parts = figures.iter().map(String::as_str);
-        let room = w.columns.saturating_sub(8);
-        let said = joined(parts, room, " · ");
-        w.lines
-            .push(Line::styled(format!("        {said}"), theme.dim));
+        let said = joined(parts, columns.saturating_sub(8), " · ");
+        list.add(at, Line::styled(format!("        {said}"), theme.dim));
     }
-    if w.lines.is_empty() {
-        w.line("nothing has run yet", theme.dim);
+    if list.lines.is_empty() {
+        list.text([Line::styled("nothing has run yet", theme.dim)]);
     }
-    s.show(s.area, w.lines, scrolled(app, s.area.height))
+    list
 }
 
 /// What it measured, the most important first: each figure is whole or left out.

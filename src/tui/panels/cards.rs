@@ -138,10 +138,7 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             format!("{n} pairs; medians {other} {a} ms, B {b} ms{both}{apart}"),
             format!("{n} pairs; {other} {a} ms, B {b} ms{both}{apart}"),
         ];
-        let shortest = forms[2].clone();
-        let mut forms = forms.into_iter();
-        let fitting = forms.find(|form| text::width(form) <= width);
-        fitting.unwrap_or(shortest)
+        text::longest(forms, width).to_string()
     } else {
         let (next, most, limit) = (pair.wanted, pair.limit_pairs, pair.limit_s);
         format!("pair {n}, next look at {next}; at most {most} pairs, {limit:.0} s")

@@ -1,6 +1,7 @@
 //! What a panel of figures shows: blocks that two renderers draw, `draw` as lines in the panel's box, and `large::draw` for the
 //! back of a room.
 
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -8,22 +9,27 @@ use ratatui::text::{Line, Span};
 use crate::app::App;
 use crate::panel::Panel;
 use crate::protocol::Slot;
-use crate::tui::surface::{Surface, letter, missing, take_top};
+use crate::tui::list::first_shown;
+use crate::tui::surface::{Surface, height, letter, take_bottom, take_left, take_top};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
 /// What a panel shows now, in an area of this size.
-pub type ContentOf = fn(&App, &Theme, Rect) -> Content;
+pub type ContentOf = for<'a> fn(&'a App, &'a Theme, Rect) -> Content<'a>;
 
 /// What a panel shows.
 #[derive(Default)]
-pub struct Content {
-    /// On the right of the panel's title.
+pub struct Content<'a> {
+    /// The title, where it is another than the panel's name.
+    pub title: Option<String>,
+    /// On the right of the title.
     pub aside: String,
     /// Lines that stay above those that scroll, the last one the longest.
     pub head: Vec<Line<'static>>,
     /// In the order in which they are drawn; those with a size by that renderer only.
-    pub blocks: Vec<(Option<Size>, Block)>,
+    pub blocks: Vec<(Option<Size>, Block<'a>)>,
+    /// Lines that stay below those that scroll.
+    pub foot: Vec<Line<'static>>,
     /// The line that is kept in view.
     pub selected: Option<usize>,
 }
@@ -35,9 +41,17 @@ pub enum Size {
     Large,
 }
 
-pub enum Block {
+pub enum Block<'a> {
     Figure(Figure),
     Lines(Vec<Line<'static>>),
+    Plot(Plot<'a>),
+}
+
+/// A drawing that fills any area. Lines before it stand above it, those after it beside it or below.
+pub struct Plot<'a> {
+    /// Columns and rows that it takes in the panel's box; where it does not take all columns, it stands on the left.
+    pub size: (u16, u16),
+    pub draw: Box<dyn Fn(Rect, &mut Buffer) + 'a>,
 }
 
 /// A named figure with its values.
@@ -94,15 +108,22 @@ impl Figure {
     }
 }
 
-impl Content {
-    /// Nothing, for this reason.
-    pub fn missing(reason: &str, theme: &Theme) -> Self {
-        let mut content = Self::default();
-        content.add(None, Block::Lines(vec![missing(reason, theme)]));
-        content
+impl<'a> Content<'a> {
+    /// Lines of text for both renderers.
+    pub fn text(aside: impl Into<String>, lines: Vec<Line<'static>>) -> Self {
+        Self {
+            aside: aside.into(),
+            blocks: vec![(None, Block::Lines(lines))],
+            ..Self::default()
+        }
     }
 
-    pub fn add(&mut self, size: impl Into<Option<Size>>, block: Block) {
+    /// Nothing, for this reason.
+    pub fn missing(reason: &str, theme: &Theme, area: Rect) -> Self {
+        Self::text("", missing(reason, theme, area))
+    }
+
+    pub fn add(&mut self, size: impl Into<Option<Size>>, block: Block<'a>) {
         self.blocks.push((size.into(), block));
     }
 
@@ -111,50 +132,126 @@ impl Content {
         self.add(Size::Normal, Block::Lines(lines.into_iter().collect()));
     }
 
+    /// A drawing that takes so many columns and rows of the panel's box, and all that lines leave where it is large.
+    pub fn plot(
+        &mut self,
+        of: impl Into<Option<Size>>,
+        size: (u16, u16),
+        draw: impl Fn(Rect, &mut Buffer) + 'a,
+    ) {
+        let draw = Box::new(draw);
+        self.add(of, Block::Plot(Plot { size, draw }));
+    }
+
     /// The blocks that a renderer draws.
-    pub fn into_blocks(self, size: Size) -> impl Iterator<Item = Block> {
-        let drawn = move |(of, block): (Option<Size>, Block)| {
+    pub fn into_blocks(self, size: Size) -> impl Iterator<Item = Block<'a>> {
+        let drawn = move |(of, block): (Option<Size>, Block<'a>)| {
             (of.is_none() || of == Some(size)).then_some(block)
         };
         self.blocks.into_iter().filter_map(drawn)
     }
+
+    /// Whether it has a form for the back of a room. Text has none.
+    pub fn is_figures(&self) -> bool {
+        let large = |it: &&(Option<Size>, Block<'_>)| it.0 != Some(Size::Normal);
+        let mut large = self.blocks.iter().filter(large);
+        large.any(|(_, block)| !matches!(block, Block::Lines(_)))
+    }
+
+    /// Lines of its text.
+    pub fn rows(&self) -> usize {
+        let lines = self.blocks.iter().map(|(_, block)| match block {
+            Block::Lines(lines) => lines.len(),
+            _ => 1,
+        });
+        self.head.len() + lines.sum::<usize>() + self.foot.len()
+    }
+
+    /// Where the head, the lines that scroll and the foot stand.
+    pub fn areas(&self, mut area: Rect) -> [Rect; 3] {
+        let kept = match area.height {
+            0..2 => 0,
+            2..6 => self.head.len().min(1),
+            6.. => self.head.len(),
+        };
+        let head = take_top(&mut area, height(kept));
+        let most = area.height.saturating_sub(LEAST);
+        let foot = take_bottom(&mut area, height(self.foot.len()).min(most));
+        [head, area, foot]
+    }
+}
+
+/// Fewest lines that scroll beside the foot.
+const LEAST: u16 = 2;
+/// Fewest rows of a drawing with lines above it.
+const PLOT: u16 = 2;
+
+/// The text where a figure is missing.
+pub fn missing(reason: &str, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
+    let said = Span::styled(format!("not measured: {reason}"), theme.dim);
+    text::wrap(&[said], usize::from(area.width), "", "")
 }
 
 /// Draws the panel's box with its lines; the result is how many it can scroll.
 pub fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
-    let (theme, outer) = (s.theme, s.area);
-    s.open(panel, "");
-    let content = of(s.app, theme, s.area);
-    if !content.aside.is_empty() {
-        s.at(outer).open(panel, &content.aside);
-    }
-    let kept = match s.area.height {
-        0..3 => 0,
-        3..6 => 1,
-        6.. => content.head.len(),
-    };
-    for line in &content.head[content.head.len().saturating_sub(kept)..] {
-        let top = take_top(&mut s.area, 1);
-        s.put(top, line.clone());
-    }
-    let (selected, width) = (content.selected, usize::from(s.area.width));
-    let blocks = content.into_blocks(Size::Normal);
-    let lines = blocks.flat_map(|block| match block {
-        Block::Lines(lines) => lines,
-        Block::Figure(figure) if figure.values.iter().any(|it| it.slot.is_some()) => {
-            values_of_runs(&figure, width, theme)
-        }
-        Block::Figure(figure) => vec![with_bar(&figure, width, theme)],
-    });
-    let mut lines: Vec<Line<'static>> = lines.collect();
-    lines.extend(s.reading_below(lines.len(), panel));
-    match selected {
+    let outer = s.area;
+    s.open(panel, panel.name(), "");
+    let mut content = of(s.app, s.theme, s.area);
+    let title = content.title.as_deref().unwrap_or(panel.name());
+    s.at(outer).open(panel, title, &content.aside);
+    let blocks = std::mem::take(&mut content.blocks);
+    let lines = lines(blocks, s);
+    let [head, area, foot] = content.areas(s.area);
+    let cut = content.head.len() - usize::from(head.height);
+    s.put(head, content.head.split_off(cut));
+    s.put(foot, content.foot);
+    s.area = area;
+    match content.selected {
         Some(at) => {
-            let above = at.saturating_sub(usize::from(s.area.height.saturating_sub(1)));
-            s.show(s.area, lines, above as u16)
+            let from = first_shown(at, lines.len(), area.height);
+            s.show(area, lines, from);
+            0
         }
-        None => s.show_panel(panel, lines),
+        None => {
+            let below = s.reading_below(lines.len(), panel);
+            s.show_panel(panel, [lines, below].concat())
+        }
     }
+}
+
+/// Draws what does not scroll, and takes its room; the result is the lines that do.
+fn lines(blocks: Vec<(Option<Size>, Block<'_>)>, s: &mut Surface<'_, '_>) -> Vec<Line<'static>> {
+    let theme = s.theme;
+    let mut lines = Vec::new();
+    let blocks = blocks.into_iter().filter(|it| it.0 != Some(Size::Large));
+    for (_, block) in blocks {
+        let width = usize::from(s.area.width);
+        match block {
+            Block::Lines(more) => lines.extend(more),
+            Block::Figure(figure) if figure.values.iter().any(|it| it.slot.is_some()) => {
+                lines.extend(values_of_runs(&figure, width, theme));
+            }
+            Block::Figure(figure) => lines.push(with_bar(&figure, width, theme)),
+            Block::Plot(plot) => {
+                let captions = match s.area.height {
+                    0..PLOT => s.area.height,
+                    rows => height(lines.len()).min(rows - PLOT),
+                };
+                let top = take_top(&mut s.area, captions);
+                s.put(top, std::mem::take(&mut lines));
+                let area = match plot.size {
+                    (columns, _) if columns < s.area.width => {
+                        let area = take_left(&mut s.area, columns);
+                        take_left(&mut s.area, 1);
+                        area
+                    }
+                    (_, rows) => take_top(&mut s.area, rows),
+                };
+                (plot.draw)(area, s.frame.buffer_mut());
+            }
+        }
+    }
+    lines
 }
 
 /// `forward       4.10 ms     31 %  ████`

@@ -1,43 +1,21 @@
 //! The devices that were found, where the run is now, and what each can time.
 
+use ratatui::text::Line;
+
 use crate::app::App;
 use crate::app::devices::GpuWarmUp;
 use crate::app::guide::gpu_warm_up;
-use crate::tui::prose::sentence;
-use crate::tui::surface::{Surface, chooses, height};
+use crate::tui::list::List;
+use crate::tui::prose::{Writer, sentence};
 use crate::tui::text;
+use crate::tui::theme::Theme;
 
-/// Columns and rows that the card wants.
-pub fn size(app: &App) -> (u16, u16) {
-    let devices = height(app.devices.known.len());
-    (90, devices.saturating_mul(2).saturating_add(9))
-}
-
-/// Lines above the first device.
-const HEAD: u16 = 2;
-
-/// First line shown of a card with so many rows inside: the selected one stays in view.
-fn scrolled(app: &App, rows: u16) -> u16 {
-    (app.view.selected as u16 + HEAD + 2).saturating_sub(rows)
-}
-
-/// The device on a line inside the card, of which `rows` are shown.
-pub fn entry_at(line: u16, rows: u16, app: &App) -> Option<usize> {
-    let at = usize::from((line + scrolled(app, rows)).checked_sub(HEAD)?);
-    (at < app.devices.known.len()).then_some(at)
-}
-
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let aside = chooses("moves the run", app);
-    s.card("devices", &aside, theme.border_focused);
-    let mut w = s.writer();
+/// The devices, and below them what is known about them.
+pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
+    let mut list = List::default();
     let (asked, using) = (&app.devices.asked, &app.devices.using);
-    w.line(
-        format!("requested: {asked}, computing on: {using}"),
-        theme.dim,
-    );
-    w.blank();
+    let said = format!("requested: {asked}, computing on: {using}");
+    list.text([Line::styled(said, theme.dim), Line::default()]);
     for (at, info) in app.devices.known.iter().enumerate() {
         let here = match info.select == *using {
             true => theme.symbols.pointer,
@@ -47,16 +25,18 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
             true => "device clock",
             false => "host clock only",
         };
-        let room = w.columns.saturating_sub(2 + 12 + 12 + 17);
+        let room = columns.saturating_sub(2 + 12 + 12 + 17);
         let (select, name) = (
             text::name(&info.select, 12),
             text::name(&info.device.name, room),
         );
         let backend = text::left(&format!("  {}", info.backend), 12);
-        let line = text::left(&format!("{here} {select}{name}{backend}{clock}"), w.columns);
+        let line = text::left(&format!("{here} {select}{name}{backend}{clock}"), columns);
         let selected = at == app.view.selected;
-        w.line(line, if selected { theme.selected } else { theme.text });
+        let style = if selected { theme.selected } else { theme.text };
+        list.add(at, Line::styled(line, style));
     }
+    let mut w = Writer::new(app, theme, columns);
     if !app.devices.probed {
         w.line("the engine is looking for devices", theme.dim);
     }
@@ -78,5 +58,6 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
         "Figures of different devices are never compared.",
         theme.dim,
     );
-    s.show(s.area, w.lines, scrolled(app, s.area.height))
+    list.text(w.lines);
+    list
 }

@@ -21,12 +21,12 @@ pub const READING: &[&str] = &[
              rounding stays below 1e-4, in f16 below 5e-3, in bf16 below 4e-2.",
 ];
 
-pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)));
     let known: Vec<(Slot, &Evidence)> = known.collect();
     let active = known.iter().find(|(slot, _)| *slot == app.run.active);
     let Some((_, it)) = active.or(known.last()) else {
-        return Content::missing("the engine has not looked yet", theme);
+        return Content::missing("the engine has not looked yet", theme, area);
     };
     let steps = known.iter();
     let steps = steps.map(|(slot, it)| format!("{} at step {}", letter(*slot), it.step));

@@ -1,12 +1,14 @@
 //! How large the elements of all gradients are: a column for each power of two, or for a few of them, and the share that is
 //! exactly zero. It does not say which tensor they belong to; the gradients panel does.
 
-use ratatui::text::{Line, Span};
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::Widget;
 
+use super::content::Content;
+use crate::app::App;
 use crate::limits::ZEROS_PERCENT;
-use crate::panel::Panel;
 use crate::protocol::{Exponents, Gradients};
-use crate::tui::surface::Surface;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{percent, show};
@@ -19,30 +21,23 @@ pub const READING: &[&str] = &[
              that limit to the left.",
 ];
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let app = s.app;
-    let ghost = || app.run.ghost()?.gradients.as_ref();
-    let shown = app.run.shown().gradients.as_ref().or_else(ghost);
-    let aside = shown.map_or(String::new(), |it| format!("step {}", it.step));
-    s.open(Panel::Exponents, &aside);
-    draw_bare(s)
-}
+/// Rows of the columns and their axis in the panel's box.
+const TALLEST: u16 = 17;
 
-/// The columns and their first line, without a box.
-pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let ghost = || app.run.ghost()?.gradients.as_ref();
     let shown = app.run.shown().gradients.as_ref().or_else(ghost);
     let found = shown.and_then(|it| Some((it, it.exponents.as_ref()?)));
     let Some((audit, sizes)) = found.filter(|(_, sizes)| !sizes.counts.is_empty()) else {
-        return s.missing("no gradients were audited yet");
+        return Content::missing("no gradients were audited yet", theme, area);
     };
-    let mut lines = vec![head(audit, sizes, s.area.width, theme)];
-    let rows = s.area.height.saturating_sub(2);
-    // In a presentation it is read from the back row.
-    let rows = rows.clamp(2, if app.beat().is_some() { 40 } else { 16 });
-    lines.extend(columns(sizes, s.area.width, rows, theme));
-    s.show_panel(Panel::Exponents, lines)
+    let head = head(audit, sizes, area.width, theme);
+    let mut content = Content::text(format!("step {}", audit.step), vec![head]);
+    content.plot(None, (area.width, TALLEST), move |area, buffer| {
+        let rows = area.height.saturating_sub(1).max(1);
+        Text::from(columns(sizes, area.width, rows, theme)).render(area, buffer);
+    });
+    content
 }
 
 /// Zeros, the loss scale and the steps that were left out, as far as there is room.

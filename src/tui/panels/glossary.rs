@@ -40,7 +40,16 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     }
     let lines = w.lines;
     if search.is_open() {
-        draw_search(s, found);
+        draw_search(
+            s,
+            &match (search.text.is_empty(), found) {
+                (true, _) => "type part of a word".to_owned(),
+                (false, 0) => "no entry contains that".to_owned(),
+                (false, 1) => "1 entry".to_owned(),
+                (false, n) => format!("{n} entries"),
+            },
+        );
+        take_top(&mut s.area, 1);
     }
     s.show_card(lines)
 }
@@ -58,26 +67,19 @@ fn aside(app: &App) -> String {
     format!("page {page} of {pages}, {back} {on} turn, {closes}")
 }
 
-/// The line of the search above the entries.
-fn draw_search(s: &mut Surface<'_, '_>, found: usize) {
+/// The line of the search above what it found.
+pub fn draw_search(s: &mut Surface<'_, '_>, found: &str) {
     let (search, theme) = (&s.app.view.search, s.theme);
-    let said = match (search.text.is_empty(), found) {
-        (true, _) => "  type part of a word".to_owned(),
-        (false, 0) => "  no entry contains that".to_owned(),
-        (false, 1) => "  1 entry".to_owned(),
-        (false, n) => format!("  {n} entries"),
-    };
     let cursor = if search.typing { "_" } else { "" };
     let key = keys::label(Action::Search, s.app);
     let line = Line::from(vec![
         Run::styled(format!("{key} "), theme.key),
         Run::styled(search.text.clone(), theme.strong),
         Run::styled(cursor, theme.key),
-        Run::styled(said, theme.dim),
+        Run::styled(format!("  {found}"), theme.dim),
     ]);
     let top = take_top(&mut s.area, 1);
     s.put(top, line);
-    take_top(&mut s.area, 1);
 }
 
 /// The blocks that hold what is looked for; of a table the rows that do. All where nothing is.

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::limits::ZEROS_PERCENT;
 use crate::protocol::{GradientRow, Gradients};
 use crate::tui::surface::{letter, short_label, slots};
+use crate::tui::table::{Column, Columns};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{number, percent, show};
@@ -24,11 +25,15 @@ pub const READING: &[&str] = &[
              loss is scaled or some are zero.",
 ];
 
-pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
+/// Columns of a tensor's name, at least, and of its figures.
+const NAME: usize = 23;
+const COLUMNS: [Column; 3] = [("count", 12), ("zero", 9), ("norm", 9)];
+
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let ghost = || app.run.ghost()?.gradients.as_ref();
     let shown = app.run.shown().gradients.as_ref().or_else(ghost);
     let Some(it) = shown else {
-        return Content::missing("no gradients were audited yet", theme);
+        return Content::missing("no gradients were audited yet", theme, area);
     };
     let mut content = Content {
         aside: format!("step {}", it.step),
@@ -133,17 +138,12 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     without.sort_by_key(|row| Reverse(row.parameters));
     // A narrow panel keeps the names and the norms.
     let zeros = it.loss_scale.is_some() || it.rows.iter().any(|row| row.zero_pct > Some(0.0));
-    let zero_wide = if zeros { 9 } else { 0 };
-    let count_wide = if width >= 44 + zero_wide { 12 } else { 0 };
-    let name_wide = usize::from(width).saturating_sub(usize::from(count_wide + zero_wide) + 9);
+    let order: &[usize] = if zeros { &[2, 1, 0] } else { &[2, 0] };
+    let mut room = usize::from(width).saturating_sub(NAME).max(18);
+    let columns = Columns::fit(COLUMNS, order, &mut room);
+    let name_wide = usize::from(width).saturating_sub(columns.width());
     if zeros {
-        let [count, zero] = [("count", count_wide), ("zero", zero_wide)]
-            .map(|(head, wide)| text::right(if wide > 0 { head } else { "" }, usize::from(wide)));
-        let head = format!(
-            "{}{count}{zero}{}",
-            text::left("tensor", name_wide),
-            text::right("norm", 9)
-        );
+        let head = text::left("tensor", name_wide) + &columns.heads();
         lines.push(Line::styled(head, theme.dim));
     }
     for row in without.into_iter().chain(rows) {
@@ -158,25 +158,22 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
         let count = show(row.parameters as f64, 0);
         let fits = text::width(&row.name) <= name_wide;
         let name = if fits { &row.name } else { short_name(row) };
-        lines.push(Line::from(vec![
-            Span::styled(text::name(name, name_wide), style),
-            Span::styled(text::right(&count, usize::from(count_wide)), theme.dim),
-            zero(row, usize::from(zero_wide), theme),
-            Span::styled(text::right(&norm, 9), style),
-        ]));
+        let mut spans = vec![Span::styled(text::name(name, name_wide), style)];
+        let figures = [(count, theme.dim), zero(row, theme), (norm, style)];
+        spans.extend(columns.cells(figures));
+        lines.push(Line::from(spans));
     }
     lines
 }
 
 /// The share of zeros; much of it is a fault.
-fn zero(row: &GradientRow, width: usize, theme: &Theme) -> Span<'static> {
-    let share = row.zero_pct.filter(|_| width > 0);
-    let style = match share {
+fn zero(row: &GradientRow, theme: &Theme) -> (String, Style) {
+    let style = match row.zero_pct {
         Some(share) if share >= ZEROS_PERCENT => theme.bad,
         _ => theme.dim,
     };
-    let text = share.map_or(String::new(), |share| format!("{} %", percent(share)));
-    Span::styled(text::right(&text, width), style)
+    let share = |it: f64| format!("{} %", percent(it));
+    (row.zero_pct.map_or(String::new(), share), style)
 }
 
 fn has_gradient(row: &GradientRow) -> bool {

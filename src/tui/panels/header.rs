@@ -124,17 +124,15 @@ pub fn draw_vitals(s: &mut Surface<'_, '_>) {
     let all = vitals(app);
     let room = usize::from(s.area.width);
     // With all words; figures alone; without the latest loss, which the loss panel has as well; with fewer spaces.
-    let mut lines = [
+    let first = &all[..all.len().saturating_sub(1)];
+    let wordings = [
         line(&all, "    ", " ", str::to_owned, theme),
         line(&all, "  ", " ", short, theme),
         line(&all, "  ", " ", bare, theme),
         line(&all, " ", "", tight, theme),
-    ]
-    .into_iter();
-    let fits = lines.find(|line| line.width() <= room);
-    let first = &all[..all.len().saturating_sub(1)];
-    let fits = fits.unwrap_or_else(|| line(first, " ", "", tight, theme));
-    s.put(s.area, fits);
+        line(first, " ", "", tight, theme),
+    ];
+    s.put(s.area, text::longest(wordings, room));
 }
 
 /// That other programs keep the machine busy, in the longest wording that fits.
@@ -144,13 +142,8 @@ pub fn draw_busy(s: &mut Surface<'_, '_>) {
     };
     let room = usize::from(s.area.width);
     let mark = s.theme.symbols.warning;
-    let mut lines = wordings
-        .map(|it| Line::styled(format!(" {mark} {it}"), s.theme.warning))
-        .into_iter();
-    let line = lines
-        .find(|line| line.width() <= room)
-        .or(lines.next_back());
-    s.put(s.area, line.unwrap_or_default());
+    let lines = wordings.map(|it| Line::styled(format!(" {mark} {it}"), s.theme.warning));
+    s.put(s.area, text::longest(lines, room));
 }
 
 /// Figures in one wording, with this gap between them and this space after a mark.

@@ -4,12 +4,13 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::glossary::draw_search;
 use crate::app::kernels::name;
 use crate::app::{Action, App};
 use crate::profile::operations::formula;
 use crate::protocol::{CompiledKernel, KernelRow};
 use crate::tui::keys;
-use crate::tui::surface::{Surface, closes, take_top};
+use crate::tui::surface::{Surface, closes};
 use crate::tui::theme::Theme;
 
 /// Columns and rows that the card wants.
@@ -103,14 +104,7 @@ fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) ->
         return say(s, "The engine compiled no kernel of this name.");
     }
     if search.is_open() {
-        let cursor = if search.typing { "_" } else { "" };
-        let top = take_top(&mut s.area, 1);
-        let line = Line::from(vec![
-            Span::styled(format!("{} ", keys::label(Action::Search, app)), theme.key),
-            Span::styled(format!("{}{cursor}", search.text), theme.strong),
-            Span::styled(format!("  {count} lines"), theme.dim),
-        ]);
-        s.put(top, line);
+        draw_search(s, &format!("{count} lines"));
     }
     s.show_card(lines)
 }

@@ -5,14 +5,14 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::content::{Block, Content, Figure, Picture, Size};
+use super::content::{Block, Content, Figure, Picture, Size, missing};
 use crate::app::kernels::{name, sorted};
 use crate::app::{App, SlotRun, Sort};
 use crate::course::KernelFigure;
 use crate::profile::roofline::{RowRates, reached};
 use crate::protocol::{KernelRow, Kernels, Roof, Slot};
-use crate::tui::surface::{joined, letter, missing};
-use crate::tui::table::{Column, cells, fit, heads, or_dash};
+use crate::tui::surface::{joined, letter};
+use crate::tui::table::{Column, Columns, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{bytes, duration, ms, number, percent};
@@ -26,9 +26,9 @@ pub const READING: &[&str] = &[
              cache, or the peak was measured low. Rest of the step: time that no row accounts for.",
 ];
 
-pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let Some((slot, kernels)) = app.profiled() else {
-        return Content::missing("no step was profiled yet", theme);
+        return Content::missing("no step was profiled yet", theme, area);
     };
     let (name, sort) = (app.slot_name(slot), app.view.sort.name());
     let aside = match app.run.slot(slot).profiles.len() {
@@ -42,7 +42,7 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
     let summary = summary(&kernels, theme, area.width);
     if let Some(reason) = &kernels.reason {
         content.lines([summary]);
-        content.add(None, Block::Lines(vec![missing(reason, theme)]));
+        content.add(None, Block::Lines(missing(reason, theme, area)));
         return content;
     }
     let run = app.run.slot(slot);
@@ -67,7 +67,7 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
 }
 
 /// The operations with the most of what the beat looks at; those in question come first and stand out.
-fn large(content: &mut Content, app: &App, table: &Table<'_>, rows_high: u16) {
+fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16) {
     let Some(cue) = app.cue() else { return };
     let (kernels, theme) = (table.kernels, table.theme);
     let whole = kernels.device_ms + kernels.unbracketed_ms.max(0.0);
@@ -149,20 +149,20 @@ fn summary(it: &Kernels, theme: &Theme, width: u16) -> Line<'static> {
     ])
 }
 
-/// The figures of a row, as they stand side by side. The time comes first, whatever the room.
+/// The figures of a row, as they stand side by side.
 #[rustfmt::skip]
 const COLUMNS: [Column; 8] = [
-    Column { head: "calls", wide: 6 },
-    Column { head: "ms", wide: 8 },
-    Column { head: "", wide: 8 }, // The time of the other slot.
-    Column { head: "share", wide: 7 },
-    Column { head: "GFLOP/s", wide: 9 },
-    Column { head: "GB/s", wide: 8 },
-    Column { head: "FLOP/B", wide: 8 },
-    Column { head: "% roof", wide: 8 },
+    ("calls", 6),
+    ("ms", 8),
+    ("", 8), // The time of the other slot.
+    ("share", 7),
+    ("GFLOP/s", 9),
+    ("GB/s", 8),
+    ("FLOP/B", 8),
+    ("% roof", 8),
 ];
-/// Places in `COLUMNS`, the most important first; the second has the time of the other slot.
-const ORDER: [usize; 7] = [3, 2, 4, 7, 0, 5, 6];
+/// Places in `COLUMNS`, the most important first.
+const ORDER: [usize; 8] = [1, 3, 2, 4, 7, 0, 5, 6];
 const BAR: usize = 12;
 
 /// The rows of a slot's profile beside those of the other.
@@ -176,7 +176,7 @@ struct Table<'a> {
     /// Columns of the operation's name, of its kernel's, of the figures, and of the bar.
     name: usize,
     kernel: usize,
-    widths: Vec<usize>,
+    columns: Columns<8>,
     bar: usize,
 }
 
@@ -195,13 +195,16 @@ impl<'a> Table<'a> {
             widths.max().unwrap_or(0)
         };
         let name = (longest(name) + 3).clamp(16, 34);
-        let mut room = usize::from(width).saturating_sub(name + COLUMNS[1].wide);
-        let order: Vec<usize> = ORDER
-            .into_iter()
-            .filter(|at| *at != 2 || beside.is_some())
-            .collect();
-        let mut widths = fit(&COLUMNS, &order, &mut room);
-        widths[1] = COLUMNS[1].wide;
+        let mut room = usize::from(width).saturating_sub(name);
+        let order = ORDER.into_iter();
+        let order = order.filter(|at| *at != 2 || beside.is_some());
+        let order: Vec<usize> = order.collect();
+        let mut columns = Columns::fit(COLUMNS, &order, &mut room);
+        if columns.0[2].1 > 0 {
+            let heads = ["ms A", "ms B"];
+            columns.0[1].0 = heads[slot as usize];
+            columns.0[2].0 = heads[slot.other() as usize];
+        }
         let mut take = |wanted: usize| {
             let wide = if wanted <= room { wanted } else { 0 };
             room -= wide;
@@ -222,23 +225,14 @@ impl<'a> Table<'a> {
             theme,
             name: name + room,
             kernel,
-            widths,
+            columns,
             bar,
         }
     }
 
     fn head(&self) -> Line<'static> {
-        let mut columns = COLUMNS;
-        if self.widths[2] > 0 {
-            let letters = match self.slot {
-                Slot::A => ["ms A", "ms B"],
-                Slot::B => ["ms B", "ms A"],
-            };
-            [columns[1].head, columns[2].head] = letters;
-        }
         let names = text::left("operation", self.name) + &text::left("kernel", self.kernel);
-        let heads = heads(&columns, &self.widths);
-        Line::styled(names + &heads, self.theme.dim)
+        Line::styled(names + &self.columns.heads(), self.theme.dim)
     }
 
     fn rows(&self, sort: Sort) -> Vec<Line<'static>> {
@@ -288,7 +282,7 @@ impl<'a> Table<'a> {
             Span::raw(text::name(name, self.name)),
             Span::styled(text::name(&row.kernel, self.kernel), theme.dim),
         ];
-        spans.extend(cells(figures, &self.widths));
+        spans.extend(self.columns.cells(figures));
         if self.bar > 0 && longest > 0.0 {
             let bar = theme.symbols.bar(row.ms / longest, self.bar as u16 - 1);
             spans.push(Span::styled(format!(" {bar}"), theme.slot(self.slot)));

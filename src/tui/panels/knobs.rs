@@ -4,13 +4,14 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use crate::app::comparison::{Comparison, KnobRow};
-use crate::app::{App, ScreenSize, ThemeName};
-use crate::panel::Panel;
+use crate::app::{App, ScreenSize};
+use crate::tui::list::List;
 use crate::tui::prose::Writer;
-use crate::tui::surface::{Surface, height, letter, slots, take_bottom, take_top};
+use crate::tui::surface::{inside, letter, slots};
 use crate::tui::text;
-use crate::tui::theme::{Terminal, Theme};
+use crate::tui::theme::Theme;
 use crate::units::number;
 
 /// More knobs than these stand under headings.
@@ -19,102 +20,52 @@ const FEW: usize = 12;
 const AGAIN: &str = " restart";
 /// Behind a knob that does nothing now, or not with each value.
 const IDLE: &str = " idle";
-/// Fewest lines of the list that stay beside the texts.
-const LIST: u16 = 2;
 /// A panel with fewer rows says everything about a knob in one paragraph.
 const LOW: u16 = 14;
 
-/// What the panel says, before it is known which lines of the list fit.
-struct Parts {
-    top: Vec<Line<'static>>,
-    /// With the row that a line belongs to.
-    list: Vec<(Option<usize>, Line<'static>)>,
-    foot: Vec<Line<'static>>,
-}
-
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let comparison = &s.app.comparison;
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let comparison = &app.comparison;
     let differ = match comparison.rows().filter(KnobRow::differs).count() {
         0 => "B is the same as A".to_owned(),
         1 => "1 differs".to_owned(),
         many => format!("{many} differ"),
     };
     // Not every row is on a small screen.
-    let aside = format!(
-        "{} of {} · {differ}",
-        comparison.row + 1,
-        comparison.offers.len()
-    );
-    s.open_as(Panel::Lesson, "knobs", &aside);
-    let parts = parts(s.app, s.theme, s.area);
-    let (top, list, foot) = areas(s.area, &parts);
-    let from = scrolled(comparison.row, list.height, &parts);
-    s.put(top, parts.top);
-    s.put(foot, parts.foot);
-    let lines = parts.list.into_iter().map(|(_, line)| line).collect();
-    s.show(list, lines, from);
-    0
-}
-
-/// The row of the knobs on this row of the screen, the panel being in `area`.
-pub fn row_at(y: u16, area: Rect, app: &App) -> Option<usize> {
-    let inner = Rect::new(
-        area.x + 2,
-        area.y + 1,
-        area.width.saturating_sub(4),
-        area.height.saturating_sub(2),
-    );
-    // Text takes the same room in every theme.
-    let plain = Theme::new(ThemeName::Mono, app.view.markers, Terminal::default());
-    let parts = parts(app, &plain, inner);
-    let (_, list, _) = areas(inner, &parts);
-    let at = y.checked_sub(list.y).filter(|at| *at < list.height)?;
-    let from = scrolled(app.comparison.row, list.height, &parts);
-    parts.list.get(usize::from(from + at))?.0
-}
-
-/// Rows that the list and the texts take at this width.
-pub fn rows(app: &App, theme: &Theme, columns: usize) -> usize {
-    let wide = u16::try_from(columns).unwrap_or(u16::MAX);
-    let parts = parts(app, theme, Rect::new(0, 0, wide, LOW));
-    parts.top.len() + parts.list.len() + parts.foot.len()
-}
-
-fn areas(mut area: Rect, parts: &Parts) -> (Rect, Rect, Rect) {
-    let top = take_top(&mut area, height(parts.top.len()));
-    let most = area.height.saturating_sub(LIST);
-    let foot = take_bottom(&mut area, height(parts.foot.len()).min(most));
-    (top, area, foot)
-}
-
-/// First line of the list shown, so that the selected row stays in view.
-fn scrolled(row: usize, rows: u16, parts: &Parts) -> u16 {
-    let last = parts.list.iter().rposition(|(of, _)| *of == Some(row));
-    height(last.map_or(0, |last| last + 1)).saturating_sub(rows)
-}
-
-fn parts(app: &App, theme: &Theme, area: Rect) -> Parts {
+    let (row, all) = (comparison.row + 1, comparison.offers.len());
     let columns = usize::from(area.width);
     let low = area.height < LOW;
-    let comparison = &app.comparison;
-    let mut top = Writer::new(app, theme, columns);
+    let mut head = Writer::new(app, theme, columns);
     if app.view.screen_size() <= ScreenSize::Compact && !(low && comparison.problem.is_some()) {
-        top.runs(&effect(app, theme), "", "");
+        head.runs(&effect(app, theme), "", "");
     }
     if let Some(problem) = &comparison.problem {
         let mark = (theme.symbols.warning, theme.bad);
         let said = format!(
             "{problem}. B keeps its last values; the file is not written until it can be read"
         );
-        top.marked(mark, &said, theme.bad);
+        head.marked(mark, &said, theme.bad);
     }
     let mut foot = Writer::new(app, theme, columns);
     about(comparison, low, &mut foot);
-    Parts {
-        top: top.lines,
-        list: list(app, theme, columns),
+    let list = list(app, theme, columns);
+    let selected = Some(list.last_line(comparison.row));
+    let lines = list.lines.into_iter().map(|it| it.1).collect();
+    Content {
+        title: Some("knobs".to_owned()),
+        head: head.lines,
         foot: foot.lines,
+        selected,
+        ..Content::text(format!("{row} of {all} · {differ}"), lines)
     }
+}
+
+/// The row of the knobs on this row of the screen, the panel being in `area`.
+pub fn row_at(y: u16, area: Rect, app: &App) -> Option<usize> {
+    let (inner, theme) = (inside(area), Theme::plain(app.view.markers));
+    let [_, list_area, _] = content(app, &theme, inner).areas(inner);
+    let row = y.checked_sub(list_area.y)?;
+    let list = list(app, &theme, usize::from(inner.width));
+    list.entry_at(row, app.comparison.row, list_area.height)
 }
 
 /// The result of the changes so far: the figures that a learner would look for in the covered panels.
@@ -180,7 +131,7 @@ fn about(comparison: &Comparison, low: bool, w: &mut Writer<'_>) {
 }
 
 /// A line for each knob where A and B fit beside the name, else two.
-fn list(app: &App, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'static>)> {
+fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let comparison = &app.comparison;
     let typed = app.view.value.as_ref().map(|text| format!("{text}_"));
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "?".to_owned());
@@ -191,16 +142,16 @@ fn list(app: &App, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'s
     let a = widest(&|row| text::width(&shown(&row.a))).max(1);
     let b = widest(&|row| text::width(&shown(&row.b))).max(1);
     let wide = 2 + name + 2 + a + 2 + b + 4 <= columns;
-    let mut lines = Vec::new();
+    let mut list = List::default();
     if wide {
         let head = format!("  {}  {}    B, yours", " ".repeat(name), text::left("A", a));
-        lines.push((None, Line::styled(head, theme.dim)));
+        list.add(None, Line::styled(head, theme.dim));
     }
     let mut section = "";
     for (at, row) in comparison.rows().enumerate() {
         let head = row.knob.path.split_once('.').map_or("", |(head, _)| head);
         if comparison.offers.len() > FEW && head != section {
-            lines.push((None, Line::styled(head.to_owned(), theme.heading)));
+            list.add(None, Line::styled(head.to_owned(), theme.heading));
             section = head;
         }
         let selected = at == comparison.row;
@@ -240,11 +191,11 @@ fn list(app: &App, theme: &Theme, columns: usize) -> Vec<(Option<usize>, Line<'s
         if row.idle.is_some() && text::width_of(&line) + IDLE.len() <= columns {
             line.push(Span::styled(IDLE, theme.warning));
         }
-        lines.push((Some(at), Line::from(line)));
+        list.add(at, Line::from(line));
         if !wide && (row.differs() || selected) {
             let said = Span::styled(format!("    in A: {of_a}"), style(theme.a));
-            lines.push((Some(at), Line::from(said)));
+            list.add(at, Line::from(said));
         }
     }
-    lines
+    list
 }

@@ -5,7 +5,8 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::content::{Block, ContentOf, Figure, Picture, Size};
+use super::content::{self, Block, ContentOf, Figure, Picture, Size};
+use crate::panel::Panel;
 use crate::tui::digits;
 use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top};
 use crate::tui::text;
@@ -73,26 +74,28 @@ impl Row {
 /// Draws a text as large as it fits into so many rows at the top, and takes them; in plain letters where it has no large form.
 pub fn headline(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: Style) {
     let size = digits::size(said, s.area.width, rows);
-    if size == 0 {
-        let area = take_top(&mut s.area, 1);
-        return s.put(area, Line::styled(said.to_owned(), style));
-    }
-    let area = take_top(&mut s.area, digits::rows(size));
-    digits::draw(s.frame.buffer_mut(), (area.x, area.y), said, size, style);
-    take_top(&mut s.area, 1);
+    let area = take_top(&mut s.area, digits::rows(size).max(1));
+    digits::fill(s.frame.buffer_mut(), area, said, style);
+    take_top(&mut s.area, u16::from(size > 0));
 }
 
-/// Draws what a panel shows: lines before its figures above them, those after below, and of the figures those that the beat asks
-/// for; those that do not fit are left out from the end.
-pub fn draw(s: &mut Surface<'_, '_>, of: ContentOf) -> u16 {
-    let (mut above, mut rows, mut below) = (Vec::new(), Vec::new(), Vec::new());
+/// Draws what a panel shows: lines before its figures or its drawing above them, those after below, and of the figures those that
+/// the beat asks for; those that do not fit are left out from the end. Text stands in the panel's box; the result is how many
+/// lines of it can scroll.
+pub fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
+    let content = of(s.app, s.theme, s.area);
+    if !content.is_figures() {
+        return content::draw(s, panel, of);
+    }
+    let (mut above, mut rows, mut below, mut plot) = (Vec::new(), Vec::new(), Vec::new(), None);
     let cue = s.app.cue();
     let asked = |it: &Figure| it.dim || cue.as_ref().is_none_or(|cue| cue.asks(&it.name));
-    for block in of(s.app, s.theme, s.area).into_blocks(Size::Large) {
+    for block in content.into_blocks(Size::Large) {
         match block {
             Block::Figure(figure) if !asked(&figure) => {}
             Block::Figure(figure) => rows.push(Row::new(figure, s.theme)),
-            Block::Lines(lines) if rows.is_empty() => above.extend(lines),
+            Block::Plot(it) => plot = Some(it),
+            Block::Lines(lines) if rows.is_empty() && plot.is_none() => above.extend(lines),
             Block::Lines(lines) => below.extend(lines),
         }
     }
@@ -103,7 +106,10 @@ pub fn draw(s: &mut Surface<'_, '_>, of: ContentOf) -> u16 {
         let area = take(&mut s.area, height(lines.len()));
         s.put(area, lines);
     }
-    draw_rows(s, rows);
+    match plot {
+        Some(plot) => (plot.draw)(s.area, s.frame.buffer_mut()),
+        None => draw_rows(s, rows),
+    }
     0
 }
 

@@ -37,13 +37,13 @@ fn missing(run: &SlotRun) -> &'static str {
     }
 }
 
-pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.ledger?)));
     let known: Vec<(Slot, StepReading)> = known.collect();
     // The running slot first: it is the one to look at when there is room for one only.
     let active = known.iter().find(|(slot, _)| *slot == app.run.active);
     let Some((slot, reading)) = active.or(known.first()) else {
-        return Content::missing(missing(app.run.shown()), theme);
+        return Content::missing(missing(app.run.shown()), theme, area);
     };
     let mut content = Content {
         aside: format!("{} · step {}", app.slot_name(*slot), reading.step),
@@ -73,7 +73,7 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
         // They would show where the time goes.
     } else if left >= 4 {
         content.lines((left > 5).then(Line::default));
-        content.lines(clocks(run, theme));
+        content.lines(clocks(run, area.width, theme));
         content.lines((left > 5 && !others.is_empty()).then(Line::default));
     } else {
         content.lines(clocks_in_short(run, area.width, theme));
@@ -161,42 +161,43 @@ fn stacked(
 const NO_CLOCKS: &str = "three clocks: not measured yet";
 
 /// The step of the ledger by three clocks.
-fn clocks(run: &SlotRun, theme: &Theme) -> Vec<Line<'static>> {
+fn clocks(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let Some((it, same)) = run.clocks() else {
         return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };
     let own = run.ledger.and_then(|it| it.clocks?.device).is_some();
     let profiled = run.kernels.as_ref().filter(|_| !own).map(|it| it.step);
-    let device = match (it.device, profiled) {
-        (None, _) => "known after a profiled step".to_owned(),
-        (Some(_), Some(step)) => format!("its kernels, in the profiled step {step}"),
-        (Some(_), None) => "without waits and gaps".to_owned(),
+    let profiled = profiled.map(|step| format!("its kernels, in the profiled step {step}"));
+    let device = match (it.device, &profiled) {
+        (None, _) => ["known after a profiled step", "not known yet"],
+        (Some(_), Some(said)) => [said.as_str(), "its kernels, profiled"],
+        (Some(_), None) => ["without waits and gaps"; 2],
     };
+    let returned = ["until its calls returned", "calls returned"];
+    let done = ["until the device was done", "device done"];
     let clocks = [
-        (
-            "host, submitting",
-            Some(it.enqueue),
-            "until its calls returned",
-        ),
-        ("device, computing", it.device, &device),
-        (
-            "host, to the sync",
-            Some(it.host_sync),
-            "until the device was done",
-        ),
+        ("host, submitting", Some(it.enqueue), returned),
+        ("device, computing", it.device, device),
+        ("host, to the sync", Some(it.host_sync), done),
     ];
     let which = if same { "The same" } else { "Another" };
     let mut lines = vec![Line::styled(
         format!("{which} step by three clocks"),
         theme.text,
     )];
-    lines.extend(clocks.map(|(name, time, says)| {
+    lines.extend(clocks.map(|(name, time, [long, short])| {
         let time = text::right(&or_dash(time, duration), 12);
-        Line::from(vec![
-            Span::styled(text::left(name, 19), theme.text),
-            Span::styled(time, theme.strong),
-            Span::styled(format!("  {says}"), theme.dim),
-        ])
+        let wordings = [format!("  {long}"), format!("  {short}"), String::new()];
+        text::longest(
+            wordings.map(|says| {
+                Line::from(vec![
+                    Span::styled(text::left(name, 19), theme.text),
+                    Span::styled(time.clone(), theme.strong),
+                    Span::styled(says, theme.dim),
+                ])
+            }),
+            usize::from(width),
+        )
     }));
     lines
 }

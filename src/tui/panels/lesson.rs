@@ -3,8 +3,10 @@
 
 use std::cmp::Ordering;
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use super::{cards, exercise, knobs, mystery, question};
 use crate::app::beats::VoteState;
 use crate::app::figures::{as_found, figures};
@@ -13,68 +15,59 @@ use crate::app::{Action, App, Overlay};
 use crate::course::progress::{Prediction, State, letter};
 use crate::course::{SectionKind, Stage};
 use crate::judge::{Outcome, Report};
-use crate::panel::Panel;
 use crate::tui::keys;
 use crate::tui::prose::Writer;
-use crate::tui::surface::{Surface, height, take_bottom};
 use crate::tui::theme::Theme;
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let app = s.app;
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     if app.knobs_open() {
-        return knobs::draw(s);
+        return knobs::content(app, theme, area);
     }
+    let mut w = Writer::new(app, theme, usize::from(area.width));
     if let Some(open) = app.exercise() {
-        s.open_as(
-            Panel::Lesson,
-            &format!("exercise {}", open.label()),
-            open.level.name(),
-        );
-        let (above, foot) = exercise::page(open, app, s.theme, s.area);
-        return show_both(s, above, foot);
+        let (above, foot) = exercise::page(open, app, theme, area);
+        let title = Some(format!("exercise {}", open.label()));
+        return Content {
+            title,
+            foot,
+            ..Content::text(open.level.name(), above)
+        };
     }
     if let Some(open) = app.mystery() {
-        let aside = format!("level {}", open.mystery.level());
-        s.open_as(Panel::Lesson, "mystery", &aside);
-        let mut w = s.writer();
         mystery::page(open, &mut w);
-        let lines = w.lines;
-        return s.show_panel(Panel::Lesson, lines);
+        let title = Some("mystery".to_owned());
+        let text = Content::text(format!("level {}", open.mystery.level()), w.lines);
+        return Content { title, ..text };
     }
-    let (_, at, of) = app.page();
-    let aside = app.stage().map_or(String::new(), |stage| {
-        format!("{} · page {at} of {of}", stage.level.name())
-    });
-    s.open(Panel::Lesson, &aside);
     let Some(stage) = app.stage() else {
-        let mut w = s.writer();
         match app.can_edit() {
             true => w.keys(
                 "A run without a stage: {} opens the knobs.",
                 &[Action::Knobs],
             ),
-            false => w.plain("This course has no stage.", s.theme.dim),
+            false => w.plain("This course has no stage.", theme.dim),
         }
-        let lines = w.lines;
-        return s.show_panel(Panel::Lesson, lines);
+        return Content::text("", w.lines);
     };
-    let (mut lines, mut asked) = page_of(stage, app, s.theme, usize::from(s.area.width));
+    let (mut lines, mut foot) = page_of(stage, app, theme, w.columns);
     // A question that leaves no room to read is part of the text instead.
-    if asked.len() + 4 > usize::from(s.area.height) {
+    if foot.len() + 4 > usize::from(area.height) {
         lines.push(Line::default());
-        lines.append(&mut asked);
+        lines.append(&mut foot);
     }
-    show_both(s, lines, asked)
+    let (_, at, of) = app.page();
+    let aside = format!("{} · page {at} of {of}", stage.level.name());
+    Content {
+        foot,
+        ..Content::text(aside, lines)
+    }
 }
 
 /// Rows that the page of a stage, or its knobs, take at this width.
 pub fn rows(app: &App, theme: &Theme, columns: usize) -> Option<usize> {
-    if app.knobs_open() {
-        return Some(knobs::rows(app, theme, columns));
-    }
-    let stage = app.stage().filter(|_| app.exercise().is_none())?;
-    let (lines, asked) = page_of(stage, app, theme, columns);
-    Some(lines.len() + asked.len())
+    let stage = app.stage().filter(|_| app.exercise().is_none());
+    let area = Rect::new(0, 0, columns as u16, u16::MAX);
+    (app.knobs_open() || stage.is_some()).then(|| content(app, theme, area).rows())
 }
 
 /// The open page of a stage, and the question at its foot.
@@ -126,13 +119,6 @@ fn page_of(
         Page::Quiz => text.quiz(),
     }
     (text.w.lines, asked.lines)
-}
-
-/// Lines that scroll, and lines that stay at the foot.
-fn show_both(s: &mut Surface<'_, '_>, above: Vec<Line<'static>>, foot: Vec<Line<'static>>) -> u16 {
-    let below = take_bottom(&mut s.area, height(foot.len()));
-    s.show(below, foot, 0);
-    s.show_panel(Panel::Lesson, above)
 }
 
 /// A page of the stage's text.

@@ -1,14 +1,16 @@
 //! The loss of A and B over steps, with ln V, the loss of a model that knows nothing, and the entropy of the data, below which no
 //! correct run goes. A loss that is not finite is named with its step, not drawn.
 
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use crate::app::series::{Bucket, Series};
 use crate::app::{App, Smoothing, Window};
-use crate::panel::Panel;
 use crate::protocol::Slot;
 use crate::tui::chart::{Chart, Reference};
-use crate::tui::surface::{Surface, letter, slot_label, slots, take_top};
+use crate::tui::surface::{letter, slot_label, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::number;
@@ -20,41 +22,33 @@ pub const READING: &[&str] = &[
     "The loss of step 0 is taken before any update: it depends on the initial weights only.",
 ];
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let app = s.app;
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    // As many words as there is room for.
+    let legends = (0..=WORDS).rev().map(|words| legend(app, theme, words));
+    let legend = text::longest(legends, usize::from(area.width));
+    let content = match legend.spans.is_empty() {
+        true => Content::missing("no step has been trained yet", theme, area),
+        false => {
+            let mut content = Content::text("", vec![legend]);
+            let chart = chart(app, theme);
+            let draw = move |area, buffer: &mut Buffer| chart.render(area, buffer);
+            content.plot(None, (area.width, area.height), draw);
+            content
+        }
+    };
     let scale = if app.log_axis() { "log" } else { "linear" };
     let mut aside = format!("nats · {scale} axis · {}", app.view.window.name());
     if app.view.smoothing != Smoothing::Raw {
         aside += &format!(" · {}", app.view.smoothing.name());
     }
-    s.open(Panel::Loss, &aside);
-    draw_bare(s)
-}
-
-/// The curves and their legend, without a box.
-pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    if s.area.height == 0 {
-        return 0;
-    }
-    // As many words as there is room for.
-    let legends = (0..=WORDS).rev().map(|words| legend(app, theme, words));
-    let mut legends = legends.skip_while(|it| text::width_of(it) > usize::from(s.area.width));
-    let legend = legends.next().unwrap_or_else(|| legend(app, theme, 0));
-    if legend.is_empty() {
-        return s.missing("no step has been trained yet");
-    }
-    let top = take_top(&mut s.area, 1);
-    s.put(top, Line::from(legend));
-    chart(app, theme).render(s.area, s.frame.buffer_mut());
-    0
+    Content { aside, ..content }
 }
 
 /// The most words that a legend takes.
 const WORDS: u8 = 3;
 
 /// Which curve is whose and where it stands; more `words` also say where it began.
-fn legend(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
+fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
     let mut spans = Vec::new();
     for (slot, run) in slots(app) {
         let Some(((begin, first), (step, loss))) = run.loss.first().zip(run.loss.last()) else {
@@ -85,7 +79,7 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Vec<Span<'static>> {
         spans.push(Span::styled(number(loss), style));
         spans.push(Span::styled(after, theme.dim));
     }
-    spans
+    Line::from(spans)
 }
 
 fn continued(from: Option<Slot>, slot: Slot, begin: u64, words: u8) -> String {
@@ -102,24 +96,10 @@ fn continued(from: Option<Slot>, slot: Slot, begin: u64, words: u8) -> String {
 }
 
 fn points(series: &Series, window: Window) -> Vec<Bucket> {
-    if window == Window::All {
-        return series.all().to_vec();
+    match window == Window::All {
+        true => series.all().to_vec(),
+        false => series.latest(128),
     }
-    let mut before = None;
-    let point = |(step, value): (u64, f64)| {
-        let gap = before.replace(step).is_some_and(|it: u64| it + 1 != step);
-        Bucket {
-            first: step,
-            last: step,
-            low: value,
-            high: value,
-            mean: value,
-            points: 1,
-            gap,
-        }
-    };
-    let skip = series.recent().len().saturating_sub(128);
-    series.recent().skip(skip).map(point).collect()
 }
 
 /// The exponential average of a curve, over so many steps. It begins again after a gap.

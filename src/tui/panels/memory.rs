@@ -3,10 +3,10 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::content::{Block, Content, Figure, Picture, Size};
+use super::content::{Block, Content, Figure, Picture, Size, missing};
 use crate::app::App;
 use crate::protocol::Slot;
-use crate::tui::surface::{missing, short_label, slots};
+use crate::tui::surface::{short_label, slots};
 use crate::tui::theme::Theme;
 use crate::units::bytes;
 
@@ -17,7 +17,7 @@ pub const READING: &[&str] = &[
 ];
 
 /// The peaks of both runs, and what that of the shown one is made of.
-pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut content = Content::default();
     for (slot, run) in slots(app) {
         let Some(it) = &run.memory else { continue };
@@ -33,7 +33,7 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
     let ghost = || Some((active.other(), app.run.ghost()?.memory.as_ref()?));
     let shown = app.run.shown().memory.as_ref().map(|it| (active, it));
     let Some((slot, it)) = shown.or_else(ghost) else {
-        return Content::missing("the engine has not reported it yet", theme);
+        return Content::missing("the engine has not reported it yet", theme, area);
     };
     let known = it.weights + it.gradients + it.moments;
     let whole = it.peak_bytes.unwrap_or(known).max(known).max(1);
@@ -60,7 +60,8 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
         let figure = Figure::new(name, bytes(size), bar(size, whole), ink);
         content.add(None, Block::Figure(Figure { details, ..figure }));
     }
-    let reason = it.reason.as_ref().map(|reason| missing(reason, theme));
-    content.add(None, Block::Lines(reason.into_iter().collect()));
+    let reason = it.reason.as_ref();
+    let reason = reason.map_or_else(Vec::new, |it| missing(it, theme, area));
+    content.add(None, Block::Lines(reason));
     content
 }

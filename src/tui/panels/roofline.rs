@@ -5,20 +5,19 @@
 mod plot;
 
 use plot::Mark;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Wrap};
 
+use super::content::{Content, Size};
 use crate::app::App;
-use crate::panel::Panel;
+use crate::course::Beat;
 use crate::profile::operations::{Operation, operations};
 use crate::profile::roofline::{bounding, ridge};
 use crate::protocol::{Roof, Slot};
-use crate::tui::surface::{
-    Surface, height, joined, missing, slots, take_bottom, take_left, take_top,
-};
-use crate::tui::table::{Column, cells, fit, heads, or_dash};
+use crate::tui::surface::{height, joined, slots};
+use crate::tui::table::{Column, Columns, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number, percent, rate};
@@ -41,96 +40,45 @@ const TALL: u16 = 12;
 const SHORT: u16 = 7;
 const LOW: u16 = 3;
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let roof = slots(app).find_map(|(_, run)| run.started.as_ref()?.roof.as_deref());
     let aside = roof.map_or(String::new(), |it| {
         let load = it.load().map_or("", |_| " under load");
         format!("{} clock · peaks measured {}{load}", it.clock, it.date)
     });
-    s.open(Panel::Roofline, &aside);
     let rows = match Rows::of(app, roof, theme) {
         Ok(rows) => rows,
-        Err(why) => return empty(s, why),
-    };
-    let mut legend = rows.legend(app, s.area.width);
-    legend.truncate(usize::from(s.area.height / 5).max(1));
-    let top = take_top(&mut s.area, height(legend.len()));
-    s.put(top, legend);
-    let (plot, mut list) = divide(s.area);
-    let buffer = s.frame.buffer_mut();
-    plot::draw(
-        &rows.marks(),
-        &rows.roofs(),
-        &rows.roof_names(),
-        plot,
-        theme,
-        buffer,
-    );
-    if list.height == 0 {
-        return 0;
-    }
-    if list.height < LOW {
-        let names = rows.letters(usize::from(list.width));
-        return s.at(list).show_panel(Panel::Roofline, names);
-    }
-    let longest = rows.names.iter().map(|it| text::width(it)).max();
-    let name = longest.unwrap_or(0).clamp(12, 24);
-    let mut room = usize::from(list.width).saturating_sub(2 + name);
-    let widths = fit(&COLUMNS, &ORDER, &mut room);
-    let head = format!(
-        "  {}{}",
-        text::left("operation", name),
-        heads(&COLUMNS, &widths)
-    );
-    let top = take_top(&mut list, 1);
-    s.put(top, Line::styled(head, theme.dim));
-    let shown = rows.shown.iter();
-    let lines = shown.map(|(slot, it)| rows.line(*slot, it, name, &widths));
-    s.at(list).show_panel(Panel::Roofline, lines.collect())
-}
-
-/// The plot alone, the operations in question with their names.
-pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let Some(cue) = app.cue() else { return 0 };
-    let roof = slots(app).find_map(|(_, run)| run.started.as_ref()?.roof.as_deref());
-    let rows = match Rows::of(app, roof, theme) {
-        Ok(rows) => rows,
-        Err(why) => return empty(s, why),
-    };
-    let mut marks = rows.marks();
-    let point = theme.symbols.live.chars().next().unwrap_or('o');
-    let mut unnamed = usize::from(s.area.height / 6);
-    for mark in &mut marks {
-        let asked = !cue.row.is_empty() && cue.asks(&mark.name);
-        // Those that the beat asks for have their names, and a few of the longest.
-        if !asked {
-            mark.style = theme.dim;
-            mark.shows_name = unnamed > 0;
-            unnamed = unnamed.saturating_sub(1);
+        Err(why) => {
+            let missing = Content::missing(why, theme, area);
+            return Content { aside, ..missing };
         }
-        (mark.letter, mark.shows_name) = (point, mark.shows_name || asked);
+    };
+    let mut content = Content {
+        aside,
+        ..Content::default()
+    };
+    let mut legend = rows.legend(app, area.width);
+    legend.truncate(usize::from(area.height / 5).max(1));
+    let left = area.height.saturating_sub(height(legend.len()));
+    content.lines(legend);
+    let (plot, list) = divide(area.width, left);
+    content.plot(Size::Normal, plot, rows.plot(rows.marks()));
+    let columns = usize::from(list.0);
+    match list.1 {
+        0 => {}
+        1..LOW => content.lines(rows.letters(columns)),
+        LOW.. => {
+            let (head, lines) = rows.list(columns);
+            content.head = vec![head];
+            content.lines(lines);
+        }
     }
-    // They are placed first.
-    marks.sort_by_key(|mark| !(cue.row.is_empty() || cue.asks(&mark.name)));
-    let area = s.area;
-    let buffer = s.frame.buffer_mut();
-    plot::draw(
-        &marks,
-        &rows.roofs(),
-        &rows.roof_names(),
-        area,
-        theme,
-        buffer,
-    );
-    0
-}
-
-fn empty(s: &mut Surface<'_, '_>, why: &'static str) -> u16 {
-    let why = Paragraph::new(missing(why, s.theme));
-    s.frame.render_widget(why.wrap(Wrap { trim: true }), s.area);
-    0
+    if let Some(cue) = app.cue() {
+        let named = usize::from(area.height / 6);
+        let marks = rows.presented(&cue, named);
+        content.plot(Size::Large, plot, rows.plot(marks));
+    }
+    content
 }
 
 fn why_empty(app: &App, calibrated: bool) -> &'static str {
@@ -147,33 +95,29 @@ fn why_empty(app: &App, calibrated: bool) -> &'static str {
     }
 }
 
-/// The chart, and the list beside or below it where there is room.
-fn divide(mut area: Rect) -> (Rect, Rect) {
-    if area.width >= WIDE {
-        let columns = (area.width / 2).clamp(LIST.0, LIST.1);
-        let columns = area.width - columns - 1;
-        let plot = take_left(&mut area, columns);
-        take_left(&mut area, 1);
-        return (plot, area);
+/// Columns and rows of the chart, and of the list beside or below it where there is room.
+fn divide(columns: u16, rows: u16) -> ((u16, u16), (u16, u16)) {
+    if columns >= WIDE {
+        let list = (columns / 2).clamp(LIST.0, LIST.1);
+        return ((columns - list - 1, rows), (list, rows));
     }
-    let rows = match area.height {
-        TALL.. => area.height * 2 / 5,
+    let list = match rows {
+        TALL.. => rows * 2 / 5,
         SHORT.. => LOW - 1,
         _ => 0,
     };
-    let list = take_bottom(&mut area, rows);
-    (area, list)
+    ((columns, rows - list), (columns, list))
 }
 
 /// The figures of an operation as they stand side by side, and their places in the order of importance.
 #[rustfmt::skip]
 const COLUMNS: [Column; 6] = [
-    Column { head: "ms", wide: 8 },
-    Column { head: "FLOP/B", wide: 8 },
-    Column { head: "GFLOP/s", wide: 9 },
-    Column { head: "GB/s", wide: 8 },
-    Column { head: "roof", wide: 7 },
-    Column { head: "binds", wide: 8 },
+    ("ms", 8),
+    ("FLOP/B", 8),
+    ("GFLOP/s", 9),
+    ("GB/s", 8),
+    ("roof", 7),
+    ("binds", 8),
 ];
 const ORDER: [usize; 6] = [0, 4, 5, 2, 1, 3];
 
@@ -299,8 +243,43 @@ impl<'a> Rows<'a> {
         self.shown.iter().filter_map(mark).collect()
     }
 
+    /// The same for the back of a room: those that the beat asks for first and with their names, as have a few of the longest others.
+    fn presented(&self, cue: &Beat, mut named: usize) -> Vec<Mark> {
+        let mut marks = self.marks();
+        let point = self.theme.symbols.live.chars().next().unwrap_or('o');
+        for mark in &mut marks {
+            mark.letter = point;
+            mark.shows_name = !cue.row.is_empty() && cue.asks(&mark.name);
+            if !mark.shows_name {
+                mark.style = self.theme.dim;
+                mark.shows_name = named > 0;
+                named = named.saturating_sub(1);
+            }
+        }
+        marks.sort_by_key(|mark| !(cue.row.is_empty() || cue.asks(&mark.name)));
+        marks
+    }
+
+    /// Draws these below the roofs.
+    fn plot(&self, marks: Vec<Mark>) -> impl Fn(Rect, &mut Buffer) + 'a + use<'a> {
+        let (roofs, names, theme) = (self.roofs(), self.roof_names(), self.theme);
+        move |area, buffer| plot::draw(&marks, &roofs, &names, area, theme, buffer)
+    }
+
+    /// The headings of the list, and a line for each operation.
+    fn list(&self, width: usize) -> (Line<'static>, Vec<Line<'static>>) {
+        let longest = self.names.iter().map(|it| text::width(it)).max();
+        let name = longest.unwrap_or(0).clamp(12, 24);
+        let mut room = width.saturating_sub(2 + name);
+        let columns = Columns::fit(COLUMNS, &ORDER, &mut room);
+        let head = format!("  {}{}", text::left("operation", name), columns.heads());
+        let line = |(slot, it): &(Slot, Operation)| self.line(*slot, it, name, &columns);
+        let lines = self.shown.iter().map(line).collect();
+        (Line::styled(head, self.theme.dim), lines)
+    }
+
     /// An operation of the list.
-    fn line(&self, slot: Slot, it: &Operation, name: usize, widths: &[usize]) -> Line<'static> {
+    fn line(&self, slot: Slot, it: &Operation, name: usize, columns: &Columns<6>) -> Line<'static> {
         let theme = self.theme;
         let reached = it.reached(Some(self.roof));
         let bound = match (reached.memory_bound, reached.share) {
@@ -326,7 +305,7 @@ impl<'a> Rows<'a> {
             Span::styled(format!("{letter} "), theme.slot(slot)),
             Span::raw(text::name(&it.name(), name)),
         ];
-        spans.extend(cells(figures, widths));
+        spans.extend(columns.cells(figures));
         Line::from(spans)
     }
 }

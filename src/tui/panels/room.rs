@@ -1,56 +1,25 @@
 //! The cards of a room: what is shared, and the question that the class votes on.
 
-use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use crate::app::member::{Link, Membership};
 use crate::app::{Action, App};
 use crate::course::progress::letter;
-use crate::tui::prose::{READING, Writer};
-use crate::tui::surface::{Surface, closes, height};
+use crate::tui::prose::Writer;
 use crate::tui::theme::Theme;
 use crate::units::number;
 
-/// Columns and rows that the card of what is shared wants.
-pub fn size(app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
-    of(area, |columns| lines(app, columns, theme).len())
+/// The title of the vote.
+pub fn title_of_vote(app: &App) -> &'static str {
+    let open = app.member.as_ref().and_then(|it| it.class.open_vote());
+    match open.is_some_and(|(_, vote)| vote.round > 0) {
+        true => "the room votes again",
+        false => "the room votes",
+    }
 }
 
-/// The same of the vote.
-pub fn size_of_vote(app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
-    of(area, |columns| question(app, columns, theme).len())
-}
-
-fn of(area: Rect, lines: impl Fn(usize) -> usize) -> (u16, u16) {
-    let columns = area.width.min(READING as u16 + 4);
-    (
-        columns,
-        height(lines(usize::from(columns.saturating_sub(4))) + 2),
-    )
-}
-
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    s.overlay("the room");
-    let lines = lines(s.app, usize::from(s.area.width), s.theme);
-    s.show_card(lines)
-}
-
-pub fn draw_vote(s: &mut Surface<'_, '_>) -> u16 {
-    let again = s.app.member.as_ref();
-    let again = again
-        .and_then(|it| it.class.open_vote())
-        .is_some_and(|(_, vote)| vote.round > 0);
-    let title = if again {
-        "the room votes again"
-    } else {
-        "the room votes"
-    };
-    s.card(title, &closes(s.app), s.theme.border_focused);
-    let lines = question(s.app, usize::from(s.area.width), s.theme);
-    s.show_card(lines)
-}
-
-fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// What is shared.
+pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut w = Writer::new(app, theme, columns);
     let Some(member) = &app.member else {
         w.plain(
@@ -160,7 +129,7 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
 }
 
 /// The question with its choices and their keys.
-fn question(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn question(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut w = Writer::new(app, theme, columns);
     let Some(stage) = app.voting() else {
         w.plain("No vote is open.", theme.dim);

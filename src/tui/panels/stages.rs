@@ -5,94 +5,40 @@ use ratatui::text::{Line, Span};
 use crate::app::{App, Mode};
 use crate::course::progress::{Prediction, State};
 use crate::course::{Exercise, Stage, UnusableContent};
-use crate::tui::surface::{Surface, chooses, height, joined, take_bottom};
+use crate::tui::list::List;
+use crate::tui::surface::joined;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// Columns and rows that the card wants.
-pub fn size(app: &App) -> (u16, u16) {
-    (90, height(length(app)).saturating_add(2))
-}
-
-/// Lines above the first stage, and between the last stage and the first exercise.
-const HEAD: usize = 1;
-const BETWEEN: usize = 2;
-/// Lines under the list, which never scroll: a rule, the legend, the score.
-const FOOT: u16 = 3;
-/// A card with fewer lines has no foot.
-const LOWEST: u16 = 6;
 /// Columns before the level, and of the level.
 const MARKS: usize = 8;
 const LEVEL: usize = 14;
 /// Below this width the legend is short.
 const NARROW: usize = 72;
 
-/// The line on which an entry of the list stands.
-fn line_of(entry: usize, app: &App) -> usize {
-    let (stages, exercises) = (app.course.stages.len(), app.course.exercises.len());
-    let above = usize::from(entry >= stages && exercises > 0) * BETWEEN;
-    // The free run and the mystery stand under what is broken and an empty line.
-    let under = usize::from(entry >= stages + exercises) * (app.course.broken.len() + 1);
-    HEAD + entry + above + under
-}
-
-/// Rows of the list itself in a card with room for so many lines.
-fn rows_of_list(rows: u16) -> u16 {
-    if rows < LOWEST { rows } else { rows - FOOT }
-}
-
-/// First line shown, so that the selected one stays in view; `rows` are those inside the card.
-fn scrolled(app: &App, rows: u16) -> u16 {
-    let end = line_of(app.view.selected, app) + 2;
-    let last = length(app).saturating_sub(usize::from(FOOT)).min(end);
-    height(last).saturating_sub(rows_of_list(rows))
-}
-
-/// The entry on a line inside the card, of which `rows` are shown.
-pub fn entry_at(line: u16, rows: u16, app: &App) -> Option<usize> {
-    let line = (line < rows_of_list(rows)).then_some(line + scrolled(app, rows))?;
-    (0..count(app)).find(|entry| line_of(*entry, app) == usize::from(line))
-}
-
-fn count(app: &App) -> usize {
-    app.course.stages.len() + app.course.exercises.len() + 2
-}
-
-/// Lines of the whole list and its foot.
-fn length(app: &App) -> usize {
-    line_of(count(app), app) + usize::from(FOOT)
-}
-
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let aside = chooses("goes there", app);
-    s.card("stages and exercises", &aside, theme.border_focused);
-    let mut w = s.writer();
-    let columns = w.columns;
-    w.line(app.course.title.clone(), theme.heading);
-    let stages = app.course.stages.iter().enumerate();
-    w.lines
-        .extend(stages.map(|(at, it)| stage(app, at, it, columns, theme)));
-    if !app.course.exercises.is_empty() {
-        w.blank();
+/// The stages, the exercises and the runs without either; the marks' meaning and the score below them.
+pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
+    let mut list = List::default();
+    list.text([Line::styled(app.course.title.clone(), theme.heading)]);
+    let (stages, exercises) = (&app.course.stages, &app.course.exercises);
+    for (at, it) in stages.iter().enumerate() {
+        list.add(at, stage(app, at, it, columns, theme));
+    }
+    if !exercises.is_empty() {
         let about = "exercises: runs to predict, recordings to solve, kernels to write";
-        w.line(text::cut(about, columns), theme.heading);
-        let exercises = app.course.exercises.iter().enumerate();
-        w.lines
-            .extend(exercises.map(|(at, it)| exercise(app, at, it, columns, theme)));
+        let about = Line::styled(text::cut(about, columns), theme.heading);
+        list.text([Line::default(), about]);
+    }
+    for (at, it) in exercises.iter().enumerate() {
+        list.add(stages.len() + at, exercise(app, at, it, columns, theme));
     }
     let broken = app.course.broken.iter();
-    w.lines
-        .extend(broken.map(|it| broken_line(it, columns, theme)));
-    w.blank();
-    w.lines.extend(runs(app, columns, theme));
-    let rows = s.area.height;
-    if rows_of_list(rows) < rows {
-        let foot = take_bottom(&mut s.area, FOOT);
-        let rule = Line::styled(theme.symbols.rule.repeat(columns), theme.border);
-        s.put(foot, vec![rule, legend(columns, theme), score(app, theme)]);
-    }
-    s.show(s.area, w.lines, scrolled(app, rows))
+    list.text(broken.map(|it| broken_line(it, columns, theme)));
+    list.text([Line::default()]);
+    runs(app, columns, theme, &mut list);
+    let rule = Line::styled(theme.symbols.rule.repeat(columns), theme.border);
+    list.foot = vec![rule, legend(columns, theme), score(app, theme)];
+    list
 }
 
 /// What the marks mean.
@@ -206,31 +152,24 @@ fn broken_line(it: &UnusableContent, columns: usize, theme: &Theme) -> Line<'sta
 }
 
 /// The run without a stage and the mystery, under both lists.
-fn runs(app: &App, columns: usize, theme: &Theme) -> [Line<'static>; 2] {
+fn runs(app: &App, columns: usize, theme: &Theme, list: &mut List) {
     let solved = match app.study.progress.mysteries.len() {
         0 => String::new(),
         n => format!(" ({n} solved)"),
     };
-    let said = [
-        (
-            matches!(app.mode, Mode::Free),
-            "free run: every knob, no questions".to_owned(),
-        ),
-        (
-            matches!(app.mode, Mode::Mystery(_)),
-            format!("mystery: a run with hidden faults to fix{solved}"),
-        ),
-    ];
-    let first = count(app) - said.len();
-    let mut at = first;
-    said.map(|(here, said)| {
-        let selected = app.view.selected == at;
-        at += 1;
+    let free = "free run: every knob, no questions".to_owned();
+    let mystery = format!("mystery: a run with hidden faults to fix{solved}");
+    let first = app.course.stages.len() + app.course.exercises.len();
+    for (at, here, said) in [
+        (first, matches!(app.mode, Mode::Free), free),
+        (first + 1, matches!(app.mode, Mode::Mystery(_)), mystery),
+    ] {
         let mark = if here { theme.symbols.pointer } else { " " };
-        let said = format!("{mark}   {said}");
+        let said = text::left(&format!("{mark}   {said}"), columns);
+        let selected = app.view.selected == at;
         let style = if selected { theme.selected } else { theme.text };
-        Line::styled(text::left(&text::cut(&said, columns), columns), style)
-    })
+        list.add(at, Line::styled(said, style));
+    }
 }
 
 fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Line<'static> {

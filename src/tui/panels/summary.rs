@@ -1,7 +1,6 @@
 //! What the learner has done so far, in their own numbers: for each stage the prediction, what was measured, the fix; and
 //! where to go on. After the last stage it is the end of the course.
 
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::question::with_unit;
@@ -12,26 +11,17 @@ use crate::course::journey::{Journey, JourneyRow};
 use crate::course::progress::{Prediction, State};
 use crate::course::{Span as Words, Stage};
 use crate::tui::prose::{READING, Writer};
-use crate::tui::surface::{Surface, closes, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::number;
 
-/// Columns and rows that the card wants.
-pub fn size(app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
+/// Columns that the card takes at most.
+pub fn widest(app: &App) -> u16 {
     let table = app.journey.as_ref().map_or(0, |it| widths(it).iter().sum());
-    let columns = area.width.min(READING.max(table) as u16 + 4);
-    let lines = lines(app, usize::from(columns.saturating_sub(4)), theme);
-    (columns, height(lines.len() + 2))
+    READING.max(table) as u16 + 4
 }
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    s.card("what you have done", &closes(s.app), s.theme.border_focused);
-    let lines = lines(s.app, usize::from(s.area.width), s.theme);
-    s.show_card(lines)
-}
-
-fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut w = Writer::new(app, theme, columns.min(READING));
     let all = &app.course.stages;
     let passed = |stage: &&Stage| app.study.of(stage).state == State::Passed;

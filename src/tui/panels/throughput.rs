@@ -1,18 +1,18 @@
 //! How fast it trains: medians of unprofiled steps with their spread, A beside B, the state of the measurement, and
 //! the wall average, which counts everything. A time that does not end at a sync is marked.
 
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{cards, large};
+use super::cards;
+use super::content::{Block, Content, Size, missing};
 use crate::app::{App, SlotRun, ThemeName};
-use crate::panel::Panel;
 use crate::protocol::{State, Throughput};
 use crate::tui::digits;
-use crate::tui::surface::{
-    Surface, is_strip, joined, missing, slot_label, slots, take_left, take_top,
-};
-use crate::tui::table::{Column, cells, fit, heads};
+use crate::tui::surface::{is_strip, joined, slot_label, slots};
+use crate::tui::table::{Column, Columns};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{duration, ms, number, percent};
@@ -37,76 +37,85 @@ pub fn reading(app: &App) -> &'static [&'static str] {
 /// The times end when the work is submitted. The rate is then by wall time.
 const ENQUEUE: &str = "enqueue";
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.run.shown();
-    let aside = run.throughput.as_ref().map_or(String::new(), |it| {
-        let clock = match it.clock.as_str() {
-            ENQUEUE => "enqueue only, nothing waited for the device",
-            "host-sync" => "host, ending at a device sync",
-            other => other,
-        };
-        format!("clock: {clock}")
-    });
-    s.open(Panel::Throughput, &aside);
-    let from_afar = is_strip(app) || app.view.theme == ThemeName::Projector;
-    if from_afar && s.area.height >= digits::ROWS && !theme.symbols.ascii {
-        return large_numerals(s);
-    }
-    let width = usize::from(s.area.width);
-    let mut lines = Vec::new();
-    if slots(app).any(|(_, run)| run.throughput.is_some()) {
-        let widths = fit(
-            &COLUMNS,
-            &[0, 1, 2, 3, 4, 5],
-            &mut width.saturating_sub(NAME),
-        );
-        if s.area.height > 2 {
-            let head = " ".repeat(NAME) + &heads(&COLUMNS, &widths);
-            lines.push(Line::styled(head, theme.dim));
-        }
-        let rows = slots(app);
-        let pairing = app.run.pairing;
-        lines.extend(rows.map(|(slot, run)| {
-            let label = slot_label(slot, app, theme);
-            row(label, run, pairing, &widths, theme)
-        }));
-        lines.push(rates(run, width, theme));
-    } else {
-        lines.push(missing(why_not(app), theme));
-    }
-    lines.extend(cards::verdict(app, width, theme));
-    lines.extend(sparkline(run, s.area.width, theme));
-    if let Some(means) = run.throughput.as_ref().and_then(means) {
-        let means = text::wrap(&[Span::styled(means, theme.dim)], width, "", "");
-        let fits = lines.len() + means.len() <= usize::from(s.area.height);
-        lines.extend(means.into_iter().filter(|_| fits));
-    }
-    s.show_panel(Panel::Throughput, lines)
-}
-
-/// Samples a second of the run that is shown. The other run's rate beside it would look like a comparison, which only pairs are.
-pub fn draw_bare(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme, slot) = (s.app, s.theme, s.app.run.active);
-    let Some(it) = app.run.slot(slot).throughput.as_ref() else {
-        return s.missing("these steps are warm-up");
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let Some(it) = &run.throughput else {
+        return Content::text("", without(app, theme, area));
     };
-    let head = take_top(&mut s.area, 1);
+    let clock = match it.clock.as_str() {
+        ENQUEUE => "enqueue only, nothing waited for the device",
+        "host-sync" => "host, ending at a device sync",
+        other => other,
+    };
+    let mut content = Content {
+        aside: format!("clock: {clock}"),
+        ..Content::default()
+    };
+    let (rate, ink) = (it.samples_per_s, theme.slot(app.run.active));
+    let said = match rate >= 100.0 {
+        true => format!("{rate:.0}"),
+        false => number(rate),
+    };
+    let columns = digits::width(&said).unwrap_or(0) + 1;
+    let numerals = move |area: Rect, buffer: &mut Buffer| digits::fill(buffer, area, &said, ink);
+    let from_afar = is_strip(app) || app.view.theme == ThemeName::Projector;
+    if from_afar && area.height >= digits::ROWS && !theme.symbols.ascii {
+        content.plot(Size::Normal, (columns, area.height), numerals.clone());
+        let columns = area.width.saturating_sub(columns + 1);
+        let mut lines = beside_numerals(it, app, theme, columns);
+        lines.truncate(height);
+        content.lines(lines);
+    } else {
+        let mut lines = table(app, theme, area);
+        lines.push(rates(run, width, theme));
+        lines.extend(cards::verdict(app, width, theme));
+        lines.extend(sparkline(run, area.width, theme));
+        if let Some(means) = means(it) {
+            let means = text::wrap(&[Span::styled(means, theme.dim)], width, "", "");
+            let fits = lines.len() + means.len() <= height;
+            lines.extend(means.into_iter().filter(|_| fits));
+        }
+        content.lines(lines);
+    }
+    // The other run's rate beside it would look like a comparison, which only pairs are.
     let label = Line::from(vec![
-        slot_label(slot, app, theme),
+        slot_label(app.run.active, app, theme),
         Span::styled("   samples/s", theme.strong),
         Span::styled(format!("   {}", it.state), theme.dim),
     ]);
-    s.put(head, label);
-    let rate = it.samples_per_s;
-    let said = if rate >= 100.0 {
-        format!("{rate:.0}")
-    } else {
-        number(rate)
+    content.add(Size::Large, Block::Lines(vec![label]));
+    content.plot(Size::Large, (area.width, area.height), numerals);
+    content
+}
+
+/// Without a rate of the run that is shown: the other run's, and pairs, which may be measured before a run of its own has a median.
+fn without(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
+    let mut lines = match slots(app).any(|(_, run)| run.throughput.is_some()) {
+        true => table(app, theme, area),
+        false => missing(why_not(app), theme, area),
     };
-    let rows = s.area.height.saturating_sub(1).max(1);
-    large::headline(s, &said, rows, theme.slot(slot));
-    0
+    let verdict = cards::verdict(app, usize::from(area.width), theme);
+    if is_strip(app) && !verdict.is_empty() {
+        return verdict;
+    }
+    lines.extend(verdict);
+    lines.extend(sparkline(app.run.shown(), area.width, theme));
+    lines
+}
+
+/// A row for each run, below their headings.
+fn table(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
+    let mut room = usize::from(area.width).saturating_sub(NAME);
+    let columns = Columns::fit(COLUMNS, &[0, 1, 2, 3, 4, 5], &mut room);
+    let head = " ".repeat(NAME) + &columns.heads();
+    let head = (area.height > 2).then(|| Line::styled(head, theme.dim));
+    let pairing = app.run.pairing;
+    let rows = slots(app).map(|(slot, run)| {
+        let label = slot_label(slot, app, theme);
+        row(label, run, pairing, &columns, theme)
+    });
+    head.into_iter().chain(rows).collect()
 }
 
 fn why_not(app: &App) -> &'static str {
@@ -120,19 +129,19 @@ fn why_not(app: &App) -> &'static str {
 const NAME: usize = 10;
 #[rustfmt::skip]
 const COLUMNS: [Column; 6] = [
-    Column { head: "samples/s", wide: 10 },
-    Column { head: "step ms", wide: 9 },
-    Column { head: "middle half", wide: 15 },
-    Column { head: "n", wide: 6 },
-    Column { head: "state", wide: 11 },
-    Column { head: "p95", wide: 9 },
+    ("samples/s", 10),
+    ("step ms", 9),
+    ("middle half", 15),
+    ("n", 6),
+    ("state", 11),
+    ("p95", 9),
 ];
 
 fn row(
     label: Span<'static>,
     run: &SlotRun,
     pairing: bool,
-    widths: &[usize],
+    columns: &Columns<6>,
     theme: &Theme,
 ) -> Line<'static> {
     let gap = Span::raw(" ".repeat(NAME.saturating_sub(label.width())));
@@ -154,7 +163,7 @@ fn row(
         (state, style),
         (ms(it.step_ms.p95), theme.text),
     ];
-    spans.extend(cells(figures, widths));
+    spans.extend(columns.cells(figures));
     Line::from(spans)
 }
 
@@ -246,29 +255,9 @@ fn sparkline(run: &SlotRun, width: u16, theme: &Theme) -> Option<Line<'static>> 
     ]))
 }
 
-/// The strip of small screens: large numerals, and beside them how sure they are.
-fn large_numerals(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let run = app.run.shown();
-    let Some(it) = &run.throughput else {
-        // Pairs may be measured before a run of its own has a median.
-        let verdict = cards::verdict(app, usize::from(s.area.width), theme);
-        if verdict.is_empty() {
-            return s.missing(why_not(app));
-        }
-        s.put(s.area, verdict);
-        return 0;
-    };
-    let figure = match it.samples_per_s {
-        x if x >= 1000.0 => format!("{x:.0}"),
-        x if x.is_finite() => format!("{x:.1}"),
-        _ => "-".to_owned(),
-    };
-    let columns = digits::width(&figure).unwrap_or(0) + 2;
-    let area = take_left(&mut s.area, columns);
-    let (buffer, style) = (s.frame.buffer_mut(), theme.slot(app.run.active));
-    digits::draw(buffer, (area.x, area.y), &figure, 1, style);
-    let width = usize::from(s.area.width);
+/// Beside the large numerals of small screens: how sure they are.
+fn beside_numerals(it: &Throughput, app: &App, theme: &Theme, columns: u16) -> Vec<Line<'static>> {
+    let (run, width) = (app.run.shown(), usize::from(columns));
     let (state, style) = state(it, theme);
     let head = Line::from(vec![
         Span::styled("samples/s  ", theme.strong),
@@ -279,28 +268,23 @@ fn large_numerals(s: &mut Surface<'_, '_>) -> u16 {
     lines.extend(cards::verdict(app, width, theme));
     if lines.len() == 1 {
         let (median, p95) = (ms(it.step_ms.median), ms(it.step_ms.p95));
-        let spread = format!(
-            "step {median} ms, middle half {}, p95 {p95}",
-            middle_half(it)
-        );
+        let half = middle_half(it);
+        let spread = format!("step {median} ms, middle half {half}, p95 {p95}");
         lines.push(Line::styled(spread, theme.text));
     }
     let ghost = app.run.ghost();
-    lines.push(
-        match ghost.and_then(|ghost| Some((ghost, ghost.throughput.as_ref()?))) {
-            Some((ghost, was)) => {
-                let started = ghost.started.as_ref();
-                let slot = started.map_or(app.run.active, |it| it.run.slot);
-                let rate = number(was.samples_per_s);
-                let said = format!("  {rate} samples/s, n {}", was.step_ms.n);
-                let label = slot_label(slot, app, theme);
-                Line::from(vec![label, Span::styled(said, theme.dim)])
-            }
-            None => rates(run, width, theme),
-        },
-    );
-    lines.extend(sparkline(run, s.area.width, theme));
-    lines.truncate(usize::from(s.area.height));
-    s.put(s.area, lines);
-    0
+    let was = ghost.and_then(|ghost| Some((ghost, ghost.throughput.as_ref()?)));
+    lines.push(match was {
+        Some((ghost, was)) => {
+            let started = ghost.started.as_ref();
+            let slot = started.map_or(app.run.active, |it| it.run.slot);
+            let rate = number(was.samples_per_s);
+            let said = format!("  {rate} samples/s, n {}", was.step_ms.n);
+            let label = slot_label(slot, app, theme);
+            Line::from(vec![label, Span::styled(said, theme.dim)])
+        }
+        None => rates(run, width, theme),
+    });
+    lines.extend(sparkline(run, columns, theme));
+    lines
 }

@@ -1,17 +1,19 @@
 //! A timeline: lanes of devices and of the host over a span of time. A full cell is busy, a low one partly, an empty one is a gap;
 //! names stand where they fit.
 
+use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::Widget;
 
+use super::content::Content;
+use crate::app::App;
 use crate::app::timeline::TimelineView;
 use crate::clean;
-use crate::panel::Panel;
 use crate::trace::display::time;
 use crate::trace::model::{Kind, LaneKind, NONE, Slice, Trace};
 use crate::trace::names::{self, Family, Phase};
 use crate::trace::timeline::Row;
-use crate::tui::surface::Surface;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -27,29 +29,23 @@ pub const READING: &[&str] = &[
 ];
 
 /// The latest profiled step of the running slot.
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let (app, theme) = (s.app, s.theme);
-    let found = app.timeline();
-    let aside = found
-        .as_ref()
-        .map_or(String::new(), |(_, slot, step, profile)| {
-            let step = step.map_or(String::new(), |step| format!(" · step {step}"));
-            format!("{}{step}, profile of step {profile}", app.slot_name(*slot))
-        });
-    s.open(Panel::Timeline, &aside);
+pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let Some((view, slot, step, profile)) = app.timeline() else {
+        return Content::missing("no step was profiled yet", theme, area);
+    };
+    let step = step.map_or(String::new(), |step| format!(" · step {step}"));
+    let aside = format!("{}{step}, profile of step {profile}", app.slot_name(slot));
     if app.withholds("clocks") {
         // It would show where the time goes.
-        let mut w = s.writer();
-        w.plain(super::lints::LATER, theme.dim);
-        return s.show_panel(Panel::Timeline, w.lines);
+        let later = super::lints::later(app, theme, area);
+        return Content { aside, ..later };
     }
-    let Some((view, ..)) = found else {
-        return s.missing("no step was profiled yet");
-    };
-    let (wide, high) = (usize::from(s.area.width), usize::from(s.area.height));
-    let lines = lines(&view, wide, high, theme);
-    s.put(s.area, lines);
-    0
+    let mut content = Content::text(aside, Vec::new());
+    content.plot(None, (area.width, area.height), move |area, buffer| {
+        let (wide, high) = (usize::from(area.width), usize::from(area.height));
+        Text::from(lines(&view, wide, high, theme)).render(area, buffer);
+    });
+    content
 }
 
 /// Columns of the names of lanes.

@@ -1,20 +1,11 @@
 //! The card of the very first start: what the program is, how a stage works, the most important keys, and the device.
 
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::app::{Action, App, Overlay};
-use crate::tui::prose::{READING, Writer};
-use crate::tui::surface::{Surface, height};
+use crate::tui::prose::Writer;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
-
-/// Columns and rows that the card wants.
-pub fn size(app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
-    let columns = area.width.min(READING as u16 + 4);
-    let lines = lines(app, usize::from(columns.saturating_sub(4)), theme);
-    (columns, height(lines.len() + 2))
-}
 
 const WHAT: &str = "A tiny Llama trains in this terminal, and something is wrong with it. In each stage you find out \
                     what, from what the panels measure. The run behind this card is real: it trains on this machine \
@@ -30,13 +21,7 @@ const STEPS: [(&str, &str); 5] = [
     ("look back", "your prediction beside the numbers"),
 ];
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    s.overlay("welcome to perflings");
-    let lines = lines(s.app, usize::from(s.area.width), s.theme);
-    s.show_card(lines)
-}
-
-fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut w = Writer::new(app, theme, columns);
     w.plain(WHAT, theme.text);
     w.heading("How a stage works");
