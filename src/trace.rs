@@ -12,6 +12,7 @@ pub mod model;
 pub mod names;
 pub mod nsys;
 pub mod pftrace;
+#[rustfmt::skip] // One line for each field.
 pub mod proto;
 pub mod rocpd;
 mod source;

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
+use super::interpret::HostRun;
 use super::trial::KernelTrial;
-use crate::lockstep::{Access, OUTSIDE, Observer, Report};
+use crate::lockstep::{Access, OUTSIDE, Observer};
 use crate::protocol::{KernelAccess, USES};
 
 /// Numbers of consecutive invocations that are examined together.
@@ -72,17 +73,10 @@ impl Tally {
     }
 }
 
-/// Merges the accesses of a run into `known`, which keeps the worst of all runs. `invocations` is the size of a workgroup, `uses` how
-/// often the outputs that were written need an element of an input.
-pub fn count(
-    trial: &KernelTrial<'_>,
-    report: &Report,
-    pattern: &AccessPattern,
-    invocations: u64,
-    uses: f64,
-    known: &mut Vec<KernelAccess>,
-) {
-    let accesses = &report.accesses;
+/// Merges the accesses of a run into `known`, which keeps the worst of all runs. `uses` is how often the outputs that were written need
+/// an element of an input.
+pub fn count(trial: &KernelTrial<'_>, run: &HostRun, uses: f64, known: &mut Vec<KernelAccess>) {
+    let accesses = &run.report.accesses;
     for access in accesses {
         let span = &access.location.span;
         let same_array = accesses.iter().filter(|it| it.variable == access.variable);
@@ -91,14 +85,14 @@ pub fn count(
         });
         let binding = access.binding.map(|(_, binding)| binding);
         let place = (span.start, span.end, binding.unwrap_or_default());
-        let tally = pattern.0.get(&place).copied().unwrap_or_default();
+        let tally = run.pattern.0.get(&place).copied().unwrap_or_default();
         let found = KernelAccess {
             site: trial.text.filled.origin(span).start as u64,
             array: access.variable.clone(),
             line: access.location.line,
             binding: binding.map(u64::from),
             fetches: USES * all[0] as f64 / uses.max(1.0),
-            neighbours: match tally.neighbours(invocations) {
+            neighbours: match tally.neighbours(run.invocations) {
                 // Most accesses of this array are by single invocations.
                 0 if 2 * (access.loads + access.stores) > all[1] => 1,
                 found => found,

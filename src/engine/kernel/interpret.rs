@@ -164,15 +164,7 @@ impl KernelTrial<'_> {
 
     /// Adds the accesses of a run to `known`.
     pub fn count(&self, run: &HostRun, known: &mut Vec<KernelAccess>) {
-        let uses = self.uses(run);
-        access::count(
-            self,
-            &run.report,
-            &run.pattern,
-            run.invocations,
-            uses,
-            known,
-        );
+        access::count(self, run, self.uses(run), known);
     }
 
     /// How often the written outputs need an element of an input: M·N·K for a whole product.
