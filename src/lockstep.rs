@@ -48,7 +48,6 @@ pub use finding::{Finding, FindingKind, Invocation, OtherAccess};
 pub struct Program {
     module: Module,
     info: ModuleInfo,
-    source: String,
     /// Where each line begins, in bytes.
     lines: Vec<u32>,
 }
@@ -214,7 +213,6 @@ pub const OUTSIDE: u32 = u32::MAX;
 /// A statement that is about to run.
 pub struct Step<'a> {
     pub location: Location,
-    pub function: &'a str,
     /// Depth of calls; 0 in the entry point.
     pub depth: usize,
     pub lanes: &'a [u32],
@@ -354,13 +352,8 @@ impl Program {
         Ok(Self {
             module,
             info,
-            source: source.to_owned(),
             lines,
         })
-    }
-
-    pub fn source(&self) -> &str {
-        &self.source
     }
 
     /// Names of the compute entry points, with their workgroup sizes.

@@ -34,7 +34,6 @@ pub struct Node<'a> {
 /// A function ready to run.
 pub struct Code<'a> {
     pub function: &'a Function,
-    pub name: &'a str,
     pub nodes: Vec<Node<'a>>,
     /// The expressions that stand for each argument.
     pub arguments: Vec<Vec<Handle<Expression>>>,

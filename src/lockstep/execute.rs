@@ -383,7 +383,6 @@ impl<'a> Machine<'a> {
             if self.watched && span.is_defined() {
                 self.observer.statement(&Step {
                     location: self.program.locate(span),
-                    function: self.codes[frame].name,
                     depth: self.depth,
                     lanes: &mask.lanes,
                 });
@@ -623,7 +622,6 @@ impl<'a> Code<'a> {
         context: &Context<'a>,
         function: &'a Function,
         info: &'a naga::valid::FunctionInfo,
-        name: &'a str,
     ) -> Self {
         let all = || function.expressions.iter();
         let node = |handle: Handle<Expression>| {
@@ -637,7 +635,6 @@ impl<'a> Code<'a> {
         }
         Self {
             function,
-            name,
             nodes: all().map(|(handle, _)| node(handle)).collect(),
             arguments,
         }

@@ -41,10 +41,9 @@ pub fn run(
     };
     evaluate_constants(program, &mut context);
     let size = entry.workgroup_size;
-    let mut codes = vec![Code::new(&context, &entry.function, info, &entry.name)];
+    let mut codes = vec![Code::new(&context, &entry.function, info)];
     for (handle, function) in module.functions.iter() {
-        let name = function.name.as_deref().unwrap_or("function");
-        codes.push(Code::new(&context, function, &program.info[handle], name));
+        codes.push(Code::new(&context, function, &program.info[handle]));
     }
     let lanes = size.map(u64::from).into_iter().fold(1, u64::saturating_mul);
     let needed = memory(&context, &codes, buffers, lanes, used);

@@ -120,8 +120,6 @@ pub struct Timeline {
     pub bounds: (i64, i64),
     /// Row of each slice, and its index there; `NONE` if it is not drawn.
     places: Vec<(u32, u32)>,
-    /// Number of slices that are too deep to be drawn.
-    pub hidden: u64,
 }
 
 impl Timeline {
@@ -129,7 +127,7 @@ impl Timeline {
     pub fn new(trace: &Trace, shown: impl Fn(Kind) -> bool) -> Self {
         let mut lanes: Vec<Vec<Row>> = vec![Vec::new(); trace.lanes.len()];
         let mut places = vec![(NONE, NONE); trace.slices.len()];
-        let (mut hidden, mut bounds) = (0, None);
+        let mut bounds = None;
         let slices = (0..).zip(&trace.slices);
         for (index, slice) in slices.filter(|(_, slice)| shown(slice.kind)) {
             let (low, high) = bounds.unwrap_or((slice.start, slice.end));
@@ -138,7 +136,6 @@ impl Timeline {
             let free = |row: &Row| row.ends.last().is_none_or(|end| *end <= slice.start);
             let depth = rows.iter().position(free).unwrap_or(rows.len());
             if depth == DEPTH {
-                hidden += 1;
                 continue;
             }
             if depth == rows.len() {
@@ -171,7 +168,6 @@ impl Timeline {
             rows,
             bounds: bounds.unwrap_or((0, 0)),
             places,
-            hidden,
         }
     }
 
@@ -268,16 +264,6 @@ impl Row {
             before: vec![0],
             ..Self::default()
         }
-    }
-
-    /// Whether the row has no slices.
-    pub fn is_empty(&self) -> bool {
-        self.slices.is_empty()
-    }
-
-    /// Number of slices of the row.
-    pub fn len(&self) -> usize {
-        self.slices.len()
     }
 
     fn ns(&self, at: u32) -> u64 {

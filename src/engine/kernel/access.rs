@@ -3,15 +3,25 @@
 
 use std::collections::HashMap;
 
-use super::interpret::HostRun;
 use super::trial::KernelTrial;
-use crate::lockstep::{Access, OUTSIDE, Observer};
+use crate::lockstep::{Access, OUTSIDE, Observer, Report};
 use crate::protocol::{KernelAccess, USES};
 
 /// Numbers of consecutive invocations that are examined together.
 const WINDOWS: [u32; 5] = [2, 4, 8, 16, 32];
 /// Bytes of an f32.
 const NUMBER: u64 = 4;
+
+/// A run on the host; the kernel ended if the report is `complete`.
+#[derive(Default)]
+pub struct HostRun {
+    pub report: Report,
+    pub pattern: AccessPattern,
+    /// Contents of all buffers afterwards.
+    pub found: Vec<Vec<f32>>,
+    /// Invocations of a workgroup.
+    pub invocations: u64,
+}
 
 /// For each access in the text: which elements of the buffer it touched.
 #[derive(Default)]

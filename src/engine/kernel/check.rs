@@ -5,10 +5,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
+use super::access::HostRun;
 use super::clock::Clock;
 use super::cost;
 use super::gpu::{CompiledKernel, Gpu, GpuError, no_adapter};
-use super::interpret::{HostLaunch, HostRun, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
+use super::interpret::{HostLaunch, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
 use super::real::Functions;
 use super::timing;
 use super::trial::KernelTrial;
