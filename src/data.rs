@@ -93,11 +93,8 @@ impl BatchSource {
             Kind::Markov(chain) => {
                 let choices = &chain.next[token as usize];
                 let at = rng.uniform();
-                choices
-                    .iter()
-                    .find(|(_, sum)| at < *sum)
-                    .or(choices.last())
-                    .map_or(token, |(next, _)| *next)
+                let found = choices.iter().find(|(_, sum)| at < *sum);
+                found.or(choices.last()).map_or(token, |it| it.0)
             }
             Kind::Noise => rng.below(self.vocab) as i32,
         }
@@ -105,30 +102,26 @@ impl BatchSource {
 }
 
 fn pick(cumulative: &[f64], at: f64) -> usize {
-    cumulative
-        .partition_point(|sum| *sum <= at)
-        .min(cumulative.len() - 1)
+    let found = cumulative.partition_point(|sum| *sum <= at);
+    found.min(cumulative.len() - 1)
 }
 
 impl Chain {
     fn new(vocab: usize, seed: u64) -> Self {
         let mut rng = Rng::named(seed, "chain", 0);
-        let rows: Vec<Vec<(usize, f64)>> = (0..vocab)
-            .map(|token| {
-                let mut successors = Vec::new();
-                while successors.len() < SUCCESSORS.min(vocab - 1) {
-                    let next = rng.below(vocab);
-                    if next != token && successors.iter().all(|(seen, _)| *seen != next) {
-                        successors.push((next, 0.1 + rng.uniform()));
-                    }
+        let row = |token: usize| {
+            let mut successors: Vec<(usize, f64)> = Vec::new();
+            while successors.len() < SUCCESSORS.min(vocab - 1) {
+                let next = rng.below(vocab);
+                if next != token && successors.iter().all(|(seen, _)| *seen != next) {
+                    successors.push((next, 0.1 + rng.uniform()));
                 }
-                let total: f64 = successors.iter().map(|(_, weight)| weight).sum();
-                successors
-                    .into_iter()
-                    .map(|(next, weight)| (next, weight / total))
-                    .collect()
-            })
-            .collect();
+            }
+            let total: f64 = successors.iter().map(|(_, weight)| weight).sum();
+            successors.iter_mut().for_each(|it| it.1 /= total);
+            successors
+        };
+        let rows: Vec<Vec<(usize, f64)>> = (0..vocab).map(row).collect();
 
         // π ← (π + πP) / 2: the lazy chain has the same stationary distribution and cannot oscillate.
         let mut share = vec![1.0 / vocab as f64; vocab];
@@ -142,33 +135,27 @@ impl Chain {
             share = moved;
         }
         // H = −Σ π(i) Σ P(i,j) ln P(i,j) (Cover and Thomas, Elements of Information Theory, 4.2).
-        let entropy = rows
-            .iter()
-            .zip(&share)
-            .map(|(row, share)| -share * row.iter().map(|(_, p)| p * p.ln()).sum::<f64>())
-            .sum();
+        let of_row = |row: &[(usize, f64)]| row.iter().map(|(_, p)| p * p.ln()).sum::<f64>();
+        let parts = rows.iter().zip(&share);
+        let entropy = parts.map(|(row, share)| -share * of_row(row)).sum();
 
-        let accumulate = |sum: &mut f64, p: f64| {
-            *sum += p;
-            Some(*sum)
-        };
-        let next = rows
-            .iter()
-            .map(|row| {
-                row.iter()
-                    .scan(0.0, |sum, (next, p)| {
-                        accumulate(sum, *p).map(|sum| (*next as i32, sum))
-                    })
-                    .collect()
-            })
-            .collect();
-        let stationary = share
-            .iter()
-            .scan(0.0, |sum, p| accumulate(sum, *p))
-            .collect();
+        let mut next: Vec<Vec<(i32, f64)>> = Vec::new();
+        for row in rows {
+            let mut sum = 0.0;
+            let summed = row.into_iter().map(|(next, p)| {
+                sum += p;
+                (next as i32, sum)
+            });
+            next.push(summed.collect());
+        }
+        let mut sum = 0.0;
+        let stationary = share.into_iter().map(|p| {
+            sum += p;
+            sum
+        });
         Self {
+            stationary: stationary.collect(),
             next,
-            stationary,
             entropy,
         }
     }

@@ -9,8 +9,8 @@
 //! invocation that waits for another in a loop waits forever, as on many devices. Workgroup memory starts as zeros, and reading it
 //! before writing it is still reported.
 //!
-//! Not supported, and reported with the line: textures, samplers and binding arrays, 64-bit numbers and 16-bit integers,
-//! `subgroupBarrier` in a workgroup of several subgroups, cooperative matrices in private memory, ray tracing.
+//! Not supported, and refused or reported with the line: overrides, subgroup operations, textures, samplers and binding arrays, 64-bit
+//! numbers and 16-bit integers, cooperative matrices in private memory, ray tracing.
 //!
 //! ```
 //! use perflings::lockstep::{Buffer, FindingKind, Launch, Program};
@@ -36,11 +36,10 @@ mod memory;
 mod prepare;
 mod value;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
-use naga::valid::{Capabilities, ModuleInfo, ShaderStages, SubgroupOperationSet, ValidationFlags};
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags};
 use naga::{Module, ShaderStage, Span};
 
 pub use finding::{Finding, FindingKind, Invocation, OtherAccess};
@@ -49,7 +48,6 @@ pub use finding::{Finding, FindingKind, Invocation, OtherAccess};
 pub struct Program {
     module: Module,
     info: ModuleInfo,
-    source: String,
     /// Where each line begins, in bytes.
     lines: Vec<u32>,
 }
@@ -79,20 +77,10 @@ pub enum RunError {
     NoEntryPoint(String),
     /// A part of the language that is not supported.
     NotSupported { what: String, location: Location },
-    /// A variable that the entry point uses has no buffer.
-    MissingBuffer {
-        name: String,
-        group: u32,
-        binding: u32,
-    },
+    /// A variable that the entry point uses has no buffer: its group and binding.
+    MissingBuffer { name: String, place: [u32; 2] },
     /// A buffer holds fewer bytes than its variable needs.
-    SmallBuffer {
-        name: String,
-        bytes: usize,
-        needed: usize,
-    },
-    /// An override has no value, or a value that does not fit.
-    Override(String),
+    SmallBuffer { name: String, sizes: [usize; 2] },
     /// The launch needs more than `Limits::memory`.
     Memory { needed: u64, limit: u64 },
 }
@@ -104,8 +92,6 @@ pub struct Launch<'a> {
     pub entry: Option<&'a str>,
     /// Workgroups along each axis.
     pub groups: [u32; 3],
-    /// By name, or by number if the override has an `@id`.
-    pub overrides: HashMap<String, f64>,
     /// Runs only this workgroup.
     pub only: Option<[u32; 3]>,
     /// `coopMultiplyAdd` adds nothing to its sums: outputs that differ from a normal run depend on its products.
@@ -227,7 +213,6 @@ pub const OUTSIDE: u32 = u32::MAX;
 /// A statement that is about to run.
 pub struct Step<'a> {
     pub location: Location,
-    pub function: &'a str,
     /// Depth of calls; 0 in the entry point.
     pub depth: usize,
     pub lanes: &'a [u32],
@@ -287,7 +272,6 @@ impl Launch<'_> {
         Self {
             entry: None,
             groups,
-            overrides: HashMap::new(),
             only: None,
             without_products: false,
             subgroup_size: 32,
@@ -349,11 +333,18 @@ impl Program {
             location: locate(&lines, error.labels().next().map(|(span, _)| span)),
             message: error.message().to_owned(),
         })?;
+        if let Some((handle, _)) = module.overrides.iter().next() {
+            let span = module.overrides.get_span(handle);
+            let (location, message) = (locate(&lines, Some(span)), "overrides are not supported");
+            let message = message.to_owned();
+            return Err(SourceError { location, message });
+        }
         // Whether all invocations reach a barrier is checked during the run.
         let flags = ValidationFlags::all() - ValidationFlags::CONTROL_FLOW_UNIFORMITY;
-        let mut validator = naga::valid::Validator::new(flags, Capabilities::all());
-        validator.subgroup_stages(ShaderStages::all());
-        validator.subgroup_operations(SubgroupOperationSet::all());
+        let supported = Capabilities::SHADER_FLOAT16
+            | Capabilities::SHADER_FLOAT16_IN_FLOAT32
+            | Capabilities::COOPERATIVE_MATRIX;
+        let mut validator = naga::valid::Validator::new(flags, supported);
         let info = validator.validate(&module).map_err(|error| SourceError {
             location: locate(&lines, error.spans().next().map(|(span, _)| *span)),
             message: chain(error.as_inner()),
@@ -361,13 +352,8 @@ impl Program {
         Ok(Self {
             module,
             info,
-            source: source.to_owned(),
             lines,
         })
-    }
-
-    pub fn source(&self) -> &str {
-        &self.source
     }
 
     /// Names of the compute entry points, with their workgroup sizes.
@@ -433,22 +419,17 @@ impl fmt::Display for RunError {
             },
             Self::MissingBuffer {
                 name,
-                group,
-                binding,
-            } => {
-                write!(
-                    f,
-                    "no buffer for {name}, @group({group}) @binding({binding})"
-                )
-            }
+                place: [group, binding],
+            } => write!(
+                f,
+                "no buffer for {name}, @group({group}) @binding({binding})"
+            ),
             Self::SmallBuffer {
                 name,
-                bytes,
-                needed,
+                sizes: [bytes, needed],
             } => {
                 write!(f, "{name} needs {needed} bytes, its buffer has {bytes}")
             }
-            Self::Override(what) => write!(f, "override {what}"),
             Self::Memory { needed, limit } => {
                 write!(f, "needs {needed} bytes of memory, the limit is {limit}")
             }

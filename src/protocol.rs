@@ -164,7 +164,6 @@ pub enum Event {
     KernelUsed {
         exercise: String,
         part: String,
-        #[serde(default)]
         why_not: Option<String>,
     },
     Failed(Failed),

@@ -12,6 +12,7 @@ pub mod model;
 pub mod names;
 pub mod nsys;
 pub mod pftrace;
+#[rustfmt::skip] // One line for each field.
 pub mod proto;
 pub mod rocpd;
 mod source;
@@ -28,8 +29,6 @@ pub use source::{Head, OpenError, Progress, Source};
 
 /// A format of profiles.
 pub struct Format {
-    /// Its name on screens.
-    pub title: &'static str,
     /// Whether a file's first bytes, or its tables, are of this format.
     pub recognises: fn(&Head) -> bool,
     /// Reads a file.
@@ -39,13 +38,13 @@ pub struct Format {
 /// All formats; the first that recognises a file reads it.
 #[rustfmt::skip] // One line for each format.
 pub const FORMATS: [Format; 7] = [
-    Format { title: "Nsight Systems SQLite export", recognises: nsys::recognises, read: nsys::read },
-    Format { title: "rocpd SQLite (ROCm 7)", recognises: rocpd::recognises, read: rocpd::read },
-    Format { title: "Perfetto trace (TrackEvent)", recognises: pftrace::recognises, read: pftrace::read },
-    Format { title: "rocprofv3 kernel_trace.csv", recognises: csv::is_kernel_trace, read: csv::read_kernel_trace },
-    Format { title: "rocprofv3 kernel_stats.csv", recognises: csv::is_kernel_stats, read: csv::read_kernel_stats },
-    Format { title: "nsys stats cuda_gpu_kern_sum as CSV", recognises: csv::is_kern_sum, read: csv::read_kern_sum },
-    Format { title: "PyTorch profiler or Chrome trace JSON", recognises: chrome::recognises, read: chrome::read },
+    Format { recognises: nsys::recognises, read: nsys::read }, // Nsight Systems SQLite export
+    Format { recognises: rocpd::recognises, read: rocpd::read }, // rocpd SQLite (ROCm 7)
+    Format { recognises: pftrace::recognises, read: pftrace::read }, // Perfetto trace (TrackEvent)
+    Format { recognises: csv::is_kernel_trace, read: csv::read_kernel_trace }, // rocprofv3 kernel_trace.csv
+    Format { recognises: csv::is_kernel_stats, read: csv::read_kernel_stats }, // rocprofv3 kernel_stats.csv
+    Format { recognises: csv::is_kern_sum, read: csv::read_kern_sum }, // nsys stats cuda_gpu_kern_sum as CSV
+    Format { recognises: chrome::recognises, read: chrome::read }, // PyTorch profiler or Chrome trace JSON
 ];
 
 /// Opens a trace of any format, plain or gzip, and reports its progress.

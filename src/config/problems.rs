@@ -14,13 +14,11 @@ pub struct Problem {
 impl RunConfig {
     /// Every reason why this cannot run, each with the key at fault, what is wrong and what would be right.
     pub fn problems(&self) -> Vec<Problem> {
-        let mut found: Vec<Problem> = KNOBS
-            .iter()
-            .filter_map(|knob| {
-                let (key, what) = (knob.path, knob.problem(self)?);
-                Some(Problem { key, what })
-            })
-            .collect();
+        let out_of_range = KNOBS.iter().filter_map(|knob| {
+            let (key, what) = (knob.path, knob.problem(self)?);
+            Some(Problem { key, what })
+        });
+        let mut found: Vec<Problem> = out_of_range.collect();
         let mut report = |key: &'static str, what: String| found.push(Problem { key, what });
         let m = &self.model;
         if m.heads > 0 && !m.hidden.is_multiple_of(m.heads) {
@@ -109,10 +107,8 @@ impl RunConfig {
 }
 
 fn nearest_divisor(of: usize, wanted: usize) -> usize {
-    (1..=of)
-        .filter(|d| of.is_multiple_of(*d))
-        .min_by_key(|d| d.abs_diff(wanted))
-        .unwrap_or(1)
+    let divisors = (1..=of).filter(|d| of.is_multiple_of(*d));
+    divisors.min_by_key(|d| d.abs_diff(wanted)).unwrap_or(1)
 }
 
 #[cfg(test)]

@@ -37,13 +37,10 @@ impl RankedAdapter {
                 && it.ab_type == wgpu::wgt::CooperativeScalarType::F16
                 && it.cr_type == wgpu::wgt::CooperativeScalarType::F32
         };
-        self.adapter.features().contains(Self::MATRIX_CORES)
+        let adapter = &self.adapter;
+        adapter.features().contains(Self::MATRIX_CORES)
             && of_32
-            && self
-                .adapter
-                .cooperative_matrix_properties()
-                .iter()
-                .any(fits)
+            && adapter.cooperative_matrix_properties().iter().any(fits)
     }
 
     /// Its name and properties.
@@ -68,9 +65,8 @@ impl RankedAdapter {
 
     /// Its driver's name and version.
     pub fn driver(&self) -> String {
-        format!("{} {}", self.info.driver, self.info.driver_info)
-            .trim()
-            .to_owned()
+        let (name, version) = (&self.info.driver, &self.info.driver_info);
+        format!("{name} {version}").trim().to_owned()
     }
 }
 
@@ -96,10 +92,9 @@ pub fn adapters() -> Vec<RankedAdapter> {
     let all = || {
         let found = list(wgpu::Backends::PRIMARY);
         // Some drivers print messages when OpenGL is tried, so it comes last.
-        if found.is_empty() {
-            list(wgpu::Backends::GL)
-        } else {
-            found
+        match found.is_empty() {
+            true => list(wgpu::Backends::GL),
+            false => found,
         }
     };
     in_order(catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
@@ -154,13 +149,13 @@ fn name_all(on_cpu: &[bool]) -> Vec<String> {
     let mut gpus = 0;
     let name = |on_cpu: &bool| match (*on_cpu, gpus) {
         (true, _) => "vulkan-cpu".to_owned(),
+        (false, 0) => {
+            gpus += 1;
+            "gpu".to_owned()
+        }
         (false, index) => {
             gpus += 1;
-            if index == 0 {
-                "gpu".to_owned()
-            } else {
-                format!("gpu:{index}")
-            }
+            format!("gpu:{index}")
         }
     };
     on_cpu.iter().map(name).collect()
@@ -177,10 +172,8 @@ pub const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install m
 pub fn named<'a>(select: &str, adapters: &'a [RankedAdapter]) -> Result<&'a RankedAdapter, String> {
     let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
     if select == "vulkan-cpu" {
-        return on_cpu
-            .first()
-            .copied()
-            .ok_or_else(|| format!("vulkan-cpu: there is no CPU driver of Vulkan; {CPU_DRIVER}"));
+        let none = || format!("vulkan-cpu: there is no CPU driver of Vulkan; {CPU_DRIVER}");
+        return on_cpu.first().copied().ok_or_else(none);
     }
     let index = gpu_index(select).ok_or_else(|| {
         format!("unknown device `{select}`; write auto, cpu, gpu, gpu:N or vulkan-cpu")
@@ -192,11 +185,8 @@ pub fn named<'a>(select: &str, adapters: &'a [RankedAdapter]) -> Result<&'a Rank
                 "{select}: no GPU found. Looked for Vulkan, Metal, DirectX 12 and OpenGL adapters. Without a GPU, {CPU_DRIVER}"
             )
         } else {
-            format!(
-                "{select}: there are {} GPUs, counted from 0: {}",
-                names.len(),
-                names.join(", ")
-            )
+            let (count, names) = (names.len(), names.join(", "));
+            format!("{select}: there are {count} GPUs, counted from 0: {names}")
         }
     })
 }

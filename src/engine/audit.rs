@@ -148,14 +148,12 @@ pub fn evidence(worker: &Worker) -> Evidence {
     let squares = values.iter().map(|x| (f64::from(*x) - mean).powi(2));
     let variance = squares.sum::<f64>() / n;
     let inputs: Vec<i32> = tokens.inputs.clone().into_data().iter::<i32>().collect();
-    let own = values
-        .chunks_exact(vocab)
-        .zip(&inputs)
-        .filter(|(row, token)| {
-            let largest = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-            largest.is_some_and(|(index, _)| index as i32 == **token)
-        })
-        .count();
+    let is_own = |(row, token): &(&[f32], &i32)| {
+        let largest = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+        largest.is_some_and(|(index, _)| index as i32 == **token)
+    };
+    let rows_and_inputs = values.chunks_exact(vocab).zip(&inputs);
+    let own = rows_and_inputs.filter(is_own).count();
     let extreme =
         |pick: fn(f32, f32) -> f32| values.iter().copied().reduce(pick).map(|x| Num(x.into()));
     let rms = |x: &Tensor<2>| Num(norm(x) / (x.shape().num_elements() as f64).sqrt());
@@ -192,13 +190,8 @@ fn parity(worker: &Worker, logits: &[f32]) -> Option<Num> {
     });
     let want: Vec<f32> = want.into_data().iter::<f32>().collect();
     let largest = want.iter().fold(0.0_f32, |m, x| m.max(x.abs()));
-    let off = logits.iter().zip(&want).fold(0.0_f32, |m, (a, b)| {
-        if (a - b).is_nan() {
-            f32::NAN
-        } else {
-            m.max((a - b).abs())
-        }
-    });
+    let off = logits.iter().zip(&want).map(|(a, b)| (a - b).abs());
+    let off = off.fold(0.0_f32, |m, it| if it.is_nan() { it } else { m.max(it) });
     Some(Num(f64::from(off / largest)))
 }
 
@@ -210,12 +203,8 @@ pub fn not_finite(worker: &Worker) -> String {
     if let Some(parameter) = weight {
         return format!("the weight {}", parameter.name);
     }
-    let gradient = worker
-        .gradients
-        .iter()
-        .zip(&parameters)
-        .find(|(g, _)| g.as_ref().is_some_and(bad));
-    match gradient {
+    let mut gradients = worker.gradients.iter().zip(&parameters);
+    match gradients.find(|(g, _)| g.as_ref().is_some_and(bad)) {
         Some((_, parameter)) => format!("the gradient of {}", parameter.name),
         None => "the logits".to_owned(),
     }

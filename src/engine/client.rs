@@ -224,9 +224,8 @@ impl Client {
     pub fn kill(&mut self) {
         if !self.is_over() {
             self.end(Duration::ZERO);
-            self.ready = Some(ClientEvent::Over(EngineEnd::Ended(
-                "the engine was stopped".to_owned(),
-            )));
+            let end = EngineEnd::Ended("the engine was stopped".to_owned());
+            self.ready = Some(ClientEvent::Over(end));
         }
     }
 
@@ -241,10 +240,8 @@ impl Client {
         let closing = matches!(self.phase, Phase::Closing { .. });
         // After its output was closed only stderr can bring more; its exit status cannot be waited for.
         let tick = Duration::from_millis(5);
-        let found = self
-            .pipes
-            .inbox
-            .recv_timeout(if closing { wait.min(tick) } else { wait });
+        let wait_now = if closing { wait.min(tick) } else { wait };
+        let found = self.pipes.inbox.recv_timeout(wait_now);
         match (found, &mut self.phase) {
             (Ok(piece), _) => Some(piece),
             (Err(RecvTimeoutError::Timeout), _) => None,
@@ -261,9 +258,8 @@ impl Client {
 
     /// How long nothing has come from the engine.
     fn silent(&self) -> Duration {
-        let byte = self.pipes.last_byte();
-        byte.map_or(self.last_line, |at| at.max(self.last_line))
-            .elapsed()
+        let byte = self.pipes.last_byte().unwrap_or(self.last_line);
+        byte.max(self.last_line).elapsed()
     }
 
     /// Time left until the engine counts as silent or late.
@@ -388,10 +384,9 @@ impl Client {
     /// `told`: what it said last may be why.
     fn ended(&mut self, how: String, told: bool) -> ClientEvent {
         let greeted = self.hello.is_some();
-        let mut text = if greeted {
-            format!("the engine {how}")
-        } else {
-            format!("`{}` {how} before its greeting", self.command)
+        let mut text = match greeted {
+            true => format!("the engine {how}"),
+            false => format!("`{}` {how} before its greeting", self.command),
         };
         // Output of a driver from long before has nothing to do with its end.
         let stray = self.last_stray.as_ref();
@@ -405,10 +400,9 @@ impl Client {
             text.push_str(&format!(" ({lack})"));
         }
         self.end(Duration::ZERO);
-        ClientEvent::Over(if greeted {
-            EngineEnd::Ended(text)
-        } else {
-            EngineEnd::Refused(text)
+        ClientEvent::Over(match greeted {
+            true => EngineEnd::Ended(text),
+            false => EngineEnd::Refused(text),
         })
     }
 
@@ -424,12 +418,8 @@ impl Client {
         }
         let until = Instant::now() + wait;
         // Both readers end when both pipes close: waiting for that needs no polling.
-        while self
-            .pipes
-            .inbox
-            .recv_timeout(until.saturating_duration_since(Instant::now()))
-            .is_ok()
-        {}
+        let left = || until.saturating_duration_since(Instant::now());
+        while self.pipes.inbox.recv_timeout(left()).is_ok() {}
         command::kill_group(&mut self.child);
         // A process that is stuck in a driver cannot be reaped; the screen must not hang with it.
         let until = Instant::now() + Duration::from_secs(1);
@@ -442,12 +432,9 @@ impl Client {
 /// What a sealed line says, and its text for a recording.
 fn uncovered(line: Line) -> (Line, String) {
     let event = line.event.unsealed();
-    let covered = event.clone().covered();
-    let text = serde_json::to_string(&Line {
-        t: line.t,
-        event: covered,
-    });
-    (Line { t: line.t, event }, text.unwrap_or_default())
+    let (t, covered) = (line.t, event.clone().covered());
+    let text = serde_json::to_string(&Line { t, event: covered });
+    (Line { t, event }, text.unwrap_or_default())
 }
 
 impl Drop for Client {

@@ -2,24 +2,17 @@
 
 use anyhow::{Result, ensure};
 
+use crate::files::kilobytes;
 use crate::units::bytes;
 
 /// Bytes of memory that can be had without swapping, where the system says.
 pub fn memory_available() -> Option<u64> {
-    let text = crate::files::system("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kib * 1024)
+    kilobytes("/proc/meminfo", "MemAvailable")
 }
 
 /// Bytes of memory that this process occupies now, where the system says.
 pub fn memory_resident() -> Option<u64> {
-    let text = crate::files::system("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kib * 1024)
+    kilobytes("/proc/self/status", "VmRSS")
 }
 
 /// Refuses work that needs more bytes than this host has free, where it says, once the work before gave back its own;

@@ -64,11 +64,8 @@ pub fn serve(job: &KernelJob, device: &str, send: impl Fn(Event)) {
             kill_own_process();
         };
         // Without a thread that can wait, the process ends now.
-        if std::thread::Builder::new()
-            .name("kill".into())
-            .spawn(end)
-            .is_err()
-        {
+        let thread = std::thread::Builder::new().name("kill".into());
+        if thread.spawn(end).is_err() {
             kill_own_process();
         }
     }

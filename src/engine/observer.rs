@@ -10,7 +10,7 @@ use burn::cubecl::logging::{
 
 use super::texts::short;
 use super::wire::EventSender;
-use crate::ops::trace::{self, Phase, Span};
+use crate::ops::trace::{self, Span};
 use crate::profile::rows::{self, Launch, Took};
 use crate::protocol::{Event, KernelRow};
 
@@ -104,24 +104,15 @@ impl Profile {
     }
 }
 
-fn phase_index(phase: Phase) -> usize {
-    match phase {
-        Phase::Forward => 0,
-        Phase::Backward => 1,
-        Phase::Optimizer => 2,
-    }
-}
-
 fn on_host(spans: &[Span]) -> Profiled {
     let rows = rows::from_spans(spans);
     let mut launches_by_phase = [0; 3];
     for span in spans {
-        launches_by_phase[phase_index(span.row.phase)] += 1;
+        launches_by_phase[span.row.phase as usize] += 1;
     }
-    let unique: BTreeSet<_> = spans
-        .iter()
-        .map(|span| (span.row.op, span.row.version, span.row.phase.name()))
-        .collect();
+    let kinds = spans.iter().map(|it| &it.row);
+    let kinds = kinds.map(|it| (it.op, it.version, it.phase.name()));
+    let unique: BTreeSet<_> = kinds.collect();
     Profiled {
         rows,
         launches: spans.len() as u32,
@@ -138,7 +129,7 @@ fn on_device(spans: &[Span], observed: Observed) -> Profiled {
     let mut last = 1;
     for (span, kernel, took) in seen {
         if let Some(span) = span.and_then(|span| spans.get(span)) {
-            last = phase_index(span.row.phase);
+            last = span.row.phase as usize;
         }
         launches_by_phase[last] += 1;
         all.push(Launch {
@@ -175,13 +166,10 @@ impl Timing {
                 };
                 (took, method)
             }
-            Self::Read(length, method) => (
-                Took {
-                    start: None,
-                    length,
-                },
-                method,
-            ),
+            Self::Read(length, method) => {
+                let start = None;
+                (Took { start, length }, method)
+            }
         }
     }
 }

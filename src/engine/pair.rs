@@ -66,9 +66,8 @@ impl Both {
         if slot != self.active
             && let Some(other) = self.parked.take()
         {
-            let swapped = self
-                .queue
-                .ask(move |worker| std::mem::replace(worker, other))?;
+            let queue = &mut self.queue;
+            let swapped = queue.ask(move |worker| std::mem::replace(worker, other))?;
             (self.parked, self.active) = (Some(swapped), slot);
         }
         Ok(&mut self.queue)
@@ -162,9 +161,8 @@ impl Paired {
         let mut both = Both::new(&a, &b, opened)?;
         let mut sides = [a, b].map(|spec| Side::new(spec, opened.queued, !records));
         for side in &mut sides {
-            let tensors = both
-                .of(side.spec.slot)?
-                .ask(|worker| worker.model.parameters().len() as u32)?;
+            let queue = both.of(side.spec.slot)?;
+            let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
             outlet.send(Event::Started(Started {
                 paired: true,
                 ..started(&side.spec, opened, tensors, &side.source)
@@ -220,15 +218,15 @@ impl Paired {
     /// Measures one pair.
     pub fn advance(&mut self) -> Result<()> {
         let [a, b] = &mut self.sides;
-        if a_goes_first(self.seed, self.times.len()) {
-            let first = a.step(&mut self.both, &self.outlet)?;
-            let second = b.step(&mut self.both, &self.outlet)?;
-            self.times.push((first, second));
-        } else {
-            let first = b.step(&mut self.both, &self.outlet)?;
-            let second = a.step(&mut self.both, &self.outlet)?;
-            self.times.push((second, first));
-        }
+        let mut step = |side: &mut Side| side.step(&mut self.both, &self.outlet);
+        let times = match a_goes_first(self.seed, self.times.len()) {
+            true => (step(a)?, step(b)?),
+            false => {
+                let second = step(b)?;
+                (step(a)?, second)
+            }
+        };
+        self.times.push(times);
         let elapsed = self.began.elapsed().as_secs_f64();
         let n = self.times.len() as u32;
         let pace = elapsed / f64::from(n);

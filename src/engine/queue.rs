@@ -146,10 +146,8 @@ fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
 /// Runs `work`; a panic becomes an error with its text.
 fn guard<R>(work: impl FnOnce() -> R) -> Result<R> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let text = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied());
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         anyhow!("{}", text.unwrap_or("a panic without text"))
     })
 }

@@ -37,11 +37,9 @@ pub fn notice() -> Option<String> {
 
 /// The roof on file for a device under this driver.
 pub fn known(device: &Device, driver: &str) -> Option<Roof> {
-    let (entries, _) = cache::read(&folder()?);
-    entries
-        .into_iter()
-        .find(|it| it.is(device, driver))
-        .map(|it| it.roof)
+    let mut entries = cache::read(&folder()?).0.into_iter();
+    let found = entries.find(|it| it.is(device, driver));
+    found.map(|it| it.roof)
 }
 
 /// The roof on file, else measured now and put there. `say` is told of what does not go as it should.
@@ -51,10 +49,8 @@ pub fn known(device: &Device, driver: &str) -> Option<Roof> {
 pub fn of(opened: &OpenDevice, mut say: impl FnMut(String)) -> Result<Roof> {
     let (entries, notice) = folder().map_or_else(Default::default, |it| cache::read(&it));
     notice.into_iter().for_each(&mut say);
-    let before = entries
-        .into_iter()
-        .find(|it| it.is(&opened.info, &opened.driver));
-    match before {
+    let mut entries = entries.into_iter();
+    match entries.find(|it| it.is(&opened.info, &opened.driver)) {
         None => keep(opened, measured(opened)?, 1, say),
         Some(it) if !due(&it) || it.roof.load().is_some() && !quiet() => Ok(it.roof),
         Some(it) => {
@@ -67,15 +63,10 @@ pub fn of(opened: &OpenDevice, mut say: impl FnMut(String)) -> Result<Roof> {
 /// Whether a kept roof is measured again: while it bears the mark of other programs; once, where nobody looked for them; and where
 /// its numbers lie apart, a few times.
 fn due(kept: &cache::CachedRoof) -> bool {
-    let unsteady = |rate| roofline::unsteady(rate);
-    let Roof {
-        flops,
-        bytes,
-        matrix_cores,
-        ..
-    } = &kept.roof;
-    let apart = unsteady(flops) || unsteady(bytes) || matrix_cores.as_ref().is_some_and(unsteady);
-    kept.roof.load().is_some() || !kept.watched || apart && kept.tries < TRIES
+    let roof = &kept.roof;
+    let rates = [&roof.flops, &roof.bytes].into_iter();
+    let apart = rates.chain(&roof.matrix_cores).any(roofline::unsteady);
+    roof.load().is_some() || !kept.watched || apart && kept.tries < TRIES
 }
 
 /// Whether other programs leave the cores idle, as far as the system reports it.
@@ -116,9 +107,8 @@ pub fn anew(opened: &OpenDevice, mut say: impl FnMut(String)) -> Result<Roof> {
     let kept = match before {
         Some(before) => {
             let file = folder().map(|folder| cache::file(&folder));
-            words::disagreements(&before, &now, file.as_deref())
-                .into_iter()
-                .for_each(&mut say);
+            let said = words::disagreements(&before, &now, file.as_deref());
+            said.into_iter().for_each(&mut say);
             both(before, now)
         }
         None => now,
@@ -130,10 +120,9 @@ pub fn anew(opened: &OpenDevice, mut say: impl FnMut(String)) -> Result<Roof> {
 fn both(before: Roof, now: Roof) -> Roof {
     let better = roofline::better(before.clone(), now);
     let of = |it: &Roof| (it.flops, it.bytes, it.matrix_cores);
-    if of(&better) == of(&before) {
-        before
-    } else {
-        better
+    match of(&better) == of(&before) {
+        true => before,
+        false => better,
     }
 }
 
@@ -157,19 +146,15 @@ fn measured(opened: &OpenDevice) -> Result<Roof> {
 }
 
 fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut say: impl FnMut(String)) -> Result<Roof> {
-    let kept = folder()
-        .ok_or_else(|| "there is no folder for caches".to_owned())
-        .and_then(|folder| {
-            let entry = cache::CachedRoof {
-                device: opened.info.clone(),
-                driver: opened.driver.clone(),
-                roof: roof.clone(),
-                tries,
-                watched: true,
-            };
-            cache::keep(&folder, entry)
-        });
-    if let Err(why) = kept {
+    let entry = cache::CachedRoof {
+        device: opened.info.clone(),
+        driver: opened.driver.clone(),
+        roof: roof.clone(),
+        tries,
+        watched: true,
+    };
+    let folder = folder().ok_or_else(|| "there is no folder for caches".to_owned());
+    if let Err(why) = folder.and_then(|folder| cache::keep(&folder, entry)) {
         say(format!(
             "the measured peaks of this device are not kept: {why}"
         ));

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 
 use super::devices::{self, OpenDevice};
 use super::host::{ensure_memory, today};
@@ -155,10 +155,7 @@ impl Session<'_> {
             let reason = format!(
                 "the reader speaks protocol {protocol}, this engine {PROTOCOL}; update the older of the two programs"
             );
-            self.outlet.send(Event::Failed(Failed {
-                kind: FailedKind::Usage,
-                reason,
-            }));
+            self.fail(FailedKind::Usage, &anyhow!(reason));
         }
     }
 
@@ -210,10 +207,9 @@ impl Session<'_> {
             Ok(opened) => opened,
             Err(error) => {
                 let unknown = error.to_string().starts_with("unknown device");
-                let kind = if unknown {
-                    FailedKind::Usage
-                } else {
-                    FailedKind::Device
+                let kind = match unknown {
+                    true => FailedKind::Usage,
+                    false => FailedKind::Device,
                 };
                 self.fail(kind, &error);
                 return None;

@@ -41,12 +41,8 @@ pub fn short(kernel: &str) -> String {
 
 /// Where the kernel is written: a file of ours names itself in its first line, and a function's path begins with its file's.
 fn file(name: &str, text: &str) -> String {
-    if let Some(file) = text
-        .lines()
-        .next()
-        .and_then(|it| it.strip_prefix("// src/"))
-    {
-        return format!("src/{file}");
+    if let Some(rest) = text.strip_prefix("// src/") {
+        return format!("src/{}", rest.lines().next().unwrap_or_default());
     }
     let path = name.split(['<', '(']).next().unwrap_or(name).trim();
     let mut modules: Vec<&str> = path.split("::").collect();

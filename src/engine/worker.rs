@@ -186,12 +186,9 @@ impl Worker {
                 Some(scale) => (loss.clone() * scale.factor(&self.device)).backward(), // from [1, 1]
                 None => loss.backward(),
             };
-            self.gradients = self
-                .model
-                .parameters()
-                .iter()
-                .map(|p| p.value.grad_remove(&mut all))
-                .collect();
+            let parameters = self.model.parameters().into_iter();
+            let gradients = parameters.map(|it| it.value.grad_remove(&mut all));
+            self.gradients = gradients.collect();
         }
         // Without its history the graph can be freed.
         if let Some(loss) = self.losses.pop() {
@@ -214,18 +211,13 @@ impl Worker {
     pub fn losses(&mut self) -> Result<Vec<f64>> {
         self.working()?;
         let read = |loss: Tensor<2>| {
-            let data = loss
-                .inner()
-                .try_into_data()
-                .map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
-            data.iter::<f64>()
-                .next()
-                .ok_or_else(|| anyhow!("the loss is empty"))
+            let data = loss.inner().try_into_data();
+            let data = data.map_err(|error| anyhow!("the loss could not be read: {error:?}"))?;
+            let first = data.iter::<f64>().next();
+            first.ok_or_else(|| anyhow!("the loss is empty"))
         };
-        std::mem::take(&mut self.losses)
-            .into_iter()
-            .map(read)
-            .collect()
+        let losses = std::mem::take(&mut self.losses).into_iter();
+        losses.map(read).collect()
     }
 
     /// Whether a step was left out that no smaller factor of the loss can save. Waits for a GPU.
@@ -241,16 +233,8 @@ impl Worker {
     /// Waits for the device.
     pub fn sync(&mut self) -> Result<()> {
         self.working()?;
-        self.device
-            .clone()
-            .inner()
-            .sync()
-            .map_err(|error| anyhow!("the device was lost: {error:?}"))
-    }
-
-    /// The device without autodiff.
-    pub fn device(&self) -> Device {
-        self.device.clone().inner()
+        let synced = self.device.clone().inner().sync();
+        synced.map_err(|error| anyhow!("the device was lost: {error:?}"))
     }
 }
 

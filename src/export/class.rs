@@ -167,10 +167,8 @@ fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> Bloc
             ("predictions right", &|it| {
                 let right =
                     |stage: &Stage, it: &SharedWork| it.vote == Some(stage.prediction.answer);
-                Ok(share(
-                    stages(it, &right),
-                    stages(it, &|_, it| it.vote.is_some()),
-                ))
+                let all = stages(it, &|_, it| it.vote.is_some());
+                Ok(share(stages(it, &right), all))
             }),
             ("ranges held", &|it| {
                 let holds = |it: &SharedWork| {
@@ -180,12 +178,8 @@ fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> Bloc
                 Ok(share(stages(it, &|_, it| holds(it)), all))
             }),
             ("hints", &|it| {
-                Ok(it
-                    .stages
-                    .values()
-                    .map(|it| it.hints)
-                    .sum::<u32>()
-                    .to_string())
+                let hints = it.stages.values().map(|it| it.hints);
+                Ok(hints.sum::<u32>().to_string())
             }),
         ],
     ))
@@ -210,11 +204,8 @@ fn of_stage(room: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork
     let (said, answer) = (found.prompt.clone(), stage.prediction.answer);
     let rounds = |it: &usize| {
         let votes = found.votes(*it);
-        Ok(votes
-            .iter()
-            .map(u32::to_string)
-            .collect::<Vec<_>>()
-            .join(", then "))
+        let votes: Vec<String> = votes.iter().map(u32::to_string).collect();
+        Ok(votes.join(", then "))
     };
     let mut blocks = vec![
         Block::Heading(format!(
@@ -265,19 +256,14 @@ fn of_stage(room: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork
 
 /// The ranges that were drawn, over the middle of what was measured.
 fn ranges(stage: &Stage, found: &VoteTally) -> Option<Block> {
-    let of = stage
-        .estimate
-        .as_ref()
-        .filter(|_| !found.ranges.is_empty())?;
-    let measured = found
-        .measured
-        .map_or("nothing was measured".to_owned(), |it| {
-            format!(
-                "the middle of what was measured is {} {}",
-                number(it),
-                of.unit
-            )
-        });
+    let of = stage.estimate.as_ref();
+    let of = of.filter(|_| !found.ranges.is_empty())?;
+    let middle = |it| {
+        let (it, unit) = (number(it), &of.unit);
+        format!("the middle of what was measured is {it} {unit}")
+    };
+    let measured = found.measured.map(middle);
+    let measured = measured.unwrap_or("nothing was measured".to_owned());
     Some(Block::Scale(Scale {
         said: format!(
             "{} {} ranges; {measured}",
@@ -287,11 +273,7 @@ fn ranges(stage: &Stage, found: &VoteTally) -> Option<Block> {
         from: of.from,
         to: of.to,
         log: of.log,
-        ranges: found
-            .ranges
-            .iter()
-            .map(|[low, high]| (*low, *high))
-            .collect(),
+        ranges: found.ranges.iter().map(|it| (it[0], it[1])).collect(),
         mark: found.measured,
         even: None,
     }))

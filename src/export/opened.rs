@@ -171,11 +171,7 @@ fn kernels(rows: &[KernelRow]) -> Table {
 fn drawn(it: &Summary, trace: &Trace) -> Option<Lanes> {
     let steps = it.steps.as_deref().unwrap_or_default();
     let step = steps.iter().find(|step| step.busy_ns > 0).or(steps.first());
-    let whole = || {
-        let from = trace.slices.first()?.start;
-        let to = trace.slices.iter().map(|slice| slice.end).max()?;
-        Some((from, to))
-    };
+    let whole = || trace.span(|_| true);
     let (from, to) = step.map(|step| step.span).or_else(whole)?;
     let width = to.abs_diff(from).max(1);
     let shown = |slice: &&Slice| {

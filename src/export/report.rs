@@ -306,19 +306,13 @@ fn dated(date: &str) -> &str {
 
 /// The losses of a stage's runs, one over the other.
 fn curves(stage: u32, runs: &[&Section]) -> Option<Block> {
+    let point = |(step, loss): &(u64, Num)| (*step as f64, loss.0);
     let curve = |run: &&Section| Curve {
         name: run.started.run.variant.clone(),
-        points: run
-            .curve
-            .iter()
-            .map(|(step, loss)| (*step as f64, loss.0))
-            .collect(),
+        points: run.curve.iter().map(point).collect(),
     };
-    let curves: Vec<Curve> = runs
-        .iter()
-        .filter(|it| it.curve.len() > 1)
-        .map(curve)
-        .collect();
+    let long = runs.iter().filter(|it| it.curve.len() > 1);
+    let curves: Vec<Curve> = long.map(curve).collect();
     let first = runs.first().filter(|_| !curves.is_empty())?;
     let name = match stage {
         0 => "Loss over steps".to_owned(),
@@ -412,13 +406,9 @@ impl Section {
                 let (speed, clock) = (Digits(t.samples_per_s), &t.clock);
                 let speed = format!("{speed:.2} ({}, clock {clock})", t.state);
                 rows.push(("samples/s", speed));
-                let ms = [
-                    t.step_ms.median,
-                    t.step_ms.p25,
-                    t.step_ms.p75,
-                    t.step_ms.p95,
-                ];
-                let ([median, p25, p75, p95], n) = (ms.map(Digits), t.step_ms.n);
+                let (ms, n) = (&t.step_ms, t.step_ms.n);
+                let ms = [ms.median, ms.p25, ms.p75, ms.p95];
+                let [median, p25, p75, p95] = ms.map(Digits);
                 let step = format!(
                     "median {median:.3}, quartiles {p25:.3} to {p75:.3}, p95 {p95:.3}, n = {n}"
                 );
@@ -567,11 +557,7 @@ mod tests {
     fn begun(from_step: u64, paired: bool) -> Event {
         let run = RunSpec {
             stage: 1,
-            variant: "broken".to_owned(),
-            slot: Slot::A,
-            config: RunConfig::preset(Preset::Tiny),
-            steps: None,
-            sealed: false,
+            ..RunSpec::new("broken", &RunConfig::preset(Preset::Tiny))
         };
         Event::Started(Started {
             run,

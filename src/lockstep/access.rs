@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use naga::{AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span, TypeInner};
+use naga::{
+    AtomicFunction, Expression, GlobalVariable, Handle, Scalar, ScalarKind, Span, TypeInner,
+};
 
 use super::arithmetic::f;
 use super::evaluate::ODD;
@@ -20,7 +22,7 @@ pub struct Site {
     counts: Vec<(usize, u64, u64)>,
 }
 
-impl Machine<'_> {
+impl<'a> Machine<'a> {
     /// The number of a site.
     pub fn site(&mut self, span: Span, kind: AccessKind) -> Result<u16, Stop> {
         let range = span.to_range().unwrap_or_default();
@@ -47,10 +49,9 @@ impl Machine<'_> {
     ) -> Result<(), Stop> {
         let node = &self.codes[frame].nodes[pointer.index()];
         let (words, lanes) = (node.size.words as usize, self.lanes);
-        let kind = if node.is_atomic() {
-            AccessKind::AtomicLoad
-        } else {
-            AccessKind::Load
+        let kind = match node.is_atomic() {
+            true => AccessKind::AtomicLoad,
+            false => AccessKind::Load,
         };
         let from = self.take(frame, pointer, kind, span, mask)?;
         out.resize(words * lanes);
@@ -91,10 +92,9 @@ impl Machine<'_> {
         let code = &self.codes[frame];
         let node = &code.nodes[pointer.index()];
         let lanes = self.lanes;
-        let kind = if node.is_atomic() {
-            AccessKind::AtomicStore
-        } else {
-            AccessKind::Store
+        let kind = match node.is_atomic() {
+            true => AccessKind::AtomicStore,
+            false => AccessKind::Store,
         };
         let to = self.take(frame, pointer, kind, span, mask)?;
         let from = std::mem::take(&mut self.frames[frame].values[value.index()]);
@@ -219,8 +219,7 @@ impl Machine<'_> {
     }
 
     pub fn clock_of(&self, variable: usize) -> Clock {
-        let shared = self.shared[variable].as_ref();
-        self.clock(shared.map_or(Space::Storage, Shared::space))
+        self.clock(self.space(variable))
     }
 
     /// Reports a pointer that is not the same for all lanes.
@@ -236,12 +235,7 @@ impl Machine<'_> {
         let first = mask.lanes.first().map_or(0, |lane| of(*lane));
         if let Some(other) = mask.lanes.iter().copied().find(|lane| of(*lane) != first) {
             let (variable, offset) = (value.root, of(other));
-            let location = self.program.locate(span);
-            let mut finding = Finding::new(
-                FindingKind::NonUniformValue,
-                location,
-                self.invocation(other),
-            );
+            let mut finding = self.finding(FindingKind::NonUniformValue, span, other);
             let mut number = usize::MAX;
             if let Some(Root::Shared(variable)) = variable {
                 number = variable;
@@ -278,7 +272,7 @@ impl Machine<'_> {
             }
         }
         if self.watched
-            && let Some((_, global)) = self.context.module.global_variables.iter().nth(variable)
+            && let Some(global) = self.global(variable)
         {
             let layout = &self.context.layout;
             let name = global.name.as_deref().unwrap_or("variable");
@@ -291,7 +285,7 @@ impl Machine<'_> {
                 location: self.program.locate(self.sites[usize::from(by.site)].span),
                 space,
                 variable: name,
-                binding: global.binding.map(|it| (it.group, it.binding)),
+                binding: binding(Some(global)),
                 lanes: by.lanes,
                 offsets: by.offsets,
                 bytes,
@@ -309,30 +303,22 @@ impl Machine<'_> {
             let site = &self.sites[usize::from(other.site)];
             (self.program.locate(site.span), site.kind)
         });
-        let lines = (
-            at.line,
-            there.as_ref().map_or(0, |(location, _)| location.line),
-        );
-        if !self
-            .findings
-            .is_new(conflict.kind, variable, lines, self.limits.findings)
-        {
+        let other_line = there.as_ref().map_or(0, |(location, _)| location.line);
+        let lines = (at.line, other_line);
+        if !self.findings.is_new(conflict.kind, variable, lines) {
             return;
         }
         let mut finding = Finding::new(conflict.kind, at, self.invocation(who));
         finding.variable = Some(self.name(variable));
         finding.element = Some(self.path(variable, conflict.offset, conflict.bytes));
         finding.access = Some(by.kind);
-        let space = self.shared[variable]
-            .as_ref()
-            .map_or(Space::Storage, |it| it.space());
-        finding.other = other
-            .zip(there)
-            .map(|(other, (location, access))| OtherAccess {
-                location,
-                access,
-                invocation: self.invocation_at(space, other.epoch, other.lane.into()),
-            });
+        let space = self.space(variable);
+        let other = other.zip(there);
+        finding.other = other.map(|(other, (location, access))| OtherAccess {
+            location,
+            access,
+            invocation: self.invocation_at(space, other.epoch, other.lane.into()),
+        });
         self.add(finding);
     }
 
@@ -345,7 +331,7 @@ impl Machine<'_> {
         span: Span,
         mask: &Mask,
     ) {
-        let location = self.program.locate(span);
+        let lines = (self.program.locate(span).line, kind as u32);
         let (number, name) = match root {
             Some(Root::Shared(at) | Root::Private(at)) => (at, self.name(at)),
             Some(Root::Local(frame, local)) => {
@@ -355,24 +341,13 @@ impl Machine<'_> {
             }
             None => (usize::MAX, "value".to_owned()),
         };
-        let lines = (location.line, kind as u32);
-        for it in outside
-            .iter()
-            .filter(|it| mask.lanes.binary_search(&it.lane).is_ok())
-        {
-            if !self.findings.is_new(
-                FindingKind::OutOfBounds,
-                number,
-                lines,
-                self.limits.findings,
-            ) {
+        let active = |it: &&Outside| mask.lanes.binary_search(&it.lane).is_ok();
+        for it in outside.iter().filter(active) {
+            let fault = FindingKind::OutOfBounds;
+            if !self.findings.is_new(fault, number, lines) {
                 continue;
             }
-            let mut finding = Finding::new(
-                FindingKind::OutOfBounds,
-                location.clone(),
-                self.invocation(it.lane),
-            );
+            let mut finding = self.finding(fault, span, it.lane);
             let array = match root {
                 Some(Root::Shared(variable)) => self.path(variable, it.base, it.bytes),
                 _ => name.clone(),
@@ -388,12 +363,14 @@ impl Machine<'_> {
     /// Adds a finding, or counts one that is known.
     pub fn find(&mut self, finding: Finding, variable: usize) {
         let lines = (finding.location.line, 0);
-        if self
-            .findings
-            .is_new(finding.kind, variable, lines, self.limits.findings)
-        {
+        if self.findings.is_new(finding.kind, variable, lines) {
             self.add(finding);
         }
+    }
+
+    /// What a lane does at a place.
+    pub fn finding(&self, kind: FindingKind, span: Span, lane: u32) -> Finding {
+        Finding::new(kind, self.program.locate(span), self.invocation(lane))
     }
 
     fn add(&mut self, finding: Finding) {
@@ -401,22 +378,28 @@ impl Machine<'_> {
         self.findings.list.push(finding);
     }
 
-    pub fn name(&self, variable: usize) -> String {
+    /// A global variable by its number.
+    fn global(&self, variable: usize) -> Option<&'a GlobalVariable> {
         let mut all = self.context.module.global_variables.iter();
-        let name = all
-            .nth(variable)
-            .and_then(|(_, variable)| variable.name.clone());
+        all.nth(variable).map(|(_, global)| global)
+    }
+
+    pub fn name(&self, variable: usize) -> String {
+        let name = self.global(variable).and_then(|it| it.name.clone());
         name.unwrap_or_else(|| "variable".to_owned())
     }
 
     fn path(&self, variable: usize, offset: u32, bytes: u32) -> String {
-        let mut all = self.context.module.global_variables.iter();
-        let ty = all.nth(variable).map(|(_, variable)| variable.ty);
         let name = self.name(variable);
-        ty.map_or_else(
-            || name.clone(),
-            |ty| self.context.layout.path(&name, ty, offset, bytes),
-        )
+        match self.global(variable) {
+            Some(global) => self.context.layout.path(&name, global.ty, offset, bytes),
+            None => name,
+        }
+    }
+
+    fn space(&self, variable: usize) -> Space {
+        let shared = self.shared[variable].as_ref();
+        shared.map_or(Space::Storage, Shared::space)
     }
 
     /// Buffers that had to be written, and of which some bytes were not.
@@ -442,18 +425,13 @@ impl Machine<'_> {
         for site in &self.sites {
             let location = self.program.locate(site.span);
             for (number, times, bytes) in &site.counts {
-                let Some((_, variable)) = self.context.module.global_variables.iter().nth(*number)
-                else {
-                    continue;
-                };
                 let key = (location.line, location.column, location.span.end, *number);
-                let shared = self.shared[*number].as_ref();
                 let count = counts.entry(key).or_insert_with(|| AccessCount {
                     location: location.clone(),
                     variable: self.name(*number),
-                    space: shared.map_or(Space::Storage, Shared::space),
-                    size: shared.map_or(0, |it| it.size),
-                    binding: variable.binding.map(|it| (it.group, it.binding)),
+                    space: self.space(*number),
+                    size: self.shared[*number].as_ref().map_or(0, |it| it.size),
+                    binding: binding(self.global(*number)),
                     loads: 0,
                     stores: 0,
                     atomics: 0,
@@ -469,6 +447,11 @@ impl Machine<'_> {
         }
         counts.into_values().collect()
     }
+}
+
+/// Group and binding of a variable.
+fn binding(global: Option<&GlobalVariable>) -> Option<(u32, u32)> {
+    global?.binding.map(|it| (it.group, it.binding))
 }
 
 /// The value after an atomic function.

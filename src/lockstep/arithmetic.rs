@@ -61,23 +61,11 @@ pub fn binary(
 ) {
     let lanes = mask.total;
     for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
-        scalars(
-            op,
-            scalar.kind,
-            part(a, at, lanes),
-            part(b, at, lanes),
-            out,
-            mask,
-        );
+        let (a, b) = (part(a, at, lanes), part(b, at, lanes));
+        scalars(op, scalar.kind, a, b, out, mask);
     }
-    if matches!(
-        op,
-        BinaryOperator::Add
-            | BinaryOperator::Subtract
-            | BinaryOperator::Multiply
-            | BinaryOperator::Divide
-            | BinaryOperator::Modulo
-    ) {
+    use BinaryOperator::{Add, Divide, Modulo, Multiply, Subtract};
+    if matches!(op, Add | Subtract | Multiply | Divide | Modulo) {
         round(scalar, out);
     }
 }
@@ -227,21 +215,14 @@ pub fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
 }
 
 pub fn relational(fun: RelationalFunction, a: &[u32], out: &mut [u32], lanes: usize) {
-    let all = |lane: usize| a.iter().skip(lane).step_by(lanes);
-    match fun {
-        RelationalFunction::All => {
-            (0..lanes).for_each(|lane| out[lane] = all(lane).all(|it| *it != 0).into())
+    let parts = |lane: usize| a.iter().skip(lane).step_by(lanes).map(|it| *it != 0);
+    for (lane, out) in out.iter_mut().enumerate() {
+        *out = match fun {
+            RelationalFunction::All => parts(lane).all(|it| it),
+            RelationalFunction::Any => parts(lane).any(|it| it),
+            RelationalFunction::IsNan => f(a[lane]).is_nan(),
+            RelationalFunction::IsInf => f(a[lane]).is_infinite(),
         }
-        RelationalFunction::Any => {
-            (0..lanes).for_each(|lane| out[lane] = all(lane).any(|it| *it != 0).into())
-        }
-        RelationalFunction::IsNan => out
-            .iter_mut()
-            .zip(a)
-            .for_each(|(out, a)| *out = f(*a).is_nan().into()),
-        RelationalFunction::IsInf => out
-            .iter_mut()
-            .zip(a)
-            .for_each(|(out, a)| *out = f(*a).is_infinite().into()),
+        .into();
     }
 }

@@ -10,12 +10,12 @@ use naga::{
     ScalarKind, Span, TypeInner,
 };
 
-use super::OUTSIDE;
 use super::arithmetic::{self, part};
 use super::execute::{Machine, Stop};
 use super::layout::{Layout, Leaf, Size};
 use super::math;
 use super::value::{Mask, Outside, Root, Value};
+use super::{AccessKind, OUTSIDE};
 
 /// Unsupported types of values.
 pub const ODD: &str = "16-bit integers and 64-bit numbers";
@@ -34,7 +34,6 @@ pub struct Node<'a> {
 /// A function ready to run.
 pub struct Code<'a> {
     pub function: &'a Function,
-    pub name: &'a str,
     pub nodes: Vec<Node<'a>>,
     /// The expressions that stand for each argument.
     pub arguments: Vec<Vec<Handle<Expression>>>,
@@ -46,8 +45,6 @@ pub struct Context<'a> {
     pub layout: Layout<'a>,
     /// Scalars of each global expression.
     pub constants: Vec<Vec<u32>>,
-    /// Word of each override.
-    pub overrides: Vec<u32>,
 }
 
 impl<'a> Node<'a> {
@@ -176,10 +173,6 @@ impl Context<'_> {
                 out.splat(&self.constants[init.index()], lanes);
                 return Ok(());
             }
-            Expression::Override(it) => {
-                out.splat(&[self.overrides[it.index()]], lanes);
-                return Ok(());
-            }
             _ => {}
         }
         let words = node.words() * lanes;
@@ -227,22 +220,18 @@ impl Context<'_> {
             Expression::Unary { op, expr } => arithmetic::unary(op, node.scalar, value(expr), out),
             Expression::Binary { op, left, right } => {
                 let (a, b) = (&nodes[left.index()], &nodes[right.index()]);
-                let sizes = match (op, a.ty, b.ty) {
-                    (
-                        BinaryOperator::Multiply,
-                        TypeInner::Matrix { columns, rows, .. },
-                        TypeInner::Matrix { columns: width, .. },
-                    ) => Some((*rows as usize, *columns as usize, *width as usize)),
-                    (
-                        BinaryOperator::Multiply,
-                        TypeInner::Matrix { columns, rows, .. },
-                        TypeInner::Vector { .. },
-                    ) => Some((*rows as usize, *columns as usize, 1)),
-                    (
-                        BinaryOperator::Multiply,
-                        TypeInner::Vector { .. },
-                        TypeInner::Matrix { columns, rows, .. },
-                    ) => Some((1, *rows as usize, *columns as usize)),
+                let matrix = |it: &Node<'_>| match it.ty {
+                    TypeInner::Matrix { columns, rows, .. } => {
+                        Some((*rows as usize, *columns as usize))
+                    }
+                    _ => None,
+                };
+                let vector = |it: &Node<'_>| matches!(it.ty, TypeInner::Vector { .. });
+                let sizes = match (matrix(a), matrix(b)) {
+                    _ if op != BinaryOperator::Multiply => None,
+                    (Some((rows, inner)), Some((_, columns))) => Some((rows, inner, columns)),
+                    (Some((rows, inner)), None) if vector(b) => Some((rows, inner, 1)),
+                    (None, Some((inner, columns))) if vector(a) => Some((1, inner, columns)),
                     _ => None,
                 };
                 match sizes {
@@ -258,15 +247,11 @@ impl Context<'_> {
                 reject,
             } => {
                 for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
-                    let sides = value(accept)[at * lanes..]
-                        .iter()
-                        .zip(&value(reject)[at * lanes..]);
-                    for ((out, choice), (yes, no)) in out
-                        .iter_mut()
-                        .zip(part(value(condition), at, lanes))
-                        .zip(sides)
-                    {
-                        *out = if *choice != 0 { *yes } else { *no };
+                    let [yes, no] = [accept, reject].map(|it| &value(it)[at * lanes..]);
+                    let choices = part(value(condition), at, lanes);
+                    for (lane, out) in out.iter_mut().enumerate() {
+                        let side = if choices[lane] != 0 { yes } else { no };
+                        *out = side[lane];
                     }
                 }
             }
@@ -402,7 +387,8 @@ impl Machine<'_> {
                 Ok(())
             }
             Expression::CooperativeLoad { ref data, .. } => {
-                self.cooperative_load(frame, node, data, span, mask, out)
+                let words = out.resize(node.words() * self.lanes);
+                self.transfer(frame, node, data, (span, AccessKind::Load), mask, words)
             }
             Expression::CooperativeMultiplyAdd { a, b, c } => {
                 self.multiply_add(frame, [a, b, c], span, mask, out)
@@ -417,7 +403,7 @@ impl Machine<'_> {
                 result.map_err(|what| self.unsupported(&what, span))?;
                 if matches!(expression, Expression::Access { .. }) && !out.outside.is_empty() {
                     let outside = std::mem::take(&mut out.outside);
-                    self.report_outside(None, &outside, super::AccessKind::Load, span, mask);
+                    self.report_outside(None, &outside, AccessKind::Load, span, mask);
                 }
                 Ok(())
             }
@@ -458,10 +444,7 @@ impl Machine<'_> {
                 Expression::Literal(it) if literal(it).is_none() => {}
                 Expression::Constant(_) | Expression::ZeroValue(_)
                     if code.nodes[handle.index()].size.odd => {}
-                Expression::Literal(_)
-                | Expression::Constant(_)
-                | Expression::Override(_)
-                | Expression::ZeroValue(_) => {
+                Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) => {
                     self.evaluate(frame, handle, &mask)?;
                 }
                 _ if constant[handle.index()] => self.evaluate(frame, handle, &mask)?,
@@ -494,10 +477,11 @@ impl Machine<'_> {
         {
             let add = if shared { bytes } else { words };
             for (out, from) in out.words.iter_mut().zip(&from.words) {
-                *out = if *from == OUTSIDE {
-                    OUTSIDE
-                } else {
+                let inside = *from != OUTSIDE;
+                *out = if inside {
                     from.wrapping_add(add)
+                } else {
+                    OUTSIDE
                 };
             }
             out.uniform = from.uniform;
@@ -516,9 +500,7 @@ impl Machine<'_> {
         };
         let whole = match (stride.count, root) {
             (Some(_), _) => 0,
-            (None, Root::Shared(at)) => self.shared[at]
-                .as_ref()
-                .map_or(0, |shared| shared.bytes.len() as u32),
+            (None, Root::Shared(at)) => self.shared_bytes(at),
             _ => return None,
         };
         let mut first = None;
@@ -526,9 +508,8 @@ impl Machine<'_> {
         for &lane in &mask.lanes {
             let at = lane as usize;
             let (start, index) = (from.words[at], indices.get(at).copied().unwrap_or(fixed));
-            let count = stride
-                .count
-                .unwrap_or_else(|| whole.saturating_sub(start) / stride.bytes.max(1));
+            let rest = || whole.saturating_sub(start) / stride.bytes.max(1);
+            let count = stride.count.unwrap_or_else(rest);
             out.words[at] = if start == OUTSIDE {
                 OUTSIDE
             } else if index < count {
@@ -554,14 +535,14 @@ impl Machine<'_> {
         let value = &self.frames[frame].values[array.index()];
         let start = value.words.first().copied().unwrap_or(0);
         match value.root {
-            Some(Root::Shared(at)) => {
-                let bytes = self.shared[at]
-                    .as_ref()
-                    .map_or(0, |shared| shared.bytes.len() as u32);
-                bytes.saturating_sub(start) / stride.max(1)
-            }
+            Some(Root::Shared(at)) => self.shared_bytes(at).saturating_sub(start) / stride.max(1),
             _ => 0,
         }
+    }
+
+    fn shared_bytes(&self, variable: usize) -> u32 {
+        let shared = self.shared[variable].as_ref();
+        shared.map_or(0, |it| it.bytes.len() as u32)
     }
 
     pub(super) fn unsupported(&self, what: &str, span: Span) -> Stop {

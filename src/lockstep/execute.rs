@@ -9,7 +9,7 @@ use naga::{
 
 use super::access::Site;
 use super::evaluate::{Code, Context};
-use super::finding::{Finding, FindingKind, Findings, Invocation};
+use super::finding::{FindingKind, Findings, Invocation};
 use super::memory::{Clock, Shared};
 use super::value::{Mask, Value};
 use super::{
@@ -98,14 +98,8 @@ impl<'a> Machine<'a> {
         let lanes = size.iter().product::<u32>() as usize;
         let frame = |code: &Code<'_>| Frame {
             values: vec![Value::default(); code.nodes.len()],
-            locals: code
-                .function
-                .local_variables
-                .iter()
-                .map(|_| Vec::new())
-                .collect(),
-            result: Value::default(),
-            ready: false,
+            locals: vec![Vec::new(); code.function.local_variables.len()],
+            ..Frame::default()
         };
         Self {
             program,
@@ -129,7 +123,7 @@ impl<'a> Machine<'a> {
             starts: Vec::new(),
             sites: Vec::new(),
             known_sites: HashMap::new(),
-            findings: Findings::default(),
+            findings: Findings::new(launch.limits.findings),
             loops: Vec::new(),
             depth: 0,
             nesting: 0,
@@ -176,10 +170,8 @@ impl<'a> Machine<'a> {
         self.reset_private();
         for (at, argument) in entry.function.arguments.iter().enumerate() {
             let mut words = Vec::new();
-            match (
-                &argument.binding,
-                &self.context.module.types[argument.ty].inner,
-            ) {
+            let inner = &self.context.module.types[argument.ty].inner;
+            match (&argument.binding, inner) {
                 (Some(binding), _) => self.input(binding, &mut words)?,
                 (None, TypeInner::Struct { members, .. }) => {
                     for binding in members.iter().filter_map(|member| member.binding.as_ref()) {
@@ -224,7 +216,6 @@ impl<'a> Machine<'a> {
             return Err(self.unsupported("this argument of an entry point", Span::UNDEFINED));
         };
         let lanes = 0..self.lanes as u32;
-        let subgroup = self.subgroup as u32;
         let mut each = |of: &dyn Fn(u32) -> u32| words.extend(lanes.clone().map(of));
         for axis in 0..3 {
             match built_in {
@@ -235,15 +226,9 @@ impl<'a> Machine<'a> {
                 BuiltIn::WorkGroupSize => each(&|_| self.size[axis]),
                 _ if axis > 0 => break,
                 BuiltIn::LocalInvocationIndex => each(&|lane| lane),
-                BuiltIn::SubgroupSize => each(&|_| subgroup),
-                BuiltIn::NumSubgroups => each(&|_| lanes.end.div_ceil(subgroup)),
-                BuiltIn::SubgroupId => each(&|lane| lane / subgroup),
-                BuiltIn::SubgroupInvocationId => each(&|lane| lane % subgroup),
                 _ => {
-                    return Err(self.unsupported(
-                        &format!("the built-in value {built_in:?}"),
-                        Span::UNDEFINED,
-                    ));
+                    let what = format!("the built-in value {built_in:?}");
+                    return Err(self.unsupported(&what, Span::UNDEFINED));
                 }
             }
         }
@@ -291,10 +276,8 @@ impl<'a> Machine<'a> {
             return self.invocation(lane);
         }
         let [x, y, _] = self.groups;
-        let number = self
-            .starts
-            .partition_point(|start| *start <= epoch)
-            .saturating_sub(1) as u32;
+        let began = self.starts.partition_point(|start| *start <= epoch);
+        let number = began.saturating_sub(1) as u32;
         let workgroup = [number % x, number / x % y, number / x / y];
         self.invocation_in(lane, workgroup)
     }
@@ -325,9 +308,8 @@ impl<'a> Machine<'a> {
         if self.group_steps > self.limits.steps_per_workgroup
             && let Some((span, rounds, lanes)) = self.loops.iter().max_by_key(|it| it.1)
         {
-            let location = self.program.locate(*span);
             let first = lanes.first().copied().unwrap_or(0);
-            let mut finding = Finding::new(FindingKind::Endless, location, self.invocation(first));
+            let mut finding = self.finding(FindingKind::Endless, *span, first);
             let lanes = lanes.iter().map(|lane| self.invocation(*lane));
             (finding.invocations, finding.count) = (lanes.collect(), *rounds);
             self.find(finding, usize::MAX);
@@ -401,7 +383,6 @@ impl<'a> Machine<'a> {
             if self.watched && span.is_defined() {
                 self.observer.statement(&Step {
                     location: self.program.locate(span),
-                    function: self.codes[frame].name,
                     depth: self.depth,
                     lanes: &mask.lanes,
                 });
@@ -448,13 +429,7 @@ impl<'a> Machine<'a> {
                 }
                 mask.lanes.clear();
             }
-            Statement::ControlBarrier(flags) => {
-                if flags.contains(Barrier::SUB_GROUP) && self.lanes > self.subgroup {
-                    return Err(self
-                        .unsupported("subgroupBarrier in a workgroup of several subgroups", span));
-                }
-                self.barrier(*flags, span, mask);
-            }
+            Statement::ControlBarrier(flags) => self.barrier(*flags, span, mask),
             Statement::MemoryBarrier(_) => {}
             Statement::Store { pointer, value } => {
                 let span = self.place(frame, *pointer, span);
@@ -500,24 +475,18 @@ impl<'a> Machine<'a> {
                     self.frames[callee].result = value;
                 }
             }
-            Statement::SubgroupBallot { result, predicate } => {
-                self.ballot(frame, *result, *predicate, mask)
-            }
-            Statement::SubgroupGather {
-                mode,
-                argument,
-                result,
-            } => self.gather(frame, mode, *argument, *result, mask),
-            Statement::SubgroupCollectiveOperation {
-                op,
-                collective_op,
-                argument,
-                result,
-            } => {
-                self.collect(frame, (*op, *collective_op), *argument, *result, mask);
+            Statement::SubgroupBallot { .. }
+            | Statement::SubgroupGather { .. }
+            | Statement::SubgroupCollectiveOperation { .. } => {
+                return Err(self.unsupported("subgroup operations", span));
             }
             Statement::CooperativeStore { target, data } => {
-                self.cooperative_store(frame, *target, data, span, mask)?;
+                let node = &self.codes[frame].nodes[target.index()];
+                let mut value = std::mem::take(&mut self.frames[frame].values[target.index()]);
+                let kind = AccessKind::Store;
+                let stored = self.transfer(frame, node, data, (span, kind), mask, &mut value.words);
+                self.frames[frame].values[target.index()] = value;
+                stored?;
             }
             Statement::ImageStore { .. } | Statement::ImageAtomic { .. } => {
                 return Err(self.unsupported("textures", span));
@@ -555,11 +524,8 @@ impl<'a> Machine<'a> {
             SwitchValue::U32(value) => Some(value),
             SwitchValue::Default => None,
         };
-        let others = |lane: u32| {
-            !cases
-                .iter()
-                .any(|case| value(case) == Some(selected[lane as usize]))
-        };
+        let is = |case: &SwitchCase, lane: u32| value(case) == Some(selected[lane as usize]);
+        let others = |lane: u32| !cases.iter().any(|case| is(case, lane));
         let mut inner = Jumps::new(self.lanes);
         // Lanes that fall through into the next case.
         let mut falling = Mask::empty(self.lanes);
@@ -613,30 +579,17 @@ impl<'a> Machine<'a> {
     }
 
     fn barrier(&mut self, flags: Barrier, span: Span, mask: &Mask) {
-        let missing = if mask.is_full() {
-            Vec::new()
-        } else {
-            mask.missing()
+        let missing = match mask.is_full() {
+            true => Vec::new(),
+            false => mask.missing(),
         };
-        let location = self.program.locate(span);
         if !missing.is_empty() {
             let first = mask.lanes.first().copied().unwrap_or(0);
-            let mut finding = Finding::new(
-                FindingKind::DivergentBarrier,
-                location.clone(),
-                self.invocation(first),
-            );
+            let mut finding = self.finding(FindingKind::DivergentBarrier, span, first);
             finding.invocations = missing.iter().map(|lane| self.invocation(*lane)).collect();
             self.find(finding, usize::MAX);
         }
-        // The workgroup is a single subgroup here, so its barrier orders both kinds of memory.
-        let (local, global) = match flags.contains(Barrier::SUB_GROUP) {
-            true => (true, true),
-            false => (
-                flags.contains(Barrier::WORK_GROUP),
-                flags.contains(Barrier::STORAGE),
-            ),
-        };
+        let [local, global] = [Barrier::WORK_GROUP, Barrier::STORAGE].map(|it| flags.contains(it));
         if local {
             self.local_clock.tick();
         }
@@ -645,7 +598,7 @@ impl<'a> Machine<'a> {
         }
         if self.watched {
             self.observer.barrier(&Arrival {
-                location,
+                location: self.program.locate(span),
                 lanes: &mask.lanes,
                 missing: &missing,
                 workgroup_memory: local,
@@ -669,7 +622,6 @@ impl<'a> Code<'a> {
         context: &Context<'a>,
         function: &'a Function,
         info: &'a naga::valid::FunctionInfo,
-        name: &'a str,
     ) -> Self {
         let all = || function.expressions.iter();
         let node = |handle: Handle<Expression>| {
@@ -683,7 +635,6 @@ impl<'a> Code<'a> {
         }
         Self {
             function,
-            name,
             nodes: all().map(|(handle, _)| node(handle)).collect(),
             arguments,
         }

@@ -112,7 +112,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.variable.as_deref().unwrap_or("memory");
         let what = self.element.as_deref().unwrap_or(name);
-        let who = self.invocation;
+        let (who, missing) = (self.invocation, self.invocations.len());
         let verb = self.access.map_or("accesses", AccessKind::verb);
         write!(f, "line {}: ", self.location.line)?;
         match self.kind {
@@ -121,10 +121,9 @@ impl fmt::Display for Finding {
                 if let Some(other) = &self.other {
                     let (of, verb, line) =
                         (other.invocation, other.access.verb(), other.location.line);
-                    let apart = if other.invocation.workgroup == self.invocation.workgroup {
-                        ""
-                    } else {
-                        " of another workgroup"
+                    let apart = match of.workgroup == self.invocation.workgroup {
+                        true => "",
+                        false => " of another workgroup",
                     };
                     write!(
                         f,
@@ -150,16 +149,11 @@ impl fmt::Display for Finding {
             FindingKind::DivergentBarrier => {
                 write!(
                     f,
-                    "{} invocations of the workgroup do not reach the barrier",
-                    self.invocations.len()
+                    "{missing} invocations of the workgroup do not reach the barrier"
                 )
             }
             FindingKind::DivergentSubgroup => {
-                write!(
-                    f,
-                    "{} invocations of the subgroup do not take part",
-                    self.invocations.len()
-                )
+                write!(f, "{missing} invocations of the subgroup do not take part")
             }
             FindingKind::NonUniformValue => write!(f, "{what} is not the same for all invocations"),
             FindingKind::Endless => write!(f, "the loop does not end"),
@@ -171,20 +165,23 @@ impl fmt::Display for Finding {
 #[derive(Default)]
 pub struct Findings {
     pub list: Vec<Finding>,
+    /// Most findings of different places.
+    limit: usize,
     known: HashMap<(FindingKind, usize, u32, u32), usize>,
     /// The finding that was counted last, or is about to be added.
     last: usize,
 }
 
 impl Findings {
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            ..Self::default()
+        }
+    }
+
     /// Counts a finding at these lines; returns true for a new one, which the caller then adds.
-    pub fn is_new(
-        &mut self,
-        kind: FindingKind,
-        variable: usize,
-        lines: (u32, u32),
-        limit: usize,
-    ) -> bool {
+    pub fn is_new(&mut self, kind: FindingKind, variable: usize, lines: (u32, u32)) -> bool {
         let key = (kind, variable, lines.0.min(lines.1), lines.0.max(lines.1));
         if let Some(at) = self.known.get(&key) {
             self.last = *at;
@@ -192,7 +189,7 @@ impl Findings {
             return false;
         }
         self.last = self.list.len();
-        let is_new = self.last < limit;
+        let is_new = self.last < self.limit;
         if is_new {
             self.known.insert(key, self.last);
         }

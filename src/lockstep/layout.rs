@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use naga::{ArraySize, Handle, Module, Override, Scalar, ScalarKind, Type, TypeInner, VectorSize};
+use naga::{ArraySize, Handle, Module, Scalar, ScalarKind, Type, TypeInner, VectorSize};
 
 /// Size of a type.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,38 +32,24 @@ pub struct Stride {
     pub count: Option<u32>,
 }
 
-/// Sizes of a module's types with its overrides applied.
+/// Sizes of a module's types.
 pub struct Layout<'a> {
     module: &'a Module,
     sizes: Vec<Size>,
-    counts: Vec<u32>,
 }
 
 impl<'a> Layout<'a> {
-    /// `value` gives the length of an array whose size is an override.
-    pub fn new(module: &'a Module, value: impl Fn(Handle<Override>) -> Option<u32>) -> Self {
-        let mut layout = Self {
-            module,
-            sizes: Vec::new(),
-            counts: Vec::new(),
-        };
+    pub fn new(module: &'a Module) -> Self {
+        let sizes = Vec::new();
+        let mut layout = Self { module, sizes };
         for (_, ty) in module.types.iter() {
-            let count = match ty.inner {
-                TypeInner::Array { size, .. } => match size {
-                    ArraySize::Constant(count) => count.get(),
-                    ArraySize::Pending(handle) => value(handle).unwrap_or(0),
-                    ArraySize::Dynamic => 0,
-                },
-                _ => 0,
-            };
-            layout.counts.push(count);
-            let size = layout.compute(&ty.inner, count);
+            let size = layout.size_of(&ty.inner);
             layout.sizes.push(size);
         }
         layout
     }
 
-    fn compute(&self, inner: &TypeInner, count: u32) -> Size {
+    pub fn size_of(&self, inner: &TypeInner) -> Size {
         let plain = |words: u64, bytes: u64, scalar: Scalar| Size {
             bytes,
             words,
@@ -82,12 +68,8 @@ impl<'a> Layout<'a> {
                 rows,
                 scalar,
             } => {
-                let words = columns as u64 * rows as u64;
-                plain(
-                    words,
-                    columns as u64 * u64::from(column(rows, scalar)),
-                    scalar,
-                )
+                let bytes = columns as u64 * u64::from(column(rows, scalar));
+                plain(columns as u64 * rows as u64, bytes, scalar)
             }
             TypeInner::CooperativeMatrix {
                 columns,
@@ -100,6 +82,7 @@ impl<'a> Layout<'a> {
             }
             TypeInner::Array { base, stride, .. } => {
                 let element = self.size(base);
+                let count = self.stride(inner).and_then(|it| it.count).unwrap_or(0);
                 Size {
                     bytes: u64::from(count) * u64::from(stride),
                     words: u64::from(count).saturating_mul(element.words),
@@ -112,8 +95,7 @@ impl<'a> Layout<'a> {
                     bytes: span.into(),
                     words: sizes
                         .clone()
-                        .map(|size| size.words)
-                        .fold(0, u64::saturating_add),
+                        .fold(0, |sum, it| sum.saturating_add(it.words)),
                     granule: sizes.clone().map(|size| size.granule).min().unwrap_or(4),
                     odd: sizes.clone().any(|size| size.odd),
                 }
@@ -130,14 +112,6 @@ impl<'a> Layout<'a> {
         self.sizes.get(ty.index()).copied().unwrap_or_default()
     }
 
-    pub fn size_of(&self, inner: &TypeInner) -> Size {
-        let count = match inner {
-            TypeInner::Array { .. } => self.stride(inner).and_then(|it| it.count).unwrap_or(0),
-            _ => 0,
-        };
-        self.compute(inner, count)
-    }
-
     /// The stride of a type that is indexed by number.
     pub fn stride(&self, inner: &TypeInner) -> Option<Stride> {
         let (bytes, words, count) = match *inner {
@@ -150,12 +124,7 @@ impl<'a> Layout<'a> {
             TypeInner::Array { base, size, stride } => {
                 let count = match size {
                     ArraySize::Constant(count) => Some(count.get()),
-                    ArraySize::Dynamic => None,
-                    ArraySize::Pending(_) => {
-                        let mut types = self.module.types.iter();
-                        let at = types.position(|(_, ty)| ty.inner == *inner);
-                        Some(at.map_or(0, |at| self.counts[at]))
-                    }
+                    _ => None,
                 };
                 (stride, self.size(base).words as u32, count)
             }
@@ -215,11 +184,8 @@ impl<'a> Layout<'a> {
             }
             TypeInner::Struct { ref members, .. } => {
                 for member in members {
-                    self.collect(
-                        &self.module.types[member.ty].inner,
-                        offset + member.offset,
-                        leaves,
-                    );
+                    let inner = &self.module.types[member.ty].inner;
+                    self.collect(inner, offset + member.offset, leaves);
                 }
             }
             _ => {}

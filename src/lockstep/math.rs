@@ -108,15 +108,7 @@ fn float1(fun: MathFunction) -> Option<fn(f32) -> f32> {
         Exp2 => f32::exp2,
         Log => f32::ln,
         Log2 => f32::log2,
-        Sign => |a| {
-            if a > 0.0 {
-                1.0
-            } else if a < 0.0 {
-                -1.0
-            } else {
-                0.0
-            }
-        },
+        Sign => |a| f32::from(i8::from(a > 0.0) - i8::from(a < 0.0)),
         Sqrt => f32::sqrt,
         InverseSqrt => |a| 1.0 / a.sqrt(),
         QuantizeToF16 => |a| f16::from_f32(a).to_f32(),
@@ -235,42 +227,22 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
     let words = |all: Vec<f32>| all.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
     let scale = |by: f32, of: &[f32]| of.iter().map(|it| it * by).collect::<Vec<f32>>();
     let bytes = |word: &[u32]| word.first().copied().unwrap_or(0).to_le_bytes();
-    let word = |bytes: Vec<u8>| {
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |all, byte| all << 8 | u32::from(*byte))
-    };
-    let halves = |all: Vec<u16>| {
-        vec![
-            all.iter()
-                .rev()
-                .fold(0, |all, half| all << 16 | u32::from(*half)),
-        ]
-    };
+    let packed = |bits, least, most| pack(bits, x.iter().map(|x| normed(*x, least, most)));
     let half = |at: u32| (a.first().copied().unwrap_or(0) >> (16 * at)) as u16;
     Some(match fun {
         Dot if kind == ScalarKind::Float => words(vec![dot(&x, &y)]),
-        Dot => vec![
-            a.iter()
-                .zip(b)
-                .fold(0, |sum: u32, (a, b)| sum.wrapping_add(a.wrapping_mul(*b))),
-        ],
-        Dot4I8Packed => {
-            let terms = bytes(a).into_iter().zip(bytes(b));
-            vec![
-                terms
-                    .map(|(a, b)| i32::from(a as i8) * i32::from(b as i8))
-                    .sum::<i32>() as u32,
-            ]
+        Dot => {
+            let terms = a.iter().zip(b).map(|(a, b)| a.wrapping_mul(*b));
+            vec![terms.fold(0, u32::wrapping_add)]
         }
-        Dot4U8Packed => vec![
-            bytes(a)
-                .into_iter()
-                .zip(bytes(b))
-                .map(|(a, b)| u32::from(a) * u32::from(b))
-                .sum(),
-        ],
+        Dot4I8Packed => {
+            let [a, b] = [a, b].map(|it| bytes(it).map(|byte| i32::from(byte as i8)));
+            vec![a.iter().zip(b).map(|(a, b)| a * b).sum::<i32>() as u32]
+        }
+        Dot4U8Packed => {
+            let [a, b] = [a, b].map(|it| bytes(it).map(u32::from));
+            vec![a.iter().zip(b).map(|(a, b)| a * b).sum()]
+        }
         Cross => {
             let ([a0, a1, a2], [b0, b1, b2]) = (x.try_into().ok()?, y.try_into().ok()?);
             words(vec![
@@ -297,12 +269,15 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
             let turned = x.iter().zip(&y).map(|(x, y)| eta * x - bend * y);
             words(turned.map(|it| if k < 0.0 { 0.0 } else { it }).collect())
         }
-        Modf => words(
-            x.iter()
-                .map(|it| it.fract())
-                .chain(x.iter().map(|it| it.trunc()))
-                .collect(),
-        ),
+        Modf => {
+            let parts = [f32::fract, f32::trunc];
+            words(
+                parts
+                    .iter()
+                    .flat_map(|part| x.iter().map(|it| part(*it)))
+                    .collect(),
+            )
+        }
         Frexp => {
             let parts: Vec<(f32, i32)> = x.iter().map(|it| frexp(*it)).collect();
             let fractions = parts.iter().map(|(fraction, _)| fraction.to_bits());
@@ -311,51 +286,40 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
                 .collect()
         }
         Determinant => words(vec![determinant(&x)]),
-        Pack4x8snorm => vec![word(
-            x.iter()
-                .map(|x| (0.5 + 127.0 * x.clamp(-1.0, 1.0)).floor() as i8 as u8)
-                .collect(),
-        )],
-        Pack4x8unorm => vec![word(
-            x.iter()
-                .map(|x| (0.5 + 255.0 * x.clamp(0.0, 1.0)).floor() as u8)
-                .collect(),
-        )],
-        Pack2x16snorm => halves(
-            x.iter()
-                .map(|x| (0.5 + 32767.0 * x.clamp(-1.0, 1.0)).floor() as i16 as u16)
-                .collect(),
-        ),
-        Pack2x16unorm => halves(
-            x.iter()
-                .map(|x| (0.5 + 65535.0 * x.clamp(0.0, 1.0)).floor() as u16)
-                .collect(),
-        ),
-        Pack2x16float => halves(x.iter().map(|x| f16::from_f32(*x).to_bits()).collect()),
-        Pack4xI8 | Pack4xU8 => vec![word(a.iter().map(|a| *a as u8).collect())],
-        Pack4xI8Clamp => vec![word(
-            a.iter()
-                .map(|a| (*a as i32).clamp(-128, 127) as u8)
-                .collect(),
-        )],
-        Pack4xU8Clamp => vec![word(a.iter().map(|a| (*a).min(255) as u8).collect())],
-        Unpack4x8snorm => words(
-            bytes(a)
-                .map(|byte| (f32::from(byte as i8) / 127.0).max(-1.0))
-                .to_vec(),
-        ),
+        Pack4x8snorm => packed(8, -1.0, 127.0),
+        Pack4x8unorm => packed(8, 0.0, 255.0),
+        Pack2x16snorm => packed(16, -1.0, 32767.0),
+        Pack2x16unorm => packed(16, 0.0, 65535.0),
+        Pack2x16float => pack(16, x.iter().map(|x| f16::from_f32(*x).to_bits().into())),
+        Pack4xI8 | Pack4xU8 => pack(8, a.iter().map(|a| *a as i32)),
+        Pack4xI8Clamp => pack(8, a.iter().map(|a| (*a as i32).clamp(-128, 127))),
+        Pack4xU8Clamp => pack(8, a.iter().map(|a| (*a).min(255) as i32)),
+        Unpack4x8snorm => {
+            let part = |byte| (f32::from(byte as i8) / 127.0).max(-1.0);
+            words(bytes(a).map(part).to_vec())
+        }
         Unpack4x8unorm => words(bytes(a).map(|byte| f32::from(byte) / 255.0).to_vec()),
-        Unpack2x16snorm => words(
-            [0, 1]
-                .map(|at| (f32::from(half(at) as i16) / 32767.0).max(-1.0))
-                .to_vec(),
-        ),
+        Unpack2x16snorm => {
+            let part = |at| (f32::from(half(at) as i16) / 32767.0).max(-1.0);
+            words([0, 1].map(part).to_vec())
+        }
         Unpack2x16unorm => words([0, 1].map(|at| f32::from(half(at)) / 65535.0).to_vec()),
         Unpack2x16float => words([0, 1].map(|at| f16::from_bits(half(at)).to_f32()).to_vec()),
         Unpack4xI8 => bytes(a).map(|byte| byte as i8 as u32).to_vec(),
         Unpack4xU8 => bytes(a).map(u32::from).to_vec(),
         _ => return None,
     })
+}
+
+/// Parts of so many bits in one word, the first one lowest.
+fn pack(bits: u32, parts: impl DoubleEndedIterator<Item = i32>) -> Vec<u32> {
+    let low = |part: i32| part as u32 & ((1 << bits) - 1);
+    vec![parts.rev().fold(0, |all, part| all << bits | low(part))]
+}
+
+/// A number from `least` to 1 as one up to `most`.
+fn normed(x: f32, least: f32, most: f32) -> i32 {
+    (0.5 + most * x.clamp(least, 1.0)).floor() as i32
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -379,10 +343,8 @@ fn determinant(matrix: &[f32]) -> f32 {
         return matrix.first().copied().unwrap_or(1.0);
     }
     let minor = |row: usize| {
-        let rest = matrix[size..]
-            .iter()
-            .enumerate()
-            .filter(move |(at, _)| at % size != row);
+        let rest = matrix[size..].iter().enumerate();
+        let rest = rest.filter(move |(at, _)| at % size != row);
         rest.map(|(_, value)| *value).collect::<Vec<f32>>()
     };
     let sign = |row: usize| if row.is_multiple_of(2) { 1.0 } else { -1.0 };
@@ -396,11 +358,8 @@ pub fn transpose(rows: usize, a: &[u32], out: &mut [u32], lanes: usize) {
     let columns = a.len() / lanes / rows;
     for column in 0..columns {
         for row in 0..rows {
-            let (from, to) = (
-                (column * rows + row) * lanes,
-                (row * columns + column) * lanes,
-            );
-            out[to..to + lanes].copy_from_slice(&a[from..from + lanes]);
+            let from = &a[(column * rows + row) * lanes..][..lanes];
+            out[(row * columns + column) * lanes..][..lanes].copy_from_slice(from);
         }
     }
 }

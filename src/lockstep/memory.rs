@@ -89,11 +89,8 @@ impl Shared {
         initialized: bool,
     ) -> Self {
         let shift = granule.trailing_zeros();
-        let cells = if written || !initialized {
-            bytes.len() >> shift
-        } else {
-            0
-        };
+        let shadowed = written || !initialized;
+        let cells = if shadowed { bytes.len() >> shift } else { 0 };
         Self {
             size: bytes.len() as u64,
             bytes,
@@ -195,16 +192,13 @@ impl Shared {
     ) {
         let (clock, me, cells) = (by.clock, by.stamp(lane), self.cells(at, bytes));
         if by.kind != AccessKind::Store {
-            self.shadow[cells]
-                .iter_mut()
-                .for_each(|cell| cell.writer = me);
-            return;
+            let cells = self.shadow[cells].iter_mut();
+            return cells.for_each(|cell| cell.writer = me);
         }
         // In workgroup memory, stamps older than the workgroup are ignored.
-        let oldest = if self.space == Space::Workgroup {
-            clock.start
-        } else {
-            1
+        let oldest = match self.space {
+            Space::Workgroup => clock.start,
+            _ => 1,
         };
         let meets = |other: &Stamp| other.epoch >= oldest && clock.meets(*other, me);
         let mut found = None;
@@ -329,17 +323,13 @@ pub fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
     match scalar.width {
         1 => bytes.first().copied().unwrap_or(0).into(),
         2 => {
-            let half = bytes
-                .first_chunk()
-                .map_or(0, |chunk| u16::from_le_bytes(*chunk));
+            let half = bytes.first_chunk().copied().map_or(0, u16::from_le_bytes);
             match scalar.kind {
                 ScalarKind::Float => f16::from_bits(half).to_f32().to_bits(),
                 _ => half.into(),
             }
         }
-        _ => bytes
-            .first_chunk()
-            .map_or(0, |chunk| u32::from_le_bytes(*chunk)),
+        _ => bytes.first_chunk().copied().map_or(0, u32::from_le_bytes),
     }
 }
 

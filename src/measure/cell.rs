@@ -59,7 +59,6 @@ pub struct BenchCell {
     /// Every lint of every round, once.
     pub lints: Vec<Lint>,
     /// The largest share of the machine that other programs used in a round, where the system tells.
-    #[serde(default)]
     pub others: Option<f64>,
 }
 

@@ -11,7 +11,6 @@ use super::runner::{EngineTask, Runner};
 use crate::config::{Changes, KNOBS, Preset, RunConfig, Value};
 use crate::course::{Course, Stage};
 use crate::exit::Exit;
-use crate::protocol::RunSpec;
 
 /// Version of the JSON form.
 pub const FORMAT: u32 = 1;
@@ -194,22 +193,14 @@ pub fn measure(
     // The row of each subject.
     let mut places = Vec::new();
     for (at, it) in all.iter_mut().enumerate() {
-        let work = EngineTask::Run(RunSpec {
-            stage: it.row.stage,
-            variant: it.row.variant.clone(),
-            config: it.config.clone(),
-            steps: Some(plan.steps),
-            slot: crate::protocol::Slot::A,
-            sealed: false,
-        });
-        match runner.check_memory(&plan.device, &work) {
-            Ok(()) => places.push(at),
-            Err(why) => {
-                it.row.reason = Some(format!("{why:#}"));
-                it.row.missing = Some(ReportKind::Refused);
-                continue;
-            }
+        let work = EngineTask::run(&it.row.variant, &it.config, plan.steps);
+        let work = work.of_stage(it.row.stage);
+        if let Err(why) = runner.check_memory(&plan.device, &work) {
+            it.row.reason = Some(format!("{why:#}"));
+            it.row.missing = Some(ReportKind::Refused);
+            continue;
         }
+        places.push(at);
         subjects.push(Subject {
             group: 0,
             device: plan.device.clone(),
@@ -243,15 +234,9 @@ fn table(mut all: Vec<Planned>, report: Report, plan: &JourneyPlan) -> Journey {
             it.row.missing = missing.map(|it| it.kind);
         }
     }
-    let baselines: Vec<StageTiming> = all
-        .iter()
-        .filter(|it| it.row.stage == 0)
-        .map(|it| it.row.clone())
-        .collect();
-    for it in &mut all {
-        if it.row.stage == 0 {
-            continue;
-        }
+    let baselines = all.iter().filter(|it| it.row.stage == 0);
+    let baselines: Vec<StageTiming> = baselines.map(|it| it.row.clone()).collect();
+    for it in all.iter_mut().filter(|it| it.row.stage > 0) {
         match against(&it.row, &baselines[it.baseline]) {
             Ok(ratio) => it.row.ratio = Some(ratio),
             Err(why) => it.row.ratio_reason = Some(why),

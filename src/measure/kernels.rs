@@ -9,7 +9,7 @@ use super::runner::{EngineTask, Runner};
 use crate::config::RunConfig;
 use crate::files;
 use crate::profile::operations::formula;
-use crate::protocol::{CompiledKernel, Event, Kernels, RunSpec, Slot};
+use crate::protocol::{CompiledKernel, Event, Kernels};
 
 /// Reads the texts, those that take the longest first. `runner` drives an engine that was started for them.
 ///
@@ -20,14 +20,7 @@ pub fn read_kernels(
     device: &str,
     config: &RunConfig,
 ) -> Result<Vec<CompiledKernel>> {
-    let work = EngineTask::Run(RunSpec {
-        stage: 0,
-        variant: "custom".to_owned(),
-        slot: Slot::A,
-        config: config.clone(),
-        steps: Some(1),
-        sealed: false,
-    });
+    let work = EngineTask::run("custom", config, 1);
     let (mut compiled, mut profile) = (Vec::new(), None);
     runner.measure(device, &work, |line, _| {
         match &line.event {

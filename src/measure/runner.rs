@@ -48,26 +48,15 @@ impl EngineTask {
     /// A run that belongs to no stage.
     pub fn run(variant: &str, config: &RunConfig, steps: u64) -> Self {
         Self::Run(RunSpec {
-            stage: 0,
-            variant: variant.to_owned(),
-            slot: Slot::A,
-            config: config.clone(),
             steps: Some(steps),
-            sealed: false,
+            ..RunSpec::new(variant, config)
         })
     }
 
     /// A comparison of two variants, each with its name, that belong to no stage.
     pub fn pair(a: (&str, &RunConfig), b: (&str, &RunConfig), pairs: u32) -> Self {
-        let side = |(variant, config): (&str, &RunConfig), slot| RunSpec {
-            stage: 0,
-            variant: variant.to_owned(),
-            slot,
-            config: config.clone(),
-            steps: None,
-            sealed: false,
-        };
-        let (a, b) = (side(a, Slot::A), side(b, Slot::B));
+        let (a, b) = (RunSpec::new(a.0, a.1), RunSpec::new(b.0, b.1));
+        let b = RunSpec { slot: Slot::B, ..b };
         Self::Pair { a, b, pairs }
     }
 
@@ -319,6 +308,10 @@ impl Runner {
         found: &mut TaskResult,
         hear: &mut dyn FnMut(&Line, &str) -> Result<()>,
     ) -> Result<()> {
+        let failed = |text: String| {
+            let exit = Exit::Failed;
+            Err(Stop { exit, text }.into())
+        };
         let began = Instant::now();
         let mut silent_since: Option<Instant> = None;
         let mut stopped_at: Option<Instant> = None;
@@ -353,13 +346,11 @@ impl Runner {
                 ),
             };
             if silent_since.is_some_and(|since| since.elapsed() > limit) {
-                let exit = Exit::Failed;
-                return Err(Stop { exit, text }.into());
+                return failed(text);
             }
             if let Some(text) = progress.overdue(self.task_limit) {
                 client.kill();
-                let exit = Exit::Failed;
-                return Err(Stop { exit, text }.into());
+                return failed(text);
             }
             if !progress.noticed && progress.at.elapsed() > TASK_NOTICE {
                 progress.noticed = true;
@@ -372,11 +363,9 @@ impl Runner {
             if idle > self.patience && silent_since.is_none() {
                 client.kill();
                 let seconds = idle.as_secs();
-                let text = format!(
+                return failed(format!(
                     "the engine is alive, but its device made no progress for {seconds} s, so it was ended"
-                );
-                let exit = Exit::Failed;
-                return Err(Stop { exit, text }.into());
+                ));
             }
             match client.next(Duration::from_millis(50)) {
                 None | Some(ClientEvent::Awake) => {}

@@ -30,11 +30,8 @@ pub const OPERATORS: &[(&str, Operator)] = &[
 
 /// All edits as one, if there are any.
 fn together(edit: Edit) -> Vec<Edit> {
-    if edit.is_empty() {
-        Vec::new()
-    } else {
-        vec![edit]
-    }
+    let edits = (!edit.is_empty()).then_some(edit);
+    edits.into_iter().collect()
 }
 
 fn rename(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {

@@ -82,10 +82,8 @@ impl<'a> Tokens<'a> {
                 _ if c.is_alphabetic() || c == '_' => (TokenKind::Name, word(rest)),
                 _ => {
                     let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
-                    (
-                        TokenKind::Sign,
-                        sign.map_or(c.len_utf8(), |sign| sign.len()),
-                    )
+                    let length = sign.map_or(c.len_utf8(), |sign| sign.len());
+                    (TokenKind::Sign, length)
                 }
             };
             let number = list.len();
@@ -274,10 +272,9 @@ impl<'a> Tokens<'a> {
                     continue;
                 }
                 sign @ ("{" | "}") => {
-                    depth = if sign == "{" {
-                        depth + 1
-                    } else {
-                        depth.max(1) - 1
+                    depth = match sign {
+                        "{" => depth + 1,
+                        _ => depth.max(1) - 1,
                     };
                     start = at + 1;
                 }
@@ -332,24 +329,15 @@ impl<'a> Tokens<'a> {
     /// Names that the text declares with one of these words, arguments with `:`.
     pub fn declared(&self, words: &[&str]) -> Vec<&'a str> {
         let after = |at: usize| {
-            let skipped = if self.text(at + 1) == "<" {
-                at + 4
-            } else {
-                at + 1
-            };
+            let is = |at: usize, sign: &str| usize::from(self.text(at) == sign);
+            let skipped = at + 1 + 3 * is(at + 1, "<");
             // `var<storage, read_write>` has another word.
-            if self.text(skipped) == ">" {
-                skipped + 2
-            } else {
-                skipped
-            }
+            skipped + 2 * is(skipped, ">")
         };
         let by_word = (0..self.list.len()).filter(|at| words.contains(&self.text(*at)));
         let by_word = by_word.map(after);
-        let arguments = self
-            .all(":")
-            .filter(|_| words.contains(&":"))
-            .map(|at| at - 1);
+        let arguments = self.all(":").filter(|_| words.contains(&":"));
+        let arguments = arguments.map(|at| at - 1);
         let found = by_word.chain(arguments).filter(|at| self.is_name(*at));
         let mut names: Vec<&str> = found.map(|at| self.text(at)).collect();
         names.sort_unstable();

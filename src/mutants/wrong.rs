@@ -1,5 +1,7 @@
 //! Operators that make a kernel wrong, unless the change has no effect.
 
+use std::ops::Range;
+
 use super::tokens::{Edit, Operator, TokenKind, Tokens};
 use crate::random::Rng;
 
@@ -53,29 +55,41 @@ fn other_barrier(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         .collect()
 }
 
-/// Changes the bound of each comparison; `{}` stands for the bound.
-fn bounds(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
-    let one = |at: usize| {
-        let (_, right) = t.operands(at);
+/// Changes each of these places; `{}` stands for what is there.
+fn each(
+    t: &Tokens<'_>,
+    places: impl Iterator<Item = Range<usize>>,
+    changes: &[String],
+) -> Vec<Edit> {
+    let one = |place: Range<usize>| {
         let change = move |change: &String| {
-            let new = change.replace("{}", t.source(right.clone()));
-            vec![(right.clone(), new)]
+            let new = change.replace("{}", t.source(place.clone()));
+            vec![(place.clone(), new)]
         };
         changes.iter().map(change)
     };
-    t.operators(2..3).flat_map(one).collect()
+    places.flat_map(one).collect()
+}
+
+/// Changes the bound of each comparison.
+fn bounds(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
+    each(t, t.operators(2..3).map(|at| t.operands(at).1), changes)
 }
 
 fn move_bound(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
-    bounds(
-        t,
-        &["({}) - 1u", "({}) + 1u", "({}) / 2u", "2u * ({})"].map(str::to_owned),
-    )
+    let changes = ["({}) - 1u", "({}) + 1u", "({}) / 2u", "2u * ({})"];
+    bounds(t, &changes.map(str::to_owned))
 }
 
 fn cap(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
     let cap = |_| format!("min({{}}, {}u)", CAPS[rng.below(CAPS.len())]);
     bounds(t, &[0; 3].map(cap))
+}
+
+/// The words of a text two by two.
+fn pairs(text: &str) -> Vec<(&str, &str)> {
+    let pairs = text.split("  ").filter_map(|it| it.split_once(' '));
+    pairs.collect()
 }
 
 /// Replaces each operator with the one beside it in the table.
@@ -88,28 +102,13 @@ fn exchange(t: &Tokens<'_>, table: &[(&str, &str)]) -> Vec<Edit> {
 }
 
 fn compare(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
-    let table = [
-        ("<", "<="),
-        ("<=", "<"),
-        (">", ">="),
-        (">=", ">"),
-        ("==", "!="),
-    ];
-    exchange(t, &[&table[..], &[("&&", "||"), ("||", "&&")]].concat())
+    exchange(t, &pairs("< <=  <= <  > >=  >= >  == !=  && ||  || &&"))
 }
 
 fn sign(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
-    let table = [
-        ("+", "-"),
-        ("-", "+"),
-        ("*", "/"),
-        ("/", "*"),
-        ("%", "/"),
-        ("/", "%"),
-    ];
-    let compound = [("+=", "-="), ("+=", "="), ("/=", "-=")];
+    let table = "+ -  - +  * /  / *  % /  / %  += -=  += =  /= -=";
     let prefix = (0..t.list.len()).filter(|at| t.text(*at) == "-" && t.is_prefix(*at));
-    let mut all = exchange(t, &[&table[..], &compound].concat());
+    let mut all = exchange(t, &pairs(table));
     all.extend(prefix.map(|at| vec![(at..at + 1, String::new())]));
     all
 }
@@ -172,7 +171,7 @@ fn other_name(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
 
 /// Swaps two names in an index.
 fn swap_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
-    let one = |index: std::ops::Range<usize>| {
+    let one = |index: Range<usize>| {
         let names: Vec<usize> = index.filter(|at| t.is_name(*at)).collect();
         let pairs = names.iter().enumerate();
         let pairs = pairs.flat_map(|(nth, a)| names[nth + 1..].iter().map(|b| (*a, *b)));
@@ -186,18 +185,6 @@ fn swap_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     t.inside("[").flat_map(one).collect()
 }
 
-/// Changes each index; `{}` stands for the index.
-fn indices(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
-    let one = |index: std::ops::Range<usize>| {
-        let change = move |change: &String| {
-            let new = change.replace("{}", t.source(index.clone()));
-            vec![(index.clone(), new)]
-        };
-        changes.iter().map(change)
-    };
-    t.inside("[").flat_map(one).collect()
-}
-
 fn move_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     let changes = [
         "({}) + 1u",
@@ -205,24 +192,17 @@ fn move_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         "({}) ^ 1u",
         "({}) / 2u * 2u",
     ];
-    indices(t, &changes.map(str::to_owned))
+    each(t, t.inside("["), &changes.map(str::to_owned))
 }
 
 fn clamp_index(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
     let clamp = |_| format!("min({{}}, {}u)", CAPS[rng.below(CAPS.len())] - 1);
-    indices(t, &[0; 2].map(clamp))
+    each(t, t.inside("["), &[0; 2].map(clamp))
 }
 
-/// Changes each value that is stored or named; `{}` stands for the value.
+/// Changes each value that is stored or named.
 fn values(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
-    let one = |(_, value): (usize, std::ops::Range<usize>)| {
-        let change = move |change: &String| {
-            let new = change.replace("{}", t.source(value.clone()));
-            vec![(value.clone(), new)]
-        };
-        changes.iter().map(change)
-    };
-    t.values().into_iter().flat_map(one).collect()
+    each(t, t.values().into_iter().map(|(_, value)| value), changes)
 }
 
 fn clamp_value(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
@@ -243,8 +223,7 @@ fn weaken(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 fn drop_term(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     let one = |at: usize| {
         let (left, right) = t.operands(at);
-        let kept =
-            |kept: std::ops::Range<usize>| vec![(left.start..right.end, t.source(kept).to_owned())];
+        let kept = |kept: Range<usize>| vec![(left.start..right.end, t.source(kept).to_owned())];
         [kept(left.clone()), kept(right.clone())]
     };
     t.operators(1..5).flat_map(one).collect()
@@ -282,7 +261,7 @@ fn initial(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         .map(|it| it.init.start + 3..it.init.end);
     let starts: Vec<_> = starts.chain(heads).collect();
     let others = ["0.0", "1.0", "-1.0", "-1e4", "1u", "({}) + 1u"];
-    let one = |value: &std::ops::Range<usize>| {
+    let one = |value: &Range<usize>| {
         let (value, old) = (value.clone(), t.source(value.clone()));
         let others = others.into_iter().filter(move |new| *new != old);
         others.map(move |new| vec![(value.clone(), new.replace("{}", old))])
@@ -291,7 +270,7 @@ fn initial(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 fn always(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
-    let one = |condition: std::ops::Range<usize>| {
+    let one = |condition: Range<usize>| {
         ["true", "false"].map(|new| vec![(condition.clone(), new.to_owned())])
     };
     t.conditions().into_iter().flat_map(one).collect()
@@ -311,10 +290,8 @@ fn swap_statements(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     pairs
         .map(|pair| {
             let source = |nth: usize| t.source(pair[nth].clone());
-            vec![(
-                pair[0].start..pair[1].end,
-                format!("{}\n{}", source(1), source(0)),
-            )]
+            let new = format!("{}\n{}", source(1), source(0));
+            vec![(pair[0].start..pair[1].end, new)]
         })
         .collect()
 }
@@ -324,17 +301,8 @@ fn component(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 fn drop_call(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
-    let names = [
-        "exp",
-        "sqrt",
-        "inverseSqrt",
-        "floor",
-        "cos",
-        "sin",
-        "f32",
-        "pow",
-    ];
-    let calls = names.iter().flat_map(|name| t.calls(name));
+    let names = "exp sqrt inverseSqrt floor cos sin f32 pow".split(' ');
+    let calls = names.flat_map(|name| t.calls(name));
     calls
         .map(|(at, arguments)| {
             let end = arguments.last().map_or(at, |last| last.end) + 1;

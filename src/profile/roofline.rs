@@ -1,7 +1,7 @@
 //! The roofline (Williams, Waterman and Patterson, 2009): how fast work of a given arithmetic intensity can be on a device
 //! with measured roofs, and how near a kernel comes. Pure arithmetic.
 
-use super::stats::{median, spread};
+use super::stats::spread;
 use crate::protocol::{KernelRow, Rate, Roof, TopKernel};
 use crate::units;
 
@@ -14,16 +14,14 @@ const LEAST: f64 = 1e6;
 
 /// A rate from repeats of the same work. None without a repeat that took time.
 pub fn rate(work: f64, seconds: &[f64]) -> Option<Rate> {
-    let rates: Vec<f64> = seconds
-        .iter()
-        .filter(|seconds| **seconds > 0.0 && seconds.is_finite())
-        .map(|seconds| work / seconds)
-        .collect();
+    let took_time = |seconds: &&f64| **seconds > 0.0 && seconds.is_finite();
+    let rates = seconds.iter().filter(took_time).map(|it| work / it);
+    let rates: Vec<f64> = rates.collect();
     let best = rates.iter().copied().reduce(f64::max)?;
     let it = spread(&rates);
     Some(Rate {
         best,
-        median: median(&rates),
+        median: it.median,
         p25: it.p25,
         p75: it.p75,
         n: rates.len() as u32,
@@ -83,15 +81,11 @@ pub fn better(before: Roof, now: Roof) -> Roof {
 
 /// The roof of work on matrix cores, or of work outside of them: `flops` is what binds it. None where that was not measured.
 pub fn bounding(roof: &Roof, matrix_cores: bool) -> Option<Roof> {
-    let flops = if matrix_cores {
-        roof.matrix_cores?
-    } else {
-        roof.flops
-    };
-    Some(Roof {
-        flops,
-        ..roof.clone()
-    })
+    let mut roof = roof.clone();
+    if matrix_cores {
+        roof.flops = roof.matrix_cores?;
+    }
+    Some(roof)
 }
 
 /// `peak 265 GFLOP/s, 38.1 GB/s (measured under load)`, the matrix cores' between the two.
@@ -144,10 +138,8 @@ pub struct RowRates {
 pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> RowRates {
     let ms = row.work_ms.unwrap_or(row.ms);
     // Older recordings contain two zeros where the work was counted in another row.
-    let work = row
-        .flops
-        .zip(row.bytes)
-        .filter(|(flops, bytes)| flops + bytes > 0.0);
+    let work = row.flops.zip(row.bytes);
+    let work = work.filter(|(flops, bytes)| flops + bytes > 0.0);
     let roof = roof.and_then(|roof| bounding(roof, row.matrix_cores));
     rates(work, ms * 1e-3, roof.as_ref())
 }
@@ -172,16 +164,12 @@ pub fn top(row: &KernelRow, roof: Option<&Roof>) -> TopKernel {
 /// The same for any work, in FLOP and bytes, that took `seconds`.
 pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> RowRates {
     let per_second = |work: Option<f64>| work.filter(|_| seconds > 0.0).map(|work| work / seconds);
-    let both = work;
-    let bound = both
-        .zip(roof)
-        .map(|((flops, bytes), roof)| least(roof, flops, bytes));
+    let bound = work.zip(roof);
+    let bound = bound.map(|((flops, bytes), roof)| least(roof, flops, bytes));
     RowRates {
-        flops_per_s: per_second(both.map(|(flops, _)| flops)),
-        bytes_per_s: per_second(both.map(|(_, bytes)| bytes)),
-        intensity: both
-            .filter(|(_, bytes)| *bytes > 0.0)
-            .map(|(flops, bytes)| flops / bytes),
+        flops_per_s: per_second(work.map(|(flops, _)| flops)),
+        bytes_per_s: per_second(work.map(|(_, bytes)| bytes)),
+        intensity: work.filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
         // More than a roof that was measured under load says only that this roof is too low.
         share: per_second(bound.map(|(seconds, _)| seconds))
             .filter(|share| *share <= 1.0 || roof.is_none_or(|roof| roof.load().is_none())),

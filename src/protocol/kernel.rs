@@ -339,7 +339,6 @@ pub struct KernelReport {
     pub device: Option<Device>,
     pub files: Vec<KernelResult>,
     /// Why no device ran the kernels, where there is none for them: what is known is from the host.
-    #[serde(default)]
     pub host_only: Option<String>,
     /// Why nothing could be checked: no device of that name, or the check's own process ended.
     pub failed: Option<String>,
@@ -348,7 +347,6 @@ pub struct KernelReport {
     /// Wall time of the check.
     pub seconds: f64,
     /// Processor time of the check, where the system tells it.
-    #[serde(default)]
     pub processor_seconds: Option<f64>,
     /// What the numbers and the drawn shapes came from.
     #[serde(default)]
@@ -369,7 +367,6 @@ pub struct KernelProgress {
     /// Whether the kernel is running.
     pub running: bool,
     /// Other programs keep the machine busy: seconds that this piece of work has taken so far.
-    #[serde(default)]
     pub waits: Option<KernelWait>,
 }
 
@@ -485,7 +482,6 @@ pub struct KernelFault {
     /// Label of the shape.
     pub shape: String,
     /// What the buffers held, if the shape was drawn.
-    #[serde(default)]
     pub values: Option<KernelFill>,
     /// Name of the buffer; empty where none is meant.
     pub buffer: String,

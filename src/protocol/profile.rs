@@ -23,10 +23,8 @@ pub struct KernelRow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<(u64, u64)>,
     /// Floating-point operations by shape, over all calls.
-    #[serde(default)]
     pub flops: Option<f64>,
     /// Bytes by shape, each operand once, over all calls.
-    #[serde(default)]
     pub bytes: Option<f64>,
     /// Time of that work in ms, where an operation has several kernels and this row carries the work of all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +67,6 @@ pub struct Kernels {
     /// The step whose time the rows are compared with. On the CPU, where brackets and step share a clock, the profiled step itself.
     /// On a GPU an unprofiled step that waits for the device at its end only: waits between phases are no work of the
     /// device's, and under the profiler the launches do not follow each other as they otherwise do.
-    #[serde(default)]
     pub step_ms: Option<f64>,
     /// Profiles taken before this one that disagreed with the steps around them, as they do while a clock changes.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -114,14 +111,10 @@ pub struct TopKernel {
     pub calls: u32,
     pub ms: f64,
     /// What it reached, where the work is known by shape: GFLOP/s, GB/s, FLOP per byte.
-    #[serde(default)]
     pub gflop_per_s: Option<f64>,
-    #[serde(default)]
     pub gb_per_s: Option<f64>,
-    #[serde(default)]
     pub flop_per_byte: Option<f64>,
     /// Share of the device's measured roof at that intensity: 1 is the roof.
-    #[serde(default)]
     pub roof_share: Option<f64>,
     /// Why the work is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

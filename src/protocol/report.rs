@@ -42,7 +42,6 @@ pub struct DeviceInfo {
     /// What else a learner should know, or empty.
     pub note: String,
     /// What it was measured to do at most, where that is known already.
-    #[serde(default)]
     pub roof: Option<Roof>,
 }
 
@@ -62,7 +61,6 @@ pub struct Started {
     /// Step at which this begins: above 0 when knobs were changed in mid-run.
     pub from_step: u64,
     /// What the device was measured to do at most.
-    #[serde(default)]
     pub roof: Option<Box<Roof>>,
     /// One of two that are measured in turns: its steps begin at 0 and its times go into the pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

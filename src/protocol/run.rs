@@ -96,6 +96,20 @@ pub struct RunSpec {
     pub sealed: bool,
 }
 
+impl RunSpec {
+    /// A run of A that belongs to no stage and goes on until it is stopped.
+    pub fn new(variant: &str, config: &RunConfig) -> Self {
+        Self {
+            stage: 0,
+            variant: variant.to_owned(),
+            slot: Slot::A,
+            config: config.clone(),
+            steps: None,
+            sealed: false,
+        }
+    }
+}
+
 /// The device of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {

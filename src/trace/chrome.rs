@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, Value};
 
 use super::json::{self, Ended, Scanner};
-use super::model::{Builder, Counter, Detail, Direction, Kind, LaneKind, Trace};
+use super::model::{Builder, Counter, Detail, Direction, Kind, LaneKind, Slice, Trace};
 use super::source::{Head, OpenError, Source};
 
 /// Members at the top of a Kineto file.
@@ -35,44 +35,28 @@ pub fn recognises(head: &Head) -> bool {
 struct Event<'a> {
     #[serde(borrow, default)]
     ph: Cow<'a, str>,
-    #[serde(borrow, default)]
     cat: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
     pid: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     tid: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     ts: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     dur: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     args: Option<&'a RawValue>,
 }
 
 /// The arguments of an event that are read.
 #[derive(Default, Deserialize)]
 struct Args<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     correlation: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     device: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     stream: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     bytes: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     grid: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     kernel_details: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     block: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     name: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     labels: Option<&'a RawValue>,
 }
 
@@ -124,18 +108,13 @@ fn nanoseconds(text: &str) -> Option<i128> {
     Some(if negative { -nanos } else { nanos })
 }
 
-/// A lane while it is read.
-struct Track {
-    lane: u32,
-    device: Option<u32>,
-    /// Slices that began with `B` and have not ended.
-    open: Vec<u32>,
-}
-
+#[derive(Default)]
 struct Reader {
     out: Builder,
     /// Lanes by process, then by thread.
-    lanes: HashMap<String, HashMap<String, Track>>,
+    lanes: HashMap<String, HashMap<String, u32>>,
+    /// For each lane, its slices that began with `B` and have not ended.
+    open: Vec<Vec<u32>>,
     /// Names of processes.
     processes: HashMap<String, String>,
     /// Open ranges that began with `b`, by identifier, category and name.
@@ -152,24 +131,15 @@ struct Reader {
 pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     let mut reader = Reader {
         out: Builder::new(source.name(), "chrome json", false),
-        lanes: HashMap::new(),
-        processes: HashMap::new(),
-        ranges: HashMap::new(),
-        counters: HashMap::new(),
-        events: 0,
-        searched: 0,
-        damaged: false,
-        kineto: false,
+        ..Reader::default()
     };
     let mut scanner = Scanner::new(&mut *source);
     let array = scanner.blanks() == Some(b'[');
     let mut found = array;
-    let cut = if array {
-        scanner.skip();
-        reader.events(&mut scanner, true)
-    } else {
-        scanner.skip();
-        reader.object(&mut scanner, &mut found)
+    scanner.skip();
+    let cut = match array {
+        true => reader.events(&mut scanner, true),
+        false => reader.object(&mut scanner, &mut found),
     };
     let end = scanner.offset();
     if !found || (reader.events == 0 && reader.out.trace().unread_count() > 0) {
@@ -302,15 +272,15 @@ impl Reader {
             return false;
         }
         // Python writes NaN; some exporters write raw control characters, or a key twice.
-        let Ok(value) = serde_json::from_str::<serde_json::Value>(&json::repaired(bytes)) else {
+        let Ok(value) = serde_json::from_str::<Value>(&json::repaired(bytes)) else {
             return false;
         };
         let text = value.to_string();
-        match serde_json::from_str(&text) {
-            Ok(event) => self.take(&event),
-            Err(_) => return false,
-        }
-        true
+        let event = serde_json::from_str(&text);
+        event.is_ok_and(|event| {
+            self.take(&event);
+            true
+        })
     }
 
     fn take(&mut self, event: &Event<'_>) {
@@ -341,7 +311,7 @@ impl Reader {
                 }
                 return;
             }
-            let (lane, _) = self.track(&process, &thread);
+            let lane = self.lane(&process, &thread);
             let name = self.out.name(name);
             let kind = Kind::of_category(cat, "");
             if let Some(slice) = self.out.slice(kind, lane, name, (start, start), place) {
@@ -349,13 +319,9 @@ impl Reader {
             }
             return;
         }
-        let (lane, device) = self.track(&process, &thread);
+        let lane = self.lane(&process, &thread);
         if phase == "E" {
-            let open = self
-                .lanes
-                .get_mut(process.as_ref())
-                .and_then(|lanes| lanes.get_mut(thread.as_ref()));
-            let slice = open.and_then(|track| track.open.pop());
+            let slice = self.open[lane as usize].pop();
             if !slice.is_some_and(|slice| self.out.close(slice, start)) {
                 self.out.unread("an end without a beginning", place);
             }
@@ -389,67 +355,39 @@ impl Reader {
         let Some(slice) = self.out.slice(kind, lane, id, (start, end), place) else {
             return;
         };
-        if phase == "B"
-            && let Some(track) = self
-                .lanes
-                .get_mut(process.as_ref())
-                .and_then(|lanes| lanes.get_mut(thread.as_ref()))
-        {
-            track.open.push(slice);
-        }
-        if !(kind.on_device() || kind.is_call()) {
-            return;
-        }
-        if kind.is_call() {
-            if let Some(correlation) = whole(args.correlation) {
-                self.out.call(slice, 0, correlation);
-            }
-            return;
+        if phase == "B" {
+            self.open[lane as usize].push(slice);
         }
         if let Some(correlation) = whole(args.correlation) {
-            self.out.work(slice, 0, correlation);
+            self.out.link(slice, 0, correlation);
         }
-        if device.is_none() {
-            let named = args.device.map_or(process.clone(), |_| label(args.device));
+        if !kind.on_device() {
+            return;
+        }
+        if self.out.trace().lanes[lane as usize].device.is_none() {
+            let named = args.device.map_or(process, |_| label(args.device));
             let device = self.out.device(&named);
             self.out.trace().lanes[lane as usize].device = Some(device);
-            if let Some(track) = self
-                .lanes
-                .get_mut(process.as_ref())
-                .and_then(|lanes| lanes.get_mut(thread.as_ref()))
-            {
-                track.device = Some(device);
-            }
         }
-        let direction = (kind == Kind::Copy).then(|| Direction::of_name(name));
-        let (grid, block) = (three(args.grid), three(args.block));
-        self.out.detail(
-            slice,
-            Detail {
-                bytes: whole(args.bytes),
-                direction,
-                grid,
-                block,
-            },
-        );
+        let detail = Detail {
+            bytes: whole(args.bytes),
+            direction: (kind == Kind::Copy).then(|| Direction::of_name(name)),
+            grid: three(args.grid),
+            block: three(args.block),
+        };
+        self.out.detail(slice, detail);
     }
 
-    /// The lane of a thread, and its device.
-    fn track(&mut self, process: &str, thread: &str) -> (u32, Option<u32>) {
-        if let Some(track) = self.lanes.get(process).and_then(|lanes| lanes.get(thread)) {
-            return (track.lane, track.device);
+    /// The lane of a thread.
+    fn lane(&mut self, process: &str, thread: &str) -> u32 {
+        if let Some(lane) = self.lanes.get(process).and_then(|lanes| lanes.get(thread)) {
+            return *lane;
         }
         let lane = self.out.lane(LaneKind::Host, process, thread, None);
-        let track = Track {
-            lane,
-            device: None,
-            open: Vec::new(),
-        };
-        self.lanes
-            .entry(process.to_owned())
-            .or_default()
-            .insert(thread.to_owned(), track);
-        (lane, None)
+        self.open.push(Vec::new());
+        let lanes = self.lanes.entry(process.to_owned()).or_default();
+        lanes.insert(thread.to_owned(), lane);
+        lane
     }
 
     fn metadata(&mut self, event: &Event<'_>, name: &str) {
@@ -469,7 +407,7 @@ impl Reader {
                     .insert(process.into_owned(), label(args.labels).into_owned());
             }
             "thread_name" => {
-                let (lane, _) = self.track(&process, &label(event.tid));
+                let lane = self.lane(&process, &label(event.tid));
                 self.out.trace().lanes[lane as usize].name = label(args.name).trim().to_owned();
             }
             _ => {}
@@ -480,17 +418,14 @@ impl Reader {
         let Some(time) = self.out.time(at) else {
             return;
         };
-        let values = event.args.and_then(|raw| {
-            serde_json::from_str::<HashMap<String, serde_json::Value>>(raw.get()).ok()
-        });
-        for (key, value) in values.unwrap_or_default() {
-            let Some(value) = value.as_f64() else {
-                continue;
-            };
-            let name = if key == "value" || key == name {
-                name.to_owned()
-            } else {
-                format!("{name} {key}")
+        let values = event
+            .args
+            .and_then(|raw| serde_json::from_str::<HashMap<String, Value>>(raw.get()).ok());
+        let numbers = values.unwrap_or_default().into_iter();
+        for (key, value) in numbers.filter_map(|(key, it)| Some((key, it.as_f64()?))) {
+            let name = match key == "value" || key == name {
+                true => name.to_owned(),
+                false => format!("{name} {key}"),
             };
             let counters = &mut self.out.trace().counters;
             let at = *self.counters.entry(name.clone()).or_insert(counters.len());
@@ -506,18 +441,11 @@ impl Reader {
     }
 
     fn finish(mut self) -> Trace {
-        let open = self
-            .lanes
-            .values()
-            .flat_map(HashMap::values)
-            .map(|track| track.open.len())
-            .sum::<usize>();
-        let open = open + self.ranges.values().map(Vec::len).sum::<usize>();
-        for _ in 0..open {
-            self.out.unread("a beginning without an end", || {
-                "the end of the file".to_owned()
-            });
-        }
+        let open = self.open.iter().chain(self.ranges.values()).map(Vec::len);
+        let open = open.sum::<usize>() as u64;
+        let place = || "the end of the file".to_owned();
+        self.out
+            .unread_many("a beginning without an end", open, place);
         let trace = self.out.trace();
         trace.holds.kernels = true;
         for lane in &mut trace.lanes {
@@ -533,19 +461,12 @@ impl Reader {
             trace.format = "kineto json";
             // The profiler records copies and memsets together with kernels: if none were found, there were none.
             trace.holds.copies = work;
-            trace.holds.memsets =
-                work && !trace.slices.iter().any(|slice| is_hip(&trace.names, slice));
+            // In HIP, a memset is a kernel.
+            let hip = |it: &Slice| it.kind.is_call() && trace.name(it.name).starts_with("hip");
+            trace.holds.memsets = work && !trace.slices.iter().any(hip);
         }
         self.out.finish()
     }
-}
-
-/// Whether a slice is a call of HIP, where a memset is a kernel.
-fn is_hip(names: &[std::sync::Arc<str>], slice: &super::model::Slice) -> bool {
-    slice.kind.is_call()
-        && names
-            .get(slice.name as usize)
-            .is_some_and(|name| name.starts_with("hip"))
 }
 
 #[cfg(test)]

@@ -62,11 +62,7 @@ pub fn is_respelled(head: &[u8]) -> bool {
 pub fn sibling(head: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(head);
     let first = columns(text.lines().next()?);
-    let is = |names: &[&str]| {
-        names
-            .iter()
-            .all(|name| first.iter().any(|column| column == name))
-    };
+    let is = |names: &[&str]| names.iter().all(|name| has(&first, &[&[*name]]));
     let what = if is(&["counter_name", "counter_value"]) {
         "a table of hardware counters with one row for each counter of a kernel"
     } else if is(&["direction", "start_timestamp"]) {
@@ -280,12 +276,8 @@ pub fn read_kernel_trace(source: &mut Source<'_>) -> Result<Trace, OpenError> {
             None => {
                 let device = out.device(&key.0);
                 let (group, queue) = (format!("GPU {}", key.0), format!("queue {}", key.1));
-                *lanes.entry(key).or_insert(out.lane(
-                    LaneKind::Device,
-                    &group,
-                    &queue,
-                    Some(device),
-                ))
+                let lane = out.lane(LaneKind::Device, &group, &queue, Some(device));
+                *lanes.entry(key).or_insert(lane)
             }
         };
         let id = out.name(&cells[name]);
@@ -297,11 +289,12 @@ pub fn read_kernel_trace(source: &mut Source<'_>) -> Result<Trace, OpenError> {
             let [x, y, z] = axes.map(|axis| cell(axis).parse().ok());
             Some([x?, y?, z?])
         };
+        let (grid, block) = (size(grid), size(block));
         out.detail(
             slice,
             Detail {
-                grid: size(grid),
-                block: size(block),
+                grid,
+                block,
                 ..Detail::default()
             },
         );
@@ -316,11 +309,7 @@ pub fn read_kernel_trace(source: &mut Source<'_>) -> Result<Trace, OpenError> {
 /// The device of an agent: `4` of `Agent 4`.
 pub fn device(agent: &str) -> String {
     let number = agent.trim_start_matches(|c: char| !c.is_ascii_digit());
-    if number.is_empty() {
-        agent.to_owned()
-    } else {
-        number.to_owned()
-    }
+    if number.is_empty() { agent } else { number }.to_owned()
 }
 
 /// Reads sums of rocprofv3.

@@ -78,7 +78,7 @@ pub struct UnreadRows {
 }
 
 /// Every figure, in the order of the JSON.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
     pub file: String,
     pub format: &'static str,
@@ -198,15 +198,26 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Adds the ledger of another window or device.
-    pub fn add(&mut self, other: &Self) {
+    /// The ledger of several windows or devices.
+    pub fn sum(parts: impl Iterator<Item = Self>) -> Self {
+        let none = Self {
+            syncs: Some(0),
+            host_bound: Some(0),
+            ..Self::default()
+        };
+        parts.fold(none, Self::add)
+    }
+
+    fn add(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
-        self.wall = self.wall.saturating_add(other.wall);
-        self.busy = self.busy.saturating_add(other.busy);
-        self.copies = self.copies.saturating_add(other.copies);
-        self.syncs = sum(self.syncs, other.syncs);
-        self.host_bound = sum(self.host_bound, other.host_bound);
-        self.idle = self.idle.saturating_add(other.idle);
+        Self {
+            wall: self.wall.saturating_add(other.wall),
+            busy: self.busy.saturating_add(other.busy),
+            copies: self.copies.saturating_add(other.copies),
+            syncs: sum(self.syncs, other.syncs),
+            host_bound: sum(self.host_bound, other.host_bound),
+            idle: self.idle.saturating_add(other.idle),
+        }
     }
 }
 

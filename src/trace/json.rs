@@ -160,21 +160,11 @@ pub fn repaired(bytes: &[u8]) -> String {
     let mut rest: &str = &lossy;
     while let Some(c) = rest.chars().next() {
         if !text {
-            if let Some(word) = [
-                "-Infinity",
-                "-NaN",
-                "Infinity",
-                "NaN",
-                "-nan",
-                "nan",
-                "-inf",
-                "inf",
-            ]
-            .into_iter()
-            .find(|word| rest.starts_with(word))
-            {
+            let word = rest.strip_prefix('-').unwrap_or(rest);
+            let words = ["Infinity", "NaN", "nan", "inf"];
+            if let Some(after) = words.iter().find_map(|it| word.strip_prefix(it)) {
                 out.push_str("null");
-                rest = &rest[word.len()..];
+                rest = after;
                 continue;
             }
             text = c == '"';

@@ -122,22 +122,8 @@ fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<Finding> {
             next,
         );
     }
-    let bounds = |device: bool| {
-        let slices = || {
-            trace.slices.iter().filter(|it| {
-                if device {
-                    it.kind == Kind::Kernel
-                } else {
-                    it.kind.is_call()
-                }
-            })
-        };
-        Some((
-            slices().map(|it| it.start).min()?,
-            slices().map(|it| it.end).max()?,
-        ))
-    };
-    let ((start, end), (first, last)) = (bounds(true)?, bounds(false)?);
+    let (start, end) = trace.span(|kind| kind == Kind::Kernel)?;
+    let (first, last) = trace.span(Kind::is_call)?;
     let apart = if start > last {
         start.abs_diff(last)
     } else {
@@ -174,16 +160,10 @@ fn launch_bound(trace: &Trace, f: &Summary) -> Option<Finding> {
 
 fn sync_in_step(_: &Trace, f: &Summary) -> Option<Finding> {
     let steps = f.steps.as_ref()?;
-    let with = steps
-        .iter()
-        .filter(|step| step.syncs.unwrap_or(0) > 0)
-        .count();
+    let with = steps.iter().filter(|it| it.syncs.unwrap_or(0) > 0).count();
     let all: u64 = steps.iter().filter_map(|step| step.syncs).sum();
     (all > 0).then_some(())?;
-    let waiting = f
-        .ledger
-        .and_then(|ledger| ledger.syncs)
-        .filter(|ns| *ns > 0);
+    let waiting = f.ledger.and_then(|it| it.syncs).filter(|ns| *ns > 0);
     let waiting = waiting.map_or(String::new(), |ns| {
         format!(" The device was idle for {} of that.", time(ns))
     });
@@ -198,10 +178,7 @@ fn sync_in_step(_: &Trace, f: &Summary) -> Option<Finding> {
 
 fn copy_in_step(_: &Trace, f: &Summary) -> Option<Finding> {
     let steps = f.steps.as_ref()?;
-    let all: u64 = steps
-        .iter()
-        .filter_map(|step| step.host_device_copies)
-        .sum();
+    let all: u64 = steps.iter().filter_map(|it| it.host_device_copies).sum();
     (all > 0).then_some(())?;
     found(
         format!(

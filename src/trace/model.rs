@@ -184,7 +184,7 @@ pub struct Lane {
 }
 
 /// The direction of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     H2D,
     D2H,
@@ -203,39 +203,29 @@ impl Direction {
 
     /// The direction in a name: `Memcpy HtoD (…)`, `MEMORY_COPY_HOST_TO_DEVICE`, `Host-to-Device`.
     pub fn of_name(name: &str) -> Self {
-        let name: String = name
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .collect::<String>()
-            .to_ascii_lowercase();
-        let has = |parts: [&str; 3]| parts.into_iter().any(|part| name.contains(part));
-        if has(["htod", "hosttodevice", "h2d"]) {
-            Self::H2D
-        } else if has(["dtoh", "devicetohost", "d2h"]) {
-            Self::D2H
-        } else if has(["dtod", "devicetodevice", "d2d"]) {
-            Self::D2D
-        } else if has(["htoh", "hosttohost", "h2h"]) {
-            Self::H2H
-        } else if has(["ptop", "peertopeer", "p2p"]) {
-            Self::P2P
-        } else {
-            Self::Other
-        }
+        let letters = name.chars().filter(char::is_ascii_alphanumeric);
+        let name = letters.collect::<String>().to_ascii_lowercase();
+        let has = |(_, parts): &&(Self, [&str; 3])| parts.iter().any(|part| name.contains(part));
+        DIRECTIONS
+            .iter()
+            .find(has)
+            .map_or(Self::Other, |(direction, _)| *direction)
     }
 
     /// The name in the JSON: `H2D`.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::H2D => "H2D",
-            Self::D2H => "D2H",
-            Self::D2D => "D2D",
-            Self::H2H => "H2H",
-            Self::P2P => "P2P",
-            Self::Other => "other",
-        }
+        ["H2D", "D2H", "D2D", "H2H", "P2P", "other"][self as usize]
     }
 }
+
+/// What a name contains, in lower case and without marks, by direction.
+const DIRECTIONS: [(Direction, [&str; 3]); 5] = [
+    (Direction::H2D, ["htod", "hosttodevice", "h2d"]),
+    (Direction::D2H, ["dtoh", "devicetohost", "d2h"]),
+    (Direction::D2D, ["dtod", "devicetodevice", "d2d"]),
+    (Direction::H2H, ["htoh", "hosttohost", "h2h"]),
+    (Direction::P2P, ["ptop", "peertopeer", "p2p"]),
+];
 
 /// Further data about work of a device. Equal details are stored once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -271,6 +261,16 @@ impl Slice {
     pub fn ns(&self) -> u64 {
         self.end.abs_diff(self.start)
     }
+
+    /// Start and end.
+    pub fn span(&self) -> (i64, i64) {
+        (self.start, self.end)
+    }
+}
+
+/// A sum that stops at the largest number.
+pub fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 /// A row of a summary file: one kernel name, or one name and launch shape.
@@ -372,6 +372,14 @@ impl Trace {
             .filter(move |(_, slice)| slice.kind == kind)
     }
 
+    /// From the first start to the last end of slices of some kinds.
+    pub fn span(&self, kinds: impl Fn(Kind) -> bool) -> Option<(i64, i64)> {
+        let slices = self.slices.iter().filter(|slice| kinds(slice.kind));
+        slices
+            .map(Slice::span)
+            .reduce(|all, it| (all.0.min(it.0), all.1.max(it.1)))
+    }
+
     /// The linked slice: a kernel's launch, or a launch's kernel.
     pub fn linked(&self, slice: &Slice) -> Option<&Slice> {
         self.slices.get(slice.link as usize)
@@ -392,14 +400,12 @@ impl Trace {
 
     /// How many rows or events could not be read.
     pub fn unread_count(&self) -> u64 {
-        self.unread
-            .iter()
-            .map(|it| it.count)
-            .fold(0, u64::saturating_add)
+        sum(self.unread.iter().map(|it| it.count))
     }
 }
 
 /// Builds a trace from plain data, for readers of files and for other sources.
+#[derive(Default)]
 pub struct Builder {
     trace: Trace,
     ids: HashMap<Arc<str>, NameId>,
@@ -423,11 +429,7 @@ impl Builder {
                 bias,
                 ..Trace::default()
             },
-            ids: HashMap::new(),
-            details: HashMap::new(),
-            devices: HashMap::new(),
-            calls: HashMap::new(),
-            work: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -534,13 +536,9 @@ impl Builder {
     pub fn close(&mut self, slice: u32, end: i128) -> bool {
         let end = self.time(end);
         let slice = &mut self.trace.slices[slice as usize];
-        match end {
-            Some(end) if end >= slice.start => {
-                slice.end = end;
-                true
-            }
-            _ => false,
-        }
+        let end = end.filter(|end| *end >= slice.start);
+        slice.end = end.unwrap_or(slice.end);
+        end.is_some()
     }
 
     /// Sets the correlation of a call. The first launch with a number counts.

@@ -23,15 +23,8 @@ pub enum Family {
 impl Family {
     /// Its name on the screen.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Product => "product",
-            Self::Attention => "attention",
-            Self::Elementwise => "elementwise",
-            Self::Reduction => "reduction",
-            Self::Optimizer => "optimizer",
-            Self::Copy => "copy",
-            Self::Other => "other",
-        }
+        let names = "product attention elementwise reduction optimizer copy other";
+        names.split(' ').nth(self as usize).unwrap_or_default()
     }
 }
 
@@ -72,20 +65,14 @@ pub fn family(name: &str) -> Family {
         .map_or(Family::Other, |(family, _)| *family)
 }
 
+#[rustfmt::skip] // One line.
+const STEPS: [&str; 7] = ["step", "iteration", "iter", "profilerstep", "train_step", "train step", "training step"];
+
 /// Whether a range of this name is a step: `step 3`, `iteration 3`, `ProfilerStep#3`.
 pub fn step(name: &str) -> bool {
     let number = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let word = name[..name.len() - number].trim_end_matches([' ', '#', '_', ':', '=']);
-    let known = [
-        "step",
-        "iteration",
-        "iter",
-        "profilerstep",
-        "train_step",
-        "train step",
-        "training step",
-    ];
-    number > 0 && known.iter().any(|it| word.eq_ignore_ascii_case(it))
+    number > 0 && STEPS.iter().any(|it| word.eq_ignore_ascii_case(it))
 }
 
 /// Phases of a training step.
@@ -96,35 +83,21 @@ pub enum Phase {
     Optimizer,
 }
 
+#[rustfmt::skip] // One line for each phase.
+const PHASES: [(Phase, &[&str]); 3] = [
+    (Phase::Forward, &["forward", "fwd", "forward pass", "forward_pass", "## forward ##", "model_forward"]),
+    (Phase::Backward, &["backward", "bwd", "backward pass", "backward_pass", "## backward ##", "loss.backward"]),
+    (Phase::Optimizer, &["optimizer", "optim", "optimizer step", "optimizer_step"]),
+];
+
 /// The phase of a range, from its name.
 pub fn phase(name: &str) -> Option<Phase> {
     let name = name.trim().to_ascii_lowercase();
-    let is = |names: &[&str]| names.contains(&name.as_str());
-    if is(&[
-        "forward",
-        "fwd",
-        "forward pass",
-        "forward_pass",
-        "## forward ##",
-        "model_forward",
-    ]) {
-        Some(Phase::Forward)
-    } else if is(&[
-        "backward",
-        "bwd",
-        "backward pass",
-        "backward_pass",
-        "## backward ##",
-        "loss.backward",
-    ]) {
-        Some(Phase::Backward)
-    } else if is(&["optimizer", "optim", "optimizer step", "optimizer_step"])
-        || name.starts_with("optimizer.step")
-    {
-        Some(Phase::Optimizer)
-    } else {
-        None
-    }
+    let known = PHASES.iter().find(|it| it.1.contains(&name.as_str()));
+    let stepped = name
+        .starts_with("optimizer.step")
+        .then_some(Phase::Optimizer);
+    known.map(|it| it.0).or(stepped)
 }
 
 /// A kernel's short name, up to `width` characters, without return type, namespaces, templates, arguments and tile sizes. For

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::model::{Builder, Detail, Direction, Kind, LaneKind, Trace};
 use super::source::{Head, OpenError, Source};
-use super::sqlite::{self, int, rows, text};
+use super::sqlite::{self, int, rows, span, text, three};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
@@ -83,18 +83,12 @@ struct Lanes {
 
 fn strings(db: &Connection, out: &mut Builder) -> HashMap<i64, u32> {
     let mut strings = HashMap::new();
-    rows(
-        db,
-        &sqlite::select(db, "StringIds", &["id", "value"]),
-        "StringIds",
-        out,
-        |out, row, _| {
-            let id = int(row, 0).ok_or("a name without a number")?;
-            let name = text(row, 1).unwrap_or_default();
-            strings.insert(id, out.name(&name));
-            Ok(())
-        },
-    );
+    rows(db, "StringIds", &["id", "value"], out, |out, row, _| {
+        let id = int(row, 0).ok_or("a name without a number")?;
+        let name = text(row, 1).unwrap_or_default();
+        strings.insert(id, out.name(&name));
+        Ok(())
+    });
     strings
 }
 
@@ -107,19 +101,15 @@ impl Lanes {
     fn thread(&mut self, out: &mut Builder, global: i64) -> u32 {
         *self.lanes.entry((global, -1, -1)).or_insert_with(|| {
             let group = format!("process {}", process(global) >> 24 & 0xff_ffff);
-            out.lane(
-                LaneKind::Host,
-                &group,
-                &format!("thread {}", global & 0xff_ffff),
-                None,
-            )
+            let name = format!("thread {}", global & 0xff_ffff);
+            out.lane(LaneKind::Host, &group, &name, None)
         })
     }
 
     /// Sets the names of threads.
     fn threads(&self, db: &Connection, out: &mut Builder) {
-        let query = sqlite::select(db, "ThreadNames", &["globalTid", "nameId"]);
-        rows(db, &query, "ThreadNames", out, |out, row, _| {
+        let wanted = ["globalTid", "nameId"];
+        rows(db, "ThreadNames", &wanted, out, |out, row, _| {
             let lane = int(row, 0).and_then(|global| self.lanes.get(&(global, -1, -1)));
             let name = int(row, 1).and_then(|id| self.strings.get(&id));
             if let (Some(lane), Some(name)) = (lane, name) {
@@ -132,19 +122,12 @@ impl Lanes {
     }
 
     fn stream(&mut self, out: &mut Builder, process: i64, device: i64, stream: i64) -> u32 {
-        *self
-            .lanes
-            .entry((process, device, stream))
-            .or_insert_with(|| {
-                let label = device.to_string();
-                let id = out.device(&label);
-                out.lane(
-                    LaneKind::Device,
-                    &format!("GPU {label}"),
-                    &format!("stream {stream}"),
-                    Some(id),
-                )
-            })
+        let key = (process, device, stream);
+        *self.lanes.entry(key).or_insert_with(|| {
+            let id = Some(out.device(&device.to_string()));
+            let (group, name) = (format!("GPU {device}"), format!("stream {stream}"));
+            out.lane(LaneKind::Device, &group, &name, id)
+        })
     }
 
     fn name(&self, out: &mut Builder, id: Option<i64>) -> u32 {
@@ -155,29 +138,16 @@ impl Lanes {
     }
 }
 
-fn span(row: &rusqlite::Row<'_>) -> Result<(i128, i128), String> {
-    match (int(row, 0), int(row, 1)) {
-        (Some(start), Some(end)) => Ok((start.into(), end.into())),
-        _ => Err("a row without start or end".to_owned()),
-    }
-}
-
 fn calls(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
-    let query = sqlite::select(
-        db,
-        RUNTIME,
-        &["start", "end", "globalTid", "correlationId", "nameId"],
-    );
-    rows(db, &query, RUNTIME, out, |out, row, place| {
+    let wanted = ["start", "end", "globalTid", "correlationId", "nameId"];
+    rows(db, RUNTIME, &wanted, out, |out, row, place| {
         let span = span(row)?;
         let thread = int(row, 2).unwrap_or(0);
         let name = lanes.name(out, int(row, 4));
         let kind = Kind::of_call(&out.trace().names[name as usize].clone());
         let lane = lanes.thread(out, thread);
-        if let (Some(slice), Some(correlation)) = (
-            out.slice(kind, lane, name, span, || place.to_string()),
-            int(row, 3),
-        ) {
+        let slice = out.slice(kind, lane, name, span, place);
+        if let (Some(slice), Some(correlation)) = (slice, int(row, 3)) {
             out.call(slice, process(thread), correlation as u64);
         }
         Ok(())
@@ -190,50 +160,32 @@ fn work(db: &Connection, out: &mut Builder, lanes: &mut Lanes, table: &str, kind
         "start", "end", "globalPid", "deviceId", "streamId", "correlationId", "demangledName", "shortName",
         "bytes", "copyKind", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "graphId",
     ];
-    rows(
-        db,
-        &sqlite::select(db, table, &wanted),
-        table,
-        out,
-        |out, row, place| {
-            let span = span(row)?;
-            let process_id = int(row, 2).unwrap_or(0);
-            let lane = lanes.stream(
-                out,
-                process_id,
-                int(row, 3).unwrap_or(0),
-                int(row, 4).unwrap_or(0),
-            );
-            let direction = (kind == Kind::Copy).then(|| direction(int(row, 9)));
-            let name = match kind {
-                Kind::Kernel => lanes.name(out, int(row, 6).or(int(row, 7))),
-                Kind::Copy => out.name(&format!("copy {}", direction.map_or("", Direction::label))),
-                Kind::Memset => out.name("memset"),
-                _ => out.name(&int(row, 16).map_or("graph".to_owned(), |id| format!("graph {id}"))),
-            };
-            let Some(slice) = out.slice(kind, lane, name, span, || place.to_string()) else {
-                return Ok(());
-            };
-            if let Some(correlation) = int(row, 5) {
-                out.work(slice, process(process_id), correlation as u64);
-            }
-            let three = |from: usize| {
-                let size = |at: usize| int(row, at).and_then(|it| u32::try_from(it).ok());
-                Some([size(from)?, size(from + 1)?, size(from + 2)?])
-            };
-            let bytes = int(row, 8).and_then(|it| u64::try_from(it).ok());
-            out.detail(
-                slice,
-                Detail {
-                    bytes,
-                    direction,
-                    grid: three(10),
-                    block: three(13),
-                },
-            );
-            Ok(())
-        },
-    );
+    rows(db, table, &wanted, out, |out, row, place| {
+        let span = span(row)?;
+        let [id, device, stream] = [2, 3, 4].map(|at| int(row, at).unwrap_or(0));
+        let lane = lanes.stream(out, id, device, stream);
+        let direction = (kind == Kind::Copy).then(|| direction(int(row, 9)));
+        let name = match kind {
+            Kind::Kernel => lanes.name(out, int(row, 6).or(int(row, 7))),
+            Kind::Copy => out.name(&format!("copy {}", direction.map_or("", Direction::label))),
+            Kind::Memset => out.name("memset"),
+            _ => out.name(&int(row, 16).map_or("graph".to_owned(), |id| format!("graph {id}"))),
+        };
+        let Some(slice) = out.slice(kind, lane, name, span, place) else {
+            return Ok(());
+        };
+        if let Some(correlation) = int(row, 5) {
+            out.work(slice, process(id), correlation as u64);
+        }
+        let detail = Detail {
+            bytes: int(row, 8).and_then(|it| u64::try_from(it).ok()),
+            direction,
+            grid: three(row, 10),
+            block: three(row, 13),
+        };
+        out.detail(slice, detail);
+        Ok(())
+    });
 }
 
 /// The direction of a `ENUM_CUDA_MEMCPY_OPER`.
@@ -249,12 +201,8 @@ fn direction(kind: Option<i64>) -> Direction {
 }
 
 fn ranges(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
-    let query = sqlite::select(
-        db,
-        NVTX,
-        &["start", "end", "globalTid", "eventType", "text", "textId"],
-    );
-    rows(db, &query, NVTX, out, |out, row, place| {
+    let wanted = ["start", "end", "globalTid", "eventType", "text", "textId"];
+    rows(db, NVTX, &wanted, out, |out, row, place| {
         // Marks, domains and similar rows have no length.
         if int(row, 3).is_some_and(|kind| !RANGES.contains(&kind)) {
             return Ok(());
@@ -266,28 +214,19 @@ fn ranges(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
             None => lanes.name(out, int(row, 5)),
         };
         let lane = lanes.thread(out, int(row, 2).unwrap_or(0));
-        out.slice(
-            Kind::Annotation,
-            lane,
-            name,
-            (start.into(), end.into()),
-            || place.to_string(),
-        );
+        let span = (start.into(), end.into());
+        out.slice(Kind::Annotation, lane, name, span, place);
         Ok(())
     });
 }
 
 fn overhead(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
-    let query = sqlite::select(
-        db,
-        "PROFILER_OVERHEAD",
-        &["start", "end", "globalTid", "nameId"],
-    );
-    rows(db, &query, "PROFILER_OVERHEAD", out, |out, row, place| {
+    let wanted = ["start", "end", "globalTid", "nameId"];
+    rows(db, "PROFILER_OVERHEAD", &wanted, out, |out, row, place| {
         let span = span(row)?;
         let name = lanes.name(out, int(row, 3));
         let lane = lanes.thread(out, int(row, 2).unwrap_or(0));
-        out.slice(Kind::Overhead, lane, name, span, || place.to_string());
+        out.slice(Kind::Overhead, lane, name, span, place);
         Ok(())
     });
 }

@@ -8,7 +8,7 @@ use flate2::read::ZlibDecoder;
 use prost::Message;
 
 use super::csv;
-use super::model::{Builder, Counter, Detail, Direction, Kind, LaneKind, Trace};
+use super::model::{Builder, Counter, Detail, Direction, Kind, LaneKind, Trace, sum};
 use super::proto::{self, TracePacket, TrackDescriptor, TrackEvent};
 use super::source::{Head, OpenError, Source};
 
@@ -28,7 +28,7 @@ pub fn recognises(head: &Head) -> bool {
     let mut packets = 0;
     while packets < 3 && bytes.first() == Some(&0x0a) {
         let mut rest = &bytes[1..];
-        let Some(length) = varint(&mut rest) else {
+        let Some(length) = varint(&mut rest, &mut 0) else {
             return packets > 0;
         };
         let Some(body) = rest.get(..length as usize) else {
@@ -43,29 +43,16 @@ pub fn recognises(head: &Head) -> bool {
     packets > 0 && (packets == 3 || bytes.is_empty() || bytes[0] == 0x0a)
 }
 
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (first, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(first & 0x7f) << shift;
-        if first & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
-}
-
 /// Whether bytes are fields of a message; with `cut`, the last one may be incomplete.
 fn fields(mut bytes: &[u8], cut: bool) -> bool {
     while !bytes.is_empty() {
-        let Some(key) = varint(&mut bytes) else {
+        let Some(key) = varint(&mut bytes, &mut 0) else {
             return cut;
         };
         let length = match key & 7 {
-            0 => varint(&mut bytes).map(|_| 0),
+            0 => varint(&mut bytes, &mut 0).map(|_| 0),
             1 => Some(8),
-            2 => varint(&mut bytes),
+            2 => varint(&mut bytes, &mut 0),
             5 => Some(4),
             _ => return false,
         };
@@ -85,22 +72,18 @@ fn fields(mut bytes: &[u8], cut: bool) -> bool {
 pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     let mut reader = Reader {
         out: Builder::new(source.name(), "perfetto pftrace", true),
-        sequences: HashMap::new(),
-        tracks: HashMap::new(),
-        lanes: HashMap::new(),
-        correlated: Vec::new(),
-        offsets: HashMap::new(),
-        packets: 0,
-        events: 0,
+        ..Reader::default()
     };
     let mut data = BufReader::with_capacity(256 * 1024, &mut *source);
     let mut at = 0;
     let cut = loop {
         match packet(&mut data, &mut at) {
-            Next::End => break None,
-            Next::Cut => break Some(format!("The trace ends inside a packet, at byte {at}.")),
-            Next::Noise => break Some(format!("After byte {at} there are no packets of a trace.")),
-            Next::Packet(bytes) => reader.bytes(&bytes, at, 0),
+            Some(Next::Packet(bytes)) => reader.bytes(&bytes, at, 0),
+            Some(Next::End) => break None,
+            Some(Next::Noise) => {
+                break Some(format!("After byte {at} there are no packets of a trace."));
+            }
+            None => break Some(format!("The trace ends inside a packet, at byte {at}.")),
         }
     };
     source.done();
@@ -120,57 +103,41 @@ enum Next {
     Packet(Vec<u8>),
     /// The end of the data, between two packets.
     End,
-    /// The end of the data, inside a packet.
-    Cut,
     /// Not a packet.
     Noise,
 }
 
-/// The next packet of a trace; other fields at the top are skipped.
-fn packet(data: &mut impl BufRead, at: &mut u64) -> Next {
+/// The next packet of a trace; other fields at the top are skipped. `None` if the data end inside a packet.
+fn packet(data: &mut impl BufRead, at: &mut u64) -> Option<Next> {
     loop {
         if data.fill_buf().is_ok_and(<[u8]>::is_empty) {
-            return Next::End;
+            return Some(Next::End);
         }
-        let Some(key) = read_varint(data, at) else {
-            return Next::Cut;
-        };
-        if key >> 3 == 0 {
-            return Next::Noise;
-        }
-        let length = match key & 7 {
-            0 => {
-                let Some(_) = read_varint(data, at) else {
-                    return Next::Cut;
-                };
-                continue;
-            }
-            1 => 8,
-            5 => 4,
-            2 => {
-                let Some(length) = read_varint(data, at) else {
-                    return Next::Cut;
-                };
-                length
-            }
-            _ => return Next::Noise,
+        let key = varint(data, at)?;
+        let length = match (key >> 3, key & 7) {
+            (0, _) => return Some(Next::Noise),
+            (_, 0) => varint(data, at).map(|_| 0)?,
+            (_, 1) => 8,
+            (_, 5) => 4,
+            (_, 2) => varint(data, at)?,
+            _ => return Some(Next::Noise),
         };
         if length > PACKET {
-            return Next::Noise;
+            return Some(Next::Noise);
         }
         let mut bytes = Vec::new();
         let read = data.take(length).read_to_end(&mut bytes).unwrap_or(0) as u64;
         *at += read;
         if read < length {
-            return Next::Cut;
+            return None;
         }
         if key == 0x0a {
-            return Next::Packet(bytes);
+            return Some(Next::Packet(bytes));
         }
     }
 }
 
-fn read_varint(data: &mut impl Read, at: &mut u64) -> Option<u64> {
+fn varint(data: &mut impl Read, at: &mut u64) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let mut byte = [0];
@@ -212,6 +179,7 @@ struct Track {
     open: Vec<Option<u32>>,
 }
 
+#[derive(Default)]
 struct Reader {
     out: Builder,
     sequences: HashMap<u32, Sequence>,
@@ -261,8 +229,8 @@ impl Reader {
                 self.out.unread("packed packets are damaged", place);
             }
             let (mut data, mut inner_at) = (&inner[..], 0);
-            while let (true, Next::Packet(bytes)) =
-                (depth < NESTED, self::packet(&mut data, &mut inner_at))
+            while depth < NESTED
+                && let Some(Next::Packet(bytes)) = self::packet(&mut data, &mut inner_at)
             {
                 self.bytes(&bytes, at, depth + 1);
             }
@@ -288,46 +256,35 @@ impl Reader {
                 .unwrap_or(0);
         }
         if let Some(interned) = packet.interned_data {
+            let (it, new) = (&mut *sequence, interned);
             for (known, new) in [
-                (&mut sequence.categories, interned.event_categories),
-                (&mut sequence.names, interned.event_names),
-                (&mut sequence.annotations, interned.debug_annotation_names),
-                (
-                    &mut sequence.values,
-                    interned.debug_annotation_string_values,
-                ),
+                (&mut it.categories, new.event_categories),
+                (&mut it.names, new.event_names),
+                (&mut it.annotations, new.debug_annotation_names),
+                (&mut it.values, new.debug_annotation_string_values),
             ] {
-                known.extend(
-                    new.into_iter()
-                        .map(|it| (it.iid.unwrap_or(0), lossy(&it.name.unwrap_or_default()))),
-                );
+                known.extend(new.iter().map(|it| (it.iid(), lossy(it.name()))));
             }
         }
         if let Some(snapshot) = &packet.clock_snapshot {
-            let boot = snapshot
-                .clocks
-                .iter()
-                .find(|clock| clock.clock_id() == BOOTTIME);
+            let clocks = &snapshot.clocks;
+            let boot = clocks.iter().find(|clock| clock.clock_id() == BOOTTIME);
             let boot = boot.map(|clock| i128::from(clock.timestamp()));
-            for clock in &snapshot.clocks {
+            for clock in clocks {
                 let unit = i128::from(clock.unit_multiplier_ns.unwrap_or(1).max(1));
                 let value = i128::from(clock.timestamp()).saturating_mul(unit);
                 let offset = boot.map_or(0, |boot| boot.saturating_sub(value));
                 if clock.clock_id() >= 64 {
-                    sequence.clocks.insert(
-                        clock.clock_id(),
-                        (value, clock.is_incremental(), unit, offset),
-                    );
+                    let known = (value, clock.is_incremental(), unit, offset);
+                    sequence.clocks.insert(clock.clock_id(), known);
                 } else if boot.is_some() {
                     self.offsets.entry(clock.clock_id()).or_insert(offset);
                 }
             }
         }
         let mut time = i128::from(packet.timestamp.unwrap_or(0));
-        let clock = packet
-            .timestamp_clock_id
-            .or(sequence.clock)
-            .unwrap_or(BOOTTIME);
+        let clock = packet.timestamp_clock_id.or(sequence.clock);
+        let clock = clock.unwrap_or(BOOTTIME);
         if let Some((value, incremental, unit, offset)) = sequence.clocks.get_mut(&clock) {
             let before = if *incremental { *value } else { 0 };
             *value = time.saturating_mul(*unit).saturating_add(before);
@@ -339,12 +296,11 @@ impl Reader {
             self.describe(descriptor);
         }
         if let Some(stats) = packet.trace_stats {
-            let lost = stats.buffer_stats.iter().map(|it| {
-                it.chunks_overwritten()
-                    .saturating_add(it.chunks_discarded())
-                    .saturating_add(it.trace_writer_packet_loss())
+            let lost = stats.buffer_stats.iter().flat_map(|it| {
+                let dropped = [it.chunks_overwritten(), it.chunks_discarded()];
+                dropped.into_iter().chain([it.trace_writer_packet_loss()])
             });
-            let lost = lost.fold(0, u64::saturating_add);
+            let lost = sum(lost);
             if lost > 0 {
                 let why = format!(
                     "The tracer's buffer was too small: it dropped {lost} pieces while recording."
@@ -365,11 +321,8 @@ impl Reader {
         }
         track.parent = new.parent_uuid.unwrap_or(track.parent);
         if let Some(process) = new.process {
-            track.process = Some(format!(
-                "{} {}",
-                lossy(process.process_name()),
-                process.pid()
-            ));
+            let name = lossy(process.process_name());
+            track.process = Some(format!("{name} {}", process.pid()));
         }
         if let Some(thread) = new.thread {
             track.thread = Some((lossy(thread.thread_name()), thread.tid()));
@@ -465,16 +418,13 @@ impl Reader {
             let whole = |sizes: [Option<u32>; 3]| {
                 Some([sizes[0]?, sizes[1].unwrap_or(1), sizes[2].unwrap_or(1)])
             };
-            let (grid, block) = (whole(notes.grid), whole(notes.block));
-            self.out.detail(
-                slice,
-                Detail {
-                    bytes: notes.bytes,
-                    direction,
-                    grid,
-                    block,
-                },
-            );
+            let detail = Detail {
+                bytes: notes.bytes,
+                direction,
+                grid: whole(notes.grid),
+                block: whole(notes.block),
+            };
+            self.out.detail(slice, detail);
         }
     }
 
@@ -493,10 +443,8 @@ impl Reader {
     fn counter(&mut self, uuid: u64, event: &TrackEvent, time: i128) {
         let track = self.tracks.entry(uuid).or_default();
         let (unit, factor) = track.counter.clone().unwrap_or((String::new(), 1.0));
-        let value = event
-            .double_counter_value
-            .unwrap_or(event.counter_value() as f64)
-            * factor;
+        let whole = event.counter_value() as f64;
+        let value = event.double_counter_value.unwrap_or(whole) * factor;
         let name = track.name.clone().unwrap_or_default();
         let Some(time) = self.out.time(time) else {
             return;
@@ -515,23 +463,14 @@ impl Reader {
 
     /// The device in the name of a track: `COMPUTE AGENT [4] QUEUE [0] (GPU)`.
     fn agent_of(&self, uuid: u64) -> String {
-        let name = self
-            .tracks
-            .get(&uuid)
-            .and_then(|track| track.name.as_deref())
-            .unwrap_or("");
+        let track = self.tracks.get(&uuid);
+        let name = track.and_then(|it| it.name.as_deref()).unwrap_or("");
         let number = |after: &str| {
             let rest = &name[name.to_ascii_uppercase().find(after)? + after.len()..];
-            let digits: String = rest
-                .chars()
-                .skip_while(|c| !c.is_ascii_digit())
-                .take_while(char::is_ascii_digit)
-                .collect();
-            (!digits.is_empty()).then_some(digits)
+            let mut numbers = rest.split(|c: char| !c.is_ascii_digit());
+            numbers.find(|digits| !digits.is_empty())
         };
-        number("AGENT")
-            .or_else(|| number("GPU"))
-            .unwrap_or_else(|| "0".to_owned())
+        number("AGENT").or(number("GPU")).unwrap_or("0").to_owned()
     }
 
     fn lane(&mut self, uuid: u64, device: Option<String>) -> u32 {
@@ -550,21 +489,12 @@ impl Reader {
     }
 
     fn finish(mut self) -> Trace {
-        let open = self
-            .tracks
-            .values()
-            .flat_map(|track| &track.open)
-            .filter(|it| it.is_some())
-            .count();
+        let open = self.tracks.values().flat_map(|it| it.open.iter().flatten());
+        let (open, place) = (open.count() as u64, || "the end of the file".to_owned());
         self.out
-            .unread_many("a beginning without an end", open as u64, || {
-                "the end of the file".to_owned()
-            });
-        let tops: HashMap<u64, u64> = self
-            .lanes
-            .keys()
-            .map(|(uuid, _)| (*uuid, self.top(*uuid)))
-            .collect();
+            .unread_many("a beginning without an end", open, place);
+        let tracks = self.lanes.keys().map(|key| key.0);
+        let tops: HashMap<u64, u64> = tracks.map(|uuid| (uuid, self.top(uuid))).collect();
         for (slice, uuid, number) in std::mem::take(&mut self.correlated) {
             self.out.link(slice, tops[&uuid], number);
         }

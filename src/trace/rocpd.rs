@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
+use serde_json::Value;
 
 use super::model::{Builder, Detail, Direction, Kind, LaneKind, Trace};
 use super::source::{Head, OpenError, Source};
-use super::sqlite::{self, int, rows, text};
+use super::sqlite::{self, int, rows, span, text, three};
 
 /// Whether a database has the views and tables of rocpd.
 pub fn recognises(head: &Head) -> bool {
@@ -30,23 +31,14 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
         copies(&db, &mut out, &mut lanes);
     }
     // The samples include calls of 0 ns and marks.
-    let views = ["regions_and_samples", "regions"];
-    let view = views
-        .iter()
-        .find(|view| !sqlite::columns(&db, view).is_empty());
-    if let Some(view) = view {
+    let mut views = ["regions_and_samples", "regions"].into_iter();
+    if let Some(view) = views.find(|view| !sqlite::columns(&db, view).is_empty()) {
         regions(&db, &mut out, &mut lanes, view);
     }
     source.done();
     let trace = out.trace();
-    let mut versions = Vec::new();
-    if let Ok(mut query) = db.prepare(
-        "SELECT DISTINCT value FROM rocpd_metadata WHERE tag = 'schema_version' ORDER BY 1",
-    ) && let Ok(found) = query.query_map([], |row| Ok(text(row, 0)))
-    {
-        versions.extend(found.flatten().flatten());
-    }
-    trace.schema_version = Some(versions);
+    let versions = "SELECT DISTINCT CAST(value AS TEXT) FROM rocpd_metadata WHERE tag = 'schema_version' AND value NOT NULL ORDER BY 1";
+    trace.schema_version = Some(sqlite::texts(&db, versions, []).unwrap_or_default());
     trace.holds.kernels = true;
     trace.grid_in_items = true;
     Ok(out.finish())
@@ -55,8 +47,9 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
 /// Lanes by run, process or device, and thread or queue.
 type Lanes = HashMap<(String, String, i64), u32>;
 
-/// A number for a run and a process, within which correlation numbers are unique.
-fn scope(guid: &str, process: i64) -> u64 {
+/// A number for a row's run and process, the fourth and fifth column, within which correlation numbers are unique.
+fn scope(row: &Row<'_>) -> u64 {
+    let (guid, process) = (text(row, 3).unwrap_or_default(), int(row, 4).unwrap_or(0));
     // FNV-1a.
     let bytes = guid.bytes().chain(process.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -71,55 +64,37 @@ fn kernels(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
         "grid_x", "grid_y", "grid_z", "workgroup_x", "workgroup_y", "workgroup_z", "agent_absolute_index", "nid",
     ];
     let mut seen = 0_i64;
-    rows(
-        db,
-        &sqlite::select(db, "kernels", &wanted),
-        "kernels",
-        out,
-        |out, row, place| {
-            seen += 1;
-            let (Some(start), Some(end)) = (int(row, 0), int(row, 1)) else {
-                return Err("a row without start or end".to_owned());
-            };
-            let guid = text(row, 3).unwrap_or_default();
-            let agent = int(row, 5)
-                .or(int(row, 14))
-                .map_or("?".to_owned(), |it| it.to_string());
-            let queue = int(row, 6).unwrap_or(0);
-            let node = int(row, 15).unwrap_or(0);
-            let lane = device_lane(
-                out,
-                lanes,
-                &format!("{node}"),
-                &agent,
-                &format!("queue {queue}"),
-                queue,
-            );
-            let name = out.name(&text(row, 2).unwrap_or_else(|| "(no name)".to_owned()));
-            let span = (start.into(), end.into());
-            let Some(slice) = out.slice(Kind::Kernel, lane, name, span, || place.to_string())
-            else {
-                return Ok(());
-            };
+    rows(db, "kernels", &wanted, out, |out, row, place| {
+        seen += 1;
+        let span = span(row)?;
+        let agent = int(row, 5).or(int(row, 14));
+        let queue = int(row, 6).unwrap_or(0);
+        let lane = device_lane(
+            out,
+            lanes,
+            int(row, 15),
+            agent,
+            &format!("queue {queue}"),
+            queue,
+        );
+        let name = out.name(&text(row, 2).unwrap_or_else(|| "(no name)".to_owned()));
+        if let Some(slice) = out.slice(Kind::Kernel, lane, name, span, place) {
             // Applications may set `corr_id`; the stack's number joins a kernel and its call.
             if let Some(stack) = int(row, 7) {
-                out.work(slice, scope(&guid, int(row, 4).unwrap_or(0)), stack as u64);
+                out.work(slice, scope(row), stack as u64);
             }
-            let three = |from: usize| {
-                let size = |at: usize| int(row, at).and_then(|it| u32::try_from(it).ok());
-                Some([size(from)?, size(from + 1)?, size(from + 2)?])
-            };
+            let (grid, block) = (three(row, 8), three(row, 11));
             out.detail(
                 slice,
                 Detail {
-                    grid: three(8),
-                    block: three(11),
+                    grid,
+                    block,
                     ..Detail::default()
                 },
             );
-            Ok(())
-        },
-    );
+        }
+        Ok(())
+    });
     // The view uses inner joins: rows without an event, a thread or a queue are missing.
     let dispatched = db.query_row("SELECT COUNT(*) FROM rocpd_kernel_dispatch", [], |row| {
         row.get(0)
@@ -132,22 +107,20 @@ fn kernels(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
 fn device_lane(
     out: &mut Builder,
     lanes: &mut Lanes,
-    node: &str,
-    agent: &str,
+    node: Option<i64>,
+    agent: Option<i64>,
     name: &str,
     queue: i64,
 ) -> u32 {
-    *lanes
-        .entry((format!("{node} {agent}"), name.to_owned(), queue))
-        .or_insert_with(|| {
-            let device = out.device(agent);
-            out.lane(
-                LaneKind::Device,
-                &format!("GPU {agent}"),
-                name,
-                Some(device),
-            )
-        })
+    let (node, agent) = (
+        node.unwrap_or(0),
+        agent.map_or("?".to_owned(), |it| it.to_string()),
+    );
+    let key = (format!("{node} {agent}"), name.to_owned(), queue);
+    *lanes.entry(key).or_insert_with(|| {
+        let device = Some(out.device(&agent));
+        out.lane(LaneKind::Device, &format!("GPU {agent}"), name, device)
+    })
 }
 
 fn copies(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
@@ -156,104 +129,64 @@ fn copies(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
         "start", "end", "name", "guid", "pid", "size", "stack_id", "nid",
         "dst_agent_abs_index", "dst_agent_type", "src_agent_abs_index", "src_agent_type",
     ];
-    rows(
-        db,
-        &sqlite::select(db, "memory_copies", &wanted),
-        "memory_copies",
-        out,
-        |out, row, place| {
-            let (Some(start), Some(end)) = (int(row, 0), int(row, 1)) else {
-                return Err("a row without start or end".to_owned());
-            };
-            let name = text(row, 2).unwrap_or_default();
-            // The device that does the work: the GPU, or of two GPUs the one that receives.
-            let gpu = |at: usize| {
-                text(row, at + 1)
-                    .is_some_and(|kind| kind == "GPU")
-                    .then(|| int(row, at))
-                    .flatten()
-            };
-            let agent = gpu(8)
-                .or(gpu(10))
-                .or(int(row, 8))
-                .map_or("?".to_owned(), |it| it.to_string());
-            let node = int(row, 7).unwrap_or(0);
-            let lane = device_lane(out, lanes, &format!("{node}"), &agent, "copies", -1);
-            let guid = text(row, 3).unwrap_or_default();
-            let id = out.name(&name);
-            if let Some(slice) = out.slice(Kind::Copy, lane, id, (start.into(), end.into()), || {
-                place.to_string()
-            }) {
-                if let Some(stack) = int(row, 6) {
-                    out.work(slice, scope(&guid, int(row, 4).unwrap_or(0)), stack as u64);
-                }
-                let bytes = int(row, 5).and_then(|it| u64::try_from(it).ok());
-                out.detail(
-                    slice,
-                    Detail {
-                        bytes,
-                        direction: Some(Direction::of_name(&name)),
-                        ..Detail::default()
-                    },
-                );
+    rows(db, "memory_copies", &wanted, out, |out, row, place| {
+        let span = span(row)?;
+        let name = text(row, 2).unwrap_or_default();
+        // The device that does the work: the GPU, or of two GPUs the one that receives.
+        let is_gpu = |at: usize| text(row, at + 1).is_some_and(|kind| kind == "GPU");
+        let gpu = |at: usize| int(row, at).filter(|_| is_gpu(at));
+        let agent = gpu(8).or(gpu(10)).or(int(row, 8));
+        let lane = device_lane(out, lanes, int(row, 7), agent, "copies", -1);
+        let id = out.name(&name);
+        if let Some(slice) = out.slice(Kind::Copy, lane, id, span, place) {
+            if let Some(stack) = int(row, 6) {
+                out.work(slice, scope(row), stack as u64);
             }
-            Ok(())
-        },
-    );
+            let detail = Detail {
+                bytes: int(row, 5).and_then(|it| u64::try_from(it).ok()),
+                direction: Some(Direction::of_name(&name)),
+                ..Detail::default()
+            };
+            out.detail(slice, detail);
+        }
+        Ok(())
+    });
 }
 
 fn regions(db: &Connection, out: &mut Builder, lanes: &mut Lanes, view: &str) {
     let wanted = [
         "start", "end", "name", "guid", "pid", "tid", "category", "stack_id", "extdata",
     ];
-    rows(
-        db,
-        &sqlite::select(db, view, &wanted),
-        "regions",
-        out,
-        |out, row, place| {
-            let (Some(start), Some(end)) = (int(row, 0), int(row, 1)) else {
-                return Err("a row without start or end".to_owned());
-            };
-            let mut name = text(row, 2).unwrap_or_default();
-            let category = text(row, 6).unwrap_or_default();
-            let kind = if category.starts_with("MARKER") && start == end {
+    rows(db, view, &wanted, out, |out, row, place| {
+        let span = span(row)?;
+        let mut name = text(row, 2).unwrap_or_default();
+        let category = text(row, 6).unwrap_or_default();
+        let kind = if category.starts_with("MARKER") {
+            if span.0 == span.1 {
                 return Ok(());
-            } else if category.starts_with("MARKER") {
-                // The name is roctx's function; the program's message is in another column.
-                let message = text(row, 8)
-                    .and_then(|json| serde_json::from_str::<serde_json::Value>(&json).ok());
-                if let Some(message) = message
-                    .as_ref()
-                    .and_then(|it| it.get("message"))
-                    .and_then(|it| it.as_str())
-                {
-                    name = message.to_owned();
-                }
-                Kind::Annotation
-            } else {
-                Kind::of_call(&name)
-            };
-            let guid = text(row, 3).unwrap_or_default();
-            let (process, thread) = (int(row, 4).unwrap_or(0), int(row, 5).unwrap_or(0));
-            let lane = *lanes
-                .entry((format!("{guid} {process}"), String::new(), thread))
-                .or_insert_with(|| {
-                    out.lane(
-                        LaneKind::Host,
-                        &format!("process {process}"),
-                        &format!("thread {thread}"),
-                        None,
-                    )
-                });
-            let name = out.name(&name);
-            let slice = out.slice(kind, lane, name, (start.into(), end.into()), || {
-                place.to_string()
-            });
-            if let (Some(slice), Some(stack), true) = (slice, int(row, 7), kind.is_call()) {
-                out.call(slice, scope(&guid, process), stack as u64);
             }
-            Ok(())
-        },
-    );
+            // The name is roctx's function; the program's message is in another column.
+            let data = text(row, 8).unwrap_or_default();
+            let data: Value = serde_json::from_str(&data).unwrap_or_default();
+            if let Some(message) = data["message"].as_str() {
+                name = message.to_owned();
+            }
+            Kind::Annotation
+        } else {
+            Kind::of_call(&name)
+        };
+        let guid = text(row, 3).unwrap_or_default();
+        let (process, thread) = (int(row, 4).unwrap_or(0), int(row, 5).unwrap_or(0));
+        let key = (format!("{guid} {process}"), String::new(), thread);
+        let lane = *lanes.entry(key).or_insert_with(|| {
+            let (group, name) = (format!("process {process}"), format!("thread {thread}"));
+            out.lane(LaneKind::Host, &group, &name, None)
+        });
+        let name = out.name(&name);
+        let slice = out.slice(kind, lane, name, span, place);
+        if let (Some(slice), Some(stack), true) = (slice, int(row, 7), kind.is_call()) {
+            out.call(slice, scope(row), stack as u64);
+        }
+        Ok(())
+    });
 }

@@ -1,10 +1,9 @@
 //! Common functions for both kinds of databases: opening read-only, tables and columns by name, and errors in words.
 
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row};
 
 use super::model::Builder;
 use super::source::{OpenError, Source};
@@ -104,25 +103,23 @@ pub fn explain(error: &rusqlite::Error) -> OpenError {
 
 /// Names of all tables and views.
 pub fn tables(db: &Connection) -> Result<Vec<String>, OpenError> {
-    let names = || -> rusqlite::Result<Vec<String>> {
-        let mut query =
-            db.prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")?;
-        query.query_map([], |row| row.get(0))?.collect()
-    };
-    names().map_err(|error| explain(&error))
+    let query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')";
+    texts(db, query, []).map_err(|error| explain(&error))
 }
 
 /// Names of the columns of a table or view; empty if there is no such table.
 pub fn columns(db: &Connection, table: &str) -> Vec<String> {
-    let names = || -> rusqlite::Result<Vec<String>> {
-        let mut query = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
-        query.query_map([table], |row| row.get(0))?.collect()
-    };
-    names().unwrap_or_default()
+    texts(db, "SELECT name FROM pragma_table_info(?1)", [table]).unwrap_or_default()
+}
+
+/// The first column of a query.
+pub fn texts(db: &Connection, query: &str, with: impl Params) -> rusqlite::Result<Vec<String>> {
+    let mut query = db.prepare(query)?;
+    query.query_map(with, |row| row.get(0))?.collect()
 }
 
 /// A `SELECT` of columns of a table, with NULL for missing ones. Names come from this program, never from the file.
-pub fn select(db: &Connection, table: &str, wanted: &[&str]) -> String {
+fn select(db: &Connection, table: &str, wanted: &[&str]) -> String {
     let there = columns(db, table);
     let column = |name: &&str| match there.iter().any(|it| it.eq_ignore_ascii_case(name)) {
         true => format!("\"{name}\""),
@@ -132,58 +129,57 @@ pub fn select(db: &Connection, table: &str, wanted: &[&str]) -> String {
     format!("SELECT {} FROM \"{table}\"", list.join(", "))
 }
 
-/// A row of a table.
-#[derive(Clone, Copy)]
-pub struct Place<'a> {
-    table: &'a str,
-    row: u64,
-}
+/// The place of a row.
+type Place<'a> = &'a dyn Fn() -> String;
 
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} row {}", self.table, self.row)
-    }
-}
-
-/// Calls `take` for every row, and records rows that could not be read. `take` returns the reason.
+/// Calls `take` with these columns of every row of a table, and records rows that could not be read. `take` returns the reason.
 pub fn rows(
     db: &Connection,
-    query: &str,
-    what: &str,
+    table: &str,
+    wanted: &[&str],
     out: &mut Builder,
     mut take: impl FnMut(&mut Builder, &Row<'_>, Place<'_>) -> Result<(), String>,
 ) {
     let mut count = 0_u64;
     let mut run = || -> rusqlite::Result<()> {
-        let mut prepared = db.prepare(query)?;
+        let mut prepared = db.prepare(&select(db, table, wanted))?;
         let mut rows = prepared.query([])?;
         while let Some(row) = rows.next()? {
             count += 1;
-            let place = Place {
-                table: what,
-                row: count,
-            };
-            if let Err(why) = take(out, row, place) {
-                out.unread(&why, || place.to_string());
+            let place = || format!("{table} row {count}");
+            if let Err(why) = take(out, row, &place) {
+                out.unread(&why, place);
             }
             if out.full() {
                 // A view may have infinitely many rows.
-                let why = format!("{what} has more rows than fit in memory");
-                out.unread(&why, || place.to_string());
+                out.unread(&format!("{table} has more rows than fit in memory"), place);
                 break;
             }
         }
         Ok(())
     };
     if let Err(error) = run() {
-        let why = format!("reading {what} failed: {error}");
-        out.unread(&why, || format!("{what} row {}", count + 1));
+        let why = format!("reading {table} failed: {error}");
+        out.unread(&why, || format!("{table} row {}", count + 1));
         if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt)) {
-            out.trace().truncated = Some(format!(
-                "The database is damaged: {what} ends after row {count}."
-            ));
+            let why = format!("The database is damaged: {table} ends after row {count}.");
+            out.trace().truncated = Some(why);
         }
     }
+}
+
+/// Start and end: the first two columns.
+pub fn span(row: &Row<'_>) -> Result<(i128, i128), String> {
+    match (int(row, 0), int(row, 1)) {
+        (Some(start), Some(end)) => Ok((start.into(), end.into())),
+        _ => Err("a row without start or end".to_owned()),
+    }
+}
+
+/// A size in three columns.
+pub fn three(row: &Row<'_>, from: usize) -> Option<[u32; 3]> {
+    let size = |at: usize| int(row, at).and_then(|it| u32::try_from(it).ok());
+    Some([size(from)?, size(from + 1)?, size(from + 2)?])
 }
 
 /// An integer of a row; `None` if it is NULL or not a number.

@@ -6,7 +6,7 @@ use super::figures::{
     Amount, Copies, Device, KernelRow, Ledger, Phases, Step, Summary, Top, UnreadRows, median,
 };
 use super::lints;
-use super::model::{Direction, Kind, NONE, Slice, Trace};
+use super::model::{Direction, Kind, NONE, Slice, Trace, sum};
 use super::names::{self, Phase};
 
 /// Disjoint intervals in order.
@@ -41,15 +41,13 @@ fn covers(union: &Union, at: i64) -> bool {
 }
 
 fn length(spans: impl Iterator<Item = (i64, i64)>) -> u64 {
-    clip(
-        spans
-            .map(|(start, end)| u128::from(end.abs_diff(start)))
-            .sum(),
-    )
+    sum(spans.map(|(start, end)| end.abs_diff(start)))
 }
 
-fn clip(sum: u128) -> u64 {
-    u64::try_from(sum).unwrap_or(u64::MAX)
+fn sorted(lengths: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut lengths: Vec<u64> = lengths.collect();
+    lengths.sort_unstable();
+    lengths
 }
 
 /// The work of a device.
@@ -69,17 +67,16 @@ pub fn summary(trace: &Trace) -> Summary {
         None => of_slices(counted),
     };
     if trace.counted.is_some() {
-        it.trace_span_ns = span(trace, |_| true).map(|(start, end)| end.abs_diff(start));
+        it.trace_span_ns = span_ns(trace, |_| true);
     }
     it.lints = lints::lints(counted, &it);
     it
 }
 
 /// Time from the first start to the last end of slices of some kinds.
-fn span(trace: &Trace, kinds: fn(Kind) -> bool) -> Option<(i64, i64)> {
-    let slices = || trace.slices.iter().filter(|slice| kinds(slice.kind));
-    let start = slices().map(|slice| slice.start).min()?;
-    Some((start, slices().map(|slice| slice.end).max()?))
+fn span_ns(trace: &Trace, kinds: fn(Kind) -> bool) -> Option<u64> {
+    let (start, end) = trace.span(kinds)?;
+    Some(end.abs_diff(start))
 }
 
 fn empty(trace: &Trace) -> Summary {
@@ -87,49 +84,22 @@ fn empty(trace: &Trace) -> Summary {
     Summary {
         file: trace.source.clone(),
         format: trace.format,
-        kernels: 0,
         bad_rows: count,
-        distinct_names: 0,
-        kernel_ns: 0,
-        top: Vec::new(),
-        busy_ns: None,
-        device_span_ns: None,
-        idle_share: None,
-        median_kernel_ns: None,
-        zero_length_kernels: None,
-        devices: None,
-        lanes: None,
-        launches: None,
-        launches_without_kernel: None,
-        graph_launches: None,
-        graph_trace_rows: None,
-        graph_trace_ns: None,
-        syncs: None,
-        copies: None,
-        memsets: None,
-        steps: None,
-        trace_span_ns: None,
         schema_version: trace.schema_version.clone(),
         tables_absent: trace.tables_absent.clone(),
-        lints: Vec::new(),
         unread: (count > 0).then(|| UnreadRows {
             count,
             why: trace.unread.clone(),
         }),
-        operations: Vec::new(),
-        table: Vec::new(),
-        ledger: None,
-        phases: Phases::default(),
-        early: (0, 0),
-        idle_with_graphs: None,
         step_ns: trace.unprofiled_step,
+        ..Summary::default()
     }
 }
 
 /// Figures of a file that contains only sums.
 fn of_sums(trace: &Trace) -> Summary {
     let stats = trace.stats.as_deref().unwrap_or_default();
-    let total: u128 = stats.iter().map(|row| u128::from(row.total)).sum();
+    let total = sum(stats.iter().map(|row| row.total));
     let table = stats.iter().map(|row| KernelRow {
         name: trace.name(row.name).to_owned(),
         short: names::short(trace.name(row.name), names::LONGEST),
@@ -148,28 +118,20 @@ fn of_sums(trace: &Trace) -> Summary {
             .map(|n| row.calls as f64 / n as f64),
     });
     let mut it = empty(trace);
-    it.table = sorted(table.collect());
-    it.kernels = clip(stats.iter().map(|row| u128::from(row.calls)).sum());
+    it.table = longest_first(table.collect());
+    it.kernels = sum(stats.iter().map(|row| row.calls));
     it.distinct_names = it.table.len() as u64;
-    it.kernel_ns = clip(total);
+    it.kernel_ns = total;
     it.top = top(&it.table);
     it
 }
 
-fn share(part: u64, whole: u128) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
 }
 
-fn sorted(mut table: Vec<KernelRow>) -> Vec<KernelRow> {
-    table.sort_by(|a, b| {
-        b.total_ns
-            .cmp(&a.total_ns)
-            .then_with(|| a.name.cmp(&b.name))
-    });
+fn longest_first(mut table: Vec<KernelRow>) -> Vec<KernelRow> {
+    table.sort_by(|a, b| (b.total_ns, &a.name).cmp(&(a.total_ns, &b.name)));
     table
 }
 
@@ -188,82 +150,52 @@ fn of_slices(trace: &Trace) -> Summary {
     let device = |slice: &Slice| trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
     let mut work: BTreeMap<u32, Work> = BTreeMap::new();
     devices(trace, &kernels, &mut it, &mut work);
-    let bounds = |kinds| span(trace, kinds);
-    let span = bounds(|kind| kind == Kind::Kernel);
-    it.device_span_ns = span.map(|(start, end)| end.abs_diff(start));
-    it.trace_span_ns = bounds(|_| true).map(|(start, end)| end.abs_diff(start));
+    it.device_span_ns = span_ns(trace, |kind| kind == Kind::Kernel);
+    it.trace_span_ns = span_ns(trace, |_| true);
     it.idle_share = it.device_span_ns.filter(|span| *span > 0).map(|span| {
         let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1);
         (1.0 - it.busy_ns.unwrap_or(0) as f64 / (span as f64 * devices as f64)).max(0.0)
     });
-    let graphs = union(
-        trace
-            .slices
-            .iter()
-            .filter(|s| matches!(s.kind, Kind::Kernel | Kind::Graph))
-            .map(|s| (s.start, s.end)),
-    );
-    let all = bounds(|kind| matches!(kind, Kind::Kernel | Kind::Graph))
-        .map(|(start, end)| end.abs_diff(start));
+    let with_graphs = |kind| matches!(kind, Kind::Kernel | Kind::Graph);
     it.idle_with_graphs = match trace.of(Kind::Graph).next() {
         None => it.idle_share,
-        Some(_) => all
+        Some(_) => span_ns(trace, with_graphs)
             .filter(|span| *span > 0)
-            .map(|span| 1.0 - length(graphs.iter().copied()) as f64 / span as f64),
+            .map(|span| {
+                let work = trace.slices.iter().filter(|it| with_graphs(it.kind));
+                let busy = union(work.map(Slice::span));
+                1.0 - length(busy.into_iter()) as f64 / span as f64
+            }),
     };
     calls(trace, &mut it);
     moves(trace, &mut it);
-    let sync = union(
-        trace
-            .of(Kind::Sync)
-            .map(|(_, slice)| (slice.start, slice.end)),
-    );
-    let launch = |slice: &Slice| trace.linked(slice);
+    let sync = union(trace.of(Kind::Sync).map(|it| it.1.span()));
     for (_, slice) in trace.of(Kind::Copy).chain(trace.of(Kind::Memset)) {
-        work.entry(device(slice))
-            .or_default()
-            .copies
-            .push((slice.start, slice.end));
+        let work = work.entry(device(slice)).or_default();
+        work.copies.push(slice.span());
     }
     for work in work.values_mut() {
         work.copies.sort_unstable();
         work.copies = union(std::mem::take(&mut work.copies).into_iter());
     }
-    let with_kernels: Vec<&Work> = work
-        .values()
-        .filter(|work| !work.kernels.is_empty())
-        .collect();
+    let with_kernels = work.values().filter(|work| !work.kernels.is_empty());
+    let with_kernels: Vec<&Work> = with_kernels.collect();
     let ledger = |window| {
-        let mut sum = Ledger {
-            syncs: Some(0),
-            host_bound: Some(0),
-            ..Ledger::default()
-        };
-        for work in &with_kernels {
-            sum.add(&one_ledger(work, &sync, window, trace.holds.calls));
-        }
-        sum
+        let works = with_kernels.iter();
+        Ledger::sum(works.map(|work| one_ledger(work, &sync, window, trace.holds.calls)))
     };
     it.steps = steps(trace, &kernels, &with_kernels, &ledger);
     it.ledger = match &it.steps {
         Some(steps) if !with_kernels.is_empty() => {
-            let mut sum = Ledger {
-                syncs: Some(0),
-                host_bound: Some(0),
-                ..Ledger::default()
-            };
-            steps.iter().for_each(|step| sum.add(&step.ledger));
-            Some(sum)
+            Some(Ledger::sum(steps.iter().map(|step| step.ledger)))
         }
-        _ => span.map(ledger),
+        _ => trace.span(|kind| kind == Kind::Kernel).map(ledger),
     };
-    let mut lengths: Vec<u64> = it.steps.iter().flatten().map(|step| step.dur_ns).collect();
-    lengths.sort_unstable();
+    let lengths = sorted(it.steps.iter().flatten().map(|step| step.dur_ns));
     it.step_ns = trace.unprofiled_step.or(median(&lengths));
     it.phases = phases(trace, &kernels, it.steps.as_deref());
-    let linked = kernels
-        .iter()
-        .filter_map(|slice| Some((slice.start, launch(slice)?.start)));
+    let linked = kernels.iter();
+    let linked = linked.filter_map(|it| Some((it.start, trace.linked(it)?.start)));
     it.early = linked.fold((0, 0), |(early, all), (start, call)| {
         (early + u64::from(start < call), all + 1)
     });
@@ -278,61 +210,48 @@ fn of_slices(trace: &Trace) -> Summary {
 
 /// Figures of kernels and devices.
 fn devices(trace: &Trace, kernels: &[&Slice], it: &mut Summary, work: &mut BTreeMap<u32, Work>) {
-    let mut lengths: Vec<u64> = kernels.iter().map(|slice| slice.ns()).collect();
-    lengths.sort_unstable();
+    let lengths = sorted(kernels.iter().map(|slice| slice.ns()));
     it.kernels = kernels.len() as u64;
-    it.kernel_ns = clip(lengths.iter().map(|ns| u128::from(*ns)).sum());
+    it.kernel_ns = sum(lengths.iter().copied());
     it.median_kernel_ns = median(&lengths);
     it.zero_length_kernels = Some(lengths.iter().take_while(|ns| **ns == 0).count() as u64);
     let mut lanes: Vec<u32> = kernels.iter().map(|slice| slice.lane).collect();
     lanes.sort_unstable();
     lanes.dedup();
     it.lanes = Some(lanes.len() as u64);
-    let mut sums: HashMap<u32, (u64, u128)> = HashMap::new();
+    let mut sums: HashMap<u32, (u64, u64)> = HashMap::new();
     for slice in kernels {
         let id = trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
         let sum = sums.entry(id).or_default();
-        *sum = (sum.0 + 1, sum.1 + u128::from(slice.ns()));
+        *sum = (sum.0 + 1, sum.1.saturating_add(slice.ns()));
         let work = work.entry(id).or_default();
-        work.kernels.push((slice.start, slice.end));
+        work.kernels.push(slice.span());
         if let Some(call) = trace.linked(slice) {
             work.launched.push((slice.start, call.end));
         }
     }
     let mut devices = BTreeMap::new();
-    let mut busy = 0_u128;
+    let mut busy = 0_u64;
     for (id, work) in work.iter_mut() {
         work.kernels = union(std::mem::take(&mut work.kernels).into_iter());
-        let label = trace
-            .devices
-            .get(*id as usize)
-            .cloned()
-            .unwrap_or_else(|| "?".to_owned());
-        let (kernels, sum) = sums.get(id).copied().unwrap_or_default();
-        let busy_ns = length(work.kernels.iter().copied());
-        busy += u128::from(busy_ns);
-        devices.insert(
-            label,
-            Device {
-                kernels,
-                kernel_ns: clip(sum),
-                busy_ns,
-            },
-        );
+        let label = trace.devices.get(*id as usize).map_or("?", String::as_str);
+        let (kernels, kernel_ns) = sums.get(id).copied().unwrap_or_default();
+        let device = Device {
+            kernels,
+            kernel_ns,
+            busy_ns: length(work.kernels.iter().copied()),
+        };
+        busy = busy.saturating_add(device.busy_ns);
+        devices.insert(label.to_owned(), device);
     }
-    it.busy_ns = Some(clip(busy));
+    it.busy_ns = Some(busy);
     it.devices = Some(devices);
 }
 
 fn calls(trace: &Trace, it: &mut Summary) {
     if trace.holds.graphs {
         it.graph_trace_rows = Some(trace.of(Kind::Graph).count() as u64);
-        it.graph_trace_ns = Some(clip(
-            trace
-                .of(Kind::Graph)
-                .map(|(_, slice)| u128::from(slice.ns()))
-                .sum(),
-        ));
+        it.graph_trace_ns = Some(sum(trace.of(Kind::Graph).map(|it| it.1.ns())));
     }
     if !trace.holds.calls {
         return;
@@ -341,46 +260,41 @@ fn calls(trace: &Trace, it: &mut Summary) {
     it.launches = count(Kind::Launch);
     it.graph_launches = count(Kind::GraphLaunch);
     it.syncs = count(Kind::Sync);
-    it.launches_without_kernel = Some(
-        trace
-            .of(Kind::Launch)
-            .filter(|(_, slice)| slice.link == NONE)
-            .count() as u64,
-    );
+    let lost = trace.of(Kind::Launch).filter(|it| it.1.link == NONE);
+    it.launches_without_kernel = Some(lost.count() as u64);
 }
 
 fn moves(trace: &Trace, it: &mut Summary) {
     let add = |amount: &mut Amount, slice: &Slice| {
         let bytes = trace.detail(slice).bytes;
-        amount.bytes = match (amount.count, bytes) {
-            (0, bytes) => bytes,
-            _ => amount
-                .bytes
-                .and_then(|sum| Some(sum.saturating_add(bytes?))),
-        };
+        amount.bytes = amount.bytes.zip(bytes).map(|(a, b)| a.saturating_add(b));
         amount.count += 1;
     };
+    let none = || Amount {
+        count: 0,
+        bytes: Some(0),
+    };
     if trace.holds.copies {
-        let (mut all, mut by_direction) = (Amount::default(), BTreeMap::new());
+        let (mut all, mut by_direction) = (none(), BTreeMap::new());
         for (_, slice) in trace.of(Kind::Copy) {
             let direction = trace.detail(slice).direction.unwrap_or(Direction::Other);
             add(&mut all, slice);
-            add(by_direction.entry(direction.label()).or_default(), slice);
+            add(
+                by_direction.entry(direction.label()).or_insert_with(none),
+                slice,
+            );
         }
-        let bytes = if all.count == 0 { Some(0) } else { all.bytes };
         it.copies = Some(Copies {
             count: all.count,
-            bytes,
+            bytes: all.bytes,
             by_direction,
         });
     }
     if trace.holds.memsets {
-        let mut all = Amount::default();
+        let all = it.memsets.insert(none());
         trace
             .of(Kind::Memset)
-            .for_each(|(_, slice)| add(&mut all, slice));
-        all.bytes = if all.count == 0 { Some(0) } else { all.bytes };
-        it.memsets = Some(all);
+            .for_each(|(_, slice)| add(all, slice));
     }
 }
 
@@ -397,23 +311,19 @@ fn steps(
     ledger: &impl Fn((i64, i64)) -> Ledger,
 ) -> Option<Vec<Step>> {
     let mut known: HashMap<u32, bool> = HashMap::new();
-    let ranges: Vec<&Slice> = trace
-        .of(Kind::Annotation)
-        .map(|(_, slice)| slice)
-        .filter(|slice| {
-            *known
-                .entry(slice.name)
-                .or_insert_with(|| names::step(trace.name(slice.name)))
-        })
-        .collect();
+    let mut is_step = |name| {
+        *known
+            .entry(name)
+            .or_insert_with(|| names::step(trace.name(name)))
+    };
+    let ranges = trace.of(Kind::Annotation).map(|it| it.1);
+    let ranges: Vec<&Slice> = ranges.filter(|slice| is_step(slice.name)).collect();
     if ranges.is_empty() {
         return None;
     }
     let starts: Vec<i64> = kernels.iter().map(|slice| slice.start).collect();
-    let mut launches: Vec<i64> = kernels
-        .iter()
-        .filter_map(|slice| Some(trace.linked(slice)?.start))
-        .collect();
+    let launches = kernels.iter().filter_map(|it| trace.linked(it));
+    let mut launches: Vec<i64> = launches.map(|call| call.start).collect();
     launches.sort_unstable();
     let syncs: Vec<i64> = trace.of(Kind::Sync).map(|(_, slice)| slice.start).collect();
     let crosses = |slice: &Slice| {
@@ -422,23 +332,16 @@ fn steps(
             .direction
             .is_some_and(Direction::crosses)
     };
-    let copies: Vec<i64> = trace
-        .of(Kind::Copy)
-        .filter(|it| crosses(it.1))
-        .map(|(_, slice)| slice.start)
-        .collect();
+    let copies = trace.of(Kind::Copy).filter(|it| crosses(it.1));
+    let copies: Vec<i64> = copies.map(|it| it.1.start).collect();
     let step = |slice: &&Slice| {
-        let span = (slice.start, slice.end);
+        let span = slice.span();
         Step {
             name: trace.name(slice.name).to_owned(),
             dur_ns: slice.ns(),
             kernels_by_start: inside(&starts, span),
             kernels_by_launch: trace.holds.calls.then(|| inside(&launches, span)),
-            busy_ns: clip(
-                work.iter()
-                    .map(|work| u128::from(length(within(&work.kernels, span))))
-                    .sum(),
-            ),
+            busy_ns: sum(work.iter().map(|it| length(within(&it.kernels, span)))),
             syncs: trace.holds.calls.then(|| inside(&syncs, span)),
             host_device_copies: trace.holds.copies.then(|| inside(&copies, span)),
             ledger: ledger(span),
@@ -505,12 +408,12 @@ fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[Step]>) -> Phases {
             .entry(slice.name)
             .or_insert_with(|| names::phase(trace.name(slice.name)))
         {
-            ranges[phase as usize].push((slice.start, slice.end));
+            ranges[phase as usize].push(slice.span());
         }
     }
     let ranges = ranges.map(|ranges| union(ranges.into_iter()));
     let steps = steps.map(|steps| union(steps.iter().map(|step| step.span)));
-    let mut sums = [(0_u64, 0_u128); 3];
+    let mut sums = [(0_u64, 0_u64); 3];
     let mut others = 0;
     for slice in kernels {
         let at = match (trace.linked(slice), trace.holds.calls) {
@@ -519,20 +422,18 @@ fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[Step]>) -> Phases {
             (None, true) => continue,
         };
         let mut phased = false;
-        for (ranges, sum) in ranges
-            .iter()
-            .zip(&mut sums)
-            .filter(|(ranges, _)| covers(ranges, at))
-        {
-            phased |= !ranges.is_empty();
-            *sum = (sum.0 + 1, sum.1 + u128::from(slice.ns()));
+        for (ranges, sum) in ranges.iter().zip(&mut sums) {
+            if covers(ranges, at) {
+                phased = true;
+                *sum = (sum.0 + 1, sum.1.saturating_add(slice.ns()));
+            }
         }
         others += u64::from(!phased && steps.as_ref().is_some_and(|steps| covers(steps, at)));
     }
     let there = |phase: usize| !ranges[phase].is_empty();
     Phases {
-        forward: there(0).then(|| clip(sums[0].1)),
-        backward: there(1).then(|| clip(sums[1].1)),
+        forward: there(0).then_some(sums[0].1),
+        backward: there(1).then_some(sums[1].1),
         optimizer_kernels: there(2).then_some(sums[2].0),
         other_kernels: steps.map(|_| others),
     }
@@ -580,12 +481,12 @@ fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelRow
             *in_steps.entry(name).or_default() += 1;
         }
     }
-    let all: u128 = executions.iter().map(|it| u128::from(it.2)).sum();
-    let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1) as u128;
-    let wall = it.trace_span_ns.map(|span| u128::from(span) * devices);
-    let rows = by_name.into_iter().map(|(id, mut lengths)| {
-        lengths.sort_unstable();
-        let total: u128 = lengths.iter().map(|ns| u128::from(*ns)).sum();
+    let all = sum(executions.iter().map(|it| it.2));
+    let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1) as u64;
+    let wall = it.trace_span_ns.map(|span| span.saturating_mul(devices));
+    let rows = by_name.into_iter().map(|(id, lengths)| {
+        let lengths = sorted(lengths.into_iter());
+        let total = sum(lengths.iter().copied());
         let name = trace.name(id);
         let mean = total as f64 / lengths.len() as f64;
         let spread: f64 = lengths.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum();
@@ -594,16 +495,16 @@ fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelRow
             family: names::family(name),
             name: name.to_owned(),
             calls: lengths.len() as u64,
-            total_ns: clip(total),
+            total_ns: total,
             median_ns: median(&lengths),
             min_ns: lengths.first().copied(),
             max_ns: lengths.last().copied(),
             std_dev_ns: (lengths.len() > 1).then(|| (spread / (lengths.len() - 1) as f64).sqrt()),
-            share_of_kernels: share(clip(total), all),
-            share_of_wall: wall.map(|wall| share(clip(total), wall)),
+            share_of_kernels: share(total, all),
+            share_of_wall: wall.map(|wall| share(total, wall)),
             a_step: (!steps.is_empty())
                 .then(|| *in_steps.get(&id).unwrap_or(&0) as f64 / steps.len() as f64),
         }
     });
-    sorted(rows.collect())
+    longest_first(rows.collect())
 }

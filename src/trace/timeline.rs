@@ -8,7 +8,7 @@ use super::names;
 const DEPTH: usize = 12;
 
 /// A row of slices that do not overlap, sorted by time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Row {
     /// Index into `Trace::lanes`.
     pub lane: u32,
@@ -101,9 +101,8 @@ impl Window {
         let new = ((width as f64 * factor) as i128).clamp(least, most);
         let share = (at - i128::from(self.start)) as f64 / width.max(1) as f64;
         let start = at - (new as f64 * share) as i128;
-        let start = start
-            .min(i128::from(bounds.1) - new)
-            .max(i128::from(bounds.0));
+        let latest = i128::from(bounds.1) - new;
+        let start = start.min(latest).max(i128::from(bounds.0));
         Self {
             start: start as i64,
             end: (start + new).min(i128::from(i64::MAX)) as i64,
@@ -121,8 +120,6 @@ pub struct Timeline {
     pub bounds: (i64, i64),
     /// Row of each slice, and its index there; `NONE` if it is not drawn.
     places: Vec<(u32, u32)>,
-    /// Number of slices that are too deep to be drawn.
-    pub hidden: u64,
 }
 
 impl Timeline {
@@ -130,20 +127,15 @@ impl Timeline {
     pub fn new(trace: &Trace, shown: impl Fn(Kind) -> bool) -> Self {
         let mut lanes: Vec<Vec<Row>> = vec![Vec::new(); trace.lanes.len()];
         let mut places = vec![(NONE, NONE); trace.slices.len()];
-        let (mut hidden, mut bounds) = (0, None);
-        for (index, slice) in (0..)
-            .zip(&trace.slices)
-            .filter(|(_, slice)| shown(slice.kind))
-        {
+        let mut bounds = None;
+        let slices = (0..).zip(&trace.slices);
+        for (index, slice) in slices.filter(|(_, slice)| shown(slice.kind)) {
             let (low, high) = bounds.unwrap_or((slice.start, slice.end));
             bounds = Some((low.min(slice.start), high.max(slice.end)));
             let rows = &mut lanes[slice.lane as usize];
-            let depth = rows
-                .iter()
-                .position(|row| row.ends.last().is_none_or(|end| *end <= slice.start));
-            let depth = depth.unwrap_or(rows.len());
+            let free = |row: &Row| row.ends.last().is_none_or(|end| *end <= slice.start);
+            let depth = rows.iter().position(free).unwrap_or(rows.len());
             if depth == DEPTH {
-                hidden += 1;
                 continue;
             }
             if depth == rows.len() {
@@ -176,7 +168,6 @@ impl Timeline {
             rows,
             bounds: bounds.unwrap_or((0, 0)),
             places,
-            hidden,
         }
     }
 
@@ -196,10 +187,9 @@ impl Timeline {
     pub fn neighbour(&self, slice: u32, forward: bool) -> Option<u32> {
         let (_, at) = *self.places.get(slice as usize)?;
         let row = self.rows.get(self.row_of(slice)?)?;
-        let at = if forward {
-            at as usize + 1
-        } else {
-            (at as usize).checked_sub(1)?
+        let at = match forward {
+            true => at as usize + 1,
+            false => (at as usize).checked_sub(1)?,
         };
         row.slices.get(at).copied()
     }
@@ -209,17 +199,14 @@ impl Timeline {
         let Some(row) = self.rows.get(row) else {
             return Line::default();
         };
-        let cells = (0..window.columns)
-            .map(|column| row.cell(window.time(column), window.time(column + 1)));
-        let cells: Vec<Cell> = cells.collect();
+        let cell = |column| row.cell(window.time(column), window.time(column + 1));
+        let cells: Vec<Cell> = (0..window.columns).map(cell).collect();
         let mut labels: Vec<Label> = Vec::new();
         let mut column = 0;
         while column < cells.len() {
             let slice = cells[column].slice;
-            let width = cells[column..]
-                .iter()
-                .take_while(|cell| cell.slice == slice)
-                .count();
+            let rest = cells[column..].iter();
+            let width = rest.take_while(|cell| cell.slice == slice).count();
             if let Some(slice) = slice.filter(|_| width >= 3) {
                 let it = &trace.slices[slice as usize];
                 let name = trace.name(it.name);
@@ -246,10 +233,9 @@ impl Timeline {
         let after = row.starts.partition_point(|start| *start <= time);
         let near = |at: usize| {
             let (start, end) = (*row.starts.get(at)?, *row.ends.get(at)?);
-            let far = if time < start {
-                start.abs_diff(time)
-            } else {
-                time.abs_diff(end.min(time))
+            let far = match time < start {
+                true => start.abs_diff(time),
+                false => time.abs_diff(end.min(time)),
             };
             Some((far, row.slices[at]))
         };
@@ -264,35 +250,20 @@ impl Timeline {
         let first = row.ends.partition_point(|end| *end < from);
         let starts = row.starts[first..].iter().skip(1);
         let gaps = row.ends[first..].iter().copied().zip(starts.copied());
-        let gaps = gaps
-            .take_while(|gap| gap.0 < to)
-            .filter(|gap| gap.1 > gap.0);
+        let inside = gaps.take_while(|gap| gap.0 < to);
+        let gaps = inside.filter(|gap| gap.1 > gap.0);
         gaps.max_by_key(|gap| gap.1.abs_diff(gap.0))
     }
 }
 
 impl Row {
     fn new(lane: u32, depth: usize) -> Self {
-        let (slices, starts, ends) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             lane,
             depth,
-            slices,
-            starts,
-            ends,
             before: vec![0],
-            longest: Vec::new(),
+            ..Self::default()
         }
-    }
-
-    /// Whether the row has no slices.
-    pub fn is_empty(&self) -> bool {
-        self.slices.is_empty()
-    }
-
-    /// Number of slices of the row.
-    pub fn len(&self) -> usize {
-        self.slices.len()
     }
 
     fn ns(&self, at: u32) -> u64 {
@@ -300,10 +271,9 @@ impl Row {
     }
 
     fn longer(&self, a: u32, b: u32) -> u32 {
-        if b == NONE || (a != NONE && self.ns(a) >= self.ns(b)) {
-            a
-        } else {
-            b
+        match b == NONE || (a != NONE && self.ns(a) >= self.ns(b)) {
+            true => a,
+            false => b,
         }
     }
 
@@ -354,15 +324,9 @@ impl Row {
         let whole = self.before[last].saturating_sub(self.before[first]);
         let outside = cut(first) + if last - first > 1 { cut(last - 1) } else { 0 };
         let ends = [first, last - 1];
-        let middle = if last - first > 2 {
-            self.longest(first + 1, last - 1)
-        } else {
-            NONE
-        };
-        let best = ends
-            .into_iter()
-            .chain((middle != NONE).then_some(middle as usize))
-            .max_by_key(|at| part(*at));
+        let middle = (last - first > 2).then(|| self.longest(first + 1, last - 1));
+        let middle = middle.filter(|it| *it != NONE).map(|it| it as usize);
+        let best = ends.into_iter().chain(middle).max_by_key(|at| part(*at));
         Cell {
             slice: best.map(|at| self.slices[at]),
             filled: (whole.saturating_sub(outside) as f64 / to.abs_diff(from) as f64).min(1.0),

@@ -468,6 +468,12 @@ fn what_is_not_supported_is_said() {
             .err(),
         Some(2)
     );
+    for text in [
+        "override N = 2u;\n@compute @workgroup_size(N) fn main() {}".to_owned(),
+        format!("{HEAD}{MAIN} {{ out[i] = subgroupAdd(a[i]); }}"),
+    ] {
+        assert!(Program::parse(&text).is_err(), "{text}");
+    }
     let program = Program::parse(HEAD.to_owned().as_str()).expect("is right");
     assert!(
         program
@@ -561,37 +567,11 @@ fn matrices_of_a_subgroup() {
     assert!(kinds(&report).contains(&FindingKind::NonUniformValue));
 }
 
-#[test]
-fn barriers_of_subgroups() {
-    let text = format!(
-        "{HEAD}{MAIN} {{\n    out[i] = a[i];\n    subgroupBarrier();\n    a[i] = out[i ^ 1u];\n}}"
-    );
-    let program = Program::parse(&text).expect("is right");
-    let buffers = || [Buffer::zeroed(0, 0, 256), Buffer::zeroed(0, 1, 256)];
-    let report = program
-        .run(&Launch::new([1, 1, 1]), &mut buffers(), &mut ())
-        .expect("runs");
-    assert_eq!(kinds(&report), []);
-    let launch = Launch {
-        subgroup_size: 16,
-        ..Launch::new([1, 1, 1])
-    };
-    assert!(program.run(&launch, &mut buffers(), &mut ()).is_err());
-}
-
 /// Unusual, and right: no finding.
 #[test]
 fn right_kernels() {
     let two = "@compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3<u32>)";
     let kernels = [
-        // A reduction in subgroups, then across them.
-        "var<workgroup> part: array<f32, 8>;
-MAIN {
-    let sum = subgroupAdd(a[i]);
-    if (i % 8u == 0u) { part[i / 8u] = sum; }
-    workgroupBarrier();
-    if (i == 0u) { out[0] = part[0] + part[1] + part[2] + part[3]; }
-}",
         // Two buffers that change places.
         "var<workgroup> t: array<array<f32, 32>, 2>;
 MAIN {
@@ -679,12 +659,8 @@ MAIN {
         let program = Program::parse(&source).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
         let mut buffers = [Buffer::from_f32(0, 0, &numbers), Buffer::zeroed(0, 1, 256)];
-        let launch = Launch {
-            subgroup_size: 8,
-            ..Launch::new([groups, 1, 1])
-        };
         let report = program
-            .run(&launch, &mut buffers, &mut ())
+            .run(&Launch::new([groups, 1, 1]), &mut buffers, &mut ())
             .unwrap_or_else(|error| panic!("{error}\n{text}"));
         let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
         assert_eq!(findings, Vec::<String>::new(), "{text}");

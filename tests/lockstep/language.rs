@@ -509,25 +509,6 @@ var<workgroup> both: Both;
 }
 
 #[test]
-fn overrides() {
-    let text = "override SIZE: u32 = 2u;
-@id(7) override scale: f32 = 1.5;
-override DOUBLE = SIZE * 2u;
-var<workgroup> t: array<u32, DOUBLE>;
-@compute @workgroup_size(SIZE) fn main(@builtin(local_invocation_index) i: u32) {
-    t[DOUBLE - 1u - i] = DOUBLE;
-    workgroupBarrier();
-    out[i] = t[DOUBLE - 1u - i] + u32(scale * 2.0);
-}";
-    assert_eq!(run(text, &[0])[..3], [7, 7, 0]);
-    let set = |launch: &mut Launch| {
-        launch.overrides.insert("SIZE".to_owned(), 3.0);
-        launch.overrides.insert("7".to_owned(), 5.0);
-    };
-    assert_eq!(run_launch(text, &[0], set)[..4], [16, 16, 16, 0]);
-}
-
-#[test]
 fn built_in_values() {
     let text = "struct In { @builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) n: vec3<u32>, }
 @compute @workgroup_size(2, 2, 1) fn main(in: In, @builtin(workgroup_id) g: vec3<u32>, @builtin(local_invocation_id) l: vec3<u32>, @builtin(local_invocation_index) i: u32) {
@@ -536,27 +517,6 @@ fn built_in_values() {
     let out = run_launch(text, &[0], |launch| launch.groups = [2, 2, 1]);
     assert_eq!(out[..4], [200, 201, 1210, 1211]);
     assert_eq!(out[12..16], [222, 223, 1232, 1233]);
-}
-
-#[test]
-fn subgroups() {
-    let text = "@compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32, @builtin(subgroup_invocation_id) own: u32, @builtin(subgroup_id) s: u32, @builtin(subgroup_size) size: u32) {
-    out[i] = subgroupAdd(i);
-    out[8u + i] = subgroupInclusiveAdd(i) * 100u + subgroupExclusiveMul(i + 1u);
-    out[16u + i] = subgroupShuffleXor(i, 1u) + 10u * subgroupBroadcast(i, 2u) + 100u * subgroupShuffleUp(i, 1u);
-    out[24u + i] = subgroupBallot(i % 2u == 0u).x + 100u * s + 1000u * size + own * 10000u;
-    if (i > 5u) { out[32u + i] = subgroupMax(i) + subgroupBroadcastFirst(i) * 10u + u32(subgroupAll(i > 3u)) * 100u; }
-    out[40u + i] = quadSwapX(i) + 10u * quadBroadcast(i, 3u);
-}";
-    let out = run_launch(text, &[0], |launch| launch.subgroup_size = 4);
-    assert_eq!(out[..8], [6, 6, 6, 6, 22, 22, 22, 22]);
-    assert_eq!(out[8..12], [1, 101, 302, 606]);
-    assert_eq!(out[16..18], [21, 20]);
-    assert_eq!(out[18], 3 + 20 + 100);
-    assert_eq!(out[24..26], [4005, 14005]);
-    assert_eq!(out[28], 4105);
-    assert_eq!(out[38..40], [167, 167]);
-    assert_eq!(out[40], 31);
 }
 
 #[test]

@@ -12,6 +12,17 @@ const WINDOWS: [u32; 5] = [2, 4, 8, 16, 32];
 /// Bytes of an f32.
 const NUMBER: u64 = 4;
 
+/// A run on the host; the kernel ended if the report is `complete`.
+#[derive(Default)]
+pub struct HostRun {
+    pub report: Report,
+    pub pattern: AccessPattern,
+    /// Contents of all buffers afterwards.
+    pub found: Vec<Vec<f32>>,
+    /// Invocations of a workgroup.
+    pub invocations: u64,
+}
+
 /// For each access in the text: which elements of the buffer it touched.
 #[derive(Default)]
 pub struct AccessPattern(HashMap<Place, Tally>);
@@ -72,17 +83,10 @@ impl Tally {
     }
 }
 
-/// Merges the accesses of a run into `known`, which keeps the worst of all runs. `invocations` is the size of a workgroup, `uses` how
-/// often the outputs that were written need an element of an input.
-pub fn count(
-    trial: &KernelTrial<'_>,
-    report: &Report,
-    pattern: &AccessPattern,
-    invocations: u64,
-    uses: f64,
-    known: &mut Vec<KernelAccess>,
-) {
-    let accesses = &report.accesses;
+/// Merges the accesses of a run into `known`, which keeps the worst of all runs. `uses` is how often the outputs that were written need
+/// an element of an input.
+pub fn count(trial: &KernelTrial<'_>, run: &HostRun, uses: f64, known: &mut Vec<KernelAccess>) {
+    let accesses = &run.report.accesses;
     for access in accesses {
         let span = &access.location.span;
         let same_array = accesses.iter().filter(|it| it.variable == access.variable);
@@ -91,14 +95,14 @@ pub fn count(
         });
         let binding = access.binding.map(|(_, binding)| binding);
         let place = (span.start, span.end, binding.unwrap_or_default());
-        let tally = pattern.0.get(&place).copied().unwrap_or_default();
+        let tally = run.pattern.0.get(&place).copied().unwrap_or_default();
         let found = KernelAccess {
             site: trial.text.filled.origin(span).start as u64,
             array: access.variable.clone(),
             line: access.location.line,
             binding: binding.map(u64::from),
             fetches: USES * all[0] as f64 / uses.max(1.0),
-            neighbours: match tally.neighbours(invocations) {
+            neighbours: match tally.neighbours(run.invocations) {
                 // Most accesses of this array are by single invocations.
                 0 if 2 * (access.loads + access.stores) > all[1] => 1,
                 found => found,

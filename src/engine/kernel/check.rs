@@ -5,10 +5,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
+use super::access::HostRun;
 use super::clock::Clock;
 use super::cost;
 use super::gpu::{CompiledKernel, Gpu, GpuError, no_adapter};
-use super::interpret::{HostLaunch, HostRun, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
+use super::interpret::{HostLaunch, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
 use super::real::Functions;
 use super::timing;
 use super::trial::KernelTrial;
@@ -71,11 +72,8 @@ pub fn check_with_progress(
         worker.run(&device);
         worker.tell();
     };
-    let thread = Builder::new()
-        .name("kernel check".into())
-        .stack_size(STACK)
-        .spawn(work);
-    let mut report = match thread {
+    let thread = Builder::new().name("kernel check".into());
+    let mut report = match thread.stack_size(STACK).spawn(work) {
         Ok(thread) => watch(state, &inbox, thread, limits, tell),
         Err(error) => KernelReport {
             failed: Some(format!("the check could not be started: {error}")),
@@ -125,9 +123,8 @@ impl<'a> Worker<'a> {
         };
         self.state.report.device = opened.as_ref().map(|gpu| gpu.info.clone());
         let matrix_cores = self.job.files.iter().any(|file| file.spec.matrix_cores);
-        let gpu = opened
-            .as_ref()
-            .filter(|gpu| gpu.matrix_cores || !matrix_cores);
+        let gpu = opened.as_ref();
+        let gpu = gpu.filter(|gpu| gpu.matrix_cores || !matrix_cores);
         self.state.report.host_only = match (&opened, gpu) {
             (_, Some(_)) => None,
             (None, None) => Some(no_adapter()),
@@ -414,10 +411,9 @@ impl<'a> Worker<'a> {
         trial.prepare(gpu, &kernel, &inputs)?;
         self.at(Some(index), &shape.label, false);
         let timed = real && timed;
-        let solution = if timed {
-            self.other(gpu, &file.solution, file, number)?
-        } else {
-            None
+        let solution = match timed {
+            true => self.other(gpu, &file.solution, file, number)?,
+            false => None,
         };
         let expected = match &solution {
             Some(solution) if !job.thorough && flops > CPU_FLOPS => {
@@ -437,20 +433,13 @@ impl<'a> Worker<'a> {
         };
         self.matched(index, matched);
         if timed {
-            let starter = self
-                .other(gpu, &file.starter, file, number)?
-                .filter(|_| !same_text(&file.starter, &file.text));
+            let starter = self.other(gpu, &file.starter, file, number)?;
+            let starter = starter.filter(|_| !same_text(&file.starter, &file.text));
             let solution = solution.filter(|_| !same_text(&file.solution, &file.text));
             // A round of timing launches several kernels, each with its own limit.
             self.at(Some(index), &shape.label, false);
-            let time = timing::time(
-                gpu,
-                &trial,
-                &inputs,
-                &kernel,
-                starter.as_ref(),
-                solution.as_ref(),
-            )?;
+            let others = [starter.as_ref(), solution.as_ref()];
+            let time = timing::time(gpu, &trial, &inputs, &kernel, others)?;
             self.result(index).time = Some(time);
         }
         Ok(true)
@@ -505,16 +494,15 @@ fn differ(one: &[Vec<f32>], other: &[Vec<f32>]) -> bool {
 /// The report of a check that could not be made.
 pub fn failed_report(job: &KernelJob, why: String) -> KernelReport {
     let unreadable = job.files.iter().filter(|file| file.unreadable.is_some());
+    let files = unreadable.map(|file| KernelResult {
+        name: file.name.clone(),
+        error: file.unreadable.clone(),
+        ..KernelResult::default()
+    });
     KernelReport {
         id: job.id,
         exercise: job.exercise.clone(),
-        files: unreadable
-            .map(|file| KernelResult {
-                name: file.name.clone(),
-                error: file.unreadable.clone(),
-                ..KernelResult::default()
-            })
-            .collect(),
+        files: files.collect(),
         failed: Some(why),
         ..KernelReport::default()
     }

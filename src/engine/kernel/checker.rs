@@ -94,11 +94,8 @@ impl Checker {
         let began = Instant::now();
         while let Some(since) = self.running {
             let id = self.job.id;
-            let heard = self
-                .client
-                .as_mut()?
-                .next(wait.saturating_sub(began.elapsed()));
-            let answer = match heard {
+            let left = wait.saturating_sub(began.elapsed());
+            let answer = match self.client.as_mut()?.next(left) {
                 Some(ClientEvent::Line(line, _)) => match line.event {
                     Event::KernelChecked { report } if report.id == id => {
                         if report.restart {
@@ -129,9 +126,8 @@ impl Checker {
                 _ => None,
             };
             let late = since.elapsed() > CHECK_TIMEOUT;
-            let answer = answer.or_else(|| {
-                late.then(|| format!("no answer within {} s", CHECK_TIMEOUT.as_secs()))
-            });
+            let no_answer = || format!("no answer within {} s", CHECK_TIMEOUT.as_secs());
+            let answer = answer.or_else(|| late.then(no_answer));
             if let Some(why) = answer {
                 self.end();
                 self.running = None;

@@ -24,16 +24,12 @@ const SKIPPED_LABELS: &[&str] = &[
 /// An error of naga's front end.
 pub fn parse(original: &str, filled: &FilledTemplate, found: &ParseError) -> KernelError {
     let label = found.labels().next();
-    let range = label
-        .as_ref()
-        .and_then(|(span, _)| span.to_range())
-        .unwrap_or(0..0);
-    let mut message = found
-        .message()
-        .replace("found \"\"", "found the end of the file");
-    if let Some((_, label)) =
-        label.filter(|(_, label)| !message.contains(label) && !SKIPPED_LABELS.contains(label))
-    {
+    let range = label.as_ref().and_then(|(span, _)| span.to_range());
+    let range = range.unwrap_or(0..0);
+    let message = found.message();
+    let mut message = message.replace("found \"\"", "found the end of the file");
+    let says_more = |label: &str| !message.contains(label) && !SKIPPED_LABELS.contains(&label);
+    if let Some((_, label)) = label.filter(|(_, label)| says_more(label)) {
         message = format!("{message}: {label}");
     }
     // For this error the front end gives no place.
@@ -105,28 +101,17 @@ fn plain(text: &str) -> String {
     }
 }
 
+#[rustfmt::skip] // One line for each.
 /// Phrases and types of the validator after its indices are removed, and plain text for them.
 const PHRASES: &[(&str, &str)] = &[
     ("Scalar(Scalar { kind: Sint, width: 4 })", "i32"),
     ("Scalar(Scalar { kind: Uint, width: 4 })", "u32"),
     ("Scalar(Scalar { kind: Float, width: 4 })", "f32"),
     ("Scalar(Scalar { kind: Bool, width: 1 })", "bool"),
-    (
-        "The type of doesn't match the type stored in",
-        "the value and the variable it is stored in have different types",
-    ),
-    (
-        "Abstract types may only appear in constant expressions",
-        "the types do not match here",
-    ),
-    (
-        "The `if` condition is not",
-        "the condition of this `if` is not",
-    ),
-    (
-        "Shader requires capability Capabilities(SHADER_FLOAT16_IN_FLOAT32)",
-        "not every device rounds to f16",
-    ),
+    ("The type of doesn't match the type stored in", "the value and the variable it is stored in have different types"),
+    ("Abstract types may only appear in constant expressions", "the types do not match here"),
+    ("The `if` condition is not", "the condition of this `if` is not"),
+    ("Shader requires capability Capabilities(SHADER_FLOAT16_IN_FLOAT32)", "not every device rounds to f16"),
     ("Shader requires capability", "not every device has"),
     (" can't work with (of type ", " cannot work with "),
     (") and (of type ", " and "),
@@ -136,73 +121,35 @@ const PHRASES: &[(&str, &str)] = &[
 fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
     let says = |piece: &str| message.contains(piece);
     if says("no definition in scope") {
-        let known = words(text)
-            .filter(|word| *word != offending)
-            .chain(BUILTINS.split(' '));
-        let near = nearest(offending, known);
+        let known = words(text).filter(|word| *word != offending);
+        let near = nearest(offending, known.chain(BUILTINS.split(' ')));
         return Some(format!(
             "`{near}`, if that is what was meant, or declare `{offending}` first"
         ));
     }
-    let (_, advice) = ADVICE
-        .iter()
-        .find(|(pieces, _)| pieces.iter().any(|piece| says(piece)))?;
-    Some((*advice).to_owned())
+    let mut all = ADVICE.iter();
+    let found = all.find(|(pieces, _)| pieces.iter().any(|piece| says(piece)));
+    found.map(|(_, advice)| (*advice).to_owned())
 }
 
+#[rustfmt::skip] // One line for each.
 /// Fragments of a message, and what to write instead.
 const ADVICE: &[(&[&str], &str)] = &[
-    (
-        &["type is too large"],
-        "a smaller array; large data belongs in a buffer",
-    ),
-    (
-        &["recursive", "cyclic"],
-        "a loop: WGSL functions may not call themselves, directly or through others",
-    ),
-    (
-        &["unknown type"],
-        "f32, u32, i32, bool, vec4<f32>, array<f32, 64>…",
-    ),
-    (
-        &[
-            "automatic conversions",
-            "have different types",
-            "do not match",
-            "cannot work with",
-        ],
-        "the same type on both sides: 1.0 is f32, 1u is u32, 1 is either; f32(x) and u32(x) convert",
-    ),
-    (
-        &["internal WGSL front end error"],
-        "less deeply nested expressions",
-    ),
-    (
-        &["Unable to cast"],
-        "f32, u32, i32 or bool: not every device has other types",
-    ),
+    (&["type is too large"], "a smaller array; large data belongs in a buffer"),
+    (&["recursive", "cyclic"], "a loop: WGSL functions may not call themselves, directly or through others"),
+    (&["unknown type"], "f32, u32, i32, bool, vec4<f32>, array<f32, 64>…"),
+    (&["automatic conversions", "have different types", "do not match", "cannot work with"],
+     "the same type on both sides: 1.0 is f32, 1u is u32, 1 is either; f32(x) and u32(x) convert"),
+    (&["internal WGSL front end error"], "less deeply nested expressions"),
+    (&["Unable to cast"], "f32, u32, i32 or bool: not every device has other types"),
     (&["is not a boolean scalar"], "a comparison, such as i >= N"),
     (&["found the end of the file"], "a `}` for every `{`"),
-    (
-        &["expected global item"],
-        "WGSL: declarations with const, var and fn",
-    ),
-    (
-        &["atomic"],
-        "no atomics: the buffers are array<f32>; sum in workgroup memory instead",
-    ),
-    (
-        &["expected `;`"],
-        "a `;` at the end of the statement before",
-    ),
-    (
-        &["invalid left-hand side"],
-        "`var` instead of `let` where it is declared",
-    ),
-    (
-        &["which can't be passed into functions"],
-        "the name of the variable in the function itself; pointers to variables of a function may be passed",
-    ),
+    (&["expected global item"], "WGSL: declarations with const, var and fn"),
+    (&["atomic"], "no atomics: the buffers are array<f32>; sum in workgroup memory instead"),
+    (&["expected `;`"], "a `;` at the end of the statement before"),
+    (&["invalid left-hand side"], "`var` instead of `let` where it is declared"),
+    (&["which can't be passed into functions"],
+     "the name of the variable in the function itself; pointers to variables of a function may be passed"),
     (&["not every device"], "f32, u32, i32 and bool"),
     (&["Division by zero"], "a divisor that is not 0"),
 ];

@@ -128,22 +128,20 @@ impl Gpu {
     /// With the driver's message.
     pub fn compile(&self, text: &str, grid: [u32; 3]) -> Result<CompiledKernel, GpuError> {
         self.guarded(|| {
-            let module = self
-                .device
-                .create_shader_module(wgpu::ShaderModuleDescriptor {
-                    label: Some("kernel"),
-                    source: wgpu::ShaderSource::Wgsl(text.into()),
-                });
-            let pipeline = self
-                .device
-                .create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                    label: Some("kernel"),
-                    layout: None,
-                    module: &module,
-                    entry_point: Some("main"),
-                    compilation_options: wgpu::PipelineCompilationOptions::default(),
-                    cache: None,
-                });
+            let (device, label) = (&self.device, Some("kernel"));
+            let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+                label,
+                source: wgpu::ShaderSource::Wgsl(text.into()),
+            });
+            let wanted = wgpu::ComputePipelineDescriptor {
+                label,
+                layout: None,
+                module: &module,
+                entry_point: Some("main"),
+                compilation_options: wgpu::PipelineCompilationOptions::default(),
+                cache: None,
+            };
+            let pipeline = device.create_compute_pipeline(&wanted);
             CompiledKernel { pipeline, grid }
         })
     }
@@ -196,9 +194,7 @@ impl Gpu {
         grid: [u32; 3],
     ) -> Result<(), GpuError> {
         self.guarded(|| {
-            let mut encoder = self
-                .device
-                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut encoder = self.device.create_command_encoder(&Default::default());
             pass(&mut encoder, kernel, bound, grid, None);
             self.queue.submit([encoder.finish()]);
         })?;
@@ -214,53 +210,38 @@ impl Gpu {
         if !self.timestamps {
             let timed = launches.iter().map(|(kernel, bound)| {
                 let began = Instant::now();
-                self.launch(kernel, bound)
-                    .map(|()| began.elapsed().as_secs_f64())
+                self.launch(kernel, bound)?;
+                Ok(began.elapsed().as_secs_f64())
             });
             return timed.collect();
         }
         let count = 2 * launches.len() as u32;
         let size = u64::from(count) * 8;
-        let resolved = self.buffer(
-            size,
-            wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
-        )?;
+        let usage = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
+        let resolved = self.buffer(size, usage)?;
         self.guarded(|| {
             let queries = self.device.create_query_set(&wgpu::QuerySetDescriptor {
                 label: None,
                 ty: wgpu::QueryType::Timestamp,
                 count,
             });
-            let mut encoder = self
-                .device
-                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut encoder = self.device.create_command_encoder(&Default::default());
             for (index, (kernel, bound)) in (0_u32..).zip(launches) {
-                pass(
-                    &mut encoder,
-                    kernel,
-                    bound,
-                    kernel.grid,
-                    Some((&queries, 2 * index)),
-                );
+                let stamps = Some((&queries, 2 * index));
+                pass(&mut encoder, kernel, bound, kernel.grid, stamps);
             }
             encoder.resolve_query_set(&queries, 0..count, &resolved, 0);
             self.queue.submit([encoder.finish()]);
         })?;
         self.wait()?;
         let bytes = self.read_bytes(&resolved)?;
-        let ticks: Vec<u64> = bytes
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|bytes| u64::from_le_bytes(*bytes))
-            .collect();
         let period = f64::from(self.queue.get_timestamp_period()) * 1e-9;
-        Ok(ticks
-            .as_chunks::<2>()
-            .0
-            .iter()
-            .map(|[start, end]| end.saturating_sub(*start) as f64 * period)
-            .collect())
+        let both = bytes.as_chunks::<16>().0.iter().map(|bytes| {
+            let (start, end) = bytes.split_at(8);
+            let [start, end] = [start, end].map(|it| it.try_into().map_or(0, u64::from_le_bytes));
+            end.saturating_sub(start) as f64 * period
+        });
+        Ok(both.collect())
     }
 
     /// Waits for all submitted work without a limit: the watcher decides when it is too long.
@@ -299,9 +280,10 @@ impl Gpu {
         match (done, errors.into_iter().flatten().next()) {
             (_, Some(error)) => Err(GpuError::Refused(error.to_string())),
             (Ok(done), None) => Ok(done),
-            (Err(_), None) => Err(GpuError::Refused(
-                "the graphics library panicked".to_owned(),
-            )),
+            (Err(_), None) => {
+                let why = "the graphics library panicked";
+                Err(GpuError::Refused(why.to_owned()))
+            }
         }
     }
 

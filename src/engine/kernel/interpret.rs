@@ -1,7 +1,7 @@
 //! Runs a kernel on the host before any device does: finds its faults with their lines, and its outputs. The result depends on no
 //! driver's schedule and needs no adapter.
 
-use super::access::{self, AccessPattern};
+use super::access::{self, HostRun};
 use super::trial::{ExpectedOutputs, GUARD, KernelTrial, TrialResult, first_difference, unwritten};
 use super::{cost, message};
 use crate::lockstep::{
@@ -38,17 +38,6 @@ pub struct HostLaunch {
     pub counted: bool,
     /// Matrix products add nothing to their sums.
     pub without_products: bool,
-}
-
-/// A run on the host; the kernel ended if the report is `complete`.
-#[derive(Default)]
-pub struct HostRun {
-    pub report: Report,
-    pub pattern: AccessPattern,
-    /// Contents of all buffers afterwards.
-    pub found: Vec<Vec<f32>>,
-    /// Invocations of a workgroup.
-    pub invocations: u64,
 }
 
 impl KernelTrial<'_> {
@@ -164,15 +153,7 @@ impl KernelTrial<'_> {
 
     /// Adds the accesses of a run to `known`.
     pub fn count(&self, run: &HostRun, known: &mut Vec<KernelAccess>) {
-        let uses = self.uses(run);
-        access::count(
-            self,
-            &run.report,
-            &run.pattern,
-            run.invocations,
-            uses,
-            known,
-        );
+        access::count(self, run, self.uses(run), known);
     }
 
     /// How often the written outputs need an element of an input: M·N·K for a whole product.

@@ -34,12 +34,8 @@ pub fn outputs(
         KernelReference::HeadsFirst => vec![heads_first(&x[0], ["T", "H", "D"].map(size))],
         KernelReference::Matmul => vec![matmul(&x, ["M", "N", "K"].map(size), adding)],
         KernelReference::HalfMatmul => {
-            let round = |values: &Vec<f32>| {
-                let values = values.iter();
-                values
-                    .map(|x| f64::from(nearest(*x, Precision::F16)))
-                    .collect()
-            };
+            let half = |x: &f32| f64::from(nearest(*x, Precision::F16));
+            let round = |values: &Vec<f32>| values.iter().map(half).collect();
             let x: Vec<Vec<f64>> = inputs.iter().map(round).collect();
             vec![matmul(&x, ["M", "N", "K"].map(size), adding_cut)]
         }
@@ -49,11 +45,8 @@ pub fn outputs(
         KernelReference::Adamw => adamw(&x, size("STEP"), functions).into(),
         KernelReference::Residual => {
             let pairs = x[0].iter().zip(&x[1]);
-            vec![
-                pairs
-                    .map(|(x, y)| Real::exact(*x) + Real::exact(*y))
-                    .collect(),
-            ]
+            let sums = pairs.map(|(x, y)| Real::exact(*x) + Real::exact(*y));
+            vec![sums.collect()]
         }
     }
 }
@@ -76,7 +69,7 @@ pub fn inputs(
     };
     let read = (0..)
         .zip(bindings)
-        .filter(|(_, binding)| binding.role != KernelRole::Out);
+        .filter(|it| it.1.role != KernelRole::Out);
     read.map(|(number, binding)| {
         let count = binding.count.value(&shape.sizes)?;
         let own = shape.fill.get(&binding.name).unwrap_or(&binding.fill);

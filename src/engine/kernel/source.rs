@@ -43,12 +43,8 @@ pub fn read(path: &Path) -> Result<String, KernelError> {
 pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
     let wrong = |text: &str, place: Range<usize>, message: &str| {
         let instead = "WGSL text; another file may have been saved over it";
-        Err(message::error(
-            text,
-            &place,
-            message.to_owned(),
-            instead.to_owned(),
-        ))
+        let (message, instead) = (message.to_owned(), instead.to_owned());
+        Err(message::error(text, &place, message, instead))
     };
     let text = match String::from_utf8(bytes) {
         Ok(text) => text
@@ -63,11 +59,10 @@ pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
     };
     match text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
         None => Ok(text),
-        Some(at) => wrong(
-            &text,
-            at..at + 1,
-            "a control character: this is not a text file",
-        ),
+        Some(at) => {
+            let message = "a control character: this is not a text file";
+            wrong(&text, at..at + 1, message)
+        }
     }
 }
 

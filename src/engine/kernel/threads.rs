@@ -308,9 +308,7 @@ impl Observer for Recorder<'_> {
         let goes_on = self.last().is_some_and(|last| {
             last.barrier.is_none()
                 && (last.line, last.depth) == (line, depth)
-                && lanes
-                    .clone()
-                    .all(|it| last.lanes.binary_search(&it).is_ok())
+                && lanes.clone().all(|it| last.lanes.contains(&it))
         });
         if !goes_on {
             self.push(WorkgroupStep {

@@ -27,8 +27,7 @@ pub fn time(
     trial: &KernelTrial<'_>,
     inputs: &[Vec<f32>],
     kernel: &CompiledKernel,
-    starter: Option<&CompiledKernel>,
-    solution: Option<&CompiledKernel>,
+    [starter, solution]: [Option<&CompiledKernel>; 2],
 ) -> Result<KernelTime, GpuError> {
     let counts = &trial.text.counts;
     let bytes = 4 * counts.iter().sum::<usize>();
@@ -72,11 +71,8 @@ pub fn time(
     }
     let column = |which: usize| -> Vec<f64> { rounds.iter().map(|round| round[which]).collect() };
     let against = |which: usize| {
-        let pairs: Vec<_> = rounds
-            .iter()
-            .map(|round| (round[which], round[0]))
-            .collect();
-        let found = Plan::new(ROUNDS).look(&pairs, true);
+        let pairs = rounds.iter().map(|round| (round[which], round[0]));
+        let found = Plan::new(ROUNDS).look(&pairs.collect::<Vec<_>>(), true);
         let (low, high) = found.interval?;
         let ratio = found.ratio;
         Some(KernelRatio { ratio, low, high })

@@ -99,10 +99,8 @@ impl KernelTrial<'_> {
     ) -> Result<TrialResult, GpuError> {
         let exact = self.run(gpu, kernel, inputs, 0)?;
         let guarded = self.run(gpu, kernel, inputs, GUARD)?;
-        if let Some(fault) = self
-            .wrote_input(inputs, &exact)
-            .or_else(|| self.wrote_past_end(&guarded))
-        {
+        let wrote = self.wrote_input(inputs, &exact);
+        if let Some(fault) = wrote.or_else(|| self.wrote_past_end(&guarded)) {
             return Ok(Err(Box::new(fault)));
         }
         let matched = match self.compare(&exact, expected) {
@@ -232,13 +230,13 @@ impl KernelTrial<'_> {
             let Some(all) = reference::differences(expected, found, most) else {
                 continue;
             };
-            let worst = all
-                .clone()
-                .reduce(|worst, next| match next.share > worst.share {
-                    true => next,
-                    false => worst,
-                });
-            let Some(worst) = worst else { continue };
+            let worse = |worst: Difference, next: Difference| match next.share > worst.share {
+                true => next,
+                false => worst,
+            };
+            let Some(worst) = all.clone().reduce(worse) else {
+                continue;
+            };
             if worst.share > 1.0 {
                 return Err(Box::new(KernelFault {
                     count: all.filter(|it| it.share > 1.0).count() as u64,
@@ -297,9 +295,8 @@ pub fn unwritten(found: &[f32]) -> usize {
 
 /// The largest of the expected values, by magnitude.
 fn largest(expected: &[Real]) -> f64 {
-    expected
-        .iter()
-        .fold(0.0, |most, it| most.max(it.value.abs()))
+    let sizes = expected.iter().map(|it| it.value.abs());
+    sizes.fold(0.0, f64::max)
 }
 
 /// The marker past the end of a buffer.

@@ -67,10 +67,8 @@ pub fn validate(
         return Err(too_large(text.len() as u64));
     }
     if text.trim().is_empty() {
-        return Err(whole(
-            "the file is empty",
-            "reset the exercise to get the starter back",
-        ));
+        let instead = "reset the exercise to get the starter back";
+        return Err(whole("the file is empty", instead));
     }
     let mut checked = ValidatedText {
         facts: KernelFacts::default(),
@@ -91,12 +89,10 @@ pub fn validate(
         };
         let grid = source.grid(&spec.grid, facts.workgroup);
         let grid = grid.map_err(not_launched)?;
-        let counts = spec
-            .bindings
-            .iter()
-            .map(|binding| Ok(binding.count.value(&shape.sizes)? as usize))
-            .collect::<Result<_, String>>()
-            .map_err(|what| whole(what, "another count in exercise.toml"))?;
+        let counts = spec.bindings.iter();
+        let counts = counts.map(|it| Ok(it.count.value(&shape.sizes)? as usize));
+        let counts = counts.collect::<Result<_, String>>();
+        let counts = counts.map_err(|what| whole(what, "another count in exercise.toml"))?;
         checked.texts.push(SizedText {
             filled,
             grid,
@@ -155,13 +151,12 @@ impl Source<'_> {
 
     fn validate(&self, spec: &KernelSpec) -> Result<KernelFacts, KernelError> {
         let code = without_comments(&self.filled.text);
-        let (extensions, capabilities): (&[&str], _) = if spec.matrix_cores {
-            (
+        let (extensions, capabilities): (&[&str], _) = match spec.matrix_cores {
+            true => (
                 &["f16", "wgpu_cooperative_matrix"],
                 Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX,
-            )
-        } else {
-            (&[], Capabilities::empty())
+            ),
+            false => (&[], Capabilities::empty()),
         };
         let directives = code.split(';').map(str::trim_start);
         let enabled =
@@ -373,18 +368,15 @@ impl Source<'_> {
                 continue;
             };
             let name = variable.name.as_deref().unwrap_or_default();
-            let what = if binding.role == KernelRole::In {
-                "read"
-            } else {
-                "written"
+            let what = match binding.role {
+                KernelRole::In => "read",
+                _ => "written",
             };
             let message = format!(
                 "`{name}` is never {what}: an unused binding is removed, and the buffers no longer match"
             );
-            let instead = format!(
-                "a kernel that uses all of its {} buffers",
-                spec.bindings.len()
-            );
+            let count = spec.bindings.len();
+            let instead = format!("a kernel that uses all of its {count} buffers");
             let span = module.global_variables.get_span(handle);
             return Err(self.spanned(span, message, instead));
         }
@@ -455,9 +447,8 @@ impl Source<'_> {
         sizes.extend(own.into_iter().zip(workgroup.map(u64::from)));
         let mut counts = [1; 3];
         for ((product, count), axis) in grid.iter().zip(&mut counts).zip(["x", "y", "z"]) {
-            let groups = product
-                .value(&sizes)
-                .map_err(|what| whole(what, "another grid in exercise.toml"))?;
+            let groups = product.value(&sizes);
+            let groups = groups.map_err(|what| whole(what, "another grid in exercise.toml"))?;
             if groups > MAX_WORKGROUPS {
                 let shape = &self.shape.label;
                 let message = format!(

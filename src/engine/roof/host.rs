@@ -4,6 +4,7 @@
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::engine::load::cores;
 use crate::ops::cpu::roof::{LANES, multiply_adds, triad};
 
 /// Repeats of one measurement.
@@ -30,10 +31,8 @@ pub fn flops(threads: usize) -> HostRates {
     let trial = 50_000;
     let tried = (0..3).map(|which| {
         let HostRates { work, seconds } = run(which, trial, 3);
-        (
-            work / seconds.into_iter().fold(f64::INFINITY, f64::min),
-            which,
-        )
+        let least = seconds.into_iter().fold(f64::INFINITY, f64::min);
+        (work / least, which)
     });
     let (rate, best) = tried.fold((0.0, 0), |best, it| if it.0 > best.0 { it } else { best });
     let per_round = 2.0 * (LANES[best] * threads) as f64;
@@ -69,14 +68,12 @@ pub fn array_bytes(free: Option<u64>) -> usize {
 /// All last-level caches together, where Linux tells.
 fn cache_bytes() -> Option<usize> {
     let read = |index: usize, file: &str| {
-        crate::files::system(format!(
-            "/sys/devices/system/cpu/cpu0/cache/index{index}/{file}"
-        ))
-        .ok()
+        let folder = format!("/sys/devices/system/cpu/cpu0/cache/index{index}");
+        crate::files::system(format!("{folder}/{file}")).ok()
     };
     let last = (0..8).rev().find(|index| read(*index, "size").is_some())?;
     let size = kibibytes(&read(last, "size")?)?;
-    let sharing = cpus(&read(last, "shared_cpu_list")?).max(1);
+    let sharing = cores(&read(last, "shared_cpu_list")?).count().max(1);
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Some(size * all.div_ceil(sharing))
 }
@@ -91,19 +88,6 @@ fn kibibytes(text: &str) -> Option<usize> {
         "M" => Some(number << 20),
         _ => None,
     }
-}
-
-/// How many processors `0-3,8` names.
-fn cpus(list: &str) -> usize {
-    let count = |part: &str| {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let (from, to) = (
-            from.trim().parse::<usize>().ok()?,
-            to.trim().parse::<usize>().ok()?,
-        );
-        Some(to.checked_sub(from)? + 1)
-    };
-    list.split(',').filter_map(count).sum()
 }
 
 /// Seconds of each repeat, from the first thread's start to the last one's end. Threads start every repeat together.
@@ -169,8 +153,6 @@ mod tests {
         assert_eq!(kibibytes("32768K\n"), Some(32 << 20));
         assert_eq!(kibibytes("96M"), Some(96 << 20));
         assert_eq!(kibibytes(""), None);
-        assert_eq!(cpus("0-3,8\n"), 5);
-        assert_eq!(cpus("x"), 0);
     }
 
     #[test]

@@ -34,10 +34,8 @@ pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
         writer.slice(index, slice)?;
     }
     for lane in 0..trace.lanes.len() {
-        for (number, track) in std::mem::take(&mut writer.open[lane])
-            .into_iter()
-            .enumerate()
-        {
+        let tracks = std::mem::take(&mut writer.open[lane]);
+        for (number, track) in tracks.into_iter().enumerate() {
             for end in track.into_iter().rev() {
                 writer.end(lane, number, end)?;
             }
@@ -77,12 +75,8 @@ fn number(name: &'static str, value: u64) -> DebugAnnotation {
 impl<W: Write> Writer<'_, W> {
     fn packet(&mut self, mut packet: TracePacket) -> io::Result<()> {
         packet.trusted_packet_sequence_id = Some(SEQUENCE);
-        self.out.write_all(
-            &Packets {
-                packet: vec![packet],
-            }
-            .encode_to_vec(),
-        )
+        let packet = vec![packet];
+        self.out.write_all(&Packets { packet }.encode_to_vec())
     }
 
     fn clock(&self, time: i64) -> u64 {
@@ -166,17 +160,11 @@ impl<W: Write> Writer<'_, W> {
         let tracks = self.open[lane].len();
         let mut at = tracks;
         for number in 0..tracks {
-            while let Some(end) = self.open[lane][number]
-                .last()
-                .copied()
-                .filter(|end| *end <= slice.start)
-            {
-                self.open[lane][number].pop();
+            while let Some(end) = self.open[lane][number].pop_if(|end| *end <= slice.start) {
                 self.end(lane, number, end)?;
             }
-            let fits = self.open[lane][number]
-                .last()
-                .is_none_or(|end| slice.end <= *end);
+            let last = self.open[lane][number].last();
+            let fits = last.is_none_or(|end| slice.end <= *end);
             if fits && at == tracks {
                 at = number;
             }
@@ -198,13 +186,11 @@ impl<W: Write> Writer<'_, W> {
         let trace = self.trace;
         let detail = trace.detail(slice);
         if slice.kind.on_device() {
-            let device = trace.lanes[lane]
-                .device
-                .and_then(|id| trace.devices.get(id as usize));
-            let name = if slice.kind == Kind::Copy {
-                "dst_agent"
-            } else {
-                "agent"
+            let device = trace.lanes[lane].device;
+            let device = device.and_then(|id| trace.devices.get(id as usize));
+            let name = match slice.kind {
+                Kind::Copy => "dst_agent",
+                _ => "agent",
             };
             notes.extend(device.map(|label| DebugAnnotation {
                 name: Some(name.into()),
@@ -216,12 +202,8 @@ impl<W: Write> Writer<'_, W> {
                 (["grid_x", "grid_y", "grid_z"], detail.grid),
                 (["workgroup_x", "workgroup_y", "workgroup_z"], detail.block),
             ] {
-                notes.extend(
-                    sizes
-                        .into_iter()
-                        .flat_map(|it| names.into_iter().zip(it))
-                        .map(|(name, it)| number(name, it.into())),
-                );
+                let named = sizes.into_iter().flat_map(|it| names.into_iter().zip(it));
+                notes.extend(named.map(|(name, it)| number(name, it.into())));
             }
         }
         // Both ends of a flow have the number of the launch.
@@ -243,14 +225,11 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn end(&mut self, lane: usize, number: usize, time: i64) -> io::Result<()> {
-        let track_uuid = Some(Self::track(lane, number));
-        self.event(
-            time,
-            TrackEvent {
-                r#type: Some(proto::END),
-                track_uuid,
-                ..TrackEvent::default()
-            },
-        )
+        let event = TrackEvent {
+            r#type: Some(proto::END),
+            track_uuid: Some(Self::track(lane, number)),
+            ..TrackEvent::default()
+        };
+        self.event(time, event)
     }
 }

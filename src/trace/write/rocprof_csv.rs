@@ -32,10 +32,8 @@ pub fn kernel_trace(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{TRACE}")?;
     for (dispatch, (_, slice)) in (1_u64..).zip(trace.of(Kind::Kernel)) {
         let lane = &trace.lanes[slice.lane as usize];
-        let device = lane
-            .device
-            .and_then(|id| trace.devices.get(id as usize))
-            .map_or("?", String::as_str);
+        let device = lane.device.and_then(|id| trace.devices.get(id as usize));
+        let device = device.map_or("?", String::as_str);
         let detail = trace.detail(slice);
         let grid = detail
             .grid
