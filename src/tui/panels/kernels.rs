@@ -236,7 +236,13 @@ impl<'a> Table<'a> {
             };
             [columns[1].head, columns[2].head] = letters;
         }
-        let names = text::left("operation", self.name) + &text::left("kernel", self.kernel);
+        let swings = self.kernels.rows.iter().any(|row| self.run.swings(row));
+        let explained = "operation (~ time swings)";
+        let named = match swings && text::width(explained) < self.name {
+            true => explained,
+            false => "operation",
+        };
+        let names = text::left(named, self.name) + &text::left("kernel", self.kernel);
         let heads = heads(&columns, &self.widths);
         Line::styled(names + &heads, self.theme.dim)
     }

@@ -73,7 +73,7 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
         // They would show where the time goes.
     } else if left >= 4 {
         content.lines((left > 5).then(Line::default));
-        content.lines(clocks(run, theme));
+        content.lines(clocks(run, area.width, theme));
         content.lines((left > 5 && !others.is_empty()).then(Line::default));
     } else {
         content.lines(clocks_in_short(run, area.width, theme));
@@ -161,7 +161,7 @@ fn stacked(
 const NO_CLOCKS: &str = "three clocks: not measured yet";
 
 /// The step of the ledger by three clocks.
-fn clocks(run: &SlotRun, theme: &Theme) -> Vec<Line<'static>> {
+fn clocks(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let Some((it, same)) = run.clocks() else {
         return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };
@@ -192,10 +192,13 @@ fn clocks(run: &SlotRun, theme: &Theme) -> Vec<Line<'static>> {
     )];
     lines.extend(clocks.map(|(name, time, says)| {
         let time = text::right(&or_dash(time, duration), 12);
+        // Words are whole or absent.
+        let says = format!("  {says}");
+        let fits = 31 + text::width(&says) <= usize::from(width);
         Line::from(vec![
             Span::styled(text::left(name, 19), theme.text),
             Span::styled(time, theme.strong),
-            Span::styled(format!("  {says}"), theme.dim),
+            Span::styled(if fits { says } else { String::new() }, theme.dim),
         ])
     }));
     lines
