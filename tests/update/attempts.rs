@@ -427,7 +427,7 @@ fn a_loss_is_of_the_run_that_reached_it() {
     let (theme, markers) = (ThemeName::Dark, Markers::Braille);
     let drawn = screen::text(&screen::screen(&mut play.app, 200, 50, theme, markers));
     let [before, now] = [own, play.slot(Slot::A).loss.last()].map(|it| it.expect("a loss").1);
-    let says = format!("{before:.2}, then {now:.2} on weights of both");
+    let says = format!("{before:.2}, then {now:.2} ");
     assert!(drawn.contains(&says), "{says}: {drawn}");
     play.keys("B");
     let drawn = screen::text(&screen::screen(&mut play.app, 200, 50, theme, markers));
