@@ -38,6 +38,7 @@ pub mod threads;
 pub mod timeline;
 pub mod view;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::clean;
@@ -128,6 +129,8 @@ pub struct App {
     pub mode: Mode,
     /// Stages are shown to an audience.
     pub presentation: Option<Presentation>,
+    /// How long each beat was shown, by stage and place, in all presentations of this program.
+    pub beat_ms: BTreeMap<(usize, usize), u64>,
     /// What an audience sees while its screen is frozen.
     pub frozen: Option<Box<App>>,
     pub study: Study,
@@ -182,6 +185,7 @@ impl App {
             course: Arc::new(course),
             mode,
             presentation: None,
+            beat_ms: BTreeMap::new(),
             frozen: None,
             study: Study::new(progress, replayed),
             comparison: Comparison::default(),

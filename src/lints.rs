@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::config::{Data, RunConfig, Sync};
 use crate::limits;
 use crate::protocol::{Event, Evidence, Gradients, Kernels, Lint, Phases, Throughput};
-use crate::units::{parity, show, signed_percent};
+use crate::units::{parity, rate, show, signed_percent};
 
 /// Losses kept for the lints on training progress.
 const RECENT: usize = 64;
@@ -210,9 +210,9 @@ fn peak_too_low(f: &RunFacts) -> Option<Finding> {
     let (reached, peak) = claimed(f, t)?;
     Some((
         format!(
-            "{:.3} TFLOP/s are above the peak of {:.3}, which was measured while other programs used {:.0} % of this machine.",
-            reached / 1e12,
-            peak / 1e12,
+            "{} are above the peak of {}, which was measured while other programs used {:.0} % of this machine.",
+            rate(reached, "FLOP/s"),
+            rate(peak, "FLOP/s"),
             100.0 * load
         ),
         "The peak is too low: close the other programs and restart the run, or `perflings doctor --calibrate`.",
@@ -224,9 +224,9 @@ fn above_peak(f: &RunFacts) -> Option<Finding> {
     let (reached, peak) = claimed(f, t)?;
     Some((
         format!(
-            "{:.3} TFLOP/s claimed; the most this device was measured to do is {:.3}.",
-            reached / 1e12,
-            peak / 1e12
+            "{} claimed; the most this device was measured to do is {}.",
+            rate(reached, "FLOP/s"),
+            rate(peak, "FLOP/s")
         ),
         "This is impossible: either the clock is read too early, or work is missing.",
     ))
@@ -387,7 +387,7 @@ mod tests {
         let lints = said(140e9, Some(0.6));
         assert_eq!(lints.len(), 1);
         assert_eq!(lints[0].name, "peak-too-low");
-        let why = "0.140 TFLOP/s are above the peak of 0.065, which was measured while other programs used 60 % of this machine.";
+        let why = "140.0 GFLOP/s are above the peak of 65.00 GFLOP/s, which was measured while other programs used 60 % of this machine.";
         assert_eq!(lints[0].why, why);
         assert!(lints[0].next.contains("doctor --calibrate"));
     }

@@ -9,7 +9,7 @@ use perflings::app::guide::{SentencePart, confirmation, next_move};
 use perflings::app::mystery::JudgeStep;
 use perflings::app::source::FromEngine;
 use perflings::app::{
-    Action, App, Confirm, Markers, Message, Mode, Options, Recording, ThemeName, update,
+    Action, App, Confirm, Markers, Message, Mode, Options, Overlay, Recording, ThemeName, update,
 };
 use perflings::config::{Precision, Preset, RunConfig};
 use perflings::course::Course;
@@ -466,6 +466,19 @@ fn the_rest(said: &mut Said) {
     app.view.knobs = false;
     said.look(&app);
     said.look(&begin(Course::default(), Options::default()).0);
+    // What lies under a card waits.
+    for overlay in [
+        Overlay::Welcome,
+        Overlay::Skipped,
+        Overlay::Vote,
+        Overlay::Stages,
+        Overlay::Glossary,
+    ] {
+        let mut covered = at(3, "en");
+        covered.notice = None;
+        covered.view.overlay = Some(overlay);
+        said.look(&covered);
+    }
     let mut gone = at(1, "en");
     let reason = "ended by signal 9 (killed)".to_owned();
     update(&mut gone, Message::Engine(FromEngine::Gone { reason }));

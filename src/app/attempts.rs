@@ -15,6 +15,7 @@ impl RequestedRun {
     pub(super) fn begin(&mut self, started: Started, now_ms: u64) {
         let slot = started.run.slot;
         let went_on = started.from_step > 0;
+        let trained = self.shown().loss.last().filter(|_| went_on);
         let (before, weights) = match went_on {
             true => (Some(self.active), self.shown().weights),
             false => {
@@ -31,6 +32,8 @@ impl RequestedRun {
             self.swap(slot, same);
         }
         let shown = &mut self.slots[slot as usize];
+        let own = shown.own_loss();
+        shown.left = own.filter(|it| shown.left.is_some() || trained.is_some_and(|to| it.0 < to.0));
         if shown.started.is_none() {
             (shown.weights, shown.went_on_from) = (weights, before);
             shown.began_ms = now_ms;

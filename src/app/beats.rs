@@ -145,7 +145,6 @@ impl App {
             kept: Default::default(),
             audience_screen: AudienceScreen::Live,
             answered: Default::default(),
-            used_ms: Default::default(),
             own: Box::new(self.study.clone()),
             own_comparison: Box::new(self.comparison.clone()),
         });
@@ -209,11 +208,8 @@ impl App {
     /// Counts the time for which a beat is shown.
     pub(super) fn count_beat(&mut self, ms: u64) {
         let at = self.study.at;
-        if let Some(presentation) = &mut self.presentation {
-            *presentation
-                .used_ms
-                .entry((at, presentation.beat))
-                .or_default() += ms;
+        if let Some(presentation) = &self.presentation {
+            *self.beat_ms.entry((at, presentation.beat)).or_default() += ms;
         }
     }
 

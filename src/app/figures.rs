@@ -49,7 +49,7 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
         steps: slot.last.as_ref().map_or(0, |step| step.step + 1),
         // A run that went on from another's weights has no loss before any update.
         loss_first: slot.first_loss().unwrap_or(f64::NAN).into(),
-        loss_last: slot.latest_loss().unwrap_or(first).into(),
+        loss_last: slot.own_loss().map_or(first, |it| it.1).into(),
         ln_vocab: started.ln_vocab,
         entropy: started.entropy,
         samples_per_s: throughput.map(|t| t.samples_per_s),

@@ -9,7 +9,7 @@ use super::exercise::measuring::AnswerFile;
 use super::leave::UnfinishedWork;
 use super::member::Call;
 use super::mystery::{JudgeStep, MysteryRun};
-use super::study::Activity;
+use super::study::{Activity, Page};
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Mode, Overlay, RunState};
 use crate::course::{Exercise, Stage};
@@ -43,8 +43,9 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<SentencePar
 }
 
 /// Keys by the names that the sentences below have for them.
-const KEYS: [(&str, A); 42] = [
+const KEYS: [(&str, A); 43] = [
     ("a", A::Answer(0)),
+    ("choose", A::Choose),
     ("close", A::Close),
     ("devices", A::Open(Overlay::Devices)),
     ("down", A::RangeShift(-1)),
@@ -99,10 +100,24 @@ fn named(text: &str, app: &App) -> Vec<SentencePart> {
 
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<SentencePart> {
-    match hangs(app).or_else(|| called(app)).or_else(|| lacks(app)) {
+    let said = hangs(app).or_else(|| card(app).map(str::to_owned));
+    match said.or_else(|| called(app)).or_else(|| lacks(app)) {
         Some(text) => named(&text, app),
         None => named(next_text(app), app),
     }
+}
+
+/// What an open card is for: the keys of what lies under it do nothing there, or something else.
+fn card(app: &App) -> Option<&'static str> {
+    Some(match app.view.overlay? {
+        Overlay::Welcome => "Any key puts this card away",
+        Overlay::Skipped => "You skipped these stages: {page} turns the page, {close} goes on here",
+        Overlay::Vote => "One letter is your vote, and the first one counts",
+        Overlay::Stages | Overlay::Devices | Overlay::Attempts => {
+            "{choose} takes the marked line, {close} closes the list"
+        }
+        _ => "{close} goes back to where you were",
+    })
 }
 
 /// Says whether the engine or its device is silent.
@@ -279,9 +294,10 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         Activity::LookBack if study.question(stage).is_some() && app.asked_here() => {
             "Answer the question: {a} to {last}; {page-back} turns back"
         }
-        Activity::LookBack if study.question(stage).is_some() => {
-            "{question} goes to the questions; {page} reads on to your result"
-        }
+        Activity::LookBack if study.question(stage).is_some() => match app.page().0 {
+            Page::Result | Page::LookBack => "{question} goes to the questions; {page} reads on",
+            _ => "{question} goes to the questions; {page} reads on to your result",
+        },
         Activity::LookBack if study.at + 1 < app.course.stages.len() => {
             "Look back at your prediction; {next} next stage, {list} stages and exercises"
         }

@@ -55,8 +55,6 @@ pub struct Presentation {
     pub audience_screen: AudienceScreen,
     /// Stages whose right choice is marked at the beat of the vote.
     pub answered: BTreeSet<usize>,
-    /// How long each beat was shown, by stage and place.
-    pub used_ms: BTreeMap<(usize, usize), u64>,
     /// The learner's own study, which comes back afterwards.
     pub own: Box<Study>,
     pub own_comparison: Box<Comparison>,

@@ -120,7 +120,7 @@ pub fn notes(app: &App) -> Option<Notes> {
     };
     let next = here.get(beat.at + 1).map(|cue| filled(&cue.say));
     let next = next.or_else(of_next_stage);
-    let used = |stage: usize, at: usize| presentation.used_ms.get(&(stage, at)).copied();
+    let used = |stage: usize, at: usize| app.beat_ms.get(&(stage, at)).copied();
     let item = |(at, stage): (usize, &crate::course::Stage)| AgendaItem {
         number: stage.number,
         beats: cues(stage).len(),

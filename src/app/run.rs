@@ -112,6 +112,8 @@ pub struct SlotRun {
     pub(super) weights: u32,
     /// The slot whose weights it went on with, where it did not begin at step 0.
     pub went_on_from: Option<Slot>,
+    /// Its last step and loss before another run trained its weights further; what it showed since is of weights that both trained.
+    pub left: Option<(u64, f64)>,
     /// What pairs measured of it.
     pub pair: Option<Pair>,
     pub began_ms: u64,
@@ -150,9 +152,14 @@ impl SlotRun {
         run.is_some_and(|run| run.slot == slot && run.config == *config)
     }
 
-    /// Steps that it made, counted from step 0 of its weights.
+    /// Its latest loss of weights that no other run has trained since it began, with the step.
+    pub fn own_loss(&self) -> Option<(u64, f64)> {
+        self.left.or(self.loss.last())
+    }
+
+    /// Steps that it made by itself, counted from step 0 of its weights.
     pub(super) fn steps(&self) -> u64 {
-        self.loss.last().map_or(0, |(step, _)| step + 1)
+        self.own_loss().map_or(0, |(step, _)| step + 1)
     }
 
     /// The loss before any update, where it began at step 0.

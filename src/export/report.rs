@@ -145,15 +145,19 @@ impl RunCollector {
         };
         // Seen again: a curve goes on where its weights do, and is never joined with that of other weights.
         let whole = known.start.is_some() && known.first.is_some_and(|(step, _)| step == 0);
+        // Unless another run has trained these weights since.
+        let joins = known
+            .last
+            .is_none_or(|(last, _)| started.from_step <= last + 1);
         self.belongs[slot] = match started.paired {
             true if known.start.is_some() => Belongs::Nothing,
             true => Belongs::All,
-            false if known.start == start => {
+            false if known.start == start && joins => {
                 (known.started, known.ended) = (started.clone(), None);
                 Belongs::All
             }
             false if whole && began => Belongs::Beyond,
-            false if whole => Belongs::Nothing,
+            false if whole || known.start == start => Belongs::Nothing,
             false => {
                 *known = fresh;
                 Belongs::All
@@ -483,7 +487,7 @@ impl Section {
             ),
             Some(roof) => format!(
                 "The roof: {:.1} GFLOP/s{} and {:.1} GB/s, measured on {} on the {} clock{} (best of {}; medians {:.1} and {:.1}). \
-                 A dash: the work is not known there.",
+                 A dash: the work is not known there, or it is faster than a peak that was measured beside other programs.",
                 Digits(roof.flops.best / 1e9),
                 roof.matrix_cores.map_or_else(String::new, |it| {
                     format!(" ({:.1} in f16 on matrix cores)", Digits(it.best / 1e9))
@@ -602,6 +606,8 @@ mod tests {
             // Pairs begin at step 0 and are no part of the curve.
             (0, true, 0..20),
             (50, false, 50..60),
+            // Another run has trained these weights in between.
+            (90, false, 90..99),
             // Begun again: the same numbers, until it gets further.
             (0, false, 0..30),
             (0, false, 0..80),

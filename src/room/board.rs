@@ -494,6 +494,19 @@ mod tests {
         let both = vote(&room);
         assert_eq!((both.rounds[0][1], both.rounds[1][1]), (2, 3));
         assert_eq!(both.answer, None);
+        // Who is removed counts in neither round, also once let in again.
+        room.apply(&InstructorRequest::Remove(["1".to_owned()].into()));
+        let counts = |it: &VoteTally| (it.rounds[0][..2].to_vec(), it.rounds[1][1], it.voted);
+        assert_eq!(counts(&vote(&room)), (vec![1, 1], 2, 2));
+        room.apply(&InstructorRequest::LetIn);
+        let mut back = Participant::default();
+        (back.id, back.sequence) = ("1".to_owned(), 9);
+        let asked = room.class.votes[&stage].asked.clone();
+        back.ballots = asked.iter().map(|number| (*number, 1)).collect();
+        room.hear(back, 0).expect("heard");
+        assert_eq!(counts(&vote(&room)), (vec![1, 1], 2, 2));
+        room.apply(&InstructorRequest::Remove(["1".to_owned()].into()));
+        assert_eq!(counts(&vote(&room)), (vec![1, 1], 2, 2), "only once");
     }
 
     /// All participants vote in the open round.

@@ -1,7 +1,7 @@
 //! The state of the instructor's side: the class, and all participants with times on this side's clock. Pure functions: the caller
 //! passes the time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::record::{ClassState, InstructorRequest, Participant, Vote};
 
@@ -33,6 +33,8 @@ pub struct RoomState {
     pub faults: BTreeMap<String, String>,
     /// Grows with every visible change.
     pub revision: u64,
+    /// Ballots that were taken out of a count, by the number of the round and the participant.
+    taken_back: BTreeSet<(u64, String)>,
 }
 
 impl RoomState {
@@ -89,10 +91,34 @@ impl RoomState {
     /// Applies a request of the instructor.
     pub fn apply(&mut self, order: &InstructorRequest) {
         self.revision += 1;
+        if let InstructorRequest::Remove(ids) = order {
+            self.take_back_ballots(ids);
+        }
         let people = &self.people;
         self.class
             .apply(order, |vote, round| count(people, vote, round));
         self.drop_removed();
+    }
+
+    /// Takes the ballots of participants out of the rounds that were counted.
+    fn take_back_ballots(&mut self, ids: &BTreeSet<String>) {
+        for vote in self.class.votes.values_mut() {
+            let counted = if vote.open {
+                vote.round
+            } else {
+                vote.counts.len()
+            };
+            for person in ids.iter().filter_map(|id| self.people.get(id)) {
+                for (number, counts) in vote.asked.iter().zip(&mut vote.counts).take(counted) {
+                    let choice = person.record.ballots.get(number);
+                    let votes = choice.and_then(|it| counts.get_mut(*it));
+                    let once = (*number, person.record.id.clone());
+                    if let Some(votes) = votes.filter(|_| self.taken_back.insert(once)) {
+                        *votes = votes.saturating_sub(1);
+                    }
+                }
+            }
+        }
     }
 
     /// Drops removed participants, including those whom a presenter on another machine removed.

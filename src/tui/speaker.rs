@@ -114,6 +114,7 @@ pub fn draw(
     let mut side = rest;
     if beside {
         side = take_left(&mut rest, area.width - wide - 4);
+        side.width = side.width.saturating_sub(2);
         frame.render_widget(Paragraph::new(agenda.clone()), rest);
     }
     let mut lines = said(notes, clock, usize::from(side.width.min(100)), theme);
@@ -328,5 +329,16 @@ mod tests {
             }
         }
         assert!(screen((120, 36), &notes, None).contains("15 min left"));
+        // The notes end before the agenda begins.
+        let notes = Notes {
+            notes: "ab ".repeat(200),
+            ..notes
+        };
+        let text = screen((100, 30), &notes, None);
+        let row = text
+            .lines()
+            .find(|it| it.contains("1 Stage of"))
+            .expect("the agenda");
+        assert!(row.contains("  1 Stage of number 1"), "{text}");
     }
 }

@@ -92,6 +92,10 @@ fn the_row_counts_where_the_evidence_names_one() {
                 false,
                 "another row: backward",
             ),
+            (5, Panel::Kernels, "norm", true, "shows it there"),
+            (5, Panel::Kernels, "linear", false, "another row: norm or"),
+            (7, Panel::Kernels, "gate", true, "shows it there"),
+            (7, Panel::Kernels, "adamw", false, "another row: gate"),
             (8, Panel::Memory, "the rest", true, "shows it there"),
         ] {
             let mut play = Play::of_stage(stage, size);

@@ -410,6 +410,34 @@ fn figures_of_a_stay_what_they_were_over_a_toggle() {
     play.holds();
 }
 
+/// A that is gone back to trains what B has trained: its own loss is the one before.
+#[test]
+fn a_loss_is_of_the_run_that_reached_it() {
+    let mut play = Play::of_stage(2, 40);
+    let own = play.slot(Slot::A).own_loss();
+    play.turn("model.norm", KeyCode::Right);
+    play.train(60);
+    play.keys("t");
+    play.train(20);
+    assert_eq!(play.slot(Slot::A).own_loss(), own);
+    assert!(play.slot(Slot::A).loss.last() != own, "it trains");
+    let figures = perflings::app::figures::figures(&play.app).expect("a stage");
+    let of_a = figures.slots[0].as_ref().expect("A ran");
+    assert_eq!(Some(of_a.loss_last.0), own.map(|it| it.1));
+    let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+    let drawn = screen::text(&screen::screen(&mut play.app, 200, 50, theme, markers));
+    let [before, now] = [own, play.slot(Slot::A).loss.last()].map(|it| it.expect("a loss").1);
+    let says = format!("{before:.2}, then {now:.2} ");
+    assert!(drawn.contains(&says), "{says}: {drawn}");
+    play.keys("B");
+    let drawn = screen::text(&screen::screen(&mut play.app, 200, 50, theme, markers));
+    assert!(
+        drawn.contains(&format!("loss {before:.2} at step 39")),
+        "{drawn}"
+    );
+    play.holds();
+}
+
 #[test]
 fn each_b_has_a_curve_of_its_own_and_gets_it_back() {
     let mut play = Play::of_stage(1, 20);

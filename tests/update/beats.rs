@@ -384,6 +384,9 @@ fn the_speaker_reads_notes_and_the_time_used() {
     }
     act(&mut app, Action::Present);
     assert_eq!(notes(&app), None);
+    act(&mut app, Action::PresentFrom(false));
+    let again = notes(&app).expect("presented again");
+    assert_eq!(again.used_in_all_s(), 100, "what was shown before counts");
 }
 
 #[test]

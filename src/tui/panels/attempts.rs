@@ -42,7 +42,7 @@ fn figures(attempt: &SlotRun, pair: Option<&Pair>, now_ms: u64) -> Vec<String> {
         (None, Some((step, _))) => format!("continued from step {step}"),
         (None, None) => "no step yet".to_owned(),
     };
-    let last = attempt.loss.last();
+    let last = attempt.own_loss();
     let last = last.map(|(step, loss)| format!("loss {} at step {step}", number(loss)));
     let rate = attempt.throughput.as_ref();
     let rate = rate.map(|it| format!("{} samples/s", number(it.samples_per_s)));

@@ -19,6 +19,8 @@ pub const READING: &[&str] = &[
     "Logits: the scores of all tokens. Predicts its input: positions whose highest score is the token they were given. \
              Parity: the largest difference from a plain model with the same weights, over the largest logit; \
              rounding stays below 1e-4, in f16 below 5e-3, in bf16 below 4e-2.",
+    "Submitted: the work is queued; device: it computes; synced: it is done. rms by layer: the typical size of what each \
+             layer hands on. Strides: how far apart in memory neighbours are along each axis.",
 ];
 
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {

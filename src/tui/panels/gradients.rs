@@ -146,6 +146,10 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
         let head = text::left("tensor", name_wide) + &columns.heads();
         lines.push(Line::styled(head, theme.dim));
     }
+    let whole = it
+        .rows
+        .iter()
+        .all(|row| text::width(&row.name) <= name_wide);
     for row in without.into_iter().chain(rows) {
         let norm = row
             .norm
@@ -156,8 +160,7 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
             theme.bad
         };
         let count = show(row.parameters as f64, 0);
-        let fits = text::width(&row.name) <= name_wide;
-        let name = if fits { &row.name } else { short_name(row) };
+        let name = if whole { &row.name } else { short_name(row) };
         let mut spans = vec![Span::styled(text::name(name, name_wide), style)];
         let figures = [(count, theme.dim), zero(row, theme), (norm, style)];
         spans.extend(columns.cells(figures));

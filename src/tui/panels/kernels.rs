@@ -231,7 +231,13 @@ impl<'a> Table<'a> {
     }
 
     fn head(&self) -> Line<'static> {
-        let names = text::left("operation", self.name) + &text::left("kernel", self.kernel);
+        let swings = self.kernels.rows.iter().any(|row| self.run.swings(row));
+        let explained = "operation (~ time swings)";
+        let named = match swings && text::width(explained) < self.name {
+            true => explained,
+            false => "operation",
+        };
+        let names = text::left(named, self.name) + &text::left("kernel", self.kernel);
         Line::styled(names + &self.columns.heads(), self.theme.dim)
     }
 

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::content::Content;
 use crate::app::series::{Bucket, Series};
-use crate::app::{App, Smoothing, Window};
+use crate::app::{App, SlotRun, Smoothing, Window};
 use crate::protocol::Slot;
 use crate::tui::chart::{Chart, Reference};
 use crate::tui::surface::{letter, slot_label, slots};
@@ -51,7 +51,7 @@ const WORDS: u8 = 3;
 fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
     let mut spans = Vec::new();
     for (slot, run) in slots(app) {
-        let Some(((begin, first), (step, loss))) = run.loss.first().zip(run.loss.last()) else {
+        let Some(((begin, first), (step, loss))) = run.loss.first().zip(run.own_loss()) else {
             continue;
         };
         if !spans.is_empty() {
@@ -66,8 +66,13 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
         }
         // A that began again has a longer run behind it.
         let longer = app.run.longer_a().filter(|_| slot == Slot::A && words > 0);
-        if let Some((step, loss)) = longer.and_then(|it| it.loss.last()) {
+        if let Some((step, loss)) = longer.and_then(SlotRun::own_loss) {
             after += &format!(", earlier {} at step {step}", number(loss));
+        }
+        // Trained by another run in between.
+        if let Some((_, then)) = run.loss.last().filter(|_| run.left.is_some()) {
+            let whose = if words > 1 { " on weights of both" } else { "" };
+            after += &format!(", then {}{whose}", number(then));
         }
         let style = if loss.is_finite() {
             theme.strong

@@ -71,7 +71,7 @@ fn verdict(open: &MysteryRun, w: &mut Writer<'_>) {
         }
         Some(JudgeStep::Pairs(_)) => {
             w.heading("The verdict");
-            let text = "Everything else is right. B is compared with a known-good configuration, in pairs:";
+            let text = "All but the speed of B is right. Its speed is now compared with a known-good configuration, in pairs:";
             w.plain(text, theme.text);
             w.blank();
             let lines = cards::verdict(app, w.columns, theme);
@@ -112,7 +112,7 @@ fn rules(open: &MysteryRun, w: &mut Writer<'_>) {
     let theme = w.theme;
     w.heading("How");
     w.keys(
-        "{} opens the knobs: A's values are hidden, and yours are until you turn them. {} toggles A and B. {} asks for the verdict on B. {} gives up.",
+        "{} opens the knobs: A's values stay hidden, B's until you turn them. {} toggles A and B. {} asks for the verdict on B. {} gives up.",
         &[Action::Knobs, Action::Toggle, Action::Pair, Action::Solution],
     );
     w.heading("Points");
