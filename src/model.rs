@@ -13,6 +13,7 @@ use crate::ops::cross_entropy::CrossEntropy;
 use crate::ops::embedding::Embedding;
 use crate::ops::format::Format;
 use crate::ops::linear;
+use crate::ops::loss_scale::LossScale;
 use crate::ops::{Parameter, Scope, apply};
 use block::{Block, BlockContext, Projections};
 use tables::Tables;
@@ -126,7 +127,6 @@ impl Model {
             setting: BlockContext {
                 config,
                 format: Format::of(run, false),
-                scales_loss: run.scales_loss(),
                 tables,
             },
             embedding,
@@ -140,15 +140,29 @@ impl Model {
     /// Lets f16 products use the device's matrix cores.
     pub fn with_matrix_cores(mut self, run: &RunConfig) -> Self {
         self.matrix_cores = true;
-        self.setting.format = Format::of(run, true);
+        self.set_format(Format::of(run, true));
         self
     }
 
     /// Takes on knobs that keep the parameters, and another context.
     pub fn reconfigure(&mut self, run: &RunConfig) {
         self.set(run.model.clone(), run.train.context);
-        self.setting.format = Format::of(run, self.matrix_cores);
-        self.setting.scales_loss = run.scales_loss();
+        self.set_format(Format::of(run, self.matrix_cores));
+    }
+
+    /// Products on matrix cores read f16 copies of the parameters, which the optimizer keeps up to date.
+    fn set_format(&mut self, format: Format) {
+        let copied = self.embedding.operand.is_some();
+        self.setting.format = format;
+        match (format, copied) {
+            (Format::Native, false) => linear::copy_operands(self.parameters_mut()),
+            (Format::Native, true) | (_, false) => {}
+            (_, true) => {
+                for parameter in self.parameters_mut() {
+                    parameter.operand = None;
+                }
+            }
+        }
     }
 
     /// The number format of its products.
@@ -178,28 +192,19 @@ impl Model {
         &self.device
     }
 
-    /// Mean cross-entropy `[1, 1]` of a batch.
-    pub fn loss(&self, tokens: &Tokens) -> Tensor<2> {
+    /// Mean cross-entropy `[1, 1]` of a batch, the root of its graph. Gradients are those of the loss times the factor of `scale`.
+    pub fn loss(&self, tokens: &Tokens, scale: Option<&LossScale>) -> Tensor<2> {
         let logits = self.logits(tokens, None); // [n, vocab]
         let op = CrossEntropy {
             targets: tokens.targets.clone(),
             version: self.config().loss,
-            is_root: !self.setting.scales_loss,
+            scale: scale.map(|it| it.factor(&self.device.clone().inner())), // [1, 1]
         };
         apply(Scope::outside("loss"), op, [logits]) // [1, 1]
     }
 
     /// Logits `[n, vocab]`; `seen` collects the residual stream on the way.
-    pub fn logits(&self, tokens: &Tokens, seen: Option<&mut ForwardRecord>) -> Tensor<2> {
-        if self.format() != Format::Native {
-            return self.forward(tokens, seen);
-        }
-        let mut with_copies = self.clone();
-        linear::copy_operands(with_copies.parameters_mut());
-        with_copies.forward(tokens, seen)
-    }
-
-    fn forward(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Tensor<2> {
+    pub fn logits(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Tensor<2> {
         let embed = Embedding {
             tokens: tokens.inputs.clone(),
             version: self.config().matmul,
@@ -244,7 +249,7 @@ impl Model {
     pub fn reference(&self, context: usize) -> Self {
         let mut plain = self.without_gradients();
         plain.set(self.config().reference(), context);
-        plain.setting.format = Format::Full;
+        plain.set_format(Format::Full);
         plain
     }
 

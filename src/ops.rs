@@ -124,7 +124,7 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
 pub struct Parameter {
     pub name: String,
     pub value: Tensor<2>,
-    /// The value as products take it, during a pass that made such copies of all weights at once.
+    /// The value in f16, where products on matrix cores read it: who changes the value changes this, too.
     pub operand: Option<Tensor<2>>,
 }
 

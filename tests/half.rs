@@ -61,12 +61,9 @@ impl Run {
     /// The loss of a step, and its gradients, scaled as the run says.
     fn gradients(&self, step: u64) -> (f64, Vec<Option<Tensor<2>>>) {
         let tokens = Tokens::new(&self.source.batch(step), &self.device);
-        let loss = self.model.loss(&tokens); // [1, 1]
+        let loss = self.model.loss(&tokens, self.scale.as_ref()); // [1, 1]
         let value = loss.clone().into_data().iter::<f64>().next().expect("one");
-        let mut all = match &self.scale {
-            Some(scale) => (loss * scale.factor(&self.device)).backward(),
-            None => loss.backward(),
-        };
+        let mut all = loss.backward();
         let parameters = self.model.parameters();
         let found = parameters.iter().map(|p| p.value.grad_remove(&mut all));
         (value, found.collect())

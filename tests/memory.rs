@@ -28,12 +28,12 @@ fn activations(context: usize, attention: Attention) -> f64 {
     let model = Model::new(&config, &initial, &device).expect("weights fit");
     let tokens = Tokens::new(&BatchSource::new(&config).batch(0), &device);
     // The first step of a size allocates tables and threads.
-    drop(model.loss(&tokens).backward());
+    drop(model.loss(&tokens, None).backward());
     // The median of five, because another thread may still free what the step before held.
     let mut peaks = [0; 5].map(|_: i32| {
         let before = allocator::current();
         allocator::reset_peak();
-        drop(model.loss(&tokens).backward());
+        drop(model.loss(&tokens, None).backward());
         allocator::peak().saturating_sub(before)
     });
     peaks.sort_unstable();

@@ -49,7 +49,7 @@ fn computed(config: &RunConfig, device: &Device) -> Vec<(String, Vec<f64>)> {
     let model = Model::new(config, &initial, &device).expect("a model");
     let tokens = Tokens::new(&BatchSource::new(config).batch(0), &device);
     let values = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect::<Vec<_>>();
-    let loss = model.loss(&tokens);
+    let loss = model.loss(&tokens, None);
     let mut out = vec![
         (
             "logits".to_owned(),

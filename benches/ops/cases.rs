@@ -125,7 +125,7 @@ where
         let losses = [Loss::Composed, Loss::Fused].map(|version| CrossEntropy {
             targets: targets.clone(),
             version,
-            is_root: false,
+            scale: None,
         });
         self.add("cross-entropy", &losses, [[n, vocab]], [1, 1]);
         self.optimizers();

@@ -175,17 +175,16 @@ impl Worker {
 
     /// The forward pass, up to the loss.
     pub fn forward(&mut self) {
+        let scale = self.loss_scale.as_ref();
+        let tokens = self.tokens.as_ref();
         self.losses
-            .extend(self.tokens.as_ref().map(|tokens| self.model.loss(tokens))); // [1, 1]
+            .extend(tokens.map(|tokens| self.model.loss(tokens, scale))); // [1, 1]
     }
 
     /// The backward pass: one gradient per parameter, or none where none arrived.
     pub fn backward(&mut self) {
         if let Some(loss) = self.losses.last() {
-            let mut all = match &self.loss_scale {
-                Some(scale) => (loss.clone() * scale.factor(&self.device)).backward(), // from [1, 1]
-                None => loss.backward(),
-            };
+            let mut all = loss.backward();
             let parameters = self.model.parameters().into_iter();
             let gradients = parameters.map(|it| it.value.grad_remove(&mut all));
             self.gradients = gradients.collect();

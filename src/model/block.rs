@@ -59,8 +59,6 @@ pub(super) struct Block {
 pub(super) struct BlockContext {
     pub config: ModelConfig,
     pub format: Format,
-    /// Whether the backward pass begins with another dL than 1.
-    pub scales_loss: bool,
     pub tables: Tables,
 }
 

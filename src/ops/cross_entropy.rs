@@ -1,4 +1,5 @@
-//! Mean cross-entropy in nats: L = mean(logsumexp(z) − z[target]). Backward: dz = (softmax(z) − onehot(target))·dL/n.
+//! Mean cross-entropy in nats: L = mean(logsumexp(z) − z[target]). Backward: dz = (softmax(z) − onehot(target))·s/n, where s is the
+//! factor of loss scaling: the loss is the root of the graph, so that dL is 1.
 
 use burn::backend::TensorMetadata;
 use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
@@ -12,14 +13,14 @@ pub struct CrossEntropy {
     /// `[n]`
     pub targets: Tensor<1, Int>,
     pub version: Loss,
-    /// Whether the backward pass starts here, with dL = 1 by definition: the fused version then has nothing to do.
-    pub is_root: bool,
+    /// The factor of loss scaling, `[1, 1]`, where there is one. Gradients are multiplied by it; the loss is not.
+    pub scale: Option<Tensor<2>>,
 }
 
 impl Operation<1> for CrossEntropy {
     const NAME: &'static str = "cross-entropy";
 
-    /// Log-probabilities, or from the fused version dlogits for dL = 1.
+    /// Log-probabilities, or from the fused version dlogits.
     type Saved<B: Kernels> = Float<B>;
 
     fn version(&self) -> &'static str {
@@ -33,15 +34,15 @@ impl Operation<1> for CrossEntropy {
         let targets = B::indices(&self.targets);
         match self.version {
             Loss::Composed => forward::<B>(logits, targets),
-            Loss::Fused => B::cross_entropy(logits, targets),
+            Loss::Fused => B::cross_entropy(logits, targets, self.scale.as_ref().map(B::constant)),
         }
     }
 
     fn backward<B: Kernels>(&self, saved: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
+        let factor = self.scale.as_ref().map_or(dy, B::constant);
         [match self.version {
-            Loss::Composed => backward::<B>(saved, B::indices(&self.targets), dy),
-            Loss::Fused if self.is_root => saved,
-            Loss::Fused => B::cross_entropy_backward(saved, dy),
+            Loss::Composed => backward::<B>(saved, B::indices(&self.targets), factor),
+            Loss::Fused => saved,
         }]
     }
 
@@ -51,7 +52,7 @@ impl Operation<1> for CrossEntropy {
             Loss::Composed => (Cost::new(5.0 * n, 2.0 * n), Cost::new(2.0 * n, 2.0 * n)),
             Loss::Fused => (
                 Cost::new(6.0 * n, 2.0 * n),
-                Cost::nothing("the forward pass computed the gradient for dL = 1"),
+                Cost::nothing("the forward pass computed the gradient"),
             ),
         }
     }
@@ -70,11 +71,11 @@ pub fn forward<B: Kernels>(
     (B::float_neg(mean), logs)
 }
 
-/// dlogits `[n, vocab]` from the log-probabilities.
+/// dlogits `[n, vocab]` from the log-probabilities, times `factor` `[1, 1]`.
 pub fn backward<B: Kernels>(
     logs: Float<B>,
     targets: B::IntTensorPrimitive,
-    dy: Float<B>,
+    factor: Float<B>,
 ) -> Float<B> {
     let rows = logs.shape()[0];
     let column = B::int_reshape(targets, Shape::from([rows, 1]));
@@ -88,5 +89,5 @@ pub fn backward<B: Kernels>(
     );
     let difference = B::float_scatter(1, B::float_exp(logs), column, minus, IndexingUpdateOp::Add); // [n, vocab]
     let mean = B::float_mul_scalar(difference, (1.0 / rows as f64).into()); // [n, vocab]
-    B::float_mul(mean, dy)
+    B::float_mul(mean, factor)
 }

@@ -71,7 +71,7 @@ fn element(tensor: &CubeTensor) -> ElemType {
 }
 
 /// Whether the tensor holds f16.
-fn is_f16(tensor: &CubeTensor) -> bool {
+pub(super) fn is_f16(tensor: &CubeTensor) -> bool {
     tensor.dtype == DType::F16
 }
 

@@ -161,11 +161,12 @@ pub trait Kernels: Backend {
         dy: Float<Self>,
     ) -> Float<Self>;
 
-    /// Loss `[1, 1]`, and dlogits `[n, vocab]` for dL = 1.
-    fn cross_entropy(logits: Float<Self>, targets: Ints<Self>) -> (Float<Self>, Float<Self>);
-
-    /// dlogits for any dL `[1, 1]`; costs almost nothing for dL = 1.
-    fn cross_entropy_backward(slope: Float<Self>, dy: Float<Self>) -> Float<Self>;
+    /// Loss `[1, 1]`, and dlogits `[n, vocab]`, times `scale` `[1, 1]`.
+    fn cross_entropy(
+        logits: Float<Self>,
+        targets: Ints<Self>,
+        scale: Option<Float<Self>>,
+    ) -> (Float<Self>, Float<Self>);
 
     /// Σx² of each tensor; NaN if the device does not answer.
     fn squares(tensors: &[Float<Self>]) -> Vec<f64>;

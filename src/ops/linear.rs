@@ -93,14 +93,13 @@ pub(super) fn operands<B: Kernels>(
     [B::operand(x, format), w]
 }
 
-/// Makes the f16 operands of all weight matrices in a few launches, on a device with matrix cores.
+/// Makes the f16 copies of parameters that products read, in a few launches, on a device with matrix cores.
 pub fn copy_operands(parameters: Vec<&mut Parameter>) {
-    let is_matrix = |it: &&mut Parameter| it.value.dims()[0] > 1;
-    let weights: Vec<_> = parameters.into_iter().filter(is_matrix).collect();
-    let values = weights.iter().map(|it| it.value.clone().without_autodiff());
+    let values = parameters.iter();
+    let values = values.map(|it| it.value.clone().without_autodiff());
     let copies = Cube::halves(values.map(primitive::<Cube>).collect());
-    for (weight, copy) in weights.into_iter().zip(copies) {
-        weight.operand = Some(Tensor::from_primitive::<Cube>(copy)); // [out, in]
+    for (parameter, copy) in parameters.into_iter().zip(copies) {
+        parameter.operand = Some(Tensor::from_primitive::<Cube>(copy)); // [out, in]
     }
 }
 

@@ -88,7 +88,7 @@ impl LossScale {
         Self::Device(primitive::<Cube>(state))
     }
 
-    /// The factor that the loss is multiplied by, `[1, 1]`, on `device`.
+    /// The factor that gradients are multiplied by, `[1, 1]`, on `device`, which is one without autodiff.
     pub fn factor(&self, device: &Device) -> Tensor<2> {
         match self {
             Self::Host(state) => {
@@ -96,7 +96,7 @@ impl LossScale {
             }
             Self::Device(state) => {
                 let factor = gpu::loss_scale::factor(state);
-                Tensor::from_inner(Tensor::from_primitive::<Cube>(factor)) // [1, 1]
+                Tensor::from_primitive::<Cube>(factor) // [1, 1]
             }
         }
     }

@@ -11,11 +11,11 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
-use super::gpu::{self, adamw};
+use super::gpu::{self, adamw, adamw::AdamwTensors};
 use super::kernels::is_cpu;
 use super::loss_scale::{LossScale, State};
 use super::trace::{self, Cost, Phase, Scope, SpanRow};
-use super::{Parameter, primitive};
+use super::{Parameter, linear, primitive};
 use crate::config;
 
 /// β₁ of the published configuration.
@@ -137,6 +137,9 @@ impl Optimizer {
                         let (value, next) = rule.step(lr, value, gradient, state.take());
                         *state = next;
                         parameter.value = Tensor::from_inner(value).require_grad(); // [rows, columns]
+                        if parameter.operand.is_some() {
+                            linear::copy_operands(vec![parameter]);
+                        }
                     });
                 }
             }
@@ -299,9 +302,15 @@ fn on_gpu(
         0 => adamw::clock(&first.value),
         _ => clock_at(before, &first.parameter.value),
     });
+    let copy = |it: &Flat<CubeTensor>| it.parameter.operand.clone().map(primitive::<Cube>);
+    let copies: Vec<_> = all.iter().map(copy).collect();
     let slots: Vec<_> = all
         .iter()
-        .map(|it| [&it.value, &it.gradient, &it.mean, &it.square])
+        .zip(&copies)
+        .map(|(it, copy)| AdamwTensors {
+            tensors: [&it.value, &it.gradient, &it.mean, &it.square],
+            copy: copy.as_ref().filter(|copy| gpu::is_f16(copy)),
+        })
         .collect();
     let scale = match scale {
         Some(LossScale::Device(state)) => state.clone(),

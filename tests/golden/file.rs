@@ -248,7 +248,7 @@ pub fn compare_short(golden: &Golden, knobs: &[(&str, &str)], device: &Device, u
     assert!(logits > 0.01 * unit, "{knobs:?}: nothing was rounded");
 
     let scale = LossScale::new(device);
-    let gradients = (model.loss(&tokens) * scale.factor(device)).backward();
+    let gradients = model.loss(&tokens, Some(&scale)).backward();
     let mut worst = 0.0_f64;
     for parameter in model.parameters() {
         let gradient = parameter.value.grad(&gradients).expect("a gradient");
@@ -276,7 +276,7 @@ pub fn compare(golden: &Golden, knobs: &[(&str, &str)], device: &Device) {
     let logits = distance(&numbers(model.logits(&tokens, None)), &golden.logits);
     assert!(logits <= 1e-4, "{knobs:?}: logits differ by {logits:e}");
 
-    let loss = model.loss(&tokens);
+    let loss = model.loss(&tokens, None);
     let value = numbers(loss.clone())[0];
     assert!(
         (value - golden.loss).abs() <= 1e-4 * golden.loss,
@@ -337,7 +337,7 @@ pub fn compare(golden: &Golden, knobs: &[(&str, &str)], device: &Device) {
             );
         }
     }
-    let after = numbers(model.loss(&tokens))[0];
+    let after = numbers(model.loss(&tokens, None))[0];
     assert!(
         (after - golden.loss_after_one_step).abs() <= 1e-4 * golden.loss_after_one_step,
         "{knobs:?}: {after}"

@@ -6,13 +6,13 @@ use rayon::prelude::*;
 use super::{exp, max, rows_per_task, sum, zeros};
 
 /// The mean over rows of `ln Σ exp(logits) - logits[target]` and, in the same pass over the logits, its gradient
-/// `dlogits = (softmax(logits) - onehot(target)) / N`: logits and dlogits are N × V.
+/// `dlogits = (softmax(logits) - onehot(target)) · scale / N`: logits and dlogits are N × V.
 ///
 /// The largest logit of a row is subtracted first, so nothing overflows. Rows are averaged in double precision.
-pub fn forward_backward(logits: &[f32], targets: &[i32]) -> (f32, Vec<f32>) {
+pub fn forward_backward(logits: &[f32], targets: &[i32], scale: f32) -> (f32, Vec<f32>) {
     let width = check(logits, targets);
     let mut dlogits = zeros(logits.len());
-    let scale = 1.0 / targets.len() as f32;
+    let scale = scale / targets.len() as f32;
     let rows = rows_per_task(width);
     let inputs = logits
         .par_chunks(rows * width)
@@ -69,6 +69,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "target 3 of 3 classes")]
     fn a_target_outside_the_classes_is_refused() {
-        let _ = super::forward_backward(&[0.0; 3], &[3]);
+        let _ = super::forward_backward(&[0.0; 3], &[3], 1.0);
     }
 }

@@ -1,6 +1,6 @@
 //! Flash attention on matrix cores: the algorithm of `attention` with f16 operands and f32 sums, in
 //! `wgsl/flash_attention_matrix_cores.wgsl` and `wgsl/flash_attention_backward_matrix_cores.wgsl`.
-//! A workgroup owns 64 rows of one head, 16 for each of its subgroups, and iterates over the other side in tiles of 32 rows.
+//! A workgroup of two teams of four subgroups owns 64 rows of one head, and iterates over tiles of the other side.
 
 use super::MAX_GROUPS;
 use super::attention_wgsl::{self, Buffers, Shape, Values};
@@ -14,18 +14,21 @@ use serde::Serialize;
 const SIDE: usize = 16;
 /// Rows that a workgroup owns.
 const OWN: usize = 64;
-/// Rows of the other side in a tile.
-const OTHER: usize = 32;
-const INVOCATIONS: usize = 128;
+/// Rows of a tile of the other side: keys of the forward pass; keys and values, or queries and gradients, of the backward pass.
+const FORWARD_TILE: usize = 64;
+const BACKWARD_TILE: usize = 32;
+const INVOCATIONS: usize = 256;
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 128;
+/// A score that exceeds its row's reference by less needs no rescaling: e^8 is far below f16's largest number.
+const SLACK: f32 = 8.0;
 /// Four values in a buffer.
 const V4: &str = "vec4<f16>";
 
-/// Whether tiles fit a problem, and a launch can have their workgroups.
+/// Whether tiles fit a problem, and a launch can have their workgroups. Each team has half of a head's columns.
 pub fn fits(sizes: &Heads) -> bool {
     sizes.context.is_multiple_of(OWN)
-        && sizes.head_dim.is_multiple_of(SIDE)
+        && sizes.head_dim.is_multiple_of(2 * SIDE)
         && sizes.head_dim <= WIDEST
         && sizes.batch * (sizes.heads + sizes.kv_heads) <= MAX_GROUPS
 }
@@ -55,7 +58,17 @@ pub fn backward(
 /// The program for output and logarithms.
 fn forward_program(shape: Shape) -> Program<Values<Tile>> {
     let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
-    program("flash_attention_matrix_cores.wgsl", shape, buffers)
+    let tile = Tile {
+        other: FORWARD_TILE,
+        own: OWN,
+        side: SIDE,
+        threads: INVOCATIONS,
+        slack: format!("{SLACK:?}"),
+        other_rows: FORWARD_TILE,
+        score_rows: OWN,
+        score_padding: PADDING,
+    };
+    program("flash_attention_matrix_cores.wgsl", shape, buffers, tile)
 }
 
 /// The program whose first workgroups compute dk and dv, which takes longer, and whose other workgroups compute dq.
@@ -73,8 +86,32 @@ fn backward_program(shape: Shape) -> Program<Values<Tile>> {
         ("cos", "vec2<f32>"),
         ("sin", "vec2<f32>"),
     ];
-    program("flash_attention_backward_matrix_cores.wgsl", shape, buffers)
+    // Less padding where there is no more workgroup memory.
+    let score_padding = if shape.sizes.head_dim > 96 {
+        PADDING / 2
+    } else {
+        PADDING
+    };
+    let tile = Tile {
+        other: BACKWARD_TILE,
+        own: OWN,
+        side: SIDE,
+        threads: INVOCATIONS,
+        slack: format!("{SLACK:?}"),
+        other_rows: 2 * BACKWARD_TILE,
+        score_rows: 2 * OWN,
+        score_padding,
+    };
+    program(
+        "flash_attention_backward_matrix_cores.wgsl",
+        shape,
+        buffers,
+        tile,
+    )
 }
+
+/// Values between rows of scores, against bank conflicts.
+const PADDING: usize = 8;
 
 /// Sizes of the tile, with the names of the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -83,15 +120,19 @@ struct Tile {
     other: usize,
     side: usize,
     threads: usize,
+    /// Rows of the tile in workgroup memory, and of the scores.
+    other_rows: usize,
+    score_rows: usize,
+    score_padding: usize,
+    slack: String,
 }
 
-fn program(file: &'static str, shape: Shape, buffers: Buffers) -> Program<Values<Tile>> {
-    let tile = Tile {
-        own: OWN,
-        other: OTHER,
-        side: SIDE,
-        threads: INVOCATIONS,
-    };
+fn program(
+    file: &'static str,
+    shape: Shape,
+    buffers: Buffers,
+    tile: Tile,
+) -> Program<Values<Tile>> {
     let values = Values {
         shape,
         buffers,
@@ -102,11 +143,12 @@ fn program(file: &'static str, shape: Shape, buffers: Buffers) -> Program<Values
 
 #[cfg(test)]
 mod tests {
-    use super::super::attention_wgsl::testing::{agrees, problems, valid};
+    use super::super::attention_wgsl::testing::{agrees, agrees_on, problems, valid};
     use super::super::check::{self, Device};
     use super::super::format::{full, half};
     use super::super::{empty, rope};
     use super::*;
+    use crate::ops::cpu::testing::numbers;
     use crate::ops::rope::tables;
     use crate::ops::shapes::Rotation;
 
@@ -114,7 +156,7 @@ mod tests {
         [64, 4, 2, 32],
         [128, 2, 2, 64],
         [192, 2, 1, 128],
-        [64, 1, 1, 16],
+        [320, 1, 1, 96],
     ];
 
     #[test]
@@ -170,6 +212,31 @@ mod tests {
             // Rounding changes an operand by 2⁻¹¹ of it; scores are sums of up to 128 products of numbers below 1.
             let both = (forward_from_f32 as _, backward_from_f32 as _);
             agrees(&device, sizes, both, [4e-3, 8e-3]);
+        }
+    }
+
+    /// Scores that grow by more than [`SLACK`] from tile to tile, of numbers that f16 holds exactly.
+    #[test]
+    fn sums_are_scaled_where_scores_rise() {
+        let Some(device) = Device::any() else { return };
+        if !check::has_matrix_cores() {
+            return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
+        }
+        for sizes in problems(PROBLEMS) {
+            let [q, k, _] = sizes.widths();
+            let wide = q + 2 * k;
+            let mut packed = numbers(1, sizes.rows() * wide);
+            for (at, value) in packed.iter_mut().enumerate() {
+                let (row, column) = (at / wide % sizes.context, at % wide);
+                let factor = match column {
+                    _ if column < q => 4.0,
+                    _ if column < q + k => 1.0 + (row / 32) as f32,
+                    _ => 1.0,
+                };
+                *value = (*value * 64.0).round() / 64.0 * factor;
+            }
+            let both = (forward_from_f32 as _, backward_from_f32 as _);
+            agrees_on(&device, sizes, &packed, both, [4e-3, 2e-2]);
         }
     }
 }

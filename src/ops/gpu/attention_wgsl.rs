@@ -185,14 +185,26 @@ pub mod testing {
         tolerances: [f32; 2],
     ) {
         let [q, k, _] = sizes.widths();
+        let packed = numbers(1, sizes.rows() * (q + 2 * k));
+        agrees_on(device, sizes, &packed, (forward, backward), tolerances);
+    }
+
+    /// The same for given rows of q, k and v.
+    pub fn agrees_on(
+        device: &Device,
+        sizes: Heads,
+        packed: &[f32],
+        (forward, backward): (Forward, Backward),
+        tolerances: [f32; 2],
+    ) {
+        let [q, k, _] = sizes.widths();
         let wide = q + 2 * k;
-        let packed = numbers(1, sizes.rows() * wide);
-        let rows = Rows::Packed(device.tensor(&packed, [sizes.rows(), wide]));
+        let rows = Rows::Packed(device.tensor(packed, [sizes.rows(), wide]));
         let slopes = numbers(2, sizes.rows() * q);
         let dout = device.tensor(&slopes, [sizes.rows(), q]);
         let (out, lse) = forward(&rows, sizes);
         let gradients = backward(&dout, &rows, &out, &lse, sizes);
-        let values = Rows::Packed(&packed[..]);
+        let values = Rows::Packed(packed);
         let (want, by_head) = cpu::attention::forward(values, sizes);
         let wanted = cpu::attention::backward(values, &want, &by_head, &slopes, sizes);
         // The CPU's logarithms are ordered by sequence, head and row.

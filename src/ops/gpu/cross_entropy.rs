@@ -8,10 +8,14 @@ const THREADS: usize = 256;
 /// Below every logit but finite, because −∞ minus −∞ would be NaN.
 const LOWEST: f32 = -3.0e38;
 
-/// loss = mean_n(logsumexp(logits\[n\]) − logits\[n, target\]), dlogits = (softmax(logits) − onehot) / N; logits `[N, V]`,
+/// loss = mean_n(logsumexp(logits\[n\]) − logits\[n, target\]), dlogits = (softmax(logits) − onehot)·scale / N; logits `[N, V]`,
 /// targets `[N]` of 32-bit integers in 0..V. Returns loss `[1, 1]` and dlogits `[N, V]`. The running maximum is subtracted
 /// before every exponential, which avoids overflows. (Milakov & Gimelshein 2018, online softmax.) 2 launches.
-pub fn forward(logits: &CubeTensor, targets: &CubeTensor) -> (CubeTensor, CubeTensor) {
+pub fn forward(
+    logits: &CubeTensor,
+    targets: &CubeTensor,
+    scale: Option<&CubeTensor>,
+) -> (CubeTensor, CubeTensor) {
     let [rows, vocab] = logits.meta.shape().dims();
     let (losses, dlogits) = (empty(logits, [rows]), empty(logits, [rows, vocab]));
     let loss = empty(logits, [1, 1]);
@@ -26,8 +30,10 @@ pub fn forward(logits: &CubeTensor, targets: &CubeTensor) -> (CubeTensor, CubeTe
             arg(targets),
             arg(&dlogits),
             arg(&losses),
+            arg(scale.unwrap_or(logits)),
             rows,
             vocab,
+            scale.is_some(),
         );
         mean_of_losses::launch_unchecked(
             &logits.client,
@@ -47,8 +53,10 @@ fn cross_entropy_rows<N: Size>(
     targets: &[u32],
     dlogits: &mut [Vector<f32, N>],
     losses: &mut [f32],
+    scale: &[f32],
     rows: usize,
     vocab: usize,
+    #[comptime] scales: bool,
 ) {
     let row = CUBE_POS;
     if row >= rows {
@@ -79,7 +87,10 @@ fn cross_entropy_rows<N: Size>(
     let scaled = sum * (top - Vector::<f32, N>::new(highest)).exp();
     let total = workgroup_sum(horizontal_sum::<N>(scaled), &mut scratch, THREADS);
 
-    let share = Vector::<f32, N>::new(1.0 / rows as f32);
+    let mut share = Vector::<f32, N>::new(1.0 / rows as f32);
+    if scales {
+        share *= Vector::<f32, N>::new(scale[0]);
+    }
     let inverse = Vector::<f32, N>::new(1.0 / total);
     c = UNIT_POS as usize;
     while c < columns {
@@ -96,40 +107,6 @@ fn cross_entropy_rows<N: Size>(
         dlogits[start + c] = grad * share;
         c += THREADS;
     }
-}
-
-/// dlogits·dL, with dL `[1, 1]` on the device. If dL is 1, as for a loss that is the root of its graph, the kernel returns without
-/// accessing a value. In place if the tensor has no other owner. 1 launch.
-pub fn backward(dlogits: CubeTensor, dloss: &CubeTensor) -> CubeTensor {
-    let dlogits = if dlogits.can_mut() {
-        dlogits
-    } else {
-        dlogits.copy()
-    };
-    let count = dlogits.meta.num_elements();
-    let lanes = vector_width(&[count]);
-    unsafe {
-        cross_entropy_scale::launch_unchecked(
-            &dlogits.client,
-            groups((count / lanes).div_ceil(THREADS)),
-            CubeDim::new_1d(THREADS as u32),
-            lanes,
-            arg(dloss),
-            arg(&dlogits),
-            count / lanes,
-        );
-    }
-    dlogits
-}
-
-#[cube(launch_unchecked)]
-fn cross_entropy_scale<N: Size>(dloss: &[f32], dlogits: &mut [Vector<f32, N>], vectors: usize) {
-    let scale = dloss[0];
-    let i = CUBE_POS * THREADS + UNIT_POS as usize;
-    if scale == 1.0 || i >= vectors {
-        terminate!();
-    }
-    dlogits[i] *= Vector::<f32, N>::new(scale);
 }
 
 /// out = mean(values), with one workgroup.

@@ -1,6 +1,5 @@
 //! The kernels of the CPU device: converts burn-flex tensors to the slices of `ops/cpu`.
 
-use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{Int, Shape, Tensor, TensorData};
 
@@ -198,20 +197,12 @@ impl Kernels for Flex {
         tensor(dw, shape)
     }
 
-    fn cross_entropy(logits: T, targets: Ints<Self>) -> (T, T) {
+    fn cross_entropy(logits: T, targets: Ints<Self>, scale: Option<T>) -> (T, T) {
         let shape = logits.shape();
-        let logits = Values::of(&logits);
-        let (loss, slope) = cpu::cross_entropy::forward_backward(logits.get(), &tokens(targets));
+        let (logits, targets) = (Values::of(&logits), tokens(targets));
+        let scale = scale.map_or(1.0, |scale| Values::of(&scale).get()[0]);
+        let (loss, slope) = cpu::cross_entropy::forward_backward(logits.get(), &targets, scale);
         (tensor(vec![loss], [1, 1]), tensor(slope, shape))
-    }
-
-    fn cross_entropy_backward(slope: T, dy: T) -> T {
-        let scale = Values::of(&dy).get()[0];
-        if scale == 1.0 {
-            slope
-        } else {
-            Self::float_mul_scalar(slope, scale.into())
-        }
     }
 
     fn squares(tensors: &[T]) -> Vec<f64> {

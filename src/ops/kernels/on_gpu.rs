@@ -171,12 +171,8 @@ impl Kernels for Cube {
         gpu::embedding::backward(&into_contiguous(dy), &tokens, weight.shape().dims())
     }
 
-    fn cross_entropy(logits: T, targets: Ints<Self>) -> (T, T) {
-        gpu::cross_entropy::forward(&into_contiguous(logits), &targets)
-    }
-
-    fn cross_entropy_backward(slope: T, dy: T) -> T {
-        gpu::cross_entropy::backward(slope, &into_contiguous(dy))
+    fn cross_entropy(logits: T, targets: Ints<Self>, scale: Option<T>) -> (T, T) {
+        gpu::cross_entropy::forward(&into_contiguous(logits), &targets, scale.as_ref())
     }
 
     fn learner(it: LiveKernel<'_>, inputs: Vec<T>, outputs: &[[usize; 2]]) -> Option<Vec<T>> {

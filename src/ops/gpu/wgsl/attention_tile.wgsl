@@ -6,93 +6,110 @@ enable wgpu_cooperative_matrix;
 @group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ name }}: array<{{ of }}>;
 {% endfor %}
 
+{% set row_vectors = head_dim // 4 %}
 {% set pitch = (head_dim + 8) // 4 %}
 {% set parts = head_dim // side %}
-{% set score_pitch = (other + 4) // 4 %}
+{% set score_pitch = (other + score_padding) // 4 %}
 {% set weight_pitch = (other + 8) // 4 %}
-// A tile of f16 rows, the scores of own rows with the tile's rows, and the weights. Rows are padded against bank conflicts.
-var<workgroup> tile: array<vec4<f16>, {{ own * pitch }}>;
-var<workgroup> scores: array<vec4<f32>, {{ own * score_pitch }}>;
-var<workgroup> weights: array<vec4<f16>, {{ own * weight_pitch }}>;
-// For each row of a tile: its lse, and dout·out.
-var<workgroup> logs: array<vec4<f32>, {{ other // 4 }}>;
-var<workgroup> deltas: array<vec4<f32>, {{ other // 4 }}>;
-var<workgroup> shares: array<vec2<f32>, {{ threads }}>;
+{% set part_pitch = (2 * side + 8) // 4 %}
+{% set each = threads // other %}
+// Rows of the other side in f16, the scores of own rows with them, and the weights. Rows are padded against bank conflicts.
+var<workgroup> tile: array<vec4<f16>, {{ [other_rows * pitch, 2 * own * part_pitch] | max }}>;
+var<workgroup> scores: array<vec4<f32>, {{ score_rows * score_pitch }}>;
+var<workgroup> weights: array<vec4<f16>, {{ score_rows * weight_pitch }}>;
+// Values that the invocations of a row exchange.
+var<workgroup> shares: array<f32, {{ threads }}>;
 {% include "rotated.wgsl" %}
 const lowest = -3e38;
 const lanes = vec4<u32>(0u, 1u, 2u, 3u);
 const tiles = {{ context // own }}u;
-{# An invocation has `row` of the workgroup's own rows, and {{ side }} columns of each tile of scores, starting at `column`. #}
+{# Two teams of subgroups work on the same own rows. #}
 {% macro place_in_tile() %}
-  // `own` is the subgroup's first row. This invocation has `row`, and {{ side }} of its scores, starting at `column`.
-  let own = lane / 32u * {{ side }}u;
+  // A subgroup has the {{ side }} rows from `own` on, together with the subgroup of the other team that has the same. Four invocations, two
+  // of each team, share a `row` of scores: invocation `quarter` has vectors quarter, quarter + 4, and so on.
+  let team = lane / {{ threads // 2 }}u;
+  let own = lane / 32u % {{ own // side }}u * {{ side }}u;
   let row = own + lane % 32u / 2u;
-  let column = lane % 2u * {{ side }}u;
-  let mine = row * {{ score_pitch }}u + column / 4u;
-  let weight = row * {{ weight_pitch }}u + column / 4u;
+  let quarter = team * 2u + lane % 2u;
+  let mine = row * {{ score_pitch }}u + quarter;
+  let weight = row * {{ weight_pitch }}u + quarter;
+  // {{ each }} invocations load a row of the other side: vectors `vector`, vector + {{ each }}, and so on of row `line`.
+  let line = lane / {{ each }}u;
+  let vector = lane % {{ each }}u;
+  let to = line * {{ pitch }}u + vector;
 {% endmacro %}
-{# `count` rows from `first` on into the tile, as f16, from row `to` of it. #}
-{% macro stage(source, count, to, lines, first) %}
-{% set row_vectors = head_dim // 4 %}
-{% for load in range(count * row_vectors // threads) %}
-{% set at = "(lane + " ~ load * threads ~ "u)" %}
-    tile[({{ to }}u + {{ at }} / {{ row_vectors }}u) * {{ pitch }}u + {{ at }} % {{ row_vectors }}u] = vec4<f16>({{ source }}[({{ lines.start }} + ({{ first }} + {{ at }} / {{ row_vectors }}u) * {{ lines.stride }}u) / 4u + {{ at }} % {{ row_vectors }}u]);
+{# This invocation's vectors of `count` rows from `first` on, in registers `name`0, `name`1, … #}
+{% macro registers(name, of) %}
+{% for i in range(row_vectors // each) %}
+  var {{ name }}{{ i }} = {{ of }}();
 {% endfor %}
 {% endmacro %}
-{# The workgroup's own rows as matrices `name`0, `name`1, …, {{ side }} columns each. #}
-{% macro own_side(source, name, lines) %}
-    {{ stage(source, own, 0, lines, "first") | trim }}
-  workgroupBarrier();
-{% for part in range(parts) %}
-  let {{ name }}{{ part }} = coopLoadT<coop_mat16x16<f16, A>>(&tile[own * {{ pitch }}u + {{ part * side // 4 }}u], {{ pitch }}u);
+{% macro fetch(name, source, lines, first) %}
+    { let at = ({{ lines.start }} + ({{ first }} + line) * {{ lines.stride }}u) / 4u + vector;
+{% for i in range(row_vectors // each) %}
+      {{ name }}{{ i }} = {{ source }}[at + {{ i * each }}u];
 {% endfor %}
-  workgroupBarrier();
-{% endmacro %}
-{# Own rows times the rows of the tile from `from` on, transposed, into `scores`. Ends behind a barrier. #}
-{% macro scores(rows, from) %}
-{% for half in range(other // side) %}
-    {
-      var s = coop_mat16x16<f32, C>();
-{% for part in range(parts) %}
-      s = coopMultiplyAdd({{ rows }}{{ part }}, coopLoad<coop_mat16x16<f16, B>>(&tile[{{ (from + half * side) * pitch + part * side // 4 }}u], {{ pitch }}u), s);
-{% endfor %}
-      coopStoreT(s, &scores[own * {{ score_pitch }}u + {{ half * side // 4 }}u], {{ score_pitch }}u);
     }
-{% endfor %}
-    workgroupBarrier();
 {% endmacro %}
-{# Adds `weights` times the rows of the tile from `from` on to the sums. #}
-{% macro accumulate(sum, from) %}
-{% for half in range(other // side) %}
-    {
-      let w = coopLoadT<coop_mat16x16<f16, A>>(&weights[own * {{ weight_pitch }}u + {{ half * side // 4 }}u], {{ weight_pitch }}u);
+{# Writes what was fetched to rows of the tile, from row `from` on. #}
+{% macro put(name, from) %}
+{% for i in range(row_vectors // each) %}
+    tile[to + {{ from * pitch + i * each }}u] = vec4<f16>({{ name }}{{ i }});
+{% endfor %}
+{% endmacro %}
+{# The subgroup's own rows as matrices `name`0, `name`1, …, {{ side }} columns each, from f16 in memory. #}
+{% macro own_side(name, source, lines) %}
+  { let at = ({{ lines.start }} + (first + own) * {{ lines.stride }}u) / 4u;
 {% for part in range(parts) %}
-      {{ sum }}{{ part }} = coopMultiplyAdd(w, coopLoadT<coop_mat16x16<f16, B>>(&tile[{{ (from + half * side) * pitch + part * side // 4 }}u], {{ pitch }}u), {{ sum }}{{ part }});
+    {{ name }}{{ part }} = coopLoadT<coop_mat16x16<f16, A>>(&{{ source }}[at + {{ part * side // 4 }}u], {{ lines.stride // 4 }}u);
+{% endfor %}
+  }
+{% endmacro %}
+{% macro matrices(name) %}
+{% for part in range(parts) %}
+  var {{ name }}{{ part }} = coop_mat16x16<f16, A>();
+{% endfor %}
+{% endmacro %}
+{# Own rows times `count` rows of the tile from `from` on, transposed, to `scores`: the subgroup's rows from row `at` on, vectors from `to` on. #}
+{% macro multiply(rows, from, count, at, to) %}
+{% for i in range(count // side) %}
+    var s{{ i }} = coop_mat16x16<f32, C>();
+{% endfor %}
+{% for part in range(parts) %}{% for i in range(count // side) %}
+    s{{ i }} = coopMultiplyAdd({{ rows }}{{ part }}, coopLoad<coop_mat16x16<f16, B>>(&tile[({{ from }} + {{ i * side }}u) * {{ pitch }}u + {{ part * side // 4 }}u], {{ pitch }}u), s{{ i }});
+{% endfor %}{% endfor %}
+{% for i in range(count // side) %}
+    coopStoreT(s{{ i }}, &scores[({{ at }}) * {{ score_pitch }}u + {{ to }} + {{ i * side // 4 }}u], {{ score_pitch }}u);
+{% endfor %}
+{% endmacro %}
+{# Adds weights, from row `at` on, times the tile's rows from `from` on to `count` sums, whose columns start at vector `to`. #}
+{% macro accumulate(sum, at, from, count, to) %}
+{% for i in range(other // side) %}
+    { let w = coopLoadT<coop_mat16x16<f16, A>>(&weights[({{ at }}) * {{ weight_pitch }}u + {{ i * side // 4 }}u], {{ weight_pitch }}u);
+{% for part in range(count) %}
+      {{ sum }}{{ part }} = coopMultiplyAdd(w, coopLoadT<coop_mat16x16<f16, B>>(&tile[({{ from }} + {{ i * side }}u) * {{ pitch }}u + {{ to }} + {{ part * side // 4 }}u], {{ pitch }}u), {{ sum }}{{ part }});
 {% endfor %}
     }
 {% endfor %}
 {% endmacro %}
 {# The columns of vector `i` of an invocation's scores. #}
-{% macro columns(i) %}vec4<u32>(other + column + {{ 4 * i }}u) + lanes{% endmacro %}
-{% macro zeros(name) %}
-{% for part in range(parts) %}
+{% macro columns(i) %}vec4<u32>(other + quarter * 4u + {{ 16 * i }}u) + lanes{% endmacro %}
+{% macro zeros(name, count) %}
+{% for part in range(count) %}
   var {{ name }}{{ part }} = coop_mat16x16<f32, C>();
 {% endfor %}
 {% endmacro %}
-{# Sums of own rows to `target` in f16, {{ side }} columns at a time through the memory of scores. `back`: each row's pairs are turned back. #}
-{% macro store(name, target, lines, back) %}
-{% for part in range(parts) %}
-  coopStoreT({{ name }}{{ part }}, &scores[own * {{ score_pitch }}u], {{ score_pitch }}u);
+{# Passes `count` sums through the memory of scores, {{ side }} columns at a time. The caller stores `value`, four values of own row r
+   from column c on. The subgroup's sums start at column `from` and pass through rows from `at` on, vectors from `to` on. #}
+{% macro store(name, count, from, at, to) %}
+{% for part in range(count) %}
+  coopStoreT({{ name }}{{ part }}, &scores[({{ at }}) * {{ score_pitch }}u + {{ to }}], {{ score_pitch }}u);
   workgroupBarrier();
 {% for half in [0, 1] %}
   { let r = own + {{ half * 8 }}u + lane % 32u / 4u;
-    let c = {{ part * side }}u + lane % 4u * 4u;
-    var value = scores[r * {{ score_pitch }}u + lane % 4u];
-{% if back %}
-    let angle = ((first + r) * {{ head_dim }}u + c) / 4u;
-    value = rotated(value, cos[angle], -sin[angle]);
-{% endif %}
-    {{ target }}[({{ lines.start }} + (first + r) * {{ lines.stride }}u + c) / 4u] = vec4<f16>(value); }
+    let c = {{ from }} + {{ part * side }}u + lane % 4u * 4u;
+    let value = scores[({{ at }} + {{ half * 8 }}u + lane % 32u / 4u) * {{ score_pitch }}u + {{ to }} + lane % 4u];
+    {{ caller() | trim }} }
 {% endfor %}
   workgroupBarrier();
 {% endfor %}
