@@ -31,7 +31,7 @@ impl Observer for Log {
     }
 
     fn statement(&mut self, step: &Step<'_>) {
-        let line = format!("{} {} {:?}", step.function, step.location.line, step.lanes);
+        let line = format!("line {} {:?}", step.location.line, step.lanes);
         if self.0.last() != Some(&line) {
             self.0.push(line);
         }
@@ -72,16 +72,16 @@ fn a_run_step_by_step() {
         .expect("runs");
     let expected = [
         "start [0, 0, 0] 4",
-        "main 7 [0, 1, 2, 3]",
+        "line 7 [0, 1, 2, 3]",
         "  Store Workgroup [\"t[0]\", \"t[1]\", \"t[2]\", \"t[3]\"] [0.0, 1.0, 2.0, 3.0]",
-        "main 8 [0, 1, 2, 3]",
+        "line 8 [0, 1, 2, 3]",
         "  barrier [0, 1, 2, 3] []",
-        "main 9 [0, 1, 2, 3]",
-        "main 10 [0, 1]",
+        "line 9 [0, 1, 2, 3]",
+        "line 10 [0, 1]",
         "  Load Workgroup [\"t[3]\", \"t[2]\"] [3.0, 2.0]",
-        "main 10 [0, 1]",
-        "add 4 [0, 1]",
-        "main 10 [0, 1]",
+        "line 10 [0, 1]",
+        "line 4 [0, 1]",
+        "line 10 [0, 1]",
         "  Store Storage [\"out[0].y\", \"out[1].y\"] [4.0, 3.0]",
         "end [0, 0, 0]",
     ];
