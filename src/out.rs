@@ -11,7 +11,7 @@ use anyhow::Context;
 use crate::clean;
 use crate::config::file::FileError;
 use crate::exit::lack;
-pub use crate::exit::{Exit, Stop, usage};
+pub use crate::exit::{Exit, ExitError, usage};
 use crate::files;
 
 /// Prints what went wrong, once, and gives the exit code.
@@ -34,7 +34,7 @@ pub fn report(error: &anyhow::Error) -> Exit {
 
 fn exit_of(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
-        if let Some(stop) = cause.downcast_ref::<Stop>() {
+        if let Some(stop) = cause.downcast_ref::<ExitError>() {
             return stop.exit;
         }
         if cause.is::<FileError>() {

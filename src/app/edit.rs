@@ -5,9 +5,9 @@ use super::comparison::Comparison;
 use super::runs::solution;
 use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, RunState, ScreenSize};
-use crate::config::{RunConfig, Value};
+use crate::config::{KnobValue, RunConfig};
 use crate::course::at_preset;
-use crate::course::progress::State;
+use crate::course::progress::StageState;
 use crate::protocol::{FailedKind, Slot};
 
 /// The most letters of a typed value.
@@ -80,7 +80,7 @@ impl App {
                 .exercises
                 .of(it)
                 .is_some_and(|it| it.measured.is_some());
-            judged || self.study.progress.stage(&it.id).state == State::Passed
+            judged || self.study.progress.stage(&it.id).state == StageState::Passed
         });
         if known != Some(true) {
             let text =
@@ -128,7 +128,7 @@ impl App {
     /// Gives B the typed value, or notes on its row why it is refused.
     fn take_value(&mut self, text: &str) {
         let (knob, row) = (self.comparison.knob(), self.comparison.row);
-        if self.waits_for_measurement() || !self.comparison.set(row, &Value::from_word(text)) {
+        if self.waits_for_measurement() || !self.comparison.set(row, &KnobValue::from_word(text)) {
             return;
         }
         self.notice = None;

@@ -8,13 +8,13 @@ use super::devices::GpuWarmUp;
 use super::estimate::points;
 use super::figures::{figures, summary};
 use super::log::LogLevel;
-use super::pages::Page;
+use super::pages::LessonPage;
 use super::source::FromEngine;
 use super::{App, Effect, Mode, RunState, SlotRun};
 use crate::course::Stage;
 use crate::course::check::Starter;
 use crate::course::placeholder::number;
-use crate::course::progress::{Prediction, State};
+use crate::course::progress::{Prediction, StageState};
 use crate::judge::stage::{StageFacts, evaluate};
 use crate::protocol::*;
 
@@ -373,7 +373,7 @@ impl App {
         if done {
             self.run.pairing = false;
             self.run.state = RunState::Finished;
-            self.open_page(Page::Result);
+            self.open_page(LessonPage::Result);
             self.judged_pairs();
         } else if matches!(self.run.state, RunState::Starting | RunState::Warming) {
             self.run.state = RunState::Running;
@@ -428,9 +428,9 @@ impl App {
             known.ratio = known.ratio.or(ratio);
             known.found = known.found.take().or(found);
         }
-        let newly = passed && known.state != State::Passed;
+        let newly = passed && known.state != StageState::Passed;
         if newly {
-            known.state = State::Passed;
+            known.state = StageState::Passed;
         }
         let changed = *known != before;
         if newly {
@@ -453,7 +453,7 @@ impl App {
                 ),
                 false,
             );
-            self.open_page(Page::Result);
+            self.open_page(LessonPage::Result);
         }
         if changed {
             self.save(&stage.id);

@@ -7,9 +7,9 @@ mod vitals;
 use super::devices::GpuWarmUp;
 use super::exercise::measuring::AnswerFile;
 use super::leave::UnfinishedWork;
-use super::member::Call;
+use super::member::InstructorCall;
 use super::mystery::{JudgeStep, MysteryRun};
-use super::study::{Activity, Page};
+use super::study::{Activity, LessonPage};
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Mode, Overlay, RunState};
 use crate::course::{Exercise, Stage};
@@ -132,21 +132,21 @@ fn hangs(app: &App) -> Option<String> {
 fn called(app: &App) -> Option<String> {
     let number = |at: usize| app.course.stages.get(at).map_or(0, |it| it.number);
     Some(match app.call()? {
-        Call::Vote { at, again: false } => {
+        InstructorCall::Vote { at, again: false } => {
             format!(
                 "The room votes on stage {}: {{take-up}} shows the question",
                 number(at)
             )
         }
-        Call::Vote { at, again: true } => format!(
+        InstructorCall::Vote { at, again: true } => format!(
             "The room votes on stage {} again: {{take-up}} shows the question",
             number(at)
         ),
-        Call::Stage(at) => format!(
+        InstructorCall::Stage(at) => format!(
             "The room goes on to stage {}: {{take-up}} goes there",
             number(at)
         ),
-        Call::Race(task) => format!("The room races {task}: {{take-up}} begins it"),
+        InstructorCall::Race(task) => format!("The room races {task}: {{take-up}} begins it"),
     })
 }
 
@@ -295,7 +295,9 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             "Answer the question: {a} to {last}; {page-back} turns back"
         }
         Activity::LookBack if study.question(stage).is_some() => match app.page().0 {
-            Page::Result | Page::LookBack => "{question} goes to the questions; {page} reads on",
+            LessonPage::Result | LessonPage::LookBack => {
+                "{question} goes to the questions; {page} reads on"
+            }
             _ => "{question} goes to the questions; {page} reads on to your result",
         },
         Activity::LookBack if study.at + 1 < app.course.stages.len() => {

@@ -8,7 +8,7 @@ use super::timeline::TimelineMove;
 use super::view::Overlay;
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
-use crate::course::journey::Journey;
+use crate::course::journey::LastJourney;
 use crate::course::progress::{MysteryScore, Progress, StageProgress};
 use crate::panel::Panel;
 use crate::protocol::{Command, CompiledKernel};
@@ -32,7 +32,7 @@ pub enum Message {
         height: u16,
     },
     /// How far panels and cards can scroll in the frame just drawn.
-    Drawn(Limits),
+    Drawn(DrawnFrame),
     /// The learner saved the stage's configuration: what it holds, or what is wrong with it.
     FileSaved {
         config: Result<Box<RunConfig>, String>,
@@ -43,7 +43,7 @@ pub enum Message {
         config: Result<Box<RunConfig>, String>,
     },
     /// The table of the last journey, where one was kept.
-    Journey(Option<Box<Journey>>),
+    Journey(Option<Box<LastJourney>>),
     /// The texts of the kernels that a configuration launches on a device, or why they cannot be read.
     KernelsRead {
         device: String,
@@ -70,7 +70,7 @@ pub enum Message {
 
 /// Lines beyond what a frame shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct DrawnFrame {
     pub panels: Vec<(Panel, u16)>,
     /// Of what lies on top.
     pub overlay: u16,
@@ -242,7 +242,7 @@ pub enum Effect {
         config: Box<RunConfig>,
         offers: Vec<String>,
     },
-    /// Read the table of the last journey; it comes back as `Journey`.
+    /// Read the table of the last journey; it comes back as `LastJourney`.
     ReadJourney,
     /// Read the texts of the kernels that a step launches; they come back as `KernelsRead`.
     ReadKernels {

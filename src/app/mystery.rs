@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::config::RunConfig;
 use crate::course::mystery::{LEVELS, Mystery};
 use crate::course::progress::Progress;
-use crate::judge::Report;
+use crate::judge::StageReport;
 use crate::panel::Panel;
 use crate::protocol::Finished;
 
@@ -33,7 +33,7 @@ pub struct MysteryRun {
     /// The last pairs had the known-good configuration as A.
     pub in_pairs: bool,
     /// The last verdict.
-    pub report: Option<Report>,
+    pub report: Option<StageReport>,
     pub end: Option<MysteryEnd>,
 }
 

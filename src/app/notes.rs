@@ -12,7 +12,7 @@ use crate::course::placeholder::{FigureSources, fill};
 /// What the speaker view shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Notes {
+pub struct SpeakerNotes {
     /// Number and title of the stage.
     pub stage: u32,
     pub title: String,
@@ -100,7 +100,7 @@ impl std::fmt::Display for SpeakerRequest {
 }
 
 /// Notes of what is presented; none while nothing is.
-pub fn notes(app: &App) -> Option<Notes> {
+pub fn notes(app: &App) -> Option<SpeakerNotes> {
     let presentation = app.presentation.as_ref()?;
     let (beat, cue, stage) = (app.beat()?, app.cue()?, app.stage()?);
     let now = figures(app);
@@ -141,7 +141,7 @@ pub fn notes(app: &App) -> Option<Notes> {
         let letter = crate::course::progress::letter(at);
         format!("{letter}  {choice}{right}")
     });
-    Some(Notes {
+    Some(SpeakerNotes {
         stage: stage.number,
         title: stage.title.clone(),
         beat: beat.at + 1,
@@ -164,7 +164,7 @@ pub fn notes(app: &App) -> Option<Notes> {
     })
 }
 
-impl Notes {
+impl SpeakerNotes {
     /// The beat so many further on than another one, by the number of its stage and its own, from 1; none beyond the ends.
     pub fn beat_from(&self, (stage, beat): (u32, usize), by: isize) -> Option<(u32, usize)> {
         let all = self

@@ -80,9 +80,9 @@ const HOLD_MS: u64 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReading {
     pub step: u64,
-    pub phases: Phases,
+    pub phases: PhaseTimes,
     /// None in recordings of older versions.
-    pub clocks: Option<Clocks>,
+    pub clocks: Option<StepClocks>,
     /// When it was first shown.
     at_ms: u64,
 }
@@ -96,9 +96,9 @@ pub struct SlotRun {
     pub step_ms: Series,
     pub last: Option<Step>,
     pub throughput: Option<Throughput>,
-    pub kernels: Option<Kernels>,
+    pub kernels: Option<StepProfile>,
     /// The latest profiles of this configuration, oldest first.
-    pub profiles: VecDeque<Kernels>,
+    pub profiles: VecDeque<StepProfile>,
     /// The step that the ledger shows.
     pub ledger: Option<StepReading>,
     pub gradients: Option<Gradients>,
@@ -232,19 +232,19 @@ impl SlotRun {
     }
 
     /// Phases to show: medians once there are some, else those of the last step.
-    pub fn phases(&self) -> Option<Phases> {
+    pub fn phases(&self) -> Option<PhaseTimes> {
         let median = self.throughput.as_ref().and_then(|t| t.phases);
         median.or_else(|| self.last.as_ref().and_then(|step| step.phases))
     }
 
     /// Three clocks, and whether they are of the step that the ledger shows: recordings of older versions have only those that came
     /// with the evidence. Where a step has no device time, that of the latest profile is used.
-    pub fn clocks(&self) -> Option<(Clocks, bool)> {
+    pub fn clocks(&self) -> Option<(StepClocks, bool)> {
         let seen = self.evidence.as_ref().and_then(|it| it.clocks);
         match self.ledger.and_then(|it| it.clocks) {
             Some(read) => {
                 let device = read.device.or_else(|| seen?.device);
-                Some((Clocks { device, ..read }, true))
+                Some((StepClocks { device, ..read }, true))
             }
             None => Some((seen?, false)),
         }
@@ -256,7 +256,7 @@ impl SlotRun {
     }
 
     /// The latest profile, each row's time the median over the profiles at hand.
-    pub fn typical(&self) -> Option<Kernels> {
+    pub fn typical(&self) -> Option<StepProfile> {
         Some(rows::typical(self.kernels.as_ref()?, self.profiles.iter()))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::comparison::Comparison;
-use super::pages::Page;
+use super::pages::LessonPage;
 use super::{App, Effect, Mode, RequestedRun, RunState};
 use crate::config::{Matmul, Precision, Preset, RunConfig};
 use crate::course::Stage;
@@ -33,7 +33,7 @@ impl App {
         };
         self.study.enter(at, stage);
         self.view.scroll.clear();
-        self.view.lesson_page = Page::of(&self.study, stage);
+        self.view.lesson_page = LessonPage::of(&self.study, stage);
         (self.view.confirm, self.view.third) = (None, None);
         // A notice about the previous stage would cover the first hint at what to do in this one.
         if self.run.wanted.is_some() {

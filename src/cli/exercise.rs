@@ -8,7 +8,7 @@ pub mod kernels;
 use anyhow::Result;
 
 use super::args::{CheckArgs, EngineArgs};
-use super::meter::Meter;
+use super::meter::ProgressMeter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, ExerciseWork};
 use crate::engine::kernel::checker::Checker;
@@ -49,7 +49,7 @@ struct Bench<'a> {
     timed: bool,
     checker: Checker,
     runner: Runner,
-    meter: Meter,
+    meter: ProgressMeter,
     /// How many kernels were checked, and of how many.
     checked: usize,
     of: usize,
@@ -82,7 +82,7 @@ pub fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Tri
         timed,
         checker: Checker::new(engine_command(engine.engine.as_deref())?),
         runner: engine.runner()?,
-        meter: Meter::begin(),
+        meter: ProgressMeter::begin(),
         checked: 0,
         of: kernels.map(|kernels| 2 + kernels.wrong.len()).sum(),
         skipped: None,

@@ -9,7 +9,9 @@ use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
 use super::progress::{change, keep, progress_of, unsaved};
 use crate::course::context::CourseContext;
 use crate::course::placeholder::{FigureSources, told};
-use crate::course::progress::{self, Prediction, ProgressChange, StageProgress, State, letter};
+use crate::course::progress::{
+    self, Prediction, ProgressChange, StageProgress, StageState, letter,
+};
 use crate::course::workspace::{restore, write};
 use crate::course::{CourseFiles, Exercise};
 use crate::files;
@@ -116,7 +118,7 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
     }
     change(&context, id, |known| {
         known.hints = known.hints.max(u32::try_from(wanted).unwrap_or(0));
-        known.state = known.state.max(State::Seen);
+        known.state = known.state.max(StageState::Seen);
     });
     Ok(Exit::Ok)
 }

@@ -6,7 +6,7 @@ use crate::config::file::FileError;
 use crate::course::Stage;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Exercise;
-use crate::course::progress::{self, Progress, ProgressChange, StageProgress, State};
+use crate::course::progress::{self, Progress, ProgressChange, StageProgress, StageState};
 use crate::out::notice;
 
 /// The learner's progress; a damaged file is reported and set aside.
@@ -46,7 +46,11 @@ pub fn say_file(stage: &Stage, path: Option<&Path>) {
 /// Notes that an exercise was tried, and whether it passed.
 pub fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
     change(context, &exercise.id, |known| {
-        let reached = if passed { State::Passed } else { State::Seen };
+        let reached = if passed {
+            StageState::Passed
+        } else {
+            StageState::Seen
+        };
         known.state = known.state.max(reached);
     });
 }

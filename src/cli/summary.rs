@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::engine::load;
 use crate::export::report::short;
 use crate::profile::operations;
-use crate::protocol::{Finished, Phases};
+use crate::protocol::{Finished, PhaseTimes};
 use crate::units::{Digits, bytes, percent, show, signed_percent};
 
 /// The summary, without a line break at its end.
@@ -116,7 +116,7 @@ fn speed(f: &Finished) -> String {
 }
 
 /// Forward, backward, optimizer and the signed rest.
-fn ledger(p: &Phases) -> String {
+fn ledger(p: &PhaseTimes) -> String {
     let share = match p.step > 0.0 {
         true => format!(
             "; residual {} % of the step",

@@ -3,15 +3,15 @@
 use naga::{CooperativeData, Expression, Handle, Span, TypeInner};
 
 use super::arithmetic::{f, round};
-use super::evaluate::Node;
-use super::execute::{Machine, Stop};
+use super::evaluate::ExpressionInfo;
+use super::execute::{EarlyEnd, Interpreter};
 use super::finding::FindingKind;
 use super::layout::Leaf;
 use super::memory::By;
-use super::value::{Mask, Outside, Root, Value};
+use super::value::{LaneValues, Mask, Outside, Root};
 use super::{AccessKind, OUTSIDE};
 
-impl Machine<'_> {
+impl Interpreter<'_> {
     /// The active lanes of each subgroup; reports subgroups of which only a part is active.
     fn teams(&mut self, span: Span, mask: &Mask) -> Vec<Vec<u32>> {
         let size = self.subgroup as u32;
@@ -34,12 +34,12 @@ impl Machine<'_> {
     pub fn transfer(
         &mut self,
         frame: usize,
-        node: &Node<'_>,
+        node: &ExpressionInfo<'_>,
         data: &CooperativeData,
         (span, kind): (Span, AccessKind),
         mask: &Mask,
         words: &mut [u32],
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyEnd> {
         let (rows, columns) = dimensions(node.ty);
         self.check_uniform(frame, data.pointer, span, mask);
         let teams = self.teams(span, mask);
@@ -112,8 +112,8 @@ impl Machine<'_> {
         [a, b, c]: [Handle<Expression>; 3],
         span: Span,
         mask: &Mask,
-        out: &mut Value,
-    ) -> Result<(), Stop> {
+        out: &mut LaneValues,
+    ) -> Result<(), EarlyEnd> {
         let nodes = &self.codes[frame].nodes;
         let [(rows, inner), (_, columns)] = [a, b].map(|it| dimensions(nodes[it.index()].ty));
         let (rows, inner, columns) = (rows as usize, inner as usize, columns as usize);

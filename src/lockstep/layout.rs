@@ -7,7 +7,7 @@ use naga::{ArraySize, Handle, Module, Scalar, ScalarKind, Type, TypeInner, Vecto
 
 /// Size of a type.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Size {
+pub struct TypeSize {
     pub bytes: u64,
     pub words: u64,
     /// Width of the smallest scalar.
@@ -35,7 +35,7 @@ pub struct Stride {
 /// Sizes of a module's types.
 pub struct Layout<'a> {
     module: &'a Module,
-    sizes: Vec<Size>,
+    sizes: Vec<TypeSize>,
 }
 
 impl<'a> Layout<'a> {
@@ -49,8 +49,8 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    pub fn size_of(&self, inner: &TypeInner) -> Size {
-        let plain = |words: u64, bytes: u64, scalar: Scalar| Size {
+    pub fn size_of(&self, inner: &TypeInner) -> TypeSize {
+        let plain = |words: u64, bytes: u64, scalar: Scalar| TypeSize {
             bytes,
             words,
             granule: u32::from(scalar.width),
@@ -83,7 +83,7 @@ impl<'a> Layout<'a> {
             TypeInner::Array { base, stride, .. } => {
                 let element = self.size(base);
                 let count = self.stride(inner).and_then(|it| it.count).unwrap_or(0);
-                Size {
+                TypeSize {
                     bytes: u64::from(count) * u64::from(stride),
                     words: u64::from(count).saturating_mul(element.words),
                     ..element
@@ -91,7 +91,7 @@ impl<'a> Layout<'a> {
             }
             TypeInner::Struct { ref members, span } => {
                 let sizes = members.iter().map(|member| self.size(member.ty));
-                Size {
+                TypeSize {
                     bytes: span.into(),
                     words: sizes
                         .clone()
@@ -100,15 +100,15 @@ impl<'a> Layout<'a> {
                     odd: sizes.clone().any(|size| size.odd),
                 }
             }
-            _ => Size {
+            _ => TypeSize {
                 granule: 4,
                 odd: true,
-                ..Size::default()
+                ..TypeSize::default()
             },
         }
     }
 
-    pub fn size(&self, ty: Handle<Type>) -> Size {
+    pub fn size(&self, ty: Handle<Type>) -> TypeSize {
         self.sizes.get(ty.index()).copied().unwrap_or_default()
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::tokens::{Edit, Operator, TokenKind, Tokens};
+use super::tokens::{Operator, TokenEdits, TokenKind, WgslTokens};
 use crate::random::Rng;
 
 pub const OPERATORS: &[(&str, Operator)] = &[
@@ -35,17 +35,17 @@ pub const OPERATORS: &[(&str, Operator)] = &[
 /// Sizes that a learner may consider large.
 const CAPS: [u32; 10] = [16, 32, 64, 100, 128, 256, 500, 512, 1000, 1024];
 
-fn barriers(t: &Tokens<'_>) -> Vec<usize> {
+fn barriers(t: &WgslTokens<'_>) -> Vec<usize> {
     let calls = t.calls("workgroupBarrier").chain(t.calls("storageBarrier"));
     calls.map(|(at, _)| at).collect()
 }
 
-fn drop_barrier(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn drop_barrier(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = barriers(t).into_iter();
     all.map(|at| vec![(at..at + 4, String::new())]).collect()
 }
 
-fn other_barrier(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn other_barrier(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let other = |at: usize| match t.text(at) {
         "workgroupBarrier" => "storageBarrier",
         _ => "workgroupBarrier",
@@ -57,10 +57,10 @@ fn other_barrier(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 
 /// Changes each of these places; `{}` stands for what is there.
 fn each(
-    t: &Tokens<'_>,
+    t: &WgslTokens<'_>,
     places: impl Iterator<Item = Range<usize>>,
     changes: &[String],
-) -> Vec<Edit> {
+) -> Vec<TokenEdits> {
     let one = |place: Range<usize>| {
         let change = move |change: &String| {
             let new = change.replace("{}", t.source(place.clone()));
@@ -72,16 +72,16 @@ fn each(
 }
 
 /// Changes the bound of each comparison.
-fn bounds(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
+fn bounds(t: &WgslTokens<'_>, changes: &[String]) -> Vec<TokenEdits> {
     each(t, t.operators(2..3).map(|at| t.operands(at).1), changes)
 }
 
-fn move_bound(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn move_bound(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let changes = ["({}) - 1u", "({}) + 1u", "({}) / 2u", "2u * ({})"];
     bounds(t, &changes.map(str::to_owned))
 }
 
-fn cap(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn cap(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let cap = |_| format!("min({{}}, {}u)", CAPS[rng.below(CAPS.len())]);
     bounds(t, &[0; 3].map(cap))
 }
@@ -93,7 +93,7 @@ fn pairs(text: &str) -> Vec<(&str, &str)> {
 }
 
 /// Replaces each operator with the one beside it in the table.
-fn exchange(t: &Tokens<'_>, table: &[(&str, &str)]) -> Vec<Edit> {
+fn exchange(t: &WgslTokens<'_>, table: &[(&str, &str)]) -> Vec<TokenEdits> {
     let one = |at: usize| {
         let found = table.iter().filter(move |(old, _)| *old == t.text(at));
         found.map(move |(_, new)| vec![(at..at + 1, (*new).to_owned())])
@@ -101,11 +101,11 @@ fn exchange(t: &Tokens<'_>, table: &[(&str, &str)]) -> Vec<Edit> {
     (0..t.list.len()).flat_map(one).collect()
 }
 
-fn compare(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn compare(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     exchange(t, &pairs("< <=  <= <  > >=  >= >  == !=  && ||  || &&"))
 }
 
-fn sign(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn sign(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let table = "+ -  - +  * /  / *  % /  / %  += -=  += =  /= -=";
     let prefix = (0..t.list.len()).filter(|at| t.text(*at) == "-" && t.is_prefix(*at));
     let mut all = exchange(t, &pairs(table));
@@ -113,7 +113,7 @@ fn sign(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     all
 }
 
-fn constant(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let numbers = (0..t.list.len()).filter(|at| t.list[*at].kind == TokenKind::Number);
     let changed = numbers.flat_map(|at| {
         let value: Option<f64> = t.text(at).parse().ok().filter(|x| *x != 0.0);
@@ -124,7 +124,7 @@ fn constant(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     changed.collect()
 }
 
-fn integer(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn integer(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let numbers = (0..t.list.len()).filter_map(|at| {
         let value: u32 = t.text(at).strip_suffix('u')?.parse().ok()?;
         Some((at, value))
@@ -138,7 +138,7 @@ fn integer(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// Leaves out the last element, row, column or tile, always or only if there are many.
-fn skip_last(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn skip_last(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let one = |at: usize| {
         let (left, right) = t.operands(at);
         let (source, bound) = (t.source(left.clone()), t.source(right));
@@ -155,7 +155,7 @@ fn skip_last(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
 }
 
 /// Replaces a name with another; naga refuses names of other types.
-fn other_name(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn other_name(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let names = t.declared(&["let", "var", "const", ":"]);
     let uses = (0..t.list.len()).filter(|at| names.contains(&t.text(*at)));
     let uses: Vec<usize> = uses.collect();
@@ -170,7 +170,7 @@ fn other_name(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
 }
 
 /// Swaps two names in an index.
-fn swap_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn swap_index(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |index: Range<usize>| {
         let names: Vec<usize> = index.filter(|at| t.is_name(*at)).collect();
         let pairs = names.iter().enumerate();
@@ -185,7 +185,7 @@ fn swap_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     t.inside("[").flat_map(one).collect()
 }
 
-fn move_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn move_index(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let changes = [
         "({}) + 1u",
         "max({}, 1u) - 1u",
@@ -195,17 +195,17 @@ fn move_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     each(t, t.inside("["), &changes.map(str::to_owned))
 }
 
-fn clamp_index(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn clamp_index(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let clamp = |_| format!("min({{}}, {}u)", CAPS[rng.below(CAPS.len())] - 1);
     each(t, t.inside("["), &[0; 2].map(clamp))
 }
 
 /// Changes each value that is stored or named.
-fn values(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
+fn values(t: &WgslTokens<'_>, changes: &[String]) -> Vec<TokenEdits> {
     each(t, t.values().into_iter().map(|(_, value)| value), changes)
 }
 
-fn clamp_value(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn clamp_value(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let limits = ["4.0", "30.0", "1000.0"];
     let both = limits.map(|it| format!("clamp({{}}, -{it}, {it})"));
     let upper = limits.map(|it| format!("min({{}}, {it})"));
@@ -213,14 +213,14 @@ fn clamp_value(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     values(t, &[both, upper, lower].concat())
 }
 
-fn weaken(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn weaken(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let masks = ["0xfffff000u", "0xffff0000u"];
     let masks = masks.map(|it| format!("bitcast<f32>(bitcast<u32>({{}}) & {it})"));
     let others = ["quantizeToF16({})", "round(({}) * 4096.0) / 4096.0"];
     values(t, &[masks, others.map(str::to_owned)].concat())
 }
 
-fn drop_term(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn drop_term(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |at: usize| {
         let (left, right) = t.operands(at);
         let kept = |kept: Range<usize>| vec![(left.start..right.end, t.source(kept).to_owned())];
@@ -229,7 +229,7 @@ fn drop_term(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     t.operators(1..5).flat_map(one).collect()
 }
 
-fn first(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn first(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let mut all = Vec::new();
     for name in ["max", "min"] {
         for (at, arguments) in t.calls(name) {
@@ -251,7 +251,7 @@ fn first(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     all
 }
 
-fn initial(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn initial(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let variables = t.values().into_iter();
     let variables = variables.filter(|(sign, _)| t.text(sign.saturating_sub(2)) == "var");
     let starts = variables.map(|(_, value)| value);
@@ -269,14 +269,14 @@ fn initial(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     starts.iter().flat_map(one).collect()
 }
 
-fn always(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn always(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |condition: Range<usize>| {
         ["true", "false"].map(|new| vec![(condition.clone(), new.to_owned())])
     };
     t.conditions().into_iter().flat_map(one).collect()
 }
 
-fn drop_statement(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn drop_statement(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t.statements().into_iter();
     let kept = |at: usize| matches!(t.text(at), "let" | "var" | "workgroupBarrier");
     all.filter(|it| !kept(it.start))
@@ -284,7 +284,7 @@ fn drop_statement(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         .collect()
 }
 
-fn swap_statements(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn swap_statements(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t.statements();
     let pairs = all.windows(2).filter(|pair| pair[0].end == pair[1].start);
     pairs
@@ -296,11 +296,11 @@ fn swap_statements(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         .collect()
 }
 
-fn component(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn component(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     exchange(t, &[("x", "y"), ("y", "x"), ("x", "z")])
 }
 
-fn drop_call(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn drop_call(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let names = "exp sqrt inverseSqrt floor cos sin f32 pow".split(' ');
     let calls = names.flat_map(|name| t.calls(name));
     calls
@@ -312,7 +312,7 @@ fn drop_call(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// Makes a value 2 % wrong or an index off by one, but only above a size.
-fn large(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn large(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let given = t.all("const").filter(|at| t.text(at + 5).starts_with("{{"));
     let sizes: Vec<&str> = given.map(|at| t.text(at + 1)).collect();
     if sizes.is_empty() {

@@ -51,7 +51,7 @@ pub struct CompiledKernel {
 
 /// The profile of one step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kernels {
+pub struct StepProfile {
     pub slot: Slot,
     pub step: u64,
     /// Sorted by time, longest first. Leaf operations only.

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, Value};
 
 use super::json::{self, Ended, Scanner};
-use super::model::{Builder, Counter, Detail, Direction, Kind, LaneKind, Slice, Trace};
-use super::source::{Head, OpenError, Source};
+use super::model::{Counter, Detail, Direction, LaneKind, Slice, SliceKind, Trace, TraceBuilder};
+use super::source::{FileHead, OpenError, TraceSource};
 
 /// Members at the top of a Kineto file.
 const KINETO: [&str; 4] = [
@@ -25,14 +25,14 @@ const SEARCHED: usize = 1 << 30;
 const MENDED: usize = 64 * 1024;
 
 /// Whether this is JSON that can be a trace.
-pub fn recognises(head: &Head) -> bool {
+pub fn recognises(head: &FileHead) -> bool {
     let first = head.bytes.iter().find(|b| !b.is_ascii_whitespace());
     matches!(first, Some(b'{' | b'['))
 }
 
 /// The fields of an event that are read.
 #[derive(Deserialize)]
-struct Event<'a> {
+struct ChromeEvent<'a> {
     #[serde(borrow, default)]
     ph: Cow<'a, str>,
     cat: Option<Cow<'a, str>>,
@@ -109,8 +109,8 @@ fn nanoseconds(text: &str) -> Option<i128> {
 }
 
 #[derive(Default)]
-struct Reader {
-    out: Builder,
+struct ChromeReader {
+    out: TraceBuilder,
     /// Lanes by process, then by thread.
     lanes: HashMap<String, HashMap<String, u32>>,
     /// For each lane, its slices that began with `B` and have not ended.
@@ -128,10 +128,10 @@ struct Reader {
 }
 
 /// Reads a trace.
-pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
-    let mut reader = Reader {
-        out: Builder::new(source.name(), "chrome json", false),
-        ..Reader::default()
+pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
+    let mut reader = ChromeReader {
+        out: TraceBuilder::new(source.name(), "chrome json", false),
+        ..ChromeReader::default()
     };
     let mut scanner = Scanner::new(&mut *source);
     let array = scanner.blanks() == Some(b'[');
@@ -159,9 +159,9 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     Ok(reader.finish())
 }
 
-impl Reader {
+impl ChromeReader {
     /// Reads the members of the top object. Returns true if it ends too early.
-    fn object(&mut self, scanner: &mut Scanner<&mut Source<'_>>, found: &mut bool) -> bool {
+    fn object(&mut self, scanner: &mut Scanner<&mut TraceSource<'_>>, found: &mut bool) -> bool {
         loop {
             match scanner.blanks() {
                 None => return true,
@@ -200,7 +200,7 @@ impl Reader {
     }
 
     /// Reads the events up to the end of the array. Returns true if it ends too early; `open` arrays may end after any event.
-    fn events(&mut self, scanner: &mut Scanner<&mut Source<'_>>, open: bool) -> bool {
+    fn events(&mut self, scanner: &mut Scanner<&mut TraceSource<'_>>, open: bool) -> bool {
         // After damage, any bracket may be the array's: only the end of the data decides.
         let (mut closed, mut noise) = (false, false);
         loop {
@@ -283,7 +283,7 @@ impl Reader {
         })
     }
 
-    fn take(&mut self, event: &Event<'_>) {
+    fn take(&mut self, event: &ChromeEvent<'_>) {
         let number = self.events + 1;
         let place = || format!("event {number}");
         let name = event.name.as_deref().unwrap_or("");
@@ -313,7 +313,7 @@ impl Reader {
             }
             let lane = self.lane(&process, &thread);
             let name = self.out.name(name);
-            let kind = Kind::of_category(cat, "");
+            let kind = SliceKind::of_category(cat, "");
             if let Some(slice) = self.out.slice(kind, lane, name, (start, start), place) {
                 self.ranges.entry(key).or_default().push(slice);
             }
@@ -337,8 +337,8 @@ impl Reader {
             ("X", None) => return self.out.unread("an event without a length", place),
             _ => start,
         };
-        let mut kind = Kind::of_category(cat, name);
-        let unknown = kind == Kind::Other && cat.is_empty();
+        let mut kind = SliceKind::of_category(cat, name);
+        let unknown = kind == SliceKind::Other && cat.is_empty();
         let mut args = Args::default();
         if let Some(raw) = event.args
             && (kind.on_device() || kind.is_call() || unknown)
@@ -348,7 +348,7 @@ impl Reader {
         // PyTorch's arguments of a kernel, and JAX's.
         let launched = args.grid.or(args.kernel_details).is_some();
         if unknown && (launched || args.stream.and(args.correlation).is_some()) {
-            kind = Kind::Kernel;
+            kind = SliceKind::Kernel;
         }
         self.kineto |= matches!(cat, "cpu_op" | "cuda_runtime" | "gpu_user_annotation");
         let id = self.out.name(name);
@@ -371,7 +371,7 @@ impl Reader {
         }
         let detail = Detail {
             bytes: whole(args.bytes),
-            direction: (kind == Kind::Copy).then(|| Direction::of_name(name)),
+            direction: (kind == SliceKind::Copy).then(|| Direction::of_name(name)),
             grid: three(args.grid),
             block: three(args.block),
         };
@@ -390,7 +390,7 @@ impl Reader {
         lane
     }
 
-    fn metadata(&mut self, event: &Event<'_>, name: &str) {
+    fn metadata(&mut self, event: &ChromeEvent<'_>, name: &str) {
         let process = label(event.pid);
         let args: Args<'_> = event
             .args
@@ -414,7 +414,7 @@ impl Reader {
         }
     }
 
-    fn counter(&mut self, event: &Event<'_>, name: &str, at: i128) {
+    fn counter(&mut self, event: &ChromeEvent<'_>, name: &str, at: i128) {
         let Some(time) = self.out.time(at) else {
             return;
         };

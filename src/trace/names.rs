@@ -77,26 +77,26 @@ pub fn step(name: &str) -> bool {
 
 /// Phases of a training step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum TracePhase {
     Forward,
     Backward,
     Optimizer,
 }
 
 #[rustfmt::skip] // One line for each phase.
-const PHASES: [(Phase, &[&str]); 3] = [
-    (Phase::Forward, &["forward", "fwd", "forward pass", "forward_pass", "## forward ##", "model_forward"]),
-    (Phase::Backward, &["backward", "bwd", "backward pass", "backward_pass", "## backward ##", "loss.backward"]),
-    (Phase::Optimizer, &["optimizer", "optim", "optimizer step", "optimizer_step"]),
+const PHASES: [(TracePhase, &[&str]); 3] = [
+    (TracePhase::Forward, &["forward", "fwd", "forward pass", "forward_pass", "## forward ##", "model_forward"]),
+    (TracePhase::Backward, &["backward", "bwd", "backward pass", "backward_pass", "## backward ##", "loss.backward"]),
+    (TracePhase::Optimizer, &["optimizer", "optim", "optimizer step", "optimizer_step"]),
 ];
 
 /// The phase of a range, from its name.
-pub fn phase(name: &str) -> Option<Phase> {
+pub fn phase(name: &str) -> Option<TracePhase> {
     let name = name.trim().to_ascii_lowercase();
     let known = PHASES.iter().find(|it| it.1.contains(&name.as_str()));
     let stepped = name
         .starts_with("optimizer.step")
-        .then_some(Phase::Optimizer);
+        .then_some(TracePhase::Optimizer);
     known.map(|it| it.0).or(stepped)
 }
 
@@ -345,8 +345,11 @@ mod tests {
             "my step 2 of 3",
         ];
         assert!(!others.into_iter().any(step));
-        assert_eq!(phase("Optimizer.step#AdamW.step"), Some(Phase::Optimizer));
-        assert_eq!(phase("backward"), Some(Phase::Backward));
+        assert_eq!(
+            phase("Optimizer.step#AdamW.step"),
+            Some(TracePhase::Optimizer)
+        );
+        assert_eq!(phase("backward"), Some(TracePhase::Backward));
         assert_eq!(phase("forward_hook"), None);
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use super::model::{Builder, Detail, Direction, Kind, LaneKind, Trace};
-use super::source::{Head, OpenError, Source};
+use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
+use super::source::{FileHead, OpenError, TraceSource};
 use super::sqlite::{self, int, rows, span, text, three};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
@@ -18,7 +18,7 @@ const NVTX: &str = "NVTX_EVENTS";
 const RANGES: [i64; 2] = [59, 60];
 
 /// Whether these are tables of an export.
-pub fn recognises(head: &Head) -> bool {
+pub fn recognises(head: &FileHead) -> bool {
     let mut tables = head.tables.iter().flatten();
     // Those of nvprof have the same beginning, and other columns.
     let nvprof = tables.clone().any(|it| it == "StringTable");
@@ -29,13 +29,13 @@ pub fn recognises(head: &Head) -> bool {
 }
 
 /// Reads an export.
-pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     let tables = sqlite::tables(&db)?;
     let there = |name: &str| tables.iter().any(|it| it == name);
-    let mut out = Builder::new(source.name(), "nsys sqlite", false);
+    let mut out = TraceBuilder::new(source.name(), "nsys sqlite", false);
     let strings = strings(&db, &mut out);
-    let mut lanes = Lanes {
+    let mut lanes = NsysLookup {
         lanes: HashMap::new(),
         strings,
     };
@@ -43,10 +43,10 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
         calls(&db, &mut out, &mut lanes);
     }
     for (table, kind) in [
-        (KERNEL, Kind::Kernel),
-        (COPY, Kind::Copy),
-        (MEMSET, Kind::Memset),
-        (GRAPH, Kind::Graph),
+        (KERNEL, SliceKind::Kernel),
+        (COPY, SliceKind::Copy),
+        (MEMSET, SliceKind::Memset),
+        (GRAPH, SliceKind::Graph),
     ] {
         if there(table) {
             work(&db, &mut out, &mut lanes, table, kind);
@@ -74,14 +74,14 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     Ok(out.finish())
 }
 
-struct Lanes {
+struct NsysLookup {
     /// Lanes by process or thread, device and stream.
     lanes: HashMap<(i64, i64, i64), u32>,
     /// Names by `StringIds.id`.
     strings: HashMap<i64, u32>,
 }
 
-fn strings(db: &Connection, out: &mut Builder) -> HashMap<i64, u32> {
+fn strings(db: &Connection, out: &mut TraceBuilder) -> HashMap<i64, u32> {
     let mut strings = HashMap::new();
     rows(db, "StringIds", &["id", "value"], out, |out, row, _| {
         let id = int(row, 0).ok_or("a name without a number")?;
@@ -97,8 +97,8 @@ fn process(global: i64) -> u64 {
     global as u64 & !0xff_ffff
 }
 
-impl Lanes {
-    fn thread(&mut self, out: &mut Builder, global: i64) -> u32 {
+impl NsysLookup {
+    fn thread(&mut self, out: &mut TraceBuilder, global: i64) -> u32 {
         *self.lanes.entry((global, -1, -1)).or_insert_with(|| {
             let group = format!("process {}", process(global) >> 24 & 0xff_ffff);
             let name = format!("thread {}", global & 0xff_ffff);
@@ -107,7 +107,7 @@ impl Lanes {
     }
 
     /// Sets the names of threads.
-    fn threads(&self, db: &Connection, out: &mut Builder) {
+    fn threads(&self, db: &Connection, out: &mut TraceBuilder) {
         let wanted = ["globalTid", "nameId"];
         rows(db, "ThreadNames", &wanted, out, |out, row, _| {
             let lane = int(row, 0).and_then(|global| self.lanes.get(&(global, -1, -1)));
@@ -121,7 +121,7 @@ impl Lanes {
         });
     }
 
-    fn stream(&mut self, out: &mut Builder, process: i64, device: i64, stream: i64) -> u32 {
+    fn stream(&mut self, out: &mut TraceBuilder, process: i64, device: i64, stream: i64) -> u32 {
         let key = (process, device, stream);
         *self.lanes.entry(key).or_insert_with(|| {
             let id = Some(out.device(&device.to_string()));
@@ -130,7 +130,7 @@ impl Lanes {
         })
     }
 
-    fn name(&self, out: &mut Builder, id: Option<i64>) -> u32 {
+    fn name(&self, out: &mut TraceBuilder, id: Option<i64>) -> u32 {
         let known = id.and_then(|id| self.strings.get(&id).copied());
         known.unwrap_or_else(|| {
             out.name(&id.map_or("(no name)".to_owned(), |id| format!("(name {id})")))
@@ -138,13 +138,13 @@ impl Lanes {
     }
 }
 
-fn calls(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+fn calls(db: &Connection, out: &mut TraceBuilder, lanes: &mut NsysLookup) {
     let wanted = ["start", "end", "globalTid", "correlationId", "nameId"];
     rows(db, RUNTIME, &wanted, out, |out, row, place| {
         let span = span(row)?;
         let thread = int(row, 2).unwrap_or(0);
         let name = lanes.name(out, int(row, 4));
-        let kind = Kind::of_call(&out.trace().names[name as usize].clone());
+        let kind = SliceKind::of_call(&out.trace().names[name as usize].clone());
         let lane = lanes.thread(out, thread);
         let slice = out.slice(kind, lane, name, span, place);
         if let (Some(slice), Some(correlation)) = (slice, int(row, 3)) {
@@ -154,7 +154,13 @@ fn calls(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
     });
 }
 
-fn work(db: &Connection, out: &mut Builder, lanes: &mut Lanes, table: &str, kind: Kind) {
+fn work(
+    db: &Connection,
+    out: &mut TraceBuilder,
+    lanes: &mut NsysLookup,
+    table: &str,
+    kind: SliceKind,
+) {
     #[rustfmt::skip] // In groups.
     let wanted = [
         "start", "end", "globalPid", "deviceId", "streamId", "correlationId", "demangledName", "shortName",
@@ -164,11 +170,13 @@ fn work(db: &Connection, out: &mut Builder, lanes: &mut Lanes, table: &str, kind
         let span = span(row)?;
         let [id, device, stream] = [2, 3, 4].map(|at| int(row, at).unwrap_or(0));
         let lane = lanes.stream(out, id, device, stream);
-        let direction = (kind == Kind::Copy).then(|| direction(int(row, 9)));
+        let direction = (kind == SliceKind::Copy).then(|| direction(int(row, 9)));
         let name = match kind {
-            Kind::Kernel => lanes.name(out, int(row, 6).or(int(row, 7))),
-            Kind::Copy => out.name(&format!("copy {}", direction.map_or("", Direction::label))),
-            Kind::Memset => out.name("memset"),
+            SliceKind::Kernel => lanes.name(out, int(row, 6).or(int(row, 7))),
+            SliceKind::Copy => {
+                out.name(&format!("copy {}", direction.map_or("", Direction::label)))
+            }
+            SliceKind::Memset => out.name("memset"),
             _ => out.name(&int(row, 16).map_or("graph".to_owned(), |id| format!("graph {id}"))),
         };
         let Some(slice) = out.slice(kind, lane, name, span, place) else {
@@ -200,7 +208,7 @@ fn direction(kind: Option<i64>) -> Direction {
     }
 }
 
-fn ranges(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+fn ranges(db: &Connection, out: &mut TraceBuilder, lanes: &mut NsysLookup) {
     let wanted = ["start", "end", "globalTid", "eventType", "text", "textId"];
     rows(db, NVTX, &wanted, out, |out, row, place| {
         // Marks, domains and similar rows have no length.
@@ -215,18 +223,18 @@ fn ranges(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
         };
         let lane = lanes.thread(out, int(row, 2).unwrap_or(0));
         let span = (start.into(), end.into());
-        out.slice(Kind::Annotation, lane, name, span, place);
+        out.slice(SliceKind::Annotation, lane, name, span, place);
         Ok(())
     });
 }
 
-fn overhead(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+fn overhead(db: &Connection, out: &mut TraceBuilder, lanes: &mut NsysLookup) {
     let wanted = ["start", "end", "globalTid", "nameId"];
     rows(db, "PROFILER_OVERHEAD", &wanted, out, |out, row, place| {
         let span = span(row)?;
         let name = lanes.name(out, int(row, 3));
         let lane = lanes.thread(out, int(row, 2).unwrap_or(0));
-        out.slice(Kind::Overhead, lane, name, span, place);
+        out.slice(SliceKind::Overhead, lane, name, span, place);
         Ok(())
     });
 }

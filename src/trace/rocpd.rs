@@ -5,18 +5,18 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Row};
 use serde_json::Value;
 
-use super::model::{Builder, Detail, Direction, Kind, LaneKind, Trace};
-use super::source::{Head, OpenError, Source};
+use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
+use super::source::{FileHead, OpenError, TraceSource};
 use super::sqlite::{self, int, rows, span, text, three};
 
 /// Whether a database has the views and tables of rocpd.
-pub fn recognises(head: &Head) -> bool {
+pub fn recognises(head: &FileHead) -> bool {
     let tables: Vec<&String> = head.tables.iter().flatten().collect();
     tables.iter().any(|it| it.starts_with("rocpd_"))
 }
 
 /// Reads a database.
-pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     if sqlite::columns(&db, "kernels").is_empty() {
         return Err(OpenError::new(
@@ -24,7 +24,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
             "Run `rocpd convert -i FILE --output-format csv` and open the kernel_trace.csv.",
         ));
     }
-    let mut out = Builder::new(source.name(), "rocpd", false);
+    let mut out = TraceBuilder::new(source.name(), "rocpd", false);
     let mut lanes = HashMap::new();
     kernels(&db, &mut out, &mut lanes);
     if !sqlite::columns(&db, "memory_copies").is_empty() {
@@ -45,7 +45,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
 }
 
 /// Lanes by run, process or device, and thread or queue.
-type Lanes = HashMap<(String, String, i64), u32>;
+type LaneIndex = HashMap<(String, String, i64), u32>;
 
 /// A number for a row's run and process, the fourth and fifth column, within which correlation numbers are unique.
 fn scope(row: &Row<'_>) -> u64 {
@@ -57,7 +57,7 @@ fn scope(row: &Row<'_>) -> u64 {
     })
 }
 
-fn kernels(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+fn kernels(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {
     #[rustfmt::skip] // In groups of what belongs together.
     let wanted = [
         "start", "end", "name", "guid", "pid", "agent_abs_index", "queue_id", "stack_id",
@@ -78,7 +78,7 @@ fn kernels(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
             queue,
         );
         let name = out.name(&text(row, 2).unwrap_or_else(|| "(no name)".to_owned()));
-        if let Some(slice) = out.slice(Kind::Kernel, lane, name, span, place) {
+        if let Some(slice) = out.slice(SliceKind::Kernel, lane, name, span, place) {
             // Applications may set `corr_id`; the stack's number joins a kernel and its call.
             if let Some(stack) = int(row, 7) {
                 out.work(slice, scope(row), stack as u64);
@@ -105,8 +105,8 @@ fn kernels(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
 }
 
 fn device_lane(
-    out: &mut Builder,
-    lanes: &mut Lanes,
+    out: &mut TraceBuilder,
+    lanes: &mut LaneIndex,
     node: Option<i64>,
     agent: Option<i64>,
     name: &str,
@@ -123,7 +123,7 @@ fn device_lane(
     })
 }
 
-fn copies(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+fn copies(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {
     #[rustfmt::skip] // In groups of what belongs together.
     let wanted = [
         "start", "end", "name", "guid", "pid", "size", "stack_id", "nid",
@@ -138,7 +138,7 @@ fn copies(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
         let agent = gpu(8).or(gpu(10)).or(int(row, 8));
         let lane = device_lane(out, lanes, int(row, 7), agent, "copies", -1);
         let id = out.name(&name);
-        if let Some(slice) = out.slice(Kind::Copy, lane, id, span, place) {
+        if let Some(slice) = out.slice(SliceKind::Copy, lane, id, span, place) {
             if let Some(stack) = int(row, 6) {
                 out.work(slice, scope(row), stack as u64);
             }
@@ -153,7 +153,7 @@ fn copies(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
     });
 }
 
-fn regions(db: &Connection, out: &mut Builder, lanes: &mut Lanes, view: &str) {
+fn regions(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex, view: &str) {
     let wanted = [
         "start", "end", "name", "guid", "pid", "tid", "category", "stack_id", "extdata",
     ];
@@ -171,9 +171,9 @@ fn regions(db: &Connection, out: &mut Builder, lanes: &mut Lanes, view: &str) {
             if let Some(message) = data["message"].as_str() {
                 name = message.to_owned();
             }
-            Kind::Annotation
+            SliceKind::Annotation
         } else {
-            Kind::of_call(&name)
+            SliceKind::of_call(&name)
         };
         let guid = text(row, 3).unwrap_or_default();
         let (process, thread) = (int(row, 4).unwrap_or(0), int(row, 5).unwrap_or(0));

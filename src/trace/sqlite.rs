@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row};
 
-use super::model::Builder;
-use super::source::{OpenError, Source};
+use super::model::TraceBuilder;
+use super::source::{OpenError, TraceSource};
 use crate::files;
 
 /// Offset of the byte for a database's journal mode, and its value for a database with a write-ahead log.
@@ -25,7 +25,7 @@ enum Way {
 }
 
 /// Opens the file of a source. Nothing is written to this file or its folder.
-pub fn connect(source: &mut Source<'_>) -> Result<Connection, OpenError> {
+pub fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenError> {
     let logged = source.head()?.get(WRITE_VERSION) == Some(&WAL);
     let path = source.file()?;
     let path = path.canonicalize().unwrap_or(path);
@@ -130,15 +130,15 @@ fn select(db: &Connection, table: &str, wanted: &[&str]) -> String {
 }
 
 /// The place of a row.
-type Place<'a> = &'a dyn Fn() -> String;
+type TableRow<'a> = &'a dyn Fn() -> String;
 
 /// Calls `take` with these columns of every row of a table, and records rows that could not be read. `take` returns the reason.
 pub fn rows(
     db: &Connection,
     table: &str,
     wanted: &[&str],
-    out: &mut Builder,
-    mut take: impl FnMut(&mut Builder, &Row<'_>, Place<'_>) -> Result<(), String>,
+    out: &mut TraceBuilder,
+    mut take: impl FnMut(&mut TraceBuilder, &Row<'_>, TableRow<'_>) -> Result<(), String>,
 ) {
     let mut count = 0_u64;
     let mut run = || -> rusqlite::Result<()> {

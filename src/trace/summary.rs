@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::figures::{
-    Amount, Copies, Device, KernelRow, Ledger, Phases, Step, Summary, Top, UnreadRows, median,
+    Amount, Copies, DeviceFigures, KernelTotals, Ledger, PhaseTotals, Summary, Top, TraceStep,
+    UnreadRows, median,
 };
 use super::lints;
-use super::model::{Direction, Kind, NONE, Slice, Trace, sum};
-use super::names::{self, Phase};
+use super::model::{Direction, NONE, Slice, SliceKind, Trace, sum};
+use super::names::{self, TracePhase};
 
 /// Disjoint intervals in order.
 type Union = Vec<(i64, i64)>;
@@ -52,7 +53,7 @@ fn sorted(lengths: impl Iterator<Item = u64>) -> Vec<u64> {
 
 /// The work of a device.
 #[derive(Default)]
-struct Work {
+struct DeviceWork {
     kernels: Union,
     copies: Union,
     /// For each kernel, its start and the time of its launch.
@@ -74,7 +75,7 @@ pub fn summary(trace: &Trace) -> Summary {
 }
 
 /// Time from the first start to the last end of slices of some kinds.
-fn span_ns(trace: &Trace, kinds: fn(Kind) -> bool) -> Option<u64> {
+fn span_ns(trace: &Trace, kinds: fn(SliceKind) -> bool) -> Option<u64> {
     let (start, end) = trace.span(kinds)?;
     Some(end.abs_diff(start))
 }
@@ -100,7 +101,7 @@ fn empty(trace: &Trace) -> Summary {
 fn of_sums(trace: &Trace) -> Summary {
     let stats = trace.stats.as_deref().unwrap_or_default();
     let total = sum(stats.iter().map(|row| row.total));
-    let table = stats.iter().map(|row| KernelRow {
+    let table = stats.iter().map(|row| KernelTotals {
         name: trace.name(row.name).to_owned(),
         short: names::short(trace.name(row.name), names::LONGEST),
         family: names::family(trace.name(row.name)),
@@ -130,13 +131,13 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-fn longest_first(mut table: Vec<KernelRow>) -> Vec<KernelRow> {
+fn longest_first(mut table: Vec<KernelTotals>) -> Vec<KernelTotals> {
     table.sort_by(|a, b| (b.total_ns, &a.name).cmp(&(a.total_ns, &b.name)));
     table
 }
 
-fn top(table: &[KernelRow]) -> Vec<Top> {
-    let row = |row: &KernelRow| Top {
+fn top(table: &[KernelTotals]) -> Vec<Top> {
+    let row = |row: &KernelTotals| Top {
         name: row.name.clone(),
         calls: row.calls,
         total_ns: row.total_ns,
@@ -146,18 +147,21 @@ fn top(table: &[KernelRow]) -> Vec<Top> {
 
 fn of_slices(trace: &Trace) -> Summary {
     let mut it = empty(trace);
-    let kernels: Vec<&Slice> = trace.of(Kind::Kernel).map(|(_, slice)| slice).collect();
+    let kernels: Vec<&Slice> = trace
+        .of(SliceKind::Kernel)
+        .map(|(_, slice)| slice)
+        .collect();
     let device = |slice: &Slice| trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
-    let mut work: BTreeMap<u32, Work> = BTreeMap::new();
+    let mut work: BTreeMap<u32, DeviceWork> = BTreeMap::new();
     devices(trace, &kernels, &mut it, &mut work);
-    it.device_span_ns = span_ns(trace, |kind| kind == Kind::Kernel);
+    it.device_span_ns = span_ns(trace, |kind| kind == SliceKind::Kernel);
     it.trace_span_ns = span_ns(trace, |_| true);
     it.idle_share = it.device_span_ns.filter(|span| *span > 0).map(|span| {
         let devices = it.devices.as_ref().map_or(1, BTreeMap::len).max(1);
         (1.0 - it.busy_ns.unwrap_or(0) as f64 / (span as f64 * devices as f64)).max(0.0)
     });
-    let with_graphs = |kind| matches!(kind, Kind::Kernel | Kind::Graph);
-    it.idle_with_graphs = match trace.of(Kind::Graph).next() {
+    let with_graphs = |kind| matches!(kind, SliceKind::Kernel | SliceKind::Graph);
+    it.idle_with_graphs = match trace.of(SliceKind::Graph).next() {
         None => it.idle_share,
         Some(_) => span_ns(trace, with_graphs)
             .filter(|span| *span > 0)
@@ -169,8 +173,8 @@ fn of_slices(trace: &Trace) -> Summary {
     };
     calls(trace, &mut it);
     moves(trace, &mut it);
-    let sync = union(trace.of(Kind::Sync).map(|it| it.1.span()));
-    for (_, slice) in trace.of(Kind::Copy).chain(trace.of(Kind::Memset)) {
+    let sync = union(trace.of(SliceKind::Sync).map(|it| it.1.span()));
+    for (_, slice) in trace.of(SliceKind::Copy).chain(trace.of(SliceKind::Memset)) {
         let work = work.entry(device(slice)).or_default();
         work.copies.push(slice.span());
     }
@@ -179,7 +183,7 @@ fn of_slices(trace: &Trace) -> Summary {
         work.copies = union(std::mem::take(&mut work.copies).into_iter());
     }
     let with_kernels = work.values().filter(|work| !work.kernels.is_empty());
-    let with_kernels: Vec<&Work> = with_kernels.collect();
+    let with_kernels: Vec<&DeviceWork> = with_kernels.collect();
     let ledger = |window| {
         let works = with_kernels.iter();
         Ledger::sum(works.map(|work| one_ledger(work, &sync, window, trace.holds.calls)))
@@ -189,7 +193,7 @@ fn of_slices(trace: &Trace) -> Summary {
         Some(steps) if !with_kernels.is_empty() => {
             Some(Ledger::sum(steps.iter().map(|step| step.ledger)))
         }
-        _ => trace.span(|kind| kind == Kind::Kernel).map(ledger),
+        _ => trace.span(|kind| kind == SliceKind::Kernel).map(ledger),
     };
     let lengths = sorted(it.steps.iter().flatten().map(|step| step.dur_ns));
     it.step_ns = trace.unprofiled_step.or(median(&lengths));
@@ -209,7 +213,12 @@ fn of_slices(trace: &Trace) -> Summary {
 }
 
 /// Figures of kernels and devices.
-fn devices(trace: &Trace, kernels: &[&Slice], it: &mut Summary, work: &mut BTreeMap<u32, Work>) {
+fn devices(
+    trace: &Trace,
+    kernels: &[&Slice],
+    it: &mut Summary,
+    work: &mut BTreeMap<u32, DeviceWork>,
+) {
     let lengths = sorted(kernels.iter().map(|slice| slice.ns()));
     it.kernels = kernels.len() as u64;
     it.kernel_ns = sum(lengths.iter().copied());
@@ -236,7 +245,7 @@ fn devices(trace: &Trace, kernels: &[&Slice], it: &mut Summary, work: &mut BTree
         work.kernels = union(std::mem::take(&mut work.kernels).into_iter());
         let label = trace.devices.get(*id as usize).map_or("?", String::as_str);
         let (kernels, kernel_ns) = sums.get(id).copied().unwrap_or_default();
-        let device = Device {
+        let device = DeviceFigures {
             kernels,
             kernel_ns,
             busy_ns: length(work.kernels.iter().copied()),
@@ -250,17 +259,17 @@ fn devices(trace: &Trace, kernels: &[&Slice], it: &mut Summary, work: &mut BTree
 
 fn calls(trace: &Trace, it: &mut Summary) {
     if trace.holds.graphs {
-        it.graph_trace_rows = Some(trace.of(Kind::Graph).count() as u64);
-        it.graph_trace_ns = Some(sum(trace.of(Kind::Graph).map(|it| it.1.ns())));
+        it.graph_trace_rows = Some(trace.of(SliceKind::Graph).count() as u64);
+        it.graph_trace_ns = Some(sum(trace.of(SliceKind::Graph).map(|it| it.1.ns())));
     }
     if !trace.holds.calls {
         return;
     }
     let count = |kind| Some(trace.of(kind).count() as u64);
-    it.launches = count(Kind::Launch);
-    it.graph_launches = count(Kind::GraphLaunch);
-    it.syncs = count(Kind::Sync);
-    let lost = trace.of(Kind::Launch).filter(|it| it.1.link == NONE);
+    it.launches = count(SliceKind::Launch);
+    it.graph_launches = count(SliceKind::GraphLaunch);
+    it.syncs = count(SliceKind::Sync);
+    let lost = trace.of(SliceKind::Launch).filter(|it| it.1.link == NONE);
     it.launches_without_kernel = Some(lost.count() as u64);
 }
 
@@ -276,7 +285,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
     };
     if trace.holds.copies {
         let (mut all, mut by_direction) = (none(), BTreeMap::new());
-        for (_, slice) in trace.of(Kind::Copy) {
+        for (_, slice) in trace.of(SliceKind::Copy) {
             let direction = trace.detail(slice).direction.unwrap_or(Direction::Other);
             add(&mut all, slice);
             add(
@@ -293,7 +302,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
     if trace.holds.memsets {
         let all = it.memsets.insert(none());
         trace
-            .of(Kind::Memset)
+            .of(SliceKind::Memset)
             .for_each(|(_, slice)| add(all, slice));
     }
 }
@@ -307,16 +316,16 @@ fn inside(times: &[i64], (from, to): (i64, i64)) -> u64 {
 fn steps(
     trace: &Trace,
     kernels: &[&Slice],
-    work: &[&Work],
+    work: &[&DeviceWork],
     ledger: &impl Fn((i64, i64)) -> Ledger,
-) -> Option<Vec<Step>> {
+) -> Option<Vec<TraceStep>> {
     let mut known: HashMap<u32, bool> = HashMap::new();
     let mut is_step = |name| {
         *known
             .entry(name)
             .or_insert_with(|| names::step(trace.name(name)))
     };
-    let ranges = trace.of(Kind::Annotation).map(|it| it.1);
+    let ranges = trace.of(SliceKind::Annotation).map(|it| it.1);
     let ranges: Vec<&Slice> = ranges.filter(|slice| is_step(slice.name)).collect();
     if ranges.is_empty() {
         return None;
@@ -325,18 +334,21 @@ fn steps(
     let launches = kernels.iter().filter_map(|it| trace.linked(it));
     let mut launches: Vec<i64> = launches.map(|call| call.start).collect();
     launches.sort_unstable();
-    let syncs: Vec<i64> = trace.of(Kind::Sync).map(|(_, slice)| slice.start).collect();
+    let syncs: Vec<i64> = trace
+        .of(SliceKind::Sync)
+        .map(|(_, slice)| slice.start)
+        .collect();
     let crosses = |slice: &Slice| {
         trace
             .detail(slice)
             .direction
             .is_some_and(Direction::crosses)
     };
-    let copies = trace.of(Kind::Copy).filter(|it| crosses(it.1));
+    let copies = trace.of(SliceKind::Copy).filter(|it| crosses(it.1));
     let copies: Vec<i64> = copies.map(|it| it.1.start).collect();
     let step = |slice: &&Slice| {
         let span = slice.span();
-        Step {
+        TraceStep {
             name: trace.name(slice.name).to_owned(),
             dur_ns: slice.ns(),
             kernels_by_start: inside(&starts, span),
@@ -352,7 +364,7 @@ fn steps(
 }
 
 /// The ledger of a window on one device.
-fn one_ledger(work: &Work, sync: &Union, window: (i64, i64), calls: bool) -> Ledger {
+fn one_ledger(work: &DeviceWork, sync: &Union, window: (i64, i64), calls: bool) -> Ledger {
     let mut it = Ledger {
         wall: window.1.abs_diff(window.0),
         ..Ledger::default()
@@ -400,10 +412,10 @@ fn one_ledger(work: &Work, sync: &Union, window: (i64, i64), calls: bool) -> Led
     it
 }
 
-fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[Step]>) -> Phases {
+fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[TraceStep]>) -> PhaseTotals {
     let mut ranges: [Union; 3] = Default::default();
-    let mut known: HashMap<u32, Option<Phase>> = HashMap::new();
-    for (_, slice) in trace.of(Kind::Annotation) {
+    let mut known: HashMap<u32, Option<TracePhase>> = HashMap::new();
+    for (_, slice) in trace.of(SliceKind::Annotation) {
         if let Some(phase) = *known
             .entry(slice.name)
             .or_insert_with(|| names::phase(trace.name(slice.name)))
@@ -431,7 +443,7 @@ fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[Step]>) -> Phases {
         others += u64::from(!phased && steps.as_ref().is_some_and(|steps| covers(steps, at)));
     }
     let there = |phase: usize| !ranges[phase].is_empty();
-    Phases {
+    PhaseTotals {
         forward: there(0).then_some(sums[0].1),
         backward: there(1).then_some(sums[1].1),
         optimizer_kernels: there(2).then_some(sums[2].0),
@@ -451,7 +463,7 @@ fn operations(trace: &Trace) -> Vec<Execution> {
     let mut all: Vec<Execution> = Vec::new();
     // For each lane, the ends and numbers of open operations.
     let mut open: Vec<Vec<(i64, usize)>> = vec![Vec::new(); trace.lanes.len()];
-    for (_, slice) in trace.of(Kind::Op) {
+    for (_, slice) in trace.of(SliceKind::Op) {
         let lane = &mut open[slice.lane as usize];
         while lane.last().is_some_and(|outer| outer.0 <= slice.start) {
             lane.pop();
@@ -470,7 +482,7 @@ fn operations(trace: &Trace) -> Vec<Execution> {
 type Execution = (u32, i64, u64);
 
 /// A row for each name, longest total first.
-fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelRow> {
+fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelTotals> {
     let mut by_name: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut in_steps: HashMap<u32, u64> = HashMap::new();
     let steps = it.steps.as_deref().unwrap_or_default();
@@ -490,7 +502,7 @@ fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelRow
         let name = trace.name(id);
         let mean = total as f64 / lengths.len() as f64;
         let spread: f64 = lengths.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum();
-        KernelRow {
+        KernelTotals {
             short: names::short(name, names::LONGEST),
             family: names::family(name),
             name: name.to_owned(),

@@ -14,7 +14,7 @@ use ratatui::widgets::Block;
 use super::keys::board::{BoardAction, action, footer};
 use super::run::{self, SessionEnd};
 use super::surface::{height, put, take_bottom, take_top};
-use super::table::{Column, Columns, or_dash};
+use super::table::{Columns, FigureColumn, or_dash};
 use super::text;
 use super::theme::Theme;
 use super::votes::bars;
@@ -307,7 +307,7 @@ fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 #[rustfmt::skip]
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [FigureColumn; 7] = [
     ("at", 12),
     ("for", 12),
     ("passed", 8),

@@ -15,7 +15,7 @@ use super::prose::READING;
 use super::reading;
 use super::run::{self, SessionEnd};
 use super::surface::{boxed, centred, height, take_bottom, take_left, take_top};
-use super::table::{Column, Columns, or_dash};
+use super::table::{Columns, FigureColumn, or_dash};
 use super::text;
 use super::theme::Theme;
 use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
@@ -221,7 +221,7 @@ fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
 }
 
 #[rustfmt::skip]
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [FigureColumn; 6] = [
     ("calls", 8),
     ("a step", 8),
     ("total", 11),

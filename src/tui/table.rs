@@ -6,14 +6,14 @@ use ratatui::text::Span;
 use super::text;
 
 /// A column of figures, aligned right: its heading and its width.
-pub type Column = (&'static str, usize);
+pub type FigureColumn = (&'static str, usize);
 
 /// The columns of a table; those without room are 0 wide.
-pub struct Columns<const N: usize>(pub [Column; N]);
+pub struct Columns<const N: usize>(pub [FigureColumn; N]);
 
 impl<const N: usize> Columns<N> {
     /// Takes from the room what the columns need; `order` has the most important first.
-    pub fn fit(mut columns: [Column; N], order: &[usize], room: &mut usize) -> Self {
+    pub fn fit(mut columns: [FigureColumn; N], order: &[usize], room: &mut usize) -> Self {
         for (at, (_, wide)) in columns.iter_mut().enumerate() {
             if !order.contains(&at) {
                 *wide = 0;

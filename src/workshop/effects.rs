@@ -23,7 +23,7 @@ use crate::config::file::{FileError, load};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
-use crate::course::progress::{Progress, ProgressChange, State};
+use crate::course::progress::{Progress, ProgressChange, StageState};
 use crate::course::workspace;
 use crate::course::{Course, CourseFiles, Exercise, Stage};
 use crate::engine::client::EngineCommand;
@@ -120,7 +120,7 @@ impl Workshop {
                 None => source.replay(control),
             },
             Effect::SaveStage { stage, progress } => {
-                if progress.state == State::Passed {
+                if progress.state == StageState::Passed {
                     self.keep_runs();
                 }
                 self.keep(ProgressChange::Stage(stage, progress))?;

@@ -8,7 +8,7 @@ use crate::app::{Action, App, Effect, Mode};
 use crate::config::Preset;
 use crate::course::mystery::{Mystery, offers, score};
 use crate::course::progress::MysteryScore;
-use crate::judge::Report;
+use crate::judge::StageReport;
 use crate::judge::mystery::{STEPS, evaluate, only_speed_is_open};
 use crate::judge::stage::StageFacts;
 use crate::panel::Panel;
@@ -255,7 +255,7 @@ impl App {
         }
     }
 
-    fn verdict(&mut self, report: Report) {
+    fn verdict(&mut self, report: StageReport) {
         let passed = report.passed();
         let now_ms = self.now_ms;
         let Some(mystery) = self.mode.mystery_mut() else {

@@ -1,9 +1,9 @@
 //! A checked stage or exercise in plain text: the verdict, then what each criterion asked and what was measured.
 
-use crate::judge::{Line, Outcome, Report};
+use crate::judge::{CriterionResult, Outcome, StageReport};
 
 /// The report under a title such as `stage 3 …` or `c01 …`.
-pub fn text(title: &str, report: &Report) -> String {
+pub fn text(title: &str, report: &StageReport) -> String {
     let verdict = match report.outcome() {
         Outcome::Passed => "passed",
         Outcome::Failed => "not passed",
@@ -23,7 +23,7 @@ pub const fn mark(passed: Option<bool>) -> &'static str {
     }
 }
 
-fn line(line: &Line) -> String {
+fn line(line: &CriterionResult) -> String {
     let mark = mark(line.outcome.decided());
     let optional = if line.optional { " (optional)" } else { "" };
     format!(

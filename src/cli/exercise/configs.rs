@@ -5,16 +5,16 @@ use anyhow::Result;
 
 use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::check::text;
-use crate::cli::meter::Meter;
+use crate::cli::meter::ProgressMeter;
 use crate::cli::progress::note_tried;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{ConfigMetric, Configs, Exercise};
 use crate::course::sweep::{self, SweepRuns};
 use crate::judge::course::WITH_MEASURE;
-use crate::judge::{Line, Outcome, Report, configs as judge};
+use crate::judge::{CriterionResult, Outcome, StageReport, configs as judge};
 use crate::measure::exercise::measure_exercise;
-use crate::measure::plan::{MeasureEvent, Progress};
+use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::out::{self, Exit, notice, result, usage};
 
 impl Commands for Configs {
@@ -24,7 +24,7 @@ impl Commands for Configs {
         if lines.is_empty() {
             let mut runner = args.engine.runner()?;
             let device = &args.engine.device;
-            let meter = Meter::begin();
+            let meter = ProgressMeter::begin();
             let measured = measure_exercise(&mut runner, self, device, true, |now, _| {
                 say(now, &meter);
             })?;
@@ -40,7 +40,7 @@ impl Commands for Configs {
         } else if !args.json {
             result(&format!("{}: {}", exercise.title, exercise.task.trim()))?;
         }
-        let report = Report {
+        let report = StageReport {
             stage: exercise.id.clone(),
             lines,
         };
@@ -57,14 +57,14 @@ impl Commands for Configs {
     /// As shipped it has no answers and fails by name; the answers that the measurement makes right pass, and others fail.
     fn try_out(&self, exercise: &Exercise, bench: &mut Bench<'_>) -> Tried {
         let timed = bench.timed;
-        let told = |lines: &[&Line]| {
-            let line = |line: &&Line| format!("`{}`: {}", line.name, line.measured);
+        let told = |lines: &[&CriterionResult]| {
+            let line = |line: &&CriterionResult| format!("`{}`: {}", line.name, line.measured);
             lines.iter().map(line).collect::<Vec<_>>().join("; ")
         };
         let shipped = judge::unanswered(self, &Answers::new());
         let detail = told(&shipped.iter().collect::<Vec<_>>());
         let starter = trial(exercise, "starter", Some(!shipped.is_empty()), detail);
-        bench.meter = Meter::begin();
+        bench.meter = ProgressMeter::begin();
         let (runner, meter) = (&mut bench.runner, &bench.meter);
         let found =
             match measure_exercise(runner, self, bench.device, timed, |now, _| say(now, meter)) {
@@ -77,16 +77,20 @@ impl Commands for Configs {
             Ok(found) => {
                 let right = judge::truth(self, &found);
                 let lines = judge::lines(self, &right, &found);
-                let is_speed = |line: &Line| {
+                let is_speed = |line: &CriterionResult| {
                     let mut checks = self.checks.iter();
                     checks.any(|check| check.name == line.name && judge::is_speed(&check.metric))
                 };
                 // Without --measure the runs are too short for a time.
-                let counts = |line: &&Line| timed || !is_speed(line);
-                let failed = |line: &&Line| !line.optional && line.outcome != Outcome::Passed;
-                let measured = |line: &&Line| timed || line.outcome != Outcome::NotMeasured;
-                let failed: Vec<&Line> = lines.iter().filter(counts).filter(failed).collect();
-                let said: Vec<&Line> = lines.iter().filter(counts).filter(measured).collect();
+                let counts = |line: &&CriterionResult| timed || !is_speed(line);
+                let failed =
+                    |line: &&CriterionResult| !line.optional && line.outcome != Outcome::Passed;
+                let measured =
+                    |line: &&CriterionResult| timed || line.outcome != Outcome::NotMeasured;
+                let failed: Vec<&CriterionResult> =
+                    lines.iter().filter(counts).filter(failed).collect();
+                let said: Vec<&CriterionResult> =
+                    lines.iter().filter(counts).filter(measured).collect();
                 match (failed.is_empty(), said.is_empty()) {
                     (false, _) => (Some(false), format!("must pass: {}", told(&failed))),
                     (true, false) => (Some(true), told(&said)),
@@ -100,7 +104,7 @@ impl Commands for Configs {
 }
 
 /// Prints which run begins.
-fn say(now: Progress<'_>, meter: &Meter) {
+fn say(now: PlanProgress<'_>, meter: &ProgressMeter) {
     if let MeasureEvent::Begins { number, of } = now.news {
         meter.at(number - 1, of);
         meter.doing(&now.job.label);

@@ -9,7 +9,7 @@ use crate::cli::progress::{note_answer, progress_of};
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise};
 use crate::course::placeholder::{FigureSources, NOT_MEASURED, fill};
-use crate::course::progress::{State, letter};
+use crate::course::progress::{StageState, letter};
 use crate::out::{self, Exit, notice, result, usage};
 
 impl Commands for Detective {
@@ -17,7 +17,7 @@ impl Commands for Detective {
         let (id, label, title) = (&exercise.id, exercise.label(), &exercise.title);
         let Some(choice) = choice(&args.answer)? else {
             // An answer given on the screen, or here before, still counts.
-            let passed = progress_of(context).stage(id).state == State::Passed;
+            let passed = progress_of(context).stage(id).state == StageState::Passed;
             let right = letter(self.question.answer);
             match (passed, args.json) {
                 (true, true) => out::json(&json!({
@@ -51,7 +51,7 @@ impl Commands for Detective {
                 "right": told.then_some(truth), "why": told.then_some(why),
             }))?;
         } else {
-            if known.state == State::New {
+            if known.state == StageState::New {
                 notice(&format!(
                     "you have not looked at this recording yet: `perflings {} {label}`, or {label} in the workshop's list",
                     shows(self)

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 
 use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
-use crate::cli::meter::Meter;
+use crate::cli::meter::ProgressMeter;
 use crate::cli::progress::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::threads;
 use crate::judge::kernel::{self, KernelVerdict};
 use crate::measure::runner::engine_command;
-use crate::out::{self, Exit, Stop, notice, result, usage};
+use crate::out::{self, Exit, ExitError, notice, result, usage};
 use crate::protocol::{KernelJob, KernelStarter};
 use crate::random;
 use crate::threads::ThreadsWanted;
@@ -34,7 +34,7 @@ impl Commands for Kernels {
         }
         let job = own_job(self, asked);
         let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
-        let meter = Meter::begin();
+        let meter = ProgressMeter::begin();
         let report = checker.check_with_progress(&args.engine.device, job, |job, progress| {
             meter.doing(kernel::checking(job, progress).now);
         });
@@ -64,7 +64,7 @@ impl Commands for Kernels {
         }
         note_tried(asked.0, exercise, report.passed);
         match &report.facts.failed {
-            Some(why) => Err(Stop {
+            Some(why) => Err(ExitError {
                 exit: Exit::NoDevice,
                 text: why.clone(),
             }
@@ -247,7 +247,7 @@ fn refused(wrong: &WrongSolution, report: &KernelVerdict) -> (bool, String) {
 mod tests {
     use super::*;
     use crate::course::Course;
-    use crate::judge::{Line, Outcome};
+    use crate::judge::{CriterionResult, Outcome};
     use crate::protocol::{Device, KernelError, KernelReport, KernelResult};
 
     fn matmul() -> Kernels {
@@ -259,7 +259,7 @@ mod tests {
     /// What a check found, by criterion: right, shared, faster.
     fn report(found: [Option<bool>; 3]) -> KernelVerdict {
         let names = matmul().checks.into_iter().map(|check| check.name);
-        let criteria = names.zip(found).map(|(name, passed)| Line {
+        let criteria = names.zip(found).map(|(name, passed)| CriterionResult {
             name,
             asked: String::new(),
             measured: "so".to_owned(),

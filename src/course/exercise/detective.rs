@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::folder::ExerciseFolder;
 use crate::config::file::FileError;
-use crate::config::{KNOBS, Knob, RunConfig, Value};
+use crate::config::{KNOBS, Knob, KnobValue, RunConfig};
 use crate::course::Question;
 use crate::course::stage::{check_keys, check_question, plain_file};
-use crate::protocol::{self, Device, Event, Finished, Line, RunSpec};
+use crate::protocol::{self, Device, Event, Finished, RunSpec, StreamLine};
 
 /// A recorded run, and the question about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +87,7 @@ impl Detective {
     pub fn shown(&self) -> String {
         let mut out = String::with_capacity(self.recording.len());
         for text in self.recording.lines().filter(|text| !text.is_empty()) {
-            let Ok(mut line) = serde_json::from_str::<Line>(text) else {
+            let Ok(mut line) = serde_json::from_str::<StreamLine>(text) else {
                 continue;
             };
             match &mut line.event {
@@ -129,7 +129,7 @@ impl Detective {
         let plain = RunConfig::preset(run.config.preset);
         for knob in self.knobs() {
             // A key accepts every value of a preset.
-            let _ = knob.set(&mut run.config, &Value::from_word(&(knob.get)(&plain)));
+            let _ = knob.set(&mut run.config, &KnobValue::from_word(&(knob.get)(&plain)));
         }
     }
 
@@ -146,7 +146,7 @@ impl Detective {
             return None;
         }
         for (at, text) in self.recording.lines().enumerate() {
-            if let Err(why) = protocol::read::<Line>(text) {
+            if let Err(why) = protocol::read::<StreamLine>(text) {
                 return told(at + 1, &format!("is not a line of a recording: {why}"));
             }
         }
@@ -206,6 +206,6 @@ pub(super) fn read(folder: &ExerciseFolder<'_>) -> Result<Detective, FileError> 
 }
 
 fn event(text: &str) -> Option<Event> {
-    let line: Line = serde_json::from_str(text).ok()?;
+    let line: StreamLine = serde_json::from_str(text).ok()?;
     Some(line.event)
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::trial::KernelTrial;
-use crate::lockstep::{Access, OUTSIDE, Observer, Report};
+use crate::lockstep::{Access, LaunchReport, OUTSIDE, Observer};
 use crate::protocol::{KernelAccess, USES};
 
 /// Numbers of consecutive invocations that are examined together.
@@ -15,7 +15,7 @@ const NUMBER: u64 = 4;
 /// A run on the host; the kernel ended if the report is `complete`.
 #[derive(Default)]
 pub struct HostRun {
-    pub report: Report,
+    pub report: LaunchReport,
     pub pattern: AccessPattern,
     /// Contents of all buffers afterwards.
     pub found: Vec<Vec<f32>>,

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use super::cost;
-use super::gpu::{CompiledKernel, Gpu, GpuError};
+use super::gpu::{Gpu, GpuError, KernelPipeline};
 use super::trial::KernelTrial;
-use crate::profile::sequential::{FIRST_LOOK, Plan};
+use crate::profile::sequential::{FIRST_LOOK, PairPlan};
 use crate::profile::{roofline, stats};
 use crate::protocol::{KernelRatio, KernelTime};
 
@@ -26,8 +26,8 @@ pub fn time(
     gpu: &Gpu,
     trial: &KernelTrial<'_>,
     inputs: &[Vec<f32>],
-    kernel: &CompiledKernel,
-    [starter, solution]: [Option<&CompiledKernel>; 2],
+    kernel: &KernelPipeline,
+    [starter, solution]: [Option<&KernelPipeline>; 2],
 ) -> Result<KernelTime, GpuError> {
     let counts = &trial.text.counts;
     let bytes = 4 * counts.iter().sum::<usize>();
@@ -35,8 +35,8 @@ pub fn time(
     let sets = (0..sets).map(|_| trial.fill(gpu, inputs, 0));
     let sets = sets.collect::<Result<Vec<_>, _>>()?;
     let runners = [Some(kernel), starter, solution].into_iter().flatten();
-    let runners: Vec<&CompiledKernel> = runners.collect();
-    let bind = |runner: &&CompiledKernel| -> Result<Vec<_>, GpuError> {
+    let runners: Vec<&KernelPipeline> = runners.collect();
+    let bind = |runner: &&KernelPipeline| -> Result<Vec<_>, GpuError> {
         let bound = sets.iter();
         bound.map(|set| gpu.bind(runner, set, counts)).collect()
     };
@@ -72,7 +72,7 @@ pub fn time(
     let column = |which: usize| -> Vec<f64> { rounds.iter().map(|round| round[which]).collect() };
     let against = |which: usize| {
         let pairs = rounds.iter().map(|round| (round[which], round[0]));
-        let found = Plan::new(ROUNDS).look(&pairs.collect::<Vec<_>>(), true);
+        let found = PairPlan::new(ROUNDS).look(&pairs.collect::<Vec<_>>(), true);
         let (low, high) = found.interval?;
         let ratio = found.ratio;
         Some(KernelRatio { ratio, low, high })

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use prost::Message;
 
-use crate::trace::model::{Kind, LaneKind, NONE, Slice, Trace};
+use crate::trace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
 use crate::trace::proto::{
     self, CounterDescriptor, DebugAnnotation, Packets, ProcessDescriptor, ThreadDescriptor,
     TracePacket, TrackDescriptor, TrackEvent,
@@ -189,7 +189,7 @@ impl<W: Write> Writer<'_, W> {
             let device = trace.lanes[lane].device;
             let device = device.and_then(|id| trace.devices.get(id as usize));
             let name = match slice.kind {
-                Kind::Copy => "dst_agent",
+                SliceKind::Copy => "dst_agent",
                 _ => "agent",
             };
             notes.extend(device.map(|label| DebugAnnotation {

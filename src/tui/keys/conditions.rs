@@ -3,9 +3,9 @@
 use crate::app::beats::VoteState;
 use crate::app::exercise::measuring::AnswerFile;
 use crate::app::member::{Link, Membership};
-use crate::app::study::{Activity, Page};
+use crate::app::study::{Activity, LessonPage};
 use crate::app::{App, Overlay, RunState, ScreenSize};
-use crate::config::{Kind, Knob};
+use crate::config::{Knob, ValueKind};
 use crate::panel::Panel;
 
 pub fn always(_: &App) -> bool {
@@ -123,7 +123,7 @@ pub fn asked_on_other_page(app: &App) -> bool {
 pub fn askable_again(app: &App) -> bool {
     in_stage(app)
         && app.view.lesson_visible()
-        && app.page().0 == Page::Quiz
+        && app.page().0 == LessonPage::Quiz
         && app
             .stage()
             .is_some_and(|stage| app.study.can_ask_again(stage))
@@ -175,7 +175,7 @@ pub fn turning(app: &App) -> bool {
 
 /// The same where the knob takes a number.
 pub fn typeable(app: &App) -> bool {
-    let number = |knob: &Knob| !matches!(knob.kind, Kind::Choice(_));
+    let number = |knob: &Knob| !matches!(knob.kind, ValueKind::Choice(_));
     turning(app) && app.comparison.knob().is_some_and(number)
 }
 

@@ -32,7 +32,7 @@ impl Group {
 }
 
 /// One line of the table.
-pub struct Binding {
+pub struct KeyBinding {
     /// A key held with ctrl is the control character that it types; `Null` stands for every key.
     pub keys: &'static [KeyCode],
     pub action: Action,
@@ -51,8 +51,8 @@ const fn bind(
     help: &'static str,
     group: Group,
     when: fn(&App) -> bool,
-) -> Binding {
-    Binding {
+) -> KeyBinding {
+    KeyBinding {
         keys,
         action,
         label,
@@ -97,7 +97,7 @@ const LOOK_UP: &str = "look up a word";
 
 #[rustfmt::skip] // A table reads best with one line for each key.
 /// Every key. The first line that matches a key and whose condition holds is the one.
-pub static BINDINGS: &[Binding] = &[
+pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('y')], A::Yes, "yes", "", Program, confirming),
     bind(&[Char('n'), Esc], A::No, "no", "", Program, confirming),
     // A presentation: the keys of clickers.

@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::app::devices::GpuWarmUp;
 use crate::app::guide::gpu_warm_up;
 use crate::tui::list::List;
-use crate::tui::prose::{Writer, sentence};
+use crate::tui::prose::{ProseWriter, sentence};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -36,7 +36,7 @@ pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
         let style = if selected { theme.selected } else { theme.text };
         list.add(at, Line::styled(line, style));
     }
-    let mut w = Writer::new(app, theme, columns);
+    let mut w = ProseWriter::new(app, theme, columns);
     if !app.devices.probed {
         w.line("the engine is looking for devices", theme.dim);
     }

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::limits::ZEROS_PERCENT;
 use crate::protocol::{GradientRow, Gradients};
 use crate::tui::surface::{letter, short_label, slots};
-use crate::tui::table::{Column, Columns};
+use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{number, percent, show};
@@ -27,7 +27,7 @@ pub const READING: &[&str] = &[
 
 /// Columns of a tensor's name, at least, and of its figures.
 const NAME: usize = 23;
-const COLUMNS: [Column; 3] = [("count", 12), ("zero", 9), ("norm", 9)];
+const COLUMNS: [FigureColumn; 3] = [("count", 12), ("zero", 9), ("norm", 9)];
 
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let ghost = || app.run.ghost()?.gradients.as_ref();

@@ -10,9 +10,9 @@ use crate::app::kernels::{name, sorted};
 use crate::app::{App, SlotRun, Sort};
 use crate::course::KernelFigure;
 use crate::profile::roofline::{RowRates, reached};
-use crate::protocol::{KernelRow, Kernels, Roof, Slot};
+use crate::protocol::{KernelRow, Roof, Slot, StepProfile};
 use crate::tui::surface::{joined, letter};
-use crate::tui::table::{Column, Columns, or_dash};
+use crate::tui::table::{Columns, FigureColumn, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{bytes, duration, ms, number, percent};
@@ -129,7 +129,7 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
 }
 
 /// Launches, unique kernels, device time and coverage.
-fn summary(it: &Kernels, theme: &Theme, width: u16) -> Line<'static> {
+fn summary(it: &StepProfile, theme: &Theme, width: u16) -> Line<'static> {
     let of = it.step_ms.filter(|_| width >= 60);
     let of = of.map_or(String::new(), |step| format!(" of {} ms", ms(step)));
     let covers = format!("covers {} %{of}", percent(100.0 * it.coverage));
@@ -151,7 +151,7 @@ fn summary(it: &Kernels, theme: &Theme, width: u16) -> Line<'static> {
 
 /// The figures of a row, as they stand side by side.
 #[rustfmt::skip]
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [FigureColumn; 8] = [
     ("calls", 6),
     ("ms", 8),
     ("", 8), // The time of the other slot.
@@ -169,8 +169,8 @@ const BAR: usize = 12;
 struct Table<'a> {
     slot: Slot,
     run: &'a SlotRun,
-    kernels: &'a Kernels,
-    beside: Option<&'a Kernels>,
+    kernels: &'a StepProfile,
+    beside: Option<&'a StepProfile>,
     roof: Option<&'a Roof>,
     theme: &'a Theme,
     /// Columns of the operation's name, of its kernel's, of the figures, and of the bar.
@@ -183,8 +183,8 @@ struct Table<'a> {
 impl<'a> Table<'a> {
     fn new(
         (slot, run): (Slot, &'a SlotRun),
-        kernels: &'a Kernels,
-        beside: Option<&'a Kernels>,
+        kernels: &'a StepProfile,
+        beside: Option<&'a StepProfile>,
         roof: Option<&'a Roof>,
         width: u16,
         names: bool,
@@ -298,7 +298,7 @@ impl<'a> Table<'a> {
 }
 
 /// The other run's time at the same place: of the same kernel where it has one, else of its longest there.
-fn counterpart(row: &KernelRow, beside: &Kernels) -> Option<f64> {
+fn counterpart(row: &KernelRow, beside: &StepProfile) -> Option<f64> {
     let here = |it: &&KernelRow| it.op == row.op && it.part == row.part && it.phase == row.phase;
     let mut same = beside.rows.iter().filter(here);
     let kernel = same.clone().find(|it| it.kernel == row.kernel);

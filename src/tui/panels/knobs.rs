@@ -8,7 +8,7 @@ use super::content::Content;
 use crate::app::comparison::{Comparison, KnobRow};
 use crate::app::{App, ScreenSize};
 use crate::tui::list::List;
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::surface::{inside, letter, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -34,7 +34,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let (row, all) = (comparison.row + 1, comparison.offers.len());
     let columns = usize::from(area.width);
     let low = area.height < LOW;
-    let mut head = Writer::new(app, theme, columns);
+    let mut head = ProseWriter::new(app, theme, columns);
     if app.view.screen_size() <= ScreenSize::Compact && !(low && comparison.problem.is_some()) {
         head.runs(&effect(app, theme), "", "");
     }
@@ -45,7 +45,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         );
         head.marked(mark, &said, theme.bad);
     }
-    let mut foot = Writer::new(app, theme, columns);
+    let mut foot = ProseWriter::new(app, theme, columns);
     about(comparison, low, &mut foot);
     let list = list(app, theme, columns);
     let selected = Some(list.last_line(comparison.row));
@@ -97,7 +97,7 @@ fn effect(app: &App, theme: &Theme) -> Vec<Span<'static>> {
 }
 
 /// What the selected knob does, what it takes, when a change counts, and why the last one could not be.
-fn about(comparison: &Comparison, low: bool, w: &mut Writer<'_>) {
+fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let Some((knob, row)) = comparison.knob().zip(comparison.rows().nth(comparison.row)) else {
         return;

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use super::content::Content;
 use crate::app::App;
 use crate::panel::Panel;
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::surface::slot_label;
 use crate::tui::theme::Theme;
 
@@ -17,7 +17,7 @@ pub const READING: &[&str] = &[
 
 /// Shown instead of what would answer the stage's question.
 pub(super) fn later<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let mut w = Writer::new(app, theme, usize::from(area.width));
+    let mut w = ProseWriter::new(app, theme, usize::from(area.width));
     let said = "Shown once you have answered what this stage asks.";
     w.plain(said, theme.dim);
     Content::text("", w.lines)
@@ -25,7 +25,7 @@ pub(super) fn later<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'
 
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.run.shown();
-    let mut w = Writer::new(app, theme, usize::from(area.width));
+    let mut w = ProseWriter::new(app, theme, usize::from(area.width));
     let begun = run.started.is_some() && run.last.is_some();
     if !begun {
         w.line("no step to judge yet", theme.dim);

@@ -13,11 +13,11 @@ use ratatui::text::{Line, Span};
 use super::content::{Content, Size};
 use crate::app::App;
 use crate::course::Beat;
-use crate::profile::operations::{Operation, operations};
+use crate::profile::operations::{OperationRow, operations};
 use crate::profile::roofline::{bounding, ridge};
 use crate::protocol::{Roof, Slot};
 use crate::tui::surface::{height, joined, slots};
-use crate::tui::table::{Column, Columns, or_dash};
+use crate::tui::table::{Columns, FigureColumn, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number, percent, rate};
@@ -111,7 +111,7 @@ fn divide(columns: u16, rows: u16) -> ((u16, u16), (u16, u16)) {
 
 /// The figures of an operation as they stand side by side, and their places in the order of importance.
 #[rustfmt::skip]
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [FigureColumn; 6] = [
     ("ms", 8),
     ("FLOP/B", 8),
     ("GFLOP/s", 9),
@@ -123,7 +123,7 @@ const ORDER: [usize; 6] = [0, 4, 5, 2, 1, 3];
 
 /// The operations of both slots, and the roofs above them.
 struct Rows<'a> {
-    shown: Vec<(Slot, Operation)>,
+    shown: Vec<(Slot, OperationRow)>,
     names: Vec<String>,
     roof: &'a Roof,
     theme: &'a Theme,
@@ -132,7 +132,7 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Every operation of each slot, the longest first, or why there is none.
     fn of(app: &App, roof: Option<&'a Roof>, theme: &'a Theme) -> Result<Self, &'static str> {
-        let mut shown: Vec<(Slot, Operation)> = Vec::new();
+        let mut shown: Vec<(Slot, OperationRow)> = Vec::new();
         for (slot, run) in slots(app) {
             let found = run.kernels.as_ref().map(operations);
             shown.extend(found.into_iter().flatten().map(|it| (slot, it)));
@@ -157,7 +157,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The letter of an operation in a run; none where there are more operations than letters.
-    fn letter(&self, slot: Slot, it: &Operation) -> Option<char> {
+    fn letter(&self, slot: Slot, it: &OperationRow) -> Option<char> {
         let at = self.names.iter().position(|known| *known == it.name())?;
         let letter = LETTERS.chars().nth(at)?;
         Some(match slot {
@@ -228,7 +228,7 @@ impl<'a> Rows<'a> {
     /// The operations whose work and arithmetic are known, the longest first.
     fn marks(&self) -> Vec<Mark> {
         let usable = |value: &f64| *value > 0.0 && value.is_finite();
-        let mark = |(slot, it): &(Slot, Operation)| {
+        let mark = |(slot, it): &(Slot, OperationRow)| {
             let reached = it.reached(Some(self.roof));
             let x = reached.intensity.filter(usable)?;
             let y = reached.flops_per_s.filter(usable)?;
@@ -273,13 +273,19 @@ impl<'a> Rows<'a> {
         let mut room = width.saturating_sub(2 + name);
         let columns = Columns::fit(COLUMNS, &ORDER, &mut room);
         let head = format!("  {}{}", text::left("operation", name), columns.heads());
-        let line = |(slot, it): &(Slot, Operation)| self.line(*slot, it, name, &columns);
+        let line = |(slot, it): &(Slot, OperationRow)| self.line(*slot, it, name, &columns);
         let lines = self.shown.iter().map(line).collect();
         (Line::styled(head, self.theme.dim), lines)
     }
 
     /// An operation of the list.
-    fn line(&self, slot: Slot, it: &Operation, name: usize, columns: &Columns<6>) -> Line<'static> {
+    fn line(
+        &self,
+        slot: Slot,
+        it: &OperationRow,
+        name: usize,
+        columns: &Columns<6>,
+    ) -> Line<'static> {
         let theme = self.theme;
         let reached = it.reached(Some(self.roof));
         let bound = match (reached.memory_bound, reached.share) {

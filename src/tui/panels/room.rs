@@ -5,7 +5,7 @@ use ratatui::text::Line;
 use crate::app::member::{Link, Membership};
 use crate::app::{Action, App};
 use crate::course::progress::letter;
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
 use crate::units::number;
 
@@ -20,7 +20,7 @@ pub fn title_of_vote(app: &App) -> &'static str {
 
 /// What is shared.
 pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-    let mut w = Writer::new(app, theme, columns);
+    let mut w = ProseWriter::new(app, theme, columns);
     let Some(member) = &app.member else {
         w.plain(
             "You are in no room. `perflings --room WHERE` joins one.",
@@ -130,7 +130,7 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
 
 /// The question with its choices and their keys.
 pub fn question(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-    let mut w = Writer::new(app, theme, columns);
+    let mut w = ProseWriter::new(app, theme, columns);
     let Some(stage) = app.voting() else {
         w.plain("No vote is open.", theme.dim);
         return w.lines;

@@ -7,10 +7,10 @@ use super::question::with_unit;
 use crate::app::estimate::{POINTS, points};
 use crate::app::{Action, App, Overlay};
 use crate::course::check::Starter;
-use crate::course::journey::{Journey, JourneyRow};
-use crate::course::progress::{Prediction, State};
-use crate::course::{Span as Words, Stage};
-use crate::tui::prose::{READING, Writer};
+use crate::course::journey::{JourneyRow, LastJourney};
+use crate::course::progress::{Prediction, StageState};
+use crate::course::{Stage, TextSpan as Words};
+use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::number;
@@ -22,9 +22,9 @@ pub fn widest(app: &App) -> u16 {
 }
 
 pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-    let mut w = Writer::new(app, theme, columns.min(READING));
+    let mut w = ProseWriter::new(app, theme, columns.min(READING));
     let all = &app.course.stages;
-    let passed = |stage: &&Stage| app.study.of(stage).state == State::Passed;
+    let passed = |stage: &&Stage| app.study.of(stage).state == StageState::Passed;
     let done = all.iter().filter(passed).count();
     let begin = format!("{done} of {} stages passed. ", all.len());
     let rest = "Every number here was measured on your own machine.";
@@ -53,10 +53,10 @@ pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
 }
 
 /// A stage: its title, the prediction, what was measured, and the fix.
-fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
+fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
     let known = app.study.of(stage);
-    let passed = known.state == State::Passed;
+    let passed = known.state == StageState::Passed;
     let title = format!("{} {}", stage.number, stage.title);
     if !passed {
         let said = format!("{title}: not passed yet");
@@ -102,7 +102,7 @@ fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
 }
 
 /// The score over all stages.
-fn totals(w: &mut Writer<'_>) {
+fn totals(w: &mut ProseWriter<'_>) {
     let score = w.app.study.progress.calibration();
     let points = (w.app.range_points(), POINTS * score.ranges);
     w.plain(&score.said(Some(points)), w.theme.strong);
@@ -114,7 +114,7 @@ const GAP: usize = 2;
 const WIDEST: usize = 48;
 
 /// The table of `perflings run all`; where there is none, how to make it.
-fn journey(columns: usize, w: &mut Writer<'_>) {
+fn journey(columns: usize, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.heading("Every stage, broken and fixed");
     let Some(found) = &w.app.journey else {
@@ -163,7 +163,7 @@ fn journey(columns: usize, w: &mut Writer<'_>) {
 }
 
 /// How wide each column would be, with the gap before it.
-fn widths(found: &Journey) -> Vec<usize> {
+fn widths(found: &LastJourney) -> Vec<usize> {
     let wide = |at: usize| {
         let cells = found.rows.iter().map(|row| &row.cells).chain([&found.head]);
         let widest = cells

@@ -9,10 +9,10 @@ use ratatui::text::{Line, Span};
 use super::cards;
 use super::content::{Block, Content, Size, missing};
 use crate::app::{App, SlotRun, ThemeName};
-use crate::protocol::{State, Throughput};
+use crate::protocol::{Throughput, TimingState};
 use crate::tui::digits;
 use crate::tui::surface::{is_strip, joined, slot_label, slots};
-use crate::tui::table::{Column, Columns};
+use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{duration, ms, number, percent};
@@ -128,7 +128,7 @@ fn why_not(app: &App) -> &'static str {
 /// Columns of the slot's name, and of the figures, the most important first.
 const NAME: usize = 10;
 #[rustfmt::skip]
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [FigureColumn; 6] = [
     ("samples/s", 10),
     ("step ms", 9),
     ("middle half", 15),
@@ -177,9 +177,9 @@ fn state(it: &Throughput, theme: &Theme) -> (String, Style) {
         return ("no sync".to_owned(), theme.warning);
     }
     let style = match it.state {
-        State::Steady => theme.good,
-        State::Warming | State::Settling => theme.dim,
-        State::Drifting | State::Noisy => theme.warning,
+        TimingState::Steady => theme.good,
+        TimingState::Warming | TimingState::Settling => theme.dim,
+        TimingState::Drifting | TimingState::Noisy => theme.warning,
     };
     (it.state.to_string(), style)
 }
@@ -188,14 +188,14 @@ fn state(it: &Throughput, theme: &Theme) -> (String, Style) {
 fn means(it: &Throughput) -> Option<&'static str> {
     match it.state {
         _ if it.clock == ENQUEUE => None,
-        State::Steady | State::Warming => None,
-        State::Settling => {
+        TimingState::Steady | TimingState::Warming => None,
+        TimingState::Settling => {
             Some("settling: too few steps yet, or their times still change a little")
         }
-        State::Drifting => {
+        TimingState::Drifting => {
             Some("drifting: the later half of up to 64 steps is over 5 % off the earlier")
         }
-        State::Noisy => Some("noisy: the middle half of the step times spans over 10 %"),
+        TimingState::Noisy => Some("noisy: the middle half of the step times spans over 10 %"),
     }
 }
 

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use crate::app::{Action, App, Overlay};
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 
@@ -22,7 +22,7 @@ const STEPS: [(&str, &str); 5] = [
 ];
 
 pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-    let mut w = Writer::new(app, theme, columns);
+    let mut w = ProseWriter::new(app, theme, columns);
     w.plain(WHAT, theme.text);
     w.heading("How a stage works");
     for (at, (step, what)) in STEPS.into_iter().enumerate() {
@@ -36,7 +36,7 @@ pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
 }
 
 /// The keys on as few lines as hold them.
-fn five_keys(w: &mut Writer<'_>) {
+fn five_keys(w: &mut ProseWriter<'_>) {
     let five = [
         (Action::Lesson, "the lesson"),
         (Action::FocusNext, "next panel"),
@@ -61,7 +61,7 @@ fn five_keys(w: &mut Writer<'_>) {
 }
 
 /// The device and the preset, and how to choose others.
-fn place(w: &mut Writer<'_>) {
+fn place(w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
     let using = &app.devices.using;
     let named = app.device().filter(|device| !device.name.is_empty());

@@ -8,11 +8,11 @@ use crate::app::exercise::{AnswerChoice, ExerciseState, InModel};
 use crate::app::{Action, Overlay};
 use crate::course::sweep::SweepTable;
 use crate::judge::kernel::CardLine;
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 
 /// Writes it; nothing where nothing was done yet.
-pub fn write(known: &ExerciseState, w: &mut Writer<'_>) {
+pub fn write(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     check_of_kernel(known, w);
     in_model(known, w);
     match (&known.measuring, &known.measured, &known.answer) {
@@ -33,13 +33,13 @@ pub fn write(known: &ExerciseState, w: &mut Writer<'_>) {
 }
 
 /// What goes on now, and since when.
-fn now(what: &str, since_ms: u64, w: &mut Writer<'_>) {
+fn now(what: &str, since_ms: u64, w: &mut ProseWriter<'_>) {
     let seconds = w.app.now_ms.saturating_sub(since_ms) / 1000;
     let mark = (w.theme.symbols.ghost, w.theme.warning);
     w.marked(mark, &format!("{what}, {seconds} s"), w.theme.text);
 }
 
-fn check_of_kernel(known: &ExerciseState, w: &mut Writer<'_>) {
+fn check_of_kernel(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     if let Some(checking) = &known.checking {
         w.rule("checking");
@@ -70,7 +70,7 @@ fn check_of_kernel(known: &ExerciseState, w: &mut Writer<'_>) {
     }
 }
 
-fn card_line(line: &CardLine, w: &mut Writer<'_>) {
+fn card_line(line: &CardLine, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let mark = line.good.map_or((" ", theme.dim), |good| theme.mark(good));
     let wrong = line.good == Some(false);
@@ -81,7 +81,7 @@ fn card_line(line: &CardLine, w: &mut Writer<'_>) {
     );
 }
 
-fn in_model(known: &ExerciseState, w: &mut Writer<'_>) {
+fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let (mark, said) = match &known.in_model {
         InModel::No => return,
@@ -105,7 +105,7 @@ fn in_model(known: &ExerciseState, w: &mut Writer<'_>) {
 }
 
 /// The open question with its words, and where else the answer may be written.
-fn asked(problems: &[String], w: &mut Writer<'_>) {
+fn asked(problems: &[String], w: &mut ProseWriter<'_>) {
     w.rule("predict before you measure");
     if let Some(choice) = w.app.picking() {
         answers(&choice, w);
@@ -116,7 +116,7 @@ fn asked(problems: &[String], w: &mut Writer<'_>) {
     }
 }
 
-fn answers(choice: &AnswerChoice, w: &mut Writer<'_>) {
+fn answers(choice: &AnswerChoice, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.course_text(
         &format!("{}: ", choice.key),
@@ -156,7 +156,7 @@ fn answers(choice: &AnswerChoice, w: &mut Writer<'_>) {
     w.keys("{} and {} mark another answer, {} chooses it.", &keys);
 }
 
-fn in_progress(measuring: &Measuring, w: &mut Writer<'_>) {
+fn in_progress(measuring: &Measuring, w: &mut ProseWriter<'_>) {
     let sweep = &measuring.sweep;
     match sweep.of {
         0 => w.rule("measuring"),
@@ -174,7 +174,7 @@ fn in_progress(measuring: &Measuring, w: &mut Writer<'_>) {
     w.keys(said, &[Action::StopMeasuring]);
 }
 
-fn measured(found: &Measurement, answer: &AnswerFile, w: &mut Writer<'_>) {
+fn measured(found: &Measurement, answer: &AnswerFile, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.rule(match (&found.failed, found.passed) {
         (Some(_), _) => "not measured",
@@ -195,7 +195,7 @@ fn measured(found: &Measurement, answer: &AnswerFile, w: &mut Writer<'_>) {
     }
 }
 
-fn criterion(line: &crate::judge::Line, w: &mut Writer<'_>) {
+fn criterion(line: &crate::judge::CriterionResult, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.marked(theme.outcome(line.outcome), &line.name, theme.strong);
     for (head, body) in [("asked: ", &line.asked), ("measured: ", &line.measured)] {
@@ -208,7 +208,7 @@ fn criterion(line: &crate::judge::Line, w: &mut Writer<'_>) {
 }
 
 /// The table where it fits, else a paragraph for each row.
-fn table(table: &SweepTable, w: &mut Writer<'_>) {
+fn table(table: &SweepTable, w: &mut ProseWriter<'_>) {
     if table.rows.is_empty() {
         return;
     }
