@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use perflings::room::client::Http;
-use perflings::room::folder::Folder;
+use perflings::room::folder::RoomFolder;
 use perflings::room::link::ParticipantLink;
 use perflings::room::record::{Participant, SharedWork, VERSION};
 
@@ -205,8 +205,8 @@ fn memory(id: u32) -> String {
 
 fn folder(files: usize) {
     let dir = tempfile::tempdir().expect("a folder");
-    let mut folder = Folder::new(dir.path().to_owned());
-    let fast = Folder::new(dir.path().to_owned());
+    let mut folder = RoomFolder::new(dir.path().to_owned());
+    let fast = RoomFolder::new(dir.path().to_owned());
     fast.open().expect("opened");
     let write = |update: u32| {
         for at in 0..files {
@@ -230,7 +230,7 @@ fn folder(files: usize) {
     read("one file changed", 1);
     write(20);
     read("every file changed", files);
-    let mut learner = Folder::new(dir.path().to_owned());
+    let mut learner = RoomFolder::new(dir.path().to_owned());
     let began = Instant::now();
     learner.share(&record(3, 3)).expect("shared");
     println!(

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use perflings::config::{Preset, RunConfig};
 use perflings::course::progress::{self, ProgressChange};
 use perflings::profile::stats;
-use perflings::protocol::{Command, Event, Line, PROTOCOL, RunSpec, Slot};
+use perflings::protocol::{Command, Event, PROTOCOL, RunSpec, Slot, StreamLine};
 use pty_process::Size;
 use pty_process::blocking::Pty;
 use tempfile::TempDir;
@@ -174,7 +174,7 @@ fn first_loss(runs: usize) {
             .expect("perflings starts");
         let output = BufReader::new(child.stdout.take().expect("piped"));
         for line in output.lines().map_while(Result::ok) {
-            let line: Line = serde_json::from_str(&line).expect("an event");
+            let line: StreamLine = serde_json::from_str(&line).expect("an event");
             if let (Event::Step(_), true) = (&line.event, wall.len() == engine.len()) {
                 wall.push(ms(begun.elapsed()));
                 engine.push(line.t * 1e3);
@@ -227,7 +227,7 @@ fn recording(file: &Path) {
     let text = std::fs::read_to_string(file).expect("recorded");
     let (mut early, mut late, mut end) = (0_usize, 0_usize, 0.0_f64);
     for line in text.lines() {
-        let t = serde_json::from_str::<Line>(line).map_or(end, |line| line.t);
+        let t = serde_json::from_str::<StreamLine>(line).map_or(end, |line| line.t);
         *(if t < 60.0 { &mut early } else { &mut late }) += line.len() + 1;
         end = end.max(t);
     }
@@ -256,7 +256,7 @@ fn rate(file: &Path, steps: usize) -> f64 {
     let text = std::fs::read_to_string(file).expect("recorded");
     let lines = text
         .lines()
-        .filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        .filter_map(|line| serde_json::from_str::<StreamLine>(line).ok());
     let times: Vec<f64> = lines
         .filter(|line| matches!(line.event, Event::Step(_)))
         .map(|line| line.t)
@@ -353,7 +353,7 @@ fn growth(early: u64, late: u64) {
     let output = BufReader::new(child.stdout.take().expect("piped"));
     let mut at_early = None;
     for line in output.lines().map_while(Result::ok) {
-        let line: Line = serde_json::from_str(&line).expect("an event");
+        let line: StreamLine = serde_json::from_str(&line).expect("an event");
         match line.event {
             Event::Step(step) if step.step == early => at_early = Some(memory(child.id())[0]),
             Event::Step(step) if step.step == late => {

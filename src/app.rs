@@ -42,14 +42,14 @@ use std::sync::Arc;
 
 use crate::clean;
 use crate::config::{Preset, RunConfig};
-use crate::course::journey::Journey;
+use crate::course::journey::LastJourney;
 use crate::course::progress::Progress;
 use crate::course::{Course, Exercise, Stage};
 use crate::protocol::{Device, Load, Slot};
 
 pub use crate::panel::Panel;
-pub use message::{Action, Effect, Limits, Message};
-pub use mode::{AudienceScreen, Mode, Presentation, Recording};
+pub use message::{Action, DrawnFrame, Effect, Message};
+pub use mode::{AudienceScreen, Mode, Presentation, Replay};
 pub use run::{RequestedRun, RunState, SlotRun, StepReading};
 pub use runs::spec;
 pub use view::{
@@ -83,7 +83,7 @@ pub struct Options {
     pub theme: ThemeName,
     pub markers: Markers,
     /// Shown instead of a live engine.
-    pub recording: Option<Recording>,
+    pub recording: Option<Replay>,
     /// Presenter mode from the start.
     pub present: bool,
     /// The program runs for the first time: the welcome card comes first.
@@ -143,7 +143,7 @@ pub struct App {
     /// The room that the learner is in.
     pub member: Option<Box<Membership>>,
     /// The last table of `perflings run all`, once it was read.
-    pub journey: Option<Journey>,
+    pub journey: Option<LastJourney>,
     /// The texts of the kernels that were asked for last.
     pub kernel_texts: KernelTexts,
     pub threads: Threads,
@@ -281,7 +281,7 @@ impl App {
     }
 
     /// The recording that is shown instead of a live engine's run.
-    pub fn recording(&self) -> Option<&Recording> {
+    pub fn recording(&self) -> Option<&Replay> {
         self.mode.recording()
     }
 
@@ -415,7 +415,7 @@ impl App {
                 }
             }
             Message::FileSaved { config } => self.file_saved(config),
-            Message::FileRead { stage, config } => self.kept(&stage, config),
+            Message::FileRead { stage, config } => self.take_file_at_entry(&stage, config),
             Message::KernelsRead {
                 device,
                 config,

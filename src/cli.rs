@@ -31,9 +31,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
-pub use crate::out::{Exit, Stop};
+pub use crate::out::{Exit, ExitError};
 
-use args::{Cli, CourseCommand, CourseTask, Task};
+use args::{Cli, CliCommand, CourseCommand, CourseTask};
 
 use crate::course::embedded;
 use crate::engine::client::EngineCommand;
@@ -45,7 +45,7 @@ use crate::settings::Settings;
 pub fn main(course: embedded::EmbeddedFolders) -> ExitCode {
     embedded::set(course);
     out::tell_panics();
-    files::outlive_size_limit();
+    files::report_size_limit_as_error();
     ExitCode::from(run(std::env::args_os()) as u8)
 }
 
@@ -72,7 +72,7 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
             return Exit::Usage;
         }
     };
-    out::be(cli.global.quiet, cli.global.no_progress);
+    out::set_quiet(cli.global.quiet, cli.global.no_progress);
     if let Some(threads) = cli.global.threads {
         EngineCommand::limit_threads(threads);
     }
@@ -85,12 +85,12 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
 fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         None => workshop::workshop(&cli.workshop),
-        Some(Task::Run(args)) => run::run(&args),
-        Some(Task::Mystery(args)) => workshop::mystery(&args),
-        Some(Task::Compare(args)) => compare::compare(&args),
-        Some(Task::Bench(args)) => bench::bench(&args),
-        Some(Task::Check(args)) => check::check(&args),
-        Some(Task::Course(CourseCommand {
+        Some(CliCommand::Run(args)) => run::run(&args),
+        Some(CliCommand::Mystery(args)) => workshop::mystery(&args),
+        Some(CliCommand::Compare(args)) => compare::compare(&args),
+        Some(CliCommand::Bench(args)) => bench::bench(&args),
+        Some(CliCommand::Check(args)) => check::check(&args),
+        Some(CliCommand::Course(CourseCommand {
             task:
                 CourseTask::Check {
                     measure,
@@ -104,23 +104,23 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
             Some(count) => course_check::mutants::check(count, seed, json, &engine, &course),
             None => course_check::course_check(measure, json, &engine, &course),
         },
-        Some(Task::List(args)) => list::list(&args),
-        Some(Task::Hint(args)) => list::hint(&args),
-        Some(Task::Reset(args)) => list::reset(&args),
-        Some(Task::Init(args)) => list::init(&args),
-        Some(Task::Kit(args)) => kit::kit(&args),
-        Some(Task::Doctor(args)) if args.room => ready::ready(&args),
-        Some(Task::Doctor(args)) => doctor::doctor(&args),
-        Some(Task::Replay(args)) => replay::replay(&args),
-        Some(Task::Open(args)) => open::open(&args),
-        Some(Task::Notes(args)) => notes::notes(&args),
-        Some(Task::Report(args)) => export::report(&args),
-        Some(Task::Export(args)) => export::export(&args),
-        Some(Task::Room(args)) => room::room(&args),
-        Some(Task::Config(args)) => config::config(&args),
-        Some(Task::Completions(args)) => manual::completions(&args),
-        Some(Task::Man(args)) => manual::man(&args),
-        Some(Task::Engine { kernel_texts }) => {
+        Some(CliCommand::List(args)) => list::list(&args),
+        Some(CliCommand::Hint(args)) => list::hint(&args),
+        Some(CliCommand::Reset(args)) => list::reset(&args),
+        Some(CliCommand::Init(args)) => list::init(&args),
+        Some(CliCommand::Kit(args)) => kit::kit(&args),
+        Some(CliCommand::Doctor(args)) if args.room => ready::ready(&args),
+        Some(CliCommand::Doctor(args)) => doctor::doctor(&args),
+        Some(CliCommand::Replay(args)) => replay::replay(&args),
+        Some(CliCommand::Open(args)) => open::open(&args),
+        Some(CliCommand::Notes(args)) => notes::notes(&args),
+        Some(CliCommand::Report(args)) => export::report(&args),
+        Some(CliCommand::Export(args)) => export::export(&args),
+        Some(CliCommand::Room(args)) => room::room(&args),
+        Some(CliCommand::Config(args)) => config::config(&args),
+        Some(CliCommand::Completions(args)) => manual::completions(&args),
+        Some(CliCommand::Man(args)) => manual::man(&args),
+        Some(CliCommand::Engine { kernel_texts }) => {
             crate::engine::serve(kernel_texts).map(|()| Exit::Ok)
         }
     }

@@ -8,8 +8,10 @@ mod problems;
 mod run;
 mod spelling;
 
-pub use knobs::{Changes, KNOBS, Kind, Knob, Parameters, Reference, VERSIONS, Value};
-pub use problems::Problem;
+pub use knobs::{
+    Changes, KNOBS, Knob, KnobValue, Parameters, ParityReference, VERSIONS, ValueKind,
+};
+pub use problems::ConfigProblem;
 pub use run::{
     Attention, Data, Gradient, INIT_STD, Init, KvLayout, Loss, LossScaling, MAX_CONTEXT, Matmul,
     MeasureConfig, ModelConfig, NORM_EPS, Norm, Optimizer, Precision, Preset, Qkv, ROPE_THETA,

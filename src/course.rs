@@ -25,7 +25,7 @@ pub mod workspace;
 
 pub use check::Check;
 pub use exercise::Exercise;
-pub use lesson::{Block, Lesson, Section, SectionKind, Span};
+pub use lesson::{Lesson, LessonSection, SectionKind, TextBlock, TextSpan};
 pub use source::CourseFiles;
 pub use stage::{
     Beat, BeatChange, Estimate, KernelFigure, PanelPointer, PublishedClaim, Question, Stage,

@@ -22,20 +22,20 @@ pub enum Exit {
 
 /// An error that knows its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
+pub struct ExitError {
     pub exit: Exit,
     pub text: String,
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for ExitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl std::error::Error for Stop {}
+impl std::error::Error for ExitError {}
 
-impl From<&Failed> for Stop {
+impl From<&Failed> for ExitError {
     fn from(failed: &Failed) -> Self {
         let exit = match failed.kind {
             FailedKind::Usage | FailedKind::Refused => Exit::Usage,
@@ -76,7 +76,7 @@ pub fn lack(text: &str) -> Option<&'static str> {
 
 /// An error in what was typed: arguments, a configuration or a course.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
-    Stop {
+    ExitError {
         exit: Exit::Usage,
         text: text.into(),
     }

@@ -39,7 +39,7 @@ impl Outcome {
 
 /// One criterion with its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct CriterionResult {
     pub name: String,
     /// `loss_first within 3 % of 6.933`.
     pub asked: String,
@@ -52,7 +52,7 @@ pub struct Line {
 /// What was found, and whether it passes; `None` where it was not measured.
 type Found = (String, Option<bool>);
 
-impl Line {
+impl CriterionResult {
     fn new(name: &str, asked: String, (measured, passed): Found) -> Self {
         Self {
             name: name.to_owned(),
@@ -76,12 +76,12 @@ fn interval(pair: &Pair) -> String {
 
 /// All criteria of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct StageReport {
     pub stage: String,
-    pub lines: Vec<Line>,
+    pub lines: Vec<CriterionResult>,
 }
 
-impl Report {
+impl StageReport {
     /// Failed as soon as one line failed; passed when every line that decides passed.
     pub fn outcome(&self) -> Outcome {
         let deciding = self.lines.iter().filter(|line| !line.optional);

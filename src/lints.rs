@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::config::{Data, RunConfig, Sync};
 use crate::limits;
-use crate::protocol::{Event, Evidence, Gradients, Kernels, Lint, Phases, Throughput};
+use crate::protocol::{Event, Evidence, Gradients, Lint, PhaseTimes, StepProfile, Throughput};
 use crate::units::{parity, show, signed_percent};
 
 /// Losses kept for the lints on training progress.
@@ -14,9 +14,9 @@ const RECENT: usize = 64;
 const STUCK_AFTER_STEPS: u64 = 300;
 
 /// Why a lint holds, and what to look at next.
-type Finding = (String, &'static str);
+type LintReason = (String, &'static str);
 /// Says whether a lint holds.
-type Rule = fn(&RunFacts) -> Option<Finding>;
+type Rule = fn(&RunFacts) -> Option<LintReason>;
 
 /// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
 const LINTS: [(&str, Rule); 12] = [
@@ -47,10 +47,10 @@ pub struct RunFacts {
     steps: u64,
     losses: VecDeque<f64>,
     first_loss: Option<f64>,
-    phases: Option<Phases>,
+    phases: Option<PhaseTimes>,
     throughput: Option<Throughput>,
     gradients: Option<Gradients>,
-    kernels: Option<Kernels>,
+    kernels: Option<StepProfile>,
     evidence: Option<Evidence>,
     not_finite: Option<(u64, String)>,
 }
@@ -116,7 +116,7 @@ impl RunFacts {
     }
 
     /// Typical phases where there are some, else those of the last measured step.
-    fn ledger(&self) -> Option<Phases> {
+    fn ledger(&self) -> Option<PhaseTimes> {
         self.throughput
             .as_ref()
             .and_then(|t| t.phases)
@@ -125,7 +125,7 @@ impl RunFacts {
 }
 
 /// A uniform prediction over V tokens loses ln V for every target; only confident wrong predictions lose more.
-fn first_loss(f: &RunFacts) -> Option<Finding> {
+fn first_loss(f: &RunFacts) -> Option<LintReason> {
     let first = f.first_loss.filter(|first| first.is_finite())?;
     let uniform = f.config.ln_vocab();
     if first <= limits::FIRST_LOSS_HIGH * uniform {
@@ -139,7 +139,7 @@ fn first_loss(f: &RunFacts) -> Option<Finding> {
     ))
 }
 
-fn not_finite(f: &RunFacts) -> Option<Finding> {
+fn not_finite(f: &RunFacts) -> Option<LintReason> {
     let (step, tensor) = f.not_finite.as_ref()?;
     Some((
         format!("{tensor} holds NaN or infinity at step {step}; the run stopped there."),
@@ -147,7 +147,7 @@ fn not_finite(f: &RunFacts) -> Option<Finding> {
     ))
 }
 
-fn gradient_coverage(f: &RunFacts) -> Option<Finding> {
+fn gradient_coverage(f: &RunFacts) -> Option<LintReason> {
     let g = f.gradients.as_ref().filter(|g| g.with_grad < g.tensors)?;
     Some((
         format!(
@@ -158,7 +158,7 @@ fn gradient_coverage(f: &RunFacts) -> Option<Finding> {
     ))
 }
 
-fn backward_too_short(f: &RunFacts) -> Option<Finding> {
+fn backward_too_short(f: &RunFacts) -> Option<LintReason> {
     if f.config.measure.sync != Sync::PerPhase {
         return None;
     }
@@ -175,7 +175,7 @@ fn backward_too_short(f: &RunFacts) -> Option<Finding> {
 }
 
 /// Where the host waits once, at the end of a step, phases are times of submitting and need not add up.
-fn ledger_open(f: &RunFacts) -> Option<Finding> {
+fn ledger_open(f: &RunFacts) -> Option<LintReason> {
     if f.config.measure.sync == Sync::PerStep {
         return None;
     }
@@ -204,7 +204,7 @@ fn claimed(f: &RunFacts, t: &Throughput) -> Option<(f64, f64)> {
 }
 
 /// A peak that was measured beside other programs proves nothing.
-fn peak_too_low(f: &RunFacts) -> Option<Finding> {
+fn peak_too_low(f: &RunFacts) -> Option<LintReason> {
     let t = f.throughput.as_ref()?;
     let load = t.peak_load?;
     let (reached, peak) = claimed(f, t)?;
@@ -219,7 +219,7 @@ fn peak_too_low(f: &RunFacts) -> Option<Finding> {
     ))
 }
 
-fn above_peak(f: &RunFacts) -> Option<Finding> {
+fn above_peak(f: &RunFacts) -> Option<LintReason> {
     let t = f.throughput.as_ref().filter(|t| t.peak_load.is_none())?;
     let (reached, peak) = claimed(f, t)?;
     Some((
@@ -232,7 +232,7 @@ fn above_peak(f: &RunFacts) -> Option<Finding> {
     ))
 }
 
-fn wrong_logits(f: &RunFacts) -> Option<Finding> {
+fn wrong_logits(f: &RunFacts) -> Option<LintReason> {
     let far = f
         .evidence
         .as_ref()?
@@ -249,7 +249,7 @@ fn wrong_logits(f: &RunFacts) -> Option<Finding> {
     ))
 }
 
-fn stuck_at_ln_vocab(f: &RunFacts) -> Option<Finding> {
+fn stuck_at_ln_vocab(f: &RunFacts) -> Option<LintReason> {
     if f.config.train.data != Data::Markov || f.steps < STUCK_AFTER_STEPS || f.losses.len() < RECENT
     {
         return None;
@@ -268,7 +268,7 @@ fn stuck_at_ln_vocab(f: &RunFacts) -> Option<Finding> {
     ))
 }
 
-fn below_entropy(f: &RunFacts) -> Option<Finding> {
+fn below_entropy(f: &RunFacts) -> Option<LintReason> {
     let entropy = f.entropy?;
     if f.losses.len() < RECENT / 2 {
         return None;
@@ -287,7 +287,7 @@ fn below_entropy(f: &RunFacts) -> Option<Finding> {
     ))
 }
 
-fn no_kernels(f: &RunFacts) -> Option<Finding> {
+fn no_kernels(f: &RunFacts) -> Option<LintReason> {
     let k = f.kernels.as_ref().filter(|k| k.rows.is_empty())?;
     Some((
         format!(
@@ -304,7 +304,7 @@ pub fn coverage_limit(config: &RunConfig) -> f64 {
     if config.records() { 1.1 } else { 1.05 }
 }
 
-fn coverage_above_step(f: &RunFacts) -> Option<Finding> {
+fn coverage_above_step(f: &RunFacts) -> Option<LintReason> {
     // This profile was kept although it does not agree with the steps around it, because none did.
     let k = f.kernels.as_ref().filter(|k| k.discarded > 0)?;
     (k.coverage > coverage_limit(&f.config)).then(|| {
@@ -329,7 +329,7 @@ mod tests {
             let mut config = RunConfig::preset(Preset::Tiny);
             config.measure.sync = sync;
             let mut facts = RunFacts::new(&config, None);
-            let phases = Phases {
+            let phases = PhaseTimes {
                 forward: 1.0,
                 backward: 1.0,
                 optimizer: 1.0,
@@ -350,13 +350,13 @@ mod tests {
     fn kernels_that_take_longer_than_the_step_are_told_once_nothing_better_was_found() {
         let said = |device_ms: f64, discarded| {
             let mut facts = RunFacts::new(&RunConfig::preset(Preset::Tiny), None);
-            facts.observe(&Event::Kernels(Kernels {
+            facts.observe(&Event::Kernels(StepProfile {
                 rows: vec![KernelRow::default()],
                 device_ms,
                 step_ms: Some(8.0),
                 coverage: device_ms / 8.0,
                 discarded,
-                ..Kernels::default()
+                ..StepProfile::default()
             }));
             facts
                 .lints()

@@ -46,7 +46,7 @@ use naga::{Module, ShaderStage, Span};
 pub use finding::{Finding, FindingKind, Invocation, OtherAccess};
 
 /// A parsed and validated shader.
-pub struct Program {
+pub struct Shader {
     module: Module,
     info: ModuleInfo,
     source: String,
@@ -93,7 +93,7 @@ pub enum RunError {
     },
     /// An override has no value, or a value that does not fit.
     Override(String),
-    /// The launch needs more than `Limits::memory`.
+    /// The launch needs more than `LaunchLimits::memory`.
     Memory { needed: u64, limit: u64 },
 }
 
@@ -112,12 +112,12 @@ pub struct Launch<'a> {
     pub without_products: bool,
     /// Invocations in a subgroup.
     pub subgroup_size: u32,
-    pub limits: Limits,
+    pub limits: LaunchLimits,
 }
 
 /// Limits of a run. A step is a statement or an expression that one workgroup evaluates for up to 64 lanes.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct LaunchLimits {
     /// For each workgroup; past this limit, the loop with the most iterations is reported as endless and the run ends.
     pub steps_per_workgroup: u64,
     /// For all workgroups together; past this limit, no other workgroup starts.
@@ -140,7 +140,7 @@ pub struct Buffer {
 
 /// The results of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct LaunchReport {
     /// In the order in which they were first seen.
     pub findings: Vec<Finding>,
     /// Loads and stores of shared memory, by place in the source and variable.
@@ -225,7 +225,7 @@ pub struct Access<'a> {
 pub const OUTSIDE: u32 = u32::MAX;
 
 /// A statement that is about to run.
-pub struct Step<'a> {
+pub struct StatementStart<'a> {
     pub location: Location,
     pub function: &'a str,
     /// Depth of calls; 0 in the entry point.
@@ -247,7 +247,7 @@ pub struct Arrival<'a> {
 pub trait Observer {
     fn workgroup_start(&mut self, _id: [u32; 3], _lanes: u32) {}
     fn workgroup_end(&mut self, _id: [u32; 3]) {}
-    fn statement(&mut self, _step: &Step<'_>) {}
+    fn statement(&mut self, _step: &StatementStart<'_>) {}
     fn access(&mut self, _access: &Access<'_>) {}
     fn barrier(&mut self, _arrival: &Arrival<'_>) {}
     /// Called the first time that something is found.
@@ -271,7 +271,7 @@ impl Access<'_> {
     }
 }
 
-impl Default for Limits {
+impl Default for LaunchLimits {
     fn default() -> Self {
         Self {
             steps_per_workgroup: 4_000_000,
@@ -291,7 +291,7 @@ impl Launch<'_> {
             only: None,
             without_products: false,
             subgroup_size: 32,
-            limits: Limits::default(),
+            limits: LaunchLimits::default(),
         }
     }
 }
@@ -338,7 +338,7 @@ impl Buffer {
     }
 }
 
-impl Program {
+impl Shader {
     /// # Errors
     /// When naga does not accept the source.
     pub fn parse(source: &str) -> Result<Self, SourceError> {
@@ -386,7 +386,7 @@ impl Program {
         launch: &Launch<'_>,
         buffers: &mut [Buffer],
         observer: &mut dyn Observer,
-    ) -> Result<Report, RunError> {
+    ) -> Result<LaunchReport, RunError> {
         prepare::run(self, launch, buffers, observer)
     }
 

@@ -9,7 +9,7 @@ mod wrong;
 use std::collections::HashSet;
 
 use crate::random::Rng;
-use tokens::{Operator, Tokens};
+use tokens::{Operator, WgslTokens};
 
 /// How many right kernels the operators start from, in addition to the given one.
 const BASES: usize = 2;
@@ -83,7 +83,7 @@ pub fn make(
 
 /// The texts that an operator makes, in random order.
 fn texts(base: &str, operator: Operator, rng: &mut Rng) -> Vec<String> {
-    let tokens = Tokens::read(base);
+    let tokens = WgslTokens::read(base);
     let edits = operator(&tokens, rng).into_iter();
     let mut all: Vec<String> = edits.map(|edit| tokens.apply(edit)).collect();
     shuffle(&mut all, rng);

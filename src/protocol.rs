@@ -89,13 +89,13 @@ pub enum Command {
 
 /// One line of the stream: when (seconds since the engine started) and what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct StreamLine {
     pub t: f64,
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// Reads a `Line` or a `Command` from its text. Of a fault it says what and in which column; the reader knows which line.
+/// Reads a `StreamLine` or a `Command` from its text. Of a fault it says what and in which column; the reader knows which line.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| match error.to_string() {
         why if why.starts_with("recursion limit") => "nested too deeply".to_owned(),
@@ -114,7 +114,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device_s: Option<f64>,
     },
-    Log(Log),
+    Log(LogMessage),
     Devices {
         devices: Vec<DeviceInfo>,
     },
@@ -135,7 +135,7 @@ pub enum Event {
     Started(Started),
     Step(Step),
     Throughput(Throughput),
-    Kernels(Kernels),
+    Kernels(StepProfile),
     Gradients(Gradients),
     Evidence(Evidence),
     Memory(Memory),

@@ -14,14 +14,14 @@ use anyhow::{Context, Result, bail};
 use crate::clean;
 use crate::config::file::{FileError, read_text};
 use crate::files::{self, WriteOutcome};
-use crate::protocol::{self, Device, Event, Finished, Hello, Line, PROTOCOL};
+use crate::protocol::{self, Device, Event, Finished, Hello, PROTOCOL, StreamLine};
 
 /// Largest recording that is read.
 pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Writes a recording: into `FILE.part` line by line, renamed to `FILE` at the end.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct RecordingWriter {
     file: File,
     part: PathBuf,
     target: PathBuf,
@@ -31,7 +31,7 @@ pub struct Recorder {
     latest: f64,
 }
 
-impl Recorder {
+impl RecordingWriter {
     /// Opens `FILE.part` beside the target.
     pub fn create(target: &Path) -> Result<Self> {
         let shown = || target.display().to_string();
@@ -57,7 +57,7 @@ impl Recorder {
     }
 
     /// Adds a line, as it came. A cut recording keeps every line up to here.
-    pub fn add(&mut self, line: &Line, text: &str) -> Result<()> {
+    pub fn add(&mut self, line: &StreamLine, text: &str) -> Result<()> {
         if line.t + self.offset < self.latest {
             self.offset = self.latest - line.t;
         }
@@ -70,16 +70,16 @@ impl Recorder {
             writeln!(self.file, "{}", clean::json(text))
         } else {
             // The text, because a line may know more than is recorded.
-            let read = protocol::read::<Line>(text).map_err(anyhow::Error::msg)?;
+            let read = protocol::read::<StreamLine>(text).map_err(anyhow::Error::msg)?;
             let event = read.event;
-            let moved = serde_json::to_string(&Line { t, event })?;
+            let moved = serde_json::to_string(&StreamLine { t, event })?;
             writeln!(self.file, "{moved}")
         };
         written.with_context(|| format!("Failed to write {}", self.part.display()))
     }
 
     /// Gives the recording its name.
-    pub fn finish(self) -> Result<Recorded> {
+    pub fn finish(self) -> Result<FinishedRecording> {
         self.file
             .sync_all()
             .with_context(|| format!("Failed to write {}", self.part.display()))?;
@@ -87,7 +87,7 @@ impl Recorder {
             let (part, target) = (self.part.display(), self.target.display());
             format!("Failed to write {target}; the recording is in {part}")
         })?;
-        Ok(Recorded {
+        Ok(FinishedRecording {
             path: self.target,
             written,
         })
@@ -101,12 +101,12 @@ impl Recorder {
 
 /// A recording that is complete.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct FinishedRecording {
     pub path: PathBuf,
     written: WriteOutcome,
 }
 
-impl fmt::Display for Recorded {
+impl fmt::Display for FinishedRecording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "recorded in {}", self.path.display())?;
         match self.written {
@@ -146,7 +146,7 @@ impl Recording {
         let mut notice = None;
         for (number, range) in (1..).zip(spans(&text)) {
             let piece = &text[range.clone()];
-            let line = match protocol::read::<Line>(piece) {
+            let line = match protocol::read::<StreamLine>(piece) {
                 Ok(line) => line,
                 Err(_) if let Some(problem) = newer(piece) => return Err(fail(number, problem)),
                 Err(why) if number == 1 => {
@@ -217,13 +217,13 @@ impl Recording {
     }
 
     /// The line at `at`.
-    pub fn line(&self, at: usize) -> Option<Line> {
+    pub fn line(&self, at: usize) -> Option<StreamLine> {
         let (_, range) = self.lines.get(at)?;
         serde_json::from_str(&self.text[range.clone()]).ok()
     }
 
     /// All lines, in order.
-    pub fn iter(&self) -> impl Iterator<Item = Line> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = StreamLine> + '_ {
         (0..self.len()).filter_map(|at| self.line(at))
     }
 
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn time_runs_on_when_an_engine_replaces_another() {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut recorder = Recorder::create(&dir.path().join("run.jsonl")).expect("created");
+        let mut recorder = RecordingWriter::create(&dir.path().join("run.jsonl")).expect("created");
         for text in [HELLO, STEP, HELLO, STEP] {
             recorder
                 .add(&serde_json::from_str(text).expect("a line"), text)

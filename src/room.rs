@@ -20,7 +20,7 @@ pub mod state;
 use std::path::PathBuf;
 
 use client::Http;
-use folder::Folder;
+use folder::RoomFolder;
 use handle::RoomHandle;
 use link::{InstructorLink, ParticipantLink};
 
@@ -30,7 +30,7 @@ use crate::course::Course;
 pub fn participant_link(at: &str) -> Result<Box<dyn ParticipantLink>, String> {
     match address(at)? {
         Some(rest) => Ok(Box::new(Http::new(rest)?)),
-        None => Ok(Box::new(Folder::new(PathBuf::from(at)))),
+        None => Ok(Box::new(RoomFolder::new(PathBuf::from(at)))),
     }
 }
 

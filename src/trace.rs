@@ -23,35 +23,35 @@ pub mod write;
 use std::io::Read;
 use std::path::Path;
 
-pub use model::{Builder, Kind, Trace};
-pub use source::{Head, OpenError, Progress, Source};
+pub use model::{SliceKind, Trace, TraceBuilder};
+pub use source::{FileHead, OpenError, ReadProgress, TraceSource};
 
 /// A format of profiles.
-pub struct Format {
+pub struct TraceFormat {
     /// Its name on screens.
     pub title: &'static str,
     /// Whether a file's first bytes, or its tables, are of this format.
-    pub recognises: fn(&Head) -> bool,
+    pub recognises: fn(&FileHead) -> bool,
     /// Reads a file.
-    pub read: fn(&mut Source<'_>) -> Result<Trace, OpenError>,
+    pub read: fn(&mut TraceSource<'_>) -> Result<Trace, OpenError>,
 }
 
 /// All formats; the first that recognises a file reads it.
 #[rustfmt::skip] // One line for each format.
-pub const FORMATS: [Format; 7] = [
-    Format { title: "Nsight Systems SQLite export", recognises: nsys::recognises, read: nsys::read },
-    Format { title: "rocpd SQLite (ROCm 7)", recognises: rocpd::recognises, read: rocpd::read },
-    Format { title: "Perfetto trace (TrackEvent)", recognises: pftrace::recognises, read: pftrace::read },
-    Format { title: "rocprofv3 kernel_trace.csv", recognises: csv::is_kernel_trace, read: csv::read_kernel_trace },
-    Format { title: "rocprofv3 kernel_stats.csv", recognises: csv::is_kernel_stats, read: csv::read_kernel_stats },
-    Format { title: "nsys stats cuda_gpu_kern_sum as CSV", recognises: csv::is_kern_sum, read: csv::read_kern_sum },
-    Format { title: "PyTorch profiler or Chrome trace JSON", recognises: chrome::recognises, read: chrome::read },
+pub const FORMATS: [TraceFormat; 7] = [
+    TraceFormat { title: "Nsight Systems SQLite export", recognises: nsys::recognises, read: nsys::read },
+    TraceFormat { title: "rocpd SQLite (ROCm 7)", recognises: rocpd::recognises, read: rocpd::read },
+    TraceFormat { title: "Perfetto trace (TrackEvent)", recognises: pftrace::recognises, read: pftrace::read },
+    TraceFormat { title: "rocprofv3 kernel_trace.csv", recognises: csv::is_kernel_trace, read: csv::read_kernel_trace },
+    TraceFormat { title: "rocprofv3 kernel_stats.csv", recognises: csv::is_kernel_stats, read: csv::read_kernel_stats },
+    TraceFormat { title: "nsys stats cuda_gpu_kern_sum as CSV", recognises: csv::is_kern_sum, read: csv::read_kern_sum },
+    TraceFormat { title: "PyTorch profiler or Chrome trace JSON", recognises: chrome::recognises, read: chrome::read },
 ];
 
 /// Opens a trace of any format, plain or gzip, and reports its progress.
-pub fn open(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Trace, OpenError> {
+pub fn open(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Trace, OpenError> {
     let name = path.display().to_string();
-    Source::open(path, progress)
+    TraceSource::open(path, progress)
         .and_then(recognise)
         .map_err(|error| OpenError {
             path: name,
@@ -61,8 +61,8 @@ pub fn open(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Trace, Op
 
 /// The same for any reader, such as data in memory; databases need a file.
 pub fn read(name: &str, data: impl Read + 'static, total: u64) -> Result<Trace, OpenError> {
-    let mut quiet = |_: Progress| {};
-    let source = Source::of(name, data, total, &mut quiet);
+    let mut quiet = |_: ReadProgress| {};
+    let source = TraceSource::of(name, data, total, &mut quiet);
     source.and_then(recognise).map_err(|error| OpenError {
         path: name.to_owned(),
         ..error
@@ -70,13 +70,13 @@ pub fn read(name: &str, data: impl Read + 'static, total: u64) -> Result<Trace, 
 }
 
 /// Reads a source with the first format that recognises it.
-fn recognise(mut source: Source<'_>) -> Result<Trace, OpenError> {
+fn recognise(mut source: TraceSource<'_>) -> Result<Trace, OpenError> {
     let bytes = source.head()?;
     let tables = match bytes.starts_with(b"SQLite format 3\0") {
         true => Some(sqlite::tables(&sqlite::connect(&mut source)?)?),
         false => None,
     };
-    let head = Head { bytes, tables };
+    let head = FileHead { bytes, tables };
     let format = FORMATS
         .iter()
         .find(|format| (format.recognises)(&head))
@@ -89,7 +89,7 @@ fn recognise(mut source: Source<'_>) -> Result<Trace, OpenError> {
 }
 
 /// Why no format recognises a file.
-fn unknown(head: &Head) -> OpenError {
+fn unknown(head: &FileHead) -> OpenError {
     let known = "These can be opened: PyTorch profiler and Chrome JSON, rocprofv3 kernel_trace.csv and kernel_stats.csv, \
                  rocpd and Nsight Systems SQLite, cuda_gpu_kern_sum CSV, Perfetto .pftrace.";
     if let Some(tables) = &head.tables {

@@ -26,18 +26,18 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear};
 
-use crate::app::{App, AudienceScreen, Limits, ScreenSize};
-pub use run::{Session, SessionEnd};
+use crate::app::{App, AudienceScreen, DrawnFrame, ScreenSize};
+pub use run::{SessionEnd, TerminalSession};
 use surface::Surface;
 use theme::Theme;
 
 /// Draws one frame. The result is how far each panel, and what lies on top, can scroll.
-pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
+pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
     let covered = app.audience_screen();
     if covered == AudienceScreen::Blank {
-        return Limits::default();
+        return DrawnFrame::default();
     }
     let frozen = app
         .frozen
@@ -47,7 +47,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> Limits {
     let on_stage = app.beat().map(|_| theme.on_stage());
     let theme = on_stage.as_ref().unwrap_or(theme);
     let it = layout::arrange(area, app);
-    let mut limits = Limits::default();
+    let mut limits = DrawnFrame::default();
     let mut surface = Surface {
         frame,
         area,

@@ -27,7 +27,7 @@ use crate::engine::client::EngineCommand;
 use crate::export::report::RunCollector;
 use crate::out::notice;
 use crate::room::member::Member;
-use crate::tui::{Session, SessionEnd, terminal};
+use crate::tui::{SessionEnd, TerminalSession, terminal};
 
 use effects::Workshop;
 use speaker::SpeakerServer;
@@ -65,7 +65,7 @@ fn until_the_end(
     mut effects: Vec<Effect>,
 ) -> Result<SessionEnd> {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
-    let mut session = Session::begin(app, abilities)?;
+    let mut session = TerminalSession::begin(app, abilities)?;
     let mut speaker = SpeakerServer::default();
     loop {
         for effect in std::mem::take(&mut effects) {

@@ -48,7 +48,7 @@ impl Learner {
 
 fn stream(events: &[Event]) -> String {
     let line = |(i, event): (usize, &Event)| {
-        let line = Line {
+        let line = StreamLine {
             t: i as f64 * 0.1,
             event: event.clone(),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use perflings::config::{Preset, RunConfig};
 use perflings::engine::client::{
-    Client, ClientEvent, EngineCommand, EngineEnd, Limits, MAX_LINE, split_words,
+    Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts, MAX_LINE, split_words,
 };
 use perflings::measure::runner::{EngineTask, Runner};
 use perflings::protocol::{Command, Event, RunSpec, Slot};
@@ -19,8 +19,8 @@ fn shell(script: &str) -> EngineCommand {
     EngineCommand::new("sh", ["-c", &format!("HELLO='{HELLO}'; {script}")])
 }
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> EngineTimeouts {
+    EngineTimeouts {
         hello: LONG,
         silence: LONG,
         shutdown: Duration::from_millis(500),
@@ -167,7 +167,7 @@ fn a_line_without_end_does_not_fill_the_memory() {
 
 #[test]
 fn an_engine_that_says_nothing_is_refused_after_its_time() {
-    let limits = Limits {
+    let limits = EngineTimeouts {
         hello: Duration::from_millis(100),
         ..limits()
     };
@@ -269,7 +269,7 @@ fn an_engine_may_refuse_us() {
 
 #[test]
 fn silence_is_said_once_and_ends_with_the_next_line() {
-    let limits = Limits {
+    let limits = EngineTimeouts {
         silence: Duration::from_millis(50),
         ..limits()
     };
@@ -286,7 +286,7 @@ fn silence_is_said_once_and_ends_with_the_next_line() {
 
 #[test]
 fn a_long_line_through_a_slow_pipe_is_no_silence() {
-    let limits = Limits {
+    let limits = EngineTimeouts {
         silence: Duration::from_millis(300),
         ..limits()
     };
@@ -405,7 +405,7 @@ fn no_process_is_left_behind_not_even_a_wrapper_s() {
 
 #[test]
 fn a_reader_that_looked_away_does_not_blame_the_engine() {
-    let limits = Limits {
+    let limits = EngineTimeouts {
         silence: Duration::from_secs(1),
         ..limits()
     };
@@ -515,7 +515,7 @@ fn a_measurement_ends_where_the_line_is_silent_or_cut() {
     );
     assert_eq!(ends("exit 255"), "the engine exited with status 255");
     // Noticed, and once more as long: that is the promise of docs/remote.md.
-    assert!(2 * Limits::default().silence <= Duration::from_secs(10));
+    assert!(2 * EngineTimeouts::default().silence <= Duration::from_secs(10));
 }
 
 /// What stands in for ssh, srun, docker: it leaves out what is its own and runs the rest.

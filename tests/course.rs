@@ -18,9 +18,9 @@ use perflings::config::file::rewritten;
 use perflings::config::{Data, KNOBS, Knob, RunConfig};
 use perflings::course::exercise::checks::{CONFIG, CheckMetric, KERNEL};
 use perflings::course::formula::FORMULAS;
-use perflings::course::metric::{METRICS, Metric};
+use perflings::course::metric::{METRICS, RunMetric};
 use perflings::course::validate::{Vocabulary, structure};
-use perflings::course::{Block, Course, CourseFiles, SectionKind, Span, lesson};
+use perflings::course::{Course, CourseFiles, SectionKind, TextBlock, TextSpan, lesson};
 use perflings::judge::Outcome;
 use perflings::judge::course::behaviour;
 use perflings::judge::stage::{StageFacts, evaluate};
@@ -681,15 +681,18 @@ fn markdown_becomes_blocks() {
         (section.title.as_str(), section.kind),
         ("Why", SectionKind::Why)
     );
-    let Block::Paragraph(spans) = &section.blocks[0] else {
+    let TextBlock::Paragraph(spans) = &section.blocks[0] else {
         panic!("{:?}", section.blocks[0])
     };
     assert!(
-        spans.contains(&Span::Strong("b".into())) && spans.contains(&Span::Emphasis("c".into()))
+        spans.contains(&TextSpan::Strong("b".into()))
+            && spans.contains(&TextSpan::Emphasis("c".into()))
     );
-    assert!(spans.contains(&Span::Code("d".into())) && spans.contains(&Span::Code("t".into())));
-    assert!(spans.contains(&Span::Placeholder("run.loss_first".into())));
-    assert!(spans.contains(&Span::Link {
+    assert!(
+        spans.contains(&TextSpan::Code("d".into())) && spans.contains(&TextSpan::Code("t".into()))
+    );
+    assert!(spans.contains(&TextSpan::Placeholder("run.loss_first".into())));
+    assert!(spans.contains(&TextSpan::Link {
         text: "e".into(),
         to: "f.md".into()
     }));
@@ -697,28 +700,28 @@ fn markdown_becomes_blocks() {
         .blocks
         .iter()
         .filter_map(|block| match block {
-            Block::Item { depth, marker, .. } => Some((*depth, marker.as_str())),
+            TextBlock::Item { depth, marker, .. } => Some((*depth, marker.as_str())),
             _ => None,
         })
         .collect();
     assert_eq!(markers, [(0, "•"), (1, "•"), (0, "1."), (0, "2.")]);
-    assert!(section.blocks.contains(&Block::Code {
+    assert!(section.blocks.contains(&TextBlock::Code {
         language: "text".into(),
         text: "z".into()
     }));
     assert!(
         section
             .blocks
-            .contains(&Block::Quote(vec![Span::Text("q".into())]))
+            .contains(&TextBlock::Quote(vec![TextSpan::Text("q".into())]))
     );
-    assert!(matches!(section.blocks.last(), Some(Block::Rule)));
+    assert!(matches!(section.blocks.last(), Some(TextBlock::Rule)));
     let table = section.blocks.iter().find_map(|block| match block {
-        Block::Table { head, rows } => Some((head.len(), rows)),
+        TextBlock::Table { head, rows } => Some((head.len(), rows)),
         _ => None,
     });
     assert_eq!(
         table.expect("a table").1[0][1],
-        [Span::Placeholder("ln_vocab".into())]
+        [TextSpan::Placeholder("ln_vocab".into())]
     );
 }
 
@@ -763,7 +766,7 @@ fn the_guide_lists_every_key_and_metric() {
     }
     readme::holds("exercises/README.md", "configuration", &keys);
     let mut figures = "| figure | unit | what it is |\n|---|---|---|\n".to_owned();
-    for Metric {
+    for RunMetric {
         name, unit, about, ..
     } in METRICS
     {

@@ -6,9 +6,9 @@ use std::process::{Child, ChildStdin, Command as Process, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use perflings::config::{Knob, Preset, RunConfig, Value};
+use perflings::config::{Knob, KnobValue, Preset, RunConfig};
 use perflings::protocol::{
-    Command, Event, FailedKind, Finished, Line, PROTOCOL, Pair, RunSpec, Slot, Verdict,
+    Command, Event, FailedKind, Finished, PROTOCOL, Pair, RunSpec, Slot, StreamLine, Verdict,
 };
 
 /// Far above what a healthy engine needs.
@@ -17,7 +17,7 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 struct Engine {
     child: Child,
     input: Option<ChildStdin>,
-    lines: Receiver<Line>,
+    lines: Receiver<StreamLine>,
 }
 
 impl Engine {
@@ -126,7 +126,7 @@ fn small(knobs: &[(&str, &str)]) -> RunConfig {
     for (path, value) in knobs {
         Knob::find(path)
             .expect("known")
-            .set(&mut config, &Value::from_word(value))
+            .set(&mut config, &KnobValue::from_word(value))
             .expect("valid");
     }
     config

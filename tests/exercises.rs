@@ -8,7 +8,7 @@ use perflings::app::{
     Action, App, Confirm, Effect, Markers, Message, Options, Overlay, RunState, ThemeName, update,
 };
 use perflings::course::Course;
-use perflings::course::progress::State;
+use perflings::course::progress::StageState;
 use perflings::course::sweep::{SweepRow, SweepTable};
 use perflings::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use perflings::judge::{self, Outcome};
@@ -245,7 +245,7 @@ fn an_exercise_is_opened_checked_and_left_beside_the_run() {
             .any(|effect| matches!(effect, Effect::Send(_))),
         "the run goes on: {effects:?}"
     );
-    assert_eq!(app.study.progress.stage("swiglu").state, State::Seen);
+    assert_eq!(app.study.progress.stage("swiglu").state, StageState::Seen);
     // Opening it again begins nothing anew.
     assert_eq!(open(&mut app, "k01"), Vec::new());
     // What belongs to the stage rests.
@@ -274,7 +274,7 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
     assert_eq!(sends(&effects), vec![swap()]);
     assert!(effects.iter().any(|effect| matches!(
         effect,
-        Effect::SaveStage { stage, progress } if stage == "swiglu" && progress.state == State::Passed
+        Effect::SaveStage { stage, progress } if stage == "swiglu" && progress.state == StageState::Passed
     )));
     let desk = |app: &App| {
         let exercise = app.exercise().expect("open").clone();
@@ -341,7 +341,7 @@ fn a_reset_asks_forgets_and_begins_anew() {
             .iter()
             .any(|it| matches!(it, Effect::ResetExercise { exercise, .. } if exercise == "swiglu"))
     );
-    assert_eq!(app.study.progress.stage("swiglu").state, State::New);
+    assert_eq!(app.study.progress.stage("swiglu").state, StageState::New);
     assert_eq!(app.hints().0, 0);
 }
 
@@ -484,7 +484,7 @@ fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
     }
     let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     assert!(sends(&effects, &Command::Resume), "{effects:?}");
-    assert_eq!(app.study.progress.stage(&id).state, State::Passed);
+    assert_eq!(app.study.progress.stage(&id).state, StageState::Passed);
     let quiz = app.exercise().expect("open").quiz.clone();
     for question in &quiz {
         assert_eq!(app.question(), Some(question));
@@ -523,7 +523,7 @@ fn a_measurement_that_is_given_up_gives_the_run_back() {
     // What it still says comes too late.
     about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     let id = app.exercise().expect("open").id.clone();
-    assert_eq!(app.study.progress.stage(&id).state, State::Seen);
+    assert_eq!(app.study.progress.stage(&id).state, StageState::Seen);
     // Leaving does the same.
     let mut app = measuring();
     let effects = act(&mut app, Action::LeaveExercise);

@@ -15,12 +15,12 @@ use mutate::{Input, damaged};
 use perflings::config::file::{self, FileError, MAX_BYTES, read_text};
 use perflings::config::{KNOBS, Knob, Preset, RunConfig};
 use perflings::course::exercise::{ExerciseKind, Kernels};
-use perflings::course::progress::{self, ProgressChange, State};
+use perflings::course::progress::{self, ProgressChange, StageState};
 use perflings::course::validate::{Vocabulary, structure};
 use perflings::course::{Course, CourseFiles};
 use perflings::engine::kernel::validate::validate;
 use perflings::export::{csv, perfetto, report::collect};
-use perflings::protocol::{Command, Line, PROTOCOL, RunSpec, Slot, read};
+use perflings::protocol::{Command, PROTOCOL, RunSpec, Slot, StreamLine, read};
 use perflings::record::Recording;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
@@ -233,7 +233,7 @@ fn a_line_of_the_stream() {
         lines.chain(commands).map(file).collect(),
         |input| {
             let text = String::from_utf8_lossy(&input.bytes);
-            reads_back::<Line>(&text);
+            reads_back::<StreamLine>(&text);
             reads_back::<Command>(&text);
         },
     );
@@ -308,12 +308,12 @@ fn progress_that_was_damaged() {
         assert_eq!(problem, None);
         assert_eq!(second, first);
         let mut stage = first.stage("strides");
-        stage.state = State::Passed;
+        stage.state = StageState::Passed;
         let change = ProgressChange::Stage("strides".to_owned(), Box::new(stage));
         let (saved, problem) = progress::save(home.path(), &[change]).expect("saved");
         assert_eq!(problem, None);
         assert_eq!(progress::load(home.path()), (saved.clone(), None));
-        assert_eq!(saved.stage("strides").state, State::Passed);
+        assert_eq!(saved.stage("strides").state, StageState::Passed);
         let others = |id: &&String| *id != "strides";
         for id in first.stages.keys().filter(others) {
             assert_eq!(saved.stage(id), first.stage(id), "{id}");

@@ -9,11 +9,11 @@ use perflings::app::guide::{SentencePart, confirmation, next_move};
 use perflings::app::mystery::JudgeStep;
 use perflings::app::source::FromEngine;
 use perflings::app::{
-    Action, App, Confirm, Markers, Message, Mode, Options, Recording, ThemeName, update,
+    Action, App, Confirm, Markers, Message, Mode, Options, Replay, ThemeName, update,
 };
 use perflings::config::{Precision, Preset, RunConfig};
 use perflings::course::Course;
-use perflings::course::progress::{Prediction, State};
+use perflings::course::progress::{Prediction, StageState};
 use perflings::judge::Outcome;
 use perflings::judge::kernel::KernelVerdict;
 use perflings::protocol::*;
@@ -198,10 +198,10 @@ fn stage(said: &mut Said, number: u32) {
     }
     app.view.confirm = None;
     let known = app.study.progress.stages.get_mut(&of.id);
-    known.expect("seen").state = State::Predicted;
+    known.expect("seen").state = StageState::Predicted;
     check(said, app.clone());
     // Passed; pairs may still be wanted for the range.
-    app.study.of_mut(&of.id).state = State::Passed;
+    app.study.of_mut(&of.id).state = StageState::Passed;
     app.notice = None;
     said.look(&app);
     app.comparison.set_b(of.fixed.clone(), false);
@@ -221,9 +221,9 @@ fn stage(said: &mut Said, number: u32) {
     said.look(&app);
     act(&mut app, Action::Knobs);
     for (state, prediction) in [
-        (State::Passed, Some(Prediction::Skipped)),
-        (State::Predicted, Some(Prediction::Skipped)),
-        (State::Predicted, None),
+        (StageState::Passed, Some(Prediction::Skipped)),
+        (StageState::Predicted, Some(Prediction::Skipped)),
+        (StageState::Predicted, None),
     ] {
         let mut leaves = app.clone();
         let known = leaves.study.of_mut(&of.id);
@@ -250,7 +250,7 @@ fn check(said: &mut Said, mut app: App) {
     let now_ms = app.now_ms + 1000;
     update(&mut app, Message::Tick { now_ms });
     train(&mut app, 3);
-    app.study.tries(&of);
+    app.study.note_fix_tried(&of);
     (app.notice, app.view.knobs) = (None, false);
     said.look(&app);
     app.comparison.set_b(of.fixed.clone(), false);
@@ -494,7 +494,7 @@ fn the_rest(said: &mut Said) {
     hear(&mut failed, Event::Failed(Failed { kind, reason }));
     failed.notice = None;
     said.look(&failed);
-    let badge = Recording {
+    let badge = Replay {
         file: "h100.jsonl".to_owned(),
         device: sample::device(),
         date: "2026-11-01".to_owned(),

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use burn::tensor::{Device, Tensor};
-use perflings::config::{Knob, Preset, RunConfig, Value};
+use perflings::config::{Knob, KnobValue, Preset, RunConfig};
 use perflings::data::BatchSource;
 use perflings::model::{Model, Tokens, weights};
 use perflings::ops::grad_norm;
@@ -27,7 +27,7 @@ fn config(knobs: &[(&str, &str)]) -> RunConfig {
     ];
     for (path, value) in fast.iter().chain(knobs) {
         let knob = Knob::find(path).expect("known");
-        knob.set(&mut config, &Value::from_word(value))
+        knob.set(&mut config, &KnobValue::from_word(value))
             .expect("valid");
     }
     assert!(config.problems().is_empty(), "{:?}", config.problems());

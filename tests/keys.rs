@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crossterm::event::{
     KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
-use perflings::app::{Action, App, Confirm, Options, Overlay, Panel, Recording, RunState};
+use perflings::app::{Action, App, Confirm, Options, Overlay, Panel, Replay, RunState};
 use perflings::protocol::*;
 use perflings::tui::keys::{BINDINGS, Group, action, footer, key_name, label, reference};
 use perflings::tui::layout::arrange;
@@ -43,7 +43,7 @@ fn states() -> Vec<(&'static str, App)> {
         device: device.clone(),
         ..DeviceInfo::default()
     };
-    let badge = Recording {
+    let badge = Replay {
         file: "x".to_owned(),
         device: sample::device(),
         date: "2026-11-01".to_owned(),
@@ -154,7 +154,7 @@ fn in_no_state_does_a_key_mean_two_things() {
 #[test]
 fn every_binding_is_reached_by_its_key_where_it_counts() {
     for (name, app) in states() {
-        let counts = |binding: &&perflings::tui::keys::Binding| (binding.when)(&app);
+        let counts = |binding: &&perflings::tui::keys::KeyBinding| (binding.when)(&app);
         for binding in BINDINGS.iter().filter(counts) {
             // A letter becomes the text that was typed.
             let typed = matches!(binding.action, Action::Type(_));

@@ -111,7 +111,7 @@ fn exercise(app: &App, kind: u8, which: u8) -> Option<Message> {
             return Some(Message::Action(Action::ChooseLine(entry)));
         }
         1 => {
-            return Some(Message::Engine(FromEngine::Line(Line {
+            return Some(Message::Engine(FromEngine::Line(StreamLine {
                 t: 0.0,
                 event: Event::KernelUsed {
                     exercise: id,
@@ -177,7 +177,7 @@ fn message(app: &App, happens: Happens) -> Option<Message> {
                 app,
             )?)
         }
-        Happens::Event(kind, run, step) => Message::Engine(FromEngine::Line(Line {
+        Happens::Event(kind, run, step) => Message::Engine(FromEngine::Line(StreamLine {
             t: 0.0,
             event: event(app, kind, run, step)?,
         })),

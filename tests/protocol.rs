@@ -23,20 +23,20 @@ proptest! {
 
     #[test]
     fn an_event_is_read_back_from_its_line(t in number(), event in event()) {
-        let line = Line { t, event };
+        let line = StreamLine { t, event };
         let text = serde_json::to_string(&line).expect("plain data");
         prop_assert!(!text.contains('\n'));
-        prop_assert_eq!(serde_json::from_str::<Line>(&text).expect("reads back"), line);
+        prop_assert_eq!(serde_json::from_str::<StreamLine>(&text).expect("reads back"), line);
     }
 
     #[test]
     fn a_cut_line_is_an_error_and_causes_no_panic(event in event(), share in 0.0..1.0_f64) {
-        let text = serde_json::to_string(&Line { t: 1.0, event }).expect("plain data");
+        let text = serde_json::to_string(&StreamLine { t: 1.0, event }).expect("plain data");
         let mut at = (text.len() as f64 * share) as usize;
         while !text.is_char_boundary(at) {
             at -= 1;
         }
-        prop_assert!(serde_json::from_str::<Line>(&text[..at]).is_err());
+        prop_assert!(serde_json::from_str::<StreamLine>(&text[..at]).is_err());
     }
 }
 
@@ -52,13 +52,13 @@ fn values_that_are_not_numbers_are_written_as_text() {
         phases: None,
         clocks: None,
     };
-    let text = serde_json::to_string(&Line {
+    let text = serde_json::to_string(&StreamLine {
         t: 0.0,
         event: Event::Step(step),
     })
     .expect("plain data");
     assert!(text.contains(r#""loss":"NaN""#), "{text}");
-    let Event::Step(step) = serde_json::from_str::<Line>(&text)
+    let Event::Step(step) = serde_json::from_str::<StreamLine>(&text)
         .expect("reads back")
         .event
     else {

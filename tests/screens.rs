@@ -17,9 +17,9 @@ use perflings::app::{
 };
 use perflings::config::file::FileError;
 use perflings::config::{Preset, RunConfig};
-use perflings::course::journey::{Journey, JourneyRow};
+use perflings::course::journey::{JourneyRow, LastJourney};
 use perflings::course::progress::{Prediction, Progress};
-use perflings::course::{Block, Course, Span, UnusableContent};
+use perflings::course::{Course, TextBlock, TextSpan, UnusableContent};
 use perflings::judge::Outcome;
 use perflings::protocol::*;
 use perflings::tui::digits;
@@ -660,7 +660,7 @@ fn the_first_card_fits_and_the_help_has_two_pages_at_most() {
 #[test]
 fn the_ending_shows_the_table_of_the_last_journey() {
     let words = |line: &str| line.split('|').map(str::to_owned).collect::<Vec<_>>();
-    let journey = Journey {
+    let journey = LastJourney {
         device: "AMD EPYC 9V74 80-Core Processor".to_owned(),
         preset: "tiny".to_owned(),
         date: "2026-08-01".to_owned(),
@@ -982,26 +982,26 @@ fn hostile() -> App {
         }
         stage.prediction.choices = vec![HOSTILE.to_owned(); 4];
         let spans = vec![
-            Span::Text(HOSTILE.repeat(20)),
-            Span::Code("x".repeat(500)),
-            Span::Placeholder("no.such".to_owned()),
+            TextSpan::Text(HOSTILE.repeat(20)),
+            TextSpan::Code("x".repeat(500)),
+            TextSpan::Placeholder("no.such".to_owned()),
         ];
         stage.lesson.sections[0].blocks = vec![
-            Block::Heading(1, spans.clone()),
-            Block::Item {
+            TextBlock::Heading(1, spans.clone()),
+            TextBlock::Item {
                 depth: 200,
                 marker: HOSTILE.to_owned(),
                 spans: spans.clone(),
             },
-            Block::Code {
+            TextBlock::Code {
                 language: String::new(),
                 text: HOSTILE.repeat(9),
             },
-            Block::Table {
+            TextBlock::Table {
                 head: vec![spans.clone(); 9],
                 rows: vec![vec![spans; 12]; 2],
             },
-            Block::Rule,
+            TextBlock::Rule,
         ];
     }
     let mut app = begin(course);
@@ -1018,7 +1018,7 @@ fn hostile() -> App {
         1e-300,
     ];
     for (at, value) in absurd.into_iter().enumerate() {
-        let phases = Phases {
+        let phases = PhaseTimes {
             forward: value,
             backward: -value,
             optimizer: value,
@@ -1042,7 +1042,7 @@ fn hostile() -> App {
                 synced: true,
                 profiled: false,
                 phases: Some(phases),
-                clocks: Some(Clocks {
+                clocks: Some(StepClocks {
                     enqueue: value,
                     host_sync: value,
                     device: Some(value),
@@ -1077,13 +1077,13 @@ fn hostile() -> App {
         };
         hear(
             &mut app,
-            Event::Kernels(Kernels {
+            Event::Kernels(StepProfile {
                 slot: run.slot,
                 rows: vec![row; 3],
                 device_ms: value,
                 coverage: value,
                 unbracketed_ms: value,
-                ..Kernels::default()
+                ..StepProfile::default()
             }),
         );
         let row = GradientRow {
@@ -1113,7 +1113,7 @@ fn hostile() -> App {
                 rms: vec![value.into(); 200],
                 parity: Some(value.into()),
                 strides: vec![(HOSTILE.to_owned(), vec![usize::MAX; 8])],
-                clocks: Some(Clocks {
+                clocks: Some(StepClocks {
                     enqueue: value,
                     host_sync: value,
                     device: Some(value),

@@ -5,7 +5,7 @@
 use crate::pty;
 use std::io::Read;
 
-use perflings::course::progress::{self, State};
+use perflings::course::progress::{self, StageState};
 use perflings::tui::terminal::Screen;
 use pty::{Terminal, is_engine, state, wait};
 use pty_process::Size;
@@ -304,7 +304,7 @@ fn a_learner_mends_stage_2_and_finds_all_of_it_after_a_restart() {
     terminal.see(&["1 differs", "running B custom"]);
     let kept = state(&terminal.home);
     wait("a pass", || {
-        progress::load(&kept).0.stage("strides").state == State::Passed
+        progress::load(&kept).0.stage("strides").state == StageState::Passed
     });
     // Measured in pairs, whatever comes of it on this machine; the knobs give way to them.
     terminal.press("T");

@@ -17,9 +17,9 @@ use std::path::PathBuf;
 use fixtures::{Header, Run};
 use perflings::export::opened::comparison;
 use perflings::trace::figures::Summary;
-use perflings::trace::model::{Builder, Detail, Kind, LaneKind};
+use perflings::trace::model::{Detail, LaneKind, SliceKind, TraceBuilder};
 use perflings::trace::summary::summary;
-use perflings::trace::timeline::{Timeline, Window};
+use perflings::trace::timeline::{Timeline, TimelineWindow};
 use perflings::trace::{OpenError, Trace, compare, lints, open, read, write};
 
 fn bytes(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, OpenError> {
@@ -248,7 +248,7 @@ fn the_two_layouts_of_rocprofv3_agree_on_lanes() {
             .map(|it| it.name.as_str())
             .collect();
         assert_eq!(hosts, ["python3 7"]);
-        let (_, kernel) = trace.of(Kind::Kernel).next().unwrap();
+        let (_, kernel) = trace.of(SliceKind::Kernel).next().unwrap();
         assert_eq!(trace.detail(kernel).block, Some([128, 1, 1]));
         assert!(
             trace
@@ -329,7 +329,7 @@ fn half_a_file_says_so_and_never_panics() {
                     told += usize::from(trace.truncated.is_some());
                     let _ = serde_json::to_string(&it).unwrap();
                     let timeline = Timeline::new(&trace, |_| true);
-                    let window = Window {
+                    let window = TimelineWindow {
                         start: timeline.bounds.0,
                         end: timeline.bounds.1,
                         columns: 80,
@@ -495,7 +495,7 @@ fn quotes_within_names_do_not_cost_the_row() {
         .collect();
     let trace = bytes("a", format!("{header}{rows}")).unwrap();
     let names: Vec<&str> = trace
-        .of(Kind::Kernel)
+        .of(SliceKind::Kernel)
         .map(|(_, it)| trace.name(it.name))
         .collect();
     assert_eq!(
@@ -541,7 +541,7 @@ fn times_at_the_limits_of_64_bits_do_not_overflow() {
         (3, Some(u64::MAX), u64::MAX)
     );
     let timeline = Timeline::new(&trace, |_| true);
-    let window = Window {
+    let window = TimelineWindow {
         start: i64::MIN,
         end: i64::MAX,
         columns: 80,
@@ -560,7 +560,7 @@ fn times_at_the_limits_of_64_bits_do_not_overflow() {
 #[test]
 fn a_thousand_lanes_and_long_names_with_escapes() {
     let name = format!("\u{1b}]52;c;evil\u{7}{}", "x".repeat(10_000));
-    let mut builder = Builder::new("made", "ours", false);
+    let mut builder = TraceBuilder::new("made", "ours", false);
     for i in 0..1000 {
         let device = builder.device(&(i % 8).to_string());
         let lane = builder.lane(LaneKind::Device, "GPU", &format!("queue {i}"), Some(device));
@@ -568,7 +568,7 @@ fn a_thousand_lanes_and_long_names_with_escapes() {
         for k in 0..5 {
             // Every second one overlaps the one before.
             let slice = builder.slice(
-                Kind::Kernel,
+                SliceKind::Kernel,
                 lane,
                 name,
                 (k * 100, k * 100 + 60 + 80 * (k % 2)),
@@ -600,7 +600,7 @@ fn a_thousand_lanes_and_long_names_with_escapes() {
 
 #[test]
 fn no_cell_is_a_formula() {
-    let mut builder = Builder::new("made", "ours", false);
+    let mut builder = TraceBuilder::new("made", "ours", false);
     let lane = builder.lane(LaneKind::Device, "GPU", "queue", None);
     for name in [
         "=cmd|' /C calc'!A0",
@@ -612,7 +612,7 @@ fn no_cell_is_a_formula() {
         "\n=3",
     ] {
         let name = builder.name(name);
-        builder.slice(Kind::Kernel, lane, name, (0, 1), || "here".to_owned());
+        builder.slice(SliceKind::Kernel, lane, name, (0, 1), || "here".to_owned());
     }
     let trace = builder.finish();
     let (mut table, mut stats) = (Vec::new(), Vec::new());
@@ -797,9 +797,9 @@ fn two_traces_are_compared_by_name_and_family() {
 #[test]
 fn a_timeline_answers_for_every_column() {
     let trace = bytes("a", fixtures::kineto(&fixtures::run(3, 700, 250))).unwrap();
-    let timeline = Timeline::new(&trace, |kind| kind != Kind::Op);
+    let timeline = Timeline::new(&trace, |kind| kind != SliceKind::Op);
     let (low, high) = timeline.bounds;
-    let mut window = Window {
+    let mut window = TimelineWindow {
         start: low,
         end: high,
         columns: 80,
@@ -828,9 +828,9 @@ fn a_timeline_answers_for_every_column() {
             .zoom(0.8, 30, timeline.bounds)
             .pan(0.07, timeline.bounds);
     }
-    let (kernel, _) = trace.of(Kind::Kernel).nth(5).unwrap();
+    let (kernel, _) = trace.of(SliceKind::Kernel).nth(5).unwrap();
     let (row, launch) = timeline.link(&trace, kernel).unwrap();
-    assert_eq!(trace.slices[launch as usize].kind, Kind::Launch);
+    assert_eq!(trace.slices[launch as usize].kind, SliceKind::Launch);
     assert_eq!(timeline.link(&trace, launch).unwrap().1, kernel);
     assert_eq!(
         timeline.at(row, trace.slices[launch as usize].start + 1, 0),
@@ -852,7 +852,7 @@ fn a_timeline_answers_for_every_column() {
         trace.slices[kernel as usize].end,
     );
     for columns in [4, 12, short.len(), short.len() + 1, 200] {
-        let window = Window {
+        let window = TimelineWindow {
             start: from,
             end: to,
             columns,

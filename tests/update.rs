@@ -20,17 +20,17 @@ mod silence;
 use perflings::app::busy;
 use perflings::app::devices::GpuWarmUp;
 use perflings::app::guide::SentencePart;
-use perflings::app::pages::Page;
+use perflings::app::pages::LessonPage;
 use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::study::Activity;
 use perflings::app::{
-    Action, AfterSkip, App, Confirm, Effect, Limits, Message, Options, Overlay, Panel, Recording,
+    Action, AfterSkip, App, Confirm, DrawnFrame, Effect, Message, Options, Overlay, Panel, Replay,
     RunState, spec, update,
 };
 use perflings::config::{Matmul, Precision, Preset, RunConfig};
 use perflings::course::Course;
 use perflings::course::check::{Check, Metric, Starter, Target, Test};
-use perflings::course::progress::{Prediction, Progress, StageProgress, State as StageState};
+use perflings::course::progress::{Prediction, Progress, StageProgress, StageState};
 use perflings::judge::Outcome;
 use perflings::protocol::*;
 
@@ -683,7 +683,7 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
         act(&mut app, Action::NextPointer);
     }
     assert_eq!(app.study.activity(&stage), Activity::Fix);
-    assert!(revealed(&app) && app.page().0 == Page::Cause);
+    assert!(revealed(&app) && app.page().0 == LessonPage::Cause);
     let score = app.study.progress.calibration();
     assert_eq!(
         (score.right, score.answered),
@@ -837,7 +837,7 @@ fn answers_to_the_quiz_stay_and_can_be_given_again() {
     let stage = app.stage().expect("a stage").clone();
     app.study.of_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::Question);
-    assert_eq!(app.page().0, Page::Quiz);
+    assert_eq!(app.page().0, LessonPage::Quiz);
     act(&mut app, Action::Answer(0));
     // Another session: what was answered is not asked again by itself.
     let (mut app, _) = App::new(
@@ -857,7 +857,7 @@ fn answers_to_the_quiz_stay_and_can_be_given_again() {
     assert_eq!(app.study.quiz_answers(&stage), [(0, 0, None)]);
     assert!(app.study.question(&stage).is_none() && app.study.can_ask_again(&stage));
     act(&mut app, Action::Question);
-    assert_eq!(app.page().0, Page::Quiz);
+    assert_eq!(app.page().0, LessonPage::Quiz);
     assert_eq!(
         app.study.quiz_answers(&stage),
         [],
@@ -909,8 +909,8 @@ fn the_next_move_says_what_is_missing() {
     assert!(next(&app).starts_with("How much?"), "{}", next(&app));
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
-    app.study.looked_at(&stage);
-    app.study.tries(&stage);
+    app.study.note_evidence_seen(&stage);
+    app.study.note_fix_tried(&stage);
     let is = |app: &App, says: &[&str]| {
         let said = next(app);
         assert!(said.starts_with("Stage 1 is not passed. "), "{said}");
@@ -970,7 +970,7 @@ fn what_was_not_measured_comes_before_what_fails_after_it_and_pairs_come_last() 
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
-    app.study.tries(&stage);
+    app.study.note_fix_tried(&stage);
     // B goes on from A's weights, so that it has no first loss; its last one is too large.
     let mut config = stage.broken.clone();
     config.train.seed += 1;
@@ -1100,16 +1100,20 @@ fn the_quiz_comes_in_the_debrief() {
     let mut small = app.clone();
     update(&mut small, Message::Resized { width, height });
     act(&mut small, Action::Lesson);
-    assert_eq!(small.page().0, Page::Result);
+    assert_eq!(small.page().0, LessonPage::Result);
     let unasked = act(&mut small, Action::Answer(1));
     assert_eq!(unasked, [], "where room is short the quiz has its own page");
     act(&mut small, Action::TurnPage(2));
-    assert_eq!(small.page().0, Page::Quiz);
+    assert_eq!(small.page().0, LessonPage::Quiz);
     assert_eq!(act(&mut small, Action::Answer(1)).len(), 1);
     assert_eq!(act(&mut app, Action::Answer(1)), [], "so it has elsewhere");
     act(&mut app, Action::Question);
     act(&mut app, Action::Answer(1));
-    assert_eq!(app.page().0, Page::Quiz, "which says whether it was right");
+    assert_eq!(
+        app.page().0,
+        LessonPage::Quiz,
+        "which says whether it was right"
+    );
     let stage = app.stage().expect("a stage").clone();
     assert_eq!(
         (
@@ -1256,7 +1260,7 @@ fn a_saved_configuration_runs_beside_the_starter() {
 }
 
 fn recording() -> App {
-    let badge = Recording {
+    let badge = Replay {
         file: "h100.jsonl".to_owned(),
         device: sample::device(),
         date: "2026-11-01".to_owned(),
@@ -1378,9 +1382,9 @@ fn what_an_event_carries_is_bounded() {
     };
     hear(
         &mut app,
-        Event::Kernels(Kernels {
+        Event::Kernels(StepProfile {
             rows: vec![row; 5_000],
-            ..Kernels::default()
+            ..StepProfile::default()
         }),
     );
     let kernels = app.run.shown().kernels.as_ref().expect("kernels");
@@ -1393,7 +1397,7 @@ fn nothing_new_is_nothing_to_draw() {
     let before = app.revision;
     hear(&mut app, Event::Heartbeat { device_s: None });
     update(&mut app, Message::Tick { now_ms: 40 });
-    update(&mut app, Message::Drawn(Limits::default()));
+    update(&mut app, Message::Drawn(DrawnFrame::default()));
     assert_eq!(app.revision, before);
     let run = wanted(&app);
     hear(&mut app, sample::step(&run, 4));
@@ -1457,12 +1461,15 @@ fn where_the_system_tells_nothing_the_spread_of_the_steps_does() {
             ..Throughput::default()
         })
     };
-    hear(&mut app, steps(State::Noisy, 100));
+    hear(&mut app, steps(TimingState::Noisy, 100));
     assert_eq!(busy::busy(&app), None, "the engine may know better");
     hear(&mut app, Event::Load(unknown));
     let said = busy::busy(&app).expect("a banner");
     assert!(said[0].starts_with("Step times vary a lot"), "{said:?}");
-    for quiet in [steps(State::Noisy, 10), steps(State::Steady, 100)] {
+    for quiet in [
+        steps(TimingState::Noisy, 10),
+        steps(TimingState::Steady, 100),
+    ] {
         hear(&mut app, quiet);
         assert_eq!(busy::busy(&app), None);
     }
@@ -1534,7 +1541,7 @@ fn scrolling_stops_where_the_text_ends() {
     let mut app = running(1);
     update(
         &mut app,
-        Message::Drawn(Limits {
+        Message::Drawn(DrawnFrame {
             panels: vec![(Panel::Lesson, 7)],
             overlay: 0,
             rows: Vec::new(),

@@ -7,7 +7,7 @@ use super::estimate::RangeSteps;
 use super::message::{Action, Effect};
 use super::mode::{AudienceScreen, Mode};
 use super::mystery::{next_level, unsolved};
-use super::pages::Page;
+use super::pages::LessonPage;
 use super::view::{AfterSkip, Confirm, Overlay, ScreenSize};
 use super::{App, RunState};
 use crate::config::RunConfig;
@@ -117,7 +117,7 @@ impl App {
                 if self.study.range.is_none() && self.study.estimate(stage).is_some() {
                     self.tell("No range yet: the arrow keys place one on the scale", false);
                 } else if self.study.keep_range(stage) {
-                    self.open_page(Page::Evidence);
+                    self.open_page(LessonPage::Evidence);
                     self.save(&stage.id);
                 }
             }
@@ -190,7 +190,7 @@ impl App {
                 });
             }
             Some(Confirm::Leave { to }) => self.go_to(to),
-            Some(Confirm::LeaveMystery { to }) => self.left_mystery(to),
+            Some(Confirm::LeaveMystery { to }) => self.enter_from_mystery(to),
             Some(Confirm::Quit) => self.effects.push(Effect::Quit),
             Some(Confirm::GiveUp) => self.give_up(),
             None => {}
@@ -289,10 +289,10 @@ impl App {
         // The prediction's verdict waits for a measurement; a question of the quiz is answered at once, and its page says
         // whether it was right, and why.
         if quiz.is_some() {
-            self.open_page(Page::Quiz);
+            self.open_page(LessonPage::Quiz);
         } else {
-            self.open_page(Page::Start);
-            self.open_page(Page::Evidence);
+            self.open_page(LessonPage::Start);
+            self.open_page(LessonPage::Evidence);
         }
         self.save(&stage.id);
     }
@@ -310,7 +310,7 @@ impl App {
         }
         if self.next_hint(&stage.id) {
             self.show_lesson();
-            self.open_page(Page::Start);
+            self.open_page(LessonPage::Start);
         }
     }
 
@@ -369,7 +369,7 @@ impl App {
             }
             AfterSkip::Knobs => return self.open_knobs(),
         }
-        self.open_page(Page::Result);
+        self.open_page(LessonPage::Result);
     }
 
     /// Chooses a line of the open list.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::comparison::Comparison;
 use super::figures::figures;
 use super::mode::{AudienceScreen, Presentation, StageRuns};
-use super::pages::Page;
+use super::pages::LessonPage;
 use super::run::RunState;
 use super::runs::solution;
 use super::study::Study;
 use super::{Action, App, Effect, Overlay, Panel, SlotRun};
 use crate::course::placeholder::fill_known;
-use crate::course::progress::State;
+use crate::course::progress::StageState;
 use crate::course::{Beat, BeatChange, KernelFigure, Stage};
 use crate::protocol::{Command, RunSpec, Slot};
 
@@ -30,7 +30,7 @@ pub struct BeatState {
     /// Fills the screen.
     pub panel: Panel,
     /// Page of the lesson.
-    pub page: Page,
+    pub page: LessonPage,
     /// Hints shown.
     pub hints: u32,
     pub vote: VoteState,
@@ -88,7 +88,7 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
         of: cues.len(),
         variant: Slot::A,
         panel: Panel::Loss,
-        page: Page::Start,
+        page: LessonPage::Start,
         hints: 0,
         vote: if asks {
             VoteState::Ahead
@@ -100,7 +100,7 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
     let next = |(at, cue): (usize, &Beat)| {
         (beat.at, beat.panel) = (at, cue.show);
         beat.pairs = cue.does == BeatChange::Pair;
-        beat.page = Page::Start;
+        beat.page = LessonPage::Start;
         if beat.vote == VoteState::Open {
             beat.vote = VoteState::Closed;
         }
@@ -108,7 +108,9 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
             BeatChange::Vote => beat.vote = VoteState::Open,
             BeatChange::Hint => beat.hints += 1,
             BeatChange::Toggle | BeatChange::Pair => beat.variant = Slot::B,
-            BeatChange::Nothing if beat.vote == VoteState::Closed => beat.page = Page::LookBack,
+            BeatChange::Nothing if beat.vote == VoteState::Closed => {
+                beat.page = LessonPage::LookBack
+            }
             BeatChange::Nothing => {}
         }
         beat
@@ -275,7 +277,7 @@ impl App {
         view.lesson_open = beat.panel == Panel::Lesson;
         (view.overlay, view.confirm, view.third) = (None, None, None);
         view.scroll.clear();
-        view.lesson_page = Page::Start;
+        view.lesson_page = LessonPage::Start;
         self.open_page(beat.page);
         if !self.mode.is_live() {
             if self.run.slot(beat.variant).started.is_some() {
@@ -314,7 +316,7 @@ impl App {
 
     /// Ends the run in progress; later events about it are ignored.
     fn leave_run(&mut self) {
-        self.expect(Vec::new());
+        self.await_runs(Vec::new());
         (self.run.wanted, self.run.left) = (None, true);
         self.run.state = RunState::Finished;
         self.send(Command::Stop);
@@ -434,7 +436,7 @@ impl App {
     /// Stages before this one that were jumped over, by their place.
     pub fn skipped_stages(&self) -> Vec<usize> {
         let stages = self.course.stages.iter().take(self.study.at).enumerate();
-        let skipped = |stage| self.study.of(stage).state == State::Skipped;
+        let skipped = |stage| self.study.of(stage).state == StageState::Skipped;
         stages
             .filter(|(_, stage)| skipped(stage))
             .map(|(at, _)| at)
@@ -459,8 +461,8 @@ impl App {
         let mut any = false;
         for stage in course.stages.iter().take(to) {
             let known = self.study.of_mut(&stage.id);
-            if known.state < State::Skipped {
-                known.state = State::Skipped;
+            if known.state < StageState::Skipped {
+                known.state = StageState::Skipped;
                 self.save(&stage.id);
                 any = true;
             }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::clean::{bounded, line};
-use crate::course::journey::Journey;
+use crate::course::journey::LastJourney;
 use crate::protocol::Event;
 
 /// Most rows kept of one list.
@@ -18,7 +18,7 @@ const SENTENCES: [&str; 10] = [
 ];
 
 /// A table from a file, its text made safe.
-pub fn journey(mut journey: Journey) -> Journey {
+pub fn journey(mut journey: LastJourney) -> LastJourney {
     let rows = journey.rows.iter_mut().flat_map(|row| &mut row.cells);
     let cells = journey.head.iter_mut().chain(rows);
     let about = [&mut journey.device, &mut journey.preset, &mut journey.date];

@@ -3,7 +3,7 @@
 
 use super::App;
 use super::devices::GpuWarmUp;
-use crate::protocol::{Load, State};
+use crate::protocol::{Load, TimingState};
 
 /// Timed steps from which on their spread says something.
 const MANY: u64 = 64;
@@ -30,7 +30,7 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
         ]);
     }
     let times = app.run.shown().throughput.as_ref();
-    let varies = times.is_some_and(|it| it.state == State::Noisy && it.step_ms.n >= MANY);
+    let varies = times.is_some_and(|it| it.state == TimingState::Noisy && it.step_ms.n >= MANY);
     let unknown = app.load.as_ref().is_some_and(|it| it.others.is_none());
     (unknown && varies).then(|| {
         let said = "Step times vary a lot: other programs may use";

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::{KNOBS, Kind, Knob, Parameters, Preset, RunConfig, Value};
+use crate::config::{KNOBS, Knob, KnobValue, Parameters, Preset, RunConfig, ValueKind};
 use crate::course::Stage;
 use crate::protocol::{RunSpec, Slot};
 
@@ -209,10 +209,12 @@ impl Comparison {
         };
         let next = match (known, knob.kind) {
             // The first value says nothing about the hidden one.
-            (false, Kind::Choice(names)) => names.first().map(|it| Value::Text((*it).to_owned())),
+            (false, ValueKind::Choice(names)) => {
+                names.first().map(|it| KnobValue::Text((*it).to_owned()))
+            }
             (false, _) => {
                 let plain = (knob.get)(&RunConfig::preset(self.config_b.preset));
-                Some(Value::from_word(&plain))
+                Some(KnobValue::from_word(&plain))
             }
             (true, _) => knob.after(&from, by),
         };
@@ -226,7 +228,7 @@ impl Comparison {
     }
 
     /// Gives B this value of the knob on a row. Returns whether B changed.
-    pub fn set(&mut self, row: usize, value: &Value) -> bool {
+    pub fn set(&mut self, row: usize, value: &KnobValue) -> bool {
         let Some(knob) = self.offers.get(row) else {
             return false;
         };

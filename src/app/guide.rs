@@ -7,7 +7,7 @@ mod vitals;
 use super::devices::GpuWarmUp;
 use super::exercise::measuring::AnswerFile;
 use super::leave::UnfinishedWork;
-use super::member::Call;
+use super::member::InstructorCall;
 use super::mystery::{JudgeStep, MysteryRun};
 use super::study::Activity;
 use super::view::{AfterSkip, Confirm};
@@ -99,14 +99,17 @@ fn named(text: &str, app: &App) -> Vec<SentencePart> {
 
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<SentencePart> {
-    match hangs(app).or_else(|| called(app)).or_else(|| lacks(app)) {
+    match silent_device(app)
+        .or_else(|| instructor_call(app))
+        .or_else(|| unmet_checks(app))
+    {
         Some(text) => named(&text, app),
         None => named(next_text(app), app),
     }
 }
 
-/// Says whether the engine or its device is silent.
-fn hangs(app: &App) -> Option<String> {
+/// Says that the device is silent, and what to do.
+fn silent_device(app: &App) -> Option<String> {
     let seconds = app.device_silent_s()?;
     Some(format!(
         "The engine is alive, but its device has not answered for {seconds} s: {{restart}} starts a new one"
@@ -114,29 +117,29 @@ fn hangs(app: &App) -> Option<String> {
 }
 
 /// What the instructor asks the class to do.
-fn called(app: &App) -> Option<String> {
+fn instructor_call(app: &App) -> Option<String> {
     let number = |at: usize| app.course.stages.get(at).map_or(0, |it| it.number);
     Some(match app.call()? {
-        Call::Vote { at, again: false } => {
+        InstructorCall::Vote { at, again: false } => {
             format!(
                 "The room votes on stage {}: {{take-up}} shows the question",
                 number(at)
             )
         }
-        Call::Vote { at, again: true } => format!(
+        InstructorCall::Vote { at, again: true } => format!(
             "The room votes on stage {} again: {{take-up}} shows the question",
             number(at)
         ),
-        Call::Stage(at) => format!(
+        InstructorCall::Stage(at) => format!(
             "The room goes on to stage {}: {{take-up}} goes there",
             number(at)
         ),
-        Call::Race(task) => format!("The room races {task}: {{take-up}} begins it"),
+        InstructorCall::Race(task) => format!("The room races {task}: {{take-up}} begins it"),
     })
 }
 
-/// What the stage's checks still need, or no longer find, where nothing else comes first.
-fn lacks(app: &App) -> Option<String> {
+/// Which check the stage does not meet yet, or no longer, where nothing else comes first.
+fn unmet_checks(app: &App) -> Option<String> {
     let goes = !matches!(
         app.run.state,
         RunState::EngineGone { .. } | RunState::Failed { .. }

@@ -4,11 +4,11 @@ use super::kernels::sorted;
 use super::view::{ScreenSize, Search};
 use super::{App, Effect, Overlay, Panel};
 use crate::config::RunConfig;
-use crate::protocol::{CompiledKernel, KernelRow, Kernels, Slot};
+use crate::protocol::{CompiledKernel, KernelRow, Slot, StepProfile};
 
 impl App {
     /// The profile that the panel shows: the running slot's, and until it has one, the other's.
-    pub fn profiled(&self) -> Option<(Slot, Kernels)> {
+    pub fn profiled(&self) -> Option<(Slot, StepProfile)> {
         let active = self.run.active;
         let mut slots = [active, active.other()].into_iter();
         slots.find_map(|slot| Some((slot, self.run.slot(slot).typical()?)))

@@ -6,7 +6,7 @@ use super::view::Sort;
 use crate::config::RunConfig;
 use crate::profile::operations;
 use crate::profile::roofline::reached;
-use crate::protocol::{CompiledKernel, KernelRow, Kernels};
+use crate::protocol::{CompiledKernel, KernelRow, StepProfile};
 
 /// The texts of the kernels of one configuration on one device.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct KernelTexts {
 }
 
 /// The rows of a profile in the order of the panel.
-pub fn sorted(kernels: &Kernels, sort: Sort) -> Vec<&KernelRow> {
+pub fn sorted(kernels: &StepProfile, sort: Sort) -> Vec<&KernelRow> {
     let mut rows: Vec<&KernelRow> = kernels.rows.iter().collect();
     rows.sort_by(|a, b| order(a, b, sort));
     rows

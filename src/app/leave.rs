@@ -1,7 +1,7 @@
 //! Leaving a stage for another one: asks for confirmation where something would be lost.
 
 use super::{App, Confirm};
-use crate::course::progress::{Prediction, State};
+use crate::course::progress::{Prediction, StageState};
 
 /// What stays unfinished when the learner leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl App {
         // A stage that was measured in an earlier session does not ask for its answers again.
         let here = self.study.report.is_some() || self.study.pair.is_some();
         UnfinishedWork {
-            stage: begun && known.state != State::Passed,
+            stage: begun && known.state != StageState::Passed,
             prediction,
             question: here && matches!(asked, Some((Some(_), _))),
         }

@@ -58,7 +58,7 @@ pub struct Membership {
 
 /// What the class asks for now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum InstructorCall {
     /// An answer to the prediction of the stage at this place of the course; once more, after a discussion.
     Vote { at: usize, again: bool },
     /// To go to the stage at this place.

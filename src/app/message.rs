@@ -8,7 +8,7 @@ use super::timeline::TimelineMove;
 use super::view::Overlay;
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
-use crate::course::journey::Journey;
+use crate::course::journey::LastJourney;
 use crate::course::progress::{MysteryScore, Progress, StageProgress};
 use crate::panel::Panel;
 use crate::protocol::{Command, CompiledKernel};
@@ -32,7 +32,7 @@ pub enum Message {
         height: u16,
     },
     /// How far panels and cards can scroll in the frame just drawn.
-    Drawn(Limits),
+    Drawn(DrawnFrame),
     /// The learner saved the stage's configuration: what it holds, or what is wrong with it.
     FileSaved {
         config: Result<Box<RunConfig>, String>,
@@ -43,7 +43,7 @@ pub enum Message {
         config: Result<Box<RunConfig>, String>,
     },
     /// The table of the last journey, where one was kept.
-    Journey(Option<Box<Journey>>),
+    Journey(Option<Box<LastJourney>>),
     /// The texts of the kernels that a configuration launches on a device, or why they cannot be read.
     KernelsRead {
         device: String,
@@ -68,17 +68,18 @@ pub enum Message {
     },
 }
 
-/// Lines beyond what a frame shows.
+/// What the frame just drawn leaves to scroll to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct DrawnFrame {
+    /// For each panel, the lines beyond those shown.
     pub panels: Vec<(Panel, u16)>,
-    /// Of what lies on top.
+    /// The same for the card over the panels.
     pub overlay: u16,
     /// The rows with a figure in the marked panel, while the learner is asked for one of them.
     pub rows: Vec<String>,
 }
 
-/// What the learner asked for. Keys and the mouse lead here.
+/// What the learner asked for, by a key or the mouse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     Quit,

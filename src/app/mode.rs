@@ -23,7 +23,7 @@ use super::comparison::Comparison;
 use super::mystery::MysteryRun;
 use super::run::{RequestedRun, SlotRun};
 use super::study::Study;
-use crate::judge::Report;
+use crate::judge::StageReport;
 use crate::protocol::{Device, Pair};
 
 /// What the screen is used for now.
@@ -34,7 +34,7 @@ pub enum Mode {
     Exercise(OpenExercise),
     Watching {
         exercise: OpenExercise,
-        recording: Recording,
+        recording: Replay,
         /// The engine ended meanwhile; leaving starts a new one.
         engine_gone: bool,
         /// The stage's run, which waits meanwhile; none where it could not.
@@ -42,7 +42,7 @@ pub enum Mode {
     },
     Free,
     Mystery(Box<MysteryRun>),
-    Replay(Recording),
+    Replay(Replay),
 }
 
 /// Stages shown to an audience, beat by beat.
@@ -87,7 +87,7 @@ pub struct HeldRun {
     /// It was running and goes on.
     pub resumes: bool,
     pub pair: Option<Pair>,
-    pub report: Option<Report>,
+    pub report: Option<StageReport>,
 }
 
 /// The exercise that stands in the place of the stage's text.
@@ -101,7 +101,7 @@ pub struct OpenExercise {
 
 /// A recording that is shown, and how.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recording {
+pub struct Replay {
     pub file: String,
     pub device: Device,
     pub date: String,
@@ -165,7 +165,7 @@ impl Mode {
 
     /// The last pairs had the known-good configuration of a mystery as A.
     pub fn pairs_with_good(&self) -> bool {
-        self.mystery().is_some_and(|it| it.in_pairs)
+        self.mystery().is_some_and(|it| it.paired_with_good)
     }
 
     /// The open exercise.
@@ -185,7 +185,7 @@ impl Mode {
     }
 
     /// The recording whose events fill the panels; without one they are a live engine's.
-    pub fn recording(&self) -> Option<&Recording> {
+    pub fn recording(&self) -> Option<&Replay> {
         match self {
             Self::Watching { recording, .. } | Self::Replay(recording) => Some(recording),
             Self::Stage | Self::Free | Self::Mystery(_) | Self::Exercise(_) => None,
@@ -193,7 +193,7 @@ impl Mode {
     }
 
     /// The same, to be changed.
-    pub(super) fn recording_mut(&mut self) -> Option<&mut Recording> {
+    pub(super) fn recording_mut(&mut self) -> Option<&mut Replay> {
         match self {
             Self::Watching { recording, .. } | Self::Replay(recording) => Some(recording),
             Self::Stage | Self::Free | Self::Mystery(_) | Self::Exercise(_) => None,

@@ -12,19 +12,20 @@ use crate::course::placeholder::{FigureSources, fill};
 /// What the speaker view shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Notes {
+pub struct SpeakerNotes {
     /// Number and title of the stage.
     pub stage: u32,
     pub title: String,
     /// The beat's number in the stage, from 1.
     pub beat: usize,
     pub of: usize,
-    /// What the room reads.
+    /// What the audience reads.
     pub says: String,
+    /// The speaker's notes of this beat.
     pub notes: String,
     /// What the next beat says; empty after the last.
     pub next: String,
-    /// The notes of this beat.
+    /// Seconds planned for this beat, and seconds for which it was shown.
     pub planned_s: u64,
     pub used_s: u64,
     /// The vote, while it is open: its choices, and which is right.
@@ -100,7 +101,7 @@ impl std::fmt::Display for SpeakerRequest {
 }
 
 /// Notes of what is presented; none while nothing is.
-pub fn notes(app: &App) -> Option<Notes> {
+pub fn notes(app: &App) -> Option<SpeakerNotes> {
     let presentation = app.presentation.as_ref()?;
     let (beat, cue, stage) = (app.beat()?, app.cue()?, app.stage()?);
     let now = figures(app);
@@ -141,7 +142,7 @@ pub fn notes(app: &App) -> Option<Notes> {
         let letter = crate::course::progress::letter(at);
         format!("{letter}  {choice}{right}")
     });
-    Some(Notes {
+    Some(SpeakerNotes {
         stage: stage.number,
         title: stage.title.clone(),
         beat: beat.at + 1,
@@ -164,7 +165,7 @@ pub fn notes(app: &App) -> Option<Notes> {
     })
 }
 
-impl Notes {
+impl SpeakerNotes {
     /// The beat so many further on than another one, by the number of its stage and its own, from 1; none beyond the ends.
     pub fn beat_from(&self, (stage, beat): (u32, usize), by: isize) -> Option<(u32, usize)> {
         let all = self

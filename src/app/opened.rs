@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::timeline::{TimelineMove, TimelineView};
 use crate::course::BackgroundText;
-use crate::trace::figures::{KernelRow, Summary};
-use crate::trace::model::{Kind, Slice, Trace};
+use crate::trace::figures::{KernelTotals, Summary};
+use crate::trace::model::{Slice, SliceKind, Trace};
 use crate::trace::names;
 
 /// A panel of this screen.
@@ -75,9 +75,9 @@ fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
     if let (Some(steps), None) = (&figures.steps, &trace.counted) {
         return steps.iter().map(|step| step.span).collect();
     }
-    let ranges = trace.of(Kind::Annotation).map(|(_, slice)| slice);
+    let ranges = trace.of(SliceKind::Annotation).map(|(_, slice)| slice);
     let named = |slice: &&Slice| trace.name(slice.name).trim_end_matches(" (profiled)");
-    let steps = ranges.filter(|slice| names::step(named(slice)));
+    let steps = ranges.filter(|slice| names::is_step(named(slice)));
     steps.map(|slice| (slice.start, slice.end)).collect()
 }
 
@@ -89,7 +89,7 @@ impl Opened {
             let first = trace.slices.partition_point(|slice| slice.start < from);
             let within = trace.slices[first..].iter();
             let mut within = within.take_while(|slice| slice.start < to);
-            within.any(|slice| slice.kind == Kind::Kernel)
+            within.any(|slice| slice.kind == SliceKind::Kernel)
         };
         let first = match trace.counted {
             // In a recording, the latest profile counts.
@@ -120,7 +120,7 @@ impl Opened {
     }
 
     /// The marked kernel.
-    pub fn kernel(&self) -> Option<&KernelRow> {
+    pub fn kernel(&self) -> Option<&KernelTotals> {
         self.figures.rows().get(self.row)
     }
 

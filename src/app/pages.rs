@@ -2,7 +2,7 @@
 
 use super::kernels::name;
 use super::study::Activity;
-pub use super::study::{Page, pages};
+pub use super::study::{LessonPage, pages};
 use super::{App, Confirm};
 use crate::course::{PanelPointer, Stage};
 use crate::panel::Panel;
@@ -12,26 +12,26 @@ pub(super) const PAGE: i32 = 10;
 
 impl App {
     /// The page shown, its number from 1, and how many there are.
-    pub fn page(&self) -> (Page, usize, usize) {
+    pub fn page(&self) -> (LessonPage, usize, usize) {
         let Some(stage) = self.stage() else {
-            return (Page::Start, 1, 1);
+            return (LessonPage::Start, 1, 1);
         };
         let all = pages(&self.study, stage);
         match all.iter().position(|page| *page == self.view.lesson_page) {
             Some(at) => (all[at], at + 1, all.len()),
-            None => (Page::Start, 1, all.len()),
+            None => (LessonPage::Start, 1, all.len()),
         }
     }
 
     /// The page on which the stage's open question, or its range, is asked: the first for those before the evidence, the last
     /// for the quiz.
-    pub fn asked_on(&self) -> Option<Page> {
+    pub fn asked_on(&self) -> Option<LessonPage> {
         let stage = self.stage()?;
         if self.study.estimate(stage).is_some() {
-            return Some(Page::Start);
+            return Some(LessonPage::Start);
         }
         let (quiz, _) = self.study.question(stage)?;
-        Some(quiz.map_or(Page::Start, |_| Page::Quiz))
+        Some(quiz.map_or(LessonPage::Start, |_| LessonPage::Quiz))
     }
 
     /// Whether what is asked stands on the screen with its choices.
@@ -52,7 +52,7 @@ impl App {
     }
 
     /// Opens a page from its first line, if it can be read now.
-    pub(super) fn open_page(&mut self, page: Page) {
+    pub(super) fn open_page(&mut self, page: LessonPage) {
         if let Some(stage) = self.stage()
             && page.can_open(&self.study, stage)
         {
@@ -97,7 +97,7 @@ impl App {
 
     /// Whether a page is read that the cause comes after.
     pub fn reads_background(&self) -> bool {
-        self.view.lesson_visible() && matches!(self.page().0, Page::Background(_))
+        self.view.lesson_visible() && matches!(self.page().0, LessonPage::Background(_))
     }
 
     /// Whether there is more to read: on this page, or after it.
@@ -202,12 +202,13 @@ impl App {
                 self.focus(pointer.panel);
             }
             None => {
-                self.study.looked_at(stage);
+                self.study.note_evidence_seen(stage);
                 self.show_lesson();
                 // What the cause refers to comes before it.
                 let mut pages = pages(&self.study, stage).into_iter();
-                let first = pages.find(|it| !matches!(it, Page::Start | Page::Evidence));
-                self.open_page(first.unwrap_or(Page::Cause));
+                let first =
+                    pages.find(|it| !matches!(it, LessonPage::Start | LessonPage::Evidence));
+                self.open_page(first.unwrap_or(LessonPage::Cause));
             }
         }
     }
@@ -217,7 +218,7 @@ impl App {
         let walking = self.study.pointer.take().is_some();
         if walking {
             self.show_lesson();
-            self.open_page(Page::Evidence);
+            self.open_page(LessonPage::Evidence);
         }
         walking
     }

@@ -80,9 +80,9 @@ const HOLD_MS: u64 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReading {
     pub step: u64,
-    pub phases: Phases,
+    pub phases: PhaseTimes,
     /// None in recordings of older versions.
-    pub clocks: Option<Clocks>,
+    pub clocks: Option<StepClocks>,
     /// When it was first shown.
     at_ms: u64,
 }
@@ -96,9 +96,9 @@ pub struct SlotRun {
     pub step_ms: Series,
     pub last: Option<Step>,
     pub throughput: Option<Throughput>,
-    pub kernels: Option<Kernels>,
+    pub kernels: Option<StepProfile>,
     /// The latest profiles of this configuration, oldest first.
-    pub profiles: VecDeque<Kernels>,
+    pub profiles: VecDeque<StepProfile>,
     /// The step that the ledger shows.
     pub ledger: Option<StepReading>,
     pub gradients: Option<Gradients>,
@@ -169,8 +169,8 @@ impl SlotRun {
     }
 
     /// Notes a step.
-    pub fn step(&mut self, step: Step, now_ms: u64) {
-        self.read(&step, now_ms);
+    pub fn note_step(&mut self, step: Step, now_ms: u64) {
+        self.update_ledger(&step, now_ms);
         self.loss.push(step.step, step.loss.0);
         if !step.profiled {
             self.step_ms.push(step.step, step.ms);
@@ -179,7 +179,7 @@ impl SlotRun {
     }
 
     /// Shows a step in the ledger, if the one before was shown long enough to be read.
-    fn read(&mut self, step: &Step, now_ms: u64) {
+    fn update_ledger(&mut self, step: &Step, now_ms: u64) {
         let Some(phases) = step.phases.filter(|phases| phases.step > 0.0) else {
             return;
         };
@@ -200,7 +200,7 @@ impl SlotRun {
     }
 
     /// Notes a figure: the latest replaces the one before.
-    pub fn figure(&mut self, event: Event) {
+    pub fn note_figure(&mut self, event: Event) {
         match event {
             Event::Throughput(it) => self.throughput = Some(it),
             Event::Kernels(it) => {
@@ -225,19 +225,19 @@ impl SlotRun {
     }
 
     /// Phases to show: medians once there are some, else those of the last step.
-    pub fn phases(&self) -> Option<Phases> {
+    pub fn phases(&self) -> Option<PhaseTimes> {
         let median = self.throughput.as_ref().and_then(|t| t.phases);
         median.or_else(|| self.last.as_ref().and_then(|step| step.phases))
     }
 
     /// Three clocks, and whether they are of the step that the ledger shows: recordings of older versions have only those that came
     /// with the evidence. Where a step has no device time, that of the latest profile is used.
-    pub fn clocks(&self) -> Option<(Clocks, bool)> {
+    pub fn clocks(&self) -> Option<(StepClocks, bool)> {
         let seen = self.evidence.as_ref().and_then(|it| it.clocks);
         match self.ledger.and_then(|it| it.clocks) {
             Some(read) => {
                 let device = read.device.or_else(|| seen?.device);
-                Some((Clocks { device, ..read }, true))
+                Some((StepClocks { device, ..read }, true))
             }
             None => Some((seen?, false)),
         }
@@ -249,7 +249,7 @@ impl SlotRun {
     }
 
     /// The latest profile, each row's time the median over the profiles at hand.
-    pub fn typical(&self) -> Option<Kernels> {
+    pub fn typical(&self) -> Option<StepProfile> {
         Some(rows::typical(self.kernels.as_ref()?, self.profiles.iter()))
     }
 

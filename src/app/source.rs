@@ -1,7 +1,7 @@
 //! Where events come from: a running engine or a recording. The screen asks, and polls for answers; it never waits.
 //! Starting processes, threads and reading files belong to the implementations.
 
-use crate::protocol::{Command, Line};
+use crate::protocol::{Command, StreamLine};
 
 /// Something that speaks the protocol.
 pub trait EventSource {
@@ -24,7 +24,7 @@ pub trait EventSource {
 )]
 #[derive(Clone, Debug, PartialEq)]
 pub enum FromEngine {
-    Line(Line),
+    Line(StreamLine),
     /// The engine ended; no more lines follow until a restart.
     Gone {
         reason: String,

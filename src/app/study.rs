@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::estimate::RangeSteps;
-use crate::course::progress::{Prediction, Progress, StageProgress, State};
+use crate::course::progress::{Prediction, Progress, StageProgress, StageState};
 use crate::course::{Estimate, Question, SectionKind, Stage};
-use crate::judge::Report;
+use crate::judge::StageReport;
 use crate::panel::Panel;
 use crate::protocol::{Pair, Verdict};
 
@@ -56,7 +56,7 @@ pub struct Study {
     /// The last paired comparison of this stage.
     pub pair: Option<Pair>,
     /// The stage's criteria against what was measured.
-    pub report: Option<Report>,
+    pub report: Option<StageReport>,
     /// The range that is being set; none until the first key places it.
     pub range: Option<RangeSteps>,
     /// The pointer of the evidence that is looked at.
@@ -108,14 +108,14 @@ impl Study {
         self.range = None;
         self.progress.current = Some(stage.id.clone());
         let known = self.of_mut(&stage.id);
-        known.state = known.state.max(State::Seen);
+        known.state = known.state.max(StageState::Seen);
     }
 
     /// Shows a stage to a room: nothing of the learner's own, and nothing hidden once the vote is over.
     pub fn present(&mut self, stage: &Stage, hints: u32, over: bool) {
         self.forget(stage);
         let known = self.of_mut(&stage.id);
-        (known.state, known.hints) = (State::Seen, hints);
+        (known.state, known.hints) = (StageState::Seen, hints);
         self.pointer = None;
         self.nothing_hidden = over;
     }
@@ -136,21 +136,21 @@ impl Study {
         }
     }
 
-    /// The evidence was looked at.
-    pub fn looked_at(&mut self, stage: &Stage) {
+    /// Notes that the evidence was looked at.
+    pub fn note_evidence_seen(&mut self, stage: &Stage) {
         self.pointer = None;
         self.looked.insert(stage.id.clone());
     }
 
-    /// The fix was tried.
-    pub fn tries(&mut self, stage: &Stage) {
+    /// Notes that the fix was tried.
+    pub fn note_fix_tried(&mut self, stage: &Stage) {
         self.pointer = None;
         self.tried.insert(stage.id.clone());
     }
 
     /// Whether the fix was tried.
     pub fn tried(&self, stage: &Stage) -> bool {
-        self.tried.contains(&stage.id) || self.of(stage).state == State::Passed
+        self.tried.contains(&stage.id) || self.of(stage).state == StageState::Passed
     }
 
     /// Whether the prediction is complete, with its range, so that the evidence may be pointed out.
@@ -167,7 +167,9 @@ impl Study {
     /// Whether the text that looks back may be read.
     pub fn looks_back(&self, stage: &Stage) -> bool {
         let paired = self.pair.as_ref().is_some_and(|pair| pair.done);
-        self.nothing_hidden || self.of(stage).state == State::Passed || paired && self.tried(stage)
+        self.nothing_hidden
+            || self.of(stage).state == StageState::Passed
+            || paired && self.tried(stage)
     }
 
     /// Whether the range that was drawn waits for pairs.
@@ -198,7 +200,7 @@ impl Study {
     pub fn skip(&mut self, stage: &Stage) {
         let known = self.of_mut(&stage.id);
         known.prediction.get_or_insert(Prediction::Skipped);
-        known.state = known.state.max(State::Predicted);
+        known.state = known.state.max(StageState::Predicted);
     }
 
     /// The part of the loop that comes next.
@@ -211,7 +213,7 @@ impl Study {
             Activity::Evidence
         } else if !self.tried(stage) {
             Activity::Fix
-        } else if self.of(stage).state != State::Passed || self.awaits_pairs(stage) {
+        } else if self.of(stage).state != StageState::Passed || self.awaits_pairs(stage) {
             Activity::Check
         } else {
             Activity::LookBack
@@ -323,7 +325,7 @@ impl Study {
             None => {
                 let known = self.of_mut(&stage.id);
                 known.prediction = Some(Prediction::Choice { choice, right });
-                known.state = known.state.max(State::Predicted);
+                known.state = known.state.max(StageState::Predicted);
             }
             Some(at) => {
                 let known = self.of_mut(&stage.id);
@@ -350,7 +352,7 @@ impl Study {
     }
 
     /// Notes a paired comparison; returns whether its verdict is clear.
-    pub fn measured(&mut self, pair: Pair) -> bool {
+    pub fn note_pair(&mut self, pair: Pair) -> bool {
         let clear = pair.done && pair.verdict != Verdict::Unclear;
         self.pair = Some(pair);
         clear
@@ -359,7 +361,7 @@ impl Study {
 
 /// One page of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Page {
+pub enum LessonPage {
     /// Where in the stage the learner is, the symptom, the hints.
     #[default]
     Start,
@@ -376,7 +378,7 @@ pub enum Page {
     Quiz,
 }
 
-impl Page {
+impl LessonPage {
     /// Where a learner who comes back to a stage goes on reading.
     pub fn of(study: &Study, stage: &Stage) -> Self {
         match study.activity(stage) {
@@ -403,15 +405,20 @@ impl Page {
 }
 
 /// The pages that can be read now.
-pub fn pages(study: &Study, stage: &Stage) -> Vec<Page> {
+pub fn pages(study: &Study, stage: &Stage) -> Vec<LessonPage> {
     let sections = stage.lesson.sections.iter().enumerate();
     let background = sections
         .filter(|(_, section)| section.kind == SectionKind::Background)
-        .map(|(at, _)| Page::Background(at));
-    [Page::Start, Page::Evidence]
+        .map(|(at, _)| LessonPage::Background(at));
+    [LessonPage::Start, LessonPage::Evidence]
         .into_iter()
         .chain(background)
-        .chain([Page::Cause, Page::Result, Page::LookBack, Page::Quiz])
+        .chain([
+            LessonPage::Cause,
+            LessonPage::Result,
+            LessonPage::LookBack,
+            LessonPage::Quiz,
+        ])
         .filter(|page| page.can_open(study, stage))
         .collect()
 }

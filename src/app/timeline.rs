@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::trace::model::{Kind, Trace};
-use crate::trace::timeline::{Timeline, Window};
+use crate::trace::model::{SliceKind, Trace};
+use crate::trace::timeline::{Timeline, TimelineWindow};
 
 /// Columns that zooming counts with.
 const COLUMNS: usize = 100;
@@ -69,9 +69,9 @@ impl TimelineView {
     }
 
     /// What is seen, over so many columns.
-    pub fn window(&self, columns: usize) -> Window {
+    pub fn window(&self, columns: usize) -> TimelineWindow {
         let (start, end) = self.seen;
-        Window {
+        TimelineWindow {
             start,
             end: end.max(start.saturating_add(1)),
             columns,
@@ -90,7 +90,7 @@ impl TimelineView {
     pub fn go(&mut self, to: TimelineMove) {
         let bounds = self.timeline.bounds;
         let window = self.window(COLUMNS);
-        let mut see = |it: Window| self.seen = (it.start, it.end);
+        let mut see = |it: TimelineWindow| self.seen = (it.start, it.end);
         match to {
             TimelineMove::Pan(eighths) => see(window.pan(f64::from(eighths) / 8.0, bounds)),
             TimelineMove::Zoom(by) => {
@@ -190,27 +190,36 @@ fn factor(by: i32) -> f64 {
 }
 
 /// What is shown at first: work of devices, what launches it and waits for it, and named ranges.
-fn plain(kind: Kind) -> bool {
-    let calls = matches!(kind, Kind::Launch | Kind::GraphLaunch | Kind::Sync);
-    kind.on_device() || calls || kind == Kind::Annotation
+fn plain(kind: SliceKind) -> bool {
+    let calls = matches!(
+        kind,
+        SliceKind::Launch | SliceKind::GraphLaunch | SliceKind::Sync
+    );
+    kind.on_device() || calls || kind == SliceKind::Annotation
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::model::{Builder, LaneKind};
+    use crate::trace::model::{LaneKind, TraceBuilder};
 
     /// A host that launches kernels of 10 ns every 100 ns, and the device 50 ns later.
     fn view() -> TimelineView {
-        let mut out = Builder::new("a", "made", false);
+        let mut out = TraceBuilder::new("a", "made", false);
         let host = out.lane(LaneKind::Host, "p", "host", None);
         let device = out.device("0");
         let queue = out.lane(LaneKind::Device, "gpu", "queue", Some(device));
         let (launch, kernel) = (out.name("cudaLaunchKernel"), out.name("kernel"));
         for i in 0..10_u64 {
             let at = i128::from(i) * 100;
-            let call = out.slice(Kind::Launch, host, launch, (at, at + 5), String::new);
-            let work = out.slice(Kind::Kernel, queue, kernel, (at + 50, at + 60), String::new);
+            let call = out.slice(SliceKind::Launch, host, launch, (at, at + 5), String::new);
+            let work = out.slice(
+                SliceKind::Kernel,
+                queue,
+                kernel,
+                (at + 50, at + 60),
+                String::new,
+            );
             out.call(call.expect("a slice"), 0, i);
             out.work(work.expect("a slice"), 0, i);
         }

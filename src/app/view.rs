@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::study::Page;
+use super::study::LessonPage;
 use super::timeline::TimelineSeen;
 use crate::clean::harmful;
 use crate::panel::Panel;
@@ -199,7 +199,7 @@ pub struct View {
     /// Page of the glossary: 0 its words, then the background texts.
     pub page: usize,
     /// Page of the stage's text.
-    pub lesson_page: Page,
+    pub lesson_page: LessonPage,
     pub search: Search,
     /// What is typed as the value of the selected knob.
     pub value: Option<String>,

@@ -25,7 +25,7 @@ use crate::out::notice;
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     #[command(subcommand)]
-    pub command: Option<Task>,
+    pub command: Option<CliCommand>,
     #[command(flatten)]
     pub workshop: WorkshopArgs,
     #[command(flatten)]
@@ -59,7 +59,7 @@ Exit codes: 0 done or passed, 1 a check failed or the engine broke, 2 wrong usag
 
 /// A command with its arguments.
 #[derive(Debug, Subcommand)]
-pub enum Task {
+pub enum CliCommand {
     /// Train one stage or configuration without a screen
     Run(RunArgs),
     /// Train with hidden faults: find them in the panels, fix them with the knobs
@@ -549,7 +549,7 @@ pub struct ExportArgs {
     pub file: Option<PathBuf>,
     /// perfetto: a trace for ui.perfetto.dev; csv: a table; kernel-trace and kernel-stats: as rocprofv3 writes them
     #[arg(long, value_enum, required_unless_present = "kernels")]
-    pub format: Option<Format>,
+    pub format: Option<ExportFormat>,
     /// Write the text of every kernel that a step launches into this folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "table", "out"])]
     pub kernels: Option<PathBuf>,
@@ -601,7 +601,7 @@ pub struct RoomArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ExportFormat {
     Perfetto,
     Csv,
     KernelTrace,

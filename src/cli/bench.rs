@@ -8,13 +8,13 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::meter::Meter;
+use super::meter::ProgressMeter;
 use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
 use crate::files;
 use crate::measure::cell::Subject;
-use crate::measure::plan::{MeasureEvent, Progress};
-use crate::measure::report::{self, MemoryFit, Report};
+use crate::measure::plan::{MeasureEvent, PlanProgress};
+use crate::measure::report::{self, BenchReport, MemoryFit};
 use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::measure::{ablation, gate};
 use crate::out::{self, Exit, notice, result, usage};
@@ -29,15 +29,19 @@ pub fn bench(args: &BenchArgs) -> Result<Exit> {
     if let Some(path) = &args.output {
         check_output(path)?;
     }
-    let baseline = args.baseline.as_deref().map(Report::read).transpose()?;
+    let baseline = args
+        .baseline
+        .as_deref()
+        .map(BenchReport::read)
+        .transpose()?;
     let (bench, subjects) = match (args.ablate, &args.sweep) {
         (Some(extent), _) => ("ablation", comparisons(args, extent)?),
         (None, Some(_)) => ("sweep", versions(args)?),
         (None, None) => ("versions", versions(args)?),
     };
     let mut runner = Runner::new(engine_command(args.engine.as_deref())?, None)?;
-    let meter = Meter::begin();
-    let mut tell = |now: Progress<'_>| {
+    let meter = ProgressMeter::begin();
+    let mut tell = |now: PlanProgress<'_>| {
         match now.news {
             MeasureEvent::Begins { number, of } => {
                 meter.at(number - 1, of);

@@ -9,15 +9,17 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::args::CheckArgs;
-use super::meter::Meter;
+use super::meter::ProgressMeter;
 use super::progress::{change, progress_of, say_file};
 use crate::config::RunConfig;
 use crate::course::Stage;
 use crate::course::check::Metric;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, ExerciseKind};
-use crate::course::progress::{Prediction, StageProgress, State, Times, letter, times as times_of};
-use crate::judge::Report;
+use crate::course::progress::{
+    Prediction, StageProgress, StageState, Times, letter, times as times_of,
+};
+use crate::judge::StageReport;
 use crate::judge::stage::{StageFacts, evaluate};
 use crate::measure::runner::{EngineTask, Runner};
 use crate::out::{self, Exit, result, usage};
@@ -49,7 +51,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
     let mut runner = args.engine.runner()?;
     let device = &args.engine.device;
     let mut exit = Exit::Ok;
-    let (meter, of) = (Meter::begin(), stages.len());
+    let (meter, of) = (ProgressMeter::begin(), stages.len());
     for (done, stage) in stages.into_iter().enumerate() {
         meter.at(done, of);
         let (mine, path) = context.learner(stage, None)?;
@@ -75,7 +77,9 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
             result(&text::text(&title, &report))?;
         }
         if report.passed() {
-            change(&context, &stage.id, |known| known.state = State::Passed);
+            change(&context, &stage.id, |known| {
+                known.state = StageState::Passed
+            });
         } else {
             exit = Exit::Failed;
         }
@@ -85,7 +89,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
         // The exercises that the learner has begun: files of theirs exist, or a recording was looked at.
         for exercise in &context.course.exercises {
             let begun = match exercise.files().is_empty() {
-                true => known.stage(&exercise.id).state != State::New,
+                true => known.stage(&exercise.id).state != StageState::New,
                 false => context.exercise_folder(exercise).is_some(),
             };
             if begun && check_exercise(&context, exercise, args)? == Exit::Failed {
@@ -98,7 +102,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
 
 /// The report with what the learner said, and when, in seconds since 1970.
 fn with_answers(
-    report: &Report,
+    report: &StageReport,
     stage: &Stage,
     known: &StageProgress,
     times: &Times,
@@ -149,12 +153,12 @@ fn check_exercise(context: &CourseContext, exercise: &Exercise, args: &CheckArgs
 /// The answers for one stage; none when interrupted.
 fn report(
     runner: &mut Runner,
-    meter: &Meter,
+    meter: &ProgressMeter,
     device: &str,
     stage: &Stage,
     mine: &RunConfig,
     quiz: usize,
-) -> Result<Option<Report>> {
+) -> Result<Option<StageReport>> {
     let mut measure = |what: &str, work: EngineTask| {
         meter.doing(format!("stage {} ({}): {what}", stage.number, stage.id));
         let measured = runner.measure(device, &work.of_stage(stage.number), |_, _| Ok(()))?;

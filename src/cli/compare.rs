@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::args::CompareArgs;
-use super::meter::Meter;
+use super::meter::ProgressMeter;
 use super::variant::{change, named};
 use crate::config::{Changes, Knob};
 use crate::course::named::NamedConfig;
@@ -26,7 +26,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
         b: b.spec(Slot::B),
         pairs: args.pairs,
     };
-    let meter = Meter::begin();
+    let meter = ProgressMeter::begin();
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
         if args.json {
             result(text)?;

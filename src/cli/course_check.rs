@@ -10,7 +10,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::args::{Cli, CourseArgs, EngineArgs};
-use super::meter::Meter;
+use super::meter::ProgressMeter;
 use crate::config::{Preset, RunConfig};
 use crate::course::context::CourseContext;
 use crate::course::mystery;
@@ -19,7 +19,7 @@ use crate::engine::client::split_words;
 use crate::judge::course::{CompareConfigs, CourseTrial, WITH_MEASURE, behaviour, mysteries};
 use crate::lints;
 use crate::measure::runner::{EngineTask, TaskResult};
-use crate::out::{self, Exit, Stop, result};
+use crate::out::{self, Exit, ExitError, result};
 use crate::tui::keys::{BINDINGS, key_name};
 
 pub fn course_check(
@@ -111,7 +111,7 @@ fn try_stages(
     engine: &EngineArgs,
 ) -> Result<Vec<CourseTrial>> {
     let (mut runner, mut fatal) = (engine.runner()?, None);
-    let meter = Meter::begin();
+    let meter = ProgressMeter::begin();
     let ask = RefCell::new(
         |what: String, work: EngineTask| -> Result<TaskResult, String> {
             if fatal.is_some() {
@@ -125,8 +125,9 @@ fn try_stages(
                 Err(error) => error,
             };
             let text = format!("{error:#}");
-            let pointless = |stop: &Stop| matches!(stop.exit, Exit::NoDevice | Exit::Interrupted);
-            if error.downcast_ref::<Stop>().is_some_and(pointless) {
+            let pointless =
+                |stop: &ExitError| matches!(stop.exit, Exit::NoDevice | Exit::Interrupted);
+            if error.downcast_ref::<ExitError>().is_some_and(pointless) {
                 fatal = Some(error);
             }
             Err(text)
@@ -150,7 +151,7 @@ fn try_stages(
 }
 
 fn interrupted() -> anyhow::Error {
-    Stop {
+    ExitError {
         exit: Exit::Interrupted,
         text: "interrupted".to_owned(),
     }

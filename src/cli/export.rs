@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::args::{ExportArgs, ExportTable, Format, ReportArgs};
+use super::args::{ExportArgs, ExportFormat, ExportTable, ReportArgs};
 use super::open;
 use super::progress::progress_of;
 use super::variant::{change, named};
@@ -40,16 +40,18 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
         )
     };
     let bytes = match (format, args.table) {
-        (Format::Perfetto, _) => perfetto::trace(recording.iter(), &recording.badge()),
-        (Format::KernelTrace, _) => open::kernel_trace(traced().counted())?,
-        (Format::KernelStats, _) => open::kernel_stats(&summary(&traced()))?,
-        (Format::Csv, ExportTable::Steps) => csv::steps(recording.iter()).into_bytes(),
-        (Format::Csv, ExportTable::Kernels) => csv::kernels(recording.iter()).into_bytes(),
-        (Format::Csv, ExportTable::Gradients) => csv::gradients(recording.iter()).into_bytes(),
+        (ExportFormat::Perfetto, _) => perfetto::trace(recording.iter(), &recording.badge()),
+        (ExportFormat::KernelTrace, _) => open::kernel_trace(traced().counted())?,
+        (ExportFormat::KernelStats, _) => open::kernel_stats(&summary(&traced()))?,
+        (ExportFormat::Csv, ExportTable::Steps) => csv::steps(recording.iter()).into_bytes(),
+        (ExportFormat::Csv, ExportTable::Kernels) => csv::kernels(recording.iter()).into_bytes(),
+        (ExportFormat::Csv, ExportTable::Gradients) => {
+            csv::gradients(recording.iter()).into_bytes()
+        }
     };
     match &args.out {
         Some(path) => out::file(path, &bytes)?,
-        None if format == Format::Perfetto && out::is_terminal() => {
+        None if format == ExportFormat::Perfetto && out::is_terminal() => {
             return Err(usage(
                 "a trace is binary; write it with --out run.pftrace and open it in ui.perfetto.dev",
             ));

@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::args::RunArgs;
-use super::meter::Meter;
+use super::meter::ProgressMeter;
 use crate::config::Preset;
 use crate::course::journey as kept;
 use crate::engine::load;
 use crate::export::report::short;
-use crate::export::sheet::{Block, Sheet, Table, digits, interval};
+use crate::export::sheet::{Sheet, SheetBlock, SheetTable, digits, interval};
 use crate::export::{csv, perfetto};
 use crate::files;
 use crate::measure::cell::BenchCell;
 use crate::measure::journey::{self, BASELINE, Journey, JourneyPlan, StageTiming};
-use crate::measure::plan::{MeasureEvent, Progress};
+use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, result, usage};
 use crate::profile::operations;
 use crate::protocol::{Event, KernelSummary};
-use crate::record::{Recorder, Recording};
+use crate::record::{Recording, RecordingWriter};
 use crate::units::{bytes, percent, show};
 
 /// The word that stands for every stage.
@@ -43,7 +43,11 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         }
     }
     let context = args.course.open()?;
-    let mut folder = args.out.as_deref().map(Folder::create).transpose()?;
+    let mut folder = args
+        .out
+        .as_deref()
+        .map(RecordingFolder::create)
+        .transpose()?;
     let mut runner = Runner::new(engine_command(args.engine.engine.as_deref())?, None)?;
     let plan = JourneyPlan {
         preset: args.change.preset.unwrap_or(Preset::Tiny),
@@ -51,8 +55,8 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         steps: args.steps,
         rounds: args.rounds.unwrap_or(ROUNDS),
     };
-    let meter = Meter::begin();
-    let tell = &mut |row: &StageTiming, now: Progress<'_>| {
+    let meter = ProgressMeter::begin();
+    let tell = &mut |row: &StageTiming, now: PlanProgress<'_>| {
         if let (Some(folder), MeasureEvent::Line(line, text)) = (&mut folder, now.news) {
             folder.recorder(row)?.add(line, text)?;
         }
@@ -96,12 +100,12 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
 }
 
 /// Where files go: all rounds of a row are one log.
-struct Folder {
+struct RecordingFolder {
     path: PathBuf,
-    recorders: BTreeMap<String, Recorder>,
+    recorders: BTreeMap<String, RecordingWriter>,
 }
 
-impl Folder {
+impl RecordingFolder {
     /// A folder that is not there yet, or is empty: nobody's files are mixed with others.
     fn create(path: &Path) -> Result<Self> {
         let taken = |path: &Path| match std::fs::read_dir(path) {
@@ -125,12 +129,12 @@ impl Folder {
         })
     }
 
-    fn recorder(&mut self, row: &StageTiming) -> Result<&mut Recorder> {
+    fn recorder(&mut self, row: &StageTiming) -> Result<&mut RecordingWriter> {
         let name = file_name(row);
         if !self.recorders.contains_key(&name) {
             let path = self.path.join(format!("{name}.jsonl"));
             self.recorders
-                .insert(name.clone(), Recorder::create(&path)?);
+                .insert(name.clone(), RecordingWriter::create(&path)?);
         }
         self.recorders.get_mut(&name).context("it was just made")
     }
@@ -185,11 +189,14 @@ fn file_name(row: &StageTiming) -> String {
 
 /// The table for people.
 fn sheet(found: &Journey) -> Sheet {
-    let mut blocks = vec![Block::Title(format!("Every stage at {}", found.preset))];
+    let mut blocks = vec![SheetBlock::Title(format!(
+        "Every stage at {}",
+        found.preset
+    ))];
     let m = &found.machine;
     let device = found.rows.iter().find_map(|row| row.cell.as_ref());
     let device = device.map_or(String::new(), |it| format!(" on {}", it.device.name));
-    blocks.push(Block::Intro(format!(
+    blocks.push(SheetBlock::Intro(format!(
         "{} steps a run, {} of each in turns, an engine of its own for each{device}; perflings {} on {}, {} threads, {}.",
         found.steps,
         match found.rounds {
@@ -201,27 +208,27 @@ fn sheet(found: &Journey) -> Sheet {
         m.cores,
         m.date
     )));
-    blocks.push(Block::Intro(format!(
+    blocks.push(SheetBlock::Intro(format!(
         "samples/s: the median step, and where it lies over the runs. ratio: tokens/s over those of the plain baseline ({BASELINE}) with \
          the same model and context, so that a stage with sizes of its own is compared with what they cost."
     )));
     if found.interrupted {
         let text = "Interrupted: the following was measured before that.";
-        blocks.push(Block::Intro(text.to_owned()));
+        blocks.push(SheetBlock::Intro(text.to_owned()));
     }
     let others = found
         .rows
         .iter()
         .filter_map(|row| row.cell.as_ref()?.others);
     if let Some(most) = others.reduce(f64::max).filter(|it| load::disturbs(*it)) {
-        blocks.push(Block::Intro(format!(
+        blocks.push(SheetBlock::Intro(format!(
             "Other programs used up to {:.0} % of the machine meanwhile: times are longer than necessary, and ratios imprecise. \
              `perflings compare` measures pairs; they need a steady load, too.",
             100.0 * most
         )));
     }
-    blocks.push(Block::Heading("Stages".to_owned()));
-    blocks.push(Block::Table(table(found)));
+    blocks.push(SheetBlock::Heading("Stages".to_owned()));
+    blocks.push(SheetBlock::Table(table(found)));
     for row in &found.rows {
         let why = [
             row.reason
@@ -245,7 +252,7 @@ fn sheet(found: &Journey) -> Sheet {
                 .map(|why| format!("no memory: {why}")),
         ];
         let why = why.into_iter().flatten();
-        blocks.extend(why.map(|why| Block::Remark(format!("{}: {why}", row.name()))));
+        blocks.extend(why.map(|why| SheetBlock::Remark(format!("{}: {why}", row.name()))));
     }
     Sheet(blocks)
 }
@@ -255,7 +262,7 @@ fn measured(found: &Journey) -> impl Iterator<Item = &StageTiming> {
 }
 
 /// The rows that were measured.
-fn table(found: &Journey) -> Table {
+fn table(found: &Journey) -> SheetTable {
     let cell = |row: &&StageTiming, figure: &dyn Fn(&BenchCell) -> Option<String>| {
         let found = row.cell.as_ref().and_then(figure);
         Ok(found.unwrap_or_else(|| "-".to_owned()))
@@ -263,7 +270,7 @@ fn table(found: &Journey) -> Table {
     let kernels = |row: &&StageTiming, figure: &dyn Fn(&KernelSummary) -> Option<String>| {
         cell(row, &|it| figure(it.kernels.as_ref()?))
     };
-    Table::of(
+    SheetTable::of(
         measured(found),
         &[
             ("stage", &|row| {
@@ -314,7 +321,7 @@ fn table(found: &Journey) -> Table {
 }
 
 /// What the ending shows of it.
-fn shown(found: &Journey) -> kept::Journey {
+fn shown(found: &Journey) -> kept::LastJourney {
     let (head, rows) = table(found).cells();
     let stages = measured(found).map(|row| row.stage);
     let rows = stages.zip(rows);
@@ -322,7 +329,7 @@ fn shown(found: &Journey) -> kept::Journey {
         .map(|(stage, cells)| kept::JourneyRow { stage, cells })
         .collect();
     let device = found.rows.iter().find_map(|row| row.cell.as_ref());
-    kept::Journey {
+    kept::LastJourney {
         device: device.map_or_else(String::new, |it| it.device.name.clone()),
         preset: found.preset.clone(),
         date: found.machine.date.clone(),

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// The progress of a command, as long as this lives.
-pub struct Meter(Option<Arc<Mutex<Done>>>);
+pub struct ProgressMeter(Option<Arc<Mutex<Done>>>);
 
 struct Done {
     began: Instant,
@@ -21,7 +21,7 @@ struct Done {
     what: String,
 }
 
-impl Meter {
+impl ProgressMeter {
     /// Shows nothing without a terminal.
     pub fn begin() -> Self {
         if !out::has_foot() {
@@ -56,7 +56,7 @@ impl Meter {
     }
 }
 
-impl Drop for Meter {
+impl Drop for ProgressMeter {
     fn drop(&mut self) {
         if self.0.take().is_some() {
             out::foot(|| Some(String::new()));

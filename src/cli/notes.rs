@@ -13,7 +13,7 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
     use std::sync::{Arc, Mutex, PoisonError};
     use std::time::Duration;
 
-    use crate::app::notes::{Notes, SpeakerRequest};
+    use crate::app::notes::{SpeakerNotes, SpeakerRequest};
     use crate::out::notice;
     use crate::workshop::speaker;
 
@@ -46,7 +46,7 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
     let read = move || {
         loop {
             let lines = reader.lines().map_while(Result::ok);
-            for notes in lines.filter_map(|line| Notes::read(&line)) {
+            for notes in lines.filter_map(|line| SpeakerNotes::read(&line)) {
                 if send.send(Some(notes)).is_err() {
                     return;
                 }

@@ -20,7 +20,7 @@ use crate::trace::compare::compare;
 use crate::trace::figures::Summary;
 use crate::trace::model::Trace;
 use crate::trace::summary::summary;
-use crate::trace::{self, Progress, Source, write};
+use crate::trace::{self, ReadProgress, TraceSource, write};
 use crate::tui;
 use crate::tui::terminal;
 use crate::tui::theme::Theme;
@@ -172,7 +172,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         Some(_) => "stdin".to_owned(),
         None => clean::line(&path.display().to_string()),
     };
-    let mut progress = |at: Progress| {
+    let mut progress = |at: ReadProgress| {
         out::foot(|| (at.total >= LARGE && out::has_foot()).then(|| bar(&told, at)));
     };
     let found = recording(path, &mut progress).transpose();
@@ -194,8 +194,8 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
 }
 
 /// The file as a recording of this program, if it starts like one.
-fn recording(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Option<Trace>> {
-    let Ok(mut source) = Source::open(path, progress) else {
+fn recording(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Option<Trace>> {
+    let Ok(mut source) = TraceSource::open(path, progress) else {
         return Ok(None);
     };
     let Ok(head) = source.head() else {
@@ -224,7 +224,7 @@ fn recording(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Option<T
 }
 
 /// The progress of reading: `trace.json ████░░░░ 42 %`.
-fn bar(name: &str, at: Progress) -> String {
+fn bar(name: &str, at: ReadProgress) -> String {
     const WIDE: u64 = 30;
     let total = at.total.max(1);
     let full = (at.read.min(total) * WIDE / total) as usize;

@@ -6,7 +6,7 @@ use crate::config::file::FileError;
 use crate::course::Stage;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Exercise;
-use crate::course::progress::{self, Progress, ProgressChange, StageProgress, State};
+use crate::course::progress::{self, Progress, ProgressChange, StageProgress, StageState};
 use crate::out::notice;
 
 /// The learner's progress; a damaged file is reported and set aside.
@@ -22,7 +22,7 @@ pub fn progress_of(context: &CourseContext) -> Progress {
 }
 
 /// Names a damaged file that was set aside, or why nothing was saved.
-pub fn keep(saved: Result<Option<FileError>, FileError>) {
+pub fn report_saved(saved: Result<Option<FileError>, FileError>) {
     match saved {
         Ok(None) => {}
         Ok(Some(problem)) => notice(&problem.to_string()),
@@ -46,7 +46,11 @@ pub fn say_file(stage: &Stage, path: Option<&Path>) {
 /// Notes that an exercise was tried, and whether it passed.
 pub fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
     change(context, &exercise.id, |known| {
-        let reached = if passed { State::Passed } else { State::Seen };
+        let reached = if passed {
+            StageState::Passed
+        } else {
+            StageState::Seen
+        };
         known.state = known.state.max(reached);
     });
 }
@@ -61,7 +65,7 @@ pub fn note_answer(context: &CourseContext, exercise: &Exercise, choice: usize, 
 /// Notes that an exercise was looked at.
 pub fn note_seen(context: &CourseContext, exercise: &Exercise) {
     change(context, &exercise.id, |known| {
-        known.state = known.state.max(State::Seen)
+        known.state = known.state.max(StageState::Seen)
     });
 }
 
@@ -75,6 +79,6 @@ pub fn change(context: &CourseContext, id: &str, change: impl FnOnce(&mut StageP
     change(&mut known);
     if known != before {
         let change = ProgressChange::Stage(id.to_owned(), Box::new(known));
-        keep(progress::save(state, &[change]).map(|(_, aside)| aside));
+        report_saved(progress::save(state, &[change]).map(|(_, aside)| aside));
     }
 }

@@ -96,7 +96,7 @@ fn options(
         markers: markers(),
         present: args.present,
         notice: recording.notice.clone(),
-        recording: Some(app::Recording {
+        recording: Some(app::Replay {
             file: args.file.display().to_string(),
             device: recording.device.clone().unwrap_or_default(),
             date: recording.hello.date.clone(),

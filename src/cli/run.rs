@@ -5,13 +5,13 @@ use anyhow::Result;
 
 use super::args::{As, RunArgs};
 use super::journey::{self, ALL};
-use super::meter::Meter;
+use super::meter::ProgressMeter;
 use super::progress::say_file;
 use super::summary;
 use super::variant::change;
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{EngineTask, Runner, TaskResult, engine_command};
-use crate::out::{self, Exit, Stop, notice, result, usage};
+use crate::out::{self, Exit, ExitError, notice, result, usage};
 use crate::protocol::{Event, RunSpec, Slot};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
@@ -59,7 +59,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         sealed: false,
     });
     let (mut format, mut on_cores) = (None, false);
-    let meter = Meter::begin();
+    let meter = ProgressMeter::begin();
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
         if let Event::Started(started) = &line.event {
             (format, on_cores) = (started.format(), started.matrix_cores);
@@ -73,7 +73,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         Ok(())
     });
     let measured = measured.inspect_err(|error| {
-        let stop = error.downcast_ref::<Stop>();
+        let stop = error.downcast_ref::<ExitError>();
         let broke_off = stop.is_some_and(|stop| stop.exit == Exit::Failed);
         if on_cores && broke_off {
             notice(
@@ -101,7 +101,7 @@ fn exit_of(measured: &TaskResult) -> Exit {
 }
 
 /// What is compiled; then the step and its loss.
-fn tell(meter: &Meter, steps: u64, event: &Event) {
+fn tell(meter: &ProgressMeter, steps: u64, event: &Event) {
     match event {
         Event::Compiling { kernels, latest } => {
             meter.doing(format!("compiling kernels: {kernels}, now {latest}"));

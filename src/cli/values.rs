@@ -24,14 +24,14 @@ pub fn version() -> impl TypedValueParser<Value = String> {
 }
 
 /// The name of a theme.
-pub fn theme() -> Theme {
-    Theme
+pub fn theme() -> ThemeParser {
+    ThemeParser
 }
 
 #[derive(Clone)]
-pub struct Theme;
+pub struct ThemeParser;
 
-impl TypedValueParser for Theme {
+impl TypedValueParser for ThemeParser {
     type Value = ThemeName;
 
     fn parse_ref(

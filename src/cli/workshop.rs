@@ -18,7 +18,7 @@ use crate::course::progress;
 use crate::export::report::RunCollector;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
-use crate::record::Recorder;
+use crate::record::RecordingWriter;
 use crate::room;
 use crate::room::member::{Member, identity};
 use crate::room::record::clean_name;
@@ -85,7 +85,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
     let recorder = args
         .record
         .as_deref()
-        .map(Recorder::create)
+        .map(RecordingWriter::create)
         .transpose()
         .map_err(|e| usage(format!("--record: {e:#}")))?;
     let collector = Rc::new(RefCell::new(RunCollector::default()));

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use toml_edit::{Document, DocumentMut, Item, Table};
 
-use super::knobs::{KNOBS, Kind, Knob, Value};
+use super::knobs::{KNOBS, Knob, KnobValue, ValueKind};
 use super::run::{Preset, RunConfig};
 use super::spelling::nearest;
 use crate::clean;
@@ -114,7 +114,7 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     let document = Document::parse(text)
         .map_err(|error| not_toml(path, text, error.message(), error.span()))?;
 
-    let mut found: Vec<(String, Value, usize)> = Vec::new();
+    let mut found: Vec<(String, KnobValue, usize)> = Vec::new();
     for (key, item) in document.as_table() {
         let line = item_line(
             document.as_table().key(key).and_then(toml_edit::Key::span),
@@ -166,7 +166,7 @@ pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
     let (path, word) = assignment.split_once('=').ok_or_else(|| {
         format!("`--set {assignment}` has no `=`; write `--set model.norm=fused`")
     })?;
-    Knob::find(path.trim())?.set(config, &Value::from_word(word.trim()))
+    Knob::find(path.trim())?.set(config, &KnobValue::from_word(word.trim()))
 }
 
 /// The configuration as a file: preset, then every key that differs from the preset's.
@@ -185,7 +185,7 @@ pub fn write(config: &RunConfig) -> String {
         }
         let value = (knob.get)(config);
         match knob.kind {
-            Kind::Choice(_) => text.push_str(&format!("{key} = \"{value}\"\n")),
+            ValueKind::Choice(_) => text.push_str(&format!("{key} = \"{value}\"\n")),
             _ => text.push_str(&format!("{key} = {value}\n")),
         }
     }
@@ -258,15 +258,15 @@ fn item_line(key: Option<std::ops::Range<usize>>, text: &str, item: &Item) -> us
         .map_or(0, |span| line_of(text, span.start))
 }
 
-fn value_of(item: &Item) -> Value {
+fn value_of(item: &Item) -> KnobValue {
     match item.as_value() {
-        Some(toml_edit::Value::String(text)) => Value::Text(text.value().clone()),
-        Some(toml_edit::Value::Integer(n)) => Value::Integer(*n.value()),
-        Some(toml_edit::Value::Float(x)) => Value::Number(*x.value()),
-        Some(toml_edit::Value::Boolean(_)) => Value::Other("true or false"),
-        Some(toml_edit::Value::Array(_)) => Value::Other("a list"),
-        Some(toml_edit::Value::Datetime(_)) => Value::Other("a date"),
-        _ => Value::Other("a table"),
+        Some(toml_edit::Value::String(text)) => KnobValue::Text(text.value().clone()),
+        Some(toml_edit::Value::Integer(n)) => KnobValue::Integer(*n.value()),
+        Some(toml_edit::Value::Float(x)) => KnobValue::Number(*x.value()),
+        Some(toml_edit::Value::Boolean(_)) => KnobValue::Other("true or false"),
+        Some(toml_edit::Value::Array(_)) => KnobValue::Other("a list"),
+        Some(toml_edit::Value::Datetime(_)) => KnobValue::Other("a date"),
+        _ => KnobValue::Other("a table"),
     }
 }
 

@@ -6,7 +6,7 @@ use super::spelling::nearest;
 
 /// A value as a file or the command line gives it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum KnobValue {
     Text(String),
     Integer(i64),
     Number(f64),
@@ -14,7 +14,7 @@ pub enum Value {
     Other(&'static str),
 }
 
-impl Value {
+impl KnobValue {
     /// The reading of an unquoted word: a number if it is one, else text.
     pub fn from_word(word: &str) -> Self {
         if let Ok(n) = word.parse::<i64>() {
@@ -38,7 +38,7 @@ impl Value {
 
 /// The values that a key takes.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ValueKind {
     /// One of these words; the first is the default, the plain and correct version.
     Choice(&'static [&'static str]),
     /// A whole number, both ends included; defaults are the preset's.
@@ -75,7 +75,7 @@ pub enum Parameters {
 
 /// The value of the key in the reference whose logits a run is checked against.
 #[derive(Clone, Copy, Debug)]
-pub enum Reference {
+pub enum ParityReference {
     /// The run's own value: the reference has the same sizes, parameters, tokens and seed.
     Own,
     /// The default: the first of the values.
@@ -89,26 +89,26 @@ pub enum Reference {
 pub struct Knob {
     /// `section.key`, or `preset`.
     pub path: &'static str,
-    pub kind: Kind,
+    pub kind: ValueKind,
     pub changes: Changes,
     pub parameters: Parameters,
-    pub reference: Reference,
+    pub reference: ParityReference,
     /// The value that `bench --ablate` turns on, where the key has a faster version.
     pub fast: Option<&'static str>,
     /// The key in one line, for people.
     pub about: &'static str,
     /// The value as a file would have it, unquoted.
     pub get: fn(&RunConfig) -> String,
-    set: fn(&mut RunConfig, &Value) -> Option<()>,
+    set: fn(&mut RunConfig, &KnobValue) -> Option<()>,
 }
 
 macro_rules! word {
     ($path:literal, $($at:ident).+, $ty:ident, $changes:ident, $parameters:ident, $reference:expr, $fast:expr, $about:literal) => {
         Knob {
-            path: $path, kind: Kind::Choice($ty::NAMES), changes: Changes::$changes, parameters: Parameters::$parameters,
+            path: $path, kind: ValueKind::Choice($ty::NAMES), changes: Changes::$changes, parameters: Parameters::$parameters,
             reference: $reference, fast: $fast, about: $about,
             get: |c| c.$($at).+.to_string(),
-            set: |c, v| match v { Value::Text(t) => { c.$($at).+ = $ty::parse(t)?; Some(()) } _ => None },
+            set: |c, v| match v { KnobValue::Text(t) => { c.$($at).+ = $ty::parse(t)?; Some(()) } _ => None },
         }
     };
 }
@@ -116,10 +116,10 @@ macro_rules! word {
 macro_rules! whole {
     ($path:literal, $($at:ident).+, $least:literal..=$most:expr, $changes:ident, $parameters:ident, $about:literal) => {
         Knob {
-            path: $path, kind: Kind::Whole { least: $least, most: $most }, changes: Changes::$changes,
+            path: $path, kind: ValueKind::Whole { least: $least, most: $most }, changes: Changes::$changes,
             parameters: Parameters::$parameters, reference: Own, fast: None, about: $about,
             get: |c| c.$($at).+.to_string(),
-            set: |c, v| match v { Value::Integer(n) => { c.$($at).+ = (*n).try_into().ok()?; Some(()) } _ => None },
+            set: |c, v| match v { KnobValue::Integer(n) => { c.$($at).+ = (*n).try_into().ok()?; Some(()) } _ => None },
         }
     };
 }
@@ -127,21 +127,21 @@ macro_rules! whole {
 macro_rules! number {
     ($path:literal, $($at:ident).+, $changes:ident, $parameters:ident, $about:literal) => {
         Knob {
-            path: $path, kind: Kind::Number, changes: Changes::$changes, parameters: Parameters::$parameters,
+            path: $path, kind: ValueKind::Number, changes: Changes::$changes, parameters: Parameters::$parameters,
             reference: Own, fast: None, about: $about,
             get: |c| c.$($at).+.to_string(),
             set: |c, v| {
-                c.$($at).+ = match v { Value::Number(x) => fifteen_digits(*x), Value::Integer(n) => *n as f64, _ => return None };
+                c.$($at).+ = match v { KnobValue::Number(x) => fifteen_digits(*x), KnobValue::Integer(n) => *n as f64, _ => return None };
                 Some(())
             },
         }
     };
 }
 
-use Reference::{Like, Own, Plain};
+use ParityReference::{Like, Own, Plain};
 
 /// Parameters of a fused gate and up projection have other shapes than those of two projections.
-const SWIGLU: Reference = Like(&[
+const SWIGLU: ParityReference = Like(&[
     ("naive-kernel", "separate"),
     ("fused-activation", "fused-gate-up"),
 ]);
@@ -226,8 +226,8 @@ static IDLE: [Idle; 2] = [
     },
 ];
 
-fn set_preset(config: &mut RunConfig, value: &Value) -> Option<()> {
-    let Value::Text(name) = value else {
+fn set_preset(config: &mut RunConfig, value: &KnobValue) -> Option<()> {
+    let KnobValue::Text(name) = value else {
         return None;
     };
     config.set_preset(Preset::parse(name)?);
@@ -277,8 +277,8 @@ impl Knob {
     /// The default of a choice. Numbers have none of their own: the preset gives them.
     pub fn plain(&self) -> Option<&'static str> {
         match self.kind {
-            Kind::Choice(names) => names.first().copied(),
-            Kind::Whole { .. } | Kind::Number => None,
+            ValueKind::Choice(names) => names.first().copied(),
+            ValueKind::Whole { .. } | ValueKind::Number => None,
         }
     }
 
@@ -293,8 +293,8 @@ impl Knob {
     }
 
     /// Writes the value into `config`, or says what it should have been.
-    pub fn set(&self, config: &mut RunConfig, value: &Value) -> Result<(), String> {
-        if let Value::Integer(n) = value
+    pub fn set(&self, config: &mut RunConfig, value: &KnobValue) -> Result<(), String> {
+        if let KnobValue::Integer(n) = value
             && let Some(problem) = self.out_of_range(i128::from(*n))
         {
             return Err(problem);
@@ -302,26 +302,28 @@ impl Knob {
         (self.set)(config, value).ok_or_else(|| {
             let (path, given) = (self.path, value.describe());
             match (self.kind, value) {
-                (Kind::Choice(names), Value::Text(text)) => format!(
+                (ValueKind::Choice(names), KnobValue::Text(text)) => format!(
                     "`{path}` cannot be {given}; did you mean \"{}\"? It takes {}",
                     nearest(text, names.iter().copied()),
                     quoted(names)
                 ),
-                (Kind::Choice(names), _) => {
+                (ValueKind::Choice(names), _) => {
                     format!(
                         "`{path}` is {given}; it takes a quoted word: {}",
                         quoted(names)
                     )
                 }
-                (Kind::Whole { .. }, _) => format!("`{path}` is {given}; it takes a whole number"),
-                (Kind::Number, _) => format!("`{path}` is {given}; it takes a number"),
+                (ValueKind::Whole { .. }, _) => {
+                    format!("`{path}` is {given}; it takes a whole number")
+                }
+                (ValueKind::Number, _) => format!("`{path}` is {given}; it takes a number"),
             }
         })
     }
 
     /// What is wrong with `n` as the value of a key that takes a whole number.
     fn out_of_range(&self, n: i128) -> Option<String> {
-        let Kind::Whole { least, most } = self.kind else {
+        let ValueKind::Whole { least, most } = self.kind else {
             return None;
         };
         let path = self.path;
@@ -362,7 +364,7 @@ impl RunConfig {
         let (_, changes) = VERSIONS.iter().find(|(known, _)| *known == name)?;
         let mut config = Self::preset(Preset::Tiny);
         for (path, value) in *changes {
-            let value = Value::Text((*value).to_owned());
+            let value = KnobValue::Text((*value).to_owned());
             Knob::known(path)?.set(&mut config, &value).ok()?;
         }
         Some(config)
@@ -375,16 +377,16 @@ impl RunConfig {
         for knob in KNOBS {
             let own = (knob.get)(self);
             let value = match knob.reference {
-                Reference::Own => continue,
-                Reference::Plain => knob.plain(),
-                Reference::Like(pairs) => pairs
+                ParityReference::Own => continue,
+                ParityReference::Plain => knob.plain(),
+                ParityReference::Like(pairs) => pairs
                     .iter()
                     .find(|(value, _)| *value == own)
                     .map(|(_, like)| *like),
             };
             if let Some(value) = value {
                 // The table's own words are words that the key takes: see the test.
-                let _ = (knob.set)(&mut plain, &Value::Text(value.to_owned()));
+                let _ = (knob.set)(&mut plain, &KnobValue::Text(value.to_owned()));
             }
         }
         plain
@@ -448,12 +450,12 @@ mod tests {
         for knob in KNOBS {
             let mut config = plain.clone();
             let pairs = match knob.reference {
-                Reference::Like(pairs) => pairs,
+                ParityReference::Like(pairs) => pairs,
                 _ => &[],
             };
             let words = pairs.iter().flat_map(|(value, like)| [*value, *like]);
             for word in words.chain(knob.fast).chain(knob.plain()) {
-                let value = Value::Text(word.to_owned());
+                let value = KnobValue::Text(word.to_owned());
                 assert_eq!(knob.set(&mut config, &value), Ok(()), "{}", knob.path);
             }
             assert!(
@@ -489,7 +491,7 @@ mod tests {
     fn the_reference_is_plain_and_has_the_same_parameters() {
         let mut config = RunConfig::preset(Preset::Small);
         for knob in Knob::with_fast_version() {
-            let fast = Value::Text(knob.fast.expect("filtered").to_owned());
+            let fast = KnobValue::Text(knob.fast.expect("filtered").to_owned());
             knob.set(&mut config, &fast).expect("a word of the key");
         }
         config.model.gradient = Gradient::DetachedNorm;

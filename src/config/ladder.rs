@@ -1,7 +1,7 @@
 //! The values that a person steps through with two keys, and the same values in words: choices in the order of the table,
 //! whole numbers by halving and doubling, the learning rate by steps of about three.
 
-use super::knobs::{Kind, Knob, Value};
+use super::knobs::{Knob, KnobValue, ValueKind};
 use super::run::RunConfig;
 
 const LEARNING_RATES: [f64; 7] = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
@@ -15,14 +15,14 @@ impl Knob {
     }
 
     /// The value after `from`, or before it. Choices go round; numbers end at their limits: `None`.
-    pub fn after(&self, from: &str, by: i32) -> Option<Value> {
+    pub fn after(&self, from: &str, by: i32) -> Option<KnobValue> {
         match self.kind {
-            Kind::Choice(names) => {
+            ValueKind::Choice(names) => {
                 let at = names.iter().position(|name| *name == from)?;
                 let to = (at as i32 + by).rem_euclid(names.len() as i32);
-                Some(Value::Text(names[to as usize].to_owned()))
+                Some(KnobValue::Text(names[to as usize].to_owned()))
             }
-            Kind::Whole { least, most } => {
+            ValueKind::Whole { least, most } => {
                 let from: u64 = from.parse().ok()?;
                 let to = match (by > 0, self.path) {
                     (true, "train.seed") => from + 1,
@@ -31,9 +31,9 @@ impl Knob {
                     (false, _) => from / 2,
                 };
                 let to = to.clamp(least, most);
-                (to != from).then(|| i64::try_from(to).ok().map(Value::Integer))?
+                (to != from).then(|| i64::try_from(to).ok().map(KnobValue::Integer))?
             }
-            Kind::Number => {
+            ValueKind::Number => {
                 let from: f64 = from.parse().ok()?;
                 let mut above = LEARNING_RATES
                     .into_iter()
@@ -46,7 +46,7 @@ impl Knob {
                 } else {
                     below.next_back()
                 };
-                to.map(Value::Number)
+                to.map(KnobValue::Number)
             }
         }
     }
@@ -54,9 +54,9 @@ impl Knob {
     /// The values that the key takes, in words: as comments in files and on the screen.
     pub fn allowed(&self) -> String {
         match self.kind {
-            Kind::Choice(names) => names.join(", "),
-            Kind::Whole { least, most } => format!("a whole number from {least} to {most}"),
-            Kind::Number => "a number above 0, such as 1e-4, 3e-4 or 1e-3".to_owned(),
+            ValueKind::Choice(names) => names.join(", "),
+            ValueKind::Whole { least, most } => format!("a whole number from {least} to {most}"),
+            ValueKind::Number => "a number above 0, such as 1e-4, 3e-4 or 1e-3".to_owned(),
         }
     }
 
@@ -64,8 +64,8 @@ impl Knob {
     pub fn written(&self, config: &RunConfig) -> String {
         let value = (self.get)(config);
         match self.kind {
-            Kind::Choice(_) => format!("\"{value}\""),
-            Kind::Whole { .. } | Kind::Number => value,
+            ValueKind::Choice(_) => format!("\"{value}\""),
+            ValueKind::Whole { .. } | ValueKind::Number => value,
         }
     }
 }
@@ -93,11 +93,11 @@ mod tests {
     #[test]
     fn numbers_end_at_their_limits() {
         let batch = Knob::known("train.batch").expect("known");
-        assert_eq!(batch.after("8", 1), Some(Value::Integer(16)));
+        assert_eq!(batch.after("8", 1), Some(KnobValue::Integer(16)));
         assert_eq!(batch.after("1", -1), None);
         let rate = Knob::known("train.learning-rate").expect("known");
-        assert_eq!(rate.after("0.0003", 1), Some(Value::Number(1e-3)));
-        assert_eq!(rate.after("0.0002", -1), Some(Value::Number(1e-4)));
+        assert_eq!(rate.after("0.0003", 1), Some(KnobValue::Number(1e-3)));
+        assert_eq!(rate.after("0.0002", -1), Some(KnobValue::Number(1e-4)));
         assert_eq!(rate.after("0.01", 1), None);
     }
 }

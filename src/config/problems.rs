@@ -6,22 +6,22 @@ use crate::limits;
 
 /// One thing wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     pub key: &'static str,
     pub what: String,
 }
 
 impl RunConfig {
     /// Every reason why this cannot run, each with the key at fault, what is wrong and what would be right.
-    pub fn problems(&self) -> Vec<Problem> {
-        let mut found: Vec<Problem> = KNOBS
+    pub fn problems(&self) -> Vec<ConfigProblem> {
+        let mut found: Vec<ConfigProblem> = KNOBS
             .iter()
             .filter_map(|knob| {
                 let (key, what) = (knob.path, knob.problem(self)?);
-                Some(Problem { key, what })
+                Some(ConfigProblem { key, what })
             })
             .collect();
-        let mut report = |key: &'static str, what: String| found.push(Problem { key, what });
+        let mut report = |key: &'static str, what: String| found.push(ConfigProblem { key, what });
         let m = &self.model;
         if m.heads > 0 && !m.hidden.is_multiple_of(m.heads) {
             let near = nearest_divisor(m.hidden, m.heads);

@@ -18,7 +18,7 @@ use crate::config::{Preset, close, nearest};
 use crate::exit::usage;
 use crate::files;
 
-use edits::Edit;
+use edits::EditedStarter;
 
 /// A loaded course and where its learner's files are.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct CourseContext {
     /// The course's state folder; none where the system has no place for one.
     pub state: Option<PathBuf>,
     /// Starters that the learner edited in a copy of the course, by stage id.
-    edits: BTreeMap<String, Edit>,
+    edits: BTreeMap<String, EditedStarter>,
 }
 
 impl CourseContext {

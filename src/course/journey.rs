@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The table, and what it was measured on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Journey {
+pub struct LastJourney {
     pub device: String,
     pub preset: String,
     /// `YYYY-MM-DD`, UTC.
@@ -41,7 +41,7 @@ pub struct JourneyRow {
 ///
 /// # Errors
 /// Where the folder or the file cannot be written.
-pub fn save(dir: &Path, journey: &Journey) -> Result<bool> {
+pub fn save(dir: &Path, journey: &LastJourney) -> Result<bool> {
     let path = dir.join(FILE);
     if journey.rows.is_empty() || journey.interrupted && path.exists() {
         return Ok(false);
@@ -59,12 +59,12 @@ pub fn save(dir: &Path, journey: &Journey) -> Result<bool> {
 ///
 /// # Errors
 /// Where the file cannot be read or is no such table.
-pub fn load(dir: &Path) -> Result<Option<Journey>> {
+pub fn load(dir: &Path) -> Result<Option<LastJourney>> {
     let path = dir.join(FILE);
     let Ok(file) = path.metadata() else {
         return Ok(None);
     };
-    let mut journey: Journey = serde_json::from_str(&read_text(&path, MAX_BYTES)?)
+    let mut journey: LastJourney = serde_json::from_str(&read_text(&path, MAX_BYTES)?)
         .with_context(|| format!("{}: not a table; remove the file", path.display()))?;
     let age = file
         .modified()
@@ -84,21 +84,21 @@ mod tests {
     fn the_last_whole_table_is_kept() {
         let dir = tempfile::tempdir().expect("a folder");
         assert_eq!(load(dir.path()).expect("none yet"), None);
-        let whole = Journey {
+        let whole = LastJourney {
             device: "cpu".to_owned(),
             head: vec!["stage".to_owned()],
             rows: vec![JourneyRow {
                 stage: 0,
                 cells: vec!["v1".to_owned()],
             }],
-            ..Journey::default()
+            ..LastJourney::default()
         };
         assert!(save(dir.path(), &whole).expect("written"));
-        let part = Journey {
+        let part = LastJourney {
             interrupted: true,
             ..whole.clone()
         };
-        let nothing = Journey::default();
+        let nothing = LastJourney::default();
         for other in [part, nothing] {
             assert!(!save(dir.path(), &other).expect("left out"));
         }

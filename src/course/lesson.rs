@@ -7,15 +7,15 @@ pub use markdown::{LessonReference, LessonReferenceKind, ParsedLesson, parse};
 /// The text of a stage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lesson {
-    pub sections: Vec<Section>,
+    pub sections: Vec<LessonSection>,
 }
 
 /// A part of a lesson under its own heading.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Section {
+pub struct LessonSection {
     pub title: String,
     pub kind: SectionKind,
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<TextBlock>,
 }
 
 /// What a section is for. `Why` and `Debrief` stay hidden until the prediction was answered or skipped.
@@ -31,31 +31,31 @@ pub enum SectionKind {
 
 /// A block of text, without width or colour.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Block {
-    Heading(u8, Vec<Span>),
-    Paragraph(Vec<Span>),
+pub enum TextBlock {
+    Heading(u8, Vec<TextSpan>),
+    Paragraph(Vec<TextSpan>),
     /// One line of a list; `depth` counts from 0, `marker` is `•` or `3.`; an empty marker continues the item above.
     Item {
         depth: u8,
         marker: String,
-        spans: Vec<Span>,
+        spans: Vec<TextSpan>,
     },
     /// Shown as it is: code, or a drawing.
     Code {
         language: String,
         text: String,
     },
-    Quote(Vec<Span>),
+    Quote(Vec<TextSpan>),
     Table {
-        head: Vec<Vec<Span>>,
-        rows: Vec<Vec<Vec<Span>>>,
+        head: Vec<Vec<TextSpan>>,
+        rows: Vec<Vec<Vec<TextSpan>>>,
     },
     Rule,
 }
 
 /// A run of text with one meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum TextSpan {
     Text(String),
     Strong(String),
     Emphasis(String),
@@ -69,15 +69,16 @@ pub enum Span {
 }
 
 /// The words of a line without their marks; a placeholder keeps its braces.
-pub fn plain(spans: &[Span]) -> String {
+pub fn plain(spans: &[TextSpan]) -> String {
     spans
         .iter()
         .map(|span| match span {
-            Span::Text(text) | Span::Strong(text) | Span::Emphasis(text) | Span::Code(text) => {
-                text.clone()
-            }
-            Span::Link { text, .. } => text.clone(),
-            Span::Placeholder(name) => format!("{{{{{name}}}}}"),
+            TextSpan::Text(text)
+            | TextSpan::Strong(text)
+            | TextSpan::Emphasis(text)
+            | TextSpan::Code(text) => text.clone(),
+            TextSpan::Link { text, .. } => text.clone(),
+            TextSpan::Placeholder(name) => format!("{{{{{name}}}}}"),
         })
         .collect()
 }

@@ -73,7 +73,7 @@ impl Course {
     /// Adds it if it can be used and its id is free: progress is kept by id, so stages and exercises share them.
     fn add_sound(&mut self, loader: &Loader<'_>, folder: &str) {
         match kind(folder) {
-            Some(Folder::Stage(number)) => {
+            Some(FolderKind::Stage(number)) => {
                 let Some(stage) = one_stage(loader, folder, number, &self.language) else {
                     return;
                 };
@@ -94,7 +94,7 @@ impl Course {
                     self.stages.push(stage);
                 }
             }
-            Some(Folder::Exercise) => {
+            Some(FolderKind::Exercise) => {
                 let path = format!("exercises/{folder}/exercise.toml");
                 if let Some(exercise) = loader.usable(exercise::read(loader, folder))
                     && self.is_free(loader, &exercise.id, &path, 1)
@@ -135,7 +135,10 @@ fn readings(loader: &Loader<'_>, language: &str, stages: &[Stage]) -> Vec<Backgr
         let of_stage = stages.iter().any(|stage| stage.lesson_file == entry.name);
         let plain = stage::plain_file(&entry.name, &["md"]);
         // `07-name.md` is a stage's, even of one that could not be loaded.
-        let numbered = matches!(kind(&entry.name.replace(".md", "")), Some(Folder::Stage(_)));
+        let numbered = matches!(
+            kind(&entry.name.replace(".md", "")),
+            Some(FolderKind::Stage(_))
+        );
         !entry.folder && plain && !of_stage && entry.name != "glossary.md" && !numbered
     });
     let reading = |file: String| {
@@ -172,20 +175,20 @@ fn head(loader: &Loader<'_>) -> Result<CourseToml, FileError> {
     })
 }
 
-enum Folder {
+enum FolderKind {
     Stage(u32),
     Exercise,
 }
 
 /// What a folder's name says it holds.
-fn kind(name: &str) -> Option<Folder> {
+fn kind(name: &str) -> Option<FolderKind> {
     let (head, rest) = name.split_once('-')?;
     if !stage::plain_name(rest) {
         return None;
     }
     match exercise::is_label(head) {
-        true => Some(Folder::Exercise),
-        false => two_digits(head).filter(|n| *n > 0).map(Folder::Stage),
+        true => Some(FolderKind::Exercise),
+        false => two_digits(head).filter(|n| *n > 0).map(FolderKind::Stage),
     }
 }
 

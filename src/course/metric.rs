@@ -4,7 +4,7 @@
 use crate::protocol::Finished;
 
 /// A figure of a run.
-pub struct Metric {
+pub struct RunMetric {
     pub name: &'static str,
     pub decimals: usize,
     pub unit: &'static str,
@@ -14,7 +14,7 @@ pub struct Metric {
 }
 
 /// The metric with this name.
-pub fn find(name: &str) -> Option<&'static Metric> {
+pub fn find(name: &str) -> Option<&'static RunMetric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
@@ -95,8 +95,8 @@ fn mib(bytes: u64) -> Option<f64> {
 macro_rules! metrics {
     ($($name:literal $decimals:literal $unit:literal $about:literal $value:expr;)+) => {
         /// Every figure of a run.
-        pub static METRICS: &[Metric] =
-            &[$(Metric { name: $name, decimals: $decimals, unit: $unit, about: $about, value: $value }),+];
+        pub static METRICS: &[RunMetric] =
+            &[$(RunMetric { name: $name, decimals: $decimals, unit: $unit, about: $about, value: $value }),+];
     };
 }
 

@@ -1,7 +1,7 @@
 //! Mystery runs: which faults there are, which of them go together, and which a seed draws. Plain data from the table of
 //! knobs: nothing here trains, and nothing knows how a mystery is shown or judged.
 
-use crate::config::{Knob, Preset, RunConfig, Value};
+use crate::config::{Knob, KnobValue, Preset, RunConfig};
 use crate::random::Rng;
 
 /// Most faults of one mystery.
@@ -127,7 +127,7 @@ impl Fault {
         let has = |(path, word): &(&str, &str)| {
             Knob::known(path).is_some_and(|knob| {
                 let mut faulty = config.clone();
-                knob.set(&mut faulty, &Value::from_word(word)).is_ok() && faulty == *config
+                knob.set(&mut faulty, &KnobValue::from_word(word)).is_ok() && faulty == *config
             })
         };
         self.sets.iter().all(has)
@@ -237,7 +237,7 @@ fn place(fault: &Fault) -> usize {
 fn set(config: &mut RunConfig, values: Sets) {
     for (path, word) in values {
         if let Some(knob) = Knob::known(path) {
-            let _ = knob.set(config, &Value::from_word(word));
+            let _ = knob.set(config, &KnobValue::from_word(word));
         }
     }
 }
@@ -318,7 +318,7 @@ mod tests {
                 // Setting every faulty key back is a solution.
                 let mut fixed = mystery.broken.clone();
                 for knob in mystery.good.differing(&mystery.broken) {
-                    let value = Value::from_word(&(knob.get)(&mystery.good));
+                    let value = KnobValue::from_word(&(knob.get)(&mystery.good));
                     knob.set(&mut fixed, &value).expect("its own value");
                     assert!(offers().any(|it| it.path == knob.path), "{}", knob.path);
                 }

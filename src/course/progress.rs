@@ -16,7 +16,7 @@ pub use store::{Busy, directory, in_words, load, save, save_knowing, times};
 /// How far a stage has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum StageState {
     #[default]
     New,
     Seen,
@@ -27,7 +27,7 @@ pub enum State {
     Passed,
 }
 
-impl State {
+impl StageState {
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -53,7 +53,7 @@ pub enum Prediction {
 /// One stage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StageProgress {
-    pub state: State,
+    pub state: StageState,
     /// The first answer stays.
     pub prediction: Option<Prediction>,
     /// Whether the learner knew, before the cause was told, which panel shows the fault.
@@ -83,10 +83,14 @@ impl StageProgress {
             .get_or_insert(Prediction::Choice { choice, right });
         let found = matches!(first, Prediction::Choice { right: true, .. });
         if right {
-            let reached = if found { State::Passed } else { State::Seen };
+            let reached = if found {
+                StageState::Passed
+            } else {
+                StageState::Seen
+            };
             self.state = self.state.max(reached);
         }
-        self.state == State::Passed
+        self.state == StageState::Passed
     }
 
     /// What is left when an exercise is reset: the first answer about a recorded run, because its answer may have been told.
@@ -207,7 +211,7 @@ impl Calibration {
 impl Progress {
     /// Whether this is the first visit: no welcome was shown, and no stage was more than looked at.
     pub fn is_first(&self) -> bool {
-        let untouched = |stage: &StageProgress| stage.state <= State::Seen;
+        let untouched = |stage: &StageProgress| stage.state <= StageState::Seen;
         !self.welcomed && self.current.is_none() && self.stages.values().all(untouched)
     }
 
@@ -230,7 +234,7 @@ impl Progress {
     pub fn calibration(&self) -> Calibration {
         let mut score = Calibration::default();
         for stage in self.stages.values() {
-            if stage.state == State::Passed
+            if stage.state == StageState::Passed
                 && let Some(Prediction::Choice { right, .. }) = stage.prediction
             {
                 score.answered += 1;

@@ -9,7 +9,7 @@ use super::placeholder;
 use super::source::Loader;
 use super::toml_file::{self, TomlFile};
 use crate::config::file::FileError;
-use crate::config::{KNOBS, Knob, Preset, RunConfig, Value};
+use crate::config::{KNOBS, Knob, KnobValue, Preset, RunConfig};
 use crate::panel::Panel;
 
 /// What a learner is expected to do: look, take apart, write.
@@ -496,7 +496,7 @@ pub fn at_preset(config: &RunConfig, preset: Preset) -> RunConfig {
         let value = (knob.get)(config);
         if value != (knob.get)(&plain) {
             // A value that a configuration already holds is one its key takes.
-            let _ = knob.set(&mut moved, &Value::from_word(&value));
+            let _ = knob.set(&mut moved, &KnobValue::from_word(&value));
         }
     }
     if !moved.problems().is_empty() {

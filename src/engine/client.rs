@@ -14,7 +14,7 @@ use anyhow::Result;
 use crate::clean;
 use crate::drivers::harmless;
 use crate::exit::lack;
-use crate::protocol::{Command, Event, FailedKind, Hello, Line, PROTOCOL, read};
+use crate::protocol::{Command, Event, FailedKind, Hello, PROTOCOL, StreamLine, read};
 
 pub use command::{EngineCommand, split_words};
 pub use event::{ClientEvent, EngineEnd};
@@ -34,7 +34,7 @@ const STDERR_WAIT: Duration = Duration::from_millis(200);
 
 /// How long an engine may take. Tests shorten these.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct EngineTimeouts {
     /// Until the engine's `hello`.
     pub hello: Duration,
     /// Between two bytes of its lines, heartbeats included.
@@ -43,7 +43,7 @@ pub struct Limits {
     pub shutdown: Duration,
 }
 
-impl Default for Limits {
+impl Default for EngineTimeouts {
     fn default() -> Self {
         Self {
             hello: Duration::from_secs(10),
@@ -54,7 +54,7 @@ impl Default for Limits {
 }
 
 #[derive(Debug)]
-enum Phase {
+enum ClientState {
     Greeting {
         since: Instant,
     },
@@ -73,10 +73,10 @@ enum Phase {
 #[derive(Debug)]
 pub struct Client {
     command: EngineCommand,
-    limits: Limits,
+    limits: EngineTimeouts,
     child: Child,
     pipes: Pipes,
-    phase: Phase,
+    phase: ClientState,
     /// Commands given before the handshake was done.
     waiting: Vec<Command>,
     hello: Option<Hello>,
@@ -99,11 +99,11 @@ pub struct Client {
 impl Client {
     /// Starts the engine and begins the handshake. Commands may be sent at once; they wait until it is done.
     pub fn spawn(command: EngineCommand) -> Result<Self> {
-        Self::spawn_within(command, Limits::default())
+        Self::spawn_within(command, EngineTimeouts::default())
     }
 
     /// As `spawn`, with other limits.
-    pub fn spawn_within(command: EngineCommand, limits: Limits) -> Result<Self> {
+    pub fn spawn_within(command: EngineCommand, limits: EngineTimeouts) -> Result<Self> {
         let now = Instant::now();
         let (child, pipes) = pipes::launch(&command)?;
         Ok(Self {
@@ -111,7 +111,7 @@ impl Client {
             limits,
             child,
             pipes,
-            phase: Phase::Greeting { since: now },
+            phase: ClientState::Greeting { since: now },
             waiting: Vec::new(),
             hello: None,
             last_line: now,
@@ -143,7 +143,7 @@ impl Client {
 
     /// Whether nothing more can come without a `renew`.
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, ClientState::Over)
     }
 
     /// The process id of the child, or of the wrapper that runs it.
@@ -153,7 +153,7 @@ impl Client {
 
     /// Sends a command; before the handshake it is kept and sent after it. An engine that is gone gets nothing.
     pub fn send(&mut self, command: Command) {
-        if let Phase::Greeting { .. } = self.phase {
+        if let ClientState::Greeting { .. } = self.phase {
             self.waiting.push(command);
         } else if let Some(outbox) = &self.pipes.outbox {
             // A full queue means that the engine stopped reading; its heartbeat decides whether it is stopped.
@@ -170,7 +170,7 @@ impl Client {
         // While this program was suspended, the engine was not silent.
         if began.duration_since(self.last_look) > self.limits.silence / 2 {
             (self.last_line, self.progress) = (began, began);
-            if let Phase::Greeting { since } = &mut self.phase {
+            if let ClientState::Greeting { since } = &mut self.phase {
                 *since = began;
             }
         }
@@ -182,7 +182,7 @@ impl Client {
             let piece = self.receive(left.min(self.until_deadline()));
             self.last_look = Instant::now();
             // However much it prints meanwhile.
-            if let Phase::Greeting { since } = self.phase
+            if let ClientState::Greeting { since } = self.phase
                 && since.elapsed() >= self.limits.hello
                 && piece.is_some()
             {
@@ -203,7 +203,7 @@ impl Client {
                     Some(ClientEvent::Stray(text))
                 }
                 Some(FromPipe::Closed) => {
-                    self.phase = Phase::Closing {
+                    self.phase = ClientState::Closing {
                         since: Instant::now(),
                         drained: false,
                     };
@@ -238,7 +238,7 @@ impl Client {
     }
 
     fn receive(&mut self, wait: Duration) -> Option<FromPipe> {
-        let closing = matches!(self.phase, Phase::Closing { .. });
+        let closing = matches!(self.phase, ClientState::Closing { .. });
         // After its output was closed only stderr can bring more; its exit status cannot be waited for.
         let tick = Duration::from_millis(5);
         let found = self
@@ -248,7 +248,7 @@ impl Client {
         match (found, &mut self.phase) {
             (Ok(piece), _) => Some(piece),
             (Err(RecvTimeoutError::Timeout), _) => None,
-            (Err(RecvTimeoutError::Disconnected), Phase::Closing { drained, .. }) => {
+            (Err(RecvTimeoutError::Disconnected), ClientState::Closing { drained, .. }) => {
                 if *drained {
                     std::thread::sleep(wait.min(tick));
                 }
@@ -269,15 +269,17 @@ impl Client {
     /// Time left until the engine counts as silent or late.
     fn until_deadline(&self) -> Duration {
         match self.phase {
-            Phase::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
-            Phase::Talking { silent: false } => self.limits.silence.saturating_sub(self.silent()),
+            ClientState::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
+            ClientState::Talking { silent: false } => {
+                self.limits.silence.saturating_sub(self.silent())
+            }
             _ => Duration::MAX,
         }
     }
 
     fn check_deadlines(&mut self) -> Option<ClientEvent> {
         match self.phase {
-            Phase::Greeting { since } if since.elapsed() >= self.limits.hello => {
+            ClientState::Greeting { since } if since.elapsed() >= self.limits.hello => {
                 let seconds = self.limits.hello.as_secs_f64();
                 let said = self.first_nonsense.as_deref().map_or_else(
                     || "it printed nothing".to_owned(),
@@ -288,11 +290,11 @@ impl Client {
                     "`{command}` did not greet within {seconds} s ({said}); an engine must run `perflings engine` and print nothing before it"
                 )))
             }
-            Phase::Talking { silent: false } if self.silent() >= self.limits.silence => {
-                self.phase = Phase::Talking { silent: true };
+            ClientState::Talking { silent: false } if self.silent() >= self.limits.silence => {
+                self.phase = ClientState::Talking { silent: true };
                 Some(ClientEvent::Silent(self.silent()))
             }
-            Phase::Closing { since, drained } => match self.child.try_wait() {
+            ClientState::Closing { since, drained } => match self.child.try_wait() {
                 // Its last output may still be on its way.
                 Ok(Some(_)) if !drained && since.elapsed() < STDERR_WAIT => None,
                 Ok(Some(status)) => Some(self.ended(describe(status), told_why(status))),
@@ -305,7 +307,7 @@ impl Client {
 
     fn hear(&mut self, text: String) -> Option<ClientEvent> {
         self.lines += 1;
-        let (mut line, text) = match read::<Line>(&text) {
+        let (mut line, text) = match read::<StreamLine>(&text) {
             Ok(line) if matches!(line.event, Event::Sealed { .. }) => uncovered(line),
             Ok(line) => (line, text),
             Err(why) => return self.hear_unknown(&text, why),
@@ -325,7 +327,7 @@ impl Client {
             self.lack = Some(lack);
         }
         match (&mut self.phase, &line.event) {
-            (Phase::Greeting { .. }, Event::Hello(hello)) => {
+            (ClientState::Greeting { .. }, Event::Hello(hello)) => {
                 if hello.protocol == 0 {
                     return Some(self.refuse(nothing_spoken(&hello.version)));
                 }
@@ -334,16 +336,18 @@ impl Client {
                     return Some(self.refuse(text));
                 }
                 self.hello = Some(hello.clone());
-                self.phase = Phase::Talking { silent: false };
+                self.phase = ClientState::Talking { silent: false };
                 for command in std::mem::take(&mut self.waiting) {
                     self.send(command);
                 }
             }
-            (Phase::Greeting { .. }, Event::Failed(failed)) if failed.kind == FailedKind::Usage => {
+            (ClientState::Greeting { .. }, Event::Failed(failed))
+                if failed.kind == FailedKind::Usage =>
+            {
                 let text = format!("the engine refused the handshake: {}", failed.reason);
                 return Some(self.refuse(text));
             }
-            (Phase::Talking { silent }, _) if *silent => {
+            (ClientState::Talking { silent }, _) if *silent => {
                 *silent = false;
                 self.ready = Some(ClientEvent::Line(Box::new(line), text));
                 return Some(ClientEvent::Awake);
@@ -415,7 +419,7 @@ impl Client {
     /// Closes the engine's input, gives it so long to end, kills its whole process group, reaps it.
     fn end(&mut self, wait: Duration) {
         let was_over = self.is_over();
-        self.phase = Phase::Over;
+        self.phase = ClientState::Over;
         if was_over {
             return;
         }
@@ -440,14 +444,14 @@ impl Client {
 }
 
 /// What a sealed line says, and its text for a recording.
-fn uncovered(line: Line) -> (Line, String) {
+fn uncovered(line: StreamLine) -> (StreamLine, String) {
     let event = line.event.unsealed();
     let covered = event.clone().covered();
-    let text = serde_json::to_string(&Line {
+    let text = serde_json::to_string(&StreamLine {
         t: line.t,
         event: covered,
     });
-    (Line { t: line.t, event }, text.unwrap_or_default())
+    (StreamLine { t: line.t, event }, text.unwrap_or_default())
 }
 
 impl Drop for Client {

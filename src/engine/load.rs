@@ -68,14 +68,14 @@ pub fn disturbs(share: f64) -> bool {
 }
 
 /// Readings from window to window.
-pub struct Meter {
+pub struct LoadMeter {
     before: Result<ProcessorTime, String>,
     watch: Watch,
     /// The reason why nothing is known was logged.
     told: bool,
 }
 
-impl Meter {
+impl LoadMeter {
     /// The first window begins now.
     pub fn start() -> Self {
         Self {

@@ -11,7 +11,7 @@ use burn::cubecl::logging::{
 use super::texts::short;
 use super::wire::EventSender;
 use crate::ops::trace::{self, Phase, Span};
-use crate::profile::rows::{self, Launch, Took};
+use crate::profile::rows::{self, TimedLaunch, Took};
 use crate::protocol::{Event, KernelRow};
 
 /// A profile in progress: of the launches on this thread, or of spans alone on the CPU device.
@@ -141,7 +141,7 @@ fn on_device(spans: &[Span], observed: Observed) -> Profiled {
             last = phase_index(span.row.phase);
         }
         launches_by_phase[last] += 1;
-        all.push(Launch {
+        all.push(TimedLaunch {
             span,
             kernel: short(kernel),
             took,

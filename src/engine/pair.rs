@@ -12,7 +12,7 @@ use super::wire::EventSender;
 use super::worker::{PhaseTasks, TO_RECORD, Worker};
 use crate::config::{Knob, Sync};
 use crate::data::BatchSource;
-use crate::profile::sequential::{FIRST_LOOK, Plan, ratio};
+use crate::profile::sequential::{FIRST_LOOK, PairPlan, ratio};
 use crate::profile::stats::{median, spread};
 use crate::protocol::{Event, Look, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
 use crate::random::Rng;
@@ -27,8 +27,8 @@ const PATIENCE: f64 = 1.5;
 /// A comparison in progress.
 pub struct Paired {
     sides: [Side; 2],
-    both: Both,
-    plan: Plan,
+    both: BothWorkers,
+    plan: PairPlan,
     times: Vec<(f64, f64)>,
     /// For the order in which the sides run.
     seed: u64,
@@ -38,14 +38,14 @@ pub struct Paired {
 }
 
 /// The workers of both sides in turn on one thread, so that where the system runs it does not favour one of them.
-struct Both {
+struct BothWorkers {
     queue: Queue,
     /// The worker of the side that is not in the queue.
     parked: Option<Worker>,
     active: Slot,
 }
 
-impl Both {
+impl BothWorkers {
     fn new(a: &RunSpec, b: &RunSpec, opened: &OpenDevice) -> Result<Self> {
         let [make_a, make_b] = [a, b].map(|spec| {
             let (config, device) = (spec.config.clone(), opened.device.clone());
@@ -97,7 +97,7 @@ impl Side {
     }
 
     /// One step in milliseconds, bracketed by syncs; inside, the syncs its configuration asks for.
-    fn step(&mut self, both: &mut Both, outlet: &EventSender) -> Result<f64> {
+    fn step(&mut self, both: &mut BothWorkers, outlet: &EventSender) -> Result<f64> {
         let queue = both.of(self.spec.slot)?;
         let batch = self.source.batch(self.step);
         queue.ask(move |worker| worker.load(&batch))?;
@@ -159,7 +159,7 @@ impl Paired {
         let warmup = warmup.max(if records { TO_RECORD + 1 } else { 0 });
         let a = RunSpec { slot: Slot::A, ..a };
         let b = RunSpec { slot: Slot::B, ..b };
-        let mut both = Both::new(&a, &b, opened)?;
+        let mut both = BothWorkers::new(&a, &b, opened)?;
         let mut sides = [a, b].map(|spec| Side::new(spec, opened.queued, !records));
         for side in &mut sides {
             let tensors = both
@@ -185,7 +185,7 @@ impl Paired {
             0 => affordable(pace),
             asked => asked,
         };
-        let plan = Plan::new(limit_pairs);
+        let plan = PairPlan::new(limit_pairs);
         let looks: Vec<Look> = plan.looks().into_iter().map(planned).collect();
         let limit_s = (PATIENCE * pace * f64::from(limit_pairs)).ceil();
         let last = Pair {

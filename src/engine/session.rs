@@ -14,7 +14,8 @@ use super::{allocator, load, roof};
 use crate::ops::progress;
 use crate::profile::load::ProcessorTime;
 use crate::protocol::{
-    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, Log, PROTOCOL, RunSpec, Slot,
+    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, LogMessage, PROTOCOL, RunSpec,
+    Slot,
 };
 
 /// What the engine is busy with.
@@ -182,7 +183,7 @@ impl Session<'_> {
 
     fn warn(&self, text: String) {
         let level = "warn".to_owned();
-        self.outlet.send(Event::Log(Log { level, text }));
+        self.outlet.send(Event::Log(LogMessage { level, text }));
     }
 
     /// Measures a device's roofs again, with nothing running beside it.

@@ -19,10 +19,10 @@ use crate::data::BatchSource;
 use crate::lints::RunFacts;
 use crate::ops::format::Format;
 use crate::profile::roofline;
-use crate::profile::stats::Series;
+use crate::profile::stats::StepTimes;
 use crate::protocol::{
-    Clocks, Device, Event, Evidence, GradSummary, Kernels, Lint, Memory, Num, Phases, Roof,
-    RunSpec, Slot, Started, Step, Throughput,
+    Device, Event, Evidence, GradSummary, Lint, Memory, Num, PhaseTimes, Roof, RunSpec, Slot,
+    Started, Step, StepClocks, StepProfile, Throughput,
 };
 
 /// Unsynchronised runs are audited once in this many steps: the queue is drained, and the step bracketed with a sync.
@@ -69,9 +69,9 @@ fn roof(config: &RunConfig, opened: &OpenDevice) -> Option<Roof> {
 struct Timing {
     ms: f64,
     synced: bool,
-    phases: Option<Phases>,
+    phases: Option<PhaseTimes>,
     /// Where the step ended with a sync.
-    clocks: Option<Clocks>,
+    clocks: Option<StepClocks>,
 }
 
 /// Wall time between steps of an unsynchronised run that began with an empty queue: a true rate without a wait in each step.
@@ -111,19 +111,19 @@ pub struct Statistics {
     counted: u64,
     /// Steps that count in no statistic.
     uncounted: u64,
-    times: Series,
-    phases: Vec<Phases>,
+    times: StepTimes,
+    phases: Vec<PhaseTimes>,
     loss_first: Option<f64>,
     /// Wall time spent paused.
     pub paused: Duration,
     pub drained: UnsyncedTiming,
     profile_due: bool,
     last_profile: Option<(Instant, u64)>,
-    kernels: Option<Kernels>,
+    kernels: Option<StepProfile>,
     /// Of a run with a last step: its summary has their medians.
-    profiles: Vec<Kernels>,
+    profiles: Vec<StepProfile>,
     evidence: Option<Evidence>,
-    clocks: Option<Clocks>,
+    clocks: Option<StepClocks>,
     /// Milliseconds of a step that waits for the device at its end only.
     end_synced_ms: Option<f64>,
     throughput: Option<Throughput>,
@@ -437,9 +437,9 @@ impl Trainer {
         let submitted = took.iter().sum();
         // A step that is replayed whole has no phases.
         let ledger = <[f64; 3]>::try_from(&took[..]).ok();
-        let ledger = ledger.map(|parts| Phases::of(parts, bracket));
+        let ledger = ledger.map(|parts| PhaseTimes::of(parts, bracket));
         let synced = sync != Sync::Never;
-        let clocks = (synced || drained).then(|| Clocks {
+        let clocks = (synced || drained).then(|| StepClocks {
             enqueue,
             host_sync: bracket,
             device: busy.map(|(now, before)| (now - before).as_secs_f64() * 1e3),
@@ -453,14 +453,14 @@ impl Trainer {
     }
 
     /// Keeps the three readings of a step, and tells them now and then: steps that compile are not among them.
-    fn keep_clocks(&mut self, clocks: Option<Clocks>) {
+    fn keep_clocks(&mut self, clocks: Option<StepClocks>) {
         let Some(clocks) = clocks.filter(|_| self.stats.counted >= self.warmup()) else {
             return;
         };
         let first = self.stats.clocks.is_none();
         // The evidence has one device time for every device: that of the latest profiled step.
         let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
-        self.stats.clocks = Some(Clocks { device, ..clocks });
+        self.stats.clocks = Some(StepClocks { device, ..clocks });
         if first || self.stats.counted.is_multiple_of(AUDIT_EVERY) {
             self.send_clocks();
         }

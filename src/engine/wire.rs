@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::load::Meter;
+use super::load::LoadMeter;
 use super::texts;
 use crate::clean;
 use crate::ops::progress;
-use crate::protocol::{Command, Event, Failed, FailedKind, Line, Log, read};
+use crate::protocol::{Command, Event, Failed, FailedKind, LogMessage, StreamLine, read};
 
 /// Time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -92,7 +92,7 @@ pub fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
 
     let heart = outlet.clone();
     Builder::new().name("heartbeat".into()).spawn(move || {
-        let mut meter = Meter::start();
+        let mut meter = LoadMeter::start();
         for beat in 1_u64.. {
             std::thread::sleep(HEARTBEAT);
             let device_s = progress::since().map(|it| it.as_secs_f64());
@@ -165,7 +165,7 @@ fn write(
         }
         sealed = event.begins_sealed().unwrap_or(sealed);
         let event = if sealed { event.sealed(number) } else { event };
-        let line = Line {
+        let line = StreamLine {
             t: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3,
             event,
         };
@@ -210,7 +210,7 @@ impl log::Log for Logs {
         // naga and wgpu describe what they support at length; only what went wrong is of interest.
         if self.enabled(record.metadata()) {
             let text = format!("{}: {}", record.target(), record.args());
-            self.0.send(Event::Log(Log {
+            self.0.send(Event::Log(LogMessage {
                 level: record.level().as_str().to_lowercase(),
                 text: text.chars().take(2000).collect(),
             }));
@@ -232,7 +232,7 @@ fn route_logs(outlet: EventSender) {
             "panic in thread {}: {info}",
             thread.name().unwrap_or("without a name")
         );
-        for_panics.send(Event::Log(Log {
+        for_panics.send(Event::Log(LogMessage {
             level: "error".to_owned(),
             text,
         }));

@@ -21,7 +21,7 @@ pub type PhaseTasks = &'static [fn(&mut Worker)];
 pub const TO_RECORD: u64 = 3;
 
 /// A step's launches.
-struct Recorded {
+struct RecordedStep {
     launches: Recording,
     /// Where a replay leaves its loss, `[1, 1]`.
     loss: Tensor<2>,
@@ -43,7 +43,7 @@ pub struct Worker {
     /// On a GPU that gets its launches recorded: how many steps were taken, and then the recording.
     records: bool,
     taken: u64,
-    recorded: Option<Recorded>,
+    recorded: Option<RecordedStep>,
     /// What ended the run in work that has no answer of its own.
     failed: Option<Error>,
 }
@@ -160,7 +160,7 @@ impl Worker {
         // What was recorded has not computed its loss yet.
         match (recording, self.losses.pop()) {
             (Ok(launches), Some(loss)) => {
-                self.recorded = Some(Recorded {
+                self.recorded = Some(RecordedStep {
                     launches,
                     loss,
                     replays: 0,
@@ -257,7 +257,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Knob, Value};
+    use crate::config::{Knob, KnobValue};
     use crate::data::BatchSource;
     use crate::ops::gpu::check;
 
@@ -277,7 +277,7 @@ mod tests {
                 ];
                 for (path, value) in knobs {
                     let knob = Knob::find(path).expect("known");
-                    let set = knob.set(&mut config, &Value::from_word(value));
+                    let set = knob.set(&mut config, &KnobValue::from_word(value));
                     set.expect("valid");
                 }
                 assert_eq!(config.problems(), []);
@@ -287,7 +287,7 @@ mod tests {
                 // Parameters that are left alone for a while stay as young as they are.
                 for (at, gradient) in ["attached", "detached-norm", "attached"].iter().enumerate() {
                     let knob = Knob::find("model.gradient").expect("known");
-                    let set = knob.set(&mut config, &Value::from_word(gradient));
+                    let set = knob.set(&mut config, &KnobValue::from_word(gradient));
                     set.expect("valid");
                     worker.reconfigure(&config);
                     for step in 0..5 {

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::sheet::{Block, Scale, Sheet, Table, interval};
+use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable, interval};
 use crate::clean::{bounded, csv as cell};
 use crate::course::progress::letter;
 use crate::course::{Course, Stage};
@@ -76,8 +76,8 @@ pub fn sheet(room: &RoomState, course: &Course) -> Sheet {
     let mut people: Vec<&Participant> = room.people.values().map(|it| &it.record).collect();
     people.sort_by_cached_key(|it| room.name_of(it).to_lowercase());
     let mut blocks = vec![
-        Block::Title(format!("{}: the class", course.title)),
-        Block::Intro(format!(
+        SheetBlock::Title(format!("{}: the class", course.title)),
+        SheetBlock::Intro(format!(
             "{}{} participants. Each ratio was measured on the participant's own device.",
             match room.class.opened.as_str() {
                 "" => String::new(),
@@ -102,8 +102,8 @@ pub fn sheet(room: &RoomState, course: &Course) -> Sheet {
     tasks.dedup();
     for task in tasks {
         let ranks = race(room, task).ranks;
-        blocks.push(Block::Heading(format!("Results in {task}")));
-        blocks.push(Block::Table(match mystery_of(task) {
+        blocks.push(SheetBlock::Heading(format!("Results in {task}")));
+        blocks.push(SheetBlock::Table(match mystery_of(task) {
             Some(_) => mystery_ranks(ranks),
             None => kernel_ranks(ranks),
         }));
@@ -115,9 +115,9 @@ fn place(it: &RaceRank) -> Result<String, String> {
     Ok(it.place.map_or_else(|| "-".to_owned(), |it| it.to_string()))
 }
 
-fn mystery_ranks(ranks: Vec<RaceRank>) -> Table {
+fn mystery_ranks(ranks: Vec<RaceRank>) -> SheetTable {
     let of = |it: &RaceRank| it.result.mystery.unwrap_or_default();
-    Table::of(
+    SheetTable::of(
         ranks,
         &[
             ("place", &place),
@@ -132,9 +132,9 @@ fn mystery_ranks(ranks: Vec<RaceRank>) -> Table {
     )
 }
 
-fn kernel_ranks(ranks: Vec<RaceRank>) -> Table {
+fn kernel_ranks(ranks: Vec<RaceRank>) -> SheetTable {
     let ratio = |it: &RaceRank| it.result.ratio.unwrap_or_default();
-    Table::of(
+    SheetTable::of(
         ranks,
         &[
             ("device", &|it| Ok(it.device.clone())),
@@ -148,7 +148,7 @@ fn kernel_ranks(ranks: Vec<RaceRank>) -> Table {
     )
 }
 
-fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> Block {
+fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> SheetBlock {
     let stages = |it: &Participant, meets: &dyn Fn(&Stage, &SharedWork) -> bool| {
         let stages = course.stages.iter();
         let known = stages.filter_map(|stage| Some((stage, it.stages.get(&stage.id)?)));
@@ -156,7 +156,7 @@ fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> Bloc
     };
     let share = |part: usize, of: usize| format!("{part} of {of}");
     let held = |it: &SharedWork| Some((it.range?, it.measured?));
-    Block::Table(Table::of(
+    SheetBlock::Table(SheetTable::of(
         people,
         &[
             ("name", &|it| Ok(room.name_of(it).to_owned())),
@@ -192,7 +192,11 @@ fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> Bloc
 }
 
 /// How the class voted and what it predicted, and a line for everybody who has begun the stage.
-fn of_stage(room: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork)]) -> Vec<Block> {
+fn of_stage(
+    room: &RoomState,
+    stage: &Stage,
+    begun: &[(&Participant, &SharedWork)],
+) -> Vec<SheetBlock> {
     let passed = begun.iter().filter(|(_, it)| it.state == "passed").count();
     // Where the class has not voted, the predictions stand for the votes.
     let predicted = || {
@@ -217,14 +221,14 @@ fn of_stage(room: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork
             .join(", then "))
     };
     let mut blocks = vec![
-        Block::Heading(format!(
+        SheetBlock::Heading(format!(
             "{} {}: {passed} of {} passed",
             stage.number,
             stage.title,
             begun.len()
         )),
-        Block::Intro(format!("{said} The answer is {}.", letter(answer))),
-        Block::Table(Table::of(
+        SheetBlock::Intro(format!("{said} The answer is {}.", letter(answer))),
+        SheetBlock::Table(SheetTable::of(
             0..found.choices.len(),
             &[
                 ("", &|it| Ok(letter(*it))),
@@ -235,7 +239,7 @@ fn of_stage(room: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork
     ];
     blocks.extend(ranges(stage, &found));
     let figure = |it: Option<f64>| Ok(it.map_or_else(String::new, number));
-    blocks.push(Block::Table(Table::of(
+    blocks.push(SheetBlock::Table(SheetTable::of(
         begun,
         &[
             ("name", &|(who, _)| Ok(room.name_of(who).to_owned())),
@@ -264,7 +268,7 @@ fn of_stage(room: &RoomState, stage: &Stage, begun: &[(&Participant, &SharedWork
 }
 
 /// The ranges that were drawn, over the middle of what was measured.
-fn ranges(stage: &Stage, found: &VoteTally) -> Option<Block> {
+fn ranges(stage: &Stage, found: &VoteTally) -> Option<SheetBlock> {
     let of = stage
         .estimate
         .as_ref()
@@ -278,7 +282,7 @@ fn ranges(stage: &Stage, found: &VoteTally) -> Option<Block> {
                 of.unit
             )
         });
-    Some(Block::Scale(Scale {
+    Some(SheetBlock::Scale(RangeScale {
         said: format!(
             "{} {} ranges; {measured}",
             bounded(of.prompt.trim(), 200),

@@ -5,10 +5,10 @@ use std::fmt::Display;
 
 use crate::clean::csv as cell;
 use crate::profile::roofline::reached;
-use crate::protocol::{Event, Line, Num, Roof, Slot};
+use crate::protocol::{Event, Num, Roof, Slot, StreamLine};
 
 /// Every step.
-pub fn steps(lines: impl Iterator<Item = Line>) -> String {
+pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
     let mut out = String::from(
         "t_s,slot,stage,variant,step,loss,step_ms,synced,profiled,forward_ms,backward_ms,optimizer_ms,residual_ms\n",
     );
@@ -35,7 +35,7 @@ pub fn steps(lines: impl Iterator<Item = Line>) -> String {
 }
 
 /// Every kernel row of every profiled step. Shares of the roof are against the peaks that the run before it names.
-pub fn kernels(lines: impl Iterator<Item = Line>) -> String {
+pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
     let mut out = String::from(
         "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,flop_per_byte,\
          roof_pct,memory_bound,no_work,clock\n",
@@ -68,7 +68,7 @@ pub fn kernels(lines: impl Iterator<Item = Line>) -> String {
 }
 
 /// Every tensor of every gradient audit; an empty norm means that no gradient arrived.
-pub fn gradients(lines: impl Iterator<Item = Line>) -> String {
+pub fn gradients(lines: impl Iterator<Item = StreamLine>) -> String {
     let mut out = String::from("t_s,slot,step,tensor,parameters,norm\n");
     for line in lines {
         let Event::Gradients(g) = line.event else {
@@ -107,10 +107,10 @@ fn slot(slot: Slot) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{KernelRow, Kernels, Step};
+    use crate::protocol::{KernelRow, Step, StepProfile};
 
-    fn line(event: Event) -> Line {
-        Line { t: 1.5, event }
+    fn line(event: Event) -> StreamLine {
+        StreamLine { t: 1.5, event }
     }
 
     #[test]
@@ -141,10 +141,10 @@ mod tests {
             bytes: Some(1e9),
             ..KernelRow::default()
         };
-        let k = Kernels {
+        let k = StepProfile {
             rows: vec![row],
             device_ms: 4.0,
-            ..Kernels::default()
+            ..StepProfile::default()
         };
         let table = kernels([line(Event::Kernels(k))].into_iter());
         let row = table.lines().nth(1).expect("one row");

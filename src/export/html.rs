@@ -1,7 +1,9 @@
 //! A sheet as one HTML file: its style and its drawings are in it, nothing is loaded from elsewhere, and every text is
 //! escaped. It reads on a phone and on paper, light and dark.
 
-use super::sheet::{Block, Chart, Curve, Lanes, Parts, Piece, Scale, Sheet, Table};
+use super::sheet::{
+    Curve, LaneChart, LaneSlice, RangeScale, Sheet, SheetBlock, SheetChart, SheetTable, StackedBar,
+};
 use crate::clean;
 use crate::units::{number, show};
 
@@ -42,27 +44,27 @@ const ENDS: f64 = 56.0;
 /// The whole file.
 pub fn page(sheet: &Sheet) -> String {
     let title = sheet.0.iter().find_map(|block| match block {
-        Block::Title(text) => Some(clean::html(text)),
+        SheetBlock::Title(text) => Some(clean::html(text)),
         _ => None,
     });
     let mut body = String::new();
     let mut listed = false;
     for block in &sheet.0 {
-        let remark = matches!(block, Block::Remark(_));
+        let remark = matches!(block, SheetBlock::Remark(_));
         if remark != listed {
             body += if remark { "<ul>\n" } else { "</ul>\n" };
             listed = remark;
         }
         body += &match block {
-            Block::Title(text) => format!("<h1>{}</h1>\n", clean::html(text)),
-            Block::Intro(text) => format!("<p>{}</p>\n", prose(text)),
-            Block::Heading(text) => format!("<h2>{}</h2>\n", clean::html(text)),
-            Block::Remark(text) => format!("<li>{}</li>\n", prose(text)),
-            Block::Table(it) => table(it),
-            Block::Chart(it) => chart(it),
-            Block::Scale(it) => scale(it),
-            Block::Parts(it) => parts(it),
-            Block::Lanes(it) => lanes(it),
+            SheetBlock::Title(text) => format!("<h1>{}</h1>\n", clean::html(text)),
+            SheetBlock::Intro(text) => format!("<p>{}</p>\n", prose(text)),
+            SheetBlock::Heading(text) => format!("<h2>{}</h2>\n", clean::html(text)),
+            SheetBlock::Remark(text) => format!("<li>{}</li>\n", prose(text)),
+            SheetBlock::Table(it) => table(it),
+            SheetBlock::Chart(it) => chart(it),
+            SheetBlock::Scale(it) => scale(it),
+            SheetBlock::Parts(it) => parts(it),
+            SheetBlock::Lanes(it) => lanes(it),
         };
     }
     if listed {
@@ -91,7 +93,7 @@ fn prose(text: &str) -> String {
     pieces.iter().enumerate().map(piece).collect()
 }
 
-fn table(table: &Table) -> String {
+fn table(table: &SheetTable) -> String {
     let (head, rows) = table.cells();
     let figures = |at: usize| {
         rows.iter()
@@ -153,7 +155,7 @@ fn place(value: f64, from: f64, to: f64, log: bool) -> f64 {
     }
 }
 
-fn chart(chart: &Chart) -> String {
+fn chart(chart: &SheetChart) -> String {
     let finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
     let points = || {
         chart
@@ -235,7 +237,7 @@ fn chart(chart: &Chart) -> String {
 }
 
 /// What a chart shows, in words.
-fn said(chart: &Chart) -> String {
+fn said(chart: &SheetChart) -> String {
     let dashes = ["dashed", "solid"].into_iter().cycle();
     let curve = |(curve, dash): (&Curve, &str)| {
         let end = |point: Option<&(f64, f64)>| point.map_or("-".to_owned(), |it| number(it.1));
@@ -246,7 +248,7 @@ fn said(chart: &Chart) -> String {
     clean::html(&format!("{}. {}", chart.name, curves.join("; ")))
 }
 
-fn scale(scale: &Scale) -> String {
+fn scale(scale: &RangeScale) -> String {
     let (from, to) = (scale.from, scale.to);
     let wide = SCALE.0 - 2.0 * ENDS;
     let x = |value: f64| ENDS + wide * place(value, from, to, scale.log);
@@ -291,11 +293,11 @@ fn scale(scale: &Scale) -> String {
     )
 }
 
-/// Colours of parts there are.
+/// How many colours there are for parts.
 const COLOURS: usize = 7;
 
 /// A bar in colours, and what each colour is, with its share.
-fn parts(it: &Parts) -> String {
+fn parts(it: &StackedBar) -> String {
     let shown = || {
         // A part that is not there keeps its colour.
         let positive = |(_, part): &(usize, &(String, f64))| part.1.is_finite() && part.1 > 0.0;
@@ -330,10 +332,10 @@ fn key(name: &str, colour: usize) -> String {
 }
 
 /// Lanes below each other, their names above them.
-fn lanes(it: &Lanes) -> String {
+fn lanes(it: &LaneChart) -> String {
     let mut drawn = String::new();
     for (name, pieces) in &it.lanes {
-        let piece = |(from, length, colour): &Piece| {
+        let piece = |(from, length, colour): &LaneSlice| {
             let from = from.clamp(0.0, 1.0);
             format!(
                 "<rect class=\"p{}\" x=\"{:.2}\" width=\"{:.2}\" height=\"14\"/>",
@@ -377,18 +379,18 @@ mod tests {
     #[test]
     fn whatever_a_text_says_stays_text() {
         let text = || HOSTILE.to_owned();
-        let table = Table::of(
+        let table = SheetTable::of(
             [()],
             &[(HOSTILE, &|()| Ok(text())), ("b", &|()| Err(text()))],
         );
-        let sheet = |text: &dyn Fn() -> String, table: Table| {
+        let sheet = |text: &dyn Fn() -> String, table: SheetTable| {
             Sheet(vec![
-                Block::Title(text()),
-                Block::Heading(text()),
-                Block::Intro(text()),
-                Block::Table(table),
-                Block::Remark(text()),
-                Block::Chart(Chart {
+                SheetBlock::Title(text()),
+                SheetBlock::Heading(text()),
+                SheetBlock::Intro(text()),
+                SheetBlock::Table(table),
+                SheetBlock::Remark(text()),
+                SheetBlock::Chart(SheetChart {
                     name: text(),
                     curves: vec![Curve {
                         name: text(),
@@ -396,18 +398,18 @@ mod tests {
                     }],
                     levels: vec![(text(), 7.0)],
                 }),
-                Block::Parts(Parts {
+                SheetBlock::Parts(StackedBar {
                     name: text(),
                     parts: vec![(text(), 2.0), (text(), f64::NAN)],
                     width: f64::NAN,
                 }),
-                Block::Lanes(Lanes {
+                SheetBlock::Lanes(LaneChart {
                     name: text(),
                     width: text(),
                     keys: vec![("", 9)],
                     lanes: vec![(text(), vec![(0.5, 9.0, 8)])],
                 }),
-                Block::Scale(Scale {
+                SheetBlock::Scale(RangeScale {
                     said: text(),
                     from: 0.0,
                     to: 0.0,
@@ -420,7 +422,7 @@ mod tests {
         };
         let page = super::page(&sheet(&text, table));
         let plain = || "plain".to_owned();
-        let harmless = Table::of([()], &[("a", &|()| Ok(plain())), ("b", &|()| Err(plain()))]);
+        let harmless = SheetTable::of([()], &[("a", &|()| Ok(plain())), ("b", &|()| Err(plain()))]);
         assert_eq!(
             tags(&page),
             tags(&super::page(&sheet(&plain, harmless))),
@@ -442,7 +444,7 @@ mod tests {
 
     #[test]
     fn nothing_comes_from_outside_the_file() {
-        let page = super::page(&Sheet(vec![Block::Title("T".to_owned())]));
+        let page = super::page(&Sheet(vec![SheetBlock::Title("T".to_owned())]));
         for found in ["http:", "https:", "src=", "href=", "url(", "@import"] {
             assert!(!page.contains(found), "{found}");
         }
@@ -457,7 +459,7 @@ mod tests {
             points,
         };
         let page = super::page(&Sheet(vec![
-            Block::Chart(Chart {
+            SheetBlock::Chart(SheetChart {
                 name: "loss".to_owned(),
                 curves: vec![
                     curve("A", vec![(0.0, 123.0), (100.0, 6.0)]),
@@ -465,8 +467,8 @@ mod tests {
                 ],
                 levels: vec![("ln V".to_owned(), 6.9)],
             }),
-            Block::Remark("one".to_owned()),
-            Block::Remark("two".to_owned()),
+            SheetBlock::Remark("one".to_owned()),
+            SheetBlock::Remark("two".to_owned()),
         ]));
         assert!(page.contains("points=\"48.0,10.0 368.0,"), "{page}");
         assert!(page.contains("A (dashed): 123"), "{page}");

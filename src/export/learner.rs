@@ -2,12 +2,12 @@
 //! reads what was kept; nothing here measures.
 
 use super::report::RunCollector;
-use super::sheet::{Block, Scale, Sheet, Table};
+use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable};
 use crate::clean::one_line;
 use crate::config::{KNOBS, RunConfig};
 use crate::course::check::Starter;
-use crate::course::journey::Journey;
-use crate::course::progress::{Prediction, Progress, StageProgress, State};
+use crate::course::journey::LastJourney;
+use crate::course::progress::{Prediction, Progress, StageProgress, StageState};
 use crate::course::{Course, Estimate, Exercise, Stage};
 use crate::units::number;
 
@@ -19,11 +19,11 @@ pub fn sheet(
     course: &Course,
     progress: &Progress,
     mine: OwnConfig<'_>,
-    journey: Option<&Journey>,
+    journey: Option<&LastJourney>,
     kept: &RunCollector,
     session: Option<&RunCollector>,
 ) -> Sheet {
-    let mut blocks = vec![Block::Title(course.title.clone())];
+    let mut blocks = vec![SheetBlock::Title(course.title.clone())];
     if !kept.is_empty() {
         blocks.push(kept.origin());
     }
@@ -39,13 +39,13 @@ fn of_course(
     progress: &Progress,
     mine: OwnConfig<'_>,
     kept: &RunCollector,
-) -> Vec<Block> {
-    let passed = |id: &str| progress.stage(id).state == State::Passed;
+) -> Vec<SheetBlock> {
+    let passed = |id: &str| progress.stage(id).state == StageState::Passed;
     let stages = course.stages.iter().filter(|it| passed(&it.id)).count();
     let score = progress.calibration();
     let mut blocks = vec![
-        Block::Heading("Score".to_owned()),
-        Block::Intro(format!(
+        SheetBlock::Heading("Score".to_owned()),
+        SheetBlock::Intro(format!(
             "{stages} of {} stages passed. {}",
             course.stages.len(),
             score.said(None)
@@ -53,21 +53,21 @@ fn of_course(
     ];
     for stage in &course.stages {
         let known = progress.stage(&stage.id);
-        if known.state >= State::Predicted {
+        if known.state >= StageState::Predicted {
             blocks.extend(of_stage(stage, &known, mine, kept));
         }
     }
     blocks.extend(exercises(course, progress));
     if !progress.mysteries.is_empty() {
-        blocks.push(Block::Heading("Mysteries".to_owned()));
-        let table = Table::of(
+        blocks.push(SheetBlock::Heading("Mysteries".to_owned()));
+        let table = SheetTable::of(
             &progress.mysteries,
             &[
                 ("seed-level", &|it| Ok(it.0.clone())),
                 ("best score", &|it| Ok(it.1.best.to_string())),
             ],
         );
-        blocks.push(Block::Table(table));
+        blocks.push(SheetBlock::Table(table));
     }
     blocks
 }
@@ -77,14 +77,14 @@ fn of_stage(
     known: &StageProgress,
     mine: OwnConfig<'_>,
     kept: &RunCollector,
-) -> Vec<Block> {
-    let passed = known.state == State::Passed;
+) -> Vec<SheetBlock> {
+    let passed = known.state == StageState::Passed;
     let state = if passed { "passed" } else { "not passed yet" };
-    let mut blocks = vec![Block::Heading(format!(
+    let mut blocks = vec![SheetBlock::Heading(format!(
         "{} {}: {state}",
         stage.number, stage.title
     ))];
-    blocks.push(Block::Table(Table::of(
+    blocks.push(SheetBlock::Table(SheetTable::of(
         figures(stage, known, passed),
         &[
             ("", &|it| Ok(it.0.to_owned())),
@@ -92,11 +92,15 @@ fn of_stage(
         ],
     )));
     if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
-        blocks.push(Block::Scale(prediction_complete(of, range, known.measured)));
+        blocks.push(SheetBlock::Scale(prediction_complete(
+            of,
+            range,
+            known.measured,
+        )));
     }
     if let Some([ratio, low, high]) = known.ratio {
         let (from, to) = (low.min(0.5) * 0.8, high.max(2.0) * 1.25);
-        blocks.push(Block::Scale(Scale {
+        blocks.push(SheetBlock::Scale(RangeScale {
             said: format!(
                 "A's time per token over yours, measured in pairs: {}x, 95 % between {} and {}; at 1 both are equal",
                 number(ratio),
@@ -114,7 +118,7 @@ fn of_stage(
     blocks.extend(kept.of_stage(stage.number));
     let changes = mine(stage).map(|mine| differences(stage, &mine));
     if let Some(changes) = changes.filter(|it| !it.is_empty()) {
-        blocks.push(Block::Table(Table::of(
+        blocks.push(SheetBlock::Table(SheetTable::of(
             changes,
             &[
                 ("knob", &|it| Ok(it[0].clone())),
@@ -132,8 +136,9 @@ fn of_stage(
         let told = texts
             .into_iter()
             .filter(|(_, text)| !text.is_empty() && !text.contains("{{"));
-        blocks
-            .extend(told.map(|(name, text)| Block::Remark(format!("{name}: {}", one_line(text)))));
+        blocks.extend(
+            told.map(|(name, text)| SheetBlock::Remark(format!("{name}: {}", one_line(text)))),
+        );
     }
     blocks
 }
@@ -188,7 +193,11 @@ fn figures(stage: &Stage, known: &StageProgress, passed: bool) -> Vec<(&'static 
     rows
 }
 
-fn prediction_complete(of: &Estimate, (low, high): (f64, f64), measured: Option<f64>) -> Scale {
+fn prediction_complete(
+    of: &Estimate,
+    (low, high): (f64, f64),
+    measured: Option<f64>,
+) -> RangeScale {
     let unit = match of.unit.as_str() {
         "x" => "x".to_owned(),
         "" => String::new(),
@@ -200,7 +209,7 @@ fn prediction_complete(of: &Estimate, (low, high): (f64, f64), measured: Option<
         Some(it) => format!("measured {}: outside", value(it)),
         None => "not measured yet".to_owned(),
     };
-    Scale {
+    RangeScale {
         said: format!(
             "{} You said between {} and {}; {found}",
             one_line(&of.prompt),
@@ -226,22 +235,22 @@ fn differences(stage: &Stage, mine: &RunConfig) -> Vec<[String; 3]> {
 }
 
 /// Exercises that were begun, and what those measured that were passed.
-fn exercises(course: &Course, progress: &Progress) -> Vec<Block> {
+fn exercises(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
     let begun: Vec<(&Exercise, StageProgress)> = course
         .exercises
         .iter()
         .map(|it| (it, progress.stage(&it.id)))
-        .filter(|(_, known)| known.state >= State::Predicted || known.found.is_some())
+        .filter(|(_, known)| known.state >= StageState::Predicted || known.found.is_some())
         .collect();
     if begun.is_empty() {
         return Vec::new();
     }
     let state = |known: &StageProgress| match known.state {
-        State::Passed if known.solution_shown => "passed, the solution was shown",
-        State::Passed => "passed",
+        StageState::Passed if known.solution_shown => "passed, the solution was shown",
+        StageState::Passed => "passed",
         _ => "not passed yet",
     };
-    let table = Table::of(
+    let table = SheetTable::of(
         &begun,
         &[
             ("exercise", &|(it, _)| {
@@ -253,17 +262,20 @@ fn exercises(course: &Course, progress: &Progress) -> Vec<Block> {
             }),
         ],
     );
-    vec![Block::Heading("Exercises".to_owned()), Block::Table(table)]
+    vec![
+        SheetBlock::Heading("Exercises".to_owned()),
+        SheetBlock::Table(table),
+    ]
 }
 
 /// The table of `perflings run all`.
-fn of_journey(journey: &Journey) -> [Block; 3] {
+fn of_journey(journey: &LastJourney) -> [SheetBlock; 3] {
     let (device, preset, date) = (&journey.device, &journey.preset, &journey.date);
     let rows = journey.rows.iter().map(|row| row.cells.clone()).collect();
     [
-        Block::Heading("The whole journey".to_owned()),
-        Block::Intro(format!("On {device}, at {preset}, {date}.")),
-        Block::Table(Table::printed(journey.head.clone(), rows)),
+        SheetBlock::Heading("The whole journey".to_owned()),
+        SheetBlock::Intro(format!("On {device}, at {preset}, {date}.")),
+        SheetBlock::Table(SheetTable::printed(journey.head.clone(), rows)),
     ]
 }
 
@@ -280,7 +292,7 @@ mod tests {
             .course;
         let stage = &course.stages[0];
         let mut known = StageProgress {
-            state: State::Predicted,
+            state: StageState::Predicted,
             prediction: Some(Prediction::Choice {
                 choice: 0,
                 right: false,
@@ -309,7 +321,7 @@ mod tests {
                 assert!(!text.contains(hidden), "{hidden}: {text}");
             }
         }
-        (known.state, known.measured) = (State::Passed, Some(6.93));
+        (known.state, known.measured) = (StageState::Passed, Some(6.93));
         known.ratio = Some([1.2, 1.1, 1.3]);
         for text in page(&known) {
             let wanted = [

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::sheet::{Block, Column, Lanes, Parts, Piece, Sheet, Table};
-use crate::trace::compare::{Comparison, FamilyRow, Figure, NameRow, Share};
+use super::sheet::{LaneChart, LaneSlice, Sheet, SheetBlock, SheetColumn, SheetTable, StackedBar};
+use crate::trace::compare::{ComparedFigure, FamilyRow, NameRow, Share, TraceComparison};
 use crate::trace::display::{count, figures, known, ledger, share, time};
-use crate::trace::figures::{KernelRow, Step, Summary};
-use crate::trace::model::{Kind, LaneKind, Slice, Trace};
-use crate::trace::names::{self, Family, Phase};
+use crate::trace::figures::{KernelTotals, Summary, TraceStep};
+use crate::trace::model::{LaneKind, Slice, SliceKind, Trace};
+use crate::trace::names::{self, Family, TracePhase};
 use crate::units::{bytes, duration, show};
 
 /// Rows of a list.
@@ -18,11 +18,11 @@ const LANES: usize = 8;
 const PIECES: usize = 4000;
 
 /// Two columns without a head: what, and how much.
-fn pairs(rows: Vec<(&'static str, String)>) -> Block {
+fn pairs(rows: Vec<(&'static str, String)>) -> SheetBlock {
     let rows = rows
         .into_iter()
         .map(|(name, value)| vec![name.to_owned(), value]);
-    Block::Table(Table::printed(vec![String::new(); 2], rows.collect()))
+    SheetBlock::Table(SheetTable::printed(vec![String::new(); 2], rows.collect()))
 }
 
 /// A trace as a sheet.
@@ -35,25 +35,25 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
         (named, more) => format!("; devices: {named} and {more} more"),
     };
     let mut out = vec![
-        Block::Title(it.file.clone()),
-        Block::Intro(format!("{}{devices}", it.format)),
-        Block::Heading("What ran".to_owned()),
+        SheetBlock::Title(it.file.clone()),
+        SheetBlock::Intro(format!("{}{devices}", it.format)),
+        SheetBlock::Heading("What ran".to_owned()),
         pairs(figures(it)),
     ];
     if let Some(sum) = &it.ledger {
-        out.push(Block::Heading("Where the time went".to_owned()));
+        out.push(SheetBlock::Heading("Where the time went".to_owned()));
         let of = match &it.steps {
             Some(steps) => format!("{} steps", steps.len()),
             None => "From the first kernel to the last".to_owned(),
         };
         let drawn = ledger(sum).map(|(name, ns, _)| (name.to_owned(), ns.unwrap_or(0) as f64));
-        out.push(Block::Parts(Parts {
+        out.push(SheetBlock::Parts(StackedBar {
             name: format!("{of}, {}", time(sum.wall)),
             parts: drawn.into(),
             width: 0.0,
         }));
         let wall = sum.wall.max(1) as f64;
-        out.push(Block::Table(Table::of(
+        out.push(SheetBlock::Table(SheetTable::of(
             ledger(sum),
             &[
                 ("part", &|it| Ok(it.0.to_owned())),
@@ -67,8 +67,8 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
         true => ("Kernels", "Kernel time by family"),
         false => ("Operations of the host, own time", "Own time by family"),
     };
-    out.push(Block::Heading(heading.to_owned()));
-    out.push(Block::Parts(families(
+    out.push(SheetBlock::Heading(heading.to_owned()));
+    out.push(SheetBlock::Parts(families(
         bar,
         |family| {
             let rows = it.rows().iter().filter(|row| row.family == family);
@@ -76,17 +76,17 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
         },
         0,
     )));
-    out.push(Block::Table(kernels(it.rows())));
+    out.push(SheetBlock::Table(kernels(it.rows())));
     if it.rows().len() > ROWS {
         let more = it.rows().len() - ROWS;
-        out.push(Block::Remark(format!("{more} more are shorter")));
+        out.push(SheetBlock::Remark(format!("{more} more are shorter")));
     }
     if let Some(steps) = it.steps.as_deref().filter(|steps| !steps.is_empty()) {
-        out.push(Block::Heading("Steps".to_owned()));
-        out.push(Block::Table(Table::of(
+        out.push(SheetBlock::Heading("Steps".to_owned()));
+        out.push(SheetBlock::Table(SheetTable::of(
             steps.iter().take(ROWS),
             &[
-                ("step", &|it: &&Step| Ok(it.name.clone())),
+                ("step", &|it: &&TraceStep| Ok(it.name.clone())),
                 ("time", &|it| Ok(time(it.dur_ns))),
                 ("busy", &|it| Ok(time(it.busy_ns))),
                 ("kernels", &|it| {
@@ -99,33 +99,35 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
             ],
         )));
     }
-    out.extend(drawn(it, trace.counted()).map(Block::Lanes));
-    out.push(Block::Heading("Lints".to_owned()));
+    out.extend(drawn(it, trace.counted()).map(SheetBlock::Lanes));
+    out.push(SheetBlock::Heading("Lints".to_owned()));
     if it.lints.is_empty() {
-        out.push(Block::Intro("Nothing was found.".to_owned()));
+        out.push(SheetBlock::Intro("Nothing was found.".to_owned()));
     }
     for lint in &it.lints {
         let page = lint.page.map_or(String::new(), |page| {
             format!(" More: {page}, a page of the course.")
         });
-        out.push(Block::Remark(format!(
+        out.push(SheetBlock::Remark(format!(
             "{}: {} {}{page}",
             lint.name, lint.why, lint.next
         )));
     }
     if let Some(unread) = &it.unread {
-        out.push(Block::Heading("Not read".to_owned()));
+        out.push(SheetBlock::Heading("Not read".to_owned()));
         for why in &unread.why {
             let (n, why, first) = (why.count, &why.why, &why.first);
-            out.push(Block::Remark(format!("{n}: {why}; the first at {first}")));
+            out.push(SheetBlock::Remark(format!(
+                "{n}: {why}; the first at {first}"
+            )));
         }
     }
     Sheet(out)
 }
 
 /// Kernel time by family, in a bar that is `width` nanoseconds wide.
-fn families(name: &str, time: impl Fn(Family) -> u64, width: u64) -> Parts {
-    Parts {
+fn families(name: &str, time: impl Fn(Family) -> u64, width: u64) -> StackedBar {
+    StackedBar {
         name: name.to_owned(),
         parts: FAMILIES
             .map(|it| (it.label().to_owned(), time(it) as f64))
@@ -145,11 +147,11 @@ const FAMILIES: [Family; 7] = [
     Family::Copy,
 ];
 
-fn kernels(rows: &[KernelRow]) -> Table {
-    Table::of(
+fn kernels(rows: &[KernelTotals]) -> SheetTable {
+    SheetTable::of(
         rows.iter().take(ROWS),
         &[
-            ("name", &|it: &&KernelRow| Ok(it.short.clone())),
+            ("name", &|it: &&KernelTotals| Ok(it.short.clone())),
             ("family", &|it| Ok(it.family.label().to_owned())),
             ("calls", &|it| Ok(count(it.calls))),
             ("a step", &|it| {
@@ -168,7 +170,7 @@ fn kernels(rows: &[KernelRow]) -> Table {
 }
 
 /// The first whole step, or everything where no steps are annotated.
-fn drawn(it: &Summary, trace: &Trace) -> Option<Lanes> {
+fn drawn(it: &Summary, trace: &Trace) -> Option<LaneChart> {
     let steps = it.steps.as_deref().unwrap_or_default();
     let step = steps.iter().find(|step| step.busy_ns > 0).or(steps.first());
     let whole = || {
@@ -180,10 +182,10 @@ fn drawn(it: &Summary, trace: &Trace) -> Option<Lanes> {
     let width = to.abs_diff(from).max(1);
     let shown = |slice: &&Slice| {
         let kind = slice.kind;
-        let known = kind.on_device() || kind.is_call() || kind == Kind::Annotation;
+        let known = kind.on_device() || kind.is_call() || kind == SliceKind::Annotation;
         known && slice.end > from && slice.start < to && slice.start.abs_diff(slice.end) < width
     };
-    let mut lanes: BTreeMap<(bool, usize), Vec<Piece>> = BTreeMap::new();
+    let mut lanes: BTreeMap<(bool, usize), Vec<LaneSlice>> = BTreeMap::new();
     for slice in trace.slices.iter().filter(shown) {
         let lane = slice.lane as usize;
         let host = trace.lanes[lane].kind != LaneKind::Device;
@@ -196,7 +198,7 @@ fn drawn(it: &Summary, trace: &Trace) -> Option<Lanes> {
         }
     }
     let name = |lane: usize| format!("{} {}", trace.lanes[lane].group, trace.lanes[lane].name);
-    (!lanes.is_empty()).then(|| Lanes {
+    (!lanes.is_empty()).then(|| LaneChart {
         name: step.map_or("The whole trace".to_owned(), |step| step.name.clone()),
         width: time(width),
         keys: KEYS.into(),
@@ -222,35 +224,35 @@ const KEYS: [(&str, usize); 6] = [
 pub fn colour(trace: &Trace, slice: &Slice) -> usize {
     let name = trace.name(slice.name);
     match slice.kind {
-        Kind::Kernel => {
+        SliceKind::Kernel => {
             let family = names::family(name);
             FAMILIES.iter().position(|it| *it == family).unwrap_or(5)
         }
-        Kind::Copy | Kind::Memset => 6,
-        Kind::Graph => 0,
-        Kind::Launch | Kind::GraphLaunch => 4,
-        Kind::Sync => 3,
+        SliceKind::Copy | SliceKind::Memset => 6,
+        SliceKind::Graph => 0,
+        SliceKind::Launch | SliceKind::GraphLaunch => 4,
+        SliceKind::Sync => 3,
         _ => match names::phase(name) {
-            Some(Phase::Forward) => 0,
-            Some(Phase::Backward) => 1,
-            Some(Phase::Optimizer) => 2,
+            Some(TracePhase::Forward) => 0,
+            Some(TracePhase::Backward) => 1,
+            Some(TracePhase::Optimizer) => 2,
             None => 5,
         },
     }
 }
 
 /// Two traces as a sheet.
-pub fn comparison(it: &Comparison) -> Sheet {
+pub fn comparison(it: &TraceComparison) -> Sheet {
     let [a, b] = &it.files;
     let mut out = vec![
-        Block::Title("Two traces".to_owned()),
-        Block::Intro(format!("A is {a} ({}).", it.formats[0])),
-        Block::Intro(format!("B is {b} ({}).", it.formats[1])),
-        Block::Heading("What ran".to_owned()),
-        Block::Table(Table::of(
+        SheetBlock::Title("Two traces".to_owned()),
+        SheetBlock::Intro(format!("A is {a} ({}).", it.formats[0])),
+        SheetBlock::Intro(format!("B is {b} ({}).", it.formats[1])),
+        SheetBlock::Heading("What ran".to_owned()),
+        SheetBlock::Table(SheetTable::of(
             &it.figures,
             &[
-                ("", &|row: &&Figure| Ok(row.name.to_owned())),
+                ("", &|row: &&ComparedFigure| Ok(row.name.to_owned())),
                 ("A", &|row| {
                     Ok(known(row.both.a, |value| shown(value, row.unit)))
                 }),
@@ -268,9 +270,9 @@ pub fn comparison(it: &Comparison) -> Sheet {
             true => "none".to_owned(),
             false => lints.join(", "),
         };
-        out.push(Block::Remark(format!("lints of {side}: {said}")));
+        out.push(SheetBlock::Remark(format!("lints of {side}: {said}")));
     }
-    out.push(Block::Heading("Families".to_owned()));
+    out.push(SheetBlock::Heading("Families".to_owned()));
     type Side = fn(&FamilyRow) -> Option<Share>;
     let sides_of: [(&str, Side); 2] = [("A", |row| row.both.a), ("B", |row| row.both.b)];
     let total = |side: Side, family: Option<Family>| {
@@ -285,7 +287,7 @@ pub fn comparison(it: &Comparison) -> Sheet {
     for (name, side) in sides_of {
         let name = format!("{name}: {}", time(total(side, None)));
         let by_family = |family| total(side, Some(family));
-        out.push(Block::Parts(families(
+        out.push(SheetBlock::Parts(families(
             &name,
             by_family,
             longest.unwrap_or(0),
@@ -296,23 +298,23 @@ pub fn comparison(it: &Comparison) -> Sheet {
         .iter()
         .map(|row| (row.family.label().to_owned(), row.both.a, row.both.b))
         .collect();
-    out.push(Block::Table(sides("family", families, 1..7)));
+    out.push(SheetBlock::Table(sides("family", families, 1..7)));
     for (title, rows, of) in [
         ("In both", &it.kernels, 1..7),
         ("Vanished: in A alone", &it.vanished, 1..4),
         ("New: in B alone", &it.new, 4..7),
     ] {
-        out.push(Block::Heading(format!("{title}, {}", rows.len())));
+        out.push(SheetBlock::Heading(format!("{title}, {}", rows.len())));
         let row = |row: &NameRow| (row.short.clone(), row.both.a, row.both.b);
         if !rows.is_empty() {
-            out.push(Block::Table(sides(
+            out.push(SheetBlock::Table(sides(
                 "name",
                 rows.iter().take(ROWS).map(row).collect(),
                 of,
             )));
         }
         if rows.len() > ROWS {
-            out.push(Block::Remark(format!(
+            out.push(SheetBlock::Remark(format!(
                 "{} more are shorter",
                 rows.len() - ROWS
             )));
@@ -324,11 +326,11 @@ pub fn comparison(it: &Comparison) -> Sheet {
 type Sides = (String, Option<Share>, Option<Share>);
 
 /// Rows of both sides, or the columns of one.
-fn sides(what: &str, rows: Vec<Sides>, of: Range<usize>) -> Table {
+fn sides(what: &str, rows: Vec<Sides>, of: Range<usize>) -> SheetTable {
     fn cell(it: Option<Share>, show: impl Fn(Share) -> String) -> Result<String, String> {
         Ok(it.map_or("-".to_owned(), show))
     }
-    let all: [Column<'_, Sides>; 7] = [
+    let all: [SheetColumn<'_, Sides>; 7] = [
         (what, &|it: &Sides| Ok(it.0.clone())),
         ("A calls", &|it| cell(it.1, |it| count(it.calls))),
         ("A time", &|it| cell(it.1, |it| time(it.total_ns))),
@@ -338,7 +340,7 @@ fn sides(what: &str, rows: Vec<Sides>, of: Range<usize>) -> Table {
         ("B share", &|it| cell(it.2, |it| share(it.share_of_kernels))),
     ];
     let shown: Vec<_> = all[..1].iter().chain(&all[of]).copied().collect();
-    Table::of(rows, &shown)
+    SheetTable::of(rows, &shown)
 }
 
 fn shown(value: f64, unit: &str) -> String {

@@ -1,11 +1,11 @@
 //! A recording as a Perfetto trace, for ui.perfetto.dev: steps, phases, profiled kernels, lints, loss and speed.
 
 use crate::profile::traced;
-use crate::protocol::Line;
+use crate::protocol::StreamLine;
 use crate::trace::write;
 
 /// The trace; `badge` names the device and the date of the run.
-pub fn trace(lines: impl Iterator<Item = Line>, badge: &str) -> Vec<u8> {
+pub fn trace(lines: impl Iterator<Item = StreamLine>, badge: &str) -> Vec<u8> {
     let mut out = Vec::new();
     // Writing into memory does not fail.
     let _ = write::perfetto::write(&traced::stream(lines, "", badge), &mut out);
@@ -14,8 +14,8 @@ pub fn trace(lines: impl Iterator<Item = Line>, badge: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use crate::protocol::{Event, KernelRow, Kernels, Line, Num, Phases, Slot, Step};
-    use crate::trace::model::Kind;
+    use crate::protocol::{Event, KernelRow, Num, PhaseTimes, Slot, Step, StepProfile, StreamLine};
+    use crate::trace::model::SliceKind;
     use crate::trace::{read, summary::summary};
 
     #[test]
@@ -27,7 +27,7 @@ mod tests {
             ms: 10.0,
             synced: true,
             profiled: i == 2,
-            phases: (i < 2).then_some(Phases {
+            phases: (i < 2).then_some(PhaseTimes {
                 forward: 3.0,
                 backward: 5.0,
                 optimizer: 1.0,
@@ -37,10 +37,10 @@ mod tests {
             clocks: None,
         };
         // Written a little early: the second step would begin before the first one's end.
-        let mut lines: Vec<Line> = [0.010, 0.019, 0.030]
+        let mut lines: Vec<StreamLine> = [0.010, 0.019, 0.030]
             .into_iter()
             .enumerate()
-            .map(|(i, t)| Line {
+            .map(|(i, t)| StreamLine {
                 t,
                 event: Event::Step(step(i as u64)),
             })
@@ -54,12 +54,12 @@ mod tests {
             ms: 2.0,
             ..KernelRow::default()
         };
-        lines.push(Line {
+        lines.push(StreamLine {
             t: 0.031,
-            event: Event::Kernels(Kernels {
+            event: Event::Kernels(StepProfile {
                 step: 2,
                 rows: vec![row("backward", 4), row("forward", 2)],
-                ..Kernels::default()
+                ..StepProfile::default()
             }),
         });
         let bytes = super::trace(lines.into_iter(), "cpu, 2026-11-21");
@@ -76,7 +76,7 @@ mod tests {
             "the profiled one says so"
         );
         let names: Vec<&str> = back
-            .of(Kind::Annotation)
+            .of(SliceKind::Annotation)
             .map(|it| back.name(it.1.name))
             .collect();
         assert_eq!(names[..4], ["step 0", "forward", "backward", "optimizer"]);
@@ -86,7 +86,10 @@ mod tests {
                 .any(|lane| lane.name.contains("profiled steps"))
         );
         assert!(back.counters.iter().any(|it| it.name.contains("loss")));
-        let starts: Vec<i64> = back.of(Kind::Annotation).map(|it| it.1.start).collect();
+        let starts: Vec<i64> = back
+            .of(SliceKind::Annotation)
+            .map(|it| it.1.start)
+            .collect();
         assert!(starts.is_sorted(), "{starts:?}");
     }
 }

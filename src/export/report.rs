@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::sheet::{Block, Chart, Curve, Sheet, Table, absent};
+use super::sheet::{Curve, Sheet, SheetBlock, SheetChart, SheetTable, absent};
 use crate::clean;
 use crate::profile::roofline::reached;
 use crate::protocol::*;
@@ -68,7 +68,7 @@ struct Section {
     curve: Vec<(u64, Num)>,
     every: u64,
     throughput: Option<Throughput>,
-    kernels: Option<Kernels>,
+    kernels: Option<StepProfile>,
     gradients: Option<Gradients>,
     memory: Option<Memory>,
     lints: Vec<Lint>,
@@ -203,9 +203,12 @@ impl RunCollector {
 
     /// The report. Every figure in it is one that the stream carried.
     pub fn sheet(&self) -> Sheet {
-        let mut blocks = vec![Block::Title("perflings report".to_owned()), self.origin()];
+        let mut blocks = vec![
+            SheetBlock::Title("perflings report".to_owned()),
+            self.origin(),
+        ];
         if self.sections.is_empty() {
-            blocks.push(Block::Intro("No run was started.".to_owned()));
+            blocks.push(SheetBlock::Intro("No run was started.".to_owned()));
         }
         blocks.extend(self.blocks(true));
         Sheet(blocks)
@@ -243,11 +246,11 @@ impl RunCollector {
     }
 
     /// A stage's curves, and where and when they were measured.
-    pub fn of_stage(&self, stage: u32) -> Vec<Block> {
+    pub fn of_stage(&self, stage: u32) -> Vec<SheetBlock> {
         let runs = self.runs(stage);
         let origin = runs.iter().map(|run| {
             let (variant, device) = (&run.started.run.variant, &run.started.device);
-            Block::Remark(format!(
+            SheetBlock::Remark(format!(
                 "{variant}: on {} ({}), {}",
                 device.name,
                 device.kind,
@@ -259,7 +262,7 @@ impl RunCollector {
     }
 
     /// The runs and the comparisons; with the curves of stages, too, where `drawn`.
-    pub fn blocks(&self, drawn: bool) -> Vec<Block> {
+    pub fn blocks(&self, drawn: bool) -> Vec<SheetBlock> {
         let mut stages: Vec<u32> = self.sections.iter().map(Section::stage).collect();
         stages.sort_unstable();
         stages.dedup();
@@ -281,10 +284,10 @@ impl RunCollector {
     }
 
     /// When, and on what.
-    pub fn origin(&self) -> Block {
+    pub fn origin(&self) -> SheetBlock {
         let date = dated(&self.hello.date);
         let (version, os, cores) = (&self.hello.version, &self.hello.os, self.hello.cores);
-        Block::Intro(format!(
+        SheetBlock::Intro(format!(
             "Measured on {date} by perflings {version}, {os}, {cores} cores."
         ))
     }
@@ -305,7 +308,7 @@ fn dated(date: &str) -> &str {
 }
 
 /// The losses of a stage's runs, one over the other.
-fn curves(stage: u32, runs: &[&Section]) -> Option<Block> {
+fn curves(stage: u32, runs: &[&Section]) -> Option<SheetBlock> {
     let curve = |run: &&Section| Curve {
         name: run.started.run.variant.clone(),
         points: run
@@ -327,7 +330,7 @@ fn curves(stage: u32, runs: &[&Section]) -> Option<Block> {
     let floor = first.started.entropy.map(|it| ("entropy".to_owned(), it));
     let levels = [Some(("ln V".to_owned(), first.started.ln_vocab)), floor];
     let levels = levels.into_iter().flatten().collect();
-    Some(Block::Chart(Chart {
+    Some(SheetBlock::Chart(SheetChart {
         name,
         curves,
         levels,
@@ -353,7 +356,7 @@ impl Section {
     }
 
     /// Its figures; `beside` names what it has that the stage as found has not.
-    fn blocks(&self, beside: &str) -> Vec<Block> {
+    fn blocks(&self, beside: &str) -> Vec<SheetBlock> {
         let run = &self.started.run;
         let mut title = match run.stage {
             0 => run.variant.clone(),
@@ -366,8 +369,8 @@ impl Section {
         let early = early.map(|why| format!(" Ended early: {why}."));
         let device = &self.started.device;
         let mut blocks = vec![
-            Block::Heading(title),
-            Block::Intro(format!(
+            SheetBlock::Heading(title),
+            SheetBlock::Intro(format!(
                 "On {} ({}). {} parameters; configuration {}.{}",
                 device.name,
                 device.kind,
@@ -375,7 +378,7 @@ impl Section {
                 clean::line(&self.started.config),
                 early.unwrap_or_default()
             )),
-            Block::Table(Table::of(
+            SheetBlock::Table(SheetTable::of(
                 self.figures(),
                 &[
                     ("figure", &|it| Ok(it.0.to_owned())),
@@ -388,7 +391,7 @@ impl Section {
         }
         let lint = |it: &Lint| {
             let why = it.why.trim_end_matches('.');
-            Block::Remark(format!("{}: {why}. Next: {}", it.name, it.next))
+            SheetBlock::Remark(format!("{}: {why}. Next: {}", it.name, it.next))
         };
         blocks.extend(self.lints.iter().map(lint));
         blocks
@@ -455,9 +458,9 @@ impl Section {
         rows
     }
 
-    fn profile(&self, k: &Kernels) -> Vec<Block> {
+    fn profile(&self, k: &StepProfile) -> Vec<SheetBlock> {
         if let Some(reason) = &k.reason {
-            return vec![Block::Intro(format!("Kernels: {}.", absent(reason)))];
+            return vec![SheetBlock::Intro(format!("Kernels: {}.", absent(reason)))];
         }
         let roof = self.started.roof.as_deref();
         let figure = |value: Option<f64>, digits: usize| {
@@ -470,7 +473,7 @@ impl Section {
                 |it| format!("{:.1} %", Digits(100.0 * it)),
             )
         };
-        let table = Table::of(
+        let table = SheetTable::of(
             k.rows.iter().take(ROWS),
             &[
                 ("kernel", &|it| Ok(it.kernel.clone())),
@@ -508,7 +511,7 @@ impl Section {
             ),
         };
         vec![
-            Block::Intro(format!(
+            SheetBlock::Intro(format!(
                 "One profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} %, unbracketed {:.2} ms.",
                 k.launches,
                 k.unique,
@@ -517,13 +520,13 @@ impl Section {
                 Digits(100.0 * k.coverage),
                 Digits(k.unbracketed_ms)
             )),
-            Block::Table(table),
-            Block::Intro(roof),
+            SheetBlock::Table(table),
+            SheetBlock::Intro(roof),
         ]
     }
 }
 
-fn comparison(stage: u32, pair: &Pair) -> [Block; 2] {
+fn comparison(stage: u32, pair: &Pair) -> [SheetBlock; 2] {
     let title = match stage {
         0 => "Comparison".to_owned(),
         stage => format!("Comparison, stage {stage}"),
@@ -548,7 +551,7 @@ fn comparison(stage: u32, pair: &Pair) -> [Block; 2] {
         Digits(pair.a_ms.median),
         Digits(pair.b_ms.median)
     );
-    [Block::Heading(title), Block::Intro(said)]
+    [SheetBlock::Heading(title), SheetBlock::Intro(said)]
 }
 
 /// A loss with as many digits as it needs; NaN as NaN.
@@ -602,7 +605,7 @@ mod tests {
     fn points(collector: &RunCollector) -> Vec<(f64, f64)> {
         let blocks = collector.blocks(true);
         let chart = blocks.iter().find_map(|block| match block {
-            Block::Chart(chart) => Some(chart),
+            SheetBlock::Chart(chart) => Some(chart),
             _ => None,
         });
         chart.expect("a curve").curves[0].points.clone()

@@ -7,26 +7,26 @@ use crate::{table, units};
 
 /// A whole result, from top to bottom.
 #[derive(Clone, Debug, Default)]
-pub struct Sheet(pub Vec<Block>);
+pub struct Sheet(pub Vec<SheetBlock>);
 
 #[derive(Clone, Debug)]
-pub enum Block {
+pub enum SheetBlock {
     Title(String),
     /// A sentence below the title.
     Intro(String),
     Heading(String),
-    Table(Table),
+    Table(SheetTable),
     /// A line below the tables of a heading.
     Remark(String),
-    Chart(Chart),
-    Scale(Scale),
-    Parts(Parts),
-    Lanes(Lanes),
+    Chart(SheetChart),
+    Scale(RangeScale),
+    Parts(StackedBar),
+    Lanes(LaneChart),
 }
 
 /// What a whole is made of, as a bar. Text and Markdown leave it out: its figures stand in the tables beside it.
 #[derive(Clone, Debug)]
-pub struct Parts {
+pub struct StackedBar {
     pub name: String,
     /// What it is and how much of it.
     pub parts: Vec<(String, f64)>,
@@ -36,22 +36,22 @@ pub struct Parts {
 
 /// What happened when, lane by lane. Text and Markdown leave it out.
 #[derive(Clone, Debug)]
-pub struct Lanes {
+pub struct LaneChart {
     pub name: String,
     /// What the whole width is.
     pub width: String,
     /// What colours mean.
     pub keys: Vec<(&'static str, usize)>,
     /// Names of lanes, and what is in them.
-    pub lanes: Vec<(String, Vec<Piece>)>,
+    pub lanes: Vec<(String, Vec<LaneSlice>)>,
 }
 
 /// A place from 0 to 1, a length and a colour.
-pub type Piece = (f64, f64, usize);
+pub type LaneSlice = (f64, f64, usize);
 
 /// Curves over steps. Text and Markdown leave it out: its figures stand in the tables beside it.
 #[derive(Clone, Debug)]
-pub struct Chart {
+pub struct SheetChart {
     pub name: String,
     pub curves: Vec<Curve>,
     /// Values that are the same at each step, with their names.
@@ -67,7 +67,7 @@ pub struct Curve {
 
 /// Ranges on a scale, one below the other, and a value beside them; in words where nothing is drawn.
 #[derive(Clone, Debug)]
-pub struct Scale {
+pub struct RangeScale {
     pub said: String,
     pub from: f64,
     pub to: f64,
@@ -80,17 +80,17 @@ pub struct Scale {
 
 /// A row shorter than the head says in its last cell why the rest is missing; that cell may be as wide as it needs.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct SheetTable {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 /// A column: its head, and what it says of a thing, or why there is nothing to say here and to the right.
-pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> Result<String, String>);
+pub type SheetColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> Result<String, String>);
 
-impl Table {
+impl SheetTable {
     /// A row for each thing.
-    pub fn of<T>(things: impl IntoIterator<Item = T>, columns: &[Column<'_, T>]) -> Self {
+    pub fn of<T>(things: impl IntoIterator<Item = T>, columns: &[SheetColumn<'_, T>]) -> Self {
         let row = |thing: T| {
             let mut row = Vec::new();
             for (_, column) in columns {
@@ -149,15 +149,17 @@ impl Sheet {
         let mut after_table = false;
         for block in &self.0 {
             match block {
-                Block::Title(text) | Block::Intro(text) => out += &format!("{}\n", clean(text)),
-                Block::Heading(text) => out += &format!("\n{}\n", clean(text)),
-                Block::Table(table) if after_table => out += &format!("\n{}", table.text()),
-                Block::Table(table) => out += &table.text(),
-                Block::Remark(text) => out += &format!("  {}\n", clean(text)),
-                Block::Scale(scale) => out += &format!("  {}\n", clean(&scale.said)),
-                Block::Chart(_) | Block::Parts(_) | Block::Lanes(_) => {}
+                SheetBlock::Title(text) | SheetBlock::Intro(text) => {
+                    out += &format!("{}\n", clean(text))
+                }
+                SheetBlock::Heading(text) => out += &format!("\n{}\n", clean(text)),
+                SheetBlock::Table(table) if after_table => out += &format!("\n{}", table.text()),
+                SheetBlock::Table(table) => out += &table.text(),
+                SheetBlock::Remark(text) => out += &format!("  {}\n", clean(text)),
+                SheetBlock::Scale(scale) => out += &format!("  {}\n", clean(&scale.said)),
+                SheetBlock::Chart(_) | SheetBlock::Parts(_) | SheetBlock::Lanes(_) => {}
             }
-            after_table = matches!(block, Block::Table(_));
+            after_table = matches!(block, SheetBlock::Table(_));
         }
         out
     }
@@ -167,16 +169,18 @@ impl Sheet {
         let mut after_remark = false;
         for block in &self.0 {
             match block {
-                Block::Title(text) => out += &format!("# {}\n", escaped(text)),
-                Block::Intro(text) => out += &format!("\n{}\n", escaped(text)),
-                Block::Heading(text) => out += &format!("\n## {}\n", escaped(text)),
-                Block::Table(table) => out += &format!("\n{}", table.markdown()),
-                Block::Remark(text) if after_remark => out += &format!("- {}\n", escaped(text)),
-                Block::Remark(text) => out += &format!("\n- {}\n", escaped(text)),
-                Block::Scale(scale) => out += &format!("\n{}\n", escaped(&scale.said)),
-                Block::Chart(_) | Block::Parts(_) | Block::Lanes(_) => {}
+                SheetBlock::Title(text) => out += &format!("# {}\n", escaped(text)),
+                SheetBlock::Intro(text) => out += &format!("\n{}\n", escaped(text)),
+                SheetBlock::Heading(text) => out += &format!("\n## {}\n", escaped(text)),
+                SheetBlock::Table(table) => out += &format!("\n{}", table.markdown()),
+                SheetBlock::Remark(text) if after_remark => {
+                    out += &format!("- {}\n", escaped(text))
+                }
+                SheetBlock::Remark(text) => out += &format!("\n- {}\n", escaped(text)),
+                SheetBlock::Scale(scale) => out += &format!("\n{}\n", escaped(&scale.said)),
+                SheetBlock::Chart(_) | SheetBlock::Parts(_) | SheetBlock::Lanes(_) => {}
             }
-            after_remark = matches!(block, Block::Remark(_));
+            after_remark = matches!(block, SheetBlock::Remark(_));
         }
         out
     }
@@ -212,7 +216,7 @@ mod tests {
     #[test]
     fn columns_line_up_and_reasons_may_be_long() {
         let things = [("v1", Ok("12.50")), ("v2", Err("a|b, at some length"))];
-        let table = Table::of(
+        let table = SheetTable::of(
             things,
             &[
                 ("version", &|it| Ok(it.0.to_owned())),
@@ -221,11 +225,11 @@ mod tests {
             ],
         );
         let sheet = Sheet(vec![
-            Block::Title("T".to_owned()),
-            Block::Intro("on x".to_owned()),
-            Block::Heading("tiny".to_owned()),
-            Block::Table(table),
-            Block::Remark("lint".to_owned()),
+            SheetBlock::Title("T".to_owned()),
+            SheetBlock::Intro("on x".to_owned()),
+            SheetBlock::Heading("tiny".to_owned()),
+            SheetBlock::Table(table),
+            SheetBlock::Remark("lint".to_owned()),
         ]);
         let text = "T\non x\n\ntiny\n  version  speed  n\n  v1       12.50  90\n  v2       not measured: a|b, at some length\n  lint\n";
         assert_eq!(sheet.text(), text);

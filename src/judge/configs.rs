@@ -1,7 +1,7 @@
 //! Compares the measurement of a config exercise with the answers that the learner gave before it: one line for each criterion.
 
 use super::truth::{MeasuredAnswer, fitted, law, of};
-use super::{Found, Line, not_measured};
+use super::{CriterionResult, Found, not_measured};
 use crate::course::exercise::config::{Answers, FigureTest};
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
 use crate::course::metric;
@@ -10,7 +10,7 @@ use crate::course::sweep::SweepRuns;
 use crate::protocol::{Finished, Pair};
 
 /// Every criterion; an answer that is missing or is no word of the question fails by name.
-pub fn lines(configs: &Configs, answers: &Answers, found: &SweepRuns) -> Vec<Line> {
+pub fn lines(configs: &Configs, answers: &Answers, found: &SweepRuns) -> Vec<CriterionResult> {
     configs
         .checks
         .iter()
@@ -19,13 +19,13 @@ pub fn lines(configs: &Configs, answers: &Answers, found: &SweepRuns) -> Vec<Lin
 }
 
 /// What is wrong with the answers before anything is measured: missing ones, and words that are none of the choices.
-pub fn unanswered(configs: &Configs, answers: &Answers) -> Vec<Line> {
+pub fn unanswered(configs: &Configs, answers: &Answers) -> Vec<CriterionResult> {
     wanting(configs, answers)
         .into_iter()
         .filter_map(|(check, why)| {
             let asked = check.answer.as_ref()?.1.clone();
             let why = format!("{why} in answer.toml, or use --answer");
-            Some(Line::new(&check.name, asked, (why, Some(false))))
+            Some(CriterionResult::new(&check.name, asked, (why, Some(false))))
         })
         .collect()
 }
@@ -82,17 +82,22 @@ pub const fn is_speed(metric: &ConfigMetric) -> bool {
     )
 }
 
-fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &SweepRuns) -> Line {
+fn line(
+    configs: &Configs,
+    check: &ConfigCheck,
+    answers: &Answers,
+    found: &SweepRuns,
+) -> CriterionResult {
     let Some((key, ask)) = &check.answer else {
         let (asked, found) = figure(check, found);
-        return Line {
+        return CriterionResult {
             optional: found.1.is_none(),
-            ..Line::new(&check.name, asked, found)
+            ..CriterionResult::new(&check.name, asked, found)
         };
     };
     let Some(mine) = answers.get(key) else {
         let none = ("no answer yet".to_owned(), Some(false));
-        return Line::new(&check.name, ask.clone(), none);
+        return CriterionResult::new(&check.name, ask.clone(), none);
     };
     let found = match of(configs, check, found) {
         None => not_measured("the runs it needs are missing"),
@@ -106,7 +111,7 @@ fn line(configs: &Configs, check: &ConfigCheck, answers: &Answers, found: &Sweep
         }
     };
     let asked = format!("{ask}; you said {}", mine.join(","));
-    Line::new(&check.name, asked, found)
+    CriterionResult::new(&check.name, asked, found)
 }
 
 /// Whether the answer is near enough, and a remark about the measurement.

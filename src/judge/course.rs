@@ -2,7 +2,7 @@
 //! mystery run and the configuration without it.
 
 use super::stage::{StageFacts, evaluate};
-use super::{Line, Outcome, mystery};
+use super::{CriterionResult, Outcome, mystery};
 use crate::config::{Preset, RunConfig};
 use crate::course::check::{Metric, Starter};
 use crate::course::mystery::{Criterion, FAULTS, Fault, Mystery, all as all_mysteries};
@@ -105,12 +105,12 @@ fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> (bool, String) {
         Err(error) => (false, format!("did not run: {error}")),
         Ok(finished) => {
             let report = of_run(config, &finished);
-            let open = |line: &&Line| line.outcome != Outcome::Passed;
+            let open = |line: &&CriterionResult| line.outcome != Outcome::Passed;
             let open = report.lines.iter().filter(open);
             let wrong = open.filter(|line| line.name != Criterion::Speed.name());
             match told(wrong) {
                 wrong if wrong.is_empty() => {
-                    let passed = |line: &&Line| line.outcome == Outcome::Passed;
+                    let passed = |line: &&CriterionResult| line.outcome == Outcome::Passed;
                     (true, told(report.lines.iter().filter(passed)))
                 }
                 wrong => (false, format!("must pass: {wrong}")),
@@ -129,7 +129,7 @@ fn fails(run: &mut RunSteps<'_>, config: &RunConfig, fault: &Fault) -> (bool, St
         Err(error) => (false, format!("did not run: {error}")),
         Ok(finished) => {
             let report = of_run(config, &finished);
-            let named = |line: &&Line| line.name == fault.fails.name();
+            let named = |line: &&CriterionResult| line.name == fault.fails.name();
             let line = told(report.lines.iter().filter(named));
             match mystery::unmet(&report).contains(&fault.fails.name()) {
                 true => (true, line),
@@ -158,7 +158,7 @@ fn slower(mystery: &Mystery, compare: &mut CompareConfigs<'_>) -> (bool, String)
     }
 }
 
-fn of_run(config: &RunConfig, finished: &Finished) -> super::Report {
+fn of_run(config: &RunConfig, finished: &Finished) -> super::StageReport {
     mystery::evaluate(StageFacts {
         config: Some(config),
         finished: Some(finished),
@@ -166,8 +166,8 @@ fn of_run(config: &RunConfig, finished: &Finished) -> super::Report {
     })
 }
 
-fn told<'a>(lines: impl Iterator<Item = &'a Line>) -> String {
-    let line = |line: &Line| {
+fn told<'a>(lines: impl Iterator<Item = &'a CriterionResult>) -> String {
+    let line = |line: &CriterionResult| {
         format!(
             "`{}`: {}, measured {}",
             line.name, line.asked, line.measured

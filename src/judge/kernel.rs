@@ -5,7 +5,7 @@ mod fault;
 
 use serde::{Serialize, Serializer};
 
-use super::{Found, Line, Outcome};
+use super::{CriterionResult, Found, Outcome};
 use crate::protocol::USES;
 use crate::protocol::{
     KernelAccess, KernelCheck, KernelFacts, KernelJob, KernelMatch, KernelMetric, KernelProgress,
@@ -24,7 +24,7 @@ pub struct KernelVerdict {
     #[serde(flatten)]
     pub facts: KernelReport,
     #[serde(serialize_with = "criteria_as_json")]
-    pub criteria: Vec<Line>,
+    pub criteria: Vec<CriterionResult>,
     pub card: Vec<CardLine>,
     /// Whether no criterion failed and the text differs from the starter.
     pub passed: bool,
@@ -52,7 +52,10 @@ pub struct KernelChecking {
 }
 
 /// The format of `check --json`: `passed` is null for a criterion that does not count on this device.
-fn criteria_as_json<S: Serializer>(lines: &[Line], serializer: S) -> Result<S::Ok, S::Error> {
+fn criteria_as_json<S: Serializer>(
+    lines: &[CriterionResult],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(lines.iter().map(|line| {
         serde_json::json!({
             "name": line.name,
@@ -71,7 +74,8 @@ pub fn verdict(job: &KernelJob, mut facts: KernelReport) -> KernelVerdict {
         }
     }
     let checks = job.checks.iter();
-    let criteria: Vec<Line> = checks.map(|check| criterion(&facts, job, check)).collect();
+    let criteria: Vec<CriterionResult> =
+        checks.map(|check| criterion(&facts, job, check)).collect();
     let untouched = !job.files.is_empty() && job.is_starter();
     let mut checks = job.checks.iter();
     let starter_fails = checks.any(|check| check.starter == KernelStarter::Fails);
@@ -168,7 +172,7 @@ fn right_at(report: &KernelReport, job: &KernelJob) -> Vec<Sizes> {
     shapes.map(|shape| shape.sizes.clone()).collect()
 }
 
-fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Line {
+fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> CriterionResult {
     let least = check.at_least;
     let asked = match check.metric {
         KernelMetric::Correct => "every output right".to_owned(),
@@ -184,7 +188,7 @@ fn criterion(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Lin
         }
         KernelMetric::Cores => "multiplies on matrix cores".to_owned(),
     };
-    Line::new(&check.name, asked, found(report, job, check))
+    CriterionResult::new(&check.name, asked, found(report, job, check))
 }
 
 fn found(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found {

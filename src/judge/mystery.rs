@@ -2,7 +2,7 @@
 //! wrong, never a knob.
 
 use super::stage::StageFacts;
-use super::{Found, Line, Outcome, Report, interval, not_measured};
+use super::{CriterionResult, Found, Outcome, StageReport, interval, not_measured};
 use crate::config::{RunConfig, Sync};
 use crate::course::metric;
 use crate::course::mystery::Criterion;
@@ -15,11 +15,11 @@ use crate::units::show;
 pub const STEPS: u64 = 60;
 
 /// Answers every criterion. The pair is the known-good configuration (A) against the learner's (B).
-pub fn evaluate(measured: StageFacts<'_>) -> Report {
+pub fn evaluate(measured: StageFacts<'_>) -> StageReport {
     let run = measured.finished.filter(|run| run.steps > 0);
     let of_run = |criterion: Criterion, asked: String, find: &dyn Fn(&Finished) -> Found| {
         let found = run.map_or_else(|| not_measured("no run yet"), find);
-        Line::new(criterion.name(), asked, found)
+        CriterionResult::new(criterion.name(), asked, found)
     };
     let config = measured.config;
     let lines = vec![
@@ -57,14 +57,14 @@ pub fn evaluate(measured: StageFacts<'_>) -> Report {
         ),
         speed_line(measured.pair),
     ];
-    Report {
+    StageReport {
         stage: "mystery".to_owned(),
         lines,
     }
 }
 
 /// Whether everything is met that one run can tell, so that speed is worth measuring.
-pub fn only_speed_is_open(report: &Report) -> bool {
+pub fn only_speed_is_open(report: &StageReport) -> bool {
     report
         .lines
         .iter()
@@ -72,7 +72,7 @@ pub fn only_speed_is_open(report: &Report) -> bool {
 }
 
 /// The criteria that are not met, by name.
-pub fn unmet(report: &Report) -> Vec<&str> {
+pub fn unmet(report: &StageReport) -> Vec<&str> {
     let failed = report
         .lines
         .iter()
@@ -125,20 +125,20 @@ fn falls(run: &Finished) -> Found {
 }
 
 /// Whether the learner's configuration is as fast as the known-good one.
-pub fn speed_line(pair: Option<&Pair>) -> Line {
+pub fn speed_line(pair: Option<&Pair>) -> CriterionResult {
     let found = match pair.filter(|pair| pair.done && pair.n > 0) {
         Some(pair) => (interval(pair), Some(pair.verdict != Verdict::Slower)),
         None => not_measured("needs a paired comparison"),
     };
     let asked = "compared in pairs, not `slower`".to_owned();
-    Line::new(Criterion::Speed.name(), asked, found)
+    CriterionResult::new(Criterion::Speed.name(), asked, found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Preset;
-    use crate::protocol::{Evidence, GradSummary, Num, Phases, Spread};
+    use crate::protocol::{Evidence, GradSummary, Num, PhaseTimes, Spread};
 
     fn right() -> Finished {
         Finished {
@@ -154,7 +154,7 @@ mod tests {
                 params_pct: 100.0,
                 ..GradSummary::default()
             },
-            phases_ms: Some(Phases {
+            phases_ms: Some(PhaseTimes {
                 forward: 10.0,
                 backward: 20.0,
                 optimizer: 10.0,

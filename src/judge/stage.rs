@@ -1,6 +1,6 @@
 //! Compares the criteria of a stage with what a run reported. An unclear comparison never passes.
 
-use super::{Found, Line, Report, interval, not_measured};
+use super::{CriterionResult, Found, StageReport, interval, not_measured};
 use crate::config::RunConfig;
 use crate::course::check::{Check, Metric, Target, Test};
 use crate::course::{Stage, formula, metric, placeholder};
@@ -20,18 +20,18 @@ pub struct StageFacts<'a> {
 }
 
 /// Answers every criterion of the stage.
-pub fn evaluate(stage: &Stage, measured: StageFacts<'_>) -> Report {
+pub fn evaluate(stage: &Stage, measured: StageFacts<'_>) -> StageReport {
     let scope = measured.config.map(|config| scope(stage, config));
     let checks = stage.checks.iter();
     let lines = checks.map(|check| line(stage, check, measured));
-    Report {
+    StageReport {
         stage: stage.id.clone(),
         lines: scope.into_iter().chain(lines).collect(),
     }
 }
 
 /// A comparison counts only if nothing but the knobs that the stage offers has changed.
-fn scope(stage: &Stage, config: &RunConfig) -> Line {
+fn scope(stage: &Stage, config: &RunConfig) -> CriterionResult {
     let started = stage.broken_at(config.preset);
     let mut other = started.differences(config);
     other.retain(|path| !stage.offers.iter().any(|it| it == path));
@@ -41,15 +41,15 @@ fn scope(stage: &Stage, config: &RunConfig) -> Line {
     };
     let asked = "only knobs of this stage may differ from the starter".to_owned();
     let passed = Some(other.is_empty());
-    Line::new("nothing else may change", asked, (measured, passed))
+    CriterionResult::new("nothing else may change", asked, (measured, passed))
 }
 
 /// Answers one criterion.
-pub fn line(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> Line {
+pub fn line(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> CriterionResult {
     let (asked, found) = answer(stage, check, measured);
-    Line {
+    CriterionResult {
         optional: check.optional,
-        ..Line::new(&check.name, asked, found)
+        ..CriterionResult::new(&check.name, asked, found)
     }
 }
 

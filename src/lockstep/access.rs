@@ -6,10 +6,10 @@ use naga::{AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span, TypeInn
 
 use super::arithmetic::f;
 use super::evaluate::ODD;
-use super::execute::{Machine, Stop, copy_lanes};
+use super::execute::{EarlyEnd, Interpreter, copy_lanes};
 use super::finding::{Finding, FindingKind, OtherAccess};
-use super::memory::{By, Clock, Conflict, Shared};
-use super::value::{Mask, Outside, Root, Value};
+use super::memory::{By, Conflict, Epochs, Shared};
+use super::value::{LaneValues, Mask, Outside, Root};
 use super::{Access, AccessCount, AccessKind, OUTSIDE, Space, Unwritten};
 
 /// A place in the source with one kind of access to shared memory.
@@ -20,9 +20,9 @@ pub struct Site {
     counts: Vec<(usize, u64, u64)>,
 }
 
-impl Machine<'_> {
+impl Interpreter<'_> {
     /// The number of a site.
-    pub fn site(&mut self, span: Span, kind: AccessKind) -> Result<u16, Stop> {
+    pub fn site(&mut self, span: Span, kind: AccessKind) -> Result<u16, EarlyEnd> {
         let range = span.to_range().unwrap_or_default();
         let key = (range.start as u32, range.end as u32, kind);
         if let Some(site) = self.known_sites.get(&key) {
@@ -43,8 +43,8 @@ impl Machine<'_> {
         pointer: Handle<Expression>,
         span: Span,
         mask: &Mask,
-        out: &mut Value,
-    ) -> Result<(), Stop> {
+        out: &mut LaneValues,
+    ) -> Result<(), EarlyEnd> {
         let node = &self.codes[frame].nodes[pointer.index()];
         let (words, lanes) = (node.size.words as usize, self.lanes);
         let kind = if node.is_atomic() {
@@ -87,7 +87,7 @@ impl Machine<'_> {
         value: Handle<Expression>,
         span: Span,
         mask: &Mask,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyEnd> {
         let code = &self.codes[frame];
         let node = &code.nodes[pointer.index()];
         let lanes = self.lanes;
@@ -145,7 +145,7 @@ impl Machine<'_> {
         result: Option<Handle<Expression>>,
         span: Span,
         mask: &Mask,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyEnd> {
         let kind = AccessKind::Atomic;
         let node = &self.codes[frame].nodes[pointer.index()];
         let to = self.take(frame, pointer, kind, span, mask)?;
@@ -189,7 +189,7 @@ impl Machine<'_> {
         kind: AccessKind,
         span: Span,
         mask: &Mask,
-    ) -> Result<Value, Stop> {
+    ) -> Result<LaneValues, EarlyEnd> {
         if self.codes[frame].nodes[pointer.index()].size.odd {
             return Err(self.unsupported(ODD, span));
         }
@@ -201,16 +201,16 @@ impl Machine<'_> {
     }
 
     /// A variable in memory that invocations share.
-    pub fn shared(&mut self, variable: usize, span: Span) -> Result<&mut Shared, Stop> {
+    pub fn shared(&mut self, variable: usize, span: Span) -> Result<&mut Shared, EarlyEnd> {
         if self.shared[variable].is_none() {
             return Err(self.unsupported("this kind of variable", span));
         }
         let shared = self.shared[variable].as_mut();
-        shared.ok_or(Stop::Limit)
+        shared.ok_or(EarlyEnd::Limit)
     }
 
     /// Words of a variable in an invocation's own memory.
-    fn own(&mut self, root: Option<Root>, span: Span) -> Result<&mut Vec<u32>, Stop> {
+    fn own(&mut self, root: Option<Root>, span: Span) -> Result<&mut Vec<u32>, EarlyEnd> {
         match root {
             Some(Root::Local(frame, local)) => Ok(&mut self.frames[frame].locals[local.index()]),
             Some(Root::Private(at)) => Ok(&mut self.private[at]),
@@ -218,7 +218,7 @@ impl Machine<'_> {
         }
     }
 
-    pub fn clock_of(&self, variable: usize) -> Clock {
+    pub fn clock_of(&self, variable: usize) -> Epochs {
         let shared = self.shared[variable].as_ref();
         self.clock(shared.map_or(Space::Storage, Shared::space))
     }

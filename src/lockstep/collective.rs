@@ -6,15 +6,15 @@ use naga::{
 };
 
 use super::arithmetic::{f, round};
-use super::evaluate::Node;
-use super::execute::{Machine, Stop};
+use super::evaluate::ExpressionInfo;
+use super::execute::{EarlyEnd, Interpreter};
 use super::finding::{Finding, FindingKind};
 use super::layout::Leaf;
 use super::memory::By;
-use super::value::{Mask, Outside, Root, Value};
+use super::value::{LaneValues, Mask, Outside, Root};
 use super::{AccessKind, OUTSIDE};
 
-impl Machine<'_> {
+impl Interpreter<'_> {
     /// The active lanes of each subgroup.
     fn subgroups<'m>(&self, mask: &'m Mask) -> impl Iterator<Item = &'m [u32]> + use<'m> {
         let size = self.subgroup as u32;
@@ -153,12 +153,12 @@ impl Machine<'_> {
     pub fn cooperative_load(
         &mut self,
         frame: usize,
-        node: &Node<'_>,
+        node: &ExpressionInfo<'_>,
         data: &CooperativeData,
         span: Span,
         mask: &Mask,
-        out: &mut Value,
-    ) -> Result<(), Stop> {
+        out: &mut LaneValues,
+    ) -> Result<(), EarlyEnd> {
         out.resize(node.words() * self.lanes);
         self.transfer(
             frame,
@@ -177,7 +177,7 @@ impl Machine<'_> {
         data: &CooperativeData,
         span: Span,
         mask: &Mask,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyEnd> {
         let node = &self.codes[frame].nodes[target.index()];
         let mut value = std::mem::take(&mut self.frames[frame].values[target.index()]);
         let result = self.transfer(
@@ -196,12 +196,12 @@ impl Machine<'_> {
     fn transfer(
         &mut self,
         frame: usize,
-        node: &Node<'_>,
+        node: &ExpressionInfo<'_>,
         data: &CooperativeData,
         (span, kind): (Span, AccessKind),
         mask: &Mask,
         words: &mut [u32],
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyEnd> {
         let (rows, columns) = dimensions(node.ty);
         self.check_uniform(frame, data.pointer, span, mask);
         let teams = self.teams(span, mask);
@@ -281,8 +281,8 @@ impl Machine<'_> {
         [a, b, c]: [Handle<Expression>; 3],
         span: Span,
         mask: &Mask,
-        out: &mut Value,
-    ) -> Result<(), Stop> {
+        out: &mut LaneValues,
+    ) -> Result<(), EarlyEnd> {
         let nodes = &self.codes[frame].nodes;
         let ((rows, inner), (_, columns)) = (
             dimensions(nodes[a.index()].ty),

@@ -12,22 +12,22 @@ use naga::{
 
 use super::OUTSIDE;
 use super::arithmetic::{self, part};
-use super::execute::{Machine, Stop};
-use super::layout::{Layout, Leaf, Size};
+use super::execute::{EarlyEnd, Interpreter};
+use super::layout::{Layout, Leaf, TypeSize};
 use super::math;
-use super::value::{Mask, Outside, Root, Value};
+use super::value::{LaneValues, Mask, Outside, Root};
 
 /// Unsupported types of values.
 pub const ODD: &str = "16-bit integers and 64-bit numbers";
 
 /// What is known about an expression before a run.
-pub struct Node<'a> {
+pub struct ExpressionInfo<'a> {
     pub ty: &'a TypeInner,
     /// For a pointer, the type it points to.
     pub pointee: Option<Cow<'a, TypeInner>>,
     /// Scalar type of the value or, for a pointer, of the type it points to.
     pub scalar: Scalar,
-    pub size: Size,
+    pub size: TypeSize,
     leaves: OnceCell<Rc<[Leaf]>>,
 }
 
@@ -35,7 +35,7 @@ pub struct Node<'a> {
 pub struct Code<'a> {
     pub function: &'a Function,
     pub name: &'a str,
-    pub nodes: Vec<Node<'a>>,
+    pub nodes: Vec<ExpressionInfo<'a>>,
     /// The expressions that stand for each argument.
     pub arguments: Vec<Vec<Handle<Expression>>>,
 }
@@ -50,7 +50,7 @@ pub struct Context<'a> {
     pub overrides: Vec<u32>,
 }
 
-impl<'a> Node<'a> {
+impl<'a> ExpressionInfo<'a> {
     pub fn new(module: &'a Module, layout: &Layout<'_>, ty: &'a TypeResolution) -> Self {
         let inner = ty.inner_with(&module.types);
         let pointee = match inner {
@@ -153,10 +153,10 @@ impl Context<'_> {
     /// With the name of an unsupported expression.
     pub fn evaluate(
         &self,
-        (expressions, nodes, values): (&Arena<Expression>, &[Node<'_>], &[Value]),
+        (expressions, nodes, values): (&Arena<Expression>, &[ExpressionInfo<'_>], &[LaneValues]),
         handle: Handle<Expression>,
         mask: &Mask,
-        out: &mut Value,
+        out: &mut LaneValues,
     ) -> Result<(), String> {
         let lanes = mask.total;
         let node = &nodes[handle.index()];
@@ -308,10 +308,10 @@ impl Context<'_> {
     /// An element of a value that is not in memory.
     fn access(
         &self,
-        (base, values): (&Node<'_>, &[u32]),
+        (base, values): (&ExpressionInfo<'_>, &[u32]),
         (scalar, index): (Scalar, &[u32]),
         mask: &Mask,
-        out: &mut Value,
+        out: &mut LaneValues,
         words: usize,
     ) -> Result<(), String> {
         let lanes = mask.total;
@@ -360,14 +360,14 @@ fn name(expression: &Expression) -> String {
     }
 }
 
-impl Machine<'_> {
+impl Interpreter<'_> {
     /// Evaluates an expression of a function, for the lanes in `mask`.
     pub(super) fn evaluate(
         &mut self,
         frame: usize,
         handle: Handle<Expression>,
         mask: &Mask,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyEnd> {
         let mut out = std::mem::take(&mut self.frames[frame].values[handle.index()]);
         let result = self.evaluate_into(frame, handle, mask, &mut out);
         self.frames[frame].values[handle.index()] = out;
@@ -379,8 +379,8 @@ impl Machine<'_> {
         frame: usize,
         handle: Handle<Expression>,
         mask: &Mask,
-        out: &mut Value,
-    ) -> Result<(), Stop> {
+        out: &mut LaneValues,
+    ) -> Result<(), EarlyEnd> {
         let code = &self.codes[frame];
         let span = code.function.expressions.get_span(handle);
         let node = &code.nodes[handle.index()];
@@ -425,7 +425,7 @@ impl Machine<'_> {
     }
 
     /// Sets the values that do not change while a function runs: constants, arguments, and pointers to variables.
-    pub(super) fn prepare(&mut self, frame: usize) -> Result<(), Stop> {
+    pub(super) fn prepare(&mut self, frame: usize) -> Result<(), EarlyEnd> {
         let code = &self.codes[frame];
         let expressions = &code.function.expressions;
         let mask = Mask::full(self.lanes);
@@ -478,7 +478,7 @@ impl Machine<'_> {
         handle: Handle<Expression>,
         base: Handle<Expression>,
         mask: &Mask,
-        out: &mut Value,
+        out: &mut LaneValues,
     ) -> Option<()> {
         let code = &self.codes[frame];
         let from = &self.frames[frame].values[base.index()];
@@ -564,8 +564,8 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn unsupported(&self, what: &str, span: Span) -> Stop {
-        Stop::Error(super::RunError::NotSupported {
+    pub(super) fn unsupported(&self, what: &str, span: Span) -> EarlyEnd {
+        EarlyEnd::Error(super::RunError::NotSupported {
             what: what.to_owned(),
             location: self.program.locate(span),
         })

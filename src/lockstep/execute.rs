@@ -10,17 +10,18 @@ use naga::{
 use super::access::Site;
 use super::evaluate::{Code, Context};
 use super::finding::{Finding, FindingKind, Findings, Invocation};
-use super::memory::{Clock, Shared};
-use super::value::{Mask, Value};
+use super::memory::{Epochs, Shared};
+use super::value::{LaneValues, Mask};
 use super::{
-    AccessKind, Arrival, Launch, Limits, Observer, Program, Report, RunError, Space, Step,
+    AccessKind, Arrival, Launch, LaunchLimits, LaunchReport, Observer, RunError, Shader, Space,
+    StatementStart,
 };
 
 /// Most nested blocks and calls.
 const MOST_NESTED: usize = 250;
 
 /// Why a run ends early.
-pub enum Stop {
+pub enum EarlyEnd {
     /// A limit on steps; the findings so far are reported.
     Limit,
     Error(RunError),
@@ -29,9 +30,9 @@ pub enum Stop {
 /// The values of a function. No function calls itself, so each needs only one frame.
 #[derive(Default)]
 pub struct Frame {
-    pub values: Vec<Value>,
+    pub values: Vec<LaneValues>,
     pub locals: Vec<Vec<u32>>,
-    result: Value,
+    result: LaneValues,
     /// Whether its constants are set.
     ready: bool,
 }
@@ -42,8 +43,8 @@ struct Jumps {
     continued: Mask,
 }
 
-pub struct Machine<'a> {
-    pub program: &'a Program,
+pub struct Interpreter<'a> {
+    pub program: &'a Shader,
     pub context: &'a Context<'a>,
     /// The entry point, then all functions.
     pub codes: &'a [Code<'a>],
@@ -60,13 +61,13 @@ pub struct Machine<'a> {
     only: Option<[u32; 3]>,
     pub without_products: bool,
     pub group: [u32; 3],
-    pub limits: Limits,
+    pub limits: LaunchLimits,
     pub observer: &'a mut dyn Observer,
     pub watched: bool,
     /// Clock of workgroup memory.
-    local_clock: Clock,
+    local_clock: Epochs,
     /// Clock of storage.
-    global_clock: Clock,
+    global_clock: Epochs,
     /// The storage epoch in which each workgroup began.
     starts: Vec<u32>,
     pub sites: Vec<Site>,
@@ -85,9 +86,9 @@ pub struct Machine<'a> {
     workgroups: u64,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> Interpreter<'a> {
     pub fn new(
-        program: &'a Program,
+        program: &'a Shader,
         context: &'a Context<'a>,
         codes: &'a [Code<'a>],
         launch: &Launch<'_>,
@@ -97,14 +98,14 @@ impl<'a> Machine<'a> {
     ) -> Self {
         let lanes = size.iter().product::<u32>() as usize;
         let frame = |code: &Code<'_>| Frame {
-            values: vec![Value::default(); code.nodes.len()],
+            values: vec![LaneValues::default(); code.nodes.len()],
             locals: code
                 .function
                 .local_variables
                 .iter()
                 .map(|_| Vec::new())
                 .collect(),
-            result: Value::default(),
+            result: LaneValues::default(),
             ready: false,
         };
         Self {
@@ -124,8 +125,8 @@ impl<'a> Machine<'a> {
             limits: launch.limits,
             watched: observer.watches(),
             observer,
-            local_clock: Clock::default(),
-            global_clock: Clock::default(),
+            local_clock: Epochs::default(),
+            global_clock: Epochs::default(),
             starts: Vec::new(),
             sites: Vec::new(),
             known_sites: HashMap::new(),
@@ -141,7 +142,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    pub fn launch(&mut self, entry: &'a EntryPoint) -> Result<(), Stop> {
+    pub fn launch(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
         let [x, y, z] = self.groups;
         for z in 0..z {
             for y in 0..y {
@@ -151,7 +152,7 @@ impl<'a> Machine<'a> {
                         continue;
                     }
                     if self.steps > self.limits.steps {
-                        return Err(Stop::Limit);
+                        return Err(EarlyEnd::Limit);
                     }
                     self.workgroup(entry)?;
                 }
@@ -160,7 +161,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn workgroup(&mut self, entry: &'a EntryPoint) -> Result<(), Stop> {
+    fn workgroup(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
         (self.group_steps, self.group_rounds) = (0, 0);
         self.local_clock.begin();
         self.global_clock.begin();
@@ -202,7 +203,7 @@ impl<'a> Machine<'a> {
     fn reset_private(&mut self) {
         for (handle, variable) in self.context.module.global_variables.iter() {
             if variable.space == naga::AddressSpace::Private {
-                let mut value = Value::default();
+                let mut value = LaneValues::default();
                 match variable.init {
                     Some(init) => value.splat(&self.context.constants[init.index()], self.lanes),
                     None => {
@@ -219,7 +220,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Appends a built-in value of all lanes.
-    fn input(&self, binding: &Binding, words: &mut Vec<u32>) -> Result<(), Stop> {
+    fn input(&self, binding: &Binding, words: &mut Vec<u32>) -> Result<(), EarlyEnd> {
         let Binding::BuiltIn(built_in) = binding else {
             return Err(self.unsupported("this argument of an entry point", Span::UNDEFINED));
         };
@@ -251,7 +252,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Sets all expressions that stand for an argument.
-    fn set_argument(&mut self, frame: usize, argument: usize, set: impl Fn(&mut Value)) {
+    fn set_argument(&mut self, frame: usize, argument: usize, set: impl Fn(&mut LaneValues)) {
         let code = &self.codes[frame];
         for handle in &code.arguments[argument] {
             set(&mut self.frames[frame].values[handle.index()]);
@@ -299,15 +300,15 @@ impl<'a> Machine<'a> {
         self.invocation_in(lane, workgroup)
     }
 
-    pub fn clock(&self, space: Space) -> Clock {
+    pub fn clock(&self, space: Space) -> Epochs {
         match space {
             Space::Workgroup => self.local_clock,
             _ => self.global_clock,
         }
     }
 
-    pub fn report(self, complete: bool) -> Report {
-        Report {
+    pub fn report(self, complete: bool) -> LaunchReport {
+        LaunchReport {
             accesses: self.counts(),
             unwritten: self.unwritten(),
             findings: self.findings.list,
@@ -319,7 +320,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Counts steps, and ends the run at a limit.
-    fn tick(&mut self, steps: u64) -> Result<(), Stop> {
+    fn tick(&mut self, steps: u64) -> Result<(), EarlyEnd> {
         self.steps += steps;
         self.group_steps += steps;
         if self.group_steps > self.limits.steps_per_workgroup
@@ -331,16 +332,16 @@ impl<'a> Machine<'a> {
             let lanes = lanes.iter().map(|lane| self.invocation(*lane));
             (finding.invocations, finding.count) = (lanes.collect(), *rounds);
             self.find(finding, usize::MAX);
-            return Err(Stop::Limit);
+            return Err(EarlyEnd::Limit);
         }
         if self.group_steps > self.limits.steps_per_workgroup {
-            return Err(Stop::Limit);
+            return Err(EarlyEnd::Limit);
         }
         Ok(())
     }
 
     /// Runs a function's body; its arguments are set.
-    fn call(&mut self, frame: usize, mask: &mut Mask) -> Result<(), Stop> {
+    fn call(&mut self, frame: usize, mask: &mut Mask) -> Result<(), EarlyEnd> {
         let code = &self.codes[frame];
         if !std::mem::replace(&mut self.frames[frame].ready, true) {
             self.prepare(frame)?;
@@ -370,7 +371,7 @@ impl<'a> Machine<'a> {
         block: &'a Block,
         mask: &mut Mask,
         jumps: &mut Jumps,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyEnd> {
         if mask.is_empty() {
             return Ok(());
         }
@@ -394,12 +395,12 @@ impl<'a> Machine<'a> {
         span: Span,
         mask: &mut Mask,
         jumps: &mut Jumps,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyEnd> {
         if !matches!(statement, Statement::Block(_)) {
             self.tick(1 + mask.lanes.len() as u64 / 64)?;
             // Statements that naga added have no place.
             if self.watched && span.is_defined() {
-                self.observer.statement(&Step {
+                self.observer.statement(&StatementStart {
                     location: self.program.locate(span),
                     function: self.codes[frame].name,
                     depth: self.depth,
@@ -548,7 +549,7 @@ impl<'a> Machine<'a> {
         cases: &'a [SwitchCase],
         mask: &mut Mask,
         jumps: &mut Jumps,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyEnd> {
         let selected = self.frames[frame].values[selector.index()].words.clone();
         let value = |case: &SwitchCase| match case.value {
             SwitchValue::I32(value) => Some(value as u32),
@@ -587,7 +588,7 @@ impl<'a> Machine<'a> {
         (body, continuing, break_if): (&'a Block, &'a Block, Option<Handle<Expression>>),
         span: Span,
         mask: &mut Mask,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyEnd> {
         let mut jumps = Jumps::new(self.lanes);
         self.loops.push((span, 0, Vec::new()));
         while !mask.is_empty() {
@@ -673,7 +674,7 @@ impl<'a> Code<'a> {
     ) -> Self {
         let all = || function.expressions.iter();
         let node = |handle: Handle<Expression>| {
-            super::evaluate::Node::new(context.module, &context.layout, &info[handle].ty)
+            super::evaluate::ExpressionInfo::new(context.module, &context.layout, &info[handle].ty)
         };
         let mut arguments = vec![Vec::new(); function.arguments.len()];
         for (handle, expression) in all() {

@@ -7,7 +7,7 @@ use naga::{ArraySize, Handle, Module, Override, Scalar, ScalarKind, Type, TypeIn
 
 /// Size of a type.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Size {
+pub struct TypeSize {
     pub bytes: u64,
     pub words: u64,
     /// Width of the smallest scalar.
@@ -35,7 +35,7 @@ pub struct Stride {
 /// Sizes of a module's types with its overrides applied.
 pub struct Layout<'a> {
     module: &'a Module,
-    sizes: Vec<Size>,
+    sizes: Vec<TypeSize>,
     counts: Vec<u32>,
 }
 
@@ -63,8 +63,8 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    fn compute(&self, inner: &TypeInner, count: u32) -> Size {
-        let plain = |words: u64, bytes: u64, scalar: Scalar| Size {
+    fn compute(&self, inner: &TypeInner, count: u32) -> TypeSize {
+        let plain = |words: u64, bytes: u64, scalar: Scalar| TypeSize {
             bytes,
             words,
             granule: u32::from(scalar.width),
@@ -100,7 +100,7 @@ impl<'a> Layout<'a> {
             }
             TypeInner::Array { base, stride, .. } => {
                 let element = self.size(base);
-                Size {
+                TypeSize {
                     bytes: u64::from(count) * u64::from(stride),
                     words: u64::from(count).saturating_mul(element.words),
                     ..element
@@ -108,7 +108,7 @@ impl<'a> Layout<'a> {
             }
             TypeInner::Struct { ref members, span } => {
                 let sizes = members.iter().map(|member| self.size(member.ty));
-                Size {
+                TypeSize {
                     bytes: span.into(),
                     words: sizes
                         .clone()
@@ -118,19 +118,19 @@ impl<'a> Layout<'a> {
                     odd: sizes.clone().any(|size| size.odd),
                 }
             }
-            _ => Size {
+            _ => TypeSize {
                 granule: 4,
                 odd: true,
-                ..Size::default()
+                ..TypeSize::default()
             },
         }
     }
 
-    pub fn size(&self, ty: Handle<Type>) -> Size {
+    pub fn size(&self, ty: Handle<Type>) -> TypeSize {
         self.sizes.get(ty.index()).copied().unwrap_or_default()
     }
 
-    pub fn size_of(&self, inner: &TypeInner) -> Size {
+    pub fn size_of(&self, inner: &TypeInner) -> TypeSize {
         let count = match inner {
             TypeInner::Array { .. } => self.stride(inner).and_then(|it| it.count).unwrap_or(0),
             _ => 0,

@@ -16,7 +16,7 @@ use super::{AccessKind, OUTSIDE, Space};
 
 /// An access: its epoch, its lane, and its place in the source.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Stamp {
+pub struct AccessStamp {
     /// From 1; 0 means never.
     pub epoch: u32,
     pub lane: u16,
@@ -24,16 +24,16 @@ pub struct Stamp {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Cell {
-    writer: Stamp,
-    readers: [Stamp; 2],
+struct ShadowCell {
+    writer: AccessStamp,
+    readers: [AccessStamp; 2],
     /// A reader of an earlier workgroup.
-    stranger: Stamp,
+    stranger: AccessStamp,
 }
 
 /// The present epoch, and the epoch in which this workgroup began.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Clock {
+pub struct Epochs {
     pub now: u32,
     pub start: u32,
 }
@@ -45,7 +45,7 @@ pub struct Conflict {
     pub lane: u32,
     pub offset: u32,
     pub bytes: u32,
-    pub other: Stamp,
+    pub other: AccessStamp,
 }
 
 /// A buffer or a workgroup variable.
@@ -54,7 +54,7 @@ pub struct Shared {
     /// Size in bytes.
     pub size: u64,
     /// One cell for each granule; empty for memory that cannot be written.
-    shadow: Vec<Cell>,
+    shadow: Vec<ShadowCell>,
     /// Log2 of the bytes in a granule.
     shift: u32,
     space: Space,
@@ -66,7 +66,7 @@ pub struct Shared {
 
 /// The lanes of an access, and its place in the source.
 pub struct By<'a> {
-    pub clock: Clock,
+    pub clock: Epochs,
     pub site: u16,
     pub kind: AccessKind,
     /// The lanes whose values are loaded or stored.
@@ -97,7 +97,7 @@ impl Shared {
         Self {
             size: bytes.len() as u64,
             bytes,
-            shadow: vec![Cell::default(); cells],
+            shadow: vec![ShadowCell::default(); cells],
             shift,
             space,
             initialized,
@@ -107,7 +107,7 @@ impl Shared {
 
     /// Bytes of a variable and its shadow.
     pub fn cost(bytes: u64, granule: u32) -> u64 {
-        bytes + (bytes >> granule.trailing_zeros()) * size_of::<Cell>() as u64
+        bytes + (bytes >> granule.trailing_zeros()) * size_of::<ShadowCell>() as u64
     }
 
     /// Sets the memory to zero for a new workgroup. The shadow stays, because stamps older than the workgroup are ignored.
@@ -152,7 +152,7 @@ impl Shared {
             let writer = cell.writer;
             if writer.epoch == 0 || (workgroup && writer.epoch < clock.start) {
                 if !self.initialized {
-                    found = found.or(Some((FindingKind::UnwrittenRead, Stamp::default())));
+                    found = found.or(Some((FindingKind::UnwrittenRead, AccessStamp::default())));
                 }
             } else if clock.meets(writer, me) {
                 found = Some((FindingKind::Race, writer));
@@ -161,7 +161,7 @@ impl Shared {
                 if cell.readers[0].epoch < clock.start && cell.stranger.epoch == 0 {
                     cell.stranger = cell.readers[0];
                 }
-                cell.readers = [me, Stamp::default()];
+                cell.readers = [me, AccessStamp::default()];
             } else if cell.readers[0].lane != me.lane {
                 cell.readers[1] = me;
             }
@@ -206,7 +206,7 @@ impl Shared {
         } else {
             1
         };
-        let meets = |other: &Stamp| other.epoch >= oldest && clock.meets(*other, me);
+        let meets = |other: &AccessStamp| other.epoch >= oldest && clock.meets(*other, me);
         let mut found = None;
         for cell in &mut self.shadow[cells] {
             let readers = [cell.readers[0], cell.readers[1], cell.stranger];
@@ -253,7 +253,7 @@ impl Shared {
 
     fn conflict(
         &mut self,
-        found: Option<(FindingKind, Stamp)>,
+        found: Option<(FindingKind, AccessStamp)>,
         lane: u32,
         offset: u32,
         bytes: u32,
@@ -271,7 +271,7 @@ impl Shared {
 
     /// For a buffer that had to be written: the first byte that was never written, and the number of such bytes.
     pub fn unwritten(&self) -> Option<(u32, u64)> {
-        let is = |cell: &&Cell| !self.initialized && cell.writer.epoch == 0;
+        let is = |cell: &&ShadowCell| !self.initialized && cell.writer.epoch == 0;
         let count = self.shadow.iter().filter(is).count() as u64;
         let first = self.shadow.iter().position(|cell| is(&cell))?;
         Some(((first << self.shift) as u32, count << self.shift))
@@ -280,7 +280,7 @@ impl Shared {
 
 impl<'a> By<'a> {
     pub fn new(
-        clock: Clock,
+        clock: Epochs,
         (site, kind): (u16, AccessKind),
         mask: &'a Mask,
         offsets: &'a [u32],
@@ -295,8 +295,8 @@ impl<'a> By<'a> {
         }
     }
 
-    fn stamp(&self, lane: u32) -> Stamp {
-        Stamp {
+    fn stamp(&self, lane: u32) -> AccessStamp {
+        AccessStamp {
             epoch: self.clock.now,
             lane: self.actor.unwrap_or(lane as u16),
             site: self.site,
@@ -304,7 +304,7 @@ impl<'a> By<'a> {
     }
 }
 
-impl Clock {
+impl Epochs {
     /// Starts the epoch after a barrier.
     pub fn tick(&mut self) {
         self.now = self.now.saturating_add(1);
@@ -317,7 +317,7 @@ impl Clock {
     }
 
     /// Whether nothing orders these two accesses.
-    fn meets(self, other: Stamp, me: Stamp) -> bool {
+    fn meets(self, other: AccessStamp, me: AccessStamp) -> bool {
         (other.epoch == me.epoch && other.lane != me.lane)
             || (other.epoch < self.start && other.epoch != 0)
     }

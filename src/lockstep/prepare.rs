@@ -5,23 +5,23 @@ use naga::{
     ShaderStage, StorageAccess, TypeInner,
 };
 
-use super::evaluate::{Code, Context, Node};
-use super::execute::{Machine, Stop};
+use super::evaluate::{Code, Context, ExpressionInfo};
+use super::execute::{EarlyEnd, Interpreter};
 use super::layout::Layout;
 use super::memory::Shared;
-use super::value::{Mask, Value};
-use super::{Buffer, Launch, Observer, Program, Report, RunError, Space};
+use super::value::{LaneValues, Mask};
+use super::{Buffer, Launch, LaunchReport, Observer, RunError, Shader, Space};
 
 /// Most lanes of a workgroup; the lane number of a stamp also has to hold subgroups.
 const MOST_LANES: u64 = 1 << 14;
 
 /// Runs a program. The buffers hold what it wrote, even if the run fails.
 pub fn run(
-    program: &Program,
+    program: &Shader,
     launch: &Launch<'_>,
     buffers: &mut [Buffer],
     observer: &mut dyn Observer,
-) -> Result<Report, RunError> {
+) -> Result<LaunchReport, RunError> {
     let module = &program.module;
     let wanted = |entry: &EntryPoint| {
         entry.stage == ShaderStage::Compute && launch.entry.is_none_or(|name| name == entry.name)
@@ -61,7 +61,7 @@ pub fn run(
         return Err(RunError::Memory { needed, limit });
     }
     let shared = bind(&context, buffers, used)?;
-    let mut machine = Machine::new(program, &context, &codes, launch, size, shared, observer);
+    let mut machine = Interpreter::new(program, &context, &codes, launch, size, shared, observer);
     let result = machine.launch(entry);
     for (handle, variable) in module.global_variables.iter() {
         if let (Some(buffer), Some(shared)) =
@@ -72,14 +72,14 @@ pub fn run(
     }
     match result {
         Ok(()) => Ok(machine.report(true)),
-        Err(Stop::Limit) => Ok(machine.report(false)),
-        Err(Stop::Error(error)) => Err(error),
+        Err(EarlyEnd::Limit) => Ok(machine.report(false)),
+        Err(EarlyEnd::Error(error)) => Err(error),
     }
 }
 
 /// Computes the words of all overrides and global expressions.
 fn evaluate_constants(
-    program: &Program,
+    program: &Shader,
     launch: &Launch<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), RunError> {
@@ -93,16 +93,16 @@ fn evaluate_constants(
         }
     }
     let handles = expressions.iter().map(|(handle, _)| handle);
-    let node = |handle| Node::new(module, &context.layout, &program.info[handle]);
-    let nodes: Vec<Node<'_>> = handles.map(node).collect();
+    let node = |handle| ExpressionInfo::new(module, &context.layout, &program.info[handle]);
+    let nodes: Vec<ExpressionInfo<'_>> = handles.map(node).collect();
     let mask = Mask::full(1);
-    let mut values = vec![Value::default(); expressions.len()];
+    let mut values = vec![LaneValues::default(); expressions.len()];
     context.constants = vec![Vec::new(); expressions.len()];
     for (handle, expression) in expressions.iter() {
         if let Expression::Override(it) = *expression {
             context.overrides[it.index()] = override_word(launch, context, &module.overrides[it])?;
         }
-        let mut out = Value::default();
+        let mut out = LaneValues::default();
         let parts = (expressions, nodes.as_slice(), values.as_slice());
         // An unsupported expression is an error only if a function uses it.
         if context.evaluate(parts, handle, &mask, &mut out).is_err() {

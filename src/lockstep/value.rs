@@ -28,7 +28,7 @@ pub struct Outside {
 /// A value for each lane: the first scalar of all lanes, then the second, and so on. Floats of any width are stored as f32. A pointer
 /// is one offset, in bytes or, in an invocation's own memory, in words.
 #[derive(Clone, Debug, Default)]
-pub struct Value {
+pub struct LaneValues {
     pub words: Vec<u32>,
     pub root: Option<Root>,
     /// Whether all lanes have the same offset.
@@ -37,7 +37,7 @@ pub struct Value {
     pub outside: Vec<Outside>,
 }
 
-impl Value {
+impl LaneValues {
     /// Makes room for `words` words; their contents are not specified.
     pub fn resize(&mut self, words: usize) -> &mut [u32] {
         if self.words.len() != words {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::config::{Knob, RunConfig, Value};
+use crate::config::{Knob, KnobValue, RunConfig};
 use crate::out::usage;
 use crate::profile::sequential::{FIRST_LOOK, LookResult, verdict};
 use crate::protocol::{Pair, Verdict};
@@ -122,7 +122,7 @@ pub fn combine(base: &RunConfig, on: Combination) -> Result<RunConfig> {
     for (k, knob) in knobs().into_iter().enumerate() {
         let is_on = on & (1 << k) != 0;
         let value = if is_on { knob.fast } else { knob.plain() };
-        let value = Value::Text(value.unwrap_or_default().to_owned());
+        let value = KnobValue::Text(value.unwrap_or_default().to_owned());
         knob.set(&mut config, &value).map_err(usage)?;
     }
     Ok(config)

@@ -8,7 +8,7 @@ use super::runner::{EngineTask, TaskResult};
 use crate::config::Preset;
 use crate::profile::stats::median;
 use crate::protocol::{
-    self, Device, Finished, GradSummary, KernelSummary, Lint, Num, Spread, State,
+    self, Device, Finished, GradSummary, KernelSummary, Lint, Num, Spread, TimingState,
 };
 
 /// One configuration on one device, or two that are compared there.
@@ -78,7 +78,7 @@ pub struct CellSpeed {
     /// Median step time of each round.
     pub rounds_ms: Vec<f64>,
     /// The least settled of the rounds.
-    pub state: State,
+    pub state: TimingState,
 }
 
 /// The clock of a run in which no step waits for the device.
@@ -182,7 +182,7 @@ fn by_wall(batch: f64, finished: &Finished) -> Option<Spread> {
 impl CellSpeed {
     /// None where no round timed a step against the device's clock, or knows its rate by wall time.
     fn of(runs: &[&Finished], batch: f64, context: f64) -> Option<Self> {
-        let timed: Vec<(Spread, State)> = runs
+        let timed: Vec<(Spread, TimingState)> = runs
             .iter()
             .filter_map(|f| match f.clock.as_str() {
                 ENQUEUE => Some((by_wall(batch, f)?, f.state)),
@@ -193,12 +193,12 @@ impl CellSpeed {
         let over = |figure: fn(&Spread) -> f64| {
             median(&timed.iter().map(|(ms, _)| figure(ms)).collect::<Vec<_>>())
         };
-        let unrest = |state: &State| match state {
-            State::Steady => 0,
-            State::Settling => 1,
-            State::Noisy => 2,
-            State::Drifting => 3,
-            State::Warming => 4,
+        let unrest = |state: &TimingState| match state {
+            TimingState::Steady => 0,
+            TimingState::Settling => 1,
+            TimingState::Noisy => 2,
+            TimingState::Drifting => 3,
+            TimingState::Warming => 4,
         };
         let state = timed.iter().map(|(_, state)| *state).max_by_key(unrest)?;
         let step_ms = Spread {
@@ -291,7 +291,7 @@ pub mod tests {
                 },
                 step_ms: (n > 0).then_some(step_ms),
                 clock: "host-sync".to_owned(),
-                state: State::Steady,
+                state: TimingState::Steady,
                 kernels: KernelSummary {
                     launches_per_step: 40,
                     unique: 9,

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, anyhow};
 
-use super::plan::{MeasureEvent, MeasureJob, Progress, measure};
+use super::plan::{MeasureEvent, MeasureJob, PlanProgress, measure};
 use super::runner::{EngineTask, Runner};
 use crate::config::RunConfig;
 use crate::course::exercise::{ConfigMetric, Configs, apply};
@@ -15,7 +15,7 @@ use crate::protocol::{Finished, Pair};
 const SHORT: u64 = 2;
 
 /// What a job measures.
-enum Part<'a> {
+enum MeasuredPart<'a> {
     Point {
         with: Option<&'a str>,
         value: &'a str,
@@ -33,7 +33,7 @@ pub fn measure_exercise(
     configs: &Configs,
     device: &str,
     timed: bool,
-    mut tell: impl FnMut(Progress<'_>, &SweepRuns),
+    mut tell: impl FnMut(PlanProgress<'_>, &SweepRuns),
 ) -> Result<Option<SweepRuns>> {
     let (parts, jobs): (Vec<_>, Vec<_>) = plan(configs, device, timed)?.into_iter().unzip();
     let mut runs = SweepRuns::default();
@@ -63,16 +63,16 @@ pub fn measure_exercise(
     Ok((!outcome.interrupted).then_some(runs))
 }
 
-fn add(runs: &mut SweepRuns, part: &Part<'_>, result: Result<(Finished, Pair), String>) {
+fn add(runs: &mut SweepRuns, part: &MeasuredPart<'_>, result: Result<(Finished, Pair), String>) {
     let pair = |result: Result<(Finished, Pair), String>| result.map(|(_, pair)| pair);
     match part {
-        Part::Point { with, value } => runs.points.push(SweepPoint {
+        MeasuredPart::Point { with, value } => runs.points.push(SweepPoint {
             with: with.map(str::to_owned),
             value: (*value).to_owned(),
             run: result.map(|(finished, _)| finished),
         }),
-        Part::Speed { value } => runs.speeds.push(((*value).to_owned(), pair(result))),
-        Part::Change => runs.changes.push(pair(result)),
+        MeasuredPart::Speed { value } => runs.speeds.push(((*value).to_owned(), pair(result))),
+        MeasuredPart::Change => runs.changes.push(pair(result)),
     }
 }
 
@@ -80,7 +80,7 @@ fn plan<'a>(
     configs: &'a Configs,
     device: &str,
     timed: bool,
-) -> Result<Vec<(Part<'a>, MeasureJob)>> {
+) -> Result<Vec<(MeasuredPart<'a>, MeasureJob)>> {
     let steps = if timed { configs.steps } else { SHORT };
     let points = configs.points();
     let job = |label: String, subject, work, fresh| MeasureJob {
@@ -98,7 +98,7 @@ fn plan<'a>(
         let config = at(configs, with, value)?;
         // A fresh engine for each: its memory must not hold what an earlier run kept in its pools.
         let job = job(label(configs, with, value), subject, run(&config), true);
-        plan.push((Part::Point { with, value }, job));
+        plan.push((MeasuredPart::Point { with, value }, job));
     }
     let speeds = configs
         .checks
@@ -115,7 +115,7 @@ fn plan<'a>(
         };
         let work = pair(&at(configs, *with, first)?, &at(configs, None, of)?);
         let job = job(format!("pairs: {of}"), subject, work, false);
-        plan.push((Part::Speed { value: of }, job));
+        plan.push((MeasuredPart::Speed { value: of }, job));
     }
     for (nth, change) in configs.rank.iter().enumerate() {
         let changed = change
@@ -129,7 +129,10 @@ fn plan<'a>(
             run(&changed)
         };
         let label = format!("pairs: {}", change.label);
-        plan.push((Part::Change, job(label, points.len() + nth, work, false)));
+        plan.push((
+            MeasuredPart::Change,
+            job(label, points.len() + nth, work, false),
+        ));
     }
     Ok(plan)
 }

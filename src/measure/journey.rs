@@ -5,10 +5,10 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::cell::{BenchCell, Subject};
-use super::plan::Progress;
-use super::report::{self, Machine, MissingCell, Report, ReportKind};
+use super::plan::PlanProgress;
+use super::report::{self, BenchReport, Machine, MissingCell, MissingKind};
 use super::runner::{EngineTask, Runner};
-use crate::config::{Changes, KNOBS, Preset, RunConfig, Value};
+use crate::config::{Changes, KNOBS, KnobValue, Preset, RunConfig};
 use crate::course::{Course, Stage};
 use crate::exit::Exit;
 use crate::protocol::RunSpec;
@@ -58,7 +58,7 @@ pub struct StageTiming {
     pub cell: Option<BenchCell>,
     /// Why nothing was, and of what kind that is.
     pub reason: Option<String>,
-    pub missing: Option<ReportKind>,
+    pub missing: Option<MissingKind>,
     /// Speed over the baseline's; none for a baseline.
     pub ratio: Option<Ratio>,
     /// Why there is no ratio.
@@ -146,7 +146,7 @@ fn plain(like: &RunConfig, preset: Preset) -> RunConfig {
     let mut plain = RunConfig::preset(preset);
     for knob in KNOBS.iter().filter(|it| it.changes == Changes::Size) {
         // A value that a configuration already holds is one its key takes.
-        let _ = knob.set(&mut plain, &Value::from_word(&(knob.get)(like)));
+        let _ = knob.set(&mut plain, &KnobValue::from_word(&(knob.get)(like)));
     }
     plain
 }
@@ -187,7 +187,7 @@ pub fn measure(
     runner: &mut Runner,
     course: &Course,
     plan: &JourneyPlan,
-    tell: &mut dyn FnMut(&StageTiming, Progress<'_>) -> Result<()>,
+    tell: &mut dyn FnMut(&StageTiming, PlanProgress<'_>) -> Result<()>,
 ) -> Result<Journey> {
     let mut all = planned(course, plan.preset);
     let mut subjects = Vec::new();
@@ -206,7 +206,7 @@ pub fn measure(
             Ok(()) => places.push(at),
             Err(why) => {
                 it.row.reason = Some(format!("{why:#}"));
-                it.row.missing = Some(ReportKind::Refused);
+                it.row.missing = Some(MissingKind::Refused);
                 continue;
             }
         }
@@ -228,7 +228,7 @@ pub fn measure(
 }
 
 /// Puts what was measured into the rows.
-fn table(mut all: Vec<Planned>, report: Report, plan: &JourneyPlan) -> Journey {
+fn table(mut all: Vec<Planned>, report: BenchReport, plan: &JourneyPlan) -> Journey {
     for it in &mut all {
         let name = it.row.name();
         it.row.cell = report
@@ -304,9 +304,9 @@ impl Journey {
         let lacks = |kind| self.rows.iter().any(|row| row.missing == Some(kind));
         match self.rows.iter().any(|row| row.cell.is_some()) {
             _ if self.interrupted => Exit::Interrupted,
-            _ if lacks(ReportKind::Failed) => Exit::Failed,
+            _ if lacks(MissingKind::Failed) => Exit::Failed,
             true => Exit::Ok,
-            false if lacks(ReportKind::NoDevice) => Exit::NoDevice,
+            false if lacks(MissingKind::NoDevice) => Exit::NoDevice,
             false => Exit::Usage,
         }
     }

@@ -9,7 +9,7 @@ use super::runner::{EngineTask, Runner};
 use crate::config::RunConfig;
 use crate::files;
 use crate::profile::operations::formula;
-use crate::protocol::{CompiledKernel, Event, Kernels, RunSpec, Slot};
+use crate::protocol::{CompiledKernel, Event, RunSpec, Slot, StepProfile};
 
 /// Reads the texts, those that take the longest first. `runner` drives an engine that was started for them.
 ///
@@ -47,7 +47,7 @@ pub fn read_kernels(
 }
 
 /// The texts of the kernels in a profile. A function of the CPU has no text: its formula stands for it.
-fn launched(profile: &Kernels, compiled: &[CompiledKernel]) -> Vec<CompiledKernel> {
+fn launched(profile: &StepProfile, compiled: &[CompiledKernel]) -> Vec<CompiledKernel> {
     let mut rows: Vec<_> = profile.rows.iter().collect();
     rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     let mut texts: Vec<CompiledKernel> = Vec::new();
@@ -120,13 +120,13 @@ mod tests {
             ms,
             ..KernelRow::default()
         };
-        let profile = Kernels {
+        let profile = StepProfile {
             rows: vec![
                 row("rope", "rope", 1.0),
                 row("norm", "rms-norm", 3.0),
                 row("rope", "rope", 2.0),
             ],
-            ..Kernels::default()
+            ..StepProfile::default()
         };
         let text = |text: &str| CompiledKernel {
             kernel: "norm".to_owned(),

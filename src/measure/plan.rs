@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::runner::{EngineTask, Runner, TaskResult};
-use crate::out::{Exit, Stop};
-use crate::protocol::Line;
+use crate::out::{Exit, ExitError};
+use crate::protocol::StreamLine;
 
 /// One thing to measure on one device.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct MeasureJob {
 
 /// What happens while a plan is carried out.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
+pub struct PlanProgress<'a> {
     /// Place of the job in the plan.
     pub at: usize,
     pub job: &'a MeasureJob,
@@ -38,9 +38,9 @@ pub enum MeasureEvent<'a> {
         of: usize,
     },
     /// A line of the stream, and its text.
-    Line(&'a Line, &'a str),
+    Line(&'a StreamLine, &'a str),
     Measured(&'a TaskResult),
-    Failed(&'a Stop),
+    Failed(&'a ExitError),
 }
 
 /// A subject that could not be measured.
@@ -50,19 +50,19 @@ pub struct SubjectFailure {
     pub device: String,
     /// The device is not here, so that nothing of it was measured.
     pub no_device: bool,
-    pub stop: Stop,
+    pub stop: ExitError,
 }
 
 /// What came of a plan.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct PlanResult {
     /// With the subject, in the order of measuring.
     pub measured: Vec<(usize, TaskResult)>,
     pub failures: Vec<SubjectFailure>,
     pub interrupted: bool,
 }
 
-impl Outcome {
+impl PlanResult {
     /// Whether a failure makes the rest of this subject pointless.
     pub fn skips(&self, subject: usize, device: &str) -> bool {
         self.failures.iter().any(|failure| {
@@ -75,9 +75,9 @@ impl Outcome {
 pub fn measure(
     runner: &mut Runner,
     jobs: &[MeasureJob],
-    tell: &mut dyn FnMut(Progress<'_>) -> Result<()>,
-) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
+    tell: &mut dyn FnMut(PlanProgress<'_>) -> Result<()>,
+) -> Result<PlanResult> {
+    let mut outcome = PlanResult::default();
     let (mut number, mut on_device) = (0, Vec::new());
     for (at, job) in jobs.iter().enumerate() {
         if outcome.skips(job.subject, &job.device) {
@@ -89,13 +89,13 @@ pub fn measure(
             .filter(|job| !outcome.skips(job.subject, &job.device));
         let of = number + later.count();
         let news = MeasureEvent::Begins { number, of };
-        tell(Progress { at, job, news })?;
+        tell(PlanProgress { at, job, news })?;
         if job.fresh {
             runner.restart();
         }
         let measured = runner.measure(&job.device, &job.work, |line, text| {
             let news = MeasureEvent::Line(line, text);
-            tell(Progress { at, job, news })
+            tell(PlanProgress { at, job, news })
         });
         let stop = match measured {
             Ok(measured) if measured.interrupted => {
@@ -103,13 +103,13 @@ pub fn measure(
                 break;
             }
             Ok(measured) => match unfinished(&measured).filter(|_| job.must_finish) {
-                Some(text) => Stop {
+                Some(text) => ExitError {
                     exit: Exit::Failed,
                     text,
                 },
                 None => {
                     let news = MeasureEvent::Measured(&measured);
-                    tell(Progress { at, job, news })?;
+                    tell(PlanProgress { at, job, news })?;
                     on_device.push(&job.device);
                     outcome.measured.push((job.subject, measured));
                     continue;
@@ -120,10 +120,10 @@ pub fn measure(
                 break;
             }
             Err(error) if runner.hello().is_none() => return Err(error),
-            Err(error) => error.downcast::<Stop>()?,
+            Err(error) => error.downcast::<ExitError>()?,
         };
         let news = MeasureEvent::Failed(&stop);
-        tell(Progress { at, job, news })?;
+        tell(PlanProgress { at, job, news })?;
         outcome.failures.push(SubjectFailure {
             subject: job.subject,
             device: job.device.clone(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::ablation::{self, PresetEffects};
 use super::cell::{BenchCell, Subject};
 use super::gate::Gate;
-use super::plan::{self, MeasureJob, Progress};
+use super::plan::{self, MeasureJob, PlanProgress};
 use super::runner::{EngineTask, Runner, TaskResult};
 use crate::config::file::read_text;
 use crate::out::{Exit, usage};
@@ -20,9 +20,9 @@ pub const FORMAT: u32 = 1;
 /// Largest baseline that is read.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A whole result.
+/// The result of a bench.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct BenchReport {
     /// `versions`, `sweep` or `ablation`.
     pub bench: String,
     pub format: u32,
@@ -48,7 +48,7 @@ pub struct Report {
     pub fits: Option<Vec<MemoryFit>>,
 }
 
-/// What ran the engine.
+/// The machine and the program that measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Version of the program.
@@ -59,10 +59,10 @@ pub struct Machine {
     pub date: String,
 }
 
-/// What was asked for and has no figures.
+/// A cell that was asked for and has no figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingCell {
-    pub kind: ReportKind,
+    pub kind: MissingKind,
     pub device: String,
     /// None: all of this device.
     pub preset: Option<String>,
@@ -73,7 +73,7 @@ pub struct MissingCell {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ReportKind {
+pub enum MissingKind {
     /// The device is not here.
     NoDevice,
     /// The engine would not run it.
@@ -144,8 +144,8 @@ pub fn measure(
     runner: &mut Runner,
     subjects: &[Subject],
     rounds: u32,
-    tell: &mut dyn FnMut(Progress<'_>) -> Result<()>,
-) -> Result<Report> {
+    tell: &mut dyn FnMut(PlanProgress<'_>) -> Result<()>,
+) -> Result<BenchReport> {
     let job = |(at, subject): (usize, &Subject)| MeasureJob {
         label: subject.name(),
         subject: at,
@@ -158,17 +158,17 @@ pub fn measure(
     plan::check_memory(runner, &jobs)?;
     let jobs = plan::in_rounds(&jobs, |job| subjects[job.subject].group, rounds);
     let outcome = plan::measure(runner, &jobs, tell)?;
-    let mut report = Report {
+    let mut report = BenchReport {
         format: FORMAT,
         machine: runner.hello().map(Machine::of).unwrap_or_default(),
         interrupted: outcome.interrupted,
-        ..Report::default()
+        ..BenchReport::default()
     };
     for failure in &outcome.failures {
         let kind = match failure.stop.exit {
-            _ if failure.no_device => ReportKind::NoDevice,
-            Exit::Usage => ReportKind::Refused,
-            _ => ReportKind::Failed,
+            _ if failure.no_device => MissingKind::NoDevice,
+            Exit::Usage => MissingKind::Refused,
+            _ => MissingKind::Failed,
         };
         let missing = MissingCell::of(&subjects[failure.subject], kind, &failure.stop.text);
         report.missing.push(missing);
@@ -188,7 +188,7 @@ pub fn measure(
         } else if let Some(cell) = BenchCell::of(subject, &runs) {
             report.cells.push(cell);
         } else if !outcome.skips(at, &subject.device) {
-            let missing = MissingCell::of(subject, ReportKind::Interrupted, "interrupted");
+            let missing = MissingCell::of(subject, MissingKind::Interrupted, "interrupted");
             report.missing.push(missing);
         }
     }
@@ -198,7 +198,7 @@ pub fn measure(
     Ok(report)
 }
 
-impl Report {
+impl BenchReport {
     /// Reads an earlier `bench --json`.
     pub fn read(path: &Path) -> Result<Self> {
         let refuse = |what: String| {
@@ -231,13 +231,13 @@ impl Report {
     pub fn exit(&self) -> Exit {
         let any = !self.cells.is_empty() || !self.groups.is_empty();
         let mut missing = self.missing.iter();
-        let failed = missing.find(|missing| missing.kind != ReportKind::NoDevice);
+        let failed = missing.find(|missing| missing.kind != MissingKind::NoDevice);
         match (any, failed) {
             _ if self.interrupted => Exit::Interrupted,
             (true, None) if self.gate.as_ref().is_some_and(|gate| !gate.passed()) => Exit::Failed,
             (true, None) => Exit::Ok,
             (false, None) => Exit::NoDevice,
-            (false, Some(failed)) if failed.kind == ReportKind::Refused => Exit::Usage,
+            (false, Some(failed)) if failed.kind == MissingKind::Refused => Exit::Usage,
             _ => Exit::Failed,
         }
     }
@@ -263,8 +263,8 @@ impl Machine {
 }
 
 impl MissingCell {
-    fn of(subject: &Subject, kind: ReportKind, reason: &str) -> Self {
-        let named = kind != ReportKind::NoDevice;
+    fn of(subject: &Subject, kind: MissingKind, reason: &str) -> Self {
+        let named = kind != MissingKind::NoDevice;
         Self {
             kind,
             device: subject.device.clone(),
@@ -285,10 +285,10 @@ impl MissingCell {
             _ => self.device.clone(),
         };
         let verb = match self.kind {
-            ReportKind::NoDevice => "is skipped",
-            ReportKind::Refused => "was refused",
-            ReportKind::Failed => "failed",
-            ReportKind::Interrupted => "was not measured",
+            MissingKind::NoDevice => "is skipped",
+            MissingKind::Refused => "was refused",
+            MissingKind::Failed => "failed",
+            MissingKind::Interrupted => "was not measured",
         };
         format!("{what} {verb}: {}", self.reason)
     }
@@ -301,8 +301,8 @@ mod tests {
 
     #[test]
     fn the_exit_code_says_what_is_worst() {
-        let exit = |interrupted, any, kinds: &[ReportKind]| {
-            let missing = |kind: &ReportKind| MissingCell {
+        let exit = |interrupted, any, kinds: &[MissingKind]| {
+            let missing = |kind: &MissingKind| MissingCell {
                 kind: *kind,
                 device: "gpu".to_owned(),
                 preset: None,
@@ -310,36 +310,36 @@ mod tests {
                 value: None,
                 reason: "none".to_owned(),
             };
-            Report {
+            BenchReport {
                 cells: vec![BenchCell::default(); usize::from(any)],
                 missing: kinds.iter().map(missing).collect(),
                 interrupted,
-                ..Report::default()
+                ..BenchReport::default()
             }
             .exit()
         };
-        assert_eq!(exit(false, true, &[ReportKind::NoDevice]), Exit::Ok);
-        assert_eq!(exit(false, false, &[ReportKind::NoDevice]), Exit::NoDevice);
-        let both = [ReportKind::NoDevice, ReportKind::Failed];
+        assert_eq!(exit(false, true, &[MissingKind::NoDevice]), Exit::Ok);
+        assert_eq!(exit(false, false, &[MissingKind::NoDevice]), Exit::NoDevice);
+        let both = [MissingKind::NoDevice, MissingKind::Failed];
         assert_eq!(exit(false, true, &both), Exit::Failed);
-        let both = [ReportKind::Refused, ReportKind::NoDevice];
+        let both = [MissingKind::Refused, MissingKind::NoDevice];
         assert_eq!(exit(false, false, &both), Exit::Usage);
-        assert_eq!(exit(true, true, &[ReportKind::Failed]), Exit::Interrupted);
+        assert_eq!(exit(true, true, &[MissingKind::Failed]), Exit::Interrupted);
     }
 
     #[test]
     fn a_baseline_is_read_back_or_refused_with_its_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("b.json");
-        let report = Report {
+        let report = BenchReport {
             bench: "versions".to_owned(),
             format: FORMAT,
             cells: vec![cell("v1", &[20.0], 25)],
-            ..Report::default()
+            ..BenchReport::default()
         };
         let written = serde_json::to_string(&report).expect("plain data");
         std::fs::write(&path, &written).expect("writes");
-        assert_eq!(Report::read(&path).expect("reads"), report);
+        assert_eq!(BenchReport::read(&path).expect("reads"), report);
         for (text, says) in [
             ("[1]", "not a result of `bench`"),
             (r#"{"bench":"sweep","format":1}"#, "(`sweep`)"),
@@ -348,7 +348,7 @@ mod tests {
             (&written[..written.len() / 2], "not a result of `bench`"),
         ] {
             std::fs::write(&path, text).expect("writes");
-            let error = Report::read(&path).expect_err(says).to_string();
+            let error = BenchReport::read(&path).expect_err(says).to_string();
             assert!(error.contains(says) && error.contains("b.json"), "{error}");
         }
     }

@@ -11,10 +11,10 @@ use anyhow::{Context, Result};
 use super::machine;
 use crate::config::RunConfig;
 use crate::drivers::harmless;
-use crate::engine::client::{Client, ClientEvent, EngineCommand, EngineEnd, Limits};
-use crate::out::{Exit, Stop, notice, usage};
-use crate::protocol::{Command, Event, Finished, Hello, Line, Pair, RunSpec, Slot};
-use crate::record::Recorder;
+use crate::engine::client::{Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts};
+use crate::out::{Exit, ExitError, notice, usage};
+use crate::protocol::{Command, Event, Finished, Hello, Pair, RunSpec, Slot, StreamLine};
+use crate::record::RecordingWriter;
 
 /// How long an engine on this machine may stay silent after the first notice of it: a busy machine is waited for. A cut line is
 /// waited for once more as long as until that notice.
@@ -184,7 +184,7 @@ pub type NoticeHandler = Box<dyn FnMut(&str) + Send>;
 pub struct Runner {
     command: EngineCommand,
     client: Option<Client>,
-    recorder: Option<Recorder>,
+    recorder: Option<RecordingWriter>,
     interrupted: Arc<AtomicBool>,
     /// An interruption ends the engine, instead of asking it to stop and to send its summary.
     kill_at_once: bool,
@@ -217,7 +217,7 @@ impl Runner {
                 .context("Failed to watch for ctrl-c")?;
         }
         let recorder = record
-            .map(Recorder::create)
+            .map(RecordingWriter::create)
             .transpose()
             .map_err(|error| usage(format!("--record: {error:#}")))?;
         Ok(Self {
@@ -242,7 +242,7 @@ impl Runner {
             notify,
             hello: None,
             patience: DEVICE_TIMEOUT,
-            silence: Limits::default().silence,
+            silence: EngineTimeouts::default().silence,
             task_limit: TASK_TIMEOUT,
         }
     }
@@ -278,12 +278,12 @@ impl Runner {
 
     /// Does one piece of work and hands every line of the stream to `hear`, as an event and as text.
     ///
-    /// Errors are [`Stop`]s where the engine refused the work, the device is not here, or the engine broke.
+    /// Errors are [`ExitError`]s where the engine refused the work, the device is not here, or the engine broke.
     pub fn measure(
         &mut self,
         device: &str,
         work: &EngineTask,
-        mut hear: impl FnMut(&Line, &str) -> Result<()>,
+        mut hear: impl FnMut(&StreamLine, &str) -> Result<()>,
     ) -> Result<TaskResult> {
         self.check_memory(device, work)?;
         let mut found = TaskResult::default();
@@ -317,7 +317,7 @@ impl Runner {
         client: &mut Client,
         mut progress: TaskProgress,
         found: &mut TaskResult,
-        hear: &mut dyn FnMut(&Line, &str) -> Result<()>,
+        hear: &mut dyn FnMut(&StreamLine, &str) -> Result<()>,
     ) -> Result<()> {
         let began = Instant::now();
         let mut silent_since: Option<Instant> = None;
@@ -354,12 +354,12 @@ impl Runner {
             };
             if silent_since.is_some_and(|since| since.elapsed() > limit) {
                 let exit = Exit::Failed;
-                return Err(Stop { exit, text }.into());
+                return Err(ExitError { exit, text }.into());
             }
             if let Some(text) = progress.overdue(self.task_limit) {
                 client.kill();
                 let exit = Exit::Failed;
-                return Err(Stop { exit, text }.into());
+                return Err(ExitError { exit, text }.into());
             }
             if !progress.noticed && progress.at.elapsed() > TASK_NOTICE {
                 progress.noticed = true;
@@ -376,7 +376,7 @@ impl Runner {
                     "the engine is alive, but its device made no progress for {seconds} s, so it was ended"
                 );
                 let exit = Exit::Failed;
-                return Err(Stop { exit, text }.into());
+                return Err(ExitError { exit, text }.into());
             }
             match client.next(Duration::from_millis(50)) {
                 None | Some(ClientEvent::Awake) => {}
@@ -400,7 +400,7 @@ impl Runner {
                         }
                         Event::Failed(failed) => {
                             self.save()?;
-                            return Err(Stop::from(failed).into());
+                            return Err(ExitError::from(failed).into());
                         }
                         _ => {}
                     }
@@ -429,17 +429,17 @@ impl Runner {
                         EngineEnd::Ended(_) => Exit::Failed,
                     };
                     let text = over.reason().to_owned();
-                    return Err(Stop { exit, text }.into());
+                    return Err(ExitError { exit, text }.into());
                 }
             }
         }
     }
 
     fn spawn(&self) -> Result<Client> {
-        let limits = Limits {
+        let limits = EngineTimeouts {
             silence: self.silence,
             shutdown: QUIT_TIMEOUT,
-            ..Limits::default()
+            ..EngineTimeouts::default()
         };
         let client = Client::spawn_within(self.command.clone(), limits);
         client.map_err(|error| usage(format!("{error:#}")))

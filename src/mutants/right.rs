@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::tokens::{Edit, Loop, Operator, Tokens};
+use super::tokens::{Loop, Operator, TokenEdits, WgslTokens};
 use crate::random::Rng;
 
 pub const OPERATORS: &[(&str, Operator)] = &[
@@ -29,7 +29,7 @@ pub const OPERATORS: &[(&str, Operator)] = &[
 ];
 
 /// All edits as one, if there are any.
-fn together(edit: Edit) -> Vec<Edit> {
+fn together(edit: TokenEdits) -> Vec<TokenEdits> {
     if edit.is_empty() {
         Vec::new()
     } else {
@@ -37,7 +37,7 @@ fn together(edit: Edit) -> Vec<Edit> {
     }
 }
 
-fn rename(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn rename(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let names = t.declared(&["let", "var", "const", ":"]);
     let builtin = |at: usize| t.text(at.wrapping_sub(1)) == ".";
     let one = |style: &str| {
@@ -54,7 +54,7 @@ fn rename(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
     styles.iter().flat_map(|style| one(style)).collect()
 }
 
-fn comments(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn comments(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let ends = t.statements().into_iter().map(|it| it.end);
     let ends: Vec<usize> = ends.collect();
     let texts = [
@@ -72,7 +72,7 @@ fn comments(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// A loop that counts up by equal steps and whose iterations can run in any order: its variable, start, end and step.
-fn counted<'a>(t: &Tokens<'a>, it: &Loop) -> Option<[&'a str; 4]> {
+fn counted<'a>(t: &WgslTokens<'a>, it: &Loop) -> Option<[&'a str; 4]> {
     let name = t.text(it.init.start + 1);
     let up = t.text(it.update.start + 1) == "+=" && t.text(it.condition.start + 1) == "<";
     let mut body = it.body.clone();
@@ -87,7 +87,7 @@ fn counted<'a>(t: &Tokens<'a>, it: &Loop) -> Option<[&'a str; 4]> {
     })
 }
 
-fn backwards(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn backwards(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t.loops().into_iter().filter_map(|it| {
         let ([name, start, end, step], body) = (counted(t, &it)?, t.source(it.body.clone()));
         let new = format!(
@@ -101,7 +101,7 @@ fn backwards(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     all.collect()
 }
 
-fn unroll(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn unroll(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t.loops().into_iter().filter_map(|it| {
         let ([name, start, end, step], body) = (counted(t, &it)?, t.source(it.body.clone()));
         let new = format!(
@@ -116,7 +116,7 @@ fn unroll(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// Rewrites each loop with a template of `{init}`, `{condition}`, `{body}` and `{update}`.
-fn other_loop(t: &Tokens<'_>, words: &str) -> Vec<Edit> {
+fn other_loop(t: &WgslTokens<'_>, words: &str) -> Vec<TokenEdits> {
     let one = |it: Loop| {
         let new = words
             .replace("{init}", t.source(it.init))
@@ -128,18 +128,18 @@ fn other_loop(t: &Tokens<'_>, words: &str) -> Vec<Edit> {
     t.loops().into_iter().map(one).collect()
 }
 
-fn as_while(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn as_while(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     other_loop(t, "{ {init}; while ({condition}) { {body} {update}; } }")
 }
 
-fn as_loop(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn as_loop(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let words =
         "{ {init}; loop { if (!({condition})) { break; } {body} continuing { {update}; } } }";
     other_loop(t, words)
 }
 
 /// Indices that are more than a name, each with its statement.
-fn indices(t: &Tokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
+fn indices(t: &WgslTokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
     let all = t.statements().into_iter().flat_map(|statement| {
         let within = statement.clone();
         let inside = t.inside("[").filter(move |it| within.contains(&it.start));
@@ -148,7 +148,7 @@ fn indices(t: &Tokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
     all.filter(|(_, index)| index.len() > 1).collect()
 }
 
-fn hoist(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn hoist(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |(statement, index): (Range<usize>, Range<usize>)| {
         let before = format!("let place = {};\n", t.source(index.clone()));
         vec![
@@ -159,7 +159,7 @@ fn hoist(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     indices(t).into_iter().map(one).collect()
 }
 
-fn inline(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn inline(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let changes = t.declared(&["var"]);
     let lets = t.values().into_iter().filter(|(sign, value)| {
         let constant = |at: usize| t.text(at) != "[" && !changes.contains(&t.text(at));
@@ -171,14 +171,14 @@ fn inline(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
             .all(name)
             .filter(|at| !whole.contains(at) && t.text(at - 1) != ".");
         let new = format!("({})", t.source(value));
-        let mut edit: Edit = uses.map(|at| (at..at + 1, new.clone())).collect();
+        let mut edit: TokenEdits = uses.map(|at| (at..at + 1, new.clone())).collect();
         edit.push((whole.clone(), String::new()));
         edit
     };
     lets.map(one).collect()
 }
 
-fn commute(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn commute(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t
         .operators(3..5)
         .filter(|at| matches!(t.text(*at), "+" | "*"));
@@ -190,7 +190,7 @@ fn commute(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     all.map(one).collect()
 }
 
-fn fma(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn fma(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let products = t.operators(4..5).filter(|at| t.text(*at) == "*");
     let one = |at: usize| {
         let (left, right) = t.operands(at);
@@ -213,12 +213,12 @@ fn fma(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     products.filter_map(one).collect()
 }
 
-fn statement_start(t: &Tokens<'_>, at: usize) -> usize {
+fn statement_start(t: &WgslTokens<'_>, at: usize) -> usize {
     let mut all = t.statements().into_iter();
     all.find(|it| it.contains(&at)).map_or(at, |it| it.start)
 }
 
-fn split(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn split(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t
         .values()
         .into_iter()
@@ -236,7 +236,7 @@ fn split(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// Changes the workgroup size where each invocation works alone, or all share work in steps of `LANES`.
-fn workgroup_size(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn workgroup_size(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let lanes = t
         .all("LANES")
         .filter(|at| t.text(at.wrapping_sub(1)) == "const");
@@ -254,7 +254,7 @@ fn workgroup_size(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     places.flat_map(one).collect()
 }
 
-fn helper(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn helper(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |(_, index): (Range<usize>, Range<usize>)| {
         // The last `+` of the index, between u32 operands.
         let plus = index.clone().rfind(|at| t.text(*at) == "+")?;
@@ -275,7 +275,7 @@ fn helper(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// `if (c) { return; } rest` as `if (!(c)) { rest }`.
-fn guard(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn guard(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |condition: Range<usize>| {
         let (open, first) = (condition.end + 1, condition.end + 5);
         let returns = t.text(open + 1) == "return" && t.text(open + 3) == "}";
@@ -294,7 +294,7 @@ fn guard(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     t.conditions().into_iter().filter_map(one).collect()
 }
 
-fn pointer(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn pointer(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let stores = t
         .values()
         .into_iter()
@@ -307,7 +307,7 @@ fn pointer(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     stores.map(one).collect()
 }
 
-fn uniform_load(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn uniform_load(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t.values().into_iter();
     let all = all.filter(|(_, it)| it.len() == 4 && matches!(t.text(it.start + 2), "0" | "0u"));
     let one = |(_, value): (usize, Range<usize>)| {
@@ -317,7 +317,7 @@ fn uniform_load(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     all.map(one).collect()
 }
 
-fn constant(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |name: &str| {
         let mut all = t.all(name);
         let declared = all.next()?;
@@ -329,11 +329,11 @@ fn constant(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     let names = t.declared(&["const"]).into_iter();
     names
         .filter_map(one)
-        .filter(|it: &Edit| !it.is_empty())
+        .filter(|it: &TokenEdits| !it.is_empty())
         .collect()
 }
 
-fn more_barriers(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn more_barriers(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let calls = t.calls("workgroupBarrier");
     calls
         .flat_map(|(at, _)| {
@@ -343,7 +343,7 @@ fn more_barriers(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         .collect()
 }
 
-fn bounded(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn bounded(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let buffers = t.all("storage").map(|at| t.text(at + 4));
     let buffers: Vec<&str> = buffers.collect();
     let all = t
@@ -361,7 +361,7 @@ fn bounded(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// `var<workgroup> name: array<…>` as a member of a struct.
-fn in_struct(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn in_struct(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |at: usize| {
         let (name, end) = (
             t.text(at + 2),
@@ -373,7 +373,7 @@ fn in_struct(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         let uses = t
             .all(name)
             .filter(|use_at| *use_at > end && t.text(use_at - 1) != ".");
-        let mut edit: Edit = uses
+        let mut edit: TokenEdits = uses
             .map(|at| (at..at + 1, format!("held_in.{name}")))
             .collect();
         edit.push((at.wrapping_sub(2)..end + 1, new));

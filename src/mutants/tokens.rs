@@ -30,10 +30,10 @@ pub struct Token<'a> {
 }
 
 /// Ranges of tokens, each with its new text.
-pub type Edit = Vec<(Range<usize>, String)>;
+pub type TokenEdits = Vec<(Range<usize>, String)>;
 
 /// Makes all edits of one kind that a text allows.
-pub type Operator = fn(&Tokens<'_>, &mut Rng) -> Vec<Edit>;
+pub type Operator = fn(&WgslTokens<'_>, &mut Rng) -> Vec<TokenEdits>;
 
 /// `for (init; condition; update) { body }`, each as a range of tokens without brackets.
 pub struct Loop {
@@ -45,12 +45,12 @@ pub struct Loop {
     pub body: Range<usize>,
 }
 
-pub struct Tokens<'a> {
+pub struct WgslTokens<'a> {
     pub source: &'a str,
     pub list: Vec<Token<'a>>,
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> WgslTokens<'a> {
     /// Reads a text without comments and white space.
     pub fn read(source: &'a str) -> Self {
         let (mut list, mut open) = (Vec::<Token<'a>>::new(), Vec::new());
@@ -135,7 +135,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// The text after an edit, whose ranges must not overlap.
-    pub fn apply(&self, mut edit: Edit) -> String {
+    pub fn apply(&self, mut edit: TokenEdits) -> String {
         edit.sort_by_key(|(tokens, _)| tokens.start);
         let (mut text, mut done) = (String::new(), 0);
         for (tokens, new) in edit {

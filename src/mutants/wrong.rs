@@ -1,6 +1,6 @@
 //! Operators that make a kernel wrong, unless the change has no effect.
 
-use super::tokens::{Edit, Operator, TokenKind, Tokens};
+use super::tokens::{Operator, TokenEdits, TokenKind, WgslTokens};
 use crate::random::Rng;
 
 pub const OPERATORS: &[(&str, Operator)] = &[
@@ -33,17 +33,17 @@ pub const OPERATORS: &[(&str, Operator)] = &[
 /// Sizes that a learner may consider large.
 const CAPS: [u32; 10] = [16, 32, 64, 100, 128, 256, 500, 512, 1000, 1024];
 
-fn barriers(t: &Tokens<'_>) -> Vec<usize> {
+fn barriers(t: &WgslTokens<'_>) -> Vec<usize> {
     let calls = t.calls("workgroupBarrier").chain(t.calls("storageBarrier"));
     calls.map(|(at, _)| at).collect()
 }
 
-fn drop_barrier(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn drop_barrier(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = barriers(t).into_iter();
     all.map(|at| vec![(at..at + 4, String::new())]).collect()
 }
 
-fn other_barrier(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn other_barrier(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let other = |at: usize| match t.text(at) {
         "workgroupBarrier" => "storageBarrier",
         _ => "workgroupBarrier",
@@ -54,7 +54,7 @@ fn other_barrier(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// Changes the bound of each comparison; `{}` stands for the bound.
-fn bounds(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
+fn bounds(t: &WgslTokens<'_>, changes: &[String]) -> Vec<TokenEdits> {
     let one = |at: usize| {
         let (_, right) = t.operands(at);
         let change = move |change: &String| {
@@ -66,20 +66,20 @@ fn bounds(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
     t.operators(2..3).flat_map(one).collect()
 }
 
-fn move_bound(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn move_bound(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     bounds(
         t,
         &["({}) - 1u", "({}) + 1u", "({}) / 2u", "2u * ({})"].map(str::to_owned),
     )
 }
 
-fn cap(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn cap(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let cap = |_| format!("min({{}}, {}u)", CAPS[rng.below(CAPS.len())]);
     bounds(t, &[0; 3].map(cap))
 }
 
 /// Replaces each operator with the one beside it in the table.
-fn exchange(t: &Tokens<'_>, table: &[(&str, &str)]) -> Vec<Edit> {
+fn exchange(t: &WgslTokens<'_>, table: &[(&str, &str)]) -> Vec<TokenEdits> {
     let one = |at: usize| {
         let found = table.iter().filter(move |(old, _)| *old == t.text(at));
         found.map(move |(_, new)| vec![(at..at + 1, (*new).to_owned())])
@@ -87,7 +87,7 @@ fn exchange(t: &Tokens<'_>, table: &[(&str, &str)]) -> Vec<Edit> {
     (0..t.list.len()).flat_map(one).collect()
 }
 
-fn compare(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn compare(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let table = [
         ("<", "<="),
         ("<=", "<"),
@@ -98,7 +98,7 @@ fn compare(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     exchange(t, &[&table[..], &[("&&", "||"), ("||", "&&")]].concat())
 }
 
-fn sign(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn sign(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let table = [
         ("+", "-"),
         ("-", "+"),
@@ -114,7 +114,7 @@ fn sign(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     all
 }
 
-fn constant(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let numbers = (0..t.list.len()).filter(|at| t.list[*at].kind == TokenKind::Number);
     let changed = numbers.flat_map(|at| {
         let value: Option<f64> = t.text(at).parse().ok().filter(|x| *x != 0.0);
@@ -125,7 +125,7 @@ fn constant(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     changed.collect()
 }
 
-fn integer(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn integer(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let numbers = (0..t.list.len()).filter_map(|at| {
         let value: u32 = t.text(at).strip_suffix('u')?.parse().ok()?;
         Some((at, value))
@@ -139,7 +139,7 @@ fn integer(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// Leaves out the last element, row, column or tile, always or only if there are many.
-fn skip_last(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn skip_last(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let one = |at: usize| {
         let (left, right) = t.operands(at);
         let (source, bound) = (t.source(left.clone()), t.source(right));
@@ -156,7 +156,7 @@ fn skip_last(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
 }
 
 /// Replaces a name with another; naga refuses names of other types.
-fn other_name(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn other_name(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let names = t.declared(&["let", "var", "const", ":"]);
     let uses = (0..t.list.len()).filter(|at| names.contains(&t.text(*at)));
     let uses: Vec<usize> = uses.collect();
@@ -171,7 +171,7 @@ fn other_name(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
 }
 
 /// Swaps two names in an index.
-fn swap_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn swap_index(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |index: std::ops::Range<usize>| {
         let names: Vec<usize> = index.filter(|at| t.is_name(*at)).collect();
         let pairs = names.iter().enumerate();
@@ -187,7 +187,7 @@ fn swap_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// Changes each index; `{}` stands for the index.
-fn indices(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
+fn indices(t: &WgslTokens<'_>, changes: &[String]) -> Vec<TokenEdits> {
     let one = |index: std::ops::Range<usize>| {
         let change = move |change: &String| {
             let new = change.replace("{}", t.source(index.clone()));
@@ -198,7 +198,7 @@ fn indices(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
     t.inside("[").flat_map(one).collect()
 }
 
-fn move_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn move_index(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let changes = [
         "({}) + 1u",
         "max({}, 1u) - 1u",
@@ -208,13 +208,13 @@ fn move_index(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     indices(t, &changes.map(str::to_owned))
 }
 
-fn clamp_index(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn clamp_index(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let clamp = |_| format!("min({{}}, {}u)", CAPS[rng.below(CAPS.len())] - 1);
     indices(t, &[0; 2].map(clamp))
 }
 
 /// Changes each value that is stored or named; `{}` stands for the value.
-fn values(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
+fn values(t: &WgslTokens<'_>, changes: &[String]) -> Vec<TokenEdits> {
     let one = |(_, value): (usize, std::ops::Range<usize>)| {
         let change = move |change: &String| {
             let new = change.replace("{}", t.source(value.clone()));
@@ -225,7 +225,7 @@ fn values(t: &Tokens<'_>, changes: &[String]) -> Vec<Edit> {
     t.values().into_iter().flat_map(one).collect()
 }
 
-fn clamp_value(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn clamp_value(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let limits = ["4.0", "30.0", "1000.0"];
     let both = limits.map(|it| format!("clamp({{}}, -{it}, {it})"));
     let upper = limits.map(|it| format!("min({{}}, {it})"));
@@ -233,14 +233,14 @@ fn clamp_value(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     values(t, &[both, upper, lower].concat())
 }
 
-fn weaken(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn weaken(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let masks = ["0xfffff000u", "0xffff0000u"];
     let masks = masks.map(|it| format!("bitcast<f32>(bitcast<u32>({{}}) & {it})"));
     let others = ["quantizeToF16({})", "round(({}) * 4096.0) / 4096.0"];
     values(t, &[masks, others.map(str::to_owned)].concat())
 }
 
-fn drop_term(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn drop_term(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |at: usize| {
         let (left, right) = t.operands(at);
         let kept =
@@ -250,7 +250,7 @@ fn drop_term(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     t.operators(1..5).flat_map(one).collect()
 }
 
-fn first(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn first(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let mut all = Vec::new();
     for name in ["max", "min"] {
         for (at, arguments) in t.calls(name) {
@@ -272,7 +272,7 @@ fn first(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     all
 }
 
-fn initial(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn initial(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let variables = t.values().into_iter();
     let variables = variables.filter(|(sign, _)| t.text(sign.saturating_sub(2)) == "var");
     let starts = variables.map(|(_, value)| value);
@@ -290,14 +290,14 @@ fn initial(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
     starts.iter().flat_map(one).collect()
 }
 
-fn always(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn always(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let one = |condition: std::ops::Range<usize>| {
         ["true", "false"].map(|new| vec![(condition.clone(), new.to_owned())])
     };
     t.conditions().into_iter().flat_map(one).collect()
 }
 
-fn drop_statement(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn drop_statement(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t.statements().into_iter();
     let kept = |at: usize| matches!(t.text(at), "let" | "var" | "workgroupBarrier");
     all.filter(|it| !kept(it.start))
@@ -305,7 +305,7 @@ fn drop_statement(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         .collect()
 }
 
-fn swap_statements(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn swap_statements(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let all = t.statements();
     let pairs = all.windows(2).filter(|pair| pair[0].end == pair[1].start);
     pairs
@@ -319,11 +319,11 @@ fn swap_statements(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
         .collect()
 }
 
-fn component(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn component(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     exchange(t, &[("x", "y"), ("y", "x"), ("x", "z")])
 }
 
-fn drop_call(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
+fn drop_call(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let names = [
         "exp",
         "sqrt",
@@ -344,7 +344,7 @@ fn drop_call(t: &Tokens<'_>, _: &mut Rng) -> Vec<Edit> {
 }
 
 /// Makes a value 2 % wrong or an index off by one, but only above a size.
-fn large(t: &Tokens<'_>, rng: &mut Rng) -> Vec<Edit> {
+fn large(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
     let given = t.all("const").filter(|at| t.text(at + 5).starts_with("{{"));
     let sizes: Vec<&str> = given.map(|at| t.text(at + 1)).collect();
     if sizes.is_empty() {

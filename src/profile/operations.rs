@@ -2,7 +2,7 @@
 //! roofline shows them.
 
 use super::roofline::{RowRates, bounding, rates};
-use crate::protocol::{Kernels, Roof};
+use crate::protocol::{Roof, StepProfile};
 
 /// A row of a profile as people read it, on the screen and on the command line: the operation, its place where that says
 /// more, the phase in short. `linear mlp.gate bwd`, `attention.rope fwd`, `adamw opt`.
@@ -50,7 +50,7 @@ pub fn formula(op: &str) -> &'static str {
 
 /// One operation in one phase.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
+pub struct OperationRow {
     /// `linear`, `attention`…
     pub op: String,
     pub phase: String,
@@ -62,7 +62,7 @@ pub struct Operation {
     pub no_work: Option<String>,
 }
 
-impl Operation {
+impl OperationRow {
     pub fn name(&self) -> String {
         name(&self.op, "", &self.phase)
     }
@@ -76,14 +76,14 @@ impl Operation {
 }
 
 /// Longest first.
-pub fn operations(kernels: &Kernels) -> Vec<Operation> {
-    let mut found: Vec<Operation> = Vec::new();
+pub fn operations(kernels: &StepProfile) -> Vec<OperationRow> {
+    let mut found: Vec<OperationRow> = Vec::new();
     for row in &kernels.rows {
         let known = found
             .iter()
             .position(|it| it.op == row.op && it.phase == row.phase);
         let at = known.unwrap_or_else(|| {
-            found.push(Operation {
+            found.push(OperationRow {
                 op: row.op.clone(),
                 phase: row.phase.clone(),
                 ms: 0.0,
@@ -147,14 +147,14 @@ mod tests {
 
     #[test]
     fn kernels_and_places_of_an_operation_add_up() {
-        let kernels = Kernels {
+        let kernels = StepProfile {
             rows: vec![
                 row("linear", "matmul", 3.0, Some(6e6)),
                 row("linear", "reduce", 1.0, None),
                 row("linear", "matmul", 2.0, Some(6e6)),
                 row("glue", "add", 9.0, None),
             ],
-            ..Kernels::default()
+            ..StepProfile::default()
         };
         let found = operations(&kernels);
         assert_eq!(found[0].name(), "glue fwd");

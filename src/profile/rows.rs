@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::stats::median;
 use crate::ops::trace::{Phase, Span, SpanRow};
-use crate::protocol::{KernelRow, Kernels};
+use crate::protocol::{KernelRow, StepProfile};
 
 /// How the names of kernels end that multiply on matrix cores.
 const ON_MATRIX_CORES: &str = "matrix_cores";
 
 /// A kernel that ran inside a span.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct TimedLaunch {
     /// Index of its span; `None` when it was issued outside every operation.
     pub span: Option<usize>,
     pub kernel: String,
@@ -42,7 +42,7 @@ pub fn from_spans(spans: &[Span]) -> Vec<KernelRow> {
 
 /// Rows on a device that times its launches. An operation's work by shape is counted once, in the row of the kernel
 /// that took longest inside that span; that row's `work_ms` is the time of all kernels of the operation there.
-pub fn from_launches(spans: &[Span], launches: &[Launch]) -> Vec<KernelRow> {
+pub fn from_launches(spans: &[Span], launches: &[TimedLaunch]) -> Vec<KernelRow> {
     let mut longest: BTreeMap<usize, usize> = BTreeMap::new();
     for (index, launch) in launches.iter().enumerate() {
         if let Some(span) = launch.span {
@@ -66,7 +66,7 @@ pub fn from_launches(spans: &[Span], launches: &[Launch]) -> Vec<KernelRow> {
 }
 
 /// Milliseconds of a row in each of the profiles that have it.
-pub fn times_of<'a>(profiles: impl Iterator<Item = &'a Kernels>, row: &KernelRow) -> Vec<f64> {
+pub fn times_of<'a>(profiles: impl Iterator<Item = &'a StepProfile>, row: &KernelRow) -> Vec<f64> {
     let same = |it: &&KernelRow| {
         (&it.part, &it.phase, &it.op, &it.kernel) == (&row.part, &row.phase, &row.op, &row.kernel)
     };
@@ -75,15 +75,15 @@ pub fn times_of<'a>(profiles: impl Iterator<Item = &'a Kernels>, row: &KernelRow
 }
 
 /// The step that a profile's rows are held against; recordings of older versions do not name it.
-fn whole(it: &Kernels) -> f64 {
+fn whole(it: &StepProfile) -> f64 {
     it.step_ms.unwrap_or(it.device_ms + it.unbracketed_ms)
 }
 
 /// A profile whose times are medians over several: each row's, and the step's that they are held against.
 pub fn typical<'a>(
-    latest: &Kernels,
-    profiles: impl Iterator<Item = &'a Kernels> + Clone,
-) -> Kernels {
+    latest: &StepProfile,
+    profiles: impl Iterator<Item = &'a StepProfile> + Clone,
+) -> StepProfile {
     let mut kernels = latest.clone();
     for row in &mut kernels.rows {
         let times = times_of(profiles.clone(), row);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn medians_over_profiles_are_held_against_the_median_step() {
-        let profile = |row: f64, rest: f64| Kernels {
+        let profile = |row: f64, rest: f64| StepProfile {
             rows: vec![KernelRow {
                 op: "linear".to_owned(),
                 ms: row,
@@ -251,7 +251,7 @@ mod tests {
             unbracketed_ms: rest,
             coverage: row / (row + rest),
             step_ms: Some(row + rest),
-            ..Kernels::default()
+            ..StepProfile::default()
         };
         // The latest one was disturbed.
         let profiles = [profile(30.0, 10.0), profile(32.0, 8.0), profile(70.0, 90.0)];
@@ -271,13 +271,13 @@ mod tests {
 
     #[test]
     fn calls_have_their_times_within_the_phase_where_the_device_tells_them() {
-        let launch = |kernel: &str, start| Launch {
+        let launch = |kernel: &str, start| TimedLaunch {
             span: Some(0),
             kernel: kernel.to_owned(),
             took: took(start, 2),
         };
         let spans = [span(0, 9)];
-        let slices = |launches: &[Launch]| -> Vec<Vec<(u64, u64)>> {
+        let slices = |launches: &[TimedLaunch]| -> Vec<Vec<(u64, u64)>> {
             let rows = from_launches(&spans, launches);
             rows.into_iter().map(|row| row.slices).collect()
         };
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn every_kernel_of_an_operation_on_matrix_cores_has_their_roof() {
-        let launch = |span, kernel: &str| Launch {
+        let launch = |span, kernel: &str| TimedLaunch {
             span,
             kernel: kernel.to_owned(),
             took: took(None, 1),
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn work_is_counted_once_in_the_longest_kernel_of_an_operation() {
-        let launch = |span, kernel: &str, ms| Launch {
+        let launch = |span, kernel: &str, ms| TimedLaunch {
             span,
             kernel: kernel.to_owned(),
             took: took(None, ms),

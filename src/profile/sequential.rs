@@ -35,7 +35,7 @@ const DEAD_BAND: f64 = 0.01;
 
 /// The plan of one comparison, and the error it has spent.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct PairPlan {
     most: u32,
     spent: f64,
     spent_on_verdicts: f64,
@@ -50,7 +50,7 @@ pub struct LookResult {
     pub verdict: Verdict,
 }
 
-impl Plan {
+impl PairPlan {
     /// A plan of at most so many pairs.
     pub const fn new(most: u32) -> Self {
         Self {
@@ -244,7 +244,7 @@ mod tests {
     /// Compares at this true ratio as the engine does. Tells how it ended, after how many pairs, and whether any interval on
     /// the way missed the truth.
     fn compared(most: u32, rng: &mut Rng, noise: Noise, truth: f64) -> (Verdict, u32, bool) {
-        let (mut plan, mut pairs) = (Plan::new(most), Vec::new());
+        let (mut plan, mut pairs) = (PairPlan::new(most), Vec::new());
         let (mut state, mut step, mut missed) = (0.0, 0, false);
         let mut a_first = false;
         for look in plan.looks() {
@@ -334,7 +334,10 @@ mod tests {
                 continue;
             }
             both += 1;
-            let (low, high) = Plan::new(80).look(&pairs, true).interval.expect("80 pairs");
+            let (low, high) = PairPlan::new(80)
+                .look(&pairs, true)
+                .interval
+                .expect("80 pairs");
             fell_short += u32::from(low > 2.6 * 1.05 || high < 3.3 / 1.05);
             wide += u32::from(low < 2.3 || high > 3.7);
         }
@@ -353,27 +356,27 @@ mod tests {
         let fast = std::iter::repeat_n((100.0, 50.0), 5);
         let slow = std::iter::repeat_n((300.0, 150.0), 5);
         let pairs: Vec<_> = fast.chain(slow).chain([(300.0, 50.0)]).collect();
-        let found = Plan::new(11).look(&pairs, true);
+        let found = PairPlan::new(11).look(&pairs, true);
         agree(&found, &pairs);
         assert_eq!((found.ratio, found.interval), (2.0, Some((2.0, 6.0))));
     }
 
     #[test]
     fn below_ten_pairs_there_is_no_interval() {
-        let found = Plan::new(80).look(&[(2.0, 1.0); 9], true);
+        let found = PairPlan::new(80).look(&[(2.0, 1.0); 9], true);
         assert_eq!((found.interval, found.verdict), (None, Verdict::Unclear));
         assert!((found.ratio - 2.0).abs() < 1e-12);
-        let sure = Plan::new(80).look(&[(2.0, 1.0); 10], true);
+        let sure = PairPlan::new(80).look(&[(2.0, 1.0); 10], true);
         assert_eq!(sure.verdict, Verdict::Faster);
         assert_eq!(
-            Plan::new(80).look(&[(1.0, 1.0); 10], false).verdict,
+            PairPlan::new(80).look(&[(1.0, 1.0); 10], false).verdict,
             Verdict::Same
         );
     }
 
     #[test]
     fn looks_double_up_to_the_most() {
-        let looks = |most| Plan::new(most).looks();
+        let looks = |most| PairPlan::new(most).looks();
         assert_eq!(looks(80), [10, 20, 40, 80]);
         assert_eq!(looks(33), [10, 20, 33]);
         assert_eq!(looks(5), [5]);

@@ -1,6 +1,6 @@
 //! Medians with spread, and the state of a series of step times.
 
-use crate::protocol::{Phases, Spread, State};
+use crate::protocol::{PhaseTimes, Spread, TimingState};
 
 /// Step times kept for the headline.
 const WINDOW: usize = 256;
@@ -24,11 +24,11 @@ pub fn median(values: &[f64]) -> f64 {
 
 /// Means over the half of the steps whose length is nearest the median; none of no steps. Means of the same steps add up as each
 /// step does. What medians of the phases leave of the median step is a residual that no step has.
-pub fn typical_phases(steps: &[Phases]) -> Option<Phases> {
-    let mut steps: Vec<&Phases> = steps.iter().collect();
+pub fn typical_phases(steps: &[PhaseTimes]) -> Option<PhaseTimes> {
+    let mut steps: Vec<&PhaseTimes> = steps.iter().collect();
     steps.sort_by(|a, b| a.step.total_cmp(&b.step));
     let middle = &steps[steps.len() / 4..steps.len() - steps.len() / 4];
-    let mean = |part: fn(&Phases) -> f64| {
+    let mean = |part: fn(&PhaseTimes) -> f64| {
         middle.iter().map(|it| part(it)).sum::<f64>() / middle.len() as f64
     };
     let parts = [
@@ -36,7 +36,7 @@ pub fn typical_phases(steps: &[Phases]) -> Option<Phases> {
         mean(|it| it.backward),
         mean(|it| it.optimizer),
     ];
-    (!middle.is_empty()).then(|| Phases::of(parts, mean(|it| it.step)))
+    (!middle.is_empty()).then(|| PhaseTimes::of(parts, mean(|it| it.step)))
 }
 
 /// In ascending order.
@@ -60,12 +60,12 @@ pub fn spread(values: &[f64]) -> Spread {
 
 /// The latest step times, and whether they can be trusted yet.
 #[derive(Clone, Debug, Default)]
-pub struct Series {
+pub struct StepTimes {
     recent: std::collections::VecDeque<f64>,
     total: u64,
 }
 
-impl Series {
+impl StepTimes {
     /// Adds one step time in milliseconds.
     pub fn push(&mut self, ms: f64) {
         if self.recent.len() == WINDOW {
@@ -89,26 +89,26 @@ impl Series {
 
     /// Steady when, over the last 64 steps, the medians of the two halves differ by at most 2 % and the quartiles lie
     /// within 10 % of the median; drifting when the halves differ by more than 5 %; noisy when only the spread is wide.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> TimingState {
         let tail: Vec<f64> = self.recent.iter().rev().take(64).rev().copied().collect();
         if tail.is_empty() {
-            return State::Warming;
+            return TimingState::Warming;
         }
         if tail.len() < SETTLE {
-            return State::Settling;
+            return TimingState::Settling;
         }
         let (old, new) = tail.split_at(tail.len() / 2);
         let shift = (median(new) / median(old) - 1.0).abs();
         let s = spread(&tail);
         let width = (s.p75 - s.p25) / s.median;
         if shift > 0.05 {
-            State::Drifting
+            TimingState::Drifting
         } else if width > 0.10 {
-            State::Noisy
+            TimingState::Noisy
         } else if shift <= 0.02 {
-            State::Steady
+            TimingState::Steady
         } else {
-            State::Settling
+            TimingState::Settling
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_residual_is_not_made_of_noise() {
         // Each step adds up; of such steps the medians of the parts do not.
-        let steps: Vec<Phases> = (0..30)
+        let steps: Vec<PhaseTimes> = (0..30)
             .map(|at| {
                 let [long, short] = [200.0, 40.0];
                 let parts = match at % 3 {
@@ -136,26 +136,26 @@ mod tests {
                     1 => [short, long, short],
                     _ => [short, short, long],
                 };
-                Phases::of(parts, 280.5)
+                PhaseTimes::of(parts, 280.5)
             })
             .collect();
         let typical = typical_phases(&steps).expect("steps");
         assert!((typical.residual - 0.5).abs() < 1e-9 && typical.step == 280.5);
-        assert!(Phases::of([40.0; 3], 280.5).residual > 100.0);
+        assert!(PhaseTimes::of([40.0; 3], 280.5).residual > 100.0);
         assert_eq!(typical_phases(&[]), None);
     }
 
     #[test]
     fn states() {
-        let mut series = Series::default();
-        assert_eq!(series.state(), State::Warming);
+        let mut series = StepTimes::default();
+        assert_eq!(series.state(), TimingState::Warming);
         (0..15).for_each(|_| series.push(10.0));
-        assert_eq!(series.state(), State::Settling);
+        assert_eq!(series.state(), TimingState::Settling);
         (0..64).for_each(|_| series.push(10.0));
-        assert_eq!(series.state(), State::Steady);
+        assert_eq!(series.state(), TimingState::Steady);
         (0..20).for_each(|_| series.push(20.0));
-        assert_ne!(series.state(), State::Steady);
+        assert_ne!(series.state(), TimingState::Steady);
         (0..20).for_each(|_| series.push(20.0));
-        assert_eq!(series.state(), State::Drifting);
+        assert_eq!(series.state(), TimingState::Drifting);
     }
 }

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 
 use crate::clean;
-use crate::protocol::{Event, KernelRow, Kernels, Line, Phases, Slot, Step};
-use crate::trace::model::{Builder, Counter, KernelStat, Kind, LaneKind, Trace};
+use crate::protocol::{Event, KernelRow, PhaseTimes, Slot, Step, StepProfile, StreamLine};
+use crate::trace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
 
 /// As `perflings open --json` names it.
 pub const FORMAT: &str = "perflings recording";
 
 /// Lanes of one slot.
-struct Lanes {
+struct SlotLanes {
     host: u32,
     device: u32,
     /// Where the last step ended, in nanoseconds: steps do not overlap.
@@ -24,9 +24,9 @@ struct Lanes {
 }
 
 /// A stream as a trace. Its figures are those of the latest profiled step; its slices are all there is.
-pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> Trace {
-    let mut out = Builder::new(source, FORMAT, false);
-    let mut slots: BTreeMap<Slot, Lanes> = BTreeMap::new();
+pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str) -> Trace {
+    let mut out = TraceBuilder::new(source, FORMAT, false);
+    let mut slots: BTreeMap<Slot, SlotLanes> = BTreeMap::new();
     let (mut latest, mut steps) = (None, Vec::new());
     for line in lines {
         let at = nanoseconds(line.t * 1e3);
@@ -59,7 +59,7 @@ pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> T
             Event::Lints { lints, .. } => {
                 for lint in lints {
                     let name = out.name(&format!("lint {}", clean::line(&lint.name)));
-                    out.slice(Kind::Other, lanes.host, name, (at, at), String::new);
+                    out.slice(SliceKind::Other, lanes.host, name, (at, at), String::new);
                 }
             }
             _ => {}
@@ -78,8 +78,8 @@ pub fn stream(lines: impl Iterator<Item = Line>, source: &str, badge: &str) -> T
 }
 
 /// The latest profiled step alone: that which figures are counted from. Without one, sums of nothing.
-fn counted(source: &str, badge: &str, kernels: Option<&Kernels>) -> Builder {
-    let mut out = Builder::new(source, FORMAT, false);
+fn counted(source: &str, badge: &str, kernels: Option<&StepProfile>) -> TraceBuilder {
+    let mut out = TraceBuilder::new(source, FORMAT, false);
     let Some(kernels) = kernels else {
         out.trace().stats = Some(Vec::new());
         return out;
@@ -89,7 +89,7 @@ fn counted(source: &str, badge: &str, kernels: Option<&Kernels>) -> Builder {
     let end = place(&mut out, host, lanes.device, rows, 0, None, true);
     let step = out.name(&format!("step {}", kernels.step));
     let whole = (0, end.max(nanoseconds(kernels.profiled_step_ms)));
-    out.slice(Kind::Annotation, lanes.host, step, whole, String::new);
+    out.slice(SliceKind::Annotation, lanes.host, step, whole, String::new);
     if rows.iter().any(|row| row.slices.is_empty()) {
         let stats = sums(&mut out, kernels);
         out.trace().stats = Some(stats);
@@ -99,13 +99,13 @@ fn counted(source: &str, badge: &str, kernels: Option<&Kernels>) -> Builder {
 }
 
 /// One step: its phases on the host, and the latest profile on the device. A phase's kernels do not begin before the phase.
-pub fn step(name: &str, phases: Option<&Phases>, kernels: &Kernels) -> Trace {
-    let mut out = Builder::new(name, FORMAT, false);
+pub fn step(name: &str, phases: Option<&PhaseTimes>, kernels: &StepProfile) -> Trace {
+    let mut out = TraceBuilder::new(name, FORMAT, false);
     if let Some(phases) = phases {
         let lane = out.lane(LaneKind::Host, name, "host", None);
         let step = out.name("step");
         let whole = (0, nanoseconds(phases.step));
-        out.slice(Kind::Annotation, lane, step, whole, String::new);
+        out.slice(SliceKind::Annotation, lane, step, whole, String::new);
         host_phases(&mut out, lane, phases, whole);
     }
     let device = out.device("device");
@@ -114,7 +114,7 @@ pub fn step(name: &str, phases: Option<&Phases>, kernels: &Kernels) -> Trace {
     out.finish()
 }
 
-fn lanes(out: &mut Builder, slot: Slot, badge: &str) -> Lanes {
+fn lanes(out: &mut TraceBuilder, slot: Slot, badge: &str) -> SlotLanes {
     let group = format!("perflings {slot:?} ({})", clean::line(badge));
     let device = out.device(&format!("{slot:?}"));
     let counter = |name: &str, unit: &str| Counter {
@@ -122,7 +122,7 @@ fn lanes(out: &mut Builder, slot: Slot, badge: &str) -> Lanes {
         unit: unit.to_owned(),
         samples: Vec::new(),
     };
-    Lanes {
+    SlotLanes {
         host: out.lane(LaneKind::Host, &group, &format!("{slot:?}: steps"), None),
         device: out.lane(
             LaneKind::Device,
@@ -137,7 +137,7 @@ fn lanes(out: &mut Builder, slot: Slot, badge: &str) -> Lanes {
     }
 }
 
-fn host_step(out: &mut Builder, lanes: &mut Lanes, step: &Step, at: i128) {
+fn host_step(out: &mut TraceBuilder, lanes: &mut SlotLanes, step: &Step, at: i128) {
     // The line is written when the step is over; its clock and the step's may disagree by a little.
     let length = nanoseconds(step.ms);
     let begin = (at - length).max(lanes.end);
@@ -147,7 +147,7 @@ fn host_step(out: &mut Builder, lanes: &mut Lanes, step: &Step, at: i128) {
     };
     let name = out.name(&name);
     let whole = (begin, begin + length);
-    out.slice(Kind::Annotation, lanes.host, name, whole, String::new);
+    out.slice(SliceKind::Annotation, lanes.host, name, whole, String::new);
     if let Some(phases) = &step.phases {
         host_phases(out, lanes.host, phases, whole);
     }
@@ -160,16 +160,21 @@ fn host_step(out: &mut Builder, lanes: &mut Lanes, step: &Step, at: i128) {
     lanes.end = whole.1;
 }
 
-fn host_phases(out: &mut Builder, lane: u32, phases: &Phases, (mut from, end): (i128, i128)) {
+fn host_phases(
+    out: &mut TraceBuilder,
+    lane: u32,
+    phases: &PhaseTimes,
+    (mut from, end): (i128, i128),
+) {
     for (name, ms) in named(phases) {
         let to = (from + nanoseconds(ms)).min(end);
         let name = out.name(name);
-        out.slice(Kind::Annotation, lane, name, (from, to), String::new);
+        out.slice(SliceKind::Annotation, lane, name, (from, to), String::new);
         from = to;
     }
 }
 
-fn named(phases: &Phases) -> [(&'static str, f64); 3] {
+fn named(phases: &PhaseTimes) -> [(&'static str, f64); 3] {
     [
         ("forward", phases.forward),
         ("backward", phases.backward),
@@ -180,17 +185,17 @@ fn named(phases: &Phases) -> [(&'static str, f64); 3] {
 /// Puts the calls of rows where they ran within their phase; a row without their times end to end, `split` into calls of equal length.
 /// With a lane of the host, their phases there. Gives the end.
 fn place(
-    out: &mut Builder,
+    out: &mut TraceBuilder,
     host: Option<u32>,
     lane: u32,
     rows: &[KernelRow],
     from: i128,
-    phases: Option<&Phases>,
+    phases: Option<&PhaseTimes>,
     split: bool,
 ) -> i128 {
     let begins = phases.map(|it| [0.0, it.forward, it.forward + it.backward].map(nanoseconds));
     let mut at = from;
-    for (number, (phase, _)) in named(&Phases::default()).into_iter().enumerate() {
+    for (number, (phase, _)) in named(&PhaseTimes::default()).into_iter().enumerate() {
         at = begins.map_or(at, |begins| at.max(from + begins[number]));
         let begin = at;
         for row in rows.iter().filter(|row| row.phase == phase) {
@@ -208,13 +213,13 @@ fn place(
                 false => known.collect(),
             };
             for span in calls {
-                out.slice(Kind::Kernel, lane, name, span, String::new);
+                out.slice(SliceKind::Kernel, lane, name, span, String::new);
                 at = at.max(span.1);
             }
         }
         if let Some(host) = host.filter(|_| at > begin) {
             let name = out.name(phase);
-            out.slice(Kind::Annotation, host, name, (begin, at), String::new);
+            out.slice(SliceKind::Annotation, host, name, (begin, at), String::new);
         }
     }
     at
@@ -233,7 +238,7 @@ fn name(row: &KernelRow) -> String {
 }
 
 /// A profile as sums by name.
-fn sums(out: &mut Builder, kernels: &Kernels) -> Vec<KernelStat> {
+fn sums(out: &mut TraceBuilder, kernels: &StepProfile) -> Vec<KernelStat> {
     let mut sums: BTreeMap<u32, KernelStat> = BTreeMap::new();
     for row in &kernels.rows {
         let name = out.name(&name(row));
@@ -267,21 +272,23 @@ mod tests {
 
     #[test]
     fn calls_stand_where_they_ran_within_their_phase() {
-        let phases = Phases {
+        let phases = PhaseTimes {
             forward: 5.0,
             backward: 6.0,
             step: 11.0,
-            ..Phases::default()
+            ..PhaseTimes::default()
         };
-        let kernels = Kernels {
+        let kernels = StepProfile {
             rows: vec![
                 row("backward", vec![(0, 1_000_000), (3_000_000, 1_000_000)]),
                 row("forward", Vec::new()),
             ],
-            ..Kernels::default()
+            ..StepProfile::default()
         };
         let trace = step("A", Some(&phases), &kernels);
-        let spans = trace.of(Kind::Kernel).map(|(_, it)| (it.start, it.end));
+        let spans = trace
+            .of(SliceKind::Kernel)
+            .map(|(_, it)| (it.start, it.end));
         let ms: Vec<(i64, i64)> = spans.map(|(a, b)| (a / 1_000_000, b / 1_000_000)).collect();
         assert_eq!(ms, [(0, 2), (5, 6), (8, 9)]);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::run::{Device, Num, Spread};
-use super::size::{Product, Sizes, with_names};
+use super::size::{SizeProduct, Sizes, with_names};
 
 /// A kernel exercise as the learner has it, with what it is held against. The engine reads no course: everything it needs
 /// is in here.
@@ -73,7 +73,7 @@ pub struct KernelSpec {
     #[serde(rename = "binding")]
     pub bindings: Vec<KernelBinding>,
     /// Workgroups along x, y and z; an axis that is left out has one. `WX`, `WY` and `WZ` are the workgroup's own size.
-    pub grid: Vec<Product>,
+    pub grid: Vec<SizeProduct>,
     /// Largest error allowed, relative to the largest expected value, where that is less than what rounding explains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
@@ -146,7 +146,7 @@ pub struct KernelBinding {
     pub name: String,
     pub role: KernelRole,
     /// Number of elements.
-    pub count: Product,
+    pub count: SizeProduct,
     #[serde(default)]
     pub fill: KernelFill,
 }

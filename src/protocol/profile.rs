@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run::Slot;
 
-/// Where a piece of work belongs.
+/// The time and the work of one kernel in one operation, part and phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelRow {
     /// `mlp.gate`, `attention`, `norm1`, `optimizer`…
@@ -53,7 +53,7 @@ pub struct CompiledKernel {
 
 /// The profile of one step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kernels {
+pub struct StepProfile {
     pub slot: Slot,
     pub step: u64,
     /// Sorted by time, longest first. Leaf operations only.

@@ -22,7 +22,7 @@ pub struct Hello {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Log {
+pub struct LogMessage {
     /// `info`, `warn` or `error`.
     pub level: String,
     pub text: String,
@@ -105,17 +105,17 @@ pub struct Step {
     /// Taken apart and in no statistic: under the profiler, or without the configuration's syncs, to see how long the device
     /// alone takes.
     pub profiled: bool,
-    pub phases: Option<Phases>,
+    pub phases: Option<PhaseTimes>,
     /// Three readings of this very step, now and then: only where it ended with a sync. Its device time is missing where a
     /// device tells it under the profiler only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clocks: Option<Clocks>,
+    pub clocks: Option<StepClocks>,
 }
 
 /// The parts of a step in milliseconds. `residual = step - (forward + backward + optimizer)`, signed,
 /// where `step` is a bracket of its own that ends with a device sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Phases {
+pub struct PhaseTimes {
     pub forward: f64,
     pub backward: f64,
     pub optimizer: f64,
@@ -124,7 +124,7 @@ pub struct Phases {
     pub step: f64,
 }
 
-impl Phases {
+impl PhaseTimes {
     /// Forward, backward and optimizer, and the step that they are parts of.
     pub fn of([forward, backward, optimizer]: [f64; 3], step: f64) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl Phases {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum TimingState {
     #[default]
     Warming,
     Settling,
@@ -148,7 +148,7 @@ pub enum State {
     Noisy,
 }
 
-impl fmt::Display for State {
+impl fmt::Display for TimingState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Warming => "warming up",
@@ -165,7 +165,7 @@ impl fmt::Display for State {
 pub struct Throughput {
     pub slot: Slot,
     pub step: u64,
-    pub state: State,
+    pub state: TimingState,
     pub step_ms: Spread,
     /// batch / median; where nothing waited for the device, samples over the wall time between two waits of the audit.
     pub samples_per_s: f64,
@@ -176,7 +176,7 @@ pub struct Throughput {
     /// Samples over all wall time since the run began, profiling and pauses of the engine's own included.
     pub wall_samples_per_s: f64,
     /// Mean phases of the half of these steps whose length is nearest the median.
-    pub phases: Option<Phases>,
+    pub phases: Option<PhaseTimes>,
     /// Model FLOP/s reached: 3 × forward FLOPs / median step time. None while times are not synchronised.
     pub flops: Option<f64>,
     /// The device's measured peak in FLOP/s, once calibrated.
@@ -259,11 +259,11 @@ pub struct Evidence {
     pub strides: Vec<(String, Vec<usize>)>,
     /// Three readings in ms: handing a step's work over, the same step to its sync on the host's clock, and the sum of
     /// device times of the latest profiled step.
-    pub clocks: Option<Clocks>,
+    pub clocks: Option<StepClocks>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Clocks {
+pub struct StepClocks {
     pub enqueue: f64,
     pub host_sync: f64,
     pub device: Option<f64>,
@@ -401,10 +401,10 @@ pub struct Finished {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enqueue_samples_per_s: Option<f64>,
     pub step_ms: Option<Spread>,
-    pub phases_ms: Option<Phases>,
+    pub phases_ms: Option<PhaseTimes>,
     /// `host-sync`, or `enqueue` when nothing waited for the device.
     pub clock: String,
-    pub state: State,
+    pub state: TimingState,
     pub grad: GradSummary,
     pub kernels: KernelSummary,
     pub memory: Memory,

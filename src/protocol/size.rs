@@ -25,7 +25,7 @@ pub const MAX_SIZE: u64 = 1 << 30;
 /// `N * M`, `N / 64` rounded up, `ROWS`, `1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Product {
+pub struct SizeProduct {
     factors: Vec<Factor>,
     divisor: Option<Factor>,
 }
@@ -36,7 +36,7 @@ enum Factor {
     Name(String),
 }
 
-impl Product {
+impl SizeProduct {
     /// Factors joined by `*`, then at most one `/` and a divisor; the quotient is rounded up.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (product, divisor) = text
@@ -76,7 +76,7 @@ impl Product {
     }
 }
 
-impl TryFrom<String> for Product {
+impl TryFrom<String> for SizeProduct {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -84,13 +84,13 @@ impl TryFrom<String> for Product {
     }
 }
 
-impl From<Product> for String {
-    fn from(product: Product) -> Self {
+impl From<SizeProduct> for String {
+    fn from(product: SizeProduct) -> Self {
         product.to_string()
     }
 }
 
-impl fmt::Display for Product {
+impl fmt::Display for SizeProduct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let factors: Vec<String> = self.factors.iter().map(Factor::to_string).collect();
         match factors.as_slice() {
@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn products_round_up() {
-        let value = |text: &str| Product::parse(text).and_then(|product| product.value(&sizes()));
+        let value =
+            |text: &str| SizeProduct::parse(text).and_then(|product| product.value(&sizes()));
         assert_eq!(value("N * M"), Ok(300));
         assert_eq!(value("N / 64"), Ok(2));
         assert_eq!(value("N*M / M"), Ok(100));
@@ -179,7 +180,7 @@ mod tests {
                     .contains("of 0 leaves nothing")
             );
         }
-        let shown = Product::parse("N*M/ 64").map(|product| product.to_string());
+        let shown = SizeProduct::parse("N*M/ 64").map(|product| product.to_string());
         assert_eq!(shown, Ok("N * M / 64".to_owned()));
     }
 }

@@ -46,7 +46,7 @@ impl Thinning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{KernelRow, Kernels, Line, Num, Phases, Step};
+    use crate::protocol::{KernelRow, Num, PhaseTimes, Step, StepProfile, StreamLine};
 
     #[test]
     fn an_hour_stays_below_fifty_megabytes() {
@@ -77,7 +77,7 @@ mod tests {
                 ms: 4.987_654_321,
                 synced: true,
                 profiled: i % 20 == 0,
-                phases: Some(Phases {
+                phases: Some(PhaseTimes {
                     forward: phase,
                     backward: phase,
                     optimizer: phase,
@@ -86,19 +86,19 @@ mod tests {
                 }),
                 clocks: None,
             });
-            let profile = Event::Kernels(Kernels {
+            let profile = Event::Kernels(StepProfile {
                 rows: if i % 20 == 0 {
                     rows.clone()
                 } else {
                     Vec::new()
                 },
                 step: i,
-                ..Kernels::default()
+                ..StepProfile::default()
             });
             let written = if i % 20 == 0 { 2 } else { 1 };
             for event in [step, profile].into_iter().take(written) {
                 if thin.keeps(t, &event) {
-                    let line = serde_json::to_string(&Line { t, event });
+                    let line = serde_json::to_string(&StreamLine { t, event });
                     bytes += line.expect("plain data").len();
                 }
             }

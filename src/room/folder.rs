@@ -34,7 +34,7 @@ pub fn is_room(dir: &Path) -> bool {
     dir.join(CLASS).is_file()
 }
 
-pub struct Folder {
+pub struct RoomFolder {
     dir: PathBuf,
     /// Whether only this user's program reads and writes the folder.
     private: bool,
@@ -45,7 +45,7 @@ pub struct Folder {
     seen: BTreeMap<String, Stamp>,
 }
 
-impl Folder {
+impl RoomFolder {
     /// A folder that participants and their instructor share.
     pub fn new(dir: PathBuf) -> Self {
         Self {
@@ -226,7 +226,7 @@ impl Folder {
     }
 }
 
-impl ParticipantLink for Folder {
+impl ParticipantLink for RoomFolder {
     fn share(&mut self, me: &Participant) -> Result<ClassState, RoomError> {
         // Without a class, nobody needs the file.
         let class = self.class()?;
@@ -269,8 +269,8 @@ mod tests {
     #[test]
     fn a_record_goes_through_the_folder() {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut learner = Folder::new(dir.path().to_owned());
-        let mut folder = Folder::new(dir.path().to_owned());
+        let mut learner = RoomFolder::new(dir.path().to_owned());
+        let mut folder = RoomFolder::new(dir.path().to_owned());
         let before = learner.share(&me('a', 1)).expect_err("no room yet");
         assert!(
             before.to_string().starts_with("no room is open in"),
@@ -305,8 +305,8 @@ mod tests {
             let mode = fs::Permissions::from_mode(of_folder);
             fs::set_permissions(dir.path(), mode).expect("set");
             let place = match private {
-                true => Folder::private(dir.path().to_owned()),
-                false => Folder::new(dir.path().to_owned()),
+                true => RoomFolder::private(dir.path().to_owned()),
+                false => RoomFolder::new(dir.path().to_owned()),
             };
             place.open().expect("opened");
             place.write_participant(&me('a', 1)).expect("written");
@@ -318,7 +318,7 @@ mod tests {
         }
         let dir = tempfile::tempdir().expect("a folder");
         let inside = dir.path().join("rooms/today");
-        Folder::private(inside.clone()).open().expect("opened");
+        RoomFolder::private(inside.clone()).open().expect("opened");
         let mode = fs::metadata(inside).expect("made").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
     }
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn bad_files_are_told_and_the_others_read() {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut folder = Folder::new(dir.path().to_owned());
+        let mut folder = RoomFolder::new(dir.path().to_owned());
         folder.open().expect("opened");
         let put =
             |name: &str, text: &[u8]| fs::write(dir.path().join(name), text).expect("written");
@@ -339,7 +339,7 @@ mod tests {
         );
         put("notes.txt", b"not ours");
         fs::create_dir(dir.path().join("p-folder.json")).expect("made");
-        Folder::new(dir.path().to_owned())
+        RoomFolder::new(dir.path().to_owned())
             .share(&me('a', 1))
             .expect("shared");
         let mut found = folder.read_changed().expect("read");
@@ -368,14 +368,14 @@ mod tests {
     fn another_version_and_a_folder_that_cannot_be_made_are_one_line() {
         let dir = tempfile::tempdir().expect("a folder");
         fs::write(dir.path().join(CLASS), "{\"version\":99}").expect("written");
-        let mut folder = Folder::new(dir.path().to_owned());
+        let mut folder = RoomFolder::new(dir.path().to_owned());
         let refused = folder.share(&me('a', 1)).expect_err("another version");
         assert!(
             matches!(&refused, RoomError::Never(why) if why.contains("another version")),
             "{refused}"
         );
         assert!(folder.open().is_err());
-        let inside = Folder::new(dir.path().join(CLASS).join("x"));
+        let inside = RoomFolder::new(dir.path().join(CLASS).join("x"));
         assert!(inside.open().is_err());
     }
 }

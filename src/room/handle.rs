@@ -7,7 +7,7 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::board::Board;
-use super::folder::{Folder, RecordFile};
+use super::folder::{RecordFile, RoomFolder};
 use super::link::{InstructorLink, RoomError};
 use super::record::{ClassState, InstructorRequest, Participant};
 use super::state::{JoinError, RoomState};
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct RoomHandle {
     room: Arc<Mutex<RoomState>>,
-    folder: Arc<Folder>,
+    folder: Arc<RoomFolder>,
     began: Instant,
     /// Whether participants write their files themselves; over the network this side writes them.
     shared: bool,
@@ -32,8 +32,8 @@ impl RoomHandle {
     /// Opens a room in a folder. `shared` means that participants can access the folder.
     pub fn open(dir: PathBuf, shared: bool, course: Course) -> Result<Self, String> {
         let folder = |dir| match shared {
-            true => Folder::new(dir),
-            false => Folder::private(dir),
+            true => RoomFolder::new(dir),
+            false => RoomFolder::private(dir),
         };
         let mut keeper = FolderSync {
             folder: folder(dir.clone()),
@@ -64,7 +64,7 @@ impl RoomHandle {
 
     /// Reads a room's folder without opening the room.
     pub fn read(dir: PathBuf, course: &Course) -> Result<RoomState, String> {
-        let mut folder = Folder::new(dir);
+        let mut folder = RoomFolder::new(dir);
         let class = folder.class().map_err(|why| why.to_string())?;
         let mut room = RoomState::new(class);
         take(&mut room, folder.read_changed()?, course, 0);
@@ -128,7 +128,7 @@ impl InstructorLink for RoomHandle {
 
 /// Synchronises the state with the folder.
 struct FolderSync {
-    folder: Folder,
+    folder: RoomFolder,
     /// The class as last read from or written to the file.
     class: ClassState,
     /// The last written record of each participant.

@@ -76,12 +76,12 @@ pub fn drawn(letters: usize) -> String {
 }
 
 /// A token bucket: a rate per second, and a number at once.
-struct Bucket {
+struct TokenBucket {
     left: f64,
     at: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     fn full(burst: f64) -> Self {
         Self {
             left: burst,
@@ -104,10 +104,10 @@ struct Hosted {
     handle: RoomHandle,
     codes: RoomSecrets,
     /// Buckets by participant.
-    buckets: Mutex<BTreeMap<String, Bucket>>,
-    wrong: Mutex<Bucket>,
+    buckets: Mutex<BTreeMap<String, TokenBucket>>,
+    wrong: Mutex<TokenBucket>,
     /// Buckets for new participants, by address.
-    joins: Mutex<BTreeMap<IpAddr, Bucket>>,
+    joins: Mutex<BTreeMap<IpAddr, TokenBucket>>,
     viewers: AtomicUsize,
     guests: Mutex<Guests>,
 }
@@ -188,7 +188,7 @@ pub fn host(
         handle,
         codes,
         buckets: Mutex::default(),
-        wrong: Mutex::new(Bucket::full(WRONG_RATE)),
+        wrong: Mutex::new(TokenBucket::full(WRONG_RATE)),
         joins: Mutex::default(),
         viewers: AtomicUsize::new(0),
         guests: Mutex::new(Guests {
@@ -393,7 +393,7 @@ impl Hosted {
             joins.clear();
         }
         let bucket = joins.entry(peer);
-        let bucket = bucket.or_insert_with(|| Bucket::full(JOIN_BURST));
+        let bucket = bucket.or_insert_with(|| TokenBucket::full(JOIN_BURST));
         bucket.takes(JOIN_RATE, JOIN_BURST)
     }
 
@@ -404,7 +404,7 @@ impl Hosted {
             buckets.clear();
         }
         let bucket = buckets.entry(id.to_owned());
-        let bucket = bucket.or_insert_with(|| Bucket::full(OWN_BURST));
+        let bucket = bucket.or_insert_with(|| TokenBucket::full(OWN_BURST));
         bucket.takes(OWN_RATE, OWN_BURST)
     }
 }

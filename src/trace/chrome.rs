@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json::{self, Ended, Scanner};
-use super::model::{Builder, Counter, Detail, Direction, Kind, LaneKind, Trace};
-use super::source::{Head, OpenError, Source};
+use super::json::{self, Scanner, ValueEnd};
+use super::model::{Counter, Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
+use super::source::{FileHead, OpenError, TraceSource};
 
 /// Members at the top of a Kineto file.
 const KINETO: [&str; 4] = [
@@ -22,17 +22,17 @@ const KINETO: [&str; 4] = [
 /// Most bytes that are searched again for the next event after a damaged one.
 const SEARCHED: usize = 1 << 30;
 /// Longest event that is repaired, in bytes.
-const MENDED: usize = 64 * 1024;
+const REPAIRED: usize = 64 * 1024;
 
 /// Whether this is JSON that can be a trace.
-pub fn recognises(head: &Head) -> bool {
+pub fn recognises(head: &FileHead) -> bool {
     let first = head.bytes.iter().find(|b| !b.is_ascii_whitespace());
     matches!(first, Some(b'{' | b'['))
 }
 
 /// The fields of an event that are read.
 #[derive(Deserialize)]
-struct Event<'a> {
+struct ChromeEvent<'a> {
     #[serde(borrow, default)]
     ph: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -132,8 +132,8 @@ struct Track {
     open: Vec<u32>,
 }
 
-struct Reader {
-    out: Builder,
+struct ChromeReader {
+    out: TraceBuilder,
     /// Lanes by process, then by thread.
     lanes: HashMap<String, HashMap<String, Track>>,
     /// Names of processes.
@@ -149,9 +149,9 @@ struct Reader {
 }
 
 /// Reads a trace.
-pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
-    let mut reader = Reader {
-        out: Builder::new(source.name(), "chrome json", false),
+pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
+    let mut reader = ChromeReader {
+        out: TraceBuilder::new(source.name(), "chrome json", false),
         lanes: HashMap::new(),
         processes: HashMap::new(),
         ranges: HashMap::new(),
@@ -162,7 +162,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
         kineto: false,
     };
     let mut scanner = Scanner::new(&mut *source);
-    let array = scanner.blanks() == Some(b'[');
+    let array = scanner.skip_blanks() == Some(b'[');
     let mut found = array;
     let cut = if array {
         scanner.skip();
@@ -189,35 +189,35 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     Ok(reader.finish())
 }
 
-impl Reader {
+impl ChromeReader {
     /// Reads the members of the top object. Returns true if it ends too early.
-    fn object(&mut self, scanner: &mut Scanner<&mut Source<'_>>, found: &mut bool) -> bool {
+    fn object(&mut self, scanner: &mut Scanner<&mut TraceSource<'_>>, found: &mut bool) -> bool {
         loop {
-            match scanner.blanks() {
+            match scanner.skip_blanks() {
                 None => return true,
                 Some(b'}') => return false,
                 Some(b',' | b':') => scanner.skip(),
                 Some(b'"') => {
                     let (key, ended) = scanner.value(json::EVENT);
                     let key: String = serde_json::from_slice(key).unwrap_or_default();
-                    if ended != Ended::Whole || scanner.blanks() != Some(b':') {
-                        return ended == Ended::Cut || scanner.peek().is_none();
+                    if ended != ValueEnd::Whole || scanner.skip_blanks() != Some(b':') {
+                        return ended == ValueEnd::Cut || scanner.peek().is_none();
                     }
                     scanner.skip();
-                    if key == "traceEvents" && scanner.blanks() == Some(b'[') {
+                    if key == "traceEvents" && scanner.skip_blanks() == Some(b'[') {
                         scanner.skip();
                         *found = true;
                         if self.events(scanner, false) {
                             return true;
                         }
-                        if self.damaged && scanner.blanks().is_none() {
+                        if self.damaged && scanner.skip_blanks().is_none() {
                             return false;
                         }
                         continue;
                     }
                     self.kineto |= KINETO.contains(&key.as_str());
-                    scanner.blanks();
-                    if scanner.value(json::VALUE).1 != Ended::Whole {
+                    scanner.skip_blanks();
+                    if scanner.value(json::VALUE).1 != ValueEnd::Whole {
                         return true;
                     }
                 }
@@ -230,12 +230,12 @@ impl Reader {
     }
 
     /// Reads the events up to the end of the array. Returns true if it ends too early; `open` arrays may end after any event.
-    fn events(&mut self, scanner: &mut Scanner<&mut Source<'_>>, open: bool) -> bool {
+    fn events(&mut self, scanner: &mut Scanner<&mut TraceSource<'_>>, open: bool) -> bool {
         // After damage, any bracket may be the array's: only the end of the data decides.
         let (mut closed, mut noise) = (false, false);
         loop {
             let at = scanner.offset();
-            match scanner.blanks() {
+            match scanner.skip_blanks() {
                 None => return !(open || closed),
                 Some(b']') => {
                     scanner.skip();
@@ -264,7 +264,7 @@ impl Reader {
                     self.damaged = true;
                     match next {
                         Some(left) => scanner.back(left),
-                        None if ended == Ended::Cut => {
+                        None if ended == ValueEnd::Cut => {
                             self.out.unread("the event is cut off", place);
                             return true;
                         }
@@ -278,7 +278,7 @@ impl Reader {
                     if !std::mem::replace(&mut noise, true) && !closed {
                         self.out.unread("not an event", || format!("byte {at}"));
                     }
-                    if ended == Ended::Cut {
+                    if ended == ValueEnd::Cut {
                         return true;
                     }
                     if scanner.offset() == at {
@@ -298,7 +298,7 @@ impl Reader {
             self.take(&event);
             return true;
         }
-        if bytes.len() > MENDED {
+        if bytes.len() > REPAIRED {
             return false;
         }
         // Python writes NaN; some exporters write raw control characters, or a key twice.
@@ -313,7 +313,7 @@ impl Reader {
         true
     }
 
-    fn take(&mut self, event: &Event<'_>) {
+    fn take(&mut self, event: &ChromeEvent<'_>) {
         let number = self.events + 1;
         let place = || format!("event {number}");
         let name = event.name.as_deref().unwrap_or("");
@@ -343,7 +343,7 @@ impl Reader {
             }
             let (lane, _) = self.track(&process, &thread);
             let name = self.out.name(name);
-            let kind = Kind::of_category(cat, "");
+            let kind = SliceKind::of_category(cat, "");
             if let Some(slice) = self.out.slice(kind, lane, name, (start, start), place) {
                 self.ranges.entry(key).or_default().push(slice);
             }
@@ -371,8 +371,8 @@ impl Reader {
             ("X", None) => return self.out.unread("an event without a length", place),
             _ => start,
         };
-        let mut kind = Kind::of_category(cat, name);
-        let unknown = kind == Kind::Other && cat.is_empty();
+        let mut kind = SliceKind::of_category(cat, name);
+        let unknown = kind == SliceKind::Other && cat.is_empty();
         let mut args = Args::default();
         if let Some(raw) = event.args
             && (kind.on_device() || kind.is_call() || unknown)
@@ -382,7 +382,7 @@ impl Reader {
         // PyTorch's arguments of a kernel, and JAX's.
         let launched = args.grid.or(args.kernel_details).is_some();
         if unknown && (launched || args.stream.and(args.correlation).is_some()) {
-            kind = Kind::Kernel;
+            kind = SliceKind::Kernel;
         }
         self.kineto |= matches!(cat, "cpu_op" | "cuda_runtime" | "gpu_user_annotation");
         let id = self.out.name(name);
@@ -421,7 +421,7 @@ impl Reader {
                 track.device = Some(device);
             }
         }
-        let direction = (kind == Kind::Copy).then(|| Direction::of_name(name));
+        let direction = (kind == SliceKind::Copy).then(|| Direction::of_name(name));
         let (grid, block) = (three(args.grid), three(args.block));
         self.out.detail(
             slice,
@@ -452,7 +452,7 @@ impl Reader {
         (lane, None)
     }
 
-    fn metadata(&mut self, event: &Event<'_>, name: &str) {
+    fn metadata(&mut self, event: &ChromeEvent<'_>, name: &str) {
         let process = label(event.pid);
         let args: Args<'_> = event
             .args
@@ -476,7 +476,7 @@ impl Reader {
         }
     }
 
-    fn counter(&mut self, event: &Event<'_>, name: &str, at: i128) {
+    fn counter(&mut self, event: &ChromeEvent<'_>, name: &str, at: i128) {
         let Some(time) = self.out.time(at) else {
             return;
         };

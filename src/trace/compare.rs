@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::figures::{KernelRow, Summary};
+use super::figures::{KernelTotals, Summary};
 use super::names::{self, Family};
 
 /// A figure of both sides; `None` if a file does not contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Both<T> {
+pub struct PerSide<T> {
     pub a: Option<T>,
     pub b: Option<T>,
 }
 
 /// A row with a figure of the whole file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Figure {
+pub struct ComparedFigure {
     pub name: &'static str,
     pub unit: &'static str,
     #[serde(flatten)]
-    pub both: Both<f64>,
+    pub both: PerSide<f64>,
     /// B over A, if both are known and A is not 0.
     pub ratio: Option<f64>,
 }
@@ -41,7 +41,7 @@ pub struct Share {
 pub struct FamilyRow {
     pub family: Family,
     #[serde(flatten)]
-    pub both: Both<Share>,
+    pub both: PerSide<Share>,
 }
 
 /// A kernel on both sides.
@@ -51,16 +51,16 @@ pub struct NameRow {
     pub short: String,
     pub family: Family,
     #[serde(flatten)]
-    pub both: Both<Share>,
+    pub both: PerSide<Share>,
 }
 
 /// The comparison of two traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct TraceComparison {
     /// Files and formats.
     pub files: [String; 2],
     pub formats: [&'static str; 2],
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ComparedFigure>,
     pub families: Vec<FamilyRow>,
     /// Kernels of both sides, largest time first.
     pub kernels: Vec<NameRow>,
@@ -73,7 +73,7 @@ pub struct Comparison {
 }
 
 /// Compares two traces.
-pub fn compare(a: &Summary, b: &Summary) -> Comparison {
+pub fn compare(a: &Summary, b: &Summary) -> TraceComparison {
     // Operations of the host are compared only if neither side has kernels.
     let (rows, others) = match a.table.is_empty() && b.table.is_empty() {
         true => (&a.operations, &b.operations),
@@ -83,7 +83,7 @@ pub fn compare(a: &Summary, b: &Summary) -> Comparison {
     let names: BTreeSet<&str> = left.keys().chain(right.keys()).copied().collect();
     let (mut kernels, mut vanished, mut new) = (Vec::new(), Vec::new(), Vec::new());
     for name in names {
-        let both = Both {
+        let both = PerSide {
             a: left.get(name).copied(),
             b: right.get(name).copied(),
         };
@@ -109,12 +109,12 @@ pub fn compare(a: &Summary, b: &Summary) -> Comparison {
     let all: BTreeSet<Family> = left.keys().chain(right.keys()).copied().collect();
     let family = |family| FamilyRow {
         family,
-        both: Both {
+        both: PerSide {
             a: left.get(&family).copied(),
             b: right.get(&family).copied(),
         },
     };
-    Comparison {
+    TraceComparison {
         files: [a.file.clone(), b.file.clone()],
         formats: [a.format, b.format],
         figures: figures(a, b),
@@ -126,7 +126,7 @@ pub fn compare(a: &Summary, b: &Summary) -> Comparison {
     }
 }
 
-fn share(row: &KernelRow) -> Share {
+fn share(row: &KernelTotals) -> Share {
     Share {
         calls: row.calls,
         total_ns: row.total_ns,
@@ -135,14 +135,14 @@ fn share(row: &KernelRow) -> Share {
     }
 }
 
-fn by_name(table: &[KernelRow]) -> BTreeMap<&str, Share> {
+fn by_name(table: &[KernelTotals]) -> BTreeMap<&str, Share> {
     table
         .iter()
         .map(|row| (row.name.as_str(), share(row)))
         .collect()
 }
 
-fn by_family(table: &[KernelRow]) -> BTreeMap<Family, Share> {
+fn by_family(table: &[KernelTotals]) -> BTreeMap<Family, Share> {
     let mut families: BTreeMap<Family, Share> = BTreeMap::new();
     for row in table {
         let sum = families.entry(row.family).or_default();
@@ -154,7 +154,7 @@ fn by_family(table: &[KernelRow]) -> BTreeMap<Family, Share> {
     families
 }
 
-fn figures(a: &Summary, b: &Summary) -> Vec<Figure> {
+fn figures(a: &Summary, b: &Summary) -> Vec<ComparedFigure> {
     type Get = fn(&Summary) -> Option<f64>;
     #[rustfmt::skip] // One line for each figure.
     let rows: [(&'static str, &'static str, Get); 15] = [
@@ -175,12 +175,12 @@ fn figures(a: &Summary, b: &Summary) -> Vec<Figure> {
         ("bytes copied", "B", |it| it.copies.as_ref().and_then(|it| it.bytes).map(|it| it as f64)),
     ];
     let row = |(name, unit, get): (&'static str, &'static str, Get)| {
-        let both = Both {
+        let both = PerSide {
             a: get(a),
             b: get(b),
         };
         let ratio = both.a.filter(|a| *a > 0.0).zip(both.b).map(|(a, b)| b / a);
-        Figure {
+        ComparedFigure {
             name,
             unit,
             both,
@@ -190,7 +190,7 @@ fn figures(a: &Summary, b: &Summary) -> Vec<Figure> {
     rows.into_iter().map(row).collect()
 }
 
-impl Comparison {
+impl TraceComparison {
     /// As one JSON object.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 
-use super::model::{Builder, Detail, KernelStat, Kind, LaneKind, Trace};
-use super::source::{Head, OpenError, Source};
+use super::model::{Detail, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
+use super::source::{FileHead, OpenError, TraceSource};
 
 /// Longest line that is read, in bytes.
 const LINE: usize = 1 << 20;
@@ -31,19 +31,19 @@ const MAX: &[&str] = &["maxns", "max (ns)", "maximum (ns)", "max (nsec)"];
 const STD: &[&str] = &["stddev", "stddev (ns)", "std_dev"];
 
 /// Whether this is a table of kernels with start and end.
-pub fn is_kernel_trace(head: &Head) -> bool {
+pub fn is_kernel_trace(head: &FileHead) -> bool {
     header(&head.bytes)
         .is_some_and(|h| has(&h, &[NAME, START, END]) && !h.iter().any(|c| c == "counter_name"))
 }
 
 /// Whether this is a table of sums from rocprofv3.
-pub fn is_kernel_stats(head: &Head) -> bool {
+pub fn is_kernel_stats(head: &FileHead) -> bool {
     header(&head.bytes)
         .is_some_and(|h| has(&h, &[NAME, CALLS, TOTAL]) && !has(&h, &[&["instances"]]))
 }
 
 /// Whether this is a table of sums from nsys.
-pub fn is_kern_sum(head: &Head) -> bool {
+pub fn is_kern_sum(head: &FileHead) -> bool {
     header(&head.bytes).is_some_and(|h| has(&h, &[&["name"], &["instances"], &["total time (ns)"]]))
 }
 
@@ -147,7 +147,7 @@ fn cells(line: &str) -> Option<Vec<String>> {
 
 /// The rows of a table below its header.
 struct Table<'a, 'b> {
-    lines: BufReader<&'a mut Source<'b>>,
+    lines: BufReader<&'a mut TraceSource<'b>>,
     header: Vec<String>,
     /// Lines read so far.
     line: u64,
@@ -156,7 +156,7 @@ struct Table<'a, 'b> {
 }
 
 impl<'a, 'b> Table<'a, 'b> {
-    fn new(source: &'a mut Source<'b>) -> Self {
+    fn new(source: &'a mut TraceSource<'b>) -> Self {
         let lines = BufReader::with_capacity(256 * 1024, source);
         let mut table = Self {
             lines,
@@ -193,7 +193,7 @@ impl<'a, 'b> Table<'a, 'b> {
     }
 
     /// The next row with as many cells as the header: its line number and its cells. The table ends at a blank line.
-    fn row(&mut self, out: &mut Builder) -> Option<(u64, Vec<String>)> {
+    fn row(&mut self, out: &mut TraceBuilder) -> Option<(u64, Vec<String>)> {
         loop {
             let mut text = self.next_line()?;
             let line = self.line;
@@ -239,7 +239,7 @@ impl<'a, 'b> Table<'a, 'b> {
     }
 
     /// Marks the trace as truncated if the file ends inside a row.
-    fn check_end(&self, out: &mut Builder) {
+    fn check_end(&self, out: &mut TraceBuilder) {
         let cut = out
             .trace()
             .unread
@@ -252,8 +252,8 @@ impl<'a, 'b> Table<'a, 'b> {
 }
 
 /// Reads kernels with start and end.
-pub fn read_kernel_trace(source: &mut Source<'_>) -> Result<Trace, OpenError> {
-    let mut out = Builder::new(source.name(), "rocprofv3 kernel_trace.csv", true);
+pub fn read_kernel_trace(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
+    let mut out = TraceBuilder::new(source.name(), "rocprofv3 kernel_trace.csv", true);
     let mut table = Table::new(source);
     let (name, start, end) = (table.column(NAME), table.column(START), table.column(END));
     let (Some(name), Some(start), Some(end)) = (name, start, end) else {
@@ -289,8 +289,13 @@ pub fn read_kernel_trace(source: &mut Source<'_>) -> Result<Trace, OpenError> {
             }
         };
         let id = out.name(&cells[name]);
-        let Some(slice) = out.slice(Kind::Kernel, lane, id, (start.into(), end.into()), place)
-        else {
+        let Some(slice) = out.slice(
+            SliceKind::Kernel,
+            lane,
+            id,
+            (start.into(), end.into()),
+            place,
+        ) else {
             continue;
         };
         let size = |axes: [Option<usize>; 3]| {
@@ -324,17 +329,17 @@ pub fn device(agent: &str) -> String {
 }
 
 /// Reads sums of rocprofv3.
-pub fn read_kernel_stats(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+pub fn read_kernel_stats(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     sums(source, "rocprofv3 kernel_stats.csv")
 }
 
 /// Reads sums of nsys.
-pub fn read_kern_sum(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+pub fn read_kern_sum(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     sums(source, "nsys cuda_gpu_kern_sum.csv")
 }
 
-fn sums(source: &mut Source<'_>, format: &'static str) -> Result<Trace, OpenError> {
-    let mut out = Builder::new(source.name(), format, false);
+fn sums(source: &mut TraceSource<'_>, format: &'static str) -> Result<Trace, OpenError> {
+    let mut out = TraceBuilder::new(source.name(), format, false);
     let mut table = Table::new(source);
     let (name, calls, total) = (table.column(NAME), table.column(CALLS), table.column(TOTAL));
     let (Some(name), Some(calls), Some(total)) = (name, calls, total) else {

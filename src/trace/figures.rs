@@ -11,7 +11,7 @@ use super::names::Family;
 
 /// A fault of a trace, or of the run it shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Lint {
+pub struct TraceLint {
     pub name: &'static str,
     pub why: String,
     pub next: String,
@@ -29,7 +29,7 @@ pub struct Top {
 
 /// One device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Device {
+pub struct DeviceFigures {
     pub kernels: u64,
     pub kernel_ns: u64,
     pub busy_ns: u64,
@@ -52,7 +52,7 @@ pub struct Copies {
 
 /// One annotated step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct TraceStep {
     pub name: String,
     pub dur_ns: u64,
     /// Kernels that started inside the range.
@@ -94,7 +94,7 @@ pub struct Summary {
     pub idle_share: Option<f64>,
     pub median_kernel_ns: Option<u64>,
     pub zero_length_kernels: Option<u64>,
-    pub devices: Option<BTreeMap<String, Device>>,
+    pub devices: Option<BTreeMap<String, DeviceFigures>>,
     /// Device queues with kernels.
     pub lanes: Option<u64>,
     pub launches: Option<u64>,
@@ -105,27 +105,27 @@ pub struct Summary {
     pub syncs: Option<u64>,
     pub copies: Option<Copies>,
     pub memsets: Option<Amount>,
-    pub steps: Option<Vec<Step>>,
+    pub steps: Option<Vec<TraceStep>>,
     /// From the first start of anything to the last end.
     pub trace_span_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema_version: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tables_absent: Option<Vec<String>>,
-    pub lints: Vec<Lint>,
+    pub lints: Vec<TraceLint>,
     pub unread: Option<UnreadRows>,
     /// If there are no kernels: operations of the host with their own time, longest total first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub operations: Vec<KernelRow>,
+    pub operations: Vec<KernelTotals>,
     /// One row for each name, longest total first.
     #[serde(skip)]
-    pub table: Vec<KernelRow>,
+    pub table: Vec<KernelTotals>,
     /// Ledger of all steps, or from the first to the last kernel if no steps are annotated.
     #[serde(skip)]
     pub ledger: Option<Ledger>,
     /// Kernel time and kernels launched in phases of these names.
     #[serde(skip)]
-    pub phases: Phases,
+    pub phases: PhaseTotals,
     /// Number of kernels that started before the call that launched them, and number of linked kernels.
     #[serde(skip)]
     pub early: (u64, u64),
@@ -139,7 +139,7 @@ pub struct Summary {
 
 impl Summary {
     /// Kernels, or operations of the host if there are no kernels.
-    pub fn rows(&self) -> &[KernelRow] {
+    pub fn rows(&self) -> &[KernelTotals] {
         match self.table.is_empty() {
             true => &self.operations,
             false => &self.table,
@@ -161,7 +161,7 @@ fn six_digits<S: Serializer>(share: &Option<f64>, out: S) -> Result<S::Ok, S::Er
 
 /// A kernel's name and the totals of its executions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct KernelRow {
+pub struct KernelTotals {
     /// The full name; not safe for a screen.
     pub name: String,
     pub short: String,
@@ -212,7 +212,7 @@ impl Ledger {
 
 /// Kernel time by phase in nanoseconds, if ranges name the phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Phases {
+pub struct PhaseTotals {
     pub forward: Option<u64>,
     pub backward: Option<u64>,
     /// Number of kernels in the optimizer's ranges.

@@ -2,8 +2,8 @@
 //! for all formats.
 
 use super::display::time;
-use super::figures::{Lint, Summary, median};
-use super::model::{Kind, Trace};
+use super::figures::{Summary, TraceLint, median};
+use super::model::{SliceKind, Trace};
 use super::names::Family;
 use crate::limits::BACKWARD_SHORT;
 
@@ -18,8 +18,8 @@ const OVERHEAD: f64 = 1.25;
 /// Share of linked kernels that start before their launch above which the clocks disagree.
 const EARLY: f64 = 0.01;
 
-type Finding = (String, String);
-type Rule = fn(&Trace, &Summary) -> Option<Finding>;
+type LintReason = (String, String);
+type Rule = fn(&Trace, &Summary) -> Option<LintReason>;
 
 /// All lints in display order, each with the course's page about it.
 const LINTS: [(&str, Rule, Option<&str>); 9] = [
@@ -44,10 +44,10 @@ pub fn names() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
 }
 
 /// All lints that apply.
-pub fn lints(trace: &Trace, figures: &Summary) -> Vec<Lint> {
+pub fn lints(trace: &Trace, figures: &Summary) -> Vec<TraceLint> {
     let holds = |&(name, rule, page): &(&'static str, Rule, Option<&'static str>)| {
         let (why, next) = rule(trace, figures)?;
-        Some(Lint {
+        Some(TraceLint {
             name,
             why,
             next,
@@ -57,11 +57,11 @@ pub fn lints(trace: &Trace, figures: &Summary) -> Vec<Lint> {
     LINTS.iter().filter_map(holds).collect()
 }
 
-fn found(why: String, next: &str) -> Option<Finding> {
+fn found(why: String, next: &str) -> Option<LintReason> {
     Some((why, next.to_owned()))
 }
 
-fn truncated_file(trace: &Trace, f: &Summary) -> Option<Finding> {
+fn truncated_file(trace: &Trace, f: &Summary) -> Option<LintReason> {
     let why = trace.truncated.as_ref()?;
     found(
         format!("{why} The part before has {} kernels.", f.kernels),
@@ -69,12 +69,12 @@ fn truncated_file(trace: &Trace, f: &Summary) -> Option<Finding> {
     )
 }
 
-fn no_device_activity(trace: &Trace, f: &Summary) -> Option<Finding> {
-    if f.kernels > 0 || trace.of(Kind::Graph).next().is_some() {
+fn no_device_activity(trace: &Trace, f: &Summary) -> Option<LintReason> {
+    if f.kernels > 0 || trace.of(SliceKind::Graph).next().is_some() {
         return None;
     }
     let launches = f.launches.unwrap_or(0) + f.graph_launches.unwrap_or(0);
-    let ops = trace.of(Kind::Op).count();
+    let ops = trace.of(SliceKind::Op).count();
     let why = match (launches, ops) {
         (0, 0) if trace.slices.is_empty() => {
             "The file is empty: it may belong to a subprocess, or to a run that had ended."
@@ -113,7 +113,7 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<Finding> {
     found(why, next)
 }
 
-fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<Finding> {
+fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<LintReason> {
     let (early, linked) = f.early;
     let next = "Trust durations, not gaps between host and device. Record again with a newer driver, after a first step.";
     if early > 0 && early as f64 > EARLY * linked as f64 {
@@ -126,7 +126,7 @@ fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<Finding> {
         let slices = || {
             trace.slices.iter().filter(|it| {
                 if device {
-                    it.kind == Kind::Kernel
+                    it.kind == SliceKind::Kernel
                 } else {
                     it.kind.is_call()
                 }
@@ -155,7 +155,7 @@ fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<Finding> {
     None
 }
 
-fn launch_bound(trace: &Trace, f: &Summary) -> Option<Finding> {
+fn launch_bound(trace: &Trace, f: &Summary) -> Option<LintReason> {
     let (idle, median) = (f.idle_with_graphs?, f.median_kernel_ns?);
     // Gaps caused by the profiler say nothing about the run.
     let slowed = profiler_overhead(trace, f).is_some();
@@ -172,7 +172,7 @@ fn launch_bound(trace: &Trace, f: &Summary) -> Option<Finding> {
     )
 }
 
-fn sync_in_step(_: &Trace, f: &Summary) -> Option<Finding> {
+fn sync_in_step(_: &Trace, f: &Summary) -> Option<LintReason> {
     let steps = f.steps.as_ref()?;
     let with = steps
         .iter()
@@ -196,7 +196,7 @@ fn sync_in_step(_: &Trace, f: &Summary) -> Option<Finding> {
     )
 }
 
-fn copy_in_step(_: &Trace, f: &Summary) -> Option<Finding> {
+fn copy_in_step(_: &Trace, f: &Summary) -> Option<LintReason> {
     let steps = f.steps.as_ref()?;
     let all: u64 = steps
         .iter()
@@ -212,7 +212,7 @@ fn copy_in_step(_: &Trace, f: &Summary) -> Option<Finding> {
     )
 }
 
-fn one_kernel_dominates(_: &Trace, f: &Summary) -> Option<Finding> {
+fn one_kernel_dominates(_: &Trace, f: &Summary) -> Option<LintReason> {
     let row = f.table.first()?;
     if row.share_of_kernels <= DOMINATES || row.total_ns == 0 {
         return None;
@@ -228,7 +228,7 @@ fn one_kernel_dominates(_: &Trace, f: &Summary) -> Option<Finding> {
     )
 }
 
-fn missing_backward(trace: &Trace, f: &Summary) -> Option<Finding> {
+fn missing_backward(trace: &Trace, f: &Summary) -> Option<LintReason> {
     // What is missing may be what was cut off.
     if trace.truncated.is_some() {
         return None;
@@ -256,7 +256,7 @@ fn missing_backward(trace: &Trace, f: &Summary) -> Option<Finding> {
     None
 }
 
-fn profiler_overhead(trace: &Trace, f: &Summary) -> Option<Finding> {
+fn profiler_overhead(trace: &Trace, f: &Summary) -> Option<LintReason> {
     let mut steps: Vec<u64> = f.steps.as_ref()?.iter().map(|step| step.dur_ns).collect();
     steps.sort_unstable();
     let (profiled, plain) = (median(&steps)?, trace.unprofiled_step.filter(|ns| *ns > 0)?);

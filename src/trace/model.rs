@@ -21,7 +21,7 @@ const REASONS: usize = 32;
 
 /// The kind of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum SliceKind {
     /// One execution of a kernel on a device.
     Kernel,
     /// A whole graph on a device, if the profiler did not record its kernels.
@@ -50,7 +50,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl SliceKind {
     /// Whether a device does this work.
     pub fn on_device(self) -> bool {
         matches!(self, Self::Kernel | Self::Graph | Self::Copy | Self::Memset)
@@ -83,7 +83,7 @@ impl Kind {
             {
                 Self::of_call(name)
             }
-            _ if names::step(name) => Self::Annotation,
+            _ if names::is_step(name) => Self::Annotation,
             // Older versions begin with a capital, rocprof-sys with `rocm_`, and an event may have several.
             _ => category
                 .split(',')
@@ -102,7 +102,7 @@ impl Kind {
             let rest = name.strip_prefix(after).unwrap_or("");
             rest.starts_with(|c: char| c.is_ascii_uppercase())
         };
-        if names::step(name) || names::phase(name).is_some() {
+        if names::is_step(name) || names::phase(name).is_some() {
             Self::Annotation
         } else if begins("Memcpy") {
             Self::Copy
@@ -263,7 +263,7 @@ pub struct Slice {
     pub link: u32,
     /// Index into `Trace::details`, or `NONE`.
     pub detail: u32,
-    pub kind: Kind,
+    pub kind: SliceKind,
 }
 
 impl Slice {
@@ -366,7 +366,7 @@ impl Trace {
     }
 
     /// Every slice of a kind, with its index.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = (u32, &Slice)> {
+    pub fn of(&self, kind: SliceKind) -> impl Iterator<Item = (u32, &Slice)> {
         (0..)
             .zip(&self.slices)
             .filter(move |(_, slice)| slice.kind == kind)
@@ -400,7 +400,7 @@ impl Trace {
 }
 
 /// Builds a trace from plain data, for readers of files and for other sources.
-pub struct Builder {
+pub struct TraceBuilder {
     trace: Trace,
     ids: HashMap<Arc<str>, NameId>,
     details: HashMap<Detail, u32>,
@@ -412,7 +412,7 @@ pub struct Builder {
     work: Vec<(u32, u64, u64)>,
 }
 
-impl Builder {
+impl TraceBuilder {
     /// An empty trace of `source`. `unsigned` means that times come from an unsigned 64-bit clock.
     pub fn new(source: &str, format: &'static str, unsigned: bool) -> Self {
         let bias = if unsigned { 1 << 63 } else { 0 };
@@ -484,7 +484,7 @@ impl Builder {
     /// Adds a slice and returns its number, which is valid until `finish`; `place` gives its place in the file if it cannot be read.
     pub fn slice(
         &mut self,
-        kind: Kind,
+        kind: SliceKind,
         lane: u32,
         name: NameId,
         (start, end): (i128, i128),
@@ -546,8 +546,12 @@ impl Builder {
     /// Sets the correlation of a call. The first launch with a number counts.
     pub fn call(&mut self, slice: u32, scope: u64, correlation: u64) {
         let slices = &self.trace.slices;
-        let launches =
-            |at: u32| matches!(slices[at as usize].kind, Kind::Launch | Kind::GraphLaunch);
+        let launches = |at: u32| {
+            matches!(
+                slices[at as usize].kind,
+                SliceKind::Launch | SliceKind::GraphLaunch
+            )
+        };
         self.calls
             .entry((scope, correlation))
             .and_modify(|known| {
@@ -608,7 +612,9 @@ impl Builder {
                 slices[work as usize].link = call;
                 let kind = slices[work as usize].kind;
                 let call = &mut slices[call as usize];
-                if call.link == NONE && (kind != Kind::Memset || call.kind != Kind::Launch) {
+                if call.link == NONE
+                    && (kind != SliceKind::Memset || call.kind != SliceKind::Launch)
+                {
                     call.link = work;
                 }
             }
@@ -638,11 +644,11 @@ impl Builder {
         let holds = &mut trace.holds;
         for slice in &trace.slices {
             match slice.kind {
-                Kind::Kernel => holds.kernels = true,
-                Kind::Copy => holds.copies = true,
-                Kind::Memset => holds.memsets = true,
-                Kind::Annotation => holds.annotations = true,
-                Kind::Graph => holds.graphs = true,
+                SliceKind::Kernel => holds.kernels = true,
+                SliceKind::Copy => holds.copies = true,
+                SliceKind::Memset => holds.memsets = true,
+                SliceKind::Annotation => holds.annotations = true,
+                SliceKind::Graph => holds.graphs = true,
                 kind => holds.calls |= kind.is_call(),
             }
         }

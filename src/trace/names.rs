@@ -73,7 +73,7 @@ pub fn family(name: &str) -> Family {
 }
 
 /// Whether a range of this name is a step: `step 3`, `iteration 3`, `ProfilerStep#3`.
-pub fn step(name: &str) -> bool {
+pub fn is_step(name: &str) -> bool {
     let number = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let word = name[..name.len() - number].trim_end_matches([' ', '#', '_', ':', '=']);
     let known = [
@@ -90,14 +90,14 @@ pub fn step(name: &str) -> bool {
 
 /// Phases of a training step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum TracePhase {
     Forward,
     Backward,
     Optimizer,
 }
 
 /// The phase of a range, from its name.
-pub fn phase(name: &str) -> Option<Phase> {
+pub fn phase(name: &str) -> Option<TracePhase> {
     let name = name.trim().to_ascii_lowercase();
     let is = |names: &[&str]| names.contains(&name.as_str());
     if is(&[
@@ -108,7 +108,7 @@ pub fn phase(name: &str) -> Option<Phase> {
         "## forward ##",
         "model_forward",
     ]) {
-        Some(Phase::Forward)
+        Some(TracePhase::Forward)
     } else if is(&[
         "backward",
         "bwd",
@@ -117,11 +117,11 @@ pub fn phase(name: &str) -> Option<Phase> {
         "## backward ##",
         "loss.backward",
     ]) {
-        Some(Phase::Backward)
+        Some(TracePhase::Backward)
     } else if is(&["optimizer", "optim", "optimizer step", "optimizer_step"])
         || name.starts_with("optimizer.step")
     {
-        Some(Phase::Optimizer)
+        Some(TracePhase::Optimizer)
     } else {
         None
     }
@@ -362,7 +362,7 @@ mod tests {
             "Step_3",
             "iter 4",
         ];
-        assert!(steps.into_iter().all(step));
+        assert!(steps.into_iter().all(is_step));
         let others = [
             "step",
             "stepping 1",
@@ -371,9 +371,12 @@ mod tests {
             "",
             "my step 2 of 3",
         ];
-        assert!(!others.into_iter().any(step));
-        assert_eq!(phase("Optimizer.step#AdamW.step"), Some(Phase::Optimizer));
-        assert_eq!(phase("backward"), Some(Phase::Backward));
+        assert!(!others.into_iter().any(is_step));
+        assert_eq!(
+            phase("Optimizer.step#AdamW.step"),
+            Some(TracePhase::Optimizer)
+        );
+        assert_eq!(phase("backward"), Some(TracePhase::Backward));
         assert_eq!(phase("forward_hook"), None);
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use super::model::{Builder, Detail, Direction, Kind, LaneKind, Trace};
-use super::source::{Head, OpenError, Source};
+use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
+use super::source::{FileHead, OpenError, TraceSource};
 use super::sqlite::{self, int, rows, text};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
@@ -18,7 +18,7 @@ const NVTX: &str = "NVTX_EVENTS";
 const RANGES: [i64; 2] = [59, 60];
 
 /// Whether these are tables of an export.
-pub fn recognises(head: &Head) -> bool {
+pub fn recognises(head: &FileHead) -> bool {
     let mut tables = head.tables.iter().flatten();
     // Those of nvprof have the same beginning, and other columns.
     let nvprof = tables.clone().any(|it| it == "StringTable");
@@ -29,13 +29,13 @@ pub fn recognises(head: &Head) -> bool {
 }
 
 /// Reads an export.
-pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     let tables = sqlite::tables(&db)?;
     let there = |name: &str| tables.iter().any(|it| it == name);
-    let mut out = Builder::new(source.name(), "nsys sqlite", false);
+    let mut out = TraceBuilder::new(source.name(), "nsys sqlite", false);
     let strings = strings(&db, &mut out);
-    let mut lanes = Lanes {
+    let mut lanes = NsysLookup {
         lanes: HashMap::new(),
         strings,
     };
@@ -43,10 +43,10 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
         calls(&db, &mut out, &mut lanes);
     }
     for (table, kind) in [
-        (KERNEL, Kind::Kernel),
-        (COPY, Kind::Copy),
-        (MEMSET, Kind::Memset),
-        (GRAPH, Kind::Graph),
+        (KERNEL, SliceKind::Kernel),
+        (COPY, SliceKind::Copy),
+        (MEMSET, SliceKind::Memset),
+        (GRAPH, SliceKind::Graph),
     ] {
         if there(table) {
             work(&db, &mut out, &mut lanes, table, kind);
@@ -74,14 +74,14 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
     Ok(out.finish())
 }
 
-struct Lanes {
+struct NsysLookup {
     /// Lanes by process or thread, device and stream.
     lanes: HashMap<(i64, i64, i64), u32>,
     /// Names by `StringIds.id`.
     strings: HashMap<i64, u32>,
 }
 
-fn strings(db: &Connection, out: &mut Builder) -> HashMap<i64, u32> {
+fn strings(db: &Connection, out: &mut TraceBuilder) -> HashMap<i64, u32> {
     let mut strings = HashMap::new();
     rows(
         db,
@@ -103,8 +103,8 @@ fn process(global: i64) -> u64 {
     global as u64 & !0xff_ffff
 }
 
-impl Lanes {
-    fn thread(&mut self, out: &mut Builder, global: i64) -> u32 {
+impl NsysLookup {
+    fn thread(&mut self, out: &mut TraceBuilder, global: i64) -> u32 {
         *self.lanes.entry((global, -1, -1)).or_insert_with(|| {
             let group = format!("process {}", process(global) >> 24 & 0xff_ffff);
             out.lane(
@@ -117,7 +117,7 @@ impl Lanes {
     }
 
     /// Sets the names of threads.
-    fn threads(&self, db: &Connection, out: &mut Builder) {
+    fn threads(&self, db: &Connection, out: &mut TraceBuilder) {
         let query = sqlite::select(db, "ThreadNames", &["globalTid", "nameId"]);
         rows(db, &query, "ThreadNames", out, |out, row, _| {
             let lane = int(row, 0).and_then(|global| self.lanes.get(&(global, -1, -1)));
@@ -131,7 +131,7 @@ impl Lanes {
         });
     }
 
-    fn stream(&mut self, out: &mut Builder, process: i64, device: i64, stream: i64) -> u32 {
+    fn stream(&mut self, out: &mut TraceBuilder, process: i64, device: i64, stream: i64) -> u32 {
         *self
             .lanes
             .entry((process, device, stream))
@@ -147,7 +147,7 @@ impl Lanes {
             })
     }
 
-    fn name(&self, out: &mut Builder, id: Option<i64>) -> u32 {
+    fn name(&self, out: &mut TraceBuilder, id: Option<i64>) -> u32 {
         let known = id.and_then(|id| self.strings.get(&id).copied());
         known.unwrap_or_else(|| {
             out.name(&id.map_or("(no name)".to_owned(), |id| format!("(name {id})")))
@@ -162,7 +162,7 @@ fn span(row: &rusqlite::Row<'_>) -> Result<(i128, i128), String> {
     }
 }
 
-fn calls(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+fn calls(db: &Connection, out: &mut TraceBuilder, lanes: &mut NsysLookup) {
     let query = sqlite::select(
         db,
         RUNTIME,
@@ -172,7 +172,7 @@ fn calls(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
         let span = span(row)?;
         let thread = int(row, 2).unwrap_or(0);
         let name = lanes.name(out, int(row, 4));
-        let kind = Kind::of_call(&out.trace().names[name as usize].clone());
+        let kind = SliceKind::of_call(&out.trace().names[name as usize].clone());
         let lane = lanes.thread(out, thread);
         if let (Some(slice), Some(correlation)) = (
             out.slice(kind, lane, name, span, || place.to_string()),
@@ -184,7 +184,13 @@ fn calls(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
     });
 }
 
-fn work(db: &Connection, out: &mut Builder, lanes: &mut Lanes, table: &str, kind: Kind) {
+fn work(
+    db: &Connection,
+    out: &mut TraceBuilder,
+    lanes: &mut NsysLookup,
+    table: &str,
+    kind: SliceKind,
+) {
     #[rustfmt::skip] // In groups.
     let wanted = [
         "start", "end", "globalPid", "deviceId", "streamId", "correlationId", "demangledName", "shortName",
@@ -204,11 +210,13 @@ fn work(db: &Connection, out: &mut Builder, lanes: &mut Lanes, table: &str, kind
                 int(row, 3).unwrap_or(0),
                 int(row, 4).unwrap_or(0),
             );
-            let direction = (kind == Kind::Copy).then(|| direction(int(row, 9)));
+            let direction = (kind == SliceKind::Copy).then(|| direction(int(row, 9)));
             let name = match kind {
-                Kind::Kernel => lanes.name(out, int(row, 6).or(int(row, 7))),
-                Kind::Copy => out.name(&format!("copy {}", direction.map_or("", Direction::label))),
-                Kind::Memset => out.name("memset"),
+                SliceKind::Kernel => lanes.name(out, int(row, 6).or(int(row, 7))),
+                SliceKind::Copy => {
+                    out.name(&format!("copy {}", direction.map_or("", Direction::label)))
+                }
+                SliceKind::Memset => out.name("memset"),
                 _ => out.name(&int(row, 16).map_or("graph".to_owned(), |id| format!("graph {id}"))),
             };
             let Some(slice) = out.slice(kind, lane, name, span, || place.to_string()) else {
@@ -248,7 +256,7 @@ fn direction(kind: Option<i64>) -> Direction {
     }
 }
 
-fn ranges(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+fn ranges(db: &Connection, out: &mut TraceBuilder, lanes: &mut NsysLookup) {
     let query = sqlite::select(
         db,
         NVTX,
@@ -267,7 +275,7 @@ fn ranges(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
         };
         let lane = lanes.thread(out, int(row, 2).unwrap_or(0));
         out.slice(
-            Kind::Annotation,
+            SliceKind::Annotation,
             lane,
             name,
             (start.into(), end.into()),
@@ -277,7 +285,7 @@ fn ranges(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
     });
 }
 
-fn overhead(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+fn overhead(db: &Connection, out: &mut TraceBuilder, lanes: &mut NsysLookup) {
     let query = sqlite::select(
         db,
         "PROFILER_OVERHEAD",
@@ -287,7 +295,7 @@ fn overhead(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
         let span = span(row)?;
         let name = lanes.name(out, int(row, 3));
         let lane = lanes.thread(out, int(row, 2).unwrap_or(0));
-        out.slice(Kind::Overhead, lane, name, span, || place.to_string());
+        out.slice(SliceKind::Overhead, lane, name, span, || place.to_string());
         Ok(())
     });
 }

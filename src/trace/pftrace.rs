@@ -8,9 +8,9 @@ use flate2::read::ZlibDecoder;
 use prost::Message;
 
 use super::csv;
-use super::model::{Builder, Counter, Detail, Direction, Kind, LaneKind, Trace};
+use super::model::{Counter, Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
 use super::proto::{self, TracePacket, TrackDescriptor, TrackEvent};
-use super::source::{Head, OpenError, Source};
+use super::source::{FileHead, OpenError, TraceSource};
 
 /// Longest packet that is read, in bytes.
 const PACKET: u64 = 256 << 20;
@@ -23,7 +23,7 @@ const BOOTTIME: u32 = 6;
 const FLOWS: u64 = u64::MAX;
 
 /// Whether the data begin with packets of a trace.
-pub fn recognises(head: &Head) -> bool {
+pub fn recognises(head: &FileHead) -> bool {
     let mut bytes = &head.bytes[..];
     let mut packets = 0;
     while packets < 3 && bytes.first() == Some(&0x0a) {
@@ -82,9 +82,9 @@ fn fields(mut bytes: &[u8], cut: bool) -> bool {
 }
 
 /// Reads a trace.
-pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
-    let mut reader = Reader {
-        out: Builder::new(source.name(), "perfetto pftrace", true),
+pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
+    let mut reader = PftraceReader {
+        out: TraceBuilder::new(source.name(), "perfetto pftrace", true),
         sequences: HashMap::new(),
         tracks: HashMap::new(),
         lanes: HashMap::new(),
@@ -212,8 +212,8 @@ struct Track {
     open: Vec<Option<u32>>,
 }
 
-struct Reader {
-    out: Builder,
+struct PftraceReader {
+    out: TraceBuilder,
     sequences: HashMap<u32, Sequence>,
     tracks: HashMap<u64, Track>,
     /// Lanes by track and device; the label is empty if only the track's name identifies the device.
@@ -228,7 +228,7 @@ struct Reader {
 
 /// The arguments of an event that are read.
 #[derive(Default)]
-struct Notes {
+struct EventArguments {
     begin: Option<u64>,
     end: Option<u64>,
     correlation: Option<u64>,
@@ -245,7 +245,7 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-impl Reader {
+impl PftraceReader {
     fn bytes(&mut self, bytes: &[u8], at: u64, depth: u32) {
         let place = || format!("the packet before byte {at}");
         let Ok(packet) = TracePacket::decode(bytes) else {
@@ -419,18 +419,18 @@ impl Reader {
             (None, None) => String::new(),
         };
         let notes = notes(sequence, &event);
-        let kind = Kind::of_category(&category, &name);
+        let kind = SliceKind::of_category(&category, &name);
         // A call of 0 ns is written as an instant; marks are not drawn.
         if instant && !kind.is_call() {
             return;
         }
         let device = match kind {
-            Kind::Kernel | Kind::Graph | Kind::Memset => Some(notes.agent),
+            SliceKind::Kernel | SliceKind::Graph | SliceKind::Memset => Some(notes.agent),
             // The side that is a GPU according to the name.
-            Kind::Copy if Direction::of_name(&name) == Direction::D2H => {
+            SliceKind::Copy if Direction::of_name(&name) == Direction::D2H => {
                 Some(notes.from.or(notes.to))
             }
-            Kind::Copy => Some(notes.to.or(notes.from)),
+            SliceKind::Copy => Some(notes.to.or(notes.from)),
             _ => None,
         };
         let device = device.map(|named| named.map_or_else(String::new, |it| csv::device(&it)));
@@ -461,7 +461,7 @@ impl Reader {
         }
         if kind.on_device() {
             self.out.trace().grid_in_items |= notes.items;
-            let direction = (kind == Kind::Copy).then(|| Direction::of_name(name));
+            let direction = (kind == SliceKind::Copy).then(|| Direction::of_name(name));
             let whole = |sizes: [Option<u32>; 3]| {
                 Some([sizes[0]?, sizes[1].unwrap_or(1), sizes[2].unwrap_or(1)])
             };
@@ -598,8 +598,8 @@ impl Reader {
     }
 }
 
-fn notes(sequence: &Sequence, event: &TrackEvent) -> Notes {
-    let mut notes = Notes::default();
+fn notes(sequence: &Sequence, event: &TrackEvent) -> EventArguments {
+    let mut notes = EventArguments::default();
     for it in &event.debug_annotations {
         let own = it.name.as_deref().map(String::from_utf8_lossy);
         let name = own

@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use super::model::{Builder, Detail, Direction, Kind, LaneKind, Trace};
-use super::source::{Head, OpenError, Source};
+use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
+use super::source::{FileHead, OpenError, TraceSource};
 use super::sqlite::{self, int, rows, text};
 
 /// Whether a database has the views and tables of rocpd.
-pub fn recognises(head: &Head) -> bool {
+pub fn recognises(head: &FileHead) -> bool {
     let tables: Vec<&String> = head.tables.iter().flatten().collect();
     tables.iter().any(|it| it.starts_with("rocpd_"))
 }
 
 /// Reads a database.
-pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
+pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     if sqlite::columns(&db, "kernels").is_empty() {
         return Err(OpenError::new(
@@ -23,7 +23,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
             "Run `rocpd convert -i FILE --output-format csv` and open the kernel_trace.csv.",
         ));
     }
-    let mut out = Builder::new(source.name(), "rocpd", false);
+    let mut out = TraceBuilder::new(source.name(), "rocpd", false);
     let mut lanes = HashMap::new();
     kernels(&db, &mut out, &mut lanes);
     if !sqlite::columns(&db, "memory_copies").is_empty() {
@@ -53,7 +53,7 @@ pub fn read(source: &mut Source<'_>) -> Result<Trace, OpenError> {
 }
 
 /// Lanes by run, process or device, and thread or queue.
-type Lanes = HashMap<(String, String, i64), u32>;
+type LaneIndex = HashMap<(String, String, i64), u32>;
 
 /// A number for a run and a process, within which correlation numbers are unique.
 fn scope(guid: &str, process: i64) -> u64 {
@@ -64,7 +64,7 @@ fn scope(guid: &str, process: i64) -> u64 {
     })
 }
 
-fn kernels(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+fn kernels(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {
     #[rustfmt::skip] // In groups of what belongs together.
     let wanted = [
         "start", "end", "name", "guid", "pid", "agent_abs_index", "queue_id", "stack_id",
@@ -97,7 +97,7 @@ fn kernels(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
             );
             let name = out.name(&text(row, 2).unwrap_or_else(|| "(no name)".to_owned()));
             let span = (start.into(), end.into());
-            let Some(slice) = out.slice(Kind::Kernel, lane, name, span, || place.to_string())
+            let Some(slice) = out.slice(SliceKind::Kernel, lane, name, span, || place.to_string())
             else {
                 return Ok(());
             };
@@ -130,8 +130,8 @@ fn kernels(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
 }
 
 fn device_lane(
-    out: &mut Builder,
-    lanes: &mut Lanes,
+    out: &mut TraceBuilder,
+    lanes: &mut LaneIndex,
     node: &str,
     agent: &str,
     name: &str,
@@ -150,7 +150,7 @@ fn device_lane(
         })
 }
 
-fn copies(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
+fn copies(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {
     #[rustfmt::skip] // In groups of what belongs together.
     let wanted = [
         "start", "end", "name", "guid", "pid", "size", "stack_id", "nid",
@@ -181,9 +181,13 @@ fn copies(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
             let lane = device_lane(out, lanes, &format!("{node}"), &agent, "copies", -1);
             let guid = text(row, 3).unwrap_or_default();
             let id = out.name(&name);
-            if let Some(slice) = out.slice(Kind::Copy, lane, id, (start.into(), end.into()), || {
-                place.to_string()
-            }) {
+            if let Some(slice) = out.slice(
+                SliceKind::Copy,
+                lane,
+                id,
+                (start.into(), end.into()),
+                || place.to_string(),
+            ) {
                 if let Some(stack) = int(row, 6) {
                     out.work(slice, scope(&guid, int(row, 4).unwrap_or(0)), stack as u64);
                 }
@@ -202,7 +206,7 @@ fn copies(db: &Connection, out: &mut Builder, lanes: &mut Lanes) {
     );
 }
 
-fn regions(db: &Connection, out: &mut Builder, lanes: &mut Lanes, view: &str) {
+fn regions(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex, view: &str) {
     let wanted = [
         "start", "end", "name", "guid", "pid", "tid", "category", "stack_id", "extdata",
     ];
@@ -230,9 +234,9 @@ fn regions(db: &Connection, out: &mut Builder, lanes: &mut Lanes, view: &str) {
                 {
                     name = message.to_owned();
                 }
-                Kind::Annotation
+                SliceKind::Annotation
             } else {
-                Kind::of_call(&name)
+                SliceKind::of_call(&name)
             };
             let guid = text(row, 3).unwrap_or_default();
             let (process, thread) = (int(row, 4).unwrap_or(0), int(row, 5).unwrap_or(0));

@@ -60,7 +60,7 @@ impl std::error::Error for OpenError {}
 
 /// The progress of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct ReadProgress {
     /// Bytes of the file read so far.
     pub read: u64,
     /// Bytes of the file.
@@ -68,7 +68,7 @@ pub struct Progress {
 }
 
 /// The head of a file.
-pub struct Head {
+pub struct FileHead {
     /// The first bytes, unpacked.
     pub bytes: Vec<u8>,
     /// Tables and views of a database.
@@ -76,7 +76,7 @@ pub struct Head {
 }
 
 /// A file that is being read, from its beginning on.
-pub struct Source<'a> {
+pub struct TraceSource<'a> {
     name: String,
     path: Option<PathBuf>,
     gzip: bool,
@@ -86,7 +86,7 @@ pub struct Source<'a> {
     total: u64,
     told: u64,
     damage: Option<String>,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut dyn FnMut(ReadProgress),
     unpacked: Option<tempfile::TempPath>,
     copied: Option<(tempfile::TempDir, PathBuf)>,
 }
@@ -105,9 +105,9 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-impl<'a> Source<'a> {
+impl<'a> TraceSource<'a> {
     /// Opens a file and reads its first bytes.
-    pub fn open(path: &Path, progress: &'a mut dyn FnMut(Progress)) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, progress: &'a mut dyn FnMut(ReadProgress)) -> Result<Self, OpenError> {
         let unreadable = |error: io::Error| {
             OpenError::new(
                 format!("cannot be read: {error}."),
@@ -129,7 +129,7 @@ impl<'a> Source<'a> {
         name: &str,
         data: impl Read + 'static,
         total: u64,
-        progress: &'a mut dyn FnMut(Progress),
+        progress: &'a mut dyn FnMut(ReadProgress),
     ) -> Result<Self, OpenError> {
         let packed = Rc::new(Cell::new(0));
         let mut data = io::BufReader::with_capacity(
@@ -265,14 +265,14 @@ impl<'a> Source<'a> {
 
     /// Reports that everything was read.
     pub fn done(&mut self) {
-        (self.progress)(Progress {
+        (self.progress)(ReadProgress {
             read: self.total,
             total: self.total,
         });
     }
 }
 
-impl Read for Source<'_> {
+impl Read for TraceSource<'_> {
     /// Damaged data end here; `damage` says why.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.head.read(buffer)?;
@@ -296,7 +296,7 @@ impl Read for Source<'_> {
         let read = self.packed.get();
         if read >= self.told + STRIDE {
             self.told = read;
-            (self.progress)(Progress {
+            (self.progress)(ReadProgress {
                 read,
                 total: self.total.max(read),
             });

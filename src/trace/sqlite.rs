@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 
-use super::model::Builder;
-use super::source::{OpenError, Source};
+use super::model::TraceBuilder;
+use super::source::{OpenError, TraceSource};
 use crate::files;
 
 /// Offset of the byte for a database's journal mode, and its value for a database with a write-ahead log.
@@ -26,7 +26,7 @@ enum Way {
 }
 
 /// Opens the file of a source. Nothing is written to this file or its folder.
-pub fn connect(source: &mut Source<'_>) -> Result<Connection, OpenError> {
+pub fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenError> {
     let logged = source.head()?.get(WRITE_VERSION) == Some(&WAL);
     let path = source.file()?;
     let path = path.canonicalize().unwrap_or(path);
@@ -134,12 +134,12 @@ pub fn select(db: &Connection, table: &str, wanted: &[&str]) -> String {
 
 /// A row of a table.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct TableRow<'a> {
     table: &'a str,
     row: u64,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for TableRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} row {}", self.table, self.row)
     }
@@ -150,8 +150,8 @@ pub fn rows(
     db: &Connection,
     query: &str,
     what: &str,
-    out: &mut Builder,
-    mut take: impl FnMut(&mut Builder, &Row<'_>, Place<'_>) -> Result<(), String>,
+    out: &mut TraceBuilder,
+    mut take: impl FnMut(&mut TraceBuilder, &Row<'_>, TableRow<'_>) -> Result<(), String>,
 ) {
     let mut count = 0_u64;
     let mut run = || -> rusqlite::Result<()> {
@@ -159,7 +159,7 @@ pub fn rows(
         let mut rows = prepared.query([])?;
         while let Some(row) = rows.next()? {
             count += 1;
-            let place = Place {
+            let place = TableRow {
                 table: what,
                 row: count,
             };

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::figures::{
-    Amount, Copies, Device, KernelRow, Ledger, Phases, Step, Summary, Top, UnreadRows, median,
+    Amount, Copies, DeviceFigures, KernelTotals, Ledger, PhaseTotals, Summary, Top, TraceStep,
+    UnreadRows, median,
 };
 use super::lints;
-use super::model::{Direction, Kind, NONE, Slice, Trace};
-use super::names::{self, Phase};
+use super::model::{Direction, NONE, Slice, SliceKind, Trace};
+use super::names::{self, TracePhase};
 
 /// Disjoint intervals in order.
 type Union = Vec<(i64, i64)>;
@@ -54,7 +55,7 @@ fn clip(sum: u128) -> u64 {
 
 /// The work of a device.
 #[derive(Default)]
-struct Work {
+struct DeviceWork {
     kernels: Union,
     copies: Union,
     /// For each kernel, its start and the time of its launch.
@@ -76,7 +77,7 @@ pub fn summary(trace: &Trace) -> Summary {
 }
 
 /// Time from the first start to the last end of slices of some kinds.
-fn span(trace: &Trace, kinds: fn(Kind) -> bool) -> Option<(i64, i64)> {
+fn span(trace: &Trace, kinds: fn(SliceKind) -> bool) -> Option<(i64, i64)> {
     let slices = || trace.slices.iter().filter(|slice| kinds(slice.kind));
     let start = slices().map(|slice| slice.start).min()?;
     Some((start, slices().map(|slice| slice.end).max()?))
@@ -119,7 +120,7 @@ fn empty(trace: &Trace) -> Summary {
         operations: Vec::new(),
         table: Vec::new(),
         ledger: None,
-        phases: Phases::default(),
+        phases: PhaseTotals::default(),
         early: (0, 0),
         idle_with_graphs: None,
         step_ns: trace.unprofiled_step,
@@ -130,7 +131,7 @@ fn empty(trace: &Trace) -> Summary {
 fn of_sums(trace: &Trace) -> Summary {
     let stats = trace.stats.as_deref().unwrap_or_default();
     let total: u128 = stats.iter().map(|row| u128::from(row.total)).sum();
-    let table = stats.iter().map(|row| KernelRow {
+    let table = stats.iter().map(|row| KernelTotals {
         name: trace.name(row.name).to_owned(),
         short: names::short(trace.name(row.name), names::LONGEST),
         family: names::family(trace.name(row.name)),
@@ -164,7 +165,7 @@ fn share(part: u64, whole: u128) -> f64 {
     }
 }
 
-fn sorted(mut table: Vec<KernelRow>) -> Vec<KernelRow> {
+fn sorted(mut table: Vec<KernelTotals>) -> Vec<KernelTotals> {
     table.sort_by(|a, b| {
         b.total_ns
             .cmp(&a.total_ns)
@@ -173,8 +174,8 @@ fn sorted(mut table: Vec<KernelRow>) -> Vec<KernelRow> {
     table
 }
 
-fn top(table: &[KernelRow]) -> Vec<Top> {
-    let row = |row: &KernelRow| Top {
+fn top(table: &[KernelTotals]) -> Vec<Top> {
+    let row = |row: &KernelTotals| Top {
         name: row.name.clone(),
         calls: row.calls,
         total_ns: row.total_ns,
@@ -184,12 +185,15 @@ fn top(table: &[KernelRow]) -> Vec<Top> {
 
 fn of_slices(trace: &Trace) -> Summary {
     let mut it = empty(trace);
-    let kernels: Vec<&Slice> = trace.of(Kind::Kernel).map(|(_, slice)| slice).collect();
+    let kernels: Vec<&Slice> = trace
+        .of(SliceKind::Kernel)
+        .map(|(_, slice)| slice)
+        .collect();
     let device = |slice: &Slice| trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
-    let mut work: BTreeMap<u32, Work> = BTreeMap::new();
+    let mut work: BTreeMap<u32, DeviceWork> = BTreeMap::new();
     devices(trace, &kernels, &mut it, &mut work);
     let bounds = |kinds| span(trace, kinds);
-    let span = bounds(|kind| kind == Kind::Kernel);
+    let span = bounds(|kind| kind == SliceKind::Kernel);
     it.device_span_ns = span.map(|(start, end)| end.abs_diff(start));
     it.trace_span_ns = bounds(|_| true).map(|(start, end)| end.abs_diff(start));
     it.idle_share = it.device_span_ns.filter(|span| *span > 0).map(|span| {
@@ -200,12 +204,12 @@ fn of_slices(trace: &Trace) -> Summary {
         trace
             .slices
             .iter()
-            .filter(|s| matches!(s.kind, Kind::Kernel | Kind::Graph))
+            .filter(|s| matches!(s.kind, SliceKind::Kernel | SliceKind::Graph))
             .map(|s| (s.start, s.end)),
     );
-    let all = bounds(|kind| matches!(kind, Kind::Kernel | Kind::Graph))
+    let all = bounds(|kind| matches!(kind, SliceKind::Kernel | SliceKind::Graph))
         .map(|(start, end)| end.abs_diff(start));
-    it.idle_with_graphs = match trace.of(Kind::Graph).next() {
+    it.idle_with_graphs = match trace.of(SliceKind::Graph).next() {
         None => it.idle_share,
         Some(_) => all
             .filter(|span| *span > 0)
@@ -215,11 +219,11 @@ fn of_slices(trace: &Trace) -> Summary {
     moves(trace, &mut it);
     let sync = union(
         trace
-            .of(Kind::Sync)
+            .of(SliceKind::Sync)
             .map(|(_, slice)| (slice.start, slice.end)),
     );
     let launch = |slice: &Slice| trace.linked(slice);
-    for (_, slice) in trace.of(Kind::Copy).chain(trace.of(Kind::Memset)) {
+    for (_, slice) in trace.of(SliceKind::Copy).chain(trace.of(SliceKind::Memset)) {
         work.entry(device(slice))
             .or_default()
             .copies
@@ -229,7 +233,7 @@ fn of_slices(trace: &Trace) -> Summary {
         work.copies.sort_unstable();
         work.copies = union(std::mem::take(&mut work.copies).into_iter());
     }
-    let with_kernels: Vec<&Work> = work
+    let with_kernels: Vec<&DeviceWork> = work
         .values()
         .filter(|work| !work.kernels.is_empty())
         .collect();
@@ -277,7 +281,12 @@ fn of_slices(trace: &Trace) -> Summary {
 }
 
 /// Figures of kernels and devices.
-fn devices(trace: &Trace, kernels: &[&Slice], it: &mut Summary, work: &mut BTreeMap<u32, Work>) {
+fn devices(
+    trace: &Trace,
+    kernels: &[&Slice],
+    it: &mut Summary,
+    work: &mut BTreeMap<u32, DeviceWork>,
+) {
     let mut lengths: Vec<u64> = kernels.iter().map(|slice| slice.ns()).collect();
     lengths.sort_unstable();
     it.kernels = kernels.len() as u64;
@@ -313,7 +322,7 @@ fn devices(trace: &Trace, kernels: &[&Slice], it: &mut Summary, work: &mut BTree
         busy += u128::from(busy_ns);
         devices.insert(
             label,
-            Device {
+            DeviceFigures {
                 kernels,
                 kernel_ns: clip(sum),
                 busy_ns,
@@ -326,10 +335,10 @@ fn devices(trace: &Trace, kernels: &[&Slice], it: &mut Summary, work: &mut BTree
 
 fn calls(trace: &Trace, it: &mut Summary) {
     if trace.holds.graphs {
-        it.graph_trace_rows = Some(trace.of(Kind::Graph).count() as u64);
+        it.graph_trace_rows = Some(trace.of(SliceKind::Graph).count() as u64);
         it.graph_trace_ns = Some(clip(
             trace
-                .of(Kind::Graph)
+                .of(SliceKind::Graph)
                 .map(|(_, slice)| u128::from(slice.ns()))
                 .sum(),
         ));
@@ -338,12 +347,12 @@ fn calls(trace: &Trace, it: &mut Summary) {
         return;
     }
     let count = |kind| Some(trace.of(kind).count() as u64);
-    it.launches = count(Kind::Launch);
-    it.graph_launches = count(Kind::GraphLaunch);
-    it.syncs = count(Kind::Sync);
+    it.launches = count(SliceKind::Launch);
+    it.graph_launches = count(SliceKind::GraphLaunch);
+    it.syncs = count(SliceKind::Sync);
     it.launches_without_kernel = Some(
         trace
-            .of(Kind::Launch)
+            .of(SliceKind::Launch)
             .filter(|(_, slice)| slice.link == NONE)
             .count() as u64,
     );
@@ -362,7 +371,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
     };
     if trace.holds.copies {
         let (mut all, mut by_direction) = (Amount::default(), BTreeMap::new());
-        for (_, slice) in trace.of(Kind::Copy) {
+        for (_, slice) in trace.of(SliceKind::Copy) {
             let direction = trace.detail(slice).direction.unwrap_or(Direction::Other);
             add(&mut all, slice);
             add(by_direction.entry(direction.label()).or_default(), slice);
@@ -377,7 +386,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
     if trace.holds.memsets {
         let mut all = Amount::default();
         trace
-            .of(Kind::Memset)
+            .of(SliceKind::Memset)
             .for_each(|(_, slice)| add(&mut all, slice));
         all.bytes = if all.count == 0 { Some(0) } else { all.bytes };
         it.memsets = Some(all);
@@ -393,17 +402,17 @@ fn inside(times: &[i64], (from, to): (i64, i64)) -> u64 {
 fn steps(
     trace: &Trace,
     kernels: &[&Slice],
-    work: &[&Work],
+    work: &[&DeviceWork],
     ledger: &impl Fn((i64, i64)) -> Ledger,
-) -> Option<Vec<Step>> {
+) -> Option<Vec<TraceStep>> {
     let mut known: HashMap<u32, bool> = HashMap::new();
     let ranges: Vec<&Slice> = trace
-        .of(Kind::Annotation)
+        .of(SliceKind::Annotation)
         .map(|(_, slice)| slice)
         .filter(|slice| {
             *known
                 .entry(slice.name)
-                .or_insert_with(|| names::step(trace.name(slice.name)))
+                .or_insert_with(|| names::is_step(trace.name(slice.name)))
         })
         .collect();
     if ranges.is_empty() {
@@ -415,7 +424,10 @@ fn steps(
         .filter_map(|slice| Some(trace.linked(slice)?.start))
         .collect();
     launches.sort_unstable();
-    let syncs: Vec<i64> = trace.of(Kind::Sync).map(|(_, slice)| slice.start).collect();
+    let syncs: Vec<i64> = trace
+        .of(SliceKind::Sync)
+        .map(|(_, slice)| slice.start)
+        .collect();
     let crosses = |slice: &Slice| {
         trace
             .detail(slice)
@@ -423,13 +435,13 @@ fn steps(
             .is_some_and(Direction::crosses)
     };
     let copies: Vec<i64> = trace
-        .of(Kind::Copy)
+        .of(SliceKind::Copy)
         .filter(|it| crosses(it.1))
         .map(|(_, slice)| slice.start)
         .collect();
     let step = |slice: &&Slice| {
         let span = (slice.start, slice.end);
-        Step {
+        TraceStep {
             name: trace.name(slice.name).to_owned(),
             dur_ns: slice.ns(),
             kernels_by_start: inside(&starts, span),
@@ -449,7 +461,7 @@ fn steps(
 }
 
 /// The ledger of a window on one device.
-fn one_ledger(work: &Work, sync: &Union, window: (i64, i64), calls: bool) -> Ledger {
+fn one_ledger(work: &DeviceWork, sync: &Union, window: (i64, i64), calls: bool) -> Ledger {
     let mut it = Ledger {
         wall: window.1.abs_diff(window.0),
         ..Ledger::default()
@@ -497,10 +509,10 @@ fn one_ledger(work: &Work, sync: &Union, window: (i64, i64), calls: bool) -> Led
     it
 }
 
-fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[Step]>) -> Phases {
+fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[TraceStep]>) -> PhaseTotals {
     let mut ranges: [Union; 3] = Default::default();
-    let mut known: HashMap<u32, Option<Phase>> = HashMap::new();
-    for (_, slice) in trace.of(Kind::Annotation) {
+    let mut known: HashMap<u32, Option<TracePhase>> = HashMap::new();
+    for (_, slice) in trace.of(SliceKind::Annotation) {
         if let Some(phase) = *known
             .entry(slice.name)
             .or_insert_with(|| names::phase(trace.name(slice.name)))
@@ -530,7 +542,7 @@ fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[Step]>) -> Phases {
         others += u64::from(!phased && steps.as_ref().is_some_and(|steps| covers(steps, at)));
     }
     let there = |phase: usize| !ranges[phase].is_empty();
-    Phases {
+    PhaseTotals {
         forward: there(0).then(|| clip(sums[0].1)),
         backward: there(1).then(|| clip(sums[1].1)),
         optimizer_kernels: there(2).then_some(sums[2].0),
@@ -550,7 +562,7 @@ fn operations(trace: &Trace) -> Vec<Execution> {
     let mut all: Vec<Execution> = Vec::new();
     // For each lane, the ends and numbers of open operations.
     let mut open: Vec<Vec<(i64, usize)>> = vec![Vec::new(); trace.lanes.len()];
-    for (_, slice) in trace.of(Kind::Op) {
+    for (_, slice) in trace.of(SliceKind::Op) {
         let lane = &mut open[slice.lane as usize];
         while lane.last().is_some_and(|outer| outer.0 <= slice.start) {
             lane.pop();
@@ -569,7 +581,7 @@ fn operations(trace: &Trace) -> Vec<Execution> {
 type Execution = (u32, i64, u64);
 
 /// A row for each name, longest total first.
-fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelRow> {
+fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelTotals> {
     let mut by_name: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut in_steps: HashMap<u32, u64> = HashMap::new();
     let steps = it.steps.as_deref().unwrap_or_default();
@@ -589,7 +601,7 @@ fn table(trace: &Trace, executions: &[Execution], it: &Summary) -> Vec<KernelRow
         let name = trace.name(id);
         let mean = total as f64 / lengths.len() as f64;
         let spread: f64 = lengths.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum();
-        KernelRow {
+        KernelTotals {
             short: names::short(name, names::LONGEST),
             family: names::family(name),
             name: name.to_owned(),

@@ -1,7 +1,7 @@
 //! A timeline of a trace as cells for a screen: rows of slices that do not overlap, and the contents of each column for a window of
 //! time. It is built once; a window needs only binary searches, however many slices there are.
 
-use super::model::{Kind, LaneKind, NONE, Trace};
+use super::model::{LaneKind, NONE, SliceKind, Trace};
 use super::names;
 
 /// Most rows of a lane; deeper slices are not drawn.
@@ -9,7 +9,7 @@ const DEPTH: usize = 12;
 
 /// A row of slices that do not overlap, sorted by time.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct TimelineRow {
     /// Index into `Trace::lanes`.
     pub lane: u32,
     /// 0 for the lane itself, more for slices that are nested in or overlap another slice.
@@ -26,7 +26,7 @@ pub struct Row {
 
 /// The contents of one column of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cell {
+pub struct TimelineCell {
     /// The slice with the longest part of the column: an index into `Trace::slices`.
     pub slice: Option<u32>,
     /// Share of the column's time that is filled, 0 to 1.
@@ -49,14 +49,14 @@ pub struct Label {
 
 /// The cells of a row in a window.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Line {
-    pub cells: Vec<Cell>,
+pub struct RowCells {
+    pub cells: Vec<TimelineCell>,
     pub labels: Vec<Label>,
 }
 
 /// The visible part of a timeline: a span of time over some columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct TimelineWindow {
     /// First nanosecond.
     pub start: i64,
     /// The nanosecond after the last.
@@ -64,7 +64,7 @@ pub struct Window {
     pub columns: usize,
 }
 
-impl Window {
+impl TimelineWindow {
     /// The time at which a column starts.
     pub fn time(&self, column: usize) -> i64 {
         let width = i128::from(self.end) - i128::from(self.start);
@@ -116,7 +116,7 @@ impl Window {
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Lane by lane, devices first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TimelineRow>,
     /// From the first start to the last end, in nanoseconds.
     pub bounds: (i64, i64),
     /// Row of each slice, and its index there; `NONE` if it is not drawn.
@@ -127,8 +127,8 @@ pub struct Timeline {
 
 impl Timeline {
     /// Puts the slices of these kinds into rows.
-    pub fn new(trace: &Trace, shown: impl Fn(Kind) -> bool) -> Self {
-        let mut lanes: Vec<Vec<Row>> = vec![Vec::new(); trace.lanes.len()];
+    pub fn new(trace: &Trace, shown: impl Fn(SliceKind) -> bool) -> Self {
+        let mut lanes: Vec<Vec<TimelineRow>> = vec![Vec::new(); trace.lanes.len()];
         let mut places = vec![(NONE, NONE); trace.slices.len()];
         let (mut hidden, mut bounds) = (0, None);
         for (index, slice) in (0..)
@@ -147,7 +147,7 @@ impl Timeline {
                 continue;
             }
             if depth == rows.len() {
-                rows.push(Row::new(slice.lane, depth));
+                rows.push(TimelineRow::new(slice.lane, depth));
             }
             let row = &mut rows[depth];
             places[index as usize] = (depth as u32, row.slices.len() as u32);
@@ -157,7 +157,7 @@ impl Timeline {
             row.ends.push(slice.end);
             row.before.push(before.saturating_add(slice.ns()));
         }
-        let order = |rows: &Vec<Row>| {
+        let order = |rows: &Vec<TimelineRow>| {
             let lane = rows.first().map(|row| row.lane);
             let device =
                 lane.is_some_and(|lane| trace.lanes[lane as usize].kind == LaneKind::Device);
@@ -165,9 +165,9 @@ impl Timeline {
         };
         lanes.retain(|rows| !rows.is_empty());
         lanes.sort_by_key(order);
-        let mut rows: Vec<Row> = lanes.into_iter().flatten().collect();
+        let mut rows: Vec<TimelineRow> = lanes.into_iter().flatten().collect();
         for (number, row) in (0..).zip(&mut rows) {
-            row.index();
+            row.index_longest();
             for slice in &row.slices {
                 places[*slice as usize].0 = number;
             }
@@ -205,13 +205,13 @@ impl Timeline {
     }
 
     /// The cells of a row, and the names that fit.
-    pub fn line(&self, trace: &Trace, row: usize, window: Window) -> Line {
+    pub fn line(&self, trace: &Trace, row: usize, window: TimelineWindow) -> RowCells {
         let Some(row) = self.rows.get(row) else {
-            return Line::default();
+            return RowCells::default();
         };
         let cells = (0..window.columns)
             .map(|column| row.cell(window.time(column), window.time(column + 1)));
-        let cells: Vec<Cell> = cells.collect();
+        let cells: Vec<TimelineCell> = cells.collect();
         let mut labels: Vec<Label> = Vec::new();
         let mut column = 0;
         while column < cells.len() {
@@ -237,7 +237,7 @@ impl Timeline {
             }
             column += width;
         }
-        Line { cells, labels }
+        RowCells { cells, labels }
     }
 
     /// The slice at a time in a row, otherwise the nearest slice within `reach` nanoseconds.
@@ -271,7 +271,7 @@ impl Timeline {
     }
 }
 
-impl Row {
+impl TimelineRow {
     fn new(lane: u32, depth: usize) -> Self {
         let (slices, starts, ends) = (Vec::new(), Vec::new(), Vec::new());
         Self {
@@ -307,7 +307,7 @@ impl Row {
         }
     }
 
-    fn index(&mut self) {
+    fn index_longest(&mut self) {
         let n = self.slices.len();
         let mut tree = vec![NONE; n];
         tree.extend(0..n as u32);
@@ -335,7 +335,7 @@ impl Row {
         best
     }
 
-    fn cell(&self, from: i64, to: i64) -> Cell {
+    fn cell(&self, from: i64, to: i64) -> TimelineCell {
         let to = to.max(from.saturating_add(1));
         // A slice of length 0 counts at its start.
         let first = self.ends.partition_point(|end| *end < from);
@@ -343,7 +343,7 @@ impl Row {
             first + usize::from(self.ends.get(first) == Some(&from) && self.starts[first] < from);
         let last = self.starts.partition_point(|start| *start < to);
         if first >= last {
-            return Cell::default();
+            return TimelineCell::default();
         }
         let part = |at: usize| {
             self.ends[at]
@@ -363,7 +363,7 @@ impl Row {
             .into_iter()
             .chain((middle != NONE).then_some(middle as usize))
             .max_by_key(|at| part(*at));
-        Cell {
+        TimelineCell {
             slice: best.map(|at| self.slices[at]),
             filled: (whole.saturating_sub(outside) as f64 / to.abs_diff(from) as f64).min(1.0),
             count: (last - first) as u32,

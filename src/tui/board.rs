@@ -18,7 +18,7 @@ use super::keys::interrupts;
 use super::run::{SessionEnd, Signals};
 use super::surface::{height, take_bottom, take_top};
 use super::symbols;
-use super::table::{Column, cells, fit, heads, or_dash};
+use super::table::{FigureColumn, cells, fit, heads, or_dash};
 use super::terminal::Screen;
 use super::text;
 use super::theme::Theme;
@@ -49,7 +49,7 @@ pub struct BoardView {
     /// Participants that are selected, to be removed together.
     pub selected: BTreeSet<String>,
     /// What pressing the same key again does.
-    pub asked: Option<Question>,
+    pub asked: Option<Confirmation>,
     /// What is being typed.
     pub typing: Option<(Typing, String)>,
     pub notice: Option<String>,
@@ -68,7 +68,7 @@ pub enum BoardScreen {
 
 /// What is confirmed by pressing its key again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum Confirmation {
     Remove,
     Quit,
 }
@@ -150,7 +150,7 @@ pub fn show(room: &mut dyn RoomControl, theme: &Theme, mut view: BoardView) -> R
                 return Ok(SessionEnd::Signal);
             }
             match action(key, view.typing.is_some()) {
-                Some(BoardAction::Quit) if view.asked == Some(Question::Quit) => {
+                Some(BoardAction::Quit) if view.asked == Some(Confirmation::Quit) => {
                     return Ok(SessionEnd::Quit);
                 }
                 Some(asked) => {
@@ -196,8 +196,8 @@ pub fn act(
                 [row] => row.name.clone(),
                 rows => format!("{} participants", rows.len()),
             };
-            if again != Some(Question::Remove) {
-                view.asked = Some(Question::Remove);
+            if again != Some(Confirmation::Remove) {
+                view.asked = Some(Confirmation::Remove);
                 return Some(format!(
                     "Press the same key again to remove {who} and keep them out; any other key cancels"
                 ));
@@ -286,7 +286,7 @@ pub fn act(
             return None;
         }
         BoardAction::Quit => {
-            view.asked = Some(Question::Quit);
+            view.asked = Some(Confirmation::Quit);
             return Some(match view.serves() {
                 true => format!(
                     "Press the same key again to end the class for {} here; any other key cancels. `--resume` opens it again",
@@ -568,14 +568,14 @@ fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 #[rustfmt::skip]
-const COLUMNS: [Column; 7] = [
-    Column { head: "at", wide: 12 },
-    Column { head: "for", wide: 12 },
-    Column { head: "passed", wide: 8 },
-    Column { head: "checks", wide: 8 },
-    Column { head: "hints", wide: 7 },
-    Column { head: "best", wide: 8 },
-    Column { head: "hand", wide: 8 },
+const COLUMNS: [FigureColumn; 7] = [
+    FigureColumn { head: "at", wide: 12 },
+    FigureColumn { head: "for", wide: 12 },
+    FigureColumn { head: "passed", wide: 8 },
+    FigureColumn { head: "checks", wide: 8 },
+    FigureColumn { head: "hints", wide: 7 },
+    FigureColumn { head: "best", wide: 8 },
+    FigureColumn { head: "hand", wide: 8 },
 ];
 
 fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView, theme: &Theme) {

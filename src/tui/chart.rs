@@ -19,7 +19,7 @@ use axis::Scale;
 use grid::{CurveStyle, Grid, Plot, put};
 
 /// A horizontal line at a value, with its name and, where there is room, what it means.
-pub struct Reference {
+pub struct ReferenceLine {
     pub value: f64,
     pub name: String,
     pub means: &'static str,
@@ -32,7 +32,7 @@ pub struct Chart<'a> {
     pub curves: Vec<(Slot, Vec<Bucket>)>,
     /// Faint, behind the curves: the values that they are averages of, or an earlier run.
     pub behind: Vec<(Slot, Vec<Bucket>)>,
-    pub references: Vec<Reference>,
+    pub references: Vec<ReferenceLine>,
     /// Steps worth marking from top to bottom, with their names.
     pub moments: Vec<(u64, String)>,
     pub log: bool,
@@ -212,7 +212,7 @@ fn draw_moment(step: u64, name: &str, plot: &Plot, theme: &Theme, buffer: &mut B
 
 /// Names a line on it or near it, an arrow pointing to it; a long name on the next row at most. Tells whether there was a place.
 fn draw_name(
-    reference: &Reference,
+    reference: &ReferenceLine,
     long: bool,
     plot: &Plot,
     free: &dyn Fn(&str) -> bool,

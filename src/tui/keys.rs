@@ -10,7 +10,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::app::{Action, App, RunState};
 use crate::protocol::Slot;
-pub use table::{BINDINGS, Binding, Group};
+pub use table::{BINDINGS, Group, KeyBinding};
 use table::{SHIFT_F5, choices, votes};
 
 /// A key as the screen and the documents write it.
@@ -131,7 +131,7 @@ pub fn name(action: Action) -> Option<String> {
         .map(first_key)
 }
 
-fn first_key(binding: &Binding) -> String {
+fn first_key(binding: &KeyBinding) -> String {
     let key = binding.keys.first().copied();
     key.map_or_else(String::new, key_name)
 }
@@ -167,7 +167,7 @@ fn letters(choices: usize) -> String {
 }
 
 /// What the footer calls an action in the present state.
-fn offered_label(binding: &Binding, app: &App) -> &'static str {
+fn offered_label(binding: &KeyBinding, app: &App) -> &'static str {
     let wanted = app.run.wanted.as_ref();
     let toggled = || wanted.is_some_and(|run| run.slot == Slot::B);
     match binding.action {
@@ -194,7 +194,7 @@ pub struct HelpLine {
     pub group: Group,
     pub keys: Vec<KeyCode>,
     pub help: &'static str,
-    bindings: Vec<&'static Binding>,
+    bindings: Vec<&'static KeyBinding>,
 }
 
 impl HelpLine {
@@ -220,7 +220,7 @@ impl HelpLine {
 pub fn reference() -> Vec<HelpLine> {
     let mut rows: Vec<HelpLine> = Vec::new();
     for (group, _) in Group::ALL {
-        let listed = |it: &&Binding| it.group == group && !it.help.is_empty();
+        let listed = |it: &&KeyBinding| it.group == group && !it.help.is_empty();
         for binding in BINDINGS.iter().filter(listed) {
             let same = |row: &HelpLine| row.group == group && row.help == binding.help;
             let at = rows.iter().position(same).unwrap_or_else(|| {

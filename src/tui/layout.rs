@@ -10,9 +10,9 @@ use super::surface::{centred, height, take_bottom, take_left, take_top};
 use super::text;
 use super::theme::{Terminal, Theme};
 use crate::app::busy::busy;
-use crate::app::pages::Page;
+use crate::app::pages::LessonPage;
 use crate::app::{App, Overlay, ScreenSize, ThemeName, View};
-use crate::course::{Block, Section, SectionKind};
+use crate::course::{LessonSection, SectionKind, TextBlock};
 use crate::panel::Panel;
 
 /// Where everything is in one frame. An empty rectangle: not shown.
@@ -31,7 +31,7 @@ pub struct Arrangement {
     pub guide: Rect,
     pub status: Rect,
     pub footer: Rect,
-    /// What lies on top.
+    /// The card over the panels.
     pub overlay: Option<(Overlay, Rect)>,
 }
 
@@ -171,20 +171,20 @@ fn drawing(app: &App) -> u16 {
         return 0;
     };
     let page = app.page().0;
-    let shown = |(at, section): (usize, &Section)| match page {
-        Page::Start => section.kind == SectionKind::Symptom,
-        Page::Evidence => section.kind == SectionKind::Evidence,
-        Page::Background(open) => open == at,
-        Page::Cause => section.kind == SectionKind::Why,
-        Page::LookBack => section.kind == SectionKind::Debrief,
-        Page::Result | Page::Quiz => false,
+    let shown = |(at, section): (usize, &LessonSection)| match page {
+        LessonPage::Start => section.kind == SectionKind::Symptom,
+        LessonPage::Evidence => section.kind == SectionKind::Evidence,
+        LessonPage::Background(open) => open == at,
+        LessonPage::Cause => section.kind == SectionKind::Why,
+        LessonPage::LookBack => section.kind == SectionKind::Debrief,
+        LessonPage::Result | LessonPage::Quiz => false,
     };
     let sections = stage.lesson.sections.iter().enumerate();
     let shown = sections
         .filter(|it| shown(*it))
         .flat_map(|(_, it)| &it.blocks);
     let widths = shown.map(|block| match block {
-        Block::Code { text: code, .. } => code.lines().map(text::width).max().unwrap_or(0),
+        TextBlock::Code { text: code, .. } => code.lines().map(text::width).max().unwrap_or(0),
         _ => 0,
     });
     match widths.max() {
@@ -259,10 +259,10 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     panels
 }
 
-/// What is left beside a card when it is narrower or lower than this looks like a part of it: the card takes it too.
+/// Columns and rows. Less than this beside a card would look like a part of it, so the card takes it as well.
 const SLIVER: (u16, u16) = (6, 3);
 
-/// Text takes the same room in every theme.
+/// A theme to measure texts with: they take the same room in every theme.
 fn plain(app: &App) -> Theme {
     Theme::new(ThemeName::Mono, app.view.markers, Terminal::default())
 }

@@ -17,7 +17,7 @@ use super::reading;
 use super::run::{SessionEnd, Signals};
 use super::surface::{centred, height, take_bottom, take_left, take_top};
 use super::symbols;
-use super::table::{Column, cells, fit, heads, or_dash};
+use super::table::{FigureColumn, cells, fit, heads, or_dash};
 use super::terminal::Screen;
 use super::text;
 use super::theme::Theme;
@@ -255,13 +255,13 @@ fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
 }
 
 #[rustfmt::skip]
-const COLUMNS: [Column; 6] = [
-    Column { head: "calls", wide: 8 },
-    Column { head: "a step", wide: 8 },
-    Column { head: "total", wide: 11 },
-    Column { head: "median", wide: 10 },
-    Column { head: "of all", wide: 9 },
-    Column { head: "wall", wide: 8 },
+const COLUMNS: [FigureColumn; 6] = [
+    FigureColumn { head: "calls", wide: 8 },
+    FigureColumn { head: "a step", wide: 8 },
+    FigureColumn { head: "total", wide: 11 },
+    FigureColumn { head: "median", wide: 10 },
+    FigureColumn { head: "of all", wide: 9 },
+    FigureColumn { head: "wall", wide: 8 },
 ];
 
 fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {

@@ -14,7 +14,7 @@ use crate::clean;
 use crate::course::placeholder::{
     FigureSources, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told,
 };
-use crate::course::{Block, Span};
+use crate::course::{TextBlock, TextSpan};
 
 /// Widest line of text that reads well.
 pub const READING: usize = 76;
@@ -23,7 +23,7 @@ pub const READING: usize = 76;
 pub const FRAME: usize = 4;
 
 /// Writes lines of at most `columns`.
-pub struct Writer<'a> {
+pub struct ProseWriter<'a> {
     pub app: &'a App,
     pub theme: &'a Theme,
     pub columns: usize,
@@ -34,7 +34,7 @@ pub struct Writer<'a> {
     pub lines: Vec<Line<'static>>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> ProseWriter<'a> {
     pub fn new(app: &'a App, theme: &'a Theme, columns: usize) -> Self {
         Self {
             app,
@@ -135,13 +135,13 @@ impl<'a> Writer<'a> {
     }
 
     /// Blocks of a lesson, with an empty line between those that do not belong together.
-    pub fn blocks(&mut self, blocks: &[Block]) {
+    pub fn blocks(&mut self, blocks: &[TextBlock]) {
         let wide = self.columns;
         self.columns = wide.clamp(1, READING);
         let begin = self.lines.len();
         let (mut after_item, mut before) = (false, None);
         for block in blocks {
-            let is_item = matches!(block, Block::Item { .. });
+            let is_item = matches!(block, TextBlock::Item { .. });
             if self.lines.len() > begin && !(is_item && after_item) {
                 self.blank();
             }
@@ -163,12 +163,12 @@ impl<'a> Writer<'a> {
         self.columns = wide;
     }
 
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &TextBlock) {
         let theme = self.theme;
         match block {
-            Block::Heading(_, spans) => self.wrapped(spans, theme.heading, "", ""),
-            Block::Paragraph(spans) => self.wrapped(spans, theme.text, "", ""),
-            Block::Item {
+            TextBlock::Heading(_, spans) => self.wrapped(spans, theme.heading, "", ""),
+            TextBlock::Paragraph(spans) => self.wrapped(spans, theme.text, "", ""),
+            TextBlock::Item {
                 depth,
                 marker,
                 spans,
@@ -179,7 +179,7 @@ impl<'a> Writer<'a> {
                 let rest = " ".repeat(text::width(&first));
                 self.wrapped(spans, theme.text, &first, &rest);
             }
-            Block::Code { text: code, .. } => {
+            TextBlock::Code { text: code, .. } => {
                 // A drawing that just fits stands at the edge.
                 let widest = code.lines().map(text::width).max().unwrap_or(0);
                 let indent = if widest + 2 > self.columns { "" } else { "  " };
@@ -188,12 +188,12 @@ impl<'a> Writer<'a> {
                     self.cut(widest);
                 }
             }
-            Block::Quote(spans) => {
+            TextBlock::Quote(spans) => {
                 let bar = format!("{} ", theme.symbols.vertical);
                 self.wrapped(spans, theme.quote, &bar, &bar);
             }
-            Block::Table { head, rows } => self.table(head, rows),
-            Block::Rule => self.line(theme.symbols.rule.repeat(self.columns), theme.border),
+            TextBlock::Table { head, rows } => self.table(head, rows),
+            TextBlock::Rule => self.line(theme.symbols.rule.repeat(self.columns), theme.border),
         }
     }
 
@@ -213,25 +213,25 @@ impl<'a> Writer<'a> {
     }
 
     /// What stands instead of a text whose figures are still to be measured.
-    fn note(&self, block: &Block) -> Option<String> {
-        let (Block::Paragraph(spans) | Block::Item { spans, .. }) = block else {
+    fn note(&self, block: &TextBlock) -> Option<String> {
+        let (TextBlock::Paragraph(spans) | TextBlock::Item { spans, .. }) = block else {
             return None;
         };
         notice(spans.iter().filter_map(named), self.figures?, &pair_key())
     }
 
     /// Spans as styled text. What is missing in a cell of a table is a dash.
-    fn styled(&self, spans: &[Span], base: Style, in_table: bool) -> Vec<Run<'static>> {
+    fn styled(&self, spans: &[TextSpan], base: Style, in_table: bool) -> Vec<Run<'static>> {
         let theme = self.theme;
         let styled = spans.iter().map(|span| match span {
-            Span::Text(text) => Run::styled(text.clone(), base),
-            Span::Strong(text) => Run::styled(text.clone(), base.patch(theme.strong)),
-            Span::Emphasis(text) => Run::styled(text.clone(), base.patch(theme.emphasis)),
-            Span::Code(text) => Run::styled(text.clone(), theme.code),
-            Span::Link { text, to } => {
+            TextSpan::Text(text) => Run::styled(text.clone(), base),
+            TextSpan::Strong(text) => Run::styled(text.clone(), base.patch(theme.strong)),
+            TextSpan::Emphasis(text) => Run::styled(text.clone(), base.patch(theme.emphasis)),
+            TextSpan::Code(text) => Run::styled(text.clone(), theme.code),
+            TextSpan::Link { text, to } => {
                 Run::styled(format!("{text}{}", self.follow(to)), theme.link)
             }
-            Span::Placeholder(name) => Run::styled(self.figure(name, in_table), theme.figure),
+            TextSpan::Placeholder(name) => Run::styled(self.figure(name, in_table), theme.figure),
         });
         styled.collect()
     }
@@ -262,19 +262,19 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn wrapped(&mut self, spans: &[Span], base: Style, first: &str, rest: &str) {
+    fn wrapped(&mut self, spans: &[TextSpan], base: Style, first: &str, rest: &str) {
         let dim = self.theme.dim;
         let [first, rest] = [first, rest].map(|it| Run::styled(it.to_owned(), dim));
         self.runs(&self.styled(spans, base, false), first, rest);
     }
 
     /// Columns share the width by their longest cell; cells wrap.
-    pub fn table(&mut self, head: &[Vec<Span>], rows: &[Vec<Vec<Span>>]) {
+    pub fn table(&mut self, head: &[Vec<TextSpan>], rows: &[Vec<Vec<TextSpan>>]) {
         let count = head.len().max(rows.iter().map(Vec::len).max().unwrap_or(0));
         if count == 0 {
             return;
         }
-        let wide = |cell: &Vec<Span>| text::width_of(&self.styled(cell, Style::new(), true));
+        let wide = |cell: &Vec<TextSpan>| text::width_of(&self.styled(cell, Style::new(), true));
         let natural = |column: usize| {
             let cells = rows.iter().map(|row| row.get(column));
             let cells = cells.chain([head.get(column)]).flatten();
@@ -307,7 +307,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn table_row(&mut self, cells: &[Vec<Span>], widths: &[usize], base: Style) {
+    fn table_row(&mut self, cells: &[Vec<TextSpan>], widths: &[usize], base: Style) {
         let empty = Vec::new();
         let cell = |(at, wide): (usize, &usize)| {
             let runs = self.styled(cells.get(at).unwrap_or(&empty), base, true);
@@ -347,9 +347,9 @@ fn pair_key() -> String {
     keys::name(Action::Pair).unwrap_or_default()
 }
 
-fn named(span: &Span) -> Option<&str> {
+fn named(span: &TextSpan) -> Option<&str> {
     match span {
-        Span::Placeholder(name) => Some(name.as_str()),
+        TextSpan::Placeholder(name) => Some(name.as_str()),
         _ => None,
     }
 }
@@ -374,12 +374,12 @@ mod tests {
             "prediction.choice",
         ];
         let blocks = names.map(|name| {
-            let figure = Span::Placeholder(name.to_owned());
-            Block::Paragraph(vec![Span::Text("It takes ".to_owned()), figure])
+            let figure = TextSpan::Placeholder(name.to_owned());
+            TextBlock::Paragraph(vec![TextSpan::Text("It takes ".to_owned()), figure])
         });
         let theme = Theme::new(ThemeName::Mono, Markers::Braille, Terminal::default());
         let (app, _) = App::new(Course::default(), Progress::default(), Options::default());
-        let mut writer = Writer::new(&app, &theme, READING);
+        let mut writer = ProseWriter::new(&app, &theme, READING);
         writer.figures = Some(&none);
         writer.blocks(&blocks);
         let text: Vec<String> = writer.lines.iter().map(ToString::to_string).collect();

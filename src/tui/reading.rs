@@ -6,7 +6,7 @@ use super::text;
 use super::theme::Theme;
 use crate::clean;
 use crate::course::lesson::plain;
-use crate::course::{BackgroundText, Block};
+use crate::course::{BackgroundText, TextBlock};
 
 /// The lines of a text, at most `wide` columns of prose.
 pub fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -26,25 +26,27 @@ pub fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line<'stati
                 ));
             };
             match block {
-                Block::Heading(_, spans) | Block::Paragraph(spans) | Block::Quote(spans) => {
+                TextBlock::Heading(_, spans)
+                | TextBlock::Paragraph(spans)
+                | TextBlock::Quote(spans) => {
                     wrap(spans, String::new());
                 }
-                Block::Item { marker, spans, .. } => wrap(spans, format!("{marker} ")),
-                Block::Code { text, .. } => {
+                TextBlock::Item { marker, spans, .. } => wrap(spans, format!("{marker} ")),
+                TextBlock::Code { text, .. } => {
                     out.extend(
                         text.lines()
                             .map(|it| Line::styled(clean::line(it), theme.code)),
                     );
                 }
-                Block::Table { rows, .. } => {
+                TextBlock::Table { rows, .. } => {
                     for row in rows {
                         let cells: Vec<String> = row.iter().map(|cell| plain(cell)).collect();
                         out.push(Line::styled(cells.join("  "), theme.text));
                     }
                 }
-                Block::Rule => {}
+                TextBlock::Rule => {}
             }
-            let item = |block: Option<&Block>| matches!(block, Some(Block::Item { .. }));
+            let item = |block: Option<&TextBlock>| matches!(block, Some(TextBlock::Item { .. }));
             if !(item(Some(block)) && item(section.blocks.get(at + 1))) {
                 out.push(Line::default());
             }

@@ -32,7 +32,7 @@ const PASTED: usize = 100;
 const IDLE: Duration = Duration::from_millis(50);
 
 /// The screen and the keys, from taking the terminal to giving it back.
-pub struct Session {
+pub struct TerminalSession {
     screen: Screen,
     input: Input,
     signals: Signals,
@@ -45,7 +45,7 @@ pub struct Session {
     urgent: bool,
 }
 
-impl Session {
+impl TerminalSession {
     /// Takes the terminal and draws the first frame.
     pub fn begin(app: &mut App, terminal: Terminal) -> Result<Self> {
         let signals = Signals::watch().context("Failed to watch for signals")?;

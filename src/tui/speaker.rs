@@ -20,7 +20,7 @@ use super::symbols;
 use super::terminal::{self, Screen};
 use super::text;
 use super::theme::Theme;
-use crate::app::notes::{Notes, SpeakerRequest};
+use crate::app::notes::{SpeakerNotes, SpeakerRequest};
 use crate::app::{Markers, ThemeName};
 use crate::course::Agenda;
 
@@ -33,7 +33,7 @@ const LEFT: &str = "no presentation; shift-F5 there goes on with it";
 /// Shows what comes until a key ends it, or the presentation; `send` passes on what the speaker asks for. No notes come where the
 /// presentation was left. The result is None once the speaker has ended it.
 pub fn show(
-    news: &Receiver<Option<Notes>>,
+    news: &Receiver<Option<SpeakerNotes>>,
     theme: ThemeName,
     agenda: Option<&Agenda>,
     clock: impl Fn() -> String,
@@ -44,11 +44,11 @@ pub fn show(
     let signals = Signals::watch().context("Failed to watch for signals")?;
     let mut screen = Screen::take()?;
     let mut input = Input::default();
-    let mut notes = Notes::default();
+    let mut notes = SpeakerNotes::default();
     // The beat that the keys asked for and that the notes do not show yet.
     let mut ahead = None;
     let mut ended = false;
-    let place = |notes: &Notes| (notes.stage, notes.beat);
+    let place = |notes: &SpeakerNotes| (notes.stage, notes.beat);
     loop {
         if signals.ends() {
             return Ok(Some(SessionEnd::Signal));
@@ -98,7 +98,7 @@ pub fn show(
 /// Draws the notes: left what is said now and next, right the agenda, where there is room for both.
 pub fn draw(
     frame: &mut Frame<'_>,
-    notes: &Notes,
+    notes: &SpeakerNotes,
     chosen: Option<&Agenda>,
     clock: &str,
     theme: &Theme,
@@ -143,7 +143,7 @@ pub fn draw(
     }
 }
 
-fn said(notes: &Notes, clock: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn said(notes: &SpeakerNotes, clock: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let wrapped = |text: &str, style: Style| {
         let span = Span::styled(text.to_owned(), style);
         text::wrap(&[span], columns, "", "")
@@ -199,7 +199,7 @@ fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'sta
 }
 
 /// A line for each stage: planned and used, and their sums.
-fn agenda(notes: &Notes, theme: &Theme) -> Vec<Line<'static>> {
+fn agenda(notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
     let planned = notes.agenda.iter().map(|item| item.planned_s).sum();
     let mut lines = vec![agenda_line(
         &left(planned, notes),
@@ -228,7 +228,7 @@ fn agenda(notes: &Notes, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// The parts of the agenda that was chosen, from minute to minute, with what their stages have used.
-fn chosen_agenda(agenda: &Agenda, notes: &Notes, theme: &Theme) -> Vec<Line<'static>> {
+fn chosen_agenda(agenda: &Agenda, notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
     let head = left(60 * u64::from(agenda.minutes), notes);
     let mut lines = vec![agenda_line(&head, "minutes", "used", theme.dim)];
     let mut from = 0;
@@ -259,7 +259,7 @@ fn chosen_agenda(agenda: &Agenda, notes: &Notes, theme: &Theme) -> Vec<Line<'sta
 }
 
 /// How much of the planned time is left.
-fn left(planned_s: u64, notes: &Notes) -> String {
+fn left(planned_s: u64, notes: &SpeakerNotes) -> String {
     let used_s = notes.used_in_all_s();
     match planned_s.checked_sub(used_s) {
         Some(left) => format!("agenda: {} min left", left.div_ceil(60)),
@@ -281,7 +281,11 @@ mod tests {
     use crate::app::notes::AgendaItem;
     use crate::course::AgendaPart;
 
-    fn screen((columns, rows): (u16, u16), notes: &Notes, agenda: Option<&Agenda>) -> String {
+    fn screen(
+        (columns, rows): (u16, u16),
+        notes: &SpeakerNotes,
+        agenda: Option<&Agenda>,
+    ) -> String {
         let theme = Theme::new(
             ThemeName::Dark,
             Markers::Braille,
@@ -303,7 +307,7 @@ mod tests {
             planned_s: 600,
             used_s: 300,
         };
-        let notes = Notes {
+        let notes = SpeakerNotes {
             stage: 3,
             beat: 2,
             of: 6,
@@ -311,7 +315,7 @@ mod tests {
             covered: "frozen".to_owned(),
             run: "compiling kernels".to_owned(),
             agenda: [1, 2, 3].map(item).to_vec(),
-            ..Notes::default()
+            ..SpeakerNotes::default()
         };
         let part = |minutes, what: &str, stages: &[u32]| AgendaPart {
             minutes,

@@ -9,7 +9,7 @@ use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
 use super::chart::grid::put;
 use super::keys;
-use super::prose::Writer;
+use super::prose::ProseWriter;
 use super::text::{self, fit};
 use super::theme::Theme;
 use crate::app::{Action, App, ScreenSize, SlotRun};
@@ -141,8 +141,8 @@ impl<'a> Surface<'a, '_> {
     }
 
     /// Lines of text as wide as the area.
-    pub fn writer(&self) -> Writer<'a> {
-        Writer::new(self.app, self.theme, usize::from(self.area.width))
+    pub fn writer(&self) -> ProseWriter<'a> {
+        ProseWriter::new(self.app, self.theme, usize::from(self.area.width))
     }
 
     /// Draws lines that do not scroll.

@@ -6,13 +6,13 @@ use ratatui::text::Span;
 use super::text;
 
 /// A column of figures, aligned right.
-pub struct Column {
+pub struct FigureColumn {
     pub head: &'static str,
     pub wide: usize,
 }
 
 /// The width of each column, 0 for those without room; `order` has the most important first.
-pub fn fit(columns: &[Column], order: &[usize], room: &mut usize) -> Vec<usize> {
+pub fn fit(columns: &[FigureColumn], order: &[usize], room: &mut usize) -> Vec<usize> {
     let mut widths = vec![0; columns.len()];
     for at in order {
         let wide = columns[*at].wide;
@@ -25,7 +25,7 @@ pub fn fit(columns: &[Column], order: &[usize], room: &mut usize) -> Vec<usize> 
 }
 
 /// The headings in their widths.
-pub fn heads(columns: &[Column], widths: &[usize]) -> String {
+pub fn heads(columns: &[FigureColumn], widths: &[usize]) -> String {
     let cells = columns.iter().zip(widths);
     cells
         .map(|(it, wide)| text::right(it.head, *wide))

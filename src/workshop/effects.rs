@@ -24,7 +24,7 @@ use crate::course::context::CourseContext;
 use crate::course::exercise::ExerciseKind;
 use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
-use crate::course::progress::{Progress, ProgressChange, State};
+use crate::course::progress::{Progress, ProgressChange, StageState};
 use crate::course::workspace;
 use crate::course::{Course, CourseFiles, Stage};
 use crate::engine::client::EngineCommand;
@@ -121,7 +121,7 @@ impl Workshop {
                 None => source.replay(control),
             },
             Effect::SaveStage { stage, progress } => {
-                if progress.state == State::Passed {
+                if progress.state == StageState::Passed {
                     self.keep_runs();
                 }
                 self.keep(ProgressChange::Stage(stage, progress))?;
@@ -130,7 +130,7 @@ impl Workshop {
                 self.keep_runs();
                 self.current = Some(stage.clone());
                 self.watch_files();
-                self.read_kept(&stage);
+                self.read_learner_file(&stage);
                 self.keep(ProgressChange::Current(stage))?;
             }
             Effect::SaveBeat { stage, beat } => {
@@ -287,7 +287,7 @@ impl Workshop {
     }
 
     /// What the learner's file of a stage holds, for the screen; nothing where there is none.
-    fn read_kept(&mut self, id: &str) {
+    fn read_learner_file(&mut self, id: &str) {
         let Ok(stage) = self.stage(id) else {
             return;
         };
@@ -443,7 +443,7 @@ impl Workshop {
     }
 }
 
-/// The screen has one line for it, and there is only one file that it can be about.
+/// The error with the file's name instead of its path: the screen has one line for it.
 fn in_short(error: FileError) -> String {
     let path = name_of(Path::new(&error.path));
     FileError { path, ..error }.to_string()

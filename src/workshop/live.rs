@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::app::source::{EventSource, FromEngine};
 use crate::engine::client::{Client, ClientEvent, EngineCommand};
 use crate::export::report::RunCollector;
-use crate::protocol::{Command, Device, Event, Failed, FailedKind, Line, RunSpec};
-use crate::record::{Recorded, Recorder};
+use crate::protocol::{Command, Device, Event, Failed, FailedKind, RunSpec, StreamLine};
+use crate::record::{FinishedRecording, RecordingWriter};
 
 /// Steps that compile a run's kernels and fill the caches.
 const WARM_UP: u64 = 3;
@@ -29,7 +29,7 @@ pub struct LiveEngine {
     warm: Option<WarmUpEngine>,
     last_run: Option<RunSpec>,
     own: VecDeque<FromEngine>,
-    recorder: Option<Recorder>,
+    recorder: Option<RecordingWriter>,
     /// What the stream has shown so far, for a report.
     collector: Rc<RefCell<RunCollector>>,
 }
@@ -45,7 +45,7 @@ struct WarmUpEngine {
 impl LiveEngine {
     pub fn new(
         command: EngineCommand,
-        recorder: Option<Recorder>,
+        recorder: Option<RecordingWriter>,
         collector: Rc<RefCell<RunCollector>>,
     ) -> anyhow::Result<Self> {
         let main = Client::spawn(command.clone())?;
@@ -62,8 +62,11 @@ impl LiveEngine {
     }
 
     /// Ends the recording, if there is one; the result says where it is.
-    pub fn close(mut self) -> anyhow::Result<Option<Recorded>> {
-        self.recorder.take().map(Recorder::finish).transpose()
+    pub fn close(mut self) -> anyhow::Result<Option<FinishedRecording>> {
+        self.recorder
+            .take()
+            .map(RecordingWriter::finish)
+            .transpose()
     }
 
     /// Opens the device in a second engine, beside the run in progress.
@@ -106,7 +109,7 @@ impl LiveEngine {
             }
             let report = match warm.client.next(Duration::ZERO)? {
                 ClientEvent::Line(line, _) => match warm.hear(*line, self.last_run.as_ref()) {
-                    Some(FromEngine::Line(Line {
+                    Some(FromEngine::Line(StreamLine {
                         event: Event::Failed(failure),
                         ..
                     })) => {
@@ -142,7 +145,7 @@ impl LiveEngine {
         }
     }
 
-    fn record(&mut self, line: &Line, text: &str) {
+    fn record(&mut self, line: &StreamLine, text: &str) {
         // A report names no fault of a mystery either.
         let asked = self.last_run.as_ref().map(|run| run.sealed);
         match line.event.begins_sealed().or(asked) {
@@ -164,7 +167,7 @@ impl LiveEngine {
 
 impl WarmUpEngine {
     /// What the screen has to know of this engine's stream.
-    fn hear(&mut self, line: Line, last_run: Option<&RunSpec>) -> Option<FromEngine> {
+    fn hear(&mut self, line: StreamLine, last_run: Option<&RunSpec>) -> Option<FromEngine> {
         match line.event {
             Event::Compiling { .. } | Event::Failed(_) => Some(FromEngine::Line(line)),
             Event::DeviceReady { ref device } if self.opened.is_none() => {
@@ -187,7 +190,7 @@ impl WarmUpEngine {
             Event::Finished(_) if !self.reported => {
                 self.reported = true;
                 let device = self.opened.clone()?;
-                Some(FromEngine::Line(Line {
+                Some(FromEngine::Line(StreamLine {
                     t: line.t,
                     event: Event::DeviceReady { device },
                 }))
@@ -258,7 +261,7 @@ fn failed(reason: String) -> FromEngine {
         kind: FailedKind::Device,
         reason,
     });
-    FromEngine::Line(Line { t: 0.0, event })
+    FromEngine::Line(StreamLine { t: 0.0, event })
 }
 
 /// Lets an engine end in its own time, away from the screen. Without a thread it ends here.

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use crate::app::source::{EventSource, FromEngine, ReplayControl};
-use crate::protocol::{Command, Event, Line};
+use crate::protocol::{Command, Event, StreamLine};
 use crate::record::Recording;
 
 /// A recording being shown.
@@ -54,7 +54,7 @@ impl Replay {
         if !self.stepping && time > self.clock {
             return None;
         }
-        let line: Line = self.recording.line(self.at)?;
+        let line: StreamLine = self.recording.line(self.at)?;
         self.at += 1;
         if self.stepping && matches!(line.event, Event::Step(_)) {
             self.stepping = false;

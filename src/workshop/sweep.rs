@@ -17,7 +17,7 @@ use crate::course::exercise::Configs;
 use crate::course::exercise::config::Answers;
 use crate::course::sweep::table;
 use crate::engine::client::EngineCommand;
-use crate::judge::{Report, configs as judge};
+use crate::judge::{StageReport, configs as judge};
 use crate::measure::exercise::measure_exercise;
 use crate::measure::plan::MeasureEvent;
 use crate::measure::runner::Runner;
@@ -150,7 +150,7 @@ fn measure(
             });
         }
     };
-    let report = Report {
+    let report = StageReport {
         stage: String::new(),
         lines: judge::lines(configs, answers, &runs),
     };

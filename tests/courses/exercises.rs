@@ -6,7 +6,7 @@ use std::path::Path;
 use perflings::course::exercise::config::answers;
 use perflings::course::exercise::{Detective, Exercise, ExerciseKind};
 use perflings::course::{Course, CourseFiles};
-use perflings::protocol::{Event, Line};
+use perflings::protocol::{Event, StreamLine};
 use perflings::record::Recording;
 
 use super::{courses, example, messages, open};
@@ -52,7 +52,7 @@ fn five_recorded_runs_hide_their_fault_and_show_it() {
         assert!(!detective.device.name.is_empty() && detective.date.len() == 10);
         let recorded = detective.config().expect("a run");
         let shown = Recording::from_text(detective.shown(), Path::new("run.jsonl")).expect("one");
-        for Line { event, .. } in shown.iter() {
+        for StreamLine { event, .. } in shown.iter() {
             match event {
                 Event::Lints { .. } => panic!("{}: lints are shown", exercise.id),
                 Event::Started(started) => {

@@ -1,7 +1,7 @@
 //! Reads PyTorch's reference values and compares a model with them.
 
 use burn::tensor::{Device, Tensor};
-use perflings::config::{Knob, Preset, RunConfig, Value};
+use perflings::config::{Knob, KnobValue, Preset, RunConfig};
 use perflings::data::Batch;
 use perflings::model::weights::{self, Weight};
 use perflings::model::{Model, Tokens};
@@ -58,7 +58,7 @@ impl Golden {
         for (path, value) in knobs {
             Knob::find(path)
                 .expect("known")
-                .set(&mut config, &Value::Text((*value).to_owned()))
+                .set(&mut config, &KnobValue::Text((*value).to_owned()))
                 .expect("valid");
         }
         config

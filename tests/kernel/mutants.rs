@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use perflings::engine::kernel::equal::equal;
-use perflings::lockstep::Program;
+use perflings::lockstep::Shader;
 use perflings::mutants::{Mutant, make};
 use perflings::protocol::{KernelFile, KernelShape};
 use perflings::template;
@@ -32,7 +32,7 @@ fn made(solutions: &[(KernelFile, Vec<KernelShape>)], right: bool, count: usize)
         .collect();
     make(&texts, right, count, 1, |kernel, text| {
         let filled = template::fill(text, &solutions[kernel].1[0].sizes);
-        filled.is_ok_and(|filled| Program::parse(&filled.text).is_ok())
+        filled.is_ok_and(|filled| Shader::parse(&filled.text).is_ok())
     })
 }
 

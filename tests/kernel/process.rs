@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use perflings::engine::client::EngineCommand;
 use perflings::engine::kernel::checker::Checker;
 use perflings::judge::kernel::{KernelVerdict, verdict as judged};
-use perflings::protocol::{Command, Event, KernelFaultKind, KernelJob, KernelReport, Line};
+use perflings::protocol::{Command, Event, KernelFaultKind, KernelJob, KernelReport, StreamLine};
 
 use super::{edited, job_of, on_lavapipe};
 
@@ -142,7 +142,7 @@ fn jobs_and_reports_cross_as_they_are() {
     let Some(report) = on_lavapipe(&job) else {
         return;
     };
-    let line = Line {
+    let line = StreamLine {
         t: 1.5,
         event: Event::KernelChecked {
             report: Box::new(report.facts),
@@ -153,7 +153,7 @@ fn jobs_and_reports_cross_as_they_are() {
         text.starts_with("{\"t\":1.5,\"event\":\"kernel-checked\""),
         "{text}"
     );
-    let read: Line = serde_json::from_str(&text).expect("reads");
+    let read: StreamLine = serde_json::from_str(&text).expect("reads");
     let (Event::KernelChecked { report: read }, Event::KernelChecked { report }) =
         (read.event, line.event)
     else {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use perflings::lockstep::{Buffer, FindingKind, Launch, Program, Report};
+use perflings::lockstep::{Buffer, FindingKind, Launch, LaunchReport, Shader};
 
 const EXERCISES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/exercises");
 
@@ -29,11 +29,11 @@ fn run(
     groups: [u32; 3],
     lengths: &[usize],
     outputs: usize,
-) -> Option<(Report, Vec<Vec<f32>>)> {
+) -> Option<(LaunchReport, Vec<Vec<f32>>)> {
     let path = Path::new(EXERCISES).join(file);
     let text = std::fs::read_to_string(&path).ok()?;
     let program =
-        Program::parse(&fill(&text, sizes)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        Shader::parse(&fill(&text, sizes)).unwrap_or_else(|error| panic!("{file}: {error}"));
     let mut buffers = Vec::new();
     for (at, count) in lengths.iter().enumerate() {
         buffers.push(match at + outputs >= lengths.len() {
@@ -47,7 +47,7 @@ fn run(
         .unwrap_or(1);
     let mut least = f64::INFINITY;
     let before = buffers.clone();
-    let mut report = Report::default();
+    let mut report = LaunchReport::default();
     for _ in 0..times {
         buffers.clone_from(&before);
         let began = Instant::now();
@@ -361,7 +361,7 @@ fn every_barrier_is_needed() {
         for (at, barrier) in text.match_indices("workgroupBarrier();") {
             let mut changed = text.clone();
             changed.replace_range(at..at + barrier.len(), "");
-            let program = Program::parse(&changed).expect("is right");
+            let program = Shader::parse(&changed).expect("is right");
             let all = lengths.iter().enumerate();
             let buffers =
                 all.map(|(at, count)| Buffer::from_f32(0, at as u32, &numbers(*count, 3)));

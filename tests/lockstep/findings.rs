@@ -1,7 +1,7 @@
 //! One kernel for each kind of finding, and for each way in which races hid from other means.
 
 use perflings::lockstep::{
-    AccessKind, Buffer, Finding, FindingKind, Launch, Limits, Program, Report,
+    AccessKind, Buffer, Finding, FindingKind, Launch, LaunchLimits, LaunchReport, Shader,
 };
 
 const HEAD: &str = "@group(0) @binding(0) var<storage, read_write> a: array<f32>;
@@ -9,9 +9,9 @@ const HEAD: &str = "@group(0) @binding(0) var<storage, read_write> a: array<f32>
 ";
 
 /// Runs the text behind `HEAD`, with 64 numbers in `a` and in `out`.
-fn run_groups(text: &str, groups: u32) -> Report {
+fn run_groups(text: &str, groups: u32) -> LaunchReport {
     let source = format!("{HEAD}{text}");
-    let program = Program::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+    let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}"));
     let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
     let mut buffers = [
         Buffer::from_f32(0, 0, &numbers),
@@ -26,11 +26,11 @@ fn run_groups(text: &str, groups: u32) -> Report {
     report
 }
 
-fn run(text: &str) -> Report {
+fn run(text: &str) -> LaunchReport {
     run_groups(text, 1)
 }
 
-fn kinds(report: &Report) -> Vec<FindingKind> {
+fn kinds(report: &LaunchReport) -> Vec<FindingKind> {
     report.findings.iter().map(|finding| finding.kind).collect()
 }
 
@@ -343,7 +343,7 @@ fn reads_of_what_nobody_wrote() {
     );
     assert!(kinds(&report).contains(&FindingKind::UnwrittenRead));
     let source = format!("{HEAD}{MAIN} {{ out[i] += a[i]; }}");
-    let program = Program::parse(&source).expect("is right");
+    let program = Shader::parse(&source).expect("is right");
     let mut buffers = [Buffer::zeroed(0, 0, 128), Buffer::unwritten(0, 1, 128)];
     let report = program
         .run(&Launch::new([1, 1, 1]), &mut buffers, &mut ())
@@ -360,10 +360,10 @@ fn endless_loops() {
     assert_eq!(kinds(&report), [FindingKind::Endless]);
     assert_eq!(report.findings[0].location.line, 6);
     assert!(!report.complete);
-    let program = Program::parse("@compute @workgroup_size(1) fn main() { }").expect("is right");
-    let limits = Limits {
+    let program = Shader::parse("@compute @workgroup_size(1) fn main() { }").expect("is right");
+    let limits = LaunchLimits {
         steps: 1000,
-        ..Limits::default()
+        ..LaunchLimits::default()
     };
     let launch = Launch {
         limits,
@@ -452,7 +452,7 @@ fn what_is_not_supported_is_said() {
 @compute @workgroup_size(1) fn main() {
     out[0] = textureLoad(t, vec2(0, 0), 0).x;
 }";
-    let program = Program::parse(text).expect("is right");
+    let program = Shader::parse(text).expect("is right");
     let error = program.run(
         &Launch::new([1, 1, 1]),
         &mut [Buffer::zeroed(0, 1, 4)],
@@ -463,19 +463,19 @@ fn what_is_not_supported_is_said() {
         Some("not supported: textures, line 4".to_owned())
     );
     assert_eq!(
-        Program::parse("fn main() {\n    let x = ;\n}")
+        Shader::parse("fn main() {\n    let x = ;\n}")
             .map_err(|error| error.location.line)
             .err(),
         Some(2)
     );
-    let program = Program::parse(HEAD.to_owned().as_str()).expect("is right");
+    let program = Shader::parse(HEAD.to_owned().as_str()).expect("is right");
     assert!(
         program
             .run(&Launch::new([1, 1, 1]), &mut [], &mut ())
             .is_err()
     );
     let text = format!("{HEAD}{MAIN} {{ out[i] = a[i]; }}");
-    let program = Program::parse(&text).expect("is right");
+    let program = Shader::parse(&text).expect("is right");
     let error = program.run(
         &Launch::new([1, 1, 1]),
         &mut [Buffer::zeroed(0, 1, 4)],
@@ -486,7 +486,7 @@ fn what_is_not_supported_is_said() {
             .err()
             .is_some_and(|error| error.to_string().contains("no buffer for a"))
     );
-    let program = Program::parse("var<private> big: array<array<f32, 65535>, 5000>;\n@compute @workgroup_size(256) fn main() { big[0][0] = 1.0; }").expect("is right");
+    let program = Shader::parse("var<private> big: array<array<f32, 65535>, 5000>;\n@compute @workgroup_size(256) fn main() { big[0][0] = 1.0; }").expect("is right");
     assert!(
         program
             .run(&Launch::new([1, 1, 1]), &mut [], &mut ())
@@ -514,7 +514,7 @@ var<workgroup> t: array<f32, 64>;
 #[test]
 fn matrices_of_a_subgroup() {
     let run = |text: &str, subgroup_size: u32| {
-        let program = Program::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        let program = Shader::parse(text).unwrap_or_else(|error| panic!("{error}"));
         let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
         let mut buffers = [
             Buffer::from_f32(0, 0, &numbers),
@@ -566,7 +566,7 @@ fn barriers_of_subgroups() {
     let text = format!(
         "{HEAD}{MAIN} {{\n    out[i] = a[i];\n    subgroupBarrier();\n    a[i] = out[i ^ 1u];\n}}"
     );
-    let program = Program::parse(&text).expect("is right");
+    let program = Shader::parse(&text).expect("is right");
     let buffers = || [Buffer::zeroed(0, 0, 256), Buffer::zeroed(0, 1, 256)];
     let report = program
         .run(&Launch::new([1, 1, 1]), &mut buffers(), &mut ())
@@ -676,7 +676,7 @@ MAIN {
         let groups = 1 + u32::from(kernel.contains("TWO"));
         let text = kernel.replace("MAIN", MAIN).replace("TWO", two);
         let source = format!("{HEAD}{text}");
-        let program = Program::parse(&source).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
         let mut buffers = [Buffer::from_f32(0, 0, &numbers), Buffer::zeroed(0, 1, 256)];
         let launch = Launch {

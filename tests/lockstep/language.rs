@@ -1,6 +1,6 @@
 //! Each part of the language, against values computed in Rust.
 
-use perflings::lockstep::{Buffer, Finding, Launch, Program};
+use perflings::lockstep::{Buffer, Finding, Launch, Shader};
 
 /// Runs a text with one binding, `out`, of 64 words; `a` holds what is given.
 #[track_caller]
@@ -8,7 +8,7 @@ fn run_launch(text: &str, a: &[u32], change: impl Fn(&mut Launch)) -> Vec<u32> {
     let head = "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n@group(0) @binding(1) var<storage> a: array<u32>;\n";
     let (enable, text) = text.split_once("//head").unwrap_or(("", text));
     let source = format!("{enable}{head}{text}");
-    let program = Program::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+    let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}"));
     let mut buffers = [Buffer::zeroed(0, 0, 256), Buffer::from_u32(0, 1, a)];
     let mut launch = Launch::new([1, 1, 1]);
     change(&mut launch);
@@ -357,7 +357,7 @@ var<workgroup> w: Inner;
         "enable f16;\n@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n{}",
         text.split_once("//head").expect("head").1
     );
-    let program = Program::parse(&source).expect("is right");
+    let program = Shader::parse(&source).expect("is right");
     let mut uniform = vec![0; 32];
     uniform[..4].copy_from_slice(&1_f32.to_le_bytes());
     uniform[24..28].copy_from_slice(&3_f32.to_le_bytes());

@@ -1,8 +1,8 @@
 //! What an observer is told, and what a report counts.
 
 use perflings::lockstep::{
-    Access, AccessKind, Arrival, Buffer, Finding, FindingKind, Launch, Observer, Program, Space,
-    Step,
+    Access, AccessKind, Arrival, Buffer, Finding, FindingKind, Launch, Observer, Shader, Space,
+    StatementStart,
 };
 
 const TEXT: &str = "@group(0) @binding(3) var<storage, read_write> out: array<vec2<f32>>;
@@ -30,7 +30,7 @@ impl Observer for Log {
         self.0.push(format!("end {id:?}"));
     }
 
-    fn statement(&mut self, step: &Step<'_>) {
+    fn statement(&mut self, step: &StatementStart<'_>) {
         let line = format!("{} {} {:?}", step.function, step.location.line, step.lanes);
         if self.0.last() != Some(&line) {
             self.0.push(line);
@@ -64,7 +64,7 @@ impl Observer for Log {
 
 #[test]
 fn a_run_step_by_step() {
-    let program = Program::parse(TEXT).expect("is right");
+    let program = Shader::parse(TEXT).expect("is right");
     let mut log = Log::default();
     let mut buffers = [Buffer::unwritten(0, 3, 32)];
     let report = program
@@ -116,7 +116,7 @@ fn a_run_step_by_step() {
 #[test]
 fn places_in_the_source() {
     let text = TEXT.replace("3u - i", "i + 3u");
-    let program = Program::parse(&text).expect("is right");
+    let program = Shader::parse(&text).expect("is right");
     let report = program
         .run(
             &Launch::new([1, 1, 1]),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use perflings::lockstep::{
-    Access, AccessKind, Arrival, Buffer, FindingKind, Launch, Limits, Observer, Program, Space,
+    Access, AccessKind, Arrival, Buffer, FindingKind, Launch, LaunchLimits, Observer, Shader, Space,
 };
 
 /// A small generator of pseudorandom numbers.
@@ -159,7 +159,7 @@ fn races_are_those_of_all_pairs() {
     let (mut racing, mut clean) = (0, 0);
     for seed in 0..3000 {
         let text = kernel(&mut Random(seed));
-        let program = Program::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let program = Shader::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let mut buffers = [Buffer::zeroed(0, 0, 128), Buffer::zeroed(0, 1, 256)];
         let mut all = All::default();
         let groups = 1 + seed as u32 % 2;
@@ -341,14 +341,14 @@ fn change(text: &str, others: &[String], random: &mut Random) -> String {
 }
 
 fn survives(text: &str) -> bool {
-    let Ok(program) = Program::parse(text) else {
+    let Ok(program) = Shader::parse(text) else {
         return false;
     };
-    let limits = Limits {
+    let limits = LaunchLimits {
         steps_per_workgroup: 20_000,
         steps: 40_000,
         memory: 1 << 24,
-        ..Limits::default()
+        ..LaunchLimits::default()
     };
     let launch = Launch {
         limits,

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 
 use super::strategies::{num, number, run, slot, text};
 
-fn phases() -> impl Strategy<Value = Phases> {
+fn phases() -> impl Strategy<Value = PhaseTimes> {
     [number(), number(), number(), number(), number()].prop_map(
-        |[forward, backward, optimizer, residual, step]| Phases {
+        |[forward, backward, optimizer, residual, step]| PhaseTimes {
             forward,
             backward,
             optimizer,
@@ -33,13 +33,13 @@ fn device() -> impl Strategy<Value = Device> {
     (text(), text()).prop_map(|(kind, name)| Device { kind, name })
 }
 
-fn state() -> impl Strategy<Value = State> {
+fn state() -> impl Strategy<Value = TimingState> {
     prop_oneof![
-        Just(State::Warming),
-        Just(State::Settling),
-        Just(State::Steady),
-        Just(State::Drifting),
-        Just(State::Noisy)
+        Just(TimingState::Warming),
+        Just(TimingState::Settling),
+        Just(TimingState::Steady),
+        Just(TimingState::Drifting),
+        Just(TimingState::Noisy)
     ]
 }
 
@@ -61,7 +61,7 @@ fn roof(peak: f64) -> Roof {
     }
 }
 
-fn kernels() -> impl Strategy<Value = Kernels> {
+fn kernels() -> impl Strategy<Value = StepProfile> {
     let row = (
         text(),
         text(),
@@ -96,7 +96,7 @@ fn kernels() -> impl Strategy<Value = Kernels> {
         prop::option::of(text()),
     )
         .prop_map(
-            |(slot, step, rows, ms, launches_by_phase, reason)| Kernels {
+            |(slot, step, rows, ms, launches_by_phase, reason)| StepProfile {
                 slot,
                 step,
                 rows,
@@ -149,9 +149,9 @@ fn gradients() -> impl Strategy<Value = Gradients> {
         })
 }
 
-fn clocks() -> impl Strategy<Value = Clocks> {
+fn clocks() -> impl Strategy<Value = StepClocks> {
     (number(), number(), prop::option::of(number())).prop_map(|(enqueue, host_sync, device)| {
-        Clocks {
+        StepClocks {
             enqueue,
             host_sync,
             device,
@@ -402,7 +402,7 @@ pub fn event() -> impl Strategy<Value = Event> {
                 busy,
                 reason
             })),
-        (text(), text()).prop_map(|(level, text)| Event::Log(Log { level, text })),
+        (text(), text()).prop_map(|(level, text)| Event::Log(LogMessage { level, text })),
         prop::collection::vec(info, 0..3).prop_map(|devices| Event::Devices { devices }),
         device().prop_map(|device| Event::DeviceReady { device }),
         (any::<u32>(), text()).prop_map(|(kernels, latest)| Event::Compiling { kernels, latest }),

@@ -1,6 +1,6 @@
 //! Arbitrary commands, with texts and numbers that are hard to encode.
 
-use perflings::config::{KNOBS, Kind, Preset, RunConfig, Value};
+use perflings::config::{KNOBS, KnobValue, Preset, RunConfig, ValueKind};
 use perflings::protocol::*;
 use proptest::prelude::*;
 
@@ -46,13 +46,13 @@ pub fn config() -> impl Strategy<Value = RunConfig> {
             for (at, pick, x) in changes {
                 let knob = &KNOBS[at];
                 let value = match knob.kind {
-                    Kind::Choice(names) => {
-                        Value::Text(names[pick as usize % names.len()].to_owned())
+                    ValueKind::Choice(names) => {
+                        KnobValue::Text(names[pick as usize % names.len()].to_owned())
                     }
-                    Kind::Whole { least, most } => {
-                        Value::Integer((least + pick % (most - least + 1)) as i64)
+                    ValueKind::Whole { least, most } => {
+                        KnobValue::Integer((least + pick % (most - least + 1)) as i64)
                     }
-                    Kind::Number => Value::Number(x),
+                    ValueKind::Number => KnobValue::Number(x),
                 };
                 knob.set(&mut config, &value)
                     .expect("a value that the key takes");

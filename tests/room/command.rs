@@ -1,7 +1,7 @@
 //! `perflings room` and `--room`: one line for each mistake, and what is written down of a class.
 
 use perflings::course::Course;
-use perflings::room::folder::Folder;
+use perflings::room::folder::RoomFolder;
 use perflings::room::handle::RoomHandle;
 use perflings::room::link::ParticipantLink;
 
@@ -51,7 +51,7 @@ fn a_class_is_exported() {
     let path = dir.path().display().to_string();
     let course = Course::builtin("en");
     drop(RoomHandle::open(dir.path().to_owned(), true, course).expect("opened"));
-    Folder::new(dir.path().to_owned())
+    RoomFolder::new(dir.path().to_owned())
         .share(&participant('a', "Ana"))
         .expect("shared");
     for (name, holds) in [

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use perflings::course::Course;
 use perflings::room::board::Presence;
-use perflings::room::folder::Folder;
+use perflings::room::folder::RoomFolder;
 use perflings::room::handle::RoomHandle;
 use perflings::room::link::ParticipantLink;
 use perflings::room::member::Member;
@@ -25,7 +25,7 @@ fn names(handle: &RoomHandle) -> Vec<String> {
 #[test]
 fn a_member_waits_for_its_room_and_hears_of_orders() {
     let dir = tempfile::tempdir().expect("a folder");
-    let place = Folder::new(dir.path().to_owned());
+    let place = RoomFolder::new(dir.path().to_owned());
     let member = Member::join(Box::new(place)).expect("a thread");
     member.share(participant('a', "Ana"));
     let RoomNews::Lost { why, again: true } = news(&member) else {
@@ -62,7 +62,7 @@ fn clocks_of_other_machines_do_not_matter() {
     for (digit, date) in ['a', 'b'].into_iter().zip(dates) {
         let mut me = participant(digit, &digit.to_string());
         me.sequence = if digit == 'a' { 1 } else { u64::MAX };
-        Folder::new(dir.path().to_owned())
+        RoomFolder::new(dir.path().to_owned())
             .share(&me)
             .expect("shared");
         let file = dir
@@ -94,7 +94,7 @@ fn a_bad_file_is_a_line_on_the_board_until_it_is_mended() {
     let told = wait("a line", || faults().pop());
     assert!(told.contains("is not a participant's record"), "{told}");
     std::fs::remove_file(&file).expect("removed");
-    Folder::new(dir.path().to_owned())
+    RoomFolder::new(dir.path().to_owned())
         .share(&participant('a', "Ana"))
         .expect("shared");
     wait("Ana", || {

@@ -1,6 +1,6 @@
 //! What the learner's screen makes of a room: what it shares, what it offers, and that nothing else changes.
 
-use perflings::app::member::{Call, JoinSettings, Link};
+use perflings::app::member::{InstructorCall, JoinSettings, Link};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::course::progress::Prediction;
 use perflings::room::board::Board;
@@ -73,7 +73,7 @@ fn the_class_votes_twice() {
     said(&mut app, std::slice::from_ref(&open));
     assert_eq!(
         app.call(),
-        Some(Call::Vote {
+        Some(InstructorCall::Vote {
             at: 0,
             again: false
         })
@@ -96,7 +96,10 @@ fn the_class_votes_twice() {
         &mut app,
         &[open.clone(), InstructorRequest::CloseVote, open],
     );
-    assert_eq!(app.call(), Some(Call::Vote { at: 0, again: true }));
+    assert_eq!(
+        app.call(),
+        Some(InstructorCall::Vote { at: 0, again: true })
+    );
     act(&mut app, Action::TakeUp);
     act(&mut app, Action::Vote(1));
     let shared = tick(&mut app, 1_000).expect("both votes");
@@ -114,7 +117,10 @@ fn an_offer_is_only_an_offer() {
     let mut app = joined();
     let order = InstructorRequest::Offer(Some(stage(&app, 1)));
     said(&mut app, &[order]);
-    assert_eq!((app.call(), app.study.at), (Some(Call::Stage(1)), 0));
+    assert_eq!(
+        (app.call(), app.study.at),
+        (Some(InstructorCall::Stage(1)), 0)
+    );
     act(&mut app, Action::TakeUp);
     assert_eq!((app.call(), app.study.at), (None, 1));
     let order = InstructorRequest::Race(Some("mystery 7-2".to_owned()));
@@ -293,7 +299,7 @@ fn only_what_is_predicted_during_a_vote_is_a_vote() {
     said(&mut app, &[InstructorRequest::OpenVote(id.clone())]);
     let at = 0;
     let again = false;
-    assert_eq!(app.call(), Some(Call::Vote { at, again }));
+    assert_eq!(app.call(), Some(InstructorCall::Vote { at, again }));
     let before = app.study.progress.stage(&id).prediction;
     act(&mut app, Action::TakeUp);
     act(&mut app, Action::Vote(2));
@@ -325,7 +331,7 @@ fn the_class_goes_on_from_a_mystery() {
         }
         let offer = InstructorRequest::Offer(Some(stage(&app, 1)));
         said(&mut app, &[offer]);
-        assert_eq!(app.call(), Some(Call::Stage(1)));
+        assert_eq!(app.call(), Some(InstructorCall::Stage(1)));
         act(&mut app, Action::TakeUp);
         if !solved {
             assert!(app.mode.plays_mystery(), "asked first");

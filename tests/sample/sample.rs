@@ -4,56 +4,56 @@
 use perflings::app::Panel;
 use perflings::config::{Init, KvLayout, Preset, RunConfig, Sync};
 use perflings::course::{
-    Block, Course, Estimate, Lesson, PanelPointer, PublishedClaim, Question, Section, SectionKind,
-    Span, Stage, StageFile, StageLevel,
+    Course, Estimate, Lesson, LessonSection, PanelPointer, PublishedClaim, Question, SectionKind,
+    Stage, StageFile, StageLevel, TextBlock, TextSpan,
 };
 use perflings::protocol::*;
 
-fn text(words: &str) -> Vec<Span> {
-    vec![Span::Text(words.to_owned())]
+fn text(words: &str) -> Vec<TextSpan> {
+    vec![TextSpan::Text(words.to_owned())]
 }
 
 fn lesson() -> Lesson {
     let sections = vec![
-        Section {
+        LessonSection {
             title: "What you see".to_owned(),
             kind: SectionKind::Symptom,
             blocks: vec![
-                Block::Paragraph(vec![
-                    Span::Text("A model that knows nothing has a loss of ".to_owned()),
-                    Span::Code("ln V".to_owned()),
-                    Span::Text(" = ".to_owned()),
-                    Span::Placeholder("ln_vocab".to_owned()),
-                    Span::Text(". This one began at ".to_owned()),
-                    Span::Placeholder("broken.loss_first".to_owned()),
-                    Span::Text(", so it is ".to_owned()),
-                    Span::Strong("sure of the wrong thing".to_owned()),
-                    Span::Text(".".to_owned()),
+                TextBlock::Paragraph(vec![
+                    TextSpan::Text("A model that knows nothing has a loss of ".to_owned()),
+                    TextSpan::Code("ln V".to_owned()),
+                    TextSpan::Text(" = ".to_owned()),
+                    TextSpan::Placeholder("ln_vocab".to_owned()),
+                    TextSpan::Text(". This one began at ".to_owned()),
+                    TextSpan::Placeholder("broken.loss_first".to_owned()),
+                    TextSpan::Text(", so it is ".to_owned()),
+                    TextSpan::Strong("sure of the wrong thing".to_owned()),
+                    TextSpan::Text(".".to_owned()),
                 ]),
-                Block::Item {
+                TextBlock::Item {
                     depth: 0,
                     marker: "•".to_owned(),
                     spans: text("It falls, but from far above."),
                 },
-                Block::Item {
+                TextBlock::Item {
                     depth: 1,
                     marker: "•".to_owned(),
                     spans: text("Nothing is infinite, nothing explodes."),
                 },
-                Block::Code {
+                TextBlock::Code {
                     language: "text".to_owned(),
                     text: "embedding ── × ──▶ head\n   └──── same weights ────┘".to_owned(),
                 },
             ],
         },
-        Section {
+        LessonSection {
             title: "Why".to_owned(),
             kind: SectionKind::Why,
             blocks: vec![
-                Block::Paragraph(text(
+                TextBlock::Paragraph(text(
                     "The embedding is drawn from N(0, 1) and used again as the head.",
                 )),
-                Block::Table {
+                TextBlock::Table {
                     head: vec![text("initialisation"), text("logits' spread")],
                     rows: vec![
                         vec![text("library default"), text("√hidden, about 11")],
@@ -62,15 +62,15 @@ fn lesson() -> Lesson {
                 },
             ],
         },
-        Section {
+        LessonSection {
             title: "Looking back".to_owned(),
             kind: SectionKind::Debrief,
-            blocks: vec![Block::Paragraph(vec![
-                Span::Text("Broken began at ".to_owned()),
-                Span::Placeholder("broken.loss_first".to_owned()),
-                Span::Text(", fixed at ".to_owned()),
-                Span::Placeholder("fixed.loss_first".to_owned()),
-                Span::Text(".".to_owned()),
+            blocks: vec![TextBlock::Paragraph(vec![
+                TextSpan::Text("Broken began at ".to_owned()),
+                TextSpan::Placeholder("broken.loss_first".to_owned()),
+                TextSpan::Text(", fixed at ".to_owned()),
+                TextSpan::Placeholder("fixed.loss_first".to_owned()),
+                TextSpan::Text(".".to_owned()),
             ])],
         },
     ];
@@ -271,7 +271,7 @@ pub fn step(run: &RunSpec, step: u64) -> Event {
     let synced = run.config.measure.sync != Sync::Never;
     let whole = if synced { ms } else { 0.9 };
     let phases = if synced {
-        Phases {
+        PhaseTimes {
             forward: 0.34 * ms,
             backward: 0.61 * ms,
             optimizer: 0.045 * ms,
@@ -279,7 +279,7 @@ pub fn step(run: &RunSpec, step: u64) -> Event {
             step: ms,
         }
     } else {
-        Phases {
+        PhaseTimes {
             forward: 0.2,
             backward: 0.5,
             optimizer: 0.1,
@@ -295,7 +295,7 @@ pub fn step(run: &RunSpec, step: u64) -> Event {
         synced,
         profiled: step % 20 == 5,
         phases: Some(phases),
-        clocks: step.is_multiple_of(8).then_some(Clocks {
+        clocks: step.is_multiple_of(8).then_some(StepClocks {
             enqueue: 0.8,
             host_sync: ms,
             device: Some(0.985 * ms),
@@ -307,9 +307,9 @@ pub fn throughput(run: &RunSpec, step: u64) -> Event {
     let strided = run.config.model.kv_layout == KvLayout::Strided;
     let ms = if strided { 205.0 } else { 180.4 };
     let state = match step {
-        0..=5 => State::Warming,
-        6..=20 => State::Settling,
-        _ => State::Steady,
+        0..=5 => TimingState::Warming,
+        6..=20 => TimingState::Settling,
+        _ => TimingState::Steady,
     };
     Event::Throughput(Throughput {
         slot: run.slot,
@@ -377,7 +377,7 @@ pub fn kernels(run: &RunSpec, step: u64) -> Event {
         row("adamw", "optimizer", "optimizer", 38, 6.4, [1.3e7, 3.1e7]),
     ];
     let device_ms: f64 = rows.iter().map(|row| row.ms).sum();
-    Event::Kernels(Kernels {
+    Event::Kernels(StepProfile {
         slot: run.slot,
         step,
         device_ms,
@@ -447,7 +447,7 @@ pub fn evidence(run: &RunSpec, step: u64) -> Event {
             .to_vec(),
         parity: Some(if strided { 0.31 } else { 3.0e-7 }.into()),
         strides: vec![("k".to_owned(), strides.clone()), ("v".to_owned(), strides)],
-        clocks: Some(Clocks {
+        clocks: Some(StepClocks {
             enqueue: 0.9,
             host_sync: 180.4,
             device: None,

@@ -29,7 +29,10 @@ fn pages() -> Vec<(String, App)> {
         act(&mut app, Action::NextPointer);
     }
     page("the background", &app);
-    while matches!(app.page().0, perflings::app::pages::Page::Background(_)) {
+    while matches!(
+        app.page().0,
+        perflings::app::pages::LessonPage::Background(_)
+    ) {
         act(&mut app, Action::TurnPage(1));
     }
     page("the cause", &app);

@@ -7,7 +7,7 @@ use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::course::Course;
 use perflings::course::progress::Progress;
-use perflings::protocol::{Event, Line, RunSpec, Started};
+use perflings::protocol::{Event, RunSpec, Started, StreamLine};
 use perflings::record::Recording;
 
 use crate::sample;
@@ -24,7 +24,7 @@ pub fn resize(app: &mut App, width: u16, height: u16) {
 }
 
 pub fn hear(app: &mut App, event: Event) -> Vec<Effect> {
-    let line = Line { t: 0.0, event };
+    let line = StreamLine { t: 0.0, event };
     update(app, Message::Engine(FromEngine::Line(line)))
 }
 

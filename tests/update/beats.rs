@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use perflings::app::beats::{BeatState, VoteState, beats};
-use perflings::app::pages::Page;
+use perflings::app::pages::LessonPage;
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
 use perflings::course::progress::Progress;
 use perflings::course::{BeatChange, Course};
-use perflings::protocol::{Command, Event, Line, RunSpec, Slot, Started};
+use perflings::protocol::{Command, Event, RunSpec, Slot, Started, StreamLine};
 use proptest::prelude::*;
 
 use super::session::{act, begin, hear, train, wanted};
@@ -111,7 +111,7 @@ impl Engine {
             let here = app.study.at as u32 + 1;
             let heard = |it: &Asked| app.run.pending.is_empty() && it.0 == here;
             self.made.extend(made.filter(heard));
-            let line = Line { t: 0.0, event };
+            let line = StreamLine { t: 0.0, event };
             update(app, Message::Engine(FromEngine::Line(line)));
         }
     }
@@ -287,7 +287,7 @@ fn every_shipped_stage_has_its_beats_and_others_get_some() {
         let early = all.iter().filter(|beat| beat.vote != VoteState::Closed);
         for beat in early {
             assert_eq!((beat.variant, beat.hints), (Slot::A, 0), "{}", stage.id);
-            assert_eq!(beat.page, Page::Start);
+            assert_eq!(beat.page, LessonPage::Start);
         }
     }
     let (mut app, _) = begin_with(Options::default());
@@ -359,7 +359,7 @@ fn the_next_presentation_goes_on_where_the_last_one_was() {
 
 #[test]
 fn the_speaker_reads_notes_and_the_time_used() {
-    use perflings::app::notes::{Notes, notes};
+    use perflings::app::notes::{SpeakerNotes, notes};
     let mut app = presented();
     update(&mut app, Message::Tick { now_ms: 90_000 });
     act(&mut app, Action::NextBeat);
@@ -370,8 +370,8 @@ fn the_speaker_reads_notes_and_the_time_used() {
     assert_eq!(said.vote.len(), 4);
     assert!(!said.notes.is_empty() && !said.next.is_empty());
     let line = serde_json::to_string(&said).expect("plain data");
-    assert_eq!(Notes::read(&line), Some(said));
-    assert_eq!(Notes::read("{\"title\":1}"), None);
+    assert_eq!(SpeakerNotes::read(&line), Some(said));
+    assert_eq!(SpeakerNotes::read("{\"title\":1}"), None);
     for stage in &app.course.stages {
         for cue in &stage.cues {
             assert!(

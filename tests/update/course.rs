@@ -4,8 +4,8 @@ use perflings::app::figures::figures;
 use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, RunState, update};
 use perflings::course::Course;
-use perflings::course::progress::{Prediction, Progress, State};
-use perflings::protocol::{Command, Event, Line};
+use perflings::course::progress::{Prediction, Progress, StageState};
+use perflings::protocol::{Command, Event, StreamLine};
 
 use super::session::{act, begin, open, play_recording, resize, train, wanted};
 use super::{sample, start_of};
@@ -18,7 +18,7 @@ fn shipped() -> App {
     app
 }
 
-fn state(app: &App, id: &str) -> State {
+fn state(app: &App, id: &str) -> StageState {
     app.study.progress.stage(id).state
 }
 
@@ -27,11 +27,11 @@ fn stages_jumped_over_are_marked_and_never_passed() {
     let mut app = shipped();
     let effects = act(&mut app, Action::Stage(4));
     for id in ["broken-init", "strides", "missing-sync"] {
-        assert_eq!(state(&app, id), State::Skipped, "{id}");
-        let saved = |effect: &Effect| matches!(effect, Effect::SaveStage { stage, progress } if stage == id && progress.state == State::Skipped);
+        assert_eq!(state(&app, id), StageState::Skipped, "{id}");
+        let saved = |effect: &Effect| matches!(effect, Effect::SaveStage { stage, progress } if stage == id && progress.state == StageState::Skipped);
         assert!(effects.iter().any(saved), "{id} is kept");
     }
-    assert_eq!(state(&app, "naive-swiglu"), State::Seen);
+    assert_eq!(state(&app, "naive-swiglu"), StageState::Seen);
     // The stage is as anybody finds it, whatever was done before.
     let run = start_of(&effects).1;
     let stage = app.course.stage(4).expect("stage 4");
@@ -40,12 +40,12 @@ fn stages_jumped_over_are_marked_and_never_passed() {
     assert_eq!((score.answered, score.ranges), (0, 0));
     // Going back changes nothing; a passed stage stays passed.
     act(&mut app, Action::Stage(1));
-    assert_eq!(state(&app, "naive-swiglu"), State::Seen);
+    assert_eq!(state(&app, "naive-swiglu"), StageState::Seen);
     let stage = app.course.stages[0].clone();
-    app.study.of_mut(&stage.id).state = State::Passed;
+    app.study.of_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::Stage(6));
-    assert_eq!(state(&app, "broken-init"), State::Passed);
-    assert_eq!(state(&app, "hybrid"), State::Skipped);
+    assert_eq!(state(&app, "broken-init"), StageState::Passed);
+    assert_eq!(state(&app, "hybrid"), StageState::Skipped);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_start_at_a_later_stage_marks_the_ones_before() {
         ..Options::default()
     };
     let (app, effects) = App::new(Course::builtin("en"), Progress::default(), options);
-    assert_eq!(state(&app, "strides"), State::Skipped);
+    assert_eq!(state(&app, "strides"), StageState::Skipped);
     assert_eq!(start_of(&effects).1.stage, 3);
 }
 
@@ -77,7 +77,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     for event in sample::until(&run, 2) {
         update(
             &mut app,
-            Message::Engine(FromEngine::Line(Line { t: 0.0, event })),
+            Message::Engine(FromEngine::Line(StreamLine { t: 0.0, event })),
         );
     }
     assert!(app.run.shown().started.is_none());
@@ -106,7 +106,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     });
     assert_eq!(
         (known(&app).prediction, known(&app).state),
-        (first, State::Seen)
+        (first, StageState::Seen)
     );
     let effects = act(&mut app, Action::LeaveExercise);
     assert!(effects.contains(&Effect::HideRecording));
@@ -117,7 +117,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     act(&mut app, Action::Answer(3));
     assert_eq!(
         (known(&app).prediction, known(&app).state),
-        (first, State::Seen)
+        (first, StageState::Seen)
     );
     // What was answered rightly after a wrong answer counts as seen.
     assert_eq!(app.study.progress.calibration().answered, 0);
@@ -136,7 +136,7 @@ fn an_exercise_opened_while_presenting_goes_back_to_the_beat() {
     assert_eq!(app.beat().map(|beat| beat.at), Some(1));
     act(&mut app, Action::Present);
     assert!(app.keeps_progress() && app.beat().is_none());
-    assert_eq!(state(&app, "swiglu"), State::New);
+    assert_eq!(state(&app, "swiglu"), StageState::New);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
     let resumes = effects.contains(&Effect::Send(Command::Resume));
     assert!(resumes, "kernels need a live run");
     // A late line of the recording is about nothing now.
-    let late = FromEngine::Line(Line {
+    let late = FromEngine::Line(StreamLine {
         t: 9.0,
         event: Event::Heartbeat { device_s: None },
     });

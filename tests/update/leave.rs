@@ -1,8 +1,8 @@
 //! Leaving a stage, the welcome, and looking a word up.
 
 use perflings::app::guide::{SentencePart, confirmation};
-use perflings::app::{Action, App, Confirm, Effect, Message, Options, Overlay, Recording, update};
-use perflings::course::progress::{Prediction, Progress, State};
+use perflings::app::{Action, App, Confirm, Effect, Message, Options, Overlay, Replay, update};
+use perflings::course::progress::{Prediction, Progress, StageState};
 use perflings::protocol::Slot;
 
 use super::session::{act, pair, solve, train};
@@ -49,7 +49,7 @@ fn nobody_is_asked_where_nothing_is_lost() {
     // A stage of an earlier day keeps what it has.
     let mut app = running(20);
     let stage = app.stage().expect("a stage").clone();
-    app.study.of_mut(&stage.id).state = State::Passed;
+    app.study.of_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::NextStage);
     assert_eq!((app.view.confirm, app.study.at), (None, 1));
 }
@@ -92,7 +92,7 @@ fn an_open_question_is_not_skipped_in_silence() {
     assert!(asked(&app).starts_with("A question is still open, and the stage is not passed"));
     act(&mut app, Action::No);
     let stage = app.stage().expect("a stage").clone();
-    app.study.of_mut(&stage.id).state = State::Passed;
+    app.study.of_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::NextStage);
     assert!(asked(&app).starts_with("A question is still open; go on"));
     act(&mut app, Action::No);
@@ -105,7 +105,7 @@ fn an_open_question_is_not_skipped_in_silence() {
 #[test]
 fn what_is_asked_fits_the_smallest_screen() {
     let mut app = looking_back();
-    for state in [State::Predicted, State::Passed] {
+    for state in [StageState::Predicted, StageState::Passed] {
         let stage = app.stage().expect("a stage").clone();
         app.study.of_mut(&stage.id).state = state;
         act(&mut app, Action::NextStage);
@@ -144,7 +144,7 @@ fn the_welcome_is_kept_as_shown_and_lets_the_run_begin() {
 
 #[test]
 fn nobody_is_welcomed_to_a_recording_or_in_presenter_mode() {
-    let recording = Recording {
+    let recording = Replay {
         file: "x".to_owned(),
         device: sample::device(),
         date: "2026-11-01".to_owned(),

@@ -50,7 +50,7 @@ fn finished(app: &App, loss: f64) -> Event {
             params_pct: 100.0,
             ..GradSummary::default()
         },
-        phases_ms: Some(Phases {
+        phases_ms: Some(PhaseTimes {
             forward: 10.0,
             backward: 20.0,
             optimizer: 10.0,

@@ -4,7 +4,7 @@
 use crate::course::exercise::config::Answers;
 use crate::course::exercise::{ConfigCheck, Configs};
 use crate::course::sweep::SweepTable;
-use crate::judge::Line;
+use crate::judge::CriterionResult;
 
 /// What the learner's answer file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Measuring {
 pub struct Measurement {
     pub passed: bool,
     /// Each criterion: what was asked, what was measured.
-    pub lines: Vec<Line>,
+    pub lines: Vec<CriterionResult>,
     pub table: SweepTable,
     pub device: String,
     pub seconds: f64,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::app::mode::{HeldRun, OpenExercise};
-use crate::app::{App, Effect, Mode, Panel, Recording, RequestedRun, RunState};
+use crate::app::{App, Effect, Mode, Panel, Replay, RequestedRun, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::{Detective, ExerciseKind};
-use crate::course::progress::State;
+use crate::course::progress::StageState;
 use crate::protocol::Command;
 
 impl App {
@@ -29,7 +29,7 @@ impl App {
         self.show_text();
         self.notice = None;
         let known = self.study.of_mut(&exercise.id);
-        known.state = known.state.max(State::Seen);
+        known.state = known.state.max(StageState::Seen);
         let open = OpenExercise {
             at,
             text_first: true,
@@ -124,7 +124,7 @@ impl App {
         let held = self.hold();
         self.mode = Mode::Watching {
             exercise: open,
-            recording: Recording {
+            recording: Replay {
                 file: detective.file.clone(),
                 device: detective.device.clone(),
                 date: detective.date.clone(),

@@ -4,7 +4,7 @@ use super::Checking;
 use crate::app::{Action, App, Effect};
 use crate::course::exercise::config::ANSWERS;
 use crate::course::exercise::{Detective, ExerciseKind};
-use crate::course::progress::{State, letter};
+use crate::course::progress::{StageState, letter};
 use crate::course::{Exercise, Question};
 
 impl App {
@@ -19,7 +19,7 @@ impl App {
             .exercises
             .of(exercise)
             .is_some_and(|state| state.solution);
-        shown || self.study.progress.stage(&exercise.id).state == State::Passed
+        shown || self.study.progress.stage(&exercise.id).state == StageState::Passed
     }
 
     /// Whether a config exercise was measured, in this session or an earlier one.
@@ -215,7 +215,7 @@ impl App {
     /// The exercise is passed; nothing where it was before.
     pub(super) fn pass(&mut self, exercise: &Exercise) {
         let known = self.study.of_mut(&exercise.id);
-        if std::mem::replace(&mut known.state, State::Passed) != State::Passed {
+        if std::mem::replace(&mut known.state, StageState::Passed) != StageState::Passed {
             let text = format!("{} passed: every check is met", exercise.label());
             self.tell(&text, false);
             self.save(&exercise.id);

@@ -4,15 +4,15 @@ use crate::app::App;
 use crate::app::study::Activity;
 use crate::course::Stage;
 use crate::course::check::Metric;
-use crate::course::progress::State;
-use crate::judge::{Line, Outcome};
+use crate::course::progress::StageState;
+use crate::judge::{CriterionResult, Outcome};
 use crate::protocol::Slot;
 
 /// Says what is missing and the key that helps, keys named in braces; nothing where the stage waits for something else.
 pub fn missing(app: &App, stage: &Stage) -> Option<String> {
     let study = &app.study;
     let checked =
-        study.activity(stage) == Activity::Check && study.of(stage).state != State::Passed;
+        study.activity(stage) == Activity::Check && study.of(stage).state != StageState::Passed;
     if !checked || app.run.pairing || app.run.switching.is_some() {
         return None;
     }
@@ -27,11 +27,11 @@ pub fn missing(app: &App, stage: &Stage) -> Option<String> {
         }
         return said("Your B has not run yet; {toggle} runs it".to_owned());
     };
-    let metric = |line: &Line| {
+    let metric = |line: &CriterionResult| {
         let mut checks = stage.checks.iter();
         checks.find(|it| it.name == line.name).map(|it| &it.metric)
     };
-    let of_pairs = |line: &Line| metric(line) == Some(&Metric::Ratio);
+    let of_pairs = |line: &CriterionResult| metric(line) == Some(&Metric::Ratio);
     // In the order of the stage, pairs last: speed is worth measuring once the rest is right.
     let mut required = report.lines.iter().filter(|line| !line.optional);
     let unmet = required.clone().filter(|it| it.outcome != Outcome::Passed);
@@ -60,7 +60,7 @@ pub fn missing(app: &App, stage: &Stage) -> Option<String> {
 
 /// What B, as it is now, does not meet in a stage that was passed before.
 pub fn lost(app: &App, stage: &Stage) -> Option<String> {
-    let passed = app.study.of(stage).state == State::Passed;
+    let passed = app.study.of(stage).state == StageState::Passed;
     if !passed || app.comparison.same() || app.run.pairing || app.run.switching.is_some() {
         return None;
     }

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::config::Sync;
 use crate::limits;
-use crate::protocol::{State, Throughput};
+use crate::protocol::{Throughput, TimingState};
 use crate::units::{number, percent, signed_percent};
 
 /// Whether a figure is as it should be.
@@ -124,7 +124,7 @@ fn peak(throughput: Option<&Throughput>) -> RunFigure {
             let value = format!("{} GFLOP/s", number(flops / 1e9));
             vital("speed", Some((value, FigureState::Open)))
         }
-        (None, _) if it.state == State::Warming => vital("peak", None),
+        (None, _) if it.state == TimingState::Warming => vital("peak", None),
         (None, _) => vital(
             "peak",
             Some(("not synchronised".to_owned(), FigureState::Open)),

@@ -1,12 +1,12 @@
 //! How the learner takes part: what is shared and when, and what an action or the room's news does.
 
-use super::{Call, JoinSettings, Link, Membership};
+use super::{InstructorCall, JoinSettings, Link, Membership};
 use crate::app::beats::VoteState;
 use crate::app::mode::Mode;
 use crate::app::mystery::MysteryEnd;
 use crate::app::{Action, App, Effect, Overlay};
 use crate::course::Stage;
-use crate::course::progress::{Prediction, StageProgress, State, letter};
+use crate::course::progress::{Prediction, StageProgress, StageState, letter};
 use crate::judge::Outcome;
 use crate::protocol::Pair;
 use crate::room::board::VoteTally;
@@ -22,7 +22,7 @@ const ORDER_MS: u64 = 3_000;
 
 impl App {
     /// What the instructor asks for, unless the learner has done it.
-    pub fn call(&self) -> Option<Call> {
+    pub fn call(&self) -> Option<InstructorCall> {
         let member = self.member.as_ref().filter(|it| it.link == Link::Joined)?;
         if member.class.closed {
             return None;
@@ -34,24 +34,24 @@ impl App {
             let again = vote.round > 0;
             let cast = |number| member.ballots.contains_key(&number);
             if !vote.number().is_some_and(cast) && self.predicted_in_round(id).is_none() {
-                return Some(Call::Vote { at, again });
+                return Some(InstructorCall::Vote { at, again });
             }
         }
         let taken = |task: &String| member.taken.as_ref() == Some(task);
         if let Some(task) = member.class.race.as_ref().filter(|task| !taken(task)) {
             let done = member.races.contains_key(task) || *task == self.open_task();
-            return (!done).then(|| Call::Race(task.clone()));
+            return (!done).then(|| InstructorCall::Race(task.clone()));
         }
         let offer = member.class.offer.as_ref().filter(|id| !taken(id))?;
         let at = place(offer)?;
-        let passed = self.study.progress.stage(offer).state == State::Passed;
-        (!passed && self.open_task() != *offer).then_some(Call::Stage(at))
+        let passed = self.study.progress.stage(offer).state == StageState::Passed;
+        (!passed && self.open_task() != *offer).then_some(InstructorCall::Stage(at))
     }
 
     /// The stage whose vote is open and that the learner may still answer.
     pub fn voting(&self) -> Option<&Stage> {
         match self.call() {
-            Some(Call::Vote { at, .. }) => self.course.stages.get(at),
+            Some(InstructorCall::Vote { at, .. }) => self.course.stages.get(at),
             _ => None,
         }
     }
@@ -98,14 +98,14 @@ impl App {
             return;
         };
         match call {
-            Call::Vote { .. } => {
+            InstructorCall::Vote { .. } => {
                 (self.view.overlay, self.view.overlay_scroll) = (Some(Overlay::Vote), 0);
             }
-            Call::Stage(at) => {
+            InstructorCall::Stage(at) => {
                 member.taken = member.class.offer.clone();
                 self.leave_for(at);
             }
-            Call::Race(task) => {
+            InstructorCall::Race(task) => {
                 member.taken = Some(task.clone());
                 if let Some((seed, level)) = mystery_of(&task) {
                     self.run_mystery(seed, level);
@@ -118,7 +118,7 @@ impl App {
 
     /// Takes a vote. The first one is the prediction of the stage.
     fn vote(&mut self, choice: usize) {
-        let Some(Call::Vote { at, again }) = self.call() else {
+        let Some(InstructorCall::Vote { at, again }) = self.call() else {
             return;
         };
         let Some((id, question)) = self
@@ -139,7 +139,7 @@ impl App {
             let right = choice == question.answer;
             let known = self.study.of_mut(&id);
             known.prediction = Some(Prediction::Choice { choice, right });
-            known.state = known.state.max(State::Predicted);
+            known.state = known.state.max(StageState::Predicted);
             self.save(&id);
         }
         self.view.overlay = None;
@@ -367,7 +367,7 @@ impl App {
                 false => format!("{}: {}", it.kind, it.name),
             });
         let known = self.study.progress.stages.iter();
-        let known = known.filter(|(_, it)| it.state != State::New);
+        let known = known.filter(|(_, it)| it.state != StageState::New);
         Some(Participant {
             id: member.me.id.clone(),
             name: member.me.name.clone(),
@@ -427,7 +427,7 @@ impl App {
                     MysteryEnd::Solved { points, seconds } => (points, seconds),
                     MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
                 };
-                let judged = |pair: &&Pair| points > 0 && pair.done && run.in_pairs;
+                let judged = |pair: &&Pair| points > 0 && pair.done && run.paired_with_good;
                 let pair = self.study.pair.as_ref().filter(judged);
                 if points > 0 && pair.is_none() {
                     return None;

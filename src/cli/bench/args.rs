@@ -71,7 +71,7 @@ pub struct BenchArgs {
     pub pairs: u32,
     /// One run for each value: batch=4,8,16 or context=64,128,256,512
     #[arg(long, value_name = "KEY=LIST", value_parser = sweep)]
-    pub sweep: Option<Sweep>,
+    pub sweep: Option<BenchSweep>,
     /// A command that runs the engine elsewhere, such as `ssh host perflings engine`
     #[arg(long, value_name = "CMD")]
     pub engine: Option<String>,
@@ -87,13 +87,13 @@ pub enum Extent {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sweep {
+pub struct BenchSweep {
     pub axis: SweepAxis,
     /// Ascending, each once.
     pub values: Vec<u64>,
 }
 
-impl Sweep {
+impl BenchSweep {
     /// The key of the configuration.
     pub fn path(&self) -> String {
         format!("train.{}", self.axis.name())
@@ -106,7 +106,7 @@ impl BenchArgs {
         once("--presets", &self.presets)?;
         once("--versions", &self.versions)?;
         once("--devices", &self.devices)?;
-        let swept = self.sweep.as_ref().map(Sweep::path);
+        let swept = self.sweep.as_ref().map(BenchSweep::path);
         for assignment in &self.sets {
             let key = assignment.split('=').next().unwrap_or_default().trim();
             let instead = match key {
@@ -163,7 +163,7 @@ fn once<T: Display + Eq + Hash>(flag: &str, list: &[T]) -> Result<()> {
     }
 }
 
-fn sweep(text: &str) -> Result<Sweep, String> {
+fn sweep(text: &str) -> Result<BenchSweep, String> {
     let (key, list) = text.split_once('=').unwrap_or((text, ""));
     let axis = match key {
         "batch" | "train.batch" => SweepAxis::Batch,
@@ -190,7 +190,7 @@ fn sweep(text: &str) -> Result<Sweep, String> {
             "{} values; the limit is {MAX_VALUES}",
             values.len()
         )),
-        None => Ok(Sweep { axis, values }),
+        None => Ok(BenchSweep { axis, values }),
     }
 }
 

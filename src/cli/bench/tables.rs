@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use crate::config::Knob;
-use crate::export::sheet::{Block, Sheet, Table, absent, digits, interval, worth};
+use crate::export::sheet::{Sheet, SheetBlock, SheetTable, absent, digits, interval, worth};
 use crate::measure::ablation::{ChangeEffect, EffectPlace, PresetEffects, rank};
 use crate::measure::cell::{BenchCell, CellMemory, CellSpeed};
 use crate::measure::gate::{Gate, GateVerdict, GatedCell};
-use crate::measure::report::{MemoryFit, MissingCell, Report, SweepAxis};
+use crate::measure::report::{BenchReport, MemoryFit, MissingCell, SweepAxis};
 use crate::protocol::{KernelSummary, Spread, Verdict};
 use crate::units::bytes;
 
 /// The whole report; `baseline` is the file that it was compared with.
-pub fn sheet(report: &Report, baseline: Option<&Path>) -> Sheet {
+pub fn sheet(report: &BenchReport, baseline: Option<&Path>) -> Sheet {
     let title = match report.axis {
         Some(axis) => format!("Speed and memory over {}", axis.name()),
         None if report.bench == "ablation" => "What each knob is worth".to_owned(),
@@ -29,17 +29,17 @@ pub fn sheet(report: &Report, baseline: Option<&Path>) -> Sheet {
         _ => "Time without a knob over time with it, in pairs, with a 95 % interval; above 1 the knob helps."
             .to_owned(),
     };
-    let mut blocks = vec![Block::Title(title), Block::Intro(how)];
+    let mut blocks = vec![SheetBlock::Title(title), SheetBlock::Intro(how)];
     let m = &report.machine;
     if !m.version.is_empty() {
-        blocks.push(Block::Intro(format!(
+        blocks.push(SheetBlock::Intro(format!(
             "perflings {} on {}, {} threads, {}.",
             m.version, m.os, m.cores, m.date
         )));
     }
     if report.interrupted {
         let text = "Interrupted: the following was measured before that.";
-        blocks.push(Block::Intro(text.to_owned()));
+        blocks.push(SheetBlock::Intro(text.to_owned()));
     }
     if let (Some(axis), Some(fits)) = (report.axis, &report.fits) {
         let versions = report.cells.chunk_by(|a, b| a.same_version(b));
@@ -57,13 +57,13 @@ pub fn sheet(report: &Report, baseline: Option<&Path>) -> Sheet {
         gate(&mut blocks, result, path);
     }
     if !report.missing.is_empty() {
-        blocks.push(Block::Heading("Not measured".to_owned()));
+        blocks.push(SheetBlock::Heading("Not measured".to_owned()));
         blocks.extend(
             report
                 .missing
                 .iter()
                 .map(MissingCell::text)
-                .map(Block::Remark),
+                .map(SheetBlock::Remark),
         );
     }
     Sheet(blocks)
@@ -94,10 +94,10 @@ fn samples(cell: &BenchCell) -> Result<String, String> {
 }
 
 /// The versions of one preset on one device.
-fn versions(blocks: &mut Vec<Block>, cells: &[BenchCell]) {
+fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell]) {
     let first = &cells[0];
     let (device, kind) = (&first.device.name, &first.device.kind);
-    blocks.push(Block::Heading(format!(
+    blocks.push(SheetBlock::Heading(format!(
         "{} on {}: {device} ({kind}), batch {}, context {}",
         first.preset, first.select, first.batch, first.context
     )));
@@ -113,7 +113,7 @@ fn versions(blocks: &mut Vec<Block>, cells: &[BenchCell]) {
     });
     #[rustfmt::skip] // One line for each column.
     let tables = [
-        Table::of(cells, &[
+        SheetTable::of(cells, &[
             ("version", &version),
             ("samples/s [IQR]", &|c| samples(c)),
             ("step ms [IQR]", &|c| quartiles(&speed(c)?.step_ms)),
@@ -122,7 +122,7 @@ fn versions(blocks: &mut Vec<Block>, cells: &[BenchCell]) {
             ("state", &|c| Ok(speed(c)?.state.to_string())),
             (&format!("against {}", first.version), &|c| against(first, c)),
         ]),
-        Table::of(cells, &[
+        SheetTable::of(cells, &[
             ("version", &version),
             ("first point", &|c| Ok(seconds(c.first_point_s, "no loss was reported"))),
             ("later", &|c| Ok(seconds(c.later_points_s, "one round only"))),
@@ -132,7 +132,7 @@ fn versions(blocks: &mut Vec<Block>, cells: &[BenchCell]) {
             ("device ms", &|c| Ok(digits(kernels(c)?.device_ms))),
             ("coverage", &|c| Ok(format!("{:.0} %", 100.0 * kernels(c)?.coverage))),
         ]),
-        Table::of(cells, &[
+        SheetTable::of(cells, &[
             ("version", &version),
             ("weights", &|c| weights(&c.memory)),
             ("gradients", &|c| Ok(bytes(c.memory.gradients))),
@@ -140,7 +140,7 @@ fn versions(blocks: &mut Vec<Block>, cells: &[BenchCell]) {
             ("the rest at peak", &|c| Ok(bytes(peak(c)?.saturating_sub(c.memory.kept())))),
             ("peak memory", &|c| peak(c).map(bytes)),
         ]),
-        Table::of(longest, &[
+        SheetTable::of(longest, &[
             ("version", &|(cell, _)| Ok(cell.version.clone())),
             ("ms", &|(_, row)| Ok(digits((*row)?.ms))),
             ("calls", &|(_, row)| Ok((*row)?.calls.to_string())),
@@ -148,7 +148,7 @@ fn versions(blocks: &mut Vec<Block>, cells: &[BenchCell]) {
             ("computed by", &|(_, row)| Ok((*row)?.kernel.clone())),
         ]),
     ];
-    blocks.extend(tables.map(Block::Table));
+    blocks.extend(tables.map(SheetBlock::Table));
     let mut lints = Vec::new();
     for cell in cells {
         for lint in &cell.lints {
@@ -162,7 +162,7 @@ fn versions(blocks: &mut Vec<Block>, cells: &[BenchCell]) {
     if lints.is_empty() {
         lints.push("lints: none".to_owned());
     }
-    blocks.extend(lints.into_iter().map(Block::Remark));
+    blocks.extend(lints.into_iter().map(SheetBlock::Remark));
 }
 
 fn quartiles(ms: &Spread) -> Result<String, String> {
@@ -193,7 +193,7 @@ fn against(first: &BenchCell, cell: &BenchCell) -> Result<String, String> {
 }
 
 /// One version over batch sizes or context lengths.
-fn sweep(blocks: &mut Vec<Block>, axis: SweepAxis, cells: &[BenchCell], fit: &MemoryFit) {
+fn sweep(blocks: &mut Vec<SheetBlock>, axis: SweepAxis, cells: &[BenchCell], fit: &MemoryFit) {
     let first = &cells[0];
     let other = match axis {
         SweepAxis::Batch => format!("context {}", first.context),
@@ -204,7 +204,7 @@ fn sweep(blocks: &mut Vec<Block>, axis: SweepAxis, cells: &[BenchCell], fit: &Me
         None => absent(why(&cell.memory.reason)),
     };
     #[rustfmt::skip] // One line for each column.
-    let table = Table::of(cells, &[
+    let table = SheetTable::of(cells, &[
         (axis.name(), &|c| Ok(c.value.unwrap_or_default().to_string())),
         ("peak memory", &|c| Ok(peak(c))),
         ("samples/s [IQR]", &|c| samples(c)),
@@ -214,12 +214,12 @@ fn sweep(blocks: &mut Vec<Block>, axis: SweepAxis, cells: &[BenchCell], fit: &Me
         ("state", &|c| Ok(speed(c)?.state.to_string())),
     ]);
     blocks.extend([
-        Block::Heading(format!(
+        SheetBlock::Heading(format!(
             "{} {} on {}: {}, {other}",
             first.preset, first.version, first.select, first.device.name
         )),
-        Block::Table(table),
-        Block::Remark(formula(axis, fit)),
+        SheetBlock::Table(table),
+        SheetBlock::Remark(formula(axis, fit)),
     ]);
 }
 
@@ -253,7 +253,7 @@ fn signed_bytes(x: f64) -> String {
 }
 
 /// Each cell against its baseline.
-fn gate(blocks: &mut Vec<Block>, gate: &Gate, baseline: &Path) {
+fn gate(blocks: &mut Vec<SheetBlock>, gate: &Gate, baseline: &Path) {
     let verdict = |judgement| match judgement {
         GateVerdict::Pass => "pass",
         GateVerdict::Slower => "SLOWER",
@@ -264,7 +264,7 @@ fn gate(blocks: &mut Vec<Block>, gate: &Gate, baseline: &Path) {
         _ => Ok(it.reason.clone().unwrap_or_default()),
     };
     #[rustfmt::skip] // One line for each column.
-    let table = Table::of(&gate.cells, &[
+    let table = SheetTable::of(&gate.cells, &[
         ("device", &|it| Ok(it.device.clone())),
         ("preset", &|it| Ok(it.preset.clone())),
         ("version", &|it| Ok(it.version.clone())),
@@ -273,16 +273,16 @@ fn gate(blocks: &mut Vec<Block>, gate: &Gate, baseline: &Path) {
     ]);
     let (baseline, least) = (baseline.display(), digits(gate.min_ratio));
     blocks.extend([
-        Block::Heading(format!("Against {baseline}: at least {least}")),
-        Block::Table(table),
-        Block::Remark(gate.summary()),
+        SheetBlock::Heading(format!("Against {baseline}: at least {least}")),
+        SheetBlock::Table(table),
+        SheetBlock::Remark(gate.summary()),
     ]);
 }
 
 /// What each knob is worth, at one preset on one device.
-fn ablation(blocks: &mut Vec<Block>, group: &PresetEffects) {
+fn ablation(blocks: &mut Vec<SheetBlock>, group: &PresetEffects) {
     let heading = format!("{} on {}: {}", group.preset, group.select, group.device);
-    blocks.push(Block::Heading(heading));
+    blocks.push(SheetBlock::Heading(heading));
     let at = |place: EffectPlace| -> Vec<ChangeEffect> {
         let here = group.effects.iter().filter(|e| e.place == place);
         rank(here.cloned().collect())
@@ -299,7 +299,7 @@ fn ablation(blocks: &mut Vec<Block>, group: &PresetEffects) {
         ("combination", &at(EffectPlace::Combination)),
     ] {
         if !effects.is_empty() {
-            blocks.push(Block::Table(effect_table(head, effects)));
+            blocks.push(SheetBlock::Table(effect_table(head, effects)));
         }
     }
     let from_plain = group
@@ -309,7 +309,7 @@ fn ablation(blocks: &mut Vec<Block>, group: &PresetEffects) {
     let alone: Vec<f64> = from_plain.map(|e| e.ratio).collect();
     let all = group.effects.iter().find(|e| e.place == EffectPlace::All);
     if let Some(all) = all.filter(|_| alone.len() == Knob::with_fast_version().count()) {
-        blocks.push(Block::Remark(format!(
+        blocks.push(SheetBlock::Remark(format!(
             "the product of the single effects is {}, all of them together give {}",
             digits(alone.iter().product()),
             digits(all.ratio)
@@ -327,20 +327,20 @@ fn ablation(blocks: &mut Vec<Block>, group: &PresetEffects) {
         })
         .collect();
     if !unclear.is_empty() {
-        blocks.push(Block::Remark(format!(
+        blocks.push(SheetBlock::Remark(format!(
             "unclear, so not ranked: {}; more --pairs may decide",
             unclear.join(", ")
         )));
     }
 }
 
-fn effect_table(head: &str, effects: &[ChangeEffect]) -> Table {
+fn effect_table(head: &str, effects: &[ChangeEffect]) -> SheetTable {
     let rank = |at: usize, effect: &ChangeEffect| match (effect.place, effect.verdict) {
         (EffectPlace::None | EffectPlace::All, _) | (_, Verdict::Unclear) => "-".to_owned(),
         _ => (at + 1).to_string(),
     };
     #[rustfmt::skip] // One line for each column.
-    let table = Table::of(effects.iter().enumerate(), &[
+    let table = SheetTable::of(effects.iter().enumerate(), &[
         ("rank", &|(at, it)| Ok(rank(*at, it))),
         (head, &|(_, it)| Ok(it.name.clone())),
         ("worth [95 %]", &|(_, it)| Ok(worth(it.ratio, it.low, it.high))),
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_report_has_every_figure_or_its_reason() {
-        let report = Report {
+        let report = BenchReport {
             steps: Some(30),
             rounds: Some(2),
             cells: vec![
@@ -367,7 +367,7 @@ mod tests {
                 cell("v3", &[20.0], 25),
                 cell("v4", &[20.0], 0),
             ],
-            ..Report::default()
+            ..BenchReport::default()
         };
         let sheet = sheet(&report, None);
         for text in [sheet.text(), sheet.markdown()] {
@@ -442,9 +442,9 @@ mod tests {
             effects: contrasts(false).iter().enumerate().map(effect).collect(),
             means: Vec::new(),
         };
-        let report = Report {
+        let report = BenchReport {
             groups: vec![group],
-            ..Report::default()
+            ..BenchReport::default()
         };
         let text = sheet(&report, None).text();
         for says in [

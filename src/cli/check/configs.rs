@@ -4,15 +4,15 @@ use anyhow::Result;
 
 use super::text;
 use crate::cli::args::CheckArgs;
-use crate::cli::meter::Meter;
+use crate::cli::meter::ProgressMeter;
 use crate::cli::progress::note_tried;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{Configs, Exercise};
 use crate::course::sweep;
-use crate::judge::{Report, configs as judge};
+use crate::judge::{StageReport, configs as judge};
 use crate::measure::exercise::measure_exercise;
-use crate::measure::plan::{MeasureEvent, Progress};
+use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::out::{self, Exit, notice, result, usage};
 
 /// Asks for the learner's answers, measures, judges.
@@ -27,7 +27,7 @@ pub fn check(
     if lines.is_empty() {
         let mut runner = args.engine.runner()?;
         let device = &args.engine.device;
-        let meter = Meter::begin();
+        let meter = ProgressMeter::begin();
         let measured = measure_exercise(&mut runner, configs, device, true, |now, _| {
             say(now, &meter);
         })?;
@@ -43,7 +43,7 @@ pub fn check(
     } else if !args.json {
         result(&format!("{}: {}", exercise.title, exercise.task.trim()))?;
     }
-    let report = Report {
+    let report = StageReport {
         stage: exercise.id.clone(),
         lines,
     };
@@ -62,7 +62,7 @@ pub fn check(
 }
 
 /// Prints which run begins.
-pub fn say(now: Progress<'_>, meter: &Meter) {
+pub fn say(now: PlanProgress<'_>, meter: &ProgressMeter) {
     if let MeasureEvent::Begins { number, of } = now.news {
         meter.at(number - 1, of);
         meter.doing(&now.job.label);

@@ -10,7 +10,7 @@ use crate::course::context::CourseContext;
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise};
 use crate::course::placeholder::{FigureSources, fill};
-use crate::course::progress::State;
+use crate::course::progress::StageState;
 use crate::out::{self, Exit, notice, result, usage};
 
 const LETTERS: [&str; 4] = ["a", "b", "c", "d"];
@@ -24,7 +24,7 @@ pub fn check(
     let (id, label, title) = (&exercise.id, exercise.label(), &exercise.title);
     let Some(choice) = choice(&args.answer)? else {
         // An answer given on the screen, or here before, still counts.
-        let passed = progress_of(context).stage(id).state == State::Passed;
+        let passed = progress_of(context).stage(id).state == StageState::Passed;
         let right = LETTERS[detective.question.answer.min(3)];
         match (passed, args.json) {
             (true, true) => out::json(&json!({
@@ -58,7 +58,7 @@ pub fn check(
             "right": told.then_some(truth), "why": told.then_some(why),
         }))?;
     } else {
-        if known.state == State::New {
+        if known.state == StageState::New {
             notice(&format!(
                 "you have not looked at this recording yet: `perflings {} {label}`, or {label} in the workshop's list",
                 shows(detective)

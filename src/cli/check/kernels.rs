@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 
 use crate::cli::args::CheckArgs;
-use crate::cli::meter::Meter;
+use crate::cli::meter::ProgressMeter;
 use crate::cli::progress::note_tried;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels};
@@ -13,7 +13,7 @@ use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::threads;
 use crate::judge::kernel;
 use crate::measure::runner::engine_command;
-use crate::out::{self, Exit, Stop, notice, result, usage};
+use crate::out::{self, Exit, ExitError, notice, result, usage};
 use crate::protocol::KernelJob;
 use crate::random;
 use crate::threads::ThreadsWanted;
@@ -35,7 +35,7 @@ pub fn check(
     }
     let job = job(context, exercise, kernels, args);
     let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
-    let meter = Meter::begin();
+    let meter = ProgressMeter::begin();
     let report = checker.check_with_progress(&args.engine.device, job, |job, progress| {
         meter.doing(kernel::checking(job, progress).now);
     });
@@ -65,7 +65,7 @@ pub fn check(
     }
     note_tried(context, exercise, report.passed);
     match &report.facts.failed {
-        Some(why) => Err(Stop {
+        Some(why) => Err(ExitError {
             exit: Exit::NoDevice,
             text: why.clone(),
         }

@@ -1,9 +1,9 @@
 //! A checked stage or exercise in plain text: the verdict, then what each criterion asked and what was measured.
 
-use crate::judge::{Line, Outcome, Report};
+use crate::judge::{CriterionResult, Outcome, StageReport};
 
 /// The report under a title such as `stage 3 …` or `c01 …`.
-pub fn text(title: &str, report: &Report) -> String {
+pub fn text(title: &str, report: &StageReport) -> String {
     let verdict = match report.outcome() {
         Outcome::Passed => "passed",
         Outcome::Failed => "not passed",
@@ -14,7 +14,7 @@ pub fn text(title: &str, report: &Report) -> String {
     lines.join("\n")
 }
 
-fn line(line: &Line) -> String {
+fn line(line: &CriterionResult) -> String {
     let mark = match line.outcome {
         Outcome::Passed => "pass",
         Outcome::Failed => "FAIL",

@@ -6,7 +6,7 @@ use anyhow::Result;
 use super::super::check::configs::say;
 use super::super::check::detective;
 use crate::cli::args::EngineArgs;
-use crate::cli::meter::Meter;
+use crate::cli::meter::ProgressMeter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::Answers;
 use crate::course::exercise::{
@@ -17,7 +17,7 @@ use crate::course::sweep::SweepRuns;
 use crate::engine::kernel::checker::Checker;
 use crate::judge::course::{CourseTrial, WITH_MEASURE};
 use crate::judge::kernel::KernelVerdict;
-use crate::judge::{Line, Outcome, configs as judge, kernel as kernel_judge};
+use crate::judge::{CriterionResult, Outcome, configs as judge, kernel as kernel_judge};
 use crate::measure::exercise::measure_exercise;
 use crate::measure::runner::{Runner, engine_command};
 use crate::protocol::{KernelJob, KernelStarter};
@@ -40,7 +40,7 @@ pub fn all(
         .iter()
         .filter_map(Exercise::kernels);
     let of = all.map(|kernels| 2 + kernels.wrong.len()).sum();
-    let meter = Meter::begin();
+    let meter = ProgressMeter::begin();
     for exercise in &context.course.exercises {
         let Some(kernels) = exercise.kernels() else {
             continue;
@@ -203,8 +203,8 @@ fn config(
     runner: &mut Runner,
     device: &str,
 ) -> Result<Option<Vec<CourseTrial>>> {
-    let told = |lines: &[&Line]| {
-        let line = |line: &&Line| format!("`{}`: {}", line.name, line.measured);
+    let told = |lines: &[&CriterionResult]| {
+        let line = |line: &&CriterionResult| format!("`{}`: {}", line.name, line.measured);
         lines.iter().map(line).collect::<Vec<_>>().join("; ")
     };
     let shipped = judge::unanswered(configs, &Answers::new());
@@ -213,7 +213,7 @@ fn config(
         passed: Some(!shipped.is_empty()),
         detail: told(&shipped.iter().collect::<Vec<_>>()),
     };
-    let meter = Meter::begin();
+    let meter = ProgressMeter::begin();
     let found = match measure_exercise(runner, configs, device, timed, |now, _| say(now, &meter)) {
         Ok(Some(found)) => Ok(found),
         Ok(None) => return Ok(None),
@@ -224,16 +224,19 @@ fn config(
         Ok(found) => {
             let right = judge::truth(configs, &found);
             let lines = judge::lines(configs, &right, &found);
-            let is_speed = |line: &Line| {
+            let is_speed = |line: &CriterionResult| {
                 let mut checks = configs.checks.iter();
                 checks.any(|check| check.name == line.name && judge::is_speed(&check.metric))
             };
             // Without --measure the runs are too short for a time.
-            let counts = |line: &&Line| timed || !is_speed(line);
-            let failed = |line: &&Line| !line.optional && line.outcome != Outcome::Passed;
-            let measured = |line: &&Line| timed || line.outcome != Outcome::NotMeasured;
-            let failed: Vec<&Line> = lines.iter().filter(counts).filter(failed).collect();
-            let said: Vec<&Line> = lines.iter().filter(counts).filter(measured).collect();
+            let counts = |line: &&CriterionResult| timed || !is_speed(line);
+            let failed =
+                |line: &&CriterionResult| !line.optional && line.outcome != Outcome::Passed;
+            let measured = |line: &&CriterionResult| timed || line.outcome != Outcome::NotMeasured;
+            let failed: Vec<&CriterionResult> =
+                lines.iter().filter(counts).filter(failed).collect();
+            let said: Vec<&CriterionResult> =
+                lines.iter().filter(counts).filter(measured).collect();
             match (failed.is_empty(), said.is_empty()) {
                 (false, _) => (Some(false), format!("must pass: {}", told(&failed))),
                 (true, false) => (Some(true), told(&said)),
@@ -295,7 +298,7 @@ fn recorded(exercise: &Exercise, detective: &Detective) -> CourseTrial {
 mod tests {
     use super::*;
     use crate::course::Course;
-    use crate::judge::Line;
+    use crate::judge::CriterionResult;
     use crate::protocol::{Device, KernelError, KernelReport, KernelResult};
 
     fn matmul() -> Kernels {
@@ -307,7 +310,7 @@ mod tests {
     /// What a check found, by criterion: right, shared, faster.
     fn report(found: [Option<bool>; 3]) -> KernelVerdict {
         let names = matmul().checks.into_iter().map(|check| check.name);
-        let criteria = names.zip(found).map(|(name, passed)| Line {
+        let criteria = names.zip(found).map(|(name, passed)| CriterionResult {
             name,
             asked: String::new(),
             measured: "so".to_owned(),

@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use super::exercises::{Text, check as check_kernel, job};
 use crate::cli::args::{CourseArgs, EngineArgs};
-use crate::cli::meter::Meter;
+use crate::cli::meter::ProgressMeter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::equal::equal;
 use crate::judge::course::CourseTrial;
-use crate::lockstep::Program;
+use crate::lockstep::Shader;
 use crate::measure::runner::engine_command;
 use crate::mutants::{Mutant, first_change, make};
 use crate::out::{self, Exit, result};
@@ -102,7 +102,7 @@ impl Subject<'_> {
     fn is_program(&self, text: &str) -> bool {
         let shape = self.kernels.shapes.first();
         let filled = shape.and_then(|shape| template::fill(text, &shape.sizes).ok());
-        filled.is_some_and(|filled| Program::parse(&filled.text).is_ok())
+        filled.is_some_and(|filled| Shader::parse(&filled.text).is_ok())
     }
 }
 
@@ -141,7 +141,7 @@ pub fn check(
     }
     let texts: Vec<&str> = subjects.iter().map(Subject::solution).collect();
     let accepts = |kernel: usize, text: &str| subjects[kernel].is_program(text);
-    let meter = Meter::begin();
+    let meter = ProgressMeter::begin();
     let (mut sums, mut done) = ([Outcomes::default(), Outcomes::default()], 0);
     for (right, count) in [(true, (count * RIGHT).div_ceil(10)), (false, count)] {
         let made = make(&texts, right, count, seed, accepts);

@@ -10,7 +10,7 @@ use toml_edit::{DocumentMut, value};
 
 use crate::clean;
 use crate::config::file::{FileError, line_of, not_toml};
-use crate::config::{KNOBS, Knob, RunConfig, Value};
+use crate::config::{KNOBS, Knob, KnobValue, RunConfig};
 
 /// Name of the learner's file.
 pub const ANSWERS: &str = "answer.toml";
@@ -87,7 +87,7 @@ pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> 
     let mut changed = config.clone();
     let knob = KNOBS.iter().find(|knob| knob.path == path.trim());
     let knob = knob.map_or_else(|| Knob::find(path.trim()), Ok)?;
-    knob.set(&mut changed, &Value::from_word(word.trim()))?;
+    knob.set(&mut changed, &KnobValue::from_word(word.trim()))?;
     match changed.problems().first() {
         None => Ok(changed),
         Some(problem) => Err(problem.what.clone()),

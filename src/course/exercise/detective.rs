@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::config::file::FileError;
-use crate::config::{KNOBS, Knob, RunConfig, Value};
+use crate::config::{KNOBS, Knob, KnobValue, RunConfig};
 use crate::course::Question;
-use crate::protocol::{Device, Event, Finished, Line, RunSpec, read};
+use crate::protocol::{Device, Event, Finished, RunSpec, StreamLine, read};
 
 /// A recorded run, and the question about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +83,7 @@ impl Detective {
     pub fn shown(&self) -> String {
         let mut out = String::with_capacity(self.recording.len());
         for text in self.recording.lines().filter(|text| !text.is_empty()) {
-            let Ok(mut line) = serde_json::from_str::<Line>(text) else {
+            let Ok(mut line) = serde_json::from_str::<StreamLine>(text) else {
                 continue;
             };
             match &mut line.event {
@@ -125,7 +125,7 @@ impl Detective {
         let plain = RunConfig::preset(run.config.preset);
         for knob in self.knobs() {
             // A key accepts every value of a preset.
-            let _ = knob.set(&mut run.config, &Value::from_word(&(knob.get)(&plain)));
+            let _ = knob.set(&mut run.config, &KnobValue::from_word(&(knob.get)(&plain)));
         }
     }
 
@@ -142,7 +142,7 @@ impl Detective {
             return None;
         }
         for (at, text) in self.recording.lines().enumerate() {
-            if let Err(why) = read::<Line>(text) {
+            if let Err(why) = read::<StreamLine>(text) {
                 return told(at + 1, &format!("is not a line of a recording: {why}"));
             }
         }
@@ -160,6 +160,6 @@ impl Detective {
 }
 
 fn event(text: &str) -> Option<Event> {
-    let line: Line = serde_json::from_str(text).ok()?;
+    let line: StreamLine = serde_json::from_str(text).ok()?;
     Some(line.event)
 }

@@ -23,7 +23,7 @@ use crate::course::stage::{
 use crate::course::toml_file::{self, TomlFile};
 use crate::protocol::{
     KernelBinding, KernelCheck, KernelFill, KernelMetric, KernelReference, KernelRole, KernelShape,
-    KernelSpec, KernelStarter, MAX_SIZE, Product, is_size_name,
+    KernelSpec, KernelStarter, MAX_SIZE, SizeProduct, is_size_name,
 };
 use config_check::{ConfigCheckToml, config_check};
 
@@ -138,7 +138,7 @@ struct KernelToml {
     solution: String,
     reference: KernelReference,
     #[serde(default)]
-    grid: Vec<Product>,
+    grid: Vec<SizeProduct>,
     tolerance: Option<f64>,
     #[serde(default)]
     matrix_cores: bool,
@@ -537,7 +537,7 @@ fn changed(
 fn fits(
     file: &TomlFile<'_>,
     path: &str,
-    product: &Product,
+    product: &SizeProduct,
     shapes: &[KernelShape],
     extra: &[&str],
     most: u64,

@@ -3,7 +3,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
 
-use super::{Block, Lesson, Section, SectionKind, Span, plain};
+use super::{Lesson, LessonSection, SectionKind, TextBlock, TextSpan, plain};
 use crate::config::file::{FileError, line_of};
 use crate::config::nearest;
 use crate::course::exercise::is_label;
@@ -85,8 +85,8 @@ struct Builder<'a> {
     /// Byte offset of the current event in `source`.
     at: usize,
     out: ParsedLesson,
-    section: Option<Section>,
-    spans: Vec<Span>,
+    section: Option<LessonSection>,
+    spans: Vec<TextSpan>,
     styles: Vec<Style>,
     link: Option<(String, String)>,
     key: bool,
@@ -98,7 +98,7 @@ struct Builder<'a> {
     lists: Vec<Option<u64>>,
     marker: Option<String>,
     /// Rows of the table so far, the head first.
-    rows: Vec<Vec<Vec<Span>>>,
+    rows: Vec<Vec<Vec<TextSpan>>>,
     /// Words of the block so far, and the line they began at.
     prose: (usize, String),
 }
@@ -125,7 +125,7 @@ impl Builder<'_> {
                     self.mark(LessonReferenceKind::Exercise, &text);
                 }
                 self.words(OBJECT);
-                self.spans.push(Span::Code(text.into_string()));
+                self.spans.push(TextSpan::Code(text.into_string()));
             }
             Event::Html(html) | Event::InlineHtml(html) => self.html(html.trim()),
             Event::SoftBreak | Event::HardBreak => {
@@ -133,7 +133,7 @@ impl Builder<'_> {
                 let soft = matches!(event, Event::SoftBreak);
                 self.text(if soft { " " } else { "\n" });
             }
-            Event::Rule => self.push(Block::Rule),
+            Event::Rule => self.push(TextBlock::Rule),
             _ => {}
         }
     }
@@ -194,7 +194,7 @@ impl Builder<'_> {
             TagEnd::CodeBlock => {
                 if let Some((language, text)) = self.code.take() {
                     let text = text.trim_end_matches('\n').to_owned();
-                    self.push(Block::Code { language, text });
+                    self.push(TextBlock::Code { language, text });
                 }
             }
             TagEnd::List(_) => {
@@ -210,14 +210,14 @@ impl Builder<'_> {
                 let mut rows = std::mem::take(&mut self.rows).into_iter();
                 let head = rows.next().unwrap_or_default();
                 let rows = rows.collect();
-                self.push(Block::Table { head, rows });
+                self.push(TextBlock::Table { head, rows });
             }
             TagEnd::Strong | TagEnd::Emphasis => {
                 self.styles.pop();
             }
             TagEnd::Link => {
                 if let Some((text, to)) = self.link.take() {
-                    self.spans.push(Span::Link { text, to });
+                    self.spans.push(TextSpan::Link { text, to });
                 }
             }
             _ => {}
@@ -234,13 +234,13 @@ impl Builder<'_> {
             2 => {
                 self.close_section();
                 let title = plain(&spans).trim().to_owned();
-                self.section = Some(Section {
+                self.section = Some(LessonSection {
                     title,
                     kind: self.kind.take().unwrap_or_default(),
                     blocks: Vec::new(),
                 });
             }
-            _ => self.push(Block::Heading(level, spans)),
+            _ => self.push(TextBlock::Heading(level, spans)),
         }
     }
 
@@ -256,24 +256,24 @@ impl Builder<'_> {
         }
         let depth = u8::try_from(self.lists.len().saturating_sub(1)).unwrap_or(u8::MAX);
         let block = if !self.lists.is_empty() {
-            Block::Item {
+            TextBlock::Item {
                 depth,
                 marker: marker.unwrap_or_default(),
                 spans,
             }
         } else if self.quotes > 0 {
-            Block::Quote(spans)
+            TextBlock::Quote(spans)
         } else {
-            Block::Paragraph(spans)
+            TextBlock::Paragraph(spans)
         };
         self.push(block);
     }
 
-    fn push(&mut self, block: Block) {
+    fn push(&mut self, block: TextBlock) {
         // What stands before the first heading is on the first page.
-        let section = self.section.get_or_insert_with(|| Section {
+        let section = self.section.get_or_insert_with(|| LessonSection {
             kind: SectionKind::Symptom,
-            ..Section::default()
+            ..LessonSection::default()
         });
         section.blocks.push(block);
     }
@@ -301,7 +301,7 @@ impl Builder<'_> {
         if self.key {
             self.words(OBJECT);
             self.mark(LessonReferenceKind::Key, text);
-            self.spans.push(Span::Code(text.to_owned()));
+            self.spans.push(TextSpan::Code(text.to_owned()));
             return;
         }
         if let Some((label, to)) = &mut self.link {
@@ -316,7 +316,7 @@ impl Builder<'_> {
                 TextPiece::Name(name) => {
                     self.words(OBJECT);
                     self.mark(LessonReferenceKind::Placeholder, name);
-                    self.spans.push(Span::Placeholder(name.to_owned()));
+                    self.spans.push(TextSpan::Placeholder(name.to_owned()));
                 }
                 TextPiece::Text(text) => {
                     // A line break was noted as one already.
@@ -333,12 +333,12 @@ impl Builder<'_> {
     fn plain_text(&mut self, text: &str) {
         let style = self.styles.last().copied();
         match (self.spans.last_mut(), style) {
-            (Some(Span::Text(before)), None)
-            | (Some(Span::Strong(before)), Some(Style::Strong))
-            | (Some(Span::Emphasis(before)), Some(Style::Emphasis)) => before.push_str(text),
-            (_, None) => self.spans.push(Span::Text(text.to_owned())),
-            (_, Some(Style::Strong)) => self.spans.push(Span::Strong(text.to_owned())),
-            (_, Some(Style::Emphasis)) => self.spans.push(Span::Emphasis(text.to_owned())),
+            (Some(TextSpan::Text(before)), None)
+            | (Some(TextSpan::Strong(before)), Some(Style::Strong))
+            | (Some(TextSpan::Emphasis(before)), Some(Style::Emphasis)) => before.push_str(text),
+            (_, None) => self.spans.push(TextSpan::Text(text.to_owned())),
+            (_, Some(Style::Strong)) => self.spans.push(TextSpan::Strong(text.to_owned())),
+            (_, Some(Style::Emphasis)) => self.spans.push(TextSpan::Emphasis(text.to_owned())),
         }
     }
 

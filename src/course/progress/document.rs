@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use super::{
-    MysteryScore, Prediction, Progress, ProgressChange, StageProgress, State, Times, letter,
+    MysteryScore, Prediction, Progress, ProgressChange, StageProgress, StageState, Times, letter,
 };
 use crate::clean;
 
@@ -29,7 +29,7 @@ pub struct Document {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct StageEntry {
-    state: State,
+    state: StageState,
     /// The letter of a choice, or `skipped`.
     prediction: Option<String>,
     prediction_right: Option<bool>,

@@ -3,13 +3,13 @@
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use crate::protocol::{Line, PROTOCOL};
+use crate::protocol::{PROTOCOL, StreamLine};
 
 /// One message from an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientEvent {
     /// A line of the stream, with its text as it came.
-    Line(Box<Line>, String),
+    Line(Box<StreamLine>, String),
     /// Something written to stderr: a driver's warning, a wrapper's complaint.
     Stray(String),
     /// A line on stdout that is not the protocol, and why.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::trial::KernelTrial;
-use crate::lockstep::{Access, OUTSIDE, Observer, Report};
+use crate::lockstep::{Access, LaunchReport, OUTSIDE, Observer};
 use crate::protocol::{KernelAccess, USES};
 
 /// Numbers of consecutive invocations that are examined together.
@@ -76,7 +76,7 @@ impl Tally {
 /// often the outputs that were written need an element of an input.
 pub fn count(
     trial: &KernelTrial<'_>,
-    report: &Report,
+    report: &LaunchReport,
     pattern: &AccessPattern,
     invocations: u64,
     uses: f64,

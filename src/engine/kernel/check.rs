@@ -5,9 +5,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
-use super::clock::Clock;
+use super::clock::WorkClock;
 use super::cost;
-use super::gpu::{CompiledKernel, Gpu, GpuError, no_adapter};
+use super::gpu::{Gpu, GpuError, KernelPipeline, no_adapter};
 use super::interpret::{HostLaunch, HostRun, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
 use super::real::Functions;
 use super::timing;
@@ -48,7 +48,7 @@ pub fn check_with_progress(
     limits: CheckLimits,
     tell: impl Fn(KernelProgress),
 ) -> KernelReport {
-    let mut clock = Clock::start();
+    let mut clock = WorkClock::start();
     let state = CheckState {
         report: KernelReport {
             id: job.id,
@@ -63,7 +63,7 @@ pub fn check_with_progress(
     let (mut own_job, device, own_state) = (job.clone(), device.to_owned(), state.clone());
     let work = move || {
         leave_out_unfit(&mut own_job);
-        let mut worker = Worker {
+        let mut worker = CheckWorker {
             job: &own_job,
             state: own_state,
             news,
@@ -101,13 +101,13 @@ fn leave_out_unfit(job: &mut KernelJob) {
     });
 }
 
-struct Worker<'a> {
+struct CheckWorker<'a> {
     job: &'a KernelJob,
     state: CheckState,
     news: Sender<CheckState>,
 }
 
-impl<'a> Worker<'a> {
+impl<'a> CheckWorker<'a> {
     fn run(&mut self, device: &str) {
         let files = self.job.files.iter();
         let numbered = files.enumerate();
@@ -483,7 +483,7 @@ impl<'a> Worker<'a> {
         text: &str,
         file: &KernelFile,
         number: usize,
-    ) -> Result<Option<CompiledKernel>, GpuError> {
+    ) -> Result<Option<KernelPipeline>, GpuError> {
         let Ok(checked) = validate::validate(text, &file.spec, &self.job.shapes) else {
             return Ok(None);
         };

@@ -15,7 +15,7 @@ const BY_THE_CLOCK: u32 = 4;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Starts with a piece of work.
-pub struct Clock {
+pub struct WorkClock {
     began: Instant,
     processor: Option<Duration>,
     /// Wall time while no other program kept the machine busy.
@@ -33,7 +33,7 @@ pub struct TimeUsed {
     pub quiet: Duration,
 }
 
-impl Clock {
+impl WorkClock {
     pub fn start() -> Self {
         Self {
             began: Instant::now(),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn waiting_takes_no_processor_time() {
-        let mut clock = Clock::start();
+        let mut clock = WorkClock::start();
         std::thread::sleep(2 * GLANCE);
         let waited = clock.spent();
         assert!(clock.wall() >= 2 * GLANCE && waited.quiet <= clock.wall());

@@ -5,7 +5,7 @@ use super::real::{Functions, Real};
 use super::reference;
 use super::validate::{self, SizedText};
 use super::{cost, interpret};
-use crate::lockstep::{Buffer, Launch, Program};
+use crate::lockstep::{Buffer, Launch, Shader};
 use crate::protocol::{KernelFile, KernelRole, KernelShape, with_names};
 
 /// Largest size that is run, in floating-point operations and in elements of all buffers; and up to which every kind of values is.
@@ -67,7 +67,7 @@ pub fn equal(
 
 /// The outputs of a kernel; `None` if the kernel has any fault.
 fn outputs(file: &KernelFile, text: &SizedText, inputs: &[Vec<f32>]) -> Option<Vec<Vec<f32>>> {
-    let program = Program::parse(&text.filled.text).ok()?;
+    let program = Shader::parse(&text.filled.text).ok()?;
     let mut inputs = inputs.iter();
     let bindings = (0..).zip(file.spec.bindings.iter().zip(&text.counts));
     let buffers = bindings.map(|(number, (binding, count))| match binding.role {

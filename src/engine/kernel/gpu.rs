@@ -31,7 +31,7 @@ impl GpuError {
 }
 
 /// A compiled kernel with its grid.
-pub struct CompiledKernel {
+pub struct KernelPipeline {
     pipeline: wgpu::ComputePipeline,
     grid: [u32; 3],
 }
@@ -126,7 +126,7 @@ impl Gpu {
     ///
     /// # Errors
     /// With the driver's message.
-    pub fn compile(&self, text: &str, grid: [u32; 3]) -> Result<CompiledKernel, GpuError> {
+    pub fn compile(&self, text: &str, grid: [u32; 3]) -> Result<KernelPipeline, GpuError> {
         self.guarded(|| {
             let module = self
                 .device
@@ -144,14 +144,14 @@ impl Gpu {
                     compilation_options: wgpu::PipelineCompilationOptions::default(),
                     cache: None,
                 });
-            CompiledKernel { pipeline, grid }
+            KernelPipeline { pipeline, grid }
         })
     }
 
     /// Binds the first `counts` elements of each buffer.
     pub fn bind(
         &self,
-        kernel: &CompiledKernel,
+        kernel: &KernelPipeline,
         buffers: &[wgpu::Buffer],
         counts: &[usize],
     ) -> Result<wgpu::BindGroup, GpuError> {
@@ -176,14 +176,14 @@ impl Gpu {
     }
 
     /// Launches once and waits.
-    pub fn launch(&self, kernel: &CompiledKernel, bound: &wgpu::BindGroup) -> Result<(), GpuError> {
+    pub fn launch(&self, kernel: &KernelPipeline, bound: &wgpu::BindGroup) -> Result<(), GpuError> {
         self.launch_groups(kernel, bound, kernel.grid)
     }
 
     /// Launches no workgroups: a driver that compiles at a kernel's first launch compiles now.
     pub fn prepare(
         &self,
-        kernel: &CompiledKernel,
+        kernel: &KernelPipeline,
         bound: &wgpu::BindGroup,
     ) -> Result<(), GpuError> {
         self.launch_groups(kernel, bound, [0; 3])
@@ -191,7 +191,7 @@ impl Gpu {
 
     fn launch_groups(
         &self,
-        kernel: &CompiledKernel,
+        kernel: &KernelPipeline,
         bound: &wgpu::BindGroup,
         grid: [u32; 3],
     ) -> Result<(), GpuError> {
@@ -209,7 +209,7 @@ impl Gpu {
     /// otherwise from submission to completion.
     pub fn time(
         &self,
-        launches: &[(&CompiledKernel, &wgpu::BindGroup)],
+        launches: &[(&KernelPipeline, &wgpu::BindGroup)],
     ) -> Result<Vec<f64>, GpuError> {
         if !self.timestamps {
             let timed = launches.iter().map(|(kernel, bound)| {
@@ -369,7 +369,7 @@ fn note(lost: &Mutex<Option<String>>, text: String) {
 
 fn pass(
     encoder: &mut wgpu::CommandEncoder,
-    kernel: &CompiledKernel,
+    kernel: &KernelPipeline,
     bound: &wgpu::BindGroup,
     [x, y, z]: [u32; 3],
     stamps: Option<(&wgpu::QuerySet, u32)>,

@@ -5,8 +5,8 @@ use super::access::{self, AccessPattern};
 use super::trial::{ExpectedOutputs, GUARD, KernelTrial, TrialResult, first_difference, unwritten};
 use super::{cost, message};
 use crate::lockstep::{
-    AccessKind, Buffer, Finding, FindingKind, Invocation, Launch, Limits, Location, Observer,
-    Program, Report, RunError, Space,
+    AccessKind, Buffer, Finding, FindingKind, Invocation, Launch, LaunchLimits, LaunchReport,
+    Location, Observer, RunError, Shader, Space,
 };
 use crate::protocol::{
     KernelAccess, KernelError, KernelFault, KernelFaultKind as Kind, KernelRole,
@@ -43,7 +43,7 @@ pub struct HostLaunch {
 /// A run on the host; the kernel ended if the report is `complete`.
 #[derive(Default)]
 pub struct HostRun {
-    pub report: Report,
+    pub report: LaunchReport,
     pub pattern: AccessPattern,
     /// Contents of all buffers afterwards.
     pub found: Vec<Vec<f32>>,
@@ -98,7 +98,7 @@ impl KernelTrial<'_> {
             let reason = format!("the check does not support {what}; write {PLAIN}");
             Box::new(self.fault_at(Kind::NotUnderstood, location, reason))
         };
-        let program = Program::parse(&self.text.filled.text)
+        let program = Shader::parse(&self.text.filled.text)
             .map_err(|error| not_understood(&error.message, &error.location))?;
         let size = program.entry_points().next();
         let size = size.map_or([1; 3], |(_, size)| size);
@@ -108,11 +108,11 @@ impl KernelTrial<'_> {
             ..HostRun::default()
         };
         let grid = Launch {
-            limits: Limits {
+            limits: LaunchLimits {
                 steps_per_workgroup: WORKGROUP_STEPS,
                 steps: launch.steps,
                 memory: MEMORY,
-                ..Limits::default()
+                ..LaunchLimits::default()
             },
             only: launch.only,
             without_products: launch.without_products,
@@ -211,7 +211,7 @@ impl KernelTrial<'_> {
     }
 
     /// A finding as a fault, with what to write instead.
-    fn found(&self, finding: &Finding, report: &Report) -> KernelFault {
+    fn found(&self, finding: &Finding, report: &LaunchReport) -> KernelFault {
         let element = finding.element.clone().unwrap_or_default();
         let missing = finding.invocations.len();
         let at = |kind, reason: &str| self.fault_at(kind, &finding.location, reason.to_owned());
@@ -276,7 +276,7 @@ impl KernelTrial<'_> {
     }
 
     /// Which two accesses race, and how to keep them apart.
-    fn race(&self, finding: &Finding, element: &str, report: &Report) -> String {
+    fn race(&self, finding: &Finding, element: &str, report: &LaunchReport) -> String {
         let Some(other) = &finding.other else {
             return String::new();
         };
@@ -340,7 +340,7 @@ pub fn is_fault(kind: FindingKind, space: Space) -> bool {
 }
 
 /// The memory that a finding is about.
-pub fn space(finding: &Finding, report: &Report) -> Space {
+pub fn space(finding: &Finding, report: &LaunchReport) -> Space {
     let mut accesses = report.accesses.iter();
     let access = accesses.find(|it| Some(&it.variable) == finding.variable.as_ref());
     access.map_or(Space::Workgroup, |it| it.space)

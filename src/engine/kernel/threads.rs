@@ -9,8 +9,8 @@ use super::interpret::is_fault;
 use super::trial::KernelTrial;
 use super::validate::validate;
 use crate::lockstep::{
-    Access, AccessKind, Arrival, Finding, FindingKind, Launch, Limits, Location, OUTSIDE, Observer,
-    Program, Space, Step,
+    Access, AccessKind, Arrival, Finding, FindingKind, Launch, LaunchLimits, Location, OUTSIDE,
+    Observer, Shader, Space, StatementStart,
 };
 use crate::protocol::{KernelJob, KernelShape, with_names};
 use crate::template::FilledTemplate;
@@ -23,7 +23,7 @@ use crate::threads::{
 const MOST_STEPS: usize = 20_000;
 const MOST_TOUCHED: usize = 2_000_000;
 /// Limits of the run: the threads view has to appear within seconds.
-const LIMITS: Limits = Limits {
+const LIMITS: LaunchLimits = LaunchLimits {
     steps_per_workgroup: 1_000_000,
     steps: 20_000_000,
     memory: 256 << 20,
@@ -106,7 +106,7 @@ fn record(job: &KernelJob, wanted: &ThreadsWanted) -> WorkgroupResult {
 fn at_shape(trial: &KernelTrial<'_>, group: Option<u32>, blank: WorkgroupRun) -> WorkgroupResult {
     let (file, text) = (trial.file, trial.text);
     let inputs = trial.inputs().map_err(|why| format!("{why:?}"))?;
-    let program = Program::parse(&text.filled.text).map_err(|why| why.to_string())?;
+    let program = Shader::parse(&text.filled.text).map_err(|why| why.to_string())?;
     let [x, y, z] = text.grid;
     let mut recorder = Recorder {
         filled: &text.filled,
@@ -297,7 +297,7 @@ impl Observer for Recorder<'_> {
         self.keep();
     }
 
-    fn statement(&mut self, step: &Step<'_>) {
+    fn statement(&mut self, step: &StatementStart<'_>) {
         if self.now.is_none() {
             return;
         }

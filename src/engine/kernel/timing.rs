@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use super::cost;
-use super::gpu::{CompiledKernel, Gpu, GpuError};
+use super::gpu::{Gpu, GpuError, KernelPipeline};
 use super::trial::KernelTrial;
-use crate::profile::sequential::{FIRST_LOOK, Plan};
+use crate::profile::sequential::{FIRST_LOOK, PairPlan};
 use crate::profile::{roofline, stats};
 use crate::protocol::{KernelRatio, KernelTime};
 
@@ -26,9 +26,9 @@ pub fn time(
     gpu: &Gpu,
     trial: &KernelTrial<'_>,
     inputs: &[Vec<f32>],
-    kernel: &CompiledKernel,
-    starter: Option<&CompiledKernel>,
-    solution: Option<&CompiledKernel>,
+    kernel: &KernelPipeline,
+    starter: Option<&KernelPipeline>,
+    solution: Option<&KernelPipeline>,
 ) -> Result<KernelTime, GpuError> {
     let counts = &trial.text.counts;
     let bytes = 4 * counts.iter().sum::<usize>();
@@ -36,8 +36,8 @@ pub fn time(
     let sets = (0..sets).map(|_| trial.fill(gpu, inputs, 0));
     let sets = sets.collect::<Result<Vec<_>, _>>()?;
     let runners = [Some(kernel), starter, solution].into_iter().flatten();
-    let runners: Vec<&CompiledKernel> = runners.collect();
-    let bind = |runner: &&CompiledKernel| -> Result<Vec<_>, GpuError> {
+    let runners: Vec<&KernelPipeline> = runners.collect();
+    let bind = |runner: &&KernelPipeline| -> Result<Vec<_>, GpuError> {
         let bound = sets.iter();
         bound.map(|set| gpu.bind(runner, set, counts)).collect()
     };
@@ -76,7 +76,7 @@ pub fn time(
             .iter()
             .map(|round| (round[which], round[0]))
             .collect();
-        let found = Plan::new(ROUNDS).look(&pairs, true);
+        let found = PairPlan::new(ROUNDS).look(&pairs, true);
         let (low, high) = found.interval?;
         let ratio = found.ratio;
         Some(KernelRatio { ratio, low, high })

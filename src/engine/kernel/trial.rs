@@ -3,7 +3,7 @@
 
 use burn_wgpu::wgpu;
 
-use super::gpu::{CompiledKernel, Gpu, GpuError};
+use super::gpu::{Gpu, GpuError, KernelPipeline};
 use super::real::{Functions, Real};
 use super::reference::{self, Difference};
 use super::validate::SizedText;
@@ -62,7 +62,7 @@ impl KernelTrial<'_> {
     pub fn solution(
         &self,
         gpu: &Gpu,
-        kernel: &CompiledKernel,
+        kernel: &KernelPipeline,
         inputs: &[Vec<f32>],
     ) -> Result<ExpectedOutputs, GpuError> {
         let found = self.run(gpu, kernel, inputs, 0)?;
@@ -82,7 +82,7 @@ impl KernelTrial<'_> {
     pub fn prepare(
         &self,
         gpu: &Gpu,
-        kernel: &CompiledKernel,
+        kernel: &KernelPipeline,
         inputs: &[Vec<f32>],
     ) -> Result<(), GpuError> {
         let bound = gpu.bind(kernel, &self.fill(gpu, inputs, 0)?, &self.text.counts)?;
@@ -93,7 +93,7 @@ impl KernelTrial<'_> {
     pub fn judge(
         &self,
         gpu: &Gpu,
-        kernel: &CompiledKernel,
+        kernel: &KernelPipeline,
         inputs: &[Vec<f32>],
         expected: &ExpectedOutputs,
     ) -> Result<TrialResult, GpuError> {
@@ -123,7 +123,7 @@ impl KernelTrial<'_> {
     fn run(
         &self,
         gpu: &Gpu,
-        kernel: &CompiledKernel,
+        kernel: &KernelPipeline,
         inputs: &[Vec<f32>],
         guard: usize,
     ) -> Result<Vec<Vec<f32>>, GpuError> {

@@ -14,7 +14,7 @@ use super::message::{self, whole};
 use super::source::{MAX_BYTES, longest, nested_deeper, too_large, without_comments};
 use super::tree::{blocks, functions};
 use crate::config::nearest;
-use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec, Product};
+use crate::protocol::{KernelError, KernelFacts, KernelRole, KernelShape, KernelSpec, SizeProduct};
 use crate::template::{self, FilledTemplate, UnknownSize};
 
 /// Limits that every WebGPU device supports.
@@ -449,7 +449,7 @@ impl Source<'_> {
     }
 
     /// Workgroups along each axis.
-    fn grid(&self, grid: &[Product], workgroup: [u32; 3]) -> Result<[u32; 3], KernelError> {
+    fn grid(&self, grid: &[SizeProduct], workgroup: [u32; 3]) -> Result<[u32; 3], KernelError> {
         let mut sizes = self.shape.sizes.clone();
         let own = ["WX", "WY", "WZ"].map(str::to_owned);
         sizes.extend(own.into_iter().zip(workgroup.map(u64::from)));

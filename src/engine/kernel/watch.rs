@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::clock::{Clock, TimeUsed};
+use super::clock::{TimeUsed, WorkClock};
 use super::gpu::GpuError;
 use crate::engine::host::memory_resident;
 use crate::protocol::{KernelFault, KernelFaultKind, KernelProgress, KernelReport, KernelWait};
@@ -88,7 +88,7 @@ pub fn watch(
     let mut ran = TimeUsed::default();
     loop {
         tell(state.progress(None));
-        let mut clock = Clock::start();
+        let mut clock = WorkClock::start();
         let mut told = Instant::now();
         let heard = loop {
             let heard = match news.recv_timeout(GLANCE) {

@@ -12,7 +12,7 @@ use super::Trainer;
 use crate::config::Sync;
 use crate::lints::coverage_limit;
 use crate::profile::stats::median;
-use crate::protocol::{Event, GradSummary, Gradients, Kernels, Memory, Num, Step};
+use crate::protocol::{Event, GradSummary, Gradients, Memory, Num, Step, StepProfile};
 
 /// Steps taken to see how long the device alone takes.
 const END_SYNCED_STEPS: usize = 3;
@@ -94,7 +94,7 @@ impl Trainer {
         let device_ms: f64 = p.rows.iter().map(|row| row.ms).sum();
         let explained = self.explained(total_ms);
         let unseen = || "the profiler saw no operation on this device".to_owned();
-        let kernels = Kernels {
+        let kernels = StepProfile {
             slot: self.slot(),
             step,
             launches: p.launches,
@@ -118,7 +118,7 @@ impl Trainer {
         self.send_clocks();
     }
 
-    /// The step that kernel rows are compared with; see `Kernels::step_ms`.
+    /// The step that kernel rows are compared with; see `StepProfile::step_ms`.
     pub(super) fn explained(&self, profiled_ms: f64) -> f64 {
         if self.opened.queued {
             return profiled_ms;

@@ -6,7 +6,7 @@ use super::{TOP, Trainer, roof};
 use crate::profile::roofline::top;
 use crate::profile::rows;
 use crate::profile::stats::typical_phases;
-use crate::protocol::{Event, Finished, KernelSummary, Kernels, Num, Throughput};
+use crate::protocol::{Event, Finished, KernelSummary, Num, StepProfile, Throughput};
 
 impl Trainer {
     /// Statistics so far.
@@ -85,9 +85,9 @@ impl Trainer {
         let profiles = std::mem::take(&mut self.stats.profiles);
         let kernels = match self.stats.kernels.take() {
             Some(latest) => rows::typical(&latest, profiles.iter()),
-            None => Kernels {
+            None => StepProfile {
                 reason: Some("no step was profiled".to_owned()),
-                ..Kernels::default()
+                ..StepProfile::default()
             },
         };
         let config = &self.spec.config;

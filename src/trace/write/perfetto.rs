@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use prost::Message;
 
-use crate::trace::model::{Kind, LaneKind, NONE, Slice, Trace};
+use crate::trace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
 use crate::trace::proto::{
     self, CounterDescriptor, DebugAnnotation, Packets, ProcessDescriptor, ThreadDescriptor,
     TracePacket, TrackDescriptor, TrackEvent,
@@ -201,7 +201,7 @@ impl<W: Write> Writer<'_, W> {
             let device = trace.lanes[lane]
                 .device
                 .and_then(|id| trace.devices.get(id as usize));
-            let name = if slice.kind == Kind::Copy {
+            let name = if slice.kind == SliceKind::Copy {
                 "dst_agent"
             } else {
                 "agent"

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use crate::clean;
 use crate::trace::figures::Summary;
-use crate::trace::model::{Kind, Trace};
+use crate::trace::model::{SliceKind, Trace};
 
 const TRACE: &str = "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\
     \"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\
@@ -30,7 +30,7 @@ fn known(value: Option<impl ToString>) -> String {
 /// Writes all kernels by start. Grid sizes are in work items, as in rocprofv3.
 pub fn kernel_trace(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{TRACE}")?;
-    for (dispatch, (_, slice)) in (1_u64..).zip(trace.of(Kind::Kernel)) {
+    for (dispatch, (_, slice)) in (1_u64..).zip(trace.of(SliceKind::Kernel)) {
         let lane = &trace.lanes[slice.lane as usize];
         let device = lane
             .device

@@ -8,11 +8,11 @@ use crossterm::event::KeyCode::{
 use crate::app::beats::VoteState;
 use crate::app::exercise::measuring::AnswerFile;
 use crate::app::member::{Link, Membership};
-use crate::app::study::{Activity, Page};
+use crate::app::study::{Activity, LessonPage};
 use crate::app::threads::ThreadMove;
 use crate::app::timeline::TimelineMove;
 use crate::app::{Action, App, Overlay, RunState, ScreenSize};
-use crate::config::{Kind, Knob};
+use crate::config::{Knob, ValueKind};
 use crate::panel::Panel;
 
 /// Under which heading the help lists a key.
@@ -37,7 +37,7 @@ impl Group {
 }
 
 /// One line of the table.
-pub struct Binding {
+pub struct KeyBinding {
     /// A key held with ctrl is the control character that it types; `Null` stands for every key.
     pub keys: &'static [KeyCode],
     pub action: Action,
@@ -56,8 +56,8 @@ const fn bind(
     help: &'static str,
     group: Group,
     when: fn(&App) -> bool,
-) -> Binding {
-    Binding {
+) -> KeyBinding {
+    KeyBinding {
         keys,
         action,
         label,
@@ -182,7 +182,7 @@ fn asked_on_other_page(app: &App) -> bool {
 fn askable_again(app: &App) -> bool {
     in_stage(app)
         && app.view.lesson_visible()
-        && app.page().0 == Page::Quiz
+        && app.page().0 == LessonPage::Quiz
         && app
             .stage()
             .is_some_and(|stage| app.study.can_ask_again(stage))
@@ -234,7 +234,7 @@ fn turning(app: &App) -> bool {
 
 /// The same where the knob takes a number.
 fn typeable(app: &App) -> bool {
-    let number = |knob: &Knob| !matches!(knob.kind, Kind::Choice(_));
+    let number = |knob: &Knob| !matches!(knob.kind, ValueKind::Choice(_));
     turning(app) && app.comparison.knob().is_some_and(number)
 }
 
@@ -481,7 +481,7 @@ const LOOK_UP: &str = "look up a word";
 
 #[rustfmt::skip] // A table reads best with one line for each key.
 /// Every key. The first line that matches a key and whose condition holds is the one.
-pub static BINDINGS: &[Binding] = &[
+pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('y')], A::Yes, "yes", "", Program, confirming),
     bind(&[Char('n'), Esc], A::No, "no", "", Program, confirming),
     // A presentation: the keys of clickers.

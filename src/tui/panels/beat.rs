@@ -12,10 +12,10 @@ use crate::app::{Action, RunState};
 use crate::course::lesson::plain;
 use crate::course::placeholder::{NOT_MEASURED, fill};
 use crate::course::progress::letter;
-use crate::course::{Beat, BeatChange, Block, SectionKind, Stage};
+use crate::course::{Beat, BeatChange, SectionKind, Stage, TextBlock};
 use crate::panel::Panel;
 use crate::protocol::Pair;
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::surface::{Surface, centred, height, take_bottom, take_left, take_top};
 use crate::tui::votes::bars;
 use crate::tui::{digits, keys, text};
@@ -81,7 +81,7 @@ fn drawing(s: &mut Surface<'_, '_>) -> u16 {
     let drawings = why
         .flat_map(|it| &it.blocks)
         .filter_map(|block| match block {
-            Block::Code { text, .. } => Some(text),
+            TextBlock::Code { text, .. } => Some(text),
             _ => None,
         });
     let mut lines: Vec<Line<'static>> = Vec::new();
@@ -112,10 +112,9 @@ fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
     let app = s.app;
     let sections = app.stage().into_iter().flat_map(|it| &it.lesson.sections);
     let blocks = sections.flat_map(|it| &it.blocks);
-    let begins =
-        |it: &&Block| matches!(it, Block::Heading(_, words) if plain(words).contains(heading));
+    let begins = |it: &&TextBlock| matches!(it, TextBlock::Heading(_, words) if plain(words).contains(heading));
     let mut below = blocks.skip_while(|it| !begins(it));
-    let Some(table) = below.find(|it| matches!(it, Block::Table { .. })) else {
+    let Some(table) = below.find(|it| matches!(it, TextBlock::Table { .. })) else {
         return super::draw(Panel::Lesson, s);
     };
     let now = figures(app);
@@ -207,7 +206,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     let now = figures(app);
     let found = now.as_ref().map(|now| as_found(app, now));
     let written = |columns: u16, what: &str, style: Style| {
-        let mut w = Writer::new(app, theme, usize::from(columns));
+        let mut w = ProseWriter::new(app, theme, usize::from(columns));
         (w.widest, w.figures) = (w.columns, found.as_ref());
         w.course_text("", theme.dim, what, style);
         w.lines
@@ -225,7 +224,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     s.put(area, prompt);
     let reason = answered.then(|| app.reason_of_answer()).flatten();
     if let Some(reason) = reason {
-        let mut w = Writer::new(app, theme, usize::from(rest.width));
+        let mut w = ProseWriter::new(app, theme, usize::from(rest.width));
         w.widest = w.columns;
         w.course_text("", theme.dim, &reason, theme.text);
         // The choices keep three rows each.

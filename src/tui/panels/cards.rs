@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use crate::app::guide::next_move;
 use crate::app::{App, RunState};
 use crate::protocol::{FailedKind, Look, Pair, Verdict};
-use crate::tui::prose::{Writer, sentence};
+use crate::tui::prose::{ProseWriter, sentence};
 use crate::tui::surface::{Surface, centred, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -41,7 +41,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
 fn failure(s: &mut Surface<'_, '_>, title: &str, reason: &str, said: &str) {
     let (app, theme) = (s.app, s.theme);
     let columns = s.area.width.min(64);
-    let mut w = Writer::new(app, theme, usize::from(columns.saturating_sub(4)));
+    let mut w = ProseWriter::new(app, theme, usize::from(columns.saturating_sub(4)));
     w.plain(reason, theme.strong);
     w.lines
         .truncate(usize::from(s.area.height.saturating_sub(6)).max(1));

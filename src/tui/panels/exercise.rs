@@ -13,7 +13,7 @@ use crate::course::Exercise;
 use crate::course::exercise::ExerciseKind;
 use crate::course::placeholder::FigureSources;
 use crate::course::progress::letter;
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -27,7 +27,7 @@ pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Re
         let mut part = Part {
             exercise,
             known,
-            w: Writer::new(app, theme, usize::from(area.width)),
+            w: ProseWriter::new(app, theme, usize::from(area.width)),
         };
         parts.iter().for_each(|write| write(&mut part));
         part.w.lines
@@ -104,7 +104,7 @@ pub fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = &'a str
 struct Part<'a> {
     exercise: &'a Exercise,
     known: Option<&'a ExerciseState>,
-    w: Writer<'a>,
+    w: ProseWriter<'a>,
 }
 
 impl Part<'_> {
@@ -264,7 +264,7 @@ impl Part<'_> {
             slots: [finished, None],
             ..FigureSources::none(config)
         });
-        let mut w = Writer::new(self.w.app, theme, self.w.columns);
+        let mut w = ProseWriter::new(self.w.app, theme, self.w.columns);
         w.figures = figures.as_ref();
         w.course_text("", theme.dim, question.explanation.trim(), theme.text);
         self.w.lines.extend(w.lines);

@@ -7,7 +7,7 @@ use crate::app::figures::figures;
 use crate::app::view::Search;
 use crate::app::{Action, App};
 use crate::course::lesson::plain;
-use crate::course::{Block, Span};
+use crate::course::{TextBlock, TextSpan};
 use crate::tui::keys;
 use crate::tui::surface::{Surface, closes, take_top};
 
@@ -81,29 +81,29 @@ fn draw_search(s: &mut Surface<'_, '_>, found: usize) {
 }
 
 /// The blocks that hold what is looked for; of a table the rows that do. All where nothing is.
-fn matching(blocks: &[Block], search: &Search) -> Vec<Block> {
+fn matching(blocks: &[TextBlock], search: &Search) -> Vec<TextBlock> {
     if search.text.is_empty() {
         return blocks.to_vec();
     }
-    let holds = |spans: &Vec<Span>| search.finds(&plain(spans));
+    let holds = |spans: &Vec<TextSpan>| search.finds(&plain(spans));
     let kept = blocks.iter().filter_map(|block| match block {
-        Block::Table { head, rows } => {
+        TextBlock::Table { head, rows } => {
             let rows = rows.iter().filter(|row| row.iter().any(holds));
             let rows: Vec<_> = rows.cloned().collect();
             let head = head.clone();
-            (!rows.is_empty()).then_some(Block::Table { head, rows })
+            (!rows.is_empty()).then_some(TextBlock::Table { head, rows })
         }
-        Block::Paragraph(spans) | Block::Quote(spans) | Block::Item { spans, .. } => {
+        TextBlock::Paragraph(spans) | TextBlock::Quote(spans) | TextBlock::Item { spans, .. } => {
             holds(spans).then(|| block.clone())
         }
-        Block::Heading(..) | Block::Code { .. } | Block::Rule => None,
+        TextBlock::Heading(..) | TextBlock::Code { .. } | TextBlock::Rule => None,
     });
     kept.collect()
 }
 
-fn entries(blocks: &[Block]) -> usize {
-    let count = |block: &Block| match block {
-        Block::Table { rows, .. } => rows.len(),
+fn entries(blocks: &[TextBlock]) -> usize {
+    let count = |block: &TextBlock| match block {
+        TextBlock::Table { rows, .. } => rows.len(),
         _ => 1,
     };
     blocks.iter().map(count).sum()

@@ -10,9 +10,9 @@ use crate::app::kernels::{name, sorted};
 use crate::app::{App, SlotRun, Sort};
 use crate::course::KernelFigure;
 use crate::profile::roofline::{RowRates, reached};
-use crate::protocol::{KernelRow, Kernels, Roof, Slot};
+use crate::protocol::{KernelRow, Roof, Slot, StepProfile};
 use crate::tui::surface::{joined, letter, missing};
-use crate::tui::table::{Column, cells, fit, heads, or_dash};
+use crate::tui::table::{FigureColumn, cells, fit, heads, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{bytes, duration, ms, number, percent};
@@ -129,7 +129,7 @@ fn large(content: &mut Content, app: &App, table: &Table<'_>, rows_high: u16) {
 }
 
 /// Launches, unique kernels, device time and coverage.
-fn summary(it: &Kernels, theme: &Theme, width: u16) -> Line<'static> {
+fn summary(it: &StepProfile, theme: &Theme, width: u16) -> Line<'static> {
     let of = it.step_ms.filter(|_| width >= 60);
     let of = of.map_or(String::new(), |step| format!(" of {} ms", ms(step)));
     let covers = format!("covers {} %{of}", percent(100.0 * it.coverage));
@@ -151,15 +151,15 @@ fn summary(it: &Kernels, theme: &Theme, width: u16) -> Line<'static> {
 
 /// The figures of a row, as they stand side by side. The time comes first, whatever the room.
 #[rustfmt::skip]
-const COLUMNS: [Column; 8] = [
-    Column { head: "calls", wide: 6 },
-    Column { head: "ms", wide: 8 },
-    Column { head: "", wide: 8 }, // The time of the other slot.
-    Column { head: "share", wide: 7 },
-    Column { head: "GFLOP/s", wide: 9 },
-    Column { head: "GB/s", wide: 8 },
-    Column { head: "FLOP/B", wide: 8 },
-    Column { head: "% roof", wide: 8 },
+const COLUMNS: [FigureColumn; 8] = [
+    FigureColumn { head: "calls", wide: 6 },
+    FigureColumn { head: "ms", wide: 8 },
+    FigureColumn { head: "", wide: 8 }, // The time of the other slot.
+    FigureColumn { head: "share", wide: 7 },
+    FigureColumn { head: "GFLOP/s", wide: 9 },
+    FigureColumn { head: "GB/s", wide: 8 },
+    FigureColumn { head: "FLOP/B", wide: 8 },
+    FigureColumn { head: "% roof", wide: 8 },
 ];
 /// Places in `COLUMNS`, the most important first; the second has the time of the other slot.
 const ORDER: [usize; 7] = [3, 2, 4, 7, 0, 5, 6];
@@ -169,8 +169,8 @@ const BAR: usize = 12;
 struct Table<'a> {
     slot: Slot,
     run: &'a SlotRun,
-    kernels: &'a Kernels,
-    beside: Option<&'a Kernels>,
+    kernels: &'a StepProfile,
+    beside: Option<&'a StepProfile>,
     roof: Option<&'a Roof>,
     theme: &'a Theme,
     /// Columns of the operation's name, of its kernel's, of the figures, and of the bar.
@@ -183,8 +183,8 @@ struct Table<'a> {
 impl<'a> Table<'a> {
     fn new(
         (slot, run): (Slot, &'a SlotRun),
-        kernels: &'a Kernels,
-        beside: Option<&'a Kernels>,
+        kernels: &'a StepProfile,
+        beside: Option<&'a StepProfile>,
         roof: Option<&'a Roof>,
         width: u16,
         names: bool,
@@ -298,7 +298,7 @@ impl<'a> Table<'a> {
 }
 
 /// The other run's time at the same place: of the same kernel where it has one, else of its longest there.
-fn counterpart(row: &KernelRow, beside: &Kernels) -> Option<f64> {
+fn counterpart(row: &KernelRow, beside: &StepProfile) -> Option<f64> {
     let here = |it: &&KernelRow| it.op == row.op && it.part == row.part && it.phase == row.phase;
     let mut same = beside.rows.iter().filter(here);
     let kernel = same.clone().find(|it| it.kernel == row.kernel);

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use crate::app::comparison::{Comparison, KnobRow};
 use crate::app::{App, ScreenSize, ThemeName};
 use crate::panel::Panel;
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::surface::{Surface, height, letter, slots, take_bottom, take_top};
 use crate::tui::text;
 use crate::tui::theme::{Terminal, Theme};
@@ -97,7 +97,7 @@ fn parts(app: &App, theme: &Theme, area: Rect) -> Parts {
     let columns = usize::from(area.width);
     let low = area.height < LOW;
     let comparison = &app.comparison;
-    let mut top = Writer::new(app, theme, columns);
+    let mut top = ProseWriter::new(app, theme, columns);
     if app.view.screen_size() <= ScreenSize::Compact && !(low && comparison.problem.is_some()) {
         top.runs(&effect(app, theme), "", "");
     }
@@ -108,7 +108,7 @@ fn parts(app: &App, theme: &Theme, area: Rect) -> Parts {
         );
         top.marked(mark, &said, theme.bad);
     }
-    let mut foot = Writer::new(app, theme, columns);
+    let mut foot = ProseWriter::new(app, theme, columns);
     about(comparison, low, &mut foot);
     Parts {
         top: top.lines,
@@ -146,7 +146,7 @@ fn effect(app: &App, theme: &Theme) -> Vec<Span<'static>> {
 }
 
 /// What the selected knob does, what it takes, when a change counts, and why the last one could not be.
-fn about(comparison: &Comparison, low: bool, w: &mut Writer<'_>) {
+fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let Some((knob, row)) = comparison.knob().zip(comparison.rows().nth(comparison.row)) else {
         return;

@@ -8,7 +8,7 @@ use super::content::{Block, Content, Figure, Picture};
 use crate::app::{App, SlotRun, StepReading};
 use crate::config::Sync;
 use crate::limits::PHASES_MISS_STEP;
-use crate::protocol::{Phases, Slot};
+use crate::protocol::{PhaseTimes, Slot};
 use crate::tui::surface::{slot_label, slots};
 use crate::tui::table::or_dash;
 use crate::tui::text;
@@ -83,7 +83,7 @@ pub fn content(app: &App, theme: &Theme, area: Rect) -> Content {
 }
 
 /// Forward, backward, optimizer and residual.
-fn values(phases: &Phases) -> [f64; 4] {
+fn values(phases: &PhaseTimes) -> [f64; 4] {
     [
         phases.forward,
         phases.backward,
@@ -93,7 +93,7 @@ fn values(phases: &Phases) -> [f64; 4] {
 }
 
 /// A phase, or the residual; where the host waits once a step, this one may be of any size.
-fn part(at: usize, value: f64, phases: &Phases, once: bool, theme: &Theme) -> Figure {
+fn part(at: usize, value: f64, phases: &PhaseTimes, once: bool, theme: &Theme) -> Figure {
     let share = value / phases.step;
     let wrong = at == 3 && share.abs() > PHASES_MISS_STEP && !once;
     let sign = match at {
@@ -110,7 +110,7 @@ fn part(at: usize, value: f64, phases: &Phases, once: bool, theme: &Theme) -> Fi
 }
 
 /// Whether the phases add up.
-fn sum(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+fn sum(phases: &PhaseTimes, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let share = phases.residual / phases.step;
     let sum = phases.forward + phases.backward + phases.optimizer;
     let (good, says) = match share {
@@ -133,7 +133,7 @@ fn sum(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'stat
 /// The step as one bar, whose parts have their own fillings.
 fn stacked(
     mut spans: Vec<Span<'static>>,
-    phases: &Phases,
+    phases: &PhaseTimes,
     width: u16,
     theme: &Theme,
 ) -> Line<'static> {

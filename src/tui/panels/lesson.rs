@@ -8,14 +8,14 @@ use ratatui::text::{Line, Span};
 use super::{cards, exercise, knobs, mystery, question};
 use crate::app::beats::VoteState;
 use crate::app::figures::{as_found, figures};
-use crate::app::study::{Activity, Page};
+use crate::app::study::{Activity, LessonPage};
 use crate::app::{Action, App, Overlay};
-use crate::course::progress::{Prediction, State, letter};
+use crate::course::progress::{Prediction, StageState, letter};
 use crate::course::{SectionKind, Stage};
-use crate::judge::{Outcome, Report};
+use crate::judge::{Outcome, StageReport};
 use crate::panel::Panel;
 use crate::tui::keys;
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::surface::{Surface, height, take_bottom};
 use crate::tui::theme::Theme;
 
@@ -88,42 +88,42 @@ fn page_of(
     let now = figures(app);
     let found = now.as_ref().map(|now| as_found(app, now));
     let (now, found) = (now.as_ref(), found.as_ref());
-    let mut asked = Writer::new(app, theme, columns);
+    let mut asked = ProseWriter::new(app, theme, columns);
     asked.figures = found;
     let voting = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
     if app.asked_here() && app.beat().is_none() || voting {
         question::of_stage(stage, &mut asked);
     }
     let (page, ..) = app.page();
-    let mut writer = Writer::new(app, theme, columns);
+    let mut writer = ProseWriter::new(app, theme, columns);
     writer.figures = match page {
-        Page::Start | Page::Evidence | Page::Background(_) => found,
-        Page::Cause | Page::Result | Page::LookBack | Page::Quiz => now,
+        LessonPage::Start | LessonPage::Evidence | LessonPage::Background(_) => found,
+        LessonPage::Cause | LessonPage::Result | LessonPage::LookBack | LessonPage::Quiz => now,
     };
     let mut text = Text { stage, w: writer };
     text.phases();
     match page {
-        Page::Start => text.start(),
-        Page::Evidence => {
+        LessonPage::Start => text.start(),
+        LessonPage::Evidence => {
             if !app.study.tried(stage) && !app.study.nothing_hidden {
                 text.prediction();
             }
             text.evidence();
         }
-        Page::Background(at) => text.section(at),
-        Page::Cause => text.cause(),
-        Page::Result => {
+        LessonPage::Background(at) => text.section(at),
+        LessonPage::Cause => text.cause(),
+        LessonPage::Result => {
             text.w.figures = found;
             text.prediction();
             text.w.figures = now;
             text.checks();
         }
-        Page::LookBack => {
+        LessonPage::LookBack => {
             text.sections(SectionKind::Debrief);
             text.claims();
             text.exercises();
         }
-        Page::Quiz => text.quiz(),
+        LessonPage::Quiz => text.quiz(),
     }
     (text.w.lines, asked.lines)
 }
@@ -138,7 +138,7 @@ fn show_both(s: &mut Surface<'_, '_>, above: Vec<Line<'static>>, foot: Vec<Line<
 /// A page of the stage's text.
 struct Text<'a> {
     stage: &'a Stage,
-    w: Writer<'a>,
+    w: ProseWriter<'a>,
 }
 
 impl Text<'_> {
@@ -246,7 +246,8 @@ impl Text<'_> {
     fn cause(&mut self) {
         let (app, stage) = (self.w.app, self.stage);
         let known = app.study.of(stage);
-        let found = known.state == State::Passed || known.solution_shown || !app.keeps_progress();
+        let found =
+            known.state == StageState::Passed || known.solution_shown || !app.keeps_progress();
         let texts = [("The fault", &stage.fault), ("The fix", &stage.fix)];
         for (title, text) in texts.into_iter().take(1 + usize::from(found)) {
             if !text.is_empty() {
@@ -277,7 +278,7 @@ impl Text<'_> {
         if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
             self.item("How much: ", &of.prompt);
             question::scale(of, Some(range), known.measured, &mut self.w);
-            let passed = app.study.report.as_ref().is_some_and(Report::passed);
+            let passed = app.study.report.as_ref().is_some_and(StageReport::passed);
             match (known.measured, app.truth(stage), app.beside(stage)) {
                 (Some(first), Some(later), _) if passed => {
                     question::later(of, first, later, &mut self.w);

@@ -7,7 +7,7 @@ use crate::app::series::{Bucket, Series};
 use crate::app::{App, Smoothing, Window};
 use crate::panel::Panel;
 use crate::protocol::Slot;
-use crate::tui::chart::{Chart, Reference};
+use crate::tui::chart::{Chart, ReferenceLine};
 use crate::tui::surface::{Surface, letter, slot_label, slots, take_top};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -161,14 +161,14 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
     }
     let mut references = Vec::new();
     if let Some(started) = app.run.shown().started.as_ref() {
-        references.push(Reference {
+        references.push(ReferenceLine {
             value: started.ln_vocab,
             name: format!("ln V {:.2}", started.ln_vocab),
             means: "knows nothing",
             symbol: theme.symbols.reference,
             style: theme.reference,
         });
-        references.extend(started.entropy.map(|entropy| Reference {
+        references.extend(started.entropy.map(|entropy| ReferenceLine {
             value: entropy,
             name: format!("entropy {entropy:.2}"),
             means: "the floor",

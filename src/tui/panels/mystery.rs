@@ -7,11 +7,11 @@ use crate::app::Action;
 use crate::app::mystery::{JudgeStep, MysteryEnd, MysteryRun};
 use crate::course::mystery::Mystery;
 use crate::judge::mystery::STEPS;
-use crate::judge::{Line, Outcome};
-use crate::tui::prose::Writer;
+use crate::judge::{CriterionResult, Outcome};
+use crate::tui::prose::ProseWriter;
 
 /// The page of the open mystery.
-pub fn page(open: &MysteryRun, w: &mut Writer<'_>) {
+pub fn page(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     match open.end {
         Some(end) => ended(open, end, w),
         None => {
@@ -22,7 +22,7 @@ pub fn page(open: &MysteryRun, w: &mut Writer<'_>) {
     }
 }
 
-fn task(open: &MysteryRun, w: &mut Writer<'_>) {
+fn task(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let text = match open.mystery.level() {
         1 => "This run has one fault: a knob with a faulty value, or a few that belong together. Find it in the \
@@ -58,7 +58,7 @@ fn so_far(open: &MysteryRun) -> String {
 }
 
 /// What the judge says of B: the criteria, never a knob.
-fn verdict(open: &MysteryRun, w: &mut Writer<'_>) {
+fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
     match &open.judging {
         Some(JudgeStep::Run) => {
@@ -88,12 +88,12 @@ fn verdict(open: &MysteryRun, w: &mut Writer<'_>) {
         "The verdict: not yet"
     });
     // What is not right comes first: a small screen has no room for all.
-    let rank = |line: &&Line| match line.outcome {
+    let rank = |line: &&CriterionResult| match line.outcome {
         Outcome::Failed => 0,
         Outcome::NotMeasured => 1,
         Outcome::Passed => 2,
     };
-    let mut lines: Vec<&Line> = report.lines.iter().collect();
+    let mut lines: Vec<&CriterionResult> = report.lines.iter().collect();
     lines.sort_by_key(rank);
     for line in lines {
         let (mark, style) = match line.outcome {
@@ -108,7 +108,7 @@ fn verdict(open: &MysteryRun, w: &mut Writer<'_>) {
     }
 }
 
-fn rules(open: &MysteryRun, w: &mut Writer<'_>) {
+fn rules(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.heading("How");
     w.keys(
@@ -127,7 +127,7 @@ fn rules(open: &MysteryRun, w: &mut Writer<'_>) {
     }
 }
 
-fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut Writer<'_>) {
+fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     match end {
         MysteryEnd::Solved { points, seconds } => {
@@ -153,7 +153,7 @@ fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut Writer<'_>) {
     }
 }
 
-fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut Writer<'_>) {
+fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     for fault in &mystery.faults {
         for (path, _) in fault.sets {

@@ -6,12 +6,12 @@ use crate::app::Action;
 use crate::app::estimate::{POINTS, points, share};
 use crate::course::progress::letter;
 use crate::course::{Estimate, Question, Stage};
-use crate::tui::prose::{READING, Writer};
+use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::{keys, text};
 use crate::units::number;
 
 /// Writes what a stage asks now; nothing when it asks nothing.
-pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
+pub fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let study = &w.app.study;
     if w.app.beat().is_some() {
         // The room is asked again, whatever was answered before.
@@ -32,7 +32,7 @@ pub fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
 }
 
 /// A question and its choices, each behind its key.
-pub fn choices(question: &Question, w: &mut Writer<'_>) {
+pub fn choices(question: &Question, w: &mut ProseWriter<'_>) {
     w.course_text("", w.theme.dim, &question.prompt, w.theme.strong);
     for (at, choice) in question.choices.iter().enumerate() {
         let key = keys::label(Action::Answer(at), w.app);
@@ -42,7 +42,7 @@ pub fn choices(question: &Question, w: &mut Writer<'_>) {
 }
 
 /// What the last run measured, where it is another figure than the one that judged the range.
-pub fn later(of: &Estimate, first: f64, later: f64, w: &mut Writer<'_>) {
+pub fn later(of: &Estimate, first: f64, later: f64, w: &mut ProseWriter<'_>) {
     let (first, now) = (with_unit(of, first), with_unit(of, later));
     if first != now {
         let said =
@@ -60,7 +60,12 @@ pub fn with_unit(of: &Estimate, value: f64) -> String {
 }
 
 /// A scale, with the range on it once it is placed, and the truth once it is known.
-pub fn scale(of: &Estimate, range: Option<(f64, f64)>, truth: Option<f64>, w: &mut Writer<'_>) {
+pub fn scale(
+    of: &Estimate,
+    range: Option<(f64, f64)>,
+    truth: Option<f64>,
+    w: &mut ProseWriter<'_>,
+) {
     let theme = w.theme;
     let (from, to) = (number(of.from), number(of.to));
     let ends = text::width(&from) + text::width(&to) + 4;

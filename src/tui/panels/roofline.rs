@@ -12,13 +12,13 @@ use ratatui::widgets::{Paragraph, Wrap};
 
 use crate::app::App;
 use crate::panel::Panel;
-use crate::profile::operations::{Operation, operations};
+use crate::profile::operations::{OperationRow, operations};
 use crate::profile::roofline::{bounding, ridge};
 use crate::protocol::{Roof, Slot};
 use crate::tui::surface::{
     Surface, height, joined, missing, slots, take_bottom, take_left, take_top,
 };
-use crate::tui::table::{Column, cells, fit, heads, or_dash};
+use crate::tui::table::{FigureColumn, cells, fit, heads, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number, percent, rate};
@@ -167,19 +167,19 @@ fn divide(mut area: Rect) -> (Rect, Rect) {
 
 /// The figures of an operation as they stand side by side, and their places in the order of importance.
 #[rustfmt::skip]
-const COLUMNS: [Column; 6] = [
-    Column { head: "ms", wide: 8 },
-    Column { head: "FLOP/B", wide: 8 },
-    Column { head: "GFLOP/s", wide: 9 },
-    Column { head: "GB/s", wide: 8 },
-    Column { head: "roof", wide: 7 },
-    Column { head: "binds", wide: 8 },
+const COLUMNS: [FigureColumn; 6] = [
+    FigureColumn { head: "ms", wide: 8 },
+    FigureColumn { head: "FLOP/B", wide: 8 },
+    FigureColumn { head: "GFLOP/s", wide: 9 },
+    FigureColumn { head: "GB/s", wide: 8 },
+    FigureColumn { head: "roof", wide: 7 },
+    FigureColumn { head: "binds", wide: 8 },
 ];
 const ORDER: [usize; 6] = [0, 4, 5, 2, 1, 3];
 
 /// The operations of both slots, and the roofs above them.
 struct Rows<'a> {
-    shown: Vec<(Slot, Operation)>,
+    shown: Vec<(Slot, OperationRow)>,
     names: Vec<String>,
     roof: &'a Roof,
     theme: &'a Theme,
@@ -188,7 +188,7 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Every operation of each slot, the longest first, or why there is none.
     fn of(app: &App, roof: Option<&'a Roof>, theme: &'a Theme) -> Result<Self, &'static str> {
-        let mut shown: Vec<(Slot, Operation)> = Vec::new();
+        let mut shown: Vec<(Slot, OperationRow)> = Vec::new();
         for (slot, run) in slots(app) {
             let found = run.kernels.as_ref().map(operations);
             shown.extend(found.into_iter().flatten().map(|it| (slot, it)));
@@ -213,7 +213,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The letter of an operation in a run; none where there are more operations than letters.
-    fn letter(&self, slot: Slot, it: &Operation) -> Option<char> {
+    fn letter(&self, slot: Slot, it: &OperationRow) -> Option<char> {
         let at = self.names.iter().position(|known| *known == it.name())?;
         let letter = LETTERS.chars().nth(at)?;
         Some(match slot {
@@ -284,7 +284,7 @@ impl<'a> Rows<'a> {
     /// The operations whose work and arithmetic are known, the longest first.
     fn marks(&self) -> Vec<Mark> {
         let usable = |value: &f64| *value > 0.0 && value.is_finite();
-        let mark = |(slot, it): &(Slot, Operation)| {
+        let mark = |(slot, it): &(Slot, OperationRow)| {
             let reached = it.reached(Some(self.roof));
             let x = reached.intensity.filter(usable)?;
             let y = reached.flops_per_s.filter(usable)?;
@@ -300,7 +300,7 @@ impl<'a> Rows<'a> {
     }
 
     /// An operation of the list.
-    fn line(&self, slot: Slot, it: &Operation, name: usize, widths: &[usize]) -> Line<'static> {
+    fn line(&self, slot: Slot, it: &OperationRow, name: usize, widths: &[usize]) -> Line<'static> {
         let theme = self.theme;
         let reached = it.reached(Some(self.roof));
         let bound = match (reached.memory_bound, reached.share) {

@@ -6,7 +6,7 @@ use ratatui::text::Line;
 use crate::app::member::{Link, Membership};
 use crate::app::{Action, App};
 use crate::course::progress::letter;
-use crate::tui::prose::{READING, Writer};
+use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::surface::{Surface, closes, height};
 use crate::tui::theme::Theme;
 use crate::units::number;
@@ -51,7 +51,7 @@ pub fn draw_vote(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut w = Writer::new(app, theme, columns);
+    let mut w = ProseWriter::new(app, theme, columns);
     let Some(member) = &app.member else {
         w.plain(
             "You are in no room. `perflings --room WHERE` joins one.",
@@ -161,7 +161,7 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
 
 /// The question with its choices and their keys.
 fn question(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut w = Writer::new(app, theme, columns);
+    let mut w = ProseWriter::new(app, theme, columns);
     let Some(stage) = app.voting() else {
         w.plain("No vote is open.", theme.dim);
         return w.lines;

@@ -4,7 +4,7 @@
 use crate::app::Action;
 use crate::course::Stage;
 use crate::course::placeholder::{FigureSources, fill_known};
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::surface::Surface;
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
@@ -25,7 +25,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.show_card(w.lines)
 }
 
-fn page(stage: &Stage, w: &mut Writer<'_>) {
+fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     // The stage was not run, so its figures are not known.
     let none = FigureSources::none(&stage.broken);
@@ -58,7 +58,7 @@ fn page(stage: &Stage, w: &mut Writer<'_>) {
 }
 
 /// The stage's rows of the last `perflings run all`, or what the learner measured, or how to.
-fn measured(stage: &Stage, w: &mut Writer<'_>) {
+fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let known = w.app.study.progress.stage(&stage.id);
     if let Some([ratio, low, high]) = known.ratio {

@@ -6,7 +6,7 @@ use super::exercise::new_lines;
 use crate::app::Action;
 use crate::config::Knob;
 use crate::course::{Exercise, Stage};
-use crate::tui::prose::{Writer, harmless};
+use crate::tui::prose::{ProseWriter, harmless};
 use crate::tui::surface::Surface;
 use crate::tui::text;
 
@@ -26,7 +26,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 /// The files of an exercise; lines that the starter has not are marked.
-fn exercise(exercise: &Exercise, w: &mut Writer<'_>) {
+fn exercise(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     for kernel in exercise.kernels().iter().flat_map(|it| &it.kernels) {
         let file = &kernel.file;
@@ -49,7 +49,7 @@ fn exercise(exercise: &Exercise, w: &mut Writer<'_>) {
     }
 }
 
-fn stage(stage: &Stage, w: &mut Writer<'_>) {
+fn stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.course_text("", theme.dim, &stage.fix, theme.strong);
     w.blank();

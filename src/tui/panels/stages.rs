@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use crate::app::{App, Mode};
-use crate::course::progress::{Prediction, State};
+use crate::course::progress::{Prediction, StageState};
 use crate::course::{Exercise, Stage, UnusableContent};
 use crate::tui::surface::{Surface, chooses, height, joined, take_bottom};
 use crate::tui::text;
@@ -137,7 +137,7 @@ fn score(app: &App, theme: &Theme) -> Line<'static> {
 struct Entry<'a> {
     here: bool,
     selected: bool,
-    state: State,
+    state: StageState,
     label: &'a str,
     level: &'a str,
     title: &'a str,
@@ -148,11 +148,11 @@ impl Entry<'_> {
     fn line(&self, columns: usize, theme: &Theme) -> Line<'static> {
         let symbols = &theme.symbols;
         let (mark, style) = match self.state {
-            State::Passed => (symbols.good, theme.good),
-            State::Predicted => (symbols.live, theme.text),
-            State::Seen => (symbols.ghost, theme.text),
-            State::Skipped => (symbols.rule, theme.dim),
-            State::New => (" ", theme.dim),
+            StageState::Passed => (symbols.good, theme.good),
+            StageState::Predicted => (symbols.live, theme.text),
+            StageState::Seen => (symbols.ghost, theme.text),
+            StageState::Skipped => (symbols.rule, theme.dim),
+            StageState::New => (" ", theme.dim),
         };
         let here = if self.here { symbols.pointer } else { " " };
         let title = text::cut(self.title, columns.saturating_sub(MARKS + LEVEL));
@@ -238,13 +238,15 @@ fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Lin
     // Whether the prediction was right is shown once the stage is passed.
     let predicted = match (known.state, known.prediction) {
         (_, Some(Prediction::Skipped)) => Some("prediction skipped"),
-        (State::Passed, Some(Prediction::Choice { right: true, .. })) => Some("prediction right"),
-        (State::Passed, Some(_)) => Some("prediction wrong"),
+        (StageState::Passed, Some(Prediction::Choice { right: true, .. })) => {
+            Some("prediction right")
+        }
+        (StageState::Passed, Some(_)) => Some("prediction wrong"),
         _ => None,
     };
     let state = match (known.state, known.prediction) {
         // A skipped prediction is noted beside the title.
-        (State::Predicted, Some(Prediction::Skipped)) => State::Seen,
+        (StageState::Predicted, Some(Prediction::Skipped)) => StageState::Seen,
         (state, _) => state,
     };
     let entry = Entry {

@@ -11,7 +11,7 @@ use crate::app::member::{Link, Membership};
 use crate::app::{App, Confirm, RunState};
 use crate::course::placeholder::fill;
 use crate::protocol::Step;
-use crate::tui::prose::{Writer, sentence};
+use crate::tui::prose::{ProseWriter, sentence};
 use crate::tui::surface::{Surface, height};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
@@ -129,7 +129,7 @@ fn next_lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
 /// A text of the course behind a badge.
 fn said(app: &App, theme: &Theme, width: u16, marker: &str, text: &str) -> Vec<Line<'static>> {
     let found = figures(app).map(|now| as_found(app, &now));
-    let mut w = Writer::new(app, theme, usize::from(width).saturating_sub(1));
+    let mut w = ProseWriter::new(app, theme, usize::from(width).saturating_sub(1));
     w.widest = w.columns;
     w.figures = found.as_ref();
     w.course_text(marker, theme.badge, text.trim(), theme.strong);

@@ -8,10 +8,10 @@ use super::question::with_unit;
 use crate::app::estimate::{POINTS, points};
 use crate::app::{Action, App, Overlay};
 use crate::course::check::Starter;
-use crate::course::journey::{Journey, JourneyRow};
-use crate::course::progress::{Prediction, State};
-use crate::course::{Span as Words, Stage};
-use crate::tui::prose::{READING, Writer};
+use crate::course::journey::{JourneyRow, LastJourney};
+use crate::course::progress::{Prediction, StageState};
+use crate::course::{Stage, TextSpan as Words};
+use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::surface::{Surface, closes, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -32,9 +32,9 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut w = Writer::new(app, theme, columns.min(READING));
+    let mut w = ProseWriter::new(app, theme, columns.min(READING));
     let all = &app.course.stages;
-    let passed = |stage: &&Stage| app.study.of(stage).state == State::Passed;
+    let passed = |stage: &&Stage| app.study.of(stage).state == StageState::Passed;
     let done = all.iter().filter(passed).count();
     let begin = format!("{done} of {} stages passed. ", all.len());
     let rest = "Every number here was measured on your own machine.";
@@ -63,10 +63,10 @@ fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// A stage: its title, the prediction, what was measured, and the fix.
-fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
+fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
     let known = app.study.of(stage);
-    let passed = known.state == State::Passed;
+    let passed = known.state == StageState::Passed;
     let title = format!("{} {}", stage.number, stage.title);
     if !passed {
         let said = format!("{title}: not passed yet");
@@ -112,7 +112,7 @@ fn of_stage(stage: &Stage, w: &mut Writer<'_>) {
 }
 
 /// The score over all stages.
-fn totals(w: &mut Writer<'_>) {
+fn totals(w: &mut ProseWriter<'_>) {
     let score = w.app.study.progress.calibration();
     let points = (w.app.range_points(), POINTS * score.ranges);
     w.plain(&score.said(Some(points)), w.theme.strong);
@@ -124,7 +124,7 @@ const GAP: usize = 2;
 const WIDEST: usize = 48;
 
 /// The table of `perflings run all`; where there is none, how to make it.
-fn journey(columns: usize, w: &mut Writer<'_>) {
+fn journey(columns: usize, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.heading("Every stage, broken and fixed");
     let Some(found) = &w.app.journey else {
@@ -173,7 +173,7 @@ fn journey(columns: usize, w: &mut Writer<'_>) {
 }
 
 /// How wide each column would be, with the gap before it.
-fn widths(found: &Journey) -> Vec<usize> {
+fn widths(found: &LastJourney) -> Vec<usize> {
     let wide = |at: usize| {
         let cells = found.rows.iter().map(|row| &row.cells).chain([&found.head]);
         let widest = cells

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::kernel::numbered_line;
 use crate::threads::{CELLS, LINE_BYTES, LaneState, MemoryRow, WorkgroupRun};
-use crate::tui::prose::{Writer, harmless};
+use crate::tui::prose::{ProseWriter, harmless};
 use crate::tui::surface::{Surface, closes, joined, take_top};
 use crate::tui::text;
 
@@ -107,7 +107,7 @@ fn source(run: &WorkgroupRun, at: usize, rows: usize, s: &Surface<'_, '_>) -> Ve
 }
 
 /// How many lanes do what, and a mark for each of them, in at most so many rows.
-fn lanes(run: &WorkgroupRun, at: usize, rows: usize, w: &mut Writer<'_>) {
+fn lanes(run: &WorkgroupRun, at: usize, rows: usize, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let mark = |state: LaneState| -> (&'static str, Style) {
         match state {
@@ -160,7 +160,7 @@ fn lanes(run: &WorkgroupRun, at: usize, rows: usize, w: &mut Writer<'_>) {
 }
 
 /// Each access as a sentence with its rows of memory; `height` lines are there for these and all before.
-fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut Writer<'_>) {
+fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let Some(step) = run.steps.get(at) else {
         return;
@@ -170,7 +170,7 @@ fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut Writer<'_>) {
     }
     let side_by_side = ((w.columns + BETWEEN) / (ROW + BETWEEN)).max(1);
     let sentences = step.accesses.iter().map(|it| {
-        let mut own = Writer::new(w.app, theme, w.columns);
+        let mut own = ProseWriter::new(w.app, theme, w.columns);
         own.plain(&it.sentence(), theme.text);
         own.lines
     });
@@ -207,7 +207,7 @@ fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut Writer<'_>) {
 }
 
 /// The marks of a row of memory.
-fn cells(row: &MemoryRow, w: &Writer<'_>) -> Vec<(&'static str, Style)> {
+fn cells(row: &MemoryRow, w: &ProseWriter<'_>) -> Vec<(&'static str, Style)> {
     const COUNTS: [&str; 10] = ["·", "■", "2", "3", "4", "5", "6", "7", "8", "9"];
     let theme = w.theme;
     let marks = row.lanes.iter().enumerate().map(|(cell, lanes)| {

@@ -7,12 +7,12 @@ use ratatui::text::{Line, Span};
 use super::{cards, large};
 use crate::app::{App, SlotRun, ThemeName};
 use crate::panel::Panel;
-use crate::protocol::{State, Throughput};
+use crate::protocol::{Throughput, TimingState};
 use crate::tui::digits;
 use crate::tui::surface::{
     Surface, is_strip, joined, missing, slot_label, slots, take_left, take_top,
 };
-use crate::tui::table::{Column, cells, fit, heads};
+use crate::tui::table::{FigureColumn, cells, fit, heads};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{duration, ms, number, percent};
@@ -119,13 +119,13 @@ fn why_not(app: &App) -> &'static str {
 /// Columns of the slot's name, and of the figures, the most important first.
 const NAME: usize = 10;
 #[rustfmt::skip]
-const COLUMNS: [Column; 6] = [
-    Column { head: "samples/s", wide: 10 },
-    Column { head: "step ms", wide: 9 },
-    Column { head: "middle half", wide: 15 },
-    Column { head: "n", wide: 6 },
-    Column { head: "state", wide: 11 },
-    Column { head: "p95", wide: 9 },
+const COLUMNS: [FigureColumn; 6] = [
+    FigureColumn { head: "samples/s", wide: 10 },
+    FigureColumn { head: "step ms", wide: 9 },
+    FigureColumn { head: "middle half", wide: 15 },
+    FigureColumn { head: "n", wide: 6 },
+    FigureColumn { head: "state", wide: 11 },
+    FigureColumn { head: "p95", wide: 9 },
 ];
 
 fn row(
@@ -168,9 +168,9 @@ fn state(it: &Throughput, theme: &Theme) -> (String, Style) {
         return ("no sync".to_owned(), theme.warning);
     }
     let style = match it.state {
-        State::Steady => theme.good,
-        State::Warming | State::Settling => theme.dim,
-        State::Drifting | State::Noisy => theme.warning,
+        TimingState::Steady => theme.good,
+        TimingState::Warming | TimingState::Settling => theme.dim,
+        TimingState::Drifting | TimingState::Noisy => theme.warning,
     };
     (it.state.to_string(), style)
 }
@@ -179,14 +179,14 @@ fn state(it: &Throughput, theme: &Theme) -> (String, Style) {
 fn means(it: &Throughput) -> Option<&'static str> {
     match it.state {
         _ if it.clock == ENQUEUE => None,
-        State::Steady | State::Warming => None,
-        State::Settling => {
+        TimingState::Steady | TimingState::Warming => None,
+        TimingState::Settling => {
             Some("settling: too few steps yet, or their times still change a little")
         }
-        State::Drifting => {
+        TimingState::Drifting => {
             Some("drifting: the later half of up to 64 steps is over 5 % off the earlier")
         }
-        State::Noisy => Some("noisy: the middle half of the step times spans over 10 %"),
+        TimingState::Noisy => Some("noisy: the middle half of the step times spans over 10 %"),
     }
 }
 

@@ -8,9 +8,9 @@ use crate::app::timeline::TimelineView;
 use crate::clean;
 use crate::panel::Panel;
 use crate::trace::display::time;
-use crate::trace::model::{Kind, LaneKind, NONE, Slice, Trace};
-use crate::trace::names::{self, Family, Phase};
-use crate::trace::timeline::Row;
+use crate::trace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
+use crate::trace::names::{self, Family, TracePhase};
+use crate::trace::timeline::TimelineRow;
 use crate::tui::surface::Surface;
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -194,7 +194,7 @@ fn style(trace: &Trace, slice: &Slice, theme: &Theme) -> Style {
     let [forward, backward, optimizer, residual] = theme.phases;
     let name = trace.name(slice.name);
     match slice.kind {
-        Kind::Kernel | Kind::Graph => match names::family(name) {
+        SliceKind::Kernel | SliceKind::Graph => match names::family(name) {
             Family::Product => forward,
             Family::Attention => backward,
             Family::Optimizer => optimizer,
@@ -202,19 +202,21 @@ fn style(trace: &Trace, slice: &Slice, theme: &Theme) -> Style {
             Family::Copy => theme.a,
             Family::Elementwise | Family::Other => theme.b,
         },
-        Kind::Copy | Kind::Memset => theme.a,
-        Kind::Sync => theme.warning,
-        Kind::Launch | Kind::GraphLaunch => theme.link.remove_modifier(Modifier::UNDERLINED),
+        SliceKind::Copy | SliceKind::Memset => theme.a,
+        SliceKind::Sync => theme.warning,
+        SliceKind::Launch | SliceKind::GraphLaunch => {
+            theme.link.remove_modifier(Modifier::UNDERLINED)
+        }
         _ => match names::phase(name) {
-            Some(Phase::Forward) => forward,
-            Some(Phase::Backward) => backward,
-            Some(Phase::Optimizer) => optimizer,
+            Some(TracePhase::Forward) => forward,
+            Some(TracePhase::Backward) => backward,
+            Some(TracePhase::Optimizer) => optimizer,
             None => theme.dim,
         },
     }
 }
 
-fn lane_name(trace: &Trace, row: &Row) -> String {
+fn lane_name(trace: &Trace, row: &TimelineRow) -> String {
     let lane = &trace.lanes[row.lane as usize];
     if row.depth > 0 {
         return String::new();

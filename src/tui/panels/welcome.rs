@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::app::{Action, App, Overlay};
-use crate::tui::prose::{READING, Writer};
+use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::surface::{Surface, height};
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
@@ -37,7 +37,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut w = Writer::new(app, theme, columns);
+    let mut w = ProseWriter::new(app, theme, columns);
     w.plain(WHAT, theme.text);
     w.heading("How a stage works");
     for (at, (step, what)) in STEPS.into_iter().enumerate() {
@@ -51,7 +51,7 @@ fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// The keys on as few lines as hold them.
-fn five_keys(w: &mut Writer<'_>) {
+fn five_keys(w: &mut ProseWriter<'_>) {
     let five = [
         (Action::Lesson, "the lesson"),
         (Action::FocusNext, "next panel"),
@@ -76,7 +76,7 @@ fn five_keys(w: &mut Writer<'_>) {
 }
 
 /// The device and the preset, and how to choose others.
-fn place(w: &mut Writer<'_>) {
+fn place(w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
     let using = &app.devices.using;
     let named = app.device().filter(|device| !device.name.is_empty());

@@ -15,7 +15,7 @@ const ENGINE: &str = r#"
 
 fn live(answer_to_open: &Event) -> LiveEngine {
     let line = |event: &Event| {
-        serde_json::to_string(&Line {
+        serde_json::to_string(&StreamLine {
             t: 0.0,
             event: event.clone(),
         })

@@ -1,7 +1,7 @@
 //! What is kept of the progress, and what of a damaged file.
 
 use super::*;
-use crate::course::progress::{MysteryScore, Prediction, StageProgress, State};
+use crate::course::progress::{MysteryScore, Prediction, StageProgress, StageState};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
@@ -27,7 +27,7 @@ fn reset_stage(dir: &Path, id: &str) -> SaveResult {
 
 fn passed() -> StageProgress {
     StageProgress {
-        state: State::Passed,
+        state: StageState::Passed,
         prediction: Some(Prediction::Choice {
             choice: 1,
             right: true,
@@ -138,7 +138,7 @@ fn only_a_reset_takes_progress_back() {
     let dir = folder();
     save_stage(dir.path(), "a", &passed()).expect("saved");
     let worse = StageProgress {
-        state: State::Seen,
+        state: StageState::Seen,
         prediction: Some(Prediction::Skipped),
         estimate: Some((7.0, 9.0)),
         measured: Some(8.0),
@@ -168,7 +168,7 @@ fn values_out_of_their_bounds_count_as_missing() {
     fs::write(dir.path().join(FILE), text).expect("written");
     let (progress, notice) = load(dir.path());
     let known = StageProgress {
-        state: State::Passed,
+        state: StageState::Passed,
         hints: 3,
         answers: vec![1],
         quiz: vec![0, 1],

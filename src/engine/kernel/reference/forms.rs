@@ -2,7 +2,7 @@
 //! kernels with small errors do not.
 
 use super::*;
-use crate::protocol::Product;
+use crate::protocol::SizeProduct;
 
 type Kernel = fn(&[Vec<f32>], &Sizes) -> Vec<Vec<f32>>;
 
@@ -17,7 +17,7 @@ fn share(
     kernel: Kernel,
 ) -> f64 {
     let bindings = buffers.iter().map(|(count, fill)| KernelBinding {
-        count: Product::parse(count).expect("a count"),
+        count: SizeProduct::parse(count).expect("a count"),
         fill: *fill,
         ..KernelBinding::default()
     });

@@ -9,11 +9,11 @@ use crate::app::{Action, Overlay};
 use crate::course::Exercise;
 use crate::course::sweep::SweepTable;
 use crate::judge::kernel::CardLine;
-use crate::tui::prose::Writer;
+use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 
 /// Writes it; nothing where nothing was done yet.
-pub fn write(exercise: &Exercise, known: &ExerciseState, w: &mut Writer<'_>) {
+pub fn write(exercise: &Exercise, known: &ExerciseState, w: &mut ProseWriter<'_>) {
     if exercise.configs().is_none() {
         check_of_kernel(known, w);
         return in_model(known, w);
@@ -36,13 +36,13 @@ pub fn write(exercise: &Exercise, known: &ExerciseState, w: &mut Writer<'_>) {
 }
 
 /// What goes on now, and since when.
-fn now(what: &str, since_ms: u64, w: &mut Writer<'_>) {
+fn now(what: &str, since_ms: u64, w: &mut ProseWriter<'_>) {
     let seconds = w.app.now_ms.saturating_sub(since_ms) / 1000;
     let mark = (w.theme.symbols.ghost, w.theme.warning);
     w.marked(mark, &format!("{what}, {seconds} s"), w.theme.text);
 }
 
-fn check_of_kernel(known: &ExerciseState, w: &mut Writer<'_>) {
+fn check_of_kernel(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     if let Some(checking) = &known.checking {
         w.rule("checking");
@@ -73,7 +73,7 @@ fn check_of_kernel(known: &ExerciseState, w: &mut Writer<'_>) {
     }
 }
 
-fn card_line(line: &CardLine, w: &mut Writer<'_>) {
+fn card_line(line: &CardLine, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let mark = line.good.map_or((" ", theme.dim), |good| theme.mark(good));
     let wrong = line.good == Some(false);
@@ -84,7 +84,7 @@ fn card_line(line: &CardLine, w: &mut Writer<'_>) {
     );
 }
 
-fn in_model(known: &ExerciseState, w: &mut Writer<'_>) {
+fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let (mark, said) = match &known.in_model {
         InModel::No => return,
@@ -108,7 +108,7 @@ fn in_model(known: &ExerciseState, w: &mut Writer<'_>) {
 }
 
 /// The open question with its words, and where else the answer may be written.
-fn asked(problems: &[String], w: &mut Writer<'_>) {
+fn asked(problems: &[String], w: &mut ProseWriter<'_>) {
     w.rule("predict before you measure");
     if let Some(choice) = w.app.picking() {
         answers(&choice, w);
@@ -119,7 +119,7 @@ fn asked(problems: &[String], w: &mut Writer<'_>) {
     }
 }
 
-fn answers(choice: &AnswerChoice, w: &mut Writer<'_>) {
+fn answers(choice: &AnswerChoice, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.course_text(
         &format!("{}: ", choice.key),
@@ -159,7 +159,7 @@ fn answers(choice: &AnswerChoice, w: &mut Writer<'_>) {
     w.keys("{} and {} mark another answer, {} chooses it.", &keys);
 }
 
-fn in_progress(measuring: &Measuring, w: &mut Writer<'_>) {
+fn in_progress(measuring: &Measuring, w: &mut ProseWriter<'_>) {
     let sweep = &measuring.sweep;
     match sweep.of {
         0 => w.rule("measuring"),
@@ -177,7 +177,7 @@ fn in_progress(measuring: &Measuring, w: &mut Writer<'_>) {
     w.keys(said, &[Action::StopMeasuring]);
 }
 
-fn measured(found: &Measurement, answer: &AnswerFile, w: &mut Writer<'_>) {
+fn measured(found: &Measurement, answer: &AnswerFile, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.rule(match (&found.failed, found.passed) {
         (Some(_), _) => "not measured",
@@ -198,7 +198,7 @@ fn measured(found: &Measurement, answer: &AnswerFile, w: &mut Writer<'_>) {
     }
 }
 
-fn criterion(line: &crate::judge::Line, w: &mut Writer<'_>) {
+fn criterion(line: &crate::judge::CriterionResult, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.marked(theme.outcome(line.outcome), &line.name, theme.strong);
     for (head, body) in [("asked: ", &line.asked), ("measured: ", &line.measured)] {
@@ -211,7 +211,7 @@ fn criterion(line: &crate::judge::Line, w: &mut Writer<'_>) {
 }
 
 /// The table where it fits, else a paragraph for each row.
-fn table(table: &SweepTable, w: &mut Writer<'_>) {
+fn table(table: &SweepTable, w: &mut ProseWriter<'_>) {
     if table.rows.is_empty() {
         return;
     }
