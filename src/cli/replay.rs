@@ -26,7 +26,7 @@ use crate::record::Recording;
 use crate::tui::picture::animated;
 use crate::tui::theme::{Background, Colours, Terminal, Theme};
 use crate::tui::view;
-use crate::workshop::replay::Replay;
+use crate::workshop::replay::ReplaySource;
 use crate::workshop::show;
 
 pub fn replay(args: &ReplayArgs) -> Result<Exit> {
@@ -66,7 +66,7 @@ fn show_recording(
 ) -> Result<Exit> {
     let options = options(args, &context, &recording, detective);
     let collector = Rc::new(RefCell::new(collect(&recording)));
-    let mut replay = Replay::new(recording, args.speed);
+    let mut replay = ReplaySource::new(recording, args.speed);
     let progress = progress::Progress::default();
     let command = engine_command(None)?;
     let outcome = show(

@@ -13,7 +13,7 @@ use super::editor::Editor;
 use super::exercise::ExerciseRunner;
 use super::kernels::KernelReader;
 use super::knobs::Knobs;
-use super::replay::Replay;
+use super::replay::ReplaySource;
 use super::runs;
 use super::saving::Saving;
 use super::watch::FileWatch;
@@ -50,7 +50,7 @@ pub struct Workshop {
     watch: FileWatch,
     exercise: ExerciseRunner,
     /// The recorded run of the open exercise.
-    replay: Option<Replay>,
+    replay: Option<ReplaySource>,
     /// The stage the learner is in.
     current: Option<String>,
     /// What the screen is told next.
@@ -383,7 +383,7 @@ impl Workshop {
         };
         let path = PathBuf::from(&detective.file);
         let recording = Recording::from_text(detective.shown(), &path)?;
-        self.replay = Some(Replay::new(recording, 1.0));
+        self.replay = Some(ReplaySource::new(recording, 1.0));
         Ok(())
     }
 
@@ -429,7 +429,7 @@ impl Workshop {
         if let Some(message) = own.or_else(news).or_else(|| self.exercise.next_message()) {
             return Some(message);
         }
-        if let Some(line) = self.replay.as_mut().and_then(Replay::try_recv) {
+        if let Some(line) = self.replay.as_mut().and_then(ReplaySource::try_recv) {
             return Some(Message::Recorded(line));
         }
         let path = self.watch.saved()?;
