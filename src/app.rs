@@ -419,7 +419,7 @@ impl App {
                 }
             }
             Message::FileSaved { config } => self.file_saved(config),
-            Message::FileRead { stage, config } => self.kept(&stage, config),
+            Message::FileRead { stage, config } => self.take_file_at_entry(&stage, config),
             Message::KernelsRead {
                 device,
                 config,

@@ -46,7 +46,7 @@ use crate::settings::Settings;
 pub fn main(course: embedded::EmbeddedFolders) -> ExitCode {
     embedded::set(course);
     out::tell_panics();
-    files::outlive_size_limit();
+    files::report_size_limit_as_error();
     ExitCode::from(run(std::env::args_os()) as u8)
 }
 
@@ -73,7 +73,7 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
             return Exit::Usage;
         }
     };
-    out::be(cli.global.quiet, cli.global.no_progress);
+    out::set_quiet(cli.global.quiet, cli.global.no_progress);
     if let Some(threads) = cli.global.threads {
         EngineCommand::limit_threads(threads);
     }

@@ -44,12 +44,12 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     Exit::Failed
 }
 
-/// What is not said: `--quiet` leaves notices out and progress with them, `--no-progress` progress alone.
+/// What is left out: `--quiet` leaves out notices and progress, `--no-progress` progress alone.
 static QUIET: AtomicBool = AtomicBool::new(false);
 static NO_PROGRESS: AtomicBool = AtomicBool::new(false);
 
-/// Says less from now on.
-pub fn be(quiet: bool, no_progress: bool) {
+/// Leaves out notices and progress (`quiet`), or progress alone, from now on.
+pub fn set_quiet(quiet: bool, no_progress: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
     NO_PROGRESS.store(quiet || no_progress, Ordering::Relaxed);
 }

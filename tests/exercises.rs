@@ -430,7 +430,7 @@ fn result(passed: bool) -> Measurement {
     };
     Measurement {
         passed,
-        lines: vec![judge::Line {
+        lines: vec![judge::CriterionResult {
             name: "the bend is where you said".to_owned(),
             asked: "the largest batch; you said 2".to_owned(),
             measured: "step time by batch: 1: 7.81 ms, 2: 1.10x, 4: 2.65x; the bend is at 2"

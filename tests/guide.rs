@@ -250,7 +250,7 @@ fn check(said: &mut Said, mut app: App) {
     let now_ms = app.now_ms + 1000;
     update(&mut app, Message::Tick { now_ms });
     train(&mut app, 3);
-    app.study.tries(&of);
+    app.study.note_fix_tried(&of);
     (app.notice, app.view.knobs) = (None, false);
     said.look(&app);
     app.comparison.set_b(of.fixed.clone(), false);

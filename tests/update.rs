@@ -909,8 +909,8 @@ fn the_next_move_says_what_is_missing() {
     assert!(next(&app).starts_with("How much?"), "{}", next(&app));
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
-    app.study.looked_at(&stage);
-    app.study.tries(&stage);
+    app.study.note_evidence_seen(&stage);
+    app.study.note_fix_tried(&stage);
     let is = |app: &App, says: &[&str]| {
         let said = next(app);
         assert!(said.starts_with("Stage 1 is not passed. "), "{said}");
@@ -970,7 +970,7 @@ fn what_was_not_measured_comes_before_what_fails_after_it_and_pairs_come_last() 
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
-    app.study.tries(&stage);
+    app.study.note_fix_tried(&stage);
     // B goes on from A's weights, so that it has no first loss; its last one is too large.
     let mut config = stage.broken.clone();
     config.train.seed += 1;

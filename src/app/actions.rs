@@ -190,7 +190,7 @@ impl App {
                 });
             }
             Some(Confirm::Leave { to }) => self.go_to(to),
-            Some(Confirm::LeaveMystery { to }) => self.left_mystery(to),
+            Some(Confirm::LeaveMystery { to }) => self.enter_from_mystery(to),
             Some(Confirm::Quit) => self.effects.push(Effect::Quit),
             Some(Confirm::GiveUp) => self.give_up(),
             None => {}

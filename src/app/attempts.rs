@@ -200,7 +200,7 @@ impl App {
             true => "B is again the same as A".to_owned(),
             false => format!("B is again: {}", self.comparison.differences()),
         };
-        self.mine_changed();
+        self.b_replaced();
         self.tell(&text, false);
     }
 }

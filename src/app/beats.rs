@@ -312,7 +312,7 @@ impl App {
 
     /// Ends the run in progress; later events about it are ignored.
     fn leave_run(&mut self) {
-        self.expect(Vec::new());
+        self.await_runs(Vec::new());
         (self.run.wanted, self.run.left) = (None, true);
         self.run.state = RunState::Finished;
         self.send(Command::Stop);

@@ -41,7 +41,7 @@ impl Devices {
     }
 
     /// Notes the devices that the probe found; returns one to warm up.
-    pub fn found(&mut self, devices: Vec<DeviceInfo>) -> Option<String> {
+    pub fn take_probed(&mut self, devices: Vec<DeviceInfo>) -> Option<String> {
         self.known = devices;
         self.probed = true;
         if self.asked != "auto" || self.using != "cpu" || self.gpu_warm_up != GpuWarmUp::None {
@@ -55,8 +55,8 @@ impl Devices {
         Some(gpu.select.clone())
     }
 
-    /// A device was opened.
-    pub fn ready(&mut self, device: Device) {
+    /// Notes that a device was opened.
+    pub fn note_opened(&mut self, device: Device) {
         if let GpuWarmUp::Warming { select, .. } = &self.gpu_warm_up
             && device.kind != "cpu"
         {

@@ -10,8 +10,8 @@ use crate::course::at_preset;
 use crate::course::progress::StageState;
 use crate::protocol::{FailedKind, Slot};
 
-/// The most letters of a typed value.
-const VALUE: usize = 20;
+/// Most letters of a typed value.
+const MAX_VALUE_LETTERS: usize = 20;
 
 /// How long B waits for more changes before it starts again.
 const SETTLE_MS: u64 = 500;
@@ -95,8 +95,8 @@ impl App {
         self.tell(text, false);
     }
 
-    /// Opens the knobs where B is still what A is, and says so.
-    pub(super) fn knobs_first(&mut self) -> bool {
+    /// While B is the same as A, opens the knobs and says so; returns whether it is.
+    pub(super) fn open_knobs_if_same(&mut self) -> bool {
         let same = self.comparison.same();
         if same {
             self.open_knobs();
@@ -109,7 +109,7 @@ impl App {
     fn type_value(&mut self, mut text: String, action: Action) -> bool {
         match action {
             Action::Type(letter) => {
-                if letter.is_ascii_graphic() && text.len() < VALUE {
+                if letter.is_ascii_graphic() && text.len() < MAX_VALUE_LETTERS {
                     text.push(letter);
                 }
                 self.view.value = Some(text);
@@ -132,8 +132,8 @@ impl App {
             return;
         }
         self.notice = None;
-        self.write_mine();
-        self.changed(knob.is_some_and(Comparison::starts_again));
+        self.write_b();
+        self.b_changed(knob.is_some_and(Comparison::starts_again));
     }
 
     fn turn(&mut self, by: i32) {
@@ -146,45 +146,47 @@ impl App {
         }
         // Earlier notices about B do not apply to this one.
         self.notice = None;
-        self.write_mine();
-        self.changed(knob.is_some_and(Comparison::starts_again));
+        self.write_b();
+        self.b_changed(knob.is_some_and(Comparison::starts_again));
     }
 
     /// B was replaced as a whole: the learner's file and the run follow.
-    pub(super) fn mine_changed(&mut self) {
-        self.write_mine();
-        self.changed(false);
+    pub(super) fn b_replaced(&mut self) {
+        self.write_b();
+        self.b_changed(false);
     }
 
-    /// B has changed; what was measured with the old one does not count for it.
-    fn changed(&mut self, again: bool) {
-        self.with_stage(|app, stage| app.study.tries(stage));
+    /// B has changed: drops what was measured with the old one, and runs the new one, `delayed` if more changes may come.
+    fn b_changed(&mut self, delayed: bool) {
+        self.with_stage(|app, stage| app.study.note_fix_tried(stage));
         self.study.report = None;
         self.study.pair = self.run.pair_of(&self.comparison.config_b).cloned();
         // A B that runs is shown until the changed one takes over from it.
         if self.run.active == Slot::A || !self.run.state.is_active() {
             self.show_present_b();
         }
-        let wait =
-            again || self.run.pairing || !self.run.is_current() || self.comparison.due_ms.is_some();
+        let wait = delayed
+            || self.run.pairing
+            || !self.run.is_current()
+            || self.comparison.due_ms.is_some();
         self.comparison.due_ms = wait.then_some(self.now_ms + SETTLE_MS);
         if !wait {
-            self.run_mine();
+            self.run_current_b();
         }
     }
 
-    /// Runs B when its changes have settled.
+    /// Runs B once no more changes have come for `SETTLE_MS`.
     pub(super) fn run_when_due(&mut self) {
         if self.comparison.due_ms.is_some_and(|due| due <= self.now_ms) {
             self.revision += 1;
-            self.run_mine();
+            self.run_current_b();
         }
     }
 
-    fn run_mine(&mut self) {
+    fn run_current_b(&mut self) {
         self.comparison.due_ms = None;
         if !self.run.pairing {
-            self.no_verdict();
+            self.cancel_verdict();
         }
         let same = self.comparison.same();
         if self.run.pairing && !same {
@@ -202,8 +204,8 @@ impl App {
         }
     }
 
-    /// The learner's file follows the panel. A file that cannot be read stays as it is until it can.
-    fn write_mine(&mut self) {
+    /// Writes B's knobs to the learner's file. A file that cannot be read stays as it is until it can.
+    fn write_b(&mut self) {
         let comparison = &self.comparison;
         match (&comparison.file, &comparison.problem) {
             (Some(stage), None) => self.effects.push(Effect::WriteKnobs {
@@ -224,9 +226,9 @@ impl App {
     }
 
     /// The learner's configuration was saved: it is B from now on.
-    pub(super) fn saved(&mut self, config: Result<Box<RunConfig>, String>) {
+    pub(super) fn take_saved_file(&mut self, config: Result<Box<RunConfig>, String>) {
         let was_unreadable = self.comparison.problem.is_some();
-        let Some(config) = self.readable(config) else {
+        let Some(config) = self.config_of_file(config) else {
             return;
         };
         if self.comparison.config_b == config || self.comparison.offers.is_empty() {
@@ -237,16 +239,20 @@ impl App {
         }
         self.comparison.set_b(config, false);
         if !self.waits_for_measurement() {
-            self.changed(false);
+            self.b_changed(false);
         }
     }
 
     /// What the learner's file held when the stage was entered.
-    pub(super) fn kept(&mut self, stage: &str, config: Result<Box<RunConfig>, String>) {
+    pub(super) fn take_file_at_entry(
+        &mut self,
+        stage: &str,
+        config: Result<Box<RunConfig>, String>,
+    ) {
         if self.comparison.file.as_deref() != Some(stage) || self.presentation.is_some() {
             return;
         }
-        if let Some(config) = self.readable(config) {
+        if let Some(config) = self.config_of_file(config) {
             self.comparison.set_b(config, false);
             if !self.comparison.same() {
                 let text = format!("B is as you left it: {}", self.comparison.differences());
@@ -256,7 +262,7 @@ impl App {
     }
 
     /// The configuration in the learner's file, at the requested preset. A file that cannot be read is reported and noted.
-    fn readable(&mut self, config: Result<Box<RunConfig>, String>) -> Option<RunConfig> {
+    fn config_of_file(&mut self, config: Result<Box<RunConfig>, String>) -> Option<RunConfig> {
         self.comparison.problem = config.as_ref().err().cloned();
         match config {
             Ok(config) => Some(self.at_preset(*config)),
@@ -279,22 +285,23 @@ impl App {
         self.with_stage(|app, stage| {
             app.view.overlay = None;
             app.comparison.set_b(solution(stage, app.preset), true);
-            app.mine_changed();
+            app.b_replaced();
         });
     }
 
-    /// The engine could not run B as it was changed: B is what it was before, and that runs on, or again.
-    pub(super) fn could_not_change(&mut self, reason: &str, kind: FailedKind) -> bool {
+    /// The engine could not run the changed B: takes the change back, and runs the B before it, or lets it run on. Returns whether
+    /// that was possible.
+    pub(super) fn undo_refused_change(&mut self, reason: &str, kind: FailedKind) -> bool {
         let tried = self.run.wanted.as_ref();
         if tried.is_none_or(|run| run.slot == Slot::A) || !self.comparison.undo_trial(reason) {
-            return self.goes_on(kind, reason);
+            return self.follow_run_before(kind, reason);
         }
-        self.write_mine();
+        self.write_b();
         // The knob's row gives the reason as well.
         if !self.knobs_open() {
             self.tell(reason, true);
         }
-        if self.goes_on(kind, "") {
+        if self.follow_run_before(kind, "") {
             return true;
         }
         let goes_on = self.run.switching.take().is_some() && self.run.state.is_active();
@@ -306,8 +313,8 @@ impl App {
         true
     }
 
-    /// The engine refused a start, and the run before it goes on: the screen follows that one again.
-    fn goes_on(&mut self, kind: FailedKind, reason: &str) -> bool {
+    /// Shows the run before the last start again, if the engine refused that start and so still runs it; returns whether it does.
+    fn follow_run_before(&mut self, kind: FailedKind, reason: &str) -> bool {
         let before = self.run.before.take();
         let Some(before) = before.filter(|_| kind == FailedKind::Refused) else {
             return false;

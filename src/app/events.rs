@@ -109,7 +109,7 @@ impl App {
                 self.log.add(level, &log.text);
             }
             Event::Devices { devices } => {
-                if let Some(device) = self.devices.found(devices) {
+                if let Some(device) = self.devices.take_probed(devices) {
                     self.send(Command::Open { device });
                 }
             }
@@ -119,7 +119,7 @@ impl App {
                 {
                     return;
                 }
-                self.devices.ready(device);
+                self.devices.note_opened(device);
             }
             Event::Compiling { kernels, latest } => self.compiling(kernels, latest),
             Event::Started(started) => self.started(started),
@@ -158,7 +158,7 @@ impl App {
             Event::Lints { slot, .. } => *slot,
             _ => return,
         };
-        self.run.slots[slot as usize].figure(event);
+        self.run.slots[slot as usize].note_figure(event);
         if slot == Slot::B {
             self.judge();
         }
@@ -280,7 +280,7 @@ impl App {
         // Steps of pairs start at 0 again: they are drawn only where no run has a curve.
         let slot = &mut self.run.slots[step.slot as usize];
         if !self.run.pairing || slot.of_pairs {
-            slot.step(step, self.now_ms);
+            slot.note_step(step, self.now_ms);
         }
     }
 
@@ -310,7 +310,7 @@ impl App {
         self.run.state = RunState::Finished;
         self.run.switching = None;
         if let Some(finished) = of_run {
-            self.judged_run(&finished);
+            self.judge_run(&finished);
         }
     }
 
@@ -332,8 +332,8 @@ impl App {
             };
             return;
         }
-        self.no_verdict();
-        if self.could_not_change(&failed.reason, failed.kind) {
+        self.cancel_verdict();
+        if self.undo_refused_change(&failed.reason, failed.kind) {
             return;
         }
         // Knobs that could not be changed leave the run as it is.
@@ -368,13 +368,13 @@ impl App {
         if done && !self.mode.pairs_with_good() {
             self.run.slots[Slot::B as usize].pair = Some(pair.clone());
         }
-        self.study.measured(pair);
+        self.study.note_pair(pair);
         self.judge();
         if done {
             self.run.pairing = false;
             self.run.state = RunState::Finished;
             self.open_page(LessonPage::Result);
-            self.judged_pairs();
+            self.judge_pairs();
         } else if matches!(self.run.state, RunState::Starting | RunState::Warming) {
             self.run.state = RunState::Running;
         }

@@ -100,8 +100,11 @@ fn named(text: &str, app: &App) -> Vec<SentencePart> {
 
 /// The learner's next move.
 pub fn next_move(app: &App) -> Vec<SentencePart> {
-    let said = hangs(app).or_else(|| card(app).map(str::to_owned));
-    match said.or_else(|| called(app)).or_else(|| lacks(app)) {
+    let said = silent_device(app).or_else(|| card(app).map(str::to_owned));
+    match said
+        .or_else(|| instructor_call(app))
+        .or_else(|| unmet_checks(app))
+    {
         Some(text) => named(&text, app),
         None => named(next_text(app), app),
     }
@@ -121,7 +124,7 @@ fn card(app: &App) -> Option<&'static str> {
 }
 
 /// Says whether the engine or its device is silent.
-fn hangs(app: &App) -> Option<String> {
+fn silent_device(app: &App) -> Option<String> {
     let seconds = app.device_silent_s()?;
     Some(format!(
         "The engine is alive, but its device has not answered for {seconds} s: {{restart}} starts a new one"
@@ -129,7 +132,7 @@ fn hangs(app: &App) -> Option<String> {
 }
 
 /// What the instructor asks the class to do.
-fn called(app: &App) -> Option<String> {
+fn instructor_call(app: &App) -> Option<String> {
     let number = |at: usize| app.course.stages.get(at).map_or(0, |it| it.number);
     Some(match app.call()? {
         InstructorCall::Vote { at, again: false } => {
@@ -150,8 +153,8 @@ fn called(app: &App) -> Option<String> {
     })
 }
 
-/// What the stage's checks still need, or no longer find, where nothing else comes first.
-fn lacks(app: &App) -> Option<String> {
+/// Which check the stage does not meet yet, or no longer, where nothing else comes first.
+fn unmet_checks(app: &App) -> Option<String> {
     let goes = !matches!(
         app.run.state,
         RunState::EngineGone { .. } | RunState::Failed { .. }

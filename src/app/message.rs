@@ -68,17 +68,17 @@ pub enum Message {
     },
 }
 
-/// Lines beyond what a frame shows.
+/// What the frame just drawn leaves to scroll to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrawnFrame {
     pub panels: Vec<(Panel, u16)>,
-    /// Of what lies on top.
+    /// The same for the card over the panels.
     pub overlay: u16,
     /// The rows with a figure in the marked panel, while the learner is asked for one of them.
     pub rows: Vec<String>,
 }
 
-/// What the learner asked for. Keys and the mouse lead here.
+/// What the learner asked for, by a key or the mouse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     Quit,

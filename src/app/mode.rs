@@ -163,7 +163,7 @@ impl Mode {
 
     /// The last pairs had the known-good configuration of a mystery as A.
     pub fn pairs_with_good(&self) -> bool {
-        self.mystery().is_some_and(|it| it.in_pairs)
+        self.mystery().is_some_and(|it| it.paired_with_good)
     }
 
     /// The open exercise.

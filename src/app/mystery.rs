@@ -31,7 +31,7 @@ pub struct MysteryRun {
     /// When the judge began, and how long it took before.
     judged: (Option<u64>, u64),
     /// The last pairs had the known-good configuration as A.
-    pub in_pairs: bool,
+    pub paired_with_good: bool,
     /// The last verdict.
     pub report: Option<StageReport>,
     pub end: Option<MysteryEnd>,
@@ -64,7 +64,7 @@ impl MysteryRun {
             present: None,
             judging: None,
             judged: (None, 0),
-            in_pairs: false,
+            paired_with_good: false,
             report: None,
             end: None,
             mystery,
@@ -83,8 +83,8 @@ impl MysteryRun {
         self.tried.len() - 1
     }
 
-    /// The judge begins, or ends.
-    pub(super) fn judge(&mut self, step: Option<JudgeStep>, now_ms: u64) {
+    /// Notes what the judge measures now, or that it has ended.
+    pub(super) fn set_judging(&mut self, step: Option<JudgeStep>, now_ms: u64) {
         let (since, before) = self.judged;
         self.judged = match (&step, since) {
             (Some(_), None) => (Some(now_ms), before),
@@ -94,8 +94,8 @@ impl MysteryRun {
         self.judging = step;
     }
 
-    /// A configuration was tried. It costs the knobs in which it differs from the nearest one that was tried before.
-    pub(super) fn tries(&mut self, config: &RunConfig) {
+    /// Notes a configuration that was tried. It costs the knobs in which it differs from the nearest one that was tried before.
+    pub(super) fn note_tried(&mut self, config: &RunConfig) {
         let known = self.tried.iter();
         let apart = known.map(|it| it.differences(config).len()).min();
         if let Some(apart @ 1..) = apart {

@@ -19,12 +19,13 @@ pub struct SpeakerNotes {
     /// The beat's number in the stage, from 1.
     pub beat: usize,
     pub of: usize,
-    /// What the room reads.
+    /// What the audience reads.
     pub says: String,
+    /// The speaker's notes of this beat.
     pub notes: String,
     /// What the next beat says; empty after the last.
     pub next: String,
-    /// The notes of this beat.
+    /// Seconds planned for this beat, and seconds for which it was shown.
     pub planned_s: u64,
     pub used_s: u64,
     /// The vote, while it is open: its choices, and which is right.

@@ -77,7 +77,7 @@ fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
     }
     let ranges = trace.of(SliceKind::Annotation).map(|(_, slice)| slice);
     let named = |slice: &&Slice| trace.name(slice.name).trim_end_matches(" (profiled)");
-    let steps = ranges.filter(|slice| names::step(named(slice)));
+    let steps = ranges.filter(|slice| names::is_step(named(slice)));
     steps.map(|slice| (slice.start, slice.end)).collect()
 }
 

@@ -202,7 +202,7 @@ impl App {
                 self.focus(pointer.panel);
             }
             None => {
-                self.study.looked_at(stage);
+                self.study.note_evidence_seen(stage);
                 self.show_lesson();
                 // What the cause refers to comes before it.
                 let mut pages = pages(&self.study, stage).into_iter();

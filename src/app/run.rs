@@ -176,8 +176,8 @@ impl SlotRun {
     }
 
     /// Notes a step.
-    pub fn step(&mut self, step: Step, now_ms: u64) {
-        self.read(&step, now_ms);
+    pub fn note_step(&mut self, step: Step, now_ms: u64) {
+        self.update_ledger(&step, now_ms);
         self.loss.push(step.step, step.loss.0);
         if !step.profiled {
             self.step_ms.push(step.step, step.ms);
@@ -186,7 +186,7 @@ impl SlotRun {
     }
 
     /// Shows a step in the ledger, if the one before was shown long enough to be read.
-    fn read(&mut self, step: &Step, now_ms: u64) {
+    fn update_ledger(&mut self, step: &Step, now_ms: u64) {
         let Some(phases) = step.phases.filter(|phases| phases.step > 0.0) else {
             return;
         };
@@ -207,7 +207,7 @@ impl SlotRun {
     }
 
     /// Notes a figure: the latest replaces the one before.
-    pub fn figure(&mut self, event: Event) {
+    pub fn note_figure(&mut self, event: Event) {
         match event {
             Event::Throughput(it) => self.throughput = Some(it),
             Event::Kernels(it) => {

@@ -107,7 +107,7 @@ impl App {
         self.end_pairs();
         self.show_present_b();
         self.run.before = self.run.wanted.take().filter(|_| self.run.is_current());
-        self.expect(vec![run.clone()]);
+        self.await_runs(vec![run.clone()]);
         self.run.active = run.slot;
         self.run.wanted = Some(run.clone());
         let device = self.devices.using.clone();
@@ -128,7 +128,8 @@ impl App {
         }
     }
 
-    pub(super) fn expect(&mut self, runs: Vec<RunSpec>) {
+    /// Notes that these runs were asked for: until they start, events belong to older ones.
+    pub(super) fn await_runs(&mut self, runs: Vec<RunSpec>) {
         self.run.pending = runs;
         self.run.switching = None;
         (self.run.pairing, self.run.left) = (false, false);
@@ -171,16 +172,16 @@ impl App {
 
     /// Switches from A to B, and back. While both are the same, opens the knobs instead.
     pub(super) fn toggle(&mut self) {
-        if self.knobs_first() {
+        if self.open_knobs_if_same() {
             return;
         }
         self.comparison.due_ms = None;
-        self.no_verdict();
+        self.cancel_verdict();
         // A B that the learner has changed since counts as another one.
         let mine = |run: &RunSpec| run.slot == Slot::B && run.config == self.comparison.config_b;
         let to_b = !self.run.wanted.as_ref().is_some_and(mine);
         if to_b {
-            self.with_stage(|app, stage| app.study.tries(stage));
+            self.with_stage(|app, stage| app.study.note_fix_tried(stage));
         }
         let run = if to_b {
             self.comparison.run_b()
@@ -195,19 +196,19 @@ impl App {
         if self.mode.plays_mystery() {
             return self.ask_for_verdict();
         }
-        self.pairs_of_a_and_b();
-        if self.knobs_first() {
+        self.note_pairs_with_a();
+        if self.open_knobs_if_same() {
             return;
         }
         self.comparison.due_ms = None;
         self.renew_engine();
         self.show_present_b();
         let (a, b) = (self.comparison.run_a(), self.comparison.run_b());
-        self.expect(vec![a.clone(), b.clone()]);
+        self.await_runs(vec![a.clone(), b.clone()]);
         // What both have shown so far stays: pairs measure times, the lesson is about the rest.
         self.run.pairing = true;
         self.study.pair = None;
-        self.with_stage(|app, stage| app.study.tries(stage));
+        self.with_stage(|app, stage| app.study.note_fix_tried(stage));
         self.send(Command::Pair {
             device: self.devices.using.clone(),
             stage: self.comparison.stage,

@@ -136,14 +136,14 @@ impl Study {
         }
     }
 
-    /// The evidence was looked at.
-    pub fn looked_at(&mut self, stage: &Stage) {
+    /// Notes that the evidence was looked at.
+    pub fn note_evidence_seen(&mut self, stage: &Stage) {
         self.pointer = None;
         self.looked.insert(stage.id.clone());
     }
 
-    /// The fix was tried.
-    pub fn tries(&mut self, stage: &Stage) {
+    /// Notes that the fix was tried.
+    pub fn note_fix_tried(&mut self, stage: &Stage) {
         self.pointer = None;
         self.tried.insert(stage.id.clone());
     }
@@ -352,7 +352,7 @@ impl Study {
     }
 
     /// Notes a paired comparison; returns whether its verdict is clear.
-    pub fn measured(&mut self, pair: Pair) -> bool {
+    pub fn note_pair(&mut self, pair: Pair) -> bool {
         let clear = pair.done && pair.verdict != Verdict::Unclear;
         self.pair = Some(pair);
         clear

@@ -13,6 +13,7 @@ use crate::config::nearest;
 use crate::engine::client::split_words;
 use crate::out::{Exit, notice, result, usage};
 use crate::settings::{self, KEYS, Settings};
+use crate::table;
 
 /// The flags that a setting stands for.
 const FLAGS: &[(&str, &str)] = &[
@@ -57,10 +58,13 @@ fn show() -> Result<Exit> {
     if let Some(path) = settings::path() {
         result(&path.display().to_string())?;
     }
-    for (key, about) in KEYS {
+    let rows = KEYS.iter().map(|(key, about)| {
         let value = settings.get(key);
-        let value = value.as_deref().unwrap_or("not set");
-        result(&format!("  {key:<9} {value:<14} {about}"))?;
+        let value = value.unwrap_or_else(|| "not set".to_owned());
+        vec![format!("  {key}"), value, (*about).to_owned()]
+    });
+    for line in table::lines(&rows.collect::<Vec<_>>(), false) {
+        result(&line)?;
     }
     result("`perflings config KEY VALUE` sets one, `perflings config KEY --unset` removes it")?;
     Ok(Exit::Ok)

@@ -16,6 +16,7 @@ use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, result, usage};
 use crate::profile::roofline::{ridge, unsteady};
 use crate::protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL, Rate, Roof};
+use crate::table;
 use crate::tui::terminal;
 use crate::tui::theme::Colours;
 
@@ -316,26 +317,21 @@ impl DoctorReport {
     }
 
     fn as_text(&self) -> String {
-        let mut lines = vec![format!(
-            "perflings {} (protocol {PROTOCOL})",
-            env!("CARGO_PKG_VERSION")
-        )];
+        let mut rows = Vec::new();
+        let mut add = |label: &str, text: String| rows.push(vec![label.to_owned(), text]);
         if let Some(hello) = &self.engine {
-            lines.push(format!(
-                "engine     {} on {}, {} cores",
-                hello.version, hello.os, hello.cores
-            ));
+            let (version, os, cores) = (&hello.version, &hello.os, hello.cores);
+            add("engine", format!("{version} on {os}, {cores} cores"));
         }
-        lines.push(match self.others {
+        let load = match self.others {
             Some(others) => format!(
-                "load       other programs use {:.0} % of this machine's cores",
+                "other programs use {:.0} % of this machine's cores",
                 100.0 * others
             ),
-            None => {
-                "load       what other programs use is not known: this system has no /proc/stat"
-                    .to_owned()
-            }
-        });
+            None => "what other programs use is not known: this system has no /proc/stat".into(),
+        };
+        add("load", load);
+        let mut devices = Vec::new();
         for info in &self.devices {
             let clock = if info.timestamps { "device" } else { "host" };
             let note = match info.note.as_str() {
@@ -344,13 +340,16 @@ impl DoctorReport {
             };
             let driver = [info.backend.as_str(), info.driver.as_str()];
             let driver: Vec<&str> = driver.into_iter().filter(|s| !s.is_empty()).collect();
-            lines.push(format!(
-                "device     {:<11} {} ({}), kernels timed on the {clock}'s clock{note}",
-                info.select,
+            let about = format!(
+                "{} ({}), kernels timed on the {clock}'s clock{note}",
                 info.device.name,
                 driver.join(", ")
-            ));
-            lines.push(format!("{:<22} {}", "", peaks(info)));
+            );
+            devices.push(vec![info.select.clone(), about]);
+            devices.push(vec![String::new(), peaks(info)]);
+        }
+        for (at, line) in table::lines(&devices, false).into_iter().enumerate() {
+            add(if at % 2 == 0 { "device" } else { "" }, line);
         }
         let terminal = &self.terminal;
         let size = match (terminal.width, terminal.height) {
@@ -363,28 +362,31 @@ impl DoctorReport {
             true => "",
             false => "; input or output is not a terminal here",
         };
-        lines.push(format!(
-            "terminal   {size}, TERM={}, colours: {}, {text}{}{here}",
+        let terminal = format!(
+            "{size}, TERM={}, colours: {}, {text}{}{here}",
             terminal.term,
             terminal.colours,
             inside.unwrap_or_default()
-        ));
-        for folder in &self.folders {
-            let (what, path) = (folder.what, folder.path.display());
-            let state = if folder.writable {
-                ""
-            } else {
-                " (cannot be written)"
-            };
-            lines.push(format!("{what:<10} {path}{state}"));
-        }
-        lines.extend(
-            self.driver_output
-                .iter()
-                .map(|text| format!("driver     {text}")),
         );
-        lines.extend(self.notes.iter().map(|text| format!("note       {text}")));
-        lines.extend(self.to_do.iter().map(|text| format!("to do      {text}")));
+        add("terminal", terminal);
+        for folder in &self.folders {
+            let state = match folder.writable {
+                true => "",
+                false => " (cannot be written)",
+            };
+            add(folder.what, format!("{}{state}", folder.path.display()));
+        }
+        let texts = [
+            ("driver", &self.driver_output),
+            ("note", &self.notes),
+            ("to do", &self.to_do),
+        ];
+        for (label, texts) in texts {
+            texts.iter().for_each(|text| add(label, text.clone()));
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        let mut lines = vec![format!("perflings {version} (protocol {PROTOCOL})")];
+        lines.extend(table::lines(&rows, false));
         lines.join("\n")
     }
 }
@@ -446,7 +448,7 @@ mod tests {
             let lines = shown.lines().filter(|line| line.starts_with(kind));
             lines.map(str::to_owned).collect()
         };
-        assert_eq!(lines("driver "), ["driver     vulkan: device lost"]);
+        assert_eq!(lines("driver "), ["driver    vulkan: device lost"]);
         let notes = lines("note ");
         assert_eq!(notes.len(), 1, "{shown}");
         assert!(notes[0].ends_with("in the environment (the Wayland library looked for a display; no window is opened here)"));

@@ -16,35 +16,46 @@ use crate::record::Recording;
 /// Bytes that this program or a recording may have.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Names of the program and of the script, how that is called, the script, and what stands between names of commands in it.
+/// How the program is started from the kit.
+struct StartScript {
+    /// Name of the program's file.
+    program: &'static str,
+    /// Name of the script's file.
+    file: &'static str,
+    /// The command that runs the script.
+    command: &'static str,
+    text: &'static str,
+    /// What separates the names of commands in the text.
+    separator: &'static str,
+}
+
 #[cfg(not(windows))]
-const START: [&str; 5] = [
-    "perflings",
-    "start.sh",
-    "sh start.sh",
-    include_str!("kit/start.sh"),
-    " | ",
-];
+const START: StartScript = StartScript {
+    program: "perflings",
+    file: "start.sh",
+    command: "sh start.sh",
+    text: include_str!("kit/start.sh"),
+    separator: " | ",
+};
 #[cfg(windows)]
-const START: [&str; 5] = [
-    "perflings.exe",
-    "start.cmd",
-    "start.cmd",
-    include_str!("kit/start.cmd"),
-    " ",
-];
+const START: StartScript = StartScript {
+    program: "perflings.exe",
+    file: "start.cmd",
+    command: "start.cmd",
+    text: include_str!("kit/start.cmd"),
+    separator: " ",
+};
 
 pub fn kit(args: &KitArgs) -> Result<Exit> {
     let dir = &args.dir;
     ensure_new(dir)?;
-    let [program, script, start, text, between] = START;
     let context = args.course.load()?;
     let system = format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH);
     let filled = |text: &str| {
         text.replace("{SYSTEM}", &system)
             .replace("{VERSION}", env!("CARGO_PKG_VERSION"))
-            .replace("{START}", start)
-            .replace("{COMMANDS}", &with_course().join(between))
+            .replace("{START}", START.command)
+            .replace("{COMMANDS}", &commands_with_course().join(START.separator))
     };
     for (path, text) in context.source.files()? {
         write(&dir.join("course").join(path), &text)?;
@@ -58,9 +69,9 @@ pub fn kit(args: &KitArgs) -> Result<Exit> {
         &dir.join("README.txt"),
         &filled(include_str!("kit/README.txt")),
     )?;
-    write(&dir.join(script), &filled(text))?;
+    write(&dir.join(START.file), &filled(START.text))?;
     let own = std::env::current_exe().context("Failed to find this program")?;
-    let program = dir.join(program);
+    let program = dir.join(START.program);
     copy(&own, &program)?;
     // A stick may keep no permissions; the script says what to do there.
     #[cfg(unix)]
@@ -70,13 +81,14 @@ pub fn kit(args: &KitArgs) -> Result<Exit> {
     );
     result(&format!("wrote a kit for {system} into {}", dir.display()))?;
     notice(&format!(
-        "try it on a machine of the class: {start} doctor --room"
+        "try it on a machine of the class: {} doctor --room",
+        START.command
     ));
     Ok(Exit::Ok)
 }
 
 /// The commands that read a course, or have one that does.
-fn with_course() -> Vec<String> {
+fn commands_with_course() -> Vec<String> {
     fn takes(command: &Command) -> bool {
         command.get_arguments().any(|it| it.get_id() == "course")
             || command.get_subcommands().any(takes)
@@ -97,11 +109,11 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::with_course;
+    use super::commands_with_course;
 
     #[test]
     fn a_kit_gives_its_course_to_the_commands_that_take_one() {
-        let all = with_course();
+        let all = commands_with_course();
         let takes = |name: &str| all.iter().any(|it| it == name);
         assert!(["check", "course", "kit", "run"].into_iter().all(takes));
         assert!(

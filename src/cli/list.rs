@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
-use super::progress::{change, keep, progress_of, unsaved};
+use super::progress::{change, progress_of, report_saved, unsaved};
 use crate::course::context::CourseContext;
 use crate::course::placeholder::{FigureSources, told};
 use crate::course::progress::{
@@ -14,8 +14,8 @@ use crate::course::progress::{
 };
 use crate::course::workspace::{restore, write};
 use crate::course::{CourseFiles, Exercise};
-use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
+use crate::{files, table};
 
 pub fn list(args: &ListArgs) -> Result<Exit> {
     let context = args.course.open()?;
@@ -23,6 +23,7 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
     if !args.json {
         result(&context.course.title)?;
     }
+    let (mut stages, mut exercises) = (Vec::new(), Vec::new());
     for stage in &context.course.stages {
         let known = progress.stage(&stage.id);
         let current = progress.current.as_deref() == Some(&stage.id);
@@ -37,15 +38,13 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
             }))?;
         } else {
             let mark = if current { '>' } else { ' ' };
-            let (number, id, title) = (stage.number, &stage.id, &stage.title);
-            result(&format!(
-                "{mark} {number}  {state:<9}  {id:<24} {title} ({level})"
-            ))?;
+            stages.push(vec![
+                format!("{mark} {}", stage.number),
+                state.to_owned(),
+                stage.id.clone(),
+                format!("{} ({level})", stage.title),
+            ]);
         }
-    }
-    if !args.json && !context.course.exercises.is_empty() {
-        result("")?;
-        result("exercises: perflings check c01, hint c01, reset c01")?;
     }
     for exercise in &context.course.exercises {
         let known = progress.stage(&exercise.id);
@@ -61,9 +60,8 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
                 "file": file.and_then(|file| context.exercise_file(exercise, &file.name)),
             }))?;
         } else {
-            result(&format!(
-                "  {label}  {state:<9}  {kind:<10} {title} ({level})"
-            ))?;
+            let title = format!("{title} ({level})");
+            exercises.push(vec![format!("  {label}"), state.into(), kind.into(), title]);
         }
     }
     for broken in &context.course.broken {
@@ -73,8 +71,17 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
                 &json!({ "folder": broken.folder, "label": label, "state": "broken", "problem": why }),
             )?;
         } else {
-            result(&format!("  {label}  {:<9}  {why}", "broken"))?;
+            exercises.push(vec![format!("  {label}"), "broken".to_owned(), why]);
         }
+    }
+    for line in table::lines(&stages, false) {
+        result(&line)?;
+    }
+    if !args.json && !context.course.exercises.is_empty() {
+        result("\nexercises: perflings check c01, hint c01, reset c01")?;
+    }
+    for line in table::lines(&exercises, false) {
+        result(&line)?;
     }
     if context.course.stages.is_empty() {
         return Err(usage("the course has no stage that can be used"));
@@ -153,7 +160,7 @@ pub fn reset(args: &ResetArgs) -> Result<Exit> {
         .collect();
     let (_, aside) =
         progress::save(state()?, &changes).map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
-    keep(Ok(aside));
+    report_saved(Ok(aside));
     result(&format!("{name} ({id}) is reset{stays}"))?;
     for path in kept {
         result(&format!("your file is kept as {}", path.display()))?;

@@ -22,8 +22,8 @@ pub fn completions(args: &CompletionsArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What fish asks to see whether there is a command yet. A flag that waits for its value is a mistake to it, and its values
-/// were not offered: the second line leaves that flag out.
+/// How the generated script for fish finds out whether the command line names a command already. It fails at a flag without its
+/// value, so that fish would not offer that flag's values: the second line tries again without the last word.
 const FISH: &str = "    argparse -s (__fish_perflings_global_optspecs) -- $cmd 2>/dev/null\n";
 const FISH_WAITS: &str =
     "    or argparse -s (__fish_perflings_global_optspecs) -- $cmd[1..-2] 2>/dev/null\n";

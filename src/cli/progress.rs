@@ -22,7 +22,7 @@ pub fn progress_of(context: &CourseContext) -> Progress {
 }
 
 /// Names a damaged file that was set aside, or why nothing was saved.
-pub fn keep(saved: Result<Option<FileError>, FileError>) {
+pub fn report_saved(saved: Result<Option<FileError>, FileError>) {
     match saved {
         Ok(None) => {}
         Ok(Some(problem)) => notice(&problem.to_string()),
@@ -77,6 +77,6 @@ pub fn change(context: &CourseContext, id: &str, change: impl FnOnce(&mut StageP
     change(&mut known);
     if known != before {
         let change = ProgressChange::Stage(id.to_owned(), Box::new(known));
-        keep(progress::save(state, &[change]).map(|(_, aside)| aside));
+        report_saved(progress::save(state, &[change]).map(|(_, aside)| aside));
     }
 }

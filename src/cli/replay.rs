@@ -25,7 +25,7 @@ use crate::record::Recording;
 use crate::tui::picture::animated;
 use crate::tui::theme::{Background, Colours, Terminal, Theme};
 use crate::tui::view;
-use crate::workshop::replay::Replay;
+use crate::workshop::replay::ReplaySource;
 use crate::workshop::show;
 
 pub fn replay(args: &ReplayArgs) -> Result<Exit> {
@@ -65,7 +65,7 @@ fn show_recording(
 ) -> Result<Exit> {
     let options = options(args, &context, &recording, detective);
     let collector = Rc::new(RefCell::new(collect(&recording)));
-    let mut replay = Replay::new(recording, args.speed);
+    let mut replay = ReplaySource::new(recording, args.speed);
     let progress = progress::Progress::default();
     let command = engine_command(None)?;
     let outcome = show(
@@ -95,7 +95,7 @@ fn options(
         markers: markers(),
         present: args.present,
         notice: recording.notice.clone(),
-        recording: Some(app::Recording {
+        recording: Some(app::Replay {
             file: args.file.display().to_string(),
             device: recording.device.clone().unwrap_or_default(),
             date: recording.hello.date.clone(),

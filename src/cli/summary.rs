@@ -6,32 +6,29 @@ use crate::engine::load;
 use crate::export::report::short;
 use crate::profile::operations;
 use crate::protocol::{Finished, PhaseTimes};
+use crate::table;
 use crate::units::{Digits, bytes, percent, show, signed_percent};
 
 /// The summary, without a line break at its end.
 pub fn text(f: &Finished) -> String {
-    let mut lines = figures(f);
-    if f.lints.is_empty() {
-        lines.push(row("lints", "none"));
-    }
-    for lint in &f.lints {
+    let lints = f.lints.iter().map(|lint| {
         let why = lint.why.trim_end_matches('.');
-        lines.push(row(
-            "lint",
-            &format!("{}: {why}. Next: {}", lint.name, lint.next),
-        ));
+        row("lint", format!("{}: {why}. Next: {}", lint.name, lint.next))
+    });
+    let mut lints: Vec<_> = lints.collect();
+    if lints.is_empty() {
+        lints.push(row("lints", "none"));
     }
-    lines.join("\n")
+    with_figures(f, lints)
 }
 
 /// The same for a recording whose lints are left out, because they would reveal its fault.
 pub fn without_lints(f: &Finished) -> String {
-    let mut lines = figures(f);
-    lines.push(row("lints", "left out: they would reveal the fault"));
-    lines.join("\n")
+    let lints = row("lints", "left out: they would reveal the fault");
+    with_figures(f, vec![lints])
 }
 
-fn figures(f: &Finished) -> Vec<String> {
+fn with_figures(f: &Finished, lints: Vec<Vec<String>>) -> String {
     let what = match f.stage {
         0 => f.variant.clone(),
         stage => format!("stage {stage} {}", f.variant),
@@ -62,33 +59,30 @@ fn figures(f: &Finished) -> Vec<String> {
         "{first} first, {last} last; ln V {:.3}{entropy}",
         Digits(f.ln_vocab)
     );
-    let mut lines = vec![
-        format!("{what} on {name} ({kind}): {steps} steps{ended}"),
-        row("loss", &loss),
-        row("speed", &speed(f)),
-    ];
-    lines.extend(
-        f.phases_ms
-            .as_ref()
-            .map(|phases| row("phases", &ledger(phases))),
-    );
-    lines.extend([
-        row("gradients", &gradients),
-        row("kernels", &kernels(f)),
-        row("memory", &memory(f)),
-    ]);
-    lines.extend(f.others.filter(|it| load::disturbs(*it)).map(|it| {
+    let mut rows = vec![row("loss", loss), row("speed", speed(f))];
+    let phases = f.phases_ms.as_ref();
+    rows.extend(phases.map(|phases| row("phases", ledger(phases))));
+    rows.extend([row("gradients", gradients), row("kernels", kernels(f))]);
+    let longest = longest_kernels(f).into_iter();
+    rows.extend(longest.map(|kernel| row("", format!("  {kernel}"))));
+    rows.push(row("memory", memory(f)));
+    rows.extend(f.others.filter(|it| load::disturbs(*it)).map(|it| {
         let said = format!(
             "other programs used {:.0} % of it: times are longer than necessary",
             Digits(100.0 * it)
         );
-        row("machine", &said)
+        row("machine", said)
     }));
-    lines
+    rows.extend(lints);
+    let mut text = format!("{what} on {name} ({kind}): {steps} steps{ended}");
+    for line in table::lines(&rows, false) {
+        text += &format!("\n  {line}");
+    }
+    text
 }
 
-fn row(name: &str, text: &str) -> String {
-    format!("  {name:<10}{text}")
+fn row(name: &str, text: impl Into<String>) -> Vec<String> {
+    vec![name.to_owned(), text.into()]
 }
 
 fn speed(f: &Finished) -> String {
@@ -153,28 +147,29 @@ fn kernels(f: &Finished) -> String {
             k.discarded
         );
     }
-    for top in k.top.iter().take(3) {
-        // Writing to a String cannot fail.
+    text
+}
+
+/// The kernels with the largest share of the profiled step, one line each.
+fn longest_kernels(f: &Finished) -> Vec<String> {
+    let rows = f.kernels.top.iter().take(3).map(|top| {
         let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));
         let name = operations::name(&top.op, part, phase);
-        let _ = write!(
-            text,
-            "\n{:14}{:8.2} ms  {:>4} calls  {name} ({})",
-            "",
-            Digits(top.ms),
-            top.calls,
-            top.kernel
-        );
-        if let (Some(gflop), Some(share)) = (top.gflop_per_s, top.roof_share) {
-            let _ = write!(
-                text,
+        let rate = match (top.gflop_per_s, top.roof_share) {
+            (Some(gflop), Some(share)) => format!(
                 ", {} GFLOP/s, {:.0} % of the roof",
                 show(gflop, 1),
                 Digits(100.0 * share)
-            );
-        }
-    }
-    text
+            ),
+            _ => String::new(),
+        };
+        vec![
+            format!("{:.2} ms", Digits(top.ms)),
+            format!("{} calls", top.calls),
+            format!("{name} ({}){rate}", top.kernel),
+        ]
+    });
+    table::lines(&rows.collect::<Vec<_>>(), false)
 }
 
 fn memory(f: &Finished) -> String {

@@ -138,7 +138,7 @@ macro_rules! number {
     };
 }
 
-use Reference::{Like, Own, Plain};
+use ParityReference::{Like, Own, Plain};
 
 /// Parameters of a fused gate and up projection have other shapes than those of two projections.
 const SWIGLU: ParityReference = Like(&[

@@ -293,7 +293,7 @@ fn scale(scale: &RangeScale) -> String {
     )
 }
 
-/// Colours of parts there are.
+/// How many colours there are for parts.
 const COLOURS: usize = 7;
 
 /// A bar in colours, and what each colour is, with its share.

@@ -20,7 +20,7 @@ pub const FORMAT: u32 = 1;
 /// Largest baseline that is read.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A whole result.
+/// The result of a bench.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchReport {
     /// `versions`, `sweep` or `ablation`.
@@ -48,7 +48,7 @@ pub struct BenchReport {
     pub fits: Option<Vec<MemoryFit>>,
 }
 
-/// What ran the engine.
+/// The machine and the program that measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Version of the program.
@@ -59,7 +59,7 @@ pub struct Machine {
     pub date: String,
 }
 
-/// What was asked for and has no figures.
+/// A cell that was asked for and has no figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingCell {
     pub kind: MissingKind,

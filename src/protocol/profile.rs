@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run::Slot;
 
-/// Where a piece of work belongs.
+/// The time and the work of one kernel in one operation, part and phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelRow {
     /// `mlp.gate`, `attention`, `norm1`, `optimizer`…

@@ -98,7 +98,7 @@ mod tests {
             let written = if i % 20 == 0 { 2 } else { 1 };
             for event in [step, profile].into_iter().take(written) {
                 if thin.keeps(t, &event) {
-                    let line = serde_json::to_string(&Line { t, event });
+                    let line = serde_json::to_string(&StreamLine { t, event });
                     bytes += line.expect("plain data").len();
                 }
             }

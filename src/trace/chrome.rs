@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::{RawValue, Value};
 
-use super::json::{self, Ended, Scanner};
+use super::json::{self, Scanner, ValueEnd};
 use super::model::{Counter, Detail, Direction, LaneKind, Slice, SliceKind, Trace, TraceBuilder};
 use super::source::{FileHead, OpenError, TraceSource};
 
@@ -22,7 +22,7 @@ const KINETO: [&str; 4] = [
 /// Most bytes that are searched again for the next event after a damaged one.
 const SEARCHED: usize = 1 << 30;
 /// Longest event that is repaired, in bytes.
-const MENDED: usize = 64 * 1024;
+const REPAIRED: usize = 64 * 1024;
 
 /// Whether this is JSON that can be a trace.
 pub fn recognises(head: &FileHead) -> bool {
@@ -134,7 +134,7 @@ pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
         ..ChromeReader::default()
     };
     let mut scanner = Scanner::new(&mut *source);
-    let array = scanner.blanks() == Some(b'[');
+    let array = scanner.skip_blanks() == Some(b'[');
     let mut found = array;
     scanner.skip();
     let cut = match array {
@@ -163,31 +163,31 @@ impl ChromeReader {
     /// Reads the members of the top object. Returns true if it ends too early.
     fn object(&mut self, scanner: &mut Scanner<&mut TraceSource<'_>>, found: &mut bool) -> bool {
         loop {
-            match scanner.blanks() {
+            match scanner.skip_blanks() {
                 None => return true,
                 Some(b'}') => return false,
                 Some(b',' | b':') => scanner.skip(),
                 Some(b'"') => {
                     let (key, ended) = scanner.value(json::EVENT);
                     let key: String = serde_json::from_slice(key).unwrap_or_default();
-                    if ended != Ended::Whole || scanner.blanks() != Some(b':') {
-                        return ended == Ended::Cut || scanner.peek().is_none();
+                    if ended != ValueEnd::Whole || scanner.skip_blanks() != Some(b':') {
+                        return ended == ValueEnd::Cut || scanner.peek().is_none();
                     }
                     scanner.skip();
-                    if key == "traceEvents" && scanner.blanks() == Some(b'[') {
+                    if key == "traceEvents" && scanner.skip_blanks() == Some(b'[') {
                         scanner.skip();
                         *found = true;
                         if self.events(scanner, false) {
                             return true;
                         }
-                        if self.damaged && scanner.blanks().is_none() {
+                        if self.damaged && scanner.skip_blanks().is_none() {
                             return false;
                         }
                         continue;
                     }
                     self.kineto |= KINETO.contains(&key.as_str());
-                    scanner.blanks();
-                    if scanner.value(json::VALUE).1 != Ended::Whole {
+                    scanner.skip_blanks();
+                    if scanner.value(json::VALUE).1 != ValueEnd::Whole {
                         return true;
                     }
                 }
@@ -205,7 +205,7 @@ impl ChromeReader {
         let (mut closed, mut noise) = (false, false);
         loop {
             let at = scanner.offset();
-            match scanner.blanks() {
+            match scanner.skip_blanks() {
                 None => return !(open || closed),
                 Some(b']') => {
                     scanner.skip();
@@ -234,7 +234,7 @@ impl ChromeReader {
                     self.damaged = true;
                     match next {
                         Some(left) => scanner.back(left),
-                        None if ended == Ended::Cut => {
+                        None if ended == ValueEnd::Cut => {
                             self.out.unread("the event is cut off", place);
                             return true;
                         }
@@ -248,7 +248,7 @@ impl ChromeReader {
                     if !std::mem::replace(&mut noise, true) && !closed {
                         self.out.unread("not an event", || format!("byte {at}"));
                     }
-                    if ended == Ended::Cut {
+                    if ended == ValueEnd::Cut {
                         return true;
                     }
                     if scanner.offset() == at {
@@ -268,7 +268,7 @@ impl ChromeReader {
             self.take(&event);
             return true;
         }
-        if bytes.len() > MENDED {
+        if bytes.len() > REPAIRED {
             return false;
         }
         // Python writes NaN; some exporters write raw control characters, or a key twice.

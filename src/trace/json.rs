@@ -12,7 +12,7 @@ pub const VALUE: usize = 64 << 20;
 
 /// How a value ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ValueEnd {
     /// At its end.
     Whole,
     /// The data end inside it.
@@ -82,7 +82,7 @@ impl<R: Read> Scanner<R> {
     }
 
     /// Skips white space and returns the next byte without consuming it.
-    pub fn blanks(&mut self) -> Option<u8> {
+    pub fn skip_blanks(&mut self) -> Option<u8> {
         loop {
             let byte = self.peek()?;
             if !matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
@@ -93,8 +93,8 @@ impl<R: Read> Scanner<R> {
     }
 
     /// Consumes the value that starts here, up to `longest` bytes.
-    pub fn value(&mut self, longest: usize) -> (&[u8], Ended) {
-        let (mut seen, mut depth, mut text, mut ended) = (0, 0_usize, false, Ended::Cut);
+    pub fn value(&mut self, longest: usize) -> (&[u8], ValueEnd) {
+        let (mut seen, mut depth, mut text, mut ended) = (0, 0_usize, false, ValueEnd::Cut);
         let first = self.peek();
         'reading: loop {
             let bytes = &self.buffer[self.at..];
@@ -109,7 +109,7 @@ impl<R: Read> Scanner<R> {
                     }
                     seen += 1;
                     if !text && depth == 0 && first == Some(b'"') {
-                        ended = Ended::Whole;
+                        ended = ValueEnd::Whole;
                         break 'reading;
                     }
                     continue;
@@ -120,12 +120,12 @@ impl<R: Read> Scanner<R> {
                     b'}' | b']' if depth <= 1 => {
                         // At depth 0, a number or a word ends before the bracket of its container.
                         seen += depth;
-                        ended = Ended::Whole;
+                        ended = ValueEnd::Whole;
                         break 'reading;
                     }
                     b'}' | b']' => depth -= 1,
                     b',' if depth == 0 => {
-                        ended = Ended::Whole;
+                        ended = ValueEnd::Whole;
                         break 'reading;
                     }
                     _ => {}
@@ -133,7 +133,7 @@ impl<R: Read> Scanner<R> {
                 seen += 1;
             }
             if self.buffer.len() - self.at > longest {
-                ended = Ended::TooLong;
+                ended = ValueEnd::TooLong;
                 break;
             }
             if !self.more() {

@@ -83,7 +83,7 @@ impl SliceKind {
             {
                 Self::of_call(name)
             }
-            _ if names::step(name) => Self::Annotation,
+            _ if names::is_step(name) => Self::Annotation,
             // Older versions begin with a capital, rocprof-sys with `rocm_`, and an event may have several.
             _ => category
                 .split(',')
@@ -102,7 +102,7 @@ impl SliceKind {
             let rest = name.strip_prefix(after).unwrap_or("");
             rest.starts_with(|c: char| c.is_ascii_uppercase())
         };
-        if names::step(name) || names::phase(name).is_some() {
+        if names::is_step(name) || names::phase(name).is_some() {
             Self::Annotation
         } else if begins("Memcpy") {
             Self::Copy

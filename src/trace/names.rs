@@ -69,7 +69,7 @@ pub fn family(name: &str) -> Family {
 const STEPS: [&str; 7] = ["step", "iteration", "iter", "profilerstep", "train_step", "train step", "training step"];
 
 /// Whether a range of this name is a step: `step 3`, `iteration 3`, `ProfilerStep#3`.
-pub fn step(name: &str) -> bool {
+pub fn is_step(name: &str) -> bool {
     let number = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let word = name[..name.len() - number].trim_end_matches([' ', '#', '_', ':', '=']);
     number > 0 && STEPS.iter().any(|it| word.eq_ignore_ascii_case(it))
@@ -335,7 +335,7 @@ mod tests {
             "Step_3",
             "iter 4",
         ];
-        assert!(steps.into_iter().all(step));
+        assert!(steps.into_iter().all(is_step));
         let others = [
             "step",
             "stepping 1",
@@ -344,7 +344,7 @@ mod tests {
             "",
             "my step 2 of 3",
         ];
-        assert!(!others.into_iter().any(step));
+        assert!(!others.into_iter().any(is_step));
         assert_eq!(
             phase("Optimizer.step#AdamW.step"),
             Some(TracePhase::Optimizer)

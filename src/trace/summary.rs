@@ -323,7 +323,7 @@ fn steps(
     let mut is_step = |name| {
         *known
             .entry(name)
-            .or_insert_with(|| names::step(trace.name(name)))
+            .or_insert_with(|| names::is_step(trace.name(name)))
     };
     let ranges = trace.of(SliceKind::Annotation).map(|it| it.1);
     let ranges: Vec<&Slice> = ranges.filter(|slice| is_step(slice.name)).collect();

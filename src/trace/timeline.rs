@@ -159,7 +159,7 @@ impl Timeline {
         lanes.sort_by_key(order);
         let mut rows: Vec<TimelineRow> = lanes.into_iter().flatten().collect();
         for (number, row) in (0..).zip(&mut rows) {
-            row.index();
+            row.index_longest();
             for slice in &row.slices {
                 places[*slice as usize].0 = number;
             }
@@ -277,7 +277,7 @@ impl TimelineRow {
         }
     }
 
-    fn index(&mut self) {
+    fn index_longest(&mut self) {
         let n = self.slices.len();
         let mut tree = vec![NONE; n];
         tree.extend(0..n as u32);

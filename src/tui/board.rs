@@ -25,7 +25,7 @@ mod act;
 mod join;
 
 use act::Typing;
-pub use act::{BoardScreen, BoardView, Question, RoomControl, act};
+pub use act::{BoardScreen, BoardView, Confirmation, RoomControl, act};
 
 /// Time between two updates from the room.
 const LOOK: Duration = Duration::from_millis(250);
@@ -51,7 +51,7 @@ pub fn show(room: &mut dyn RoomControl, theme: &Theme, view: BoardView) -> Resul
         |(room, board, view, told), event| {
             let Event::Key(key) = event else { return None };
             let asked = action(key, view.typing.is_some())?;
-            if asked == BoardAction::Quit && view.asked == Some(Question::Quit) {
+            if asked == BoardAction::Quit && view.asked == Some(Confirmation::Quit) {
                 return Some(SessionEnd::Quit);
             }
             if let Some(said) = act(asked, &mut **room, board, view) {

@@ -81,7 +81,7 @@ mod unix {
             }
         }
 
-        /// How long what has begun may still take to be complete.
+        /// How long the rest of an incomplete sequence may still take; none if there is none.
         fn rest(&self) -> Option<Duration> {
             let limit = match self.decoder.is_pasting() {
                 true => REST_OF_PASTE,

@@ -31,7 +31,7 @@ pub struct Arrangement {
     pub guide: Rect,
     pub status: Rect,
     pub footer: Rect,
-    /// What lies on top.
+    /// The card over the panels.
     pub overlay: Option<(Overlay, Rect)>,
 }
 
@@ -264,7 +264,7 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     panels
 }
 
-/// What is left beside a card when it is narrower or lower than this looks like a part of it: the card takes it too.
+/// Columns and rows. Less than this beside a card would look like a part of it, so the card takes it as well.
 const SLIVER: (u16, u16) = (6, 3);
 
 fn overlay_of(app: &App, rest: Rect) -> Option<(Overlay, Rect)> {

@@ -13,7 +13,7 @@ use super::editor::Editor;
 use super::exercise::{ExerciseRunner, as_it_began};
 use super::kernels::KernelReader;
 use super::knobs::Knobs;
-use super::replay::Replay;
+use super::replay::ReplaySource;
 use super::runs;
 use super::saving::Saving;
 use super::watch::FileWatch;
@@ -49,7 +49,7 @@ pub struct Workshop {
     watch: FileWatch,
     exercise: ExerciseRunner,
     /// The recorded run of the open exercise.
-    replay: Option<Replay>,
+    replay: Option<ReplaySource>,
     /// The stage the learner is in.
     current: Option<String>,
     /// What the screen is told next.
@@ -129,7 +129,7 @@ impl Workshop {
                 self.keep_runs();
                 self.current = Some(stage.clone());
                 self.watch_files();
-                self.read_kept(&stage);
+                self.read_learner_file(&stage);
                 self.keep(ProgressChange::Current(stage))?;
             }
             Effect::SaveBeat { stage, beat } => {
@@ -286,7 +286,7 @@ impl Workshop {
     }
 
     /// What the learner's file of a stage holds, for the screen; nothing where there is none.
-    fn read_kept(&mut self, id: &str) {
+    fn read_learner_file(&mut self, id: &str) {
         let Ok(stage) = self.stage(id) else {
             return;
         };
@@ -374,7 +374,7 @@ impl Workshop {
         let detective = detective.with_context(|| format!("{id} has no recording"))?;
         let path = PathBuf::from(&detective.file);
         let recording = Recording::from_text(detective.shown(), &path)?;
-        self.replay = Some(Replay::new(recording, 1.0));
+        self.replay = Some(ReplaySource::new(recording, 1.0));
         Ok(())
     }
 
@@ -420,7 +420,7 @@ impl Workshop {
         if let Some(message) = own.or_else(news).or_else(|| self.exercise.next_message()) {
             return Some(message);
         }
-        if let Some(line) = self.replay.as_mut().and_then(Replay::try_recv) {
+        if let Some(line) = self.replay.as_mut().and_then(ReplaySource::try_recv) {
             return Some(Message::Recorded(line));
         }
         let path = self.watch.saved()?;
@@ -434,7 +434,7 @@ impl Workshop {
     }
 }
 
-/// The screen has one line for it, and there is only one file that it can be about.
+/// The error with the file's name instead of its path: the screen has one line for it.
 fn in_short(error: FileError) -> String {
     let path = name_of(Path::new(&error.path));
     FileError { path, ..error }.to_string()

@@ -8,7 +8,7 @@ use crate::protocol::{Command, Event, StreamLine};
 use crate::record::Recording;
 
 /// A recording being shown.
-pub struct Replay {
+pub struct ReplaySource {
     recording: Recording,
     /// The next line.
     at: usize,
@@ -22,7 +22,7 @@ pub struct Replay {
     over: bool,
 }
 
-impl Replay {
+impl ReplaySource {
     pub fn new(recording: Recording, speed: f64) -> Self {
         let clock = recording.time(0).unwrap_or(0.0);
         Self {
@@ -64,7 +64,7 @@ impl Replay {
     }
 }
 
-impl EventSource for Replay {
+impl EventSource for ReplaySource {
     fn send(&mut self, _command: Command) {}
 
     fn try_recv(&mut self) -> Option<FromEngine> {
@@ -110,13 +110,13 @@ mod tests {
         Recording::read(file.path()).expect("a recording")
     }
 
-    fn drain(replay: &mut Replay) -> usize {
+    fn drain(replay: &mut ReplaySource) -> usize {
         std::iter::from_fn(|| replay.take()).count()
     }
 
     #[test]
     fn lines_come_at_their_pace_and_the_end_is_said_once() {
-        let mut replay = Replay::new(recording(), 2.0);
+        let mut replay = ReplaySource::new(recording(), 2.0);
         assert_eq!(drain(&mut replay), 1, "the greeting at once");
         replay.advance(0.4);
         assert_eq!(drain(&mut replay), 0);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_paused_recording_goes_step_by_step() {
-        let mut replay = Replay::new(recording(), 1.0);
+        let mut replay = ReplaySource::new(recording(), 1.0);
         replay.replay(ReplayControl::Pause);
         drain(&mut replay);
         replay.advance(100.0);

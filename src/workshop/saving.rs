@@ -32,7 +32,7 @@ impl Saving {
             news: teller,
         };
         let thread = Builder::new().name("saving".to_owned());
-        let thread = thread.spawn(move || saver.keep(&wanted))?;
+        let thread = thread.spawn(move || saver.run(&wanted))?;
         Ok(Self {
             changes,
             news,
@@ -68,7 +68,7 @@ struct SavingThread {
 }
 
 impl SavingThread {
-    fn keep(&mut self, wanted: &Receiver<ProgressChange>) -> Option<String> {
+    fn run(&mut self, wanted: &Receiver<ProgressChange>) -> Option<String> {
         loop {
             let next = match self.unsaved.is_empty() {
                 true => wanted.recv().map_err(|_| RecvTimeoutError::Disconnected),

@@ -56,9 +56,9 @@ pub struct SpeakerServer {
 #[cfg(unix)]
 struct Listener {
     stream: UnixStream,
-    /// What came of its next line.
+    /// The beginning of its next request, as far as it has come.
     begun: String,
-    /// The notes that it has not got yet.
+    /// It has not got the latest notes yet.
     behind: bool,
 }
 
@@ -128,7 +128,7 @@ impl Drop for SpeakerServer {
 
 #[cfg(unix)]
 impl Listener {
-    /// False once it is gone, or takes only part of a line.
+    /// Sends the latest notes; false once the listener is gone, or takes only part of a line.
     fn tell(&mut self, said: &str) -> bool {
         if !self.behind {
             return true;
@@ -142,6 +142,7 @@ impl Listener {
         }
     }
 
+    /// Reads requests; false once the listener is gone, or sends what is no request.
     fn hear(&mut self, orders: &mut VecDeque<Message>) -> bool {
         let mut bytes = [0; 256];
         match self.stream.read(&mut bytes) {
@@ -158,7 +159,7 @@ impl Listener {
     }
 }
 
-/// Takes the socket; one that nobody answers is left over and goes.
+/// Opens the socket. One that nobody answers is left over from another presentation, and is replaced.
 #[cfg(unix)]
 fn listen() -> Option<(UnixListener, PathBuf)> {
     use std::os::unix::fs::DirBuilderExt;

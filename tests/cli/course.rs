@@ -5,9 +5,7 @@ use super::{Learner, a_run};
 #[test]
 fn the_course_is_listed_hinted_and_copied() {
     let learner = Learner::new();
-    learner
-        .run(&["list"])
-        .succeeds(&["1  new        broken-init"]);
+    learner.run(&["list"]).succeeds(&["1  new  broken-init"]);
     learner.run(&["hint", "1"]).succeeds(&["hint 1/3: "]);
     let said = learner.run(&["hint", "broken-init", "3"]);
     said.succeeds(&["hint 3/3: "]);
@@ -154,9 +152,9 @@ fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
 fn exercises_are_listed_hinted_and_answered() {
     let learner = Learner::new();
     learner.run(&["list"]).succeeds(&[
-        "c01  new        config",
-        "d05  new        detective",
-        "k09  new        kernel",
+        "c01  new  config",
+        "d05  new  detective",
+        "k09  new  kernel",
     ]);
     learner.run(&["hint", "k01", "2"]).succeeds(&["hint 2/3: "]);
     let asked = learner.run(&["check", "c01"]);
@@ -271,7 +269,7 @@ fn progress_of_an_older_course_is_kept_by_id() {
     std::fs::create_dir_all(learner.path("perflings/tiny-llama")).expect("made");
     let old = "current = \"gone-stage\"\n[stage.gone-stage]\nstate = \"passed\"\n[stage.strides]\nstate = \"passed\"\n";
     learner.write("perflings/tiny-llama/progress.toml", old);
-    learner.run(&["list"]).succeeds(&["2  passed     strides"]);
+    learner.run(&["list"]).succeeds(&["2  passed  strides"]);
     learner.run(&["hint", "3"]).succeeds(&["hint 1/3"]);
     let kept = learner.path("perflings/tiny-llama/progress.toml");
     let kept = std::fs::read_to_string(kept).expect("progress");

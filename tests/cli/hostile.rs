@@ -55,7 +55,7 @@ fn spoilt(events: &[Event]) -> Vec<Event> {
 }
 
 fn log(level: &str) -> Event {
-    Event::Log(Log {
+    Event::Log(LogMessage {
         level: level.to_owned(),
         text: NASTY.to_owned(),
     })
@@ -66,13 +66,13 @@ fn a_hostile_run() -> Vec<Event> {
     events.extend(spoilt(&a_run()));
     events.insert(
         3,
-        Event::Kernels(Kernels {
+        Event::Kernels(StepProfile {
             rows: vec![KernelRow {
                 kernel: format!("=1+1{NASTY}|<b>"),
                 part: NASTY.to_owned(),
                 ..KernelRow::default()
             }],
-            ..Kernels::default()
+            ..StepProfile::default()
         }),
     );
     events
@@ -142,7 +142,7 @@ fn what_an_engine_says() {
     }
     let said = learner.run(&["run", "1", "--json", "--engine", &engine]);
     let logs = said.out.lines().filter_map(|line| {
-        let line: Line = serde_json::from_str(line).expect("an event");
+        let line: StreamLine = serde_json::from_str(line).expect("an event");
         match line.event {
             Event::Log(log) => Some(log.text),
             _ => None,

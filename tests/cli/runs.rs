@@ -18,7 +18,7 @@ fn a_run_ends_with_its_summary() {
         &learner.engine(&a_run()),
     ]);
     said.succeeds(&[
-        "loss      6.9500 first, 6.5000 last",
+        "loss       6.9500 first, 6.5000 last",
         "400.00 samples/s; step 20.00 ms [19.00, 21.00], p95 23.00, n = 3",
         "37 of 38 tensors, 98.5 %",
     ]);

@@ -9,7 +9,7 @@ use perflings::room::record::{
     ClassState, InstructorRequest, MysteryResult, RaceResult, SharedWork,
 };
 use perflings::room::state::RoomState;
-use perflings::tui::board::{BoardScreen, BoardView, Question, RoomControl, act, draw};
+use perflings::tui::board::{BoardScreen, BoardView, Confirmation, RoomControl, act, draw};
 use perflings::tui::keys::board::BoardAction;
 use perflings::tui::theme::{Terminal, Theme};
 use ratatui::backend::TestBackend;
@@ -283,7 +283,7 @@ fn the_board_asks_before_the_class_ends() {
     };
     let said = act(BoardAction::Quit, &mut host, &board, &mut view).expect("a question");
     assert!(said.contains("end the class for 4 here"), "{said}");
-    assert_eq!(view.asked, Some(Question::Quit));
+    assert_eq!(view.asked, Some(Confirmation::Quit));
     act(BoardAction::Mark(1), &mut host, &board, &mut view);
     assert_eq!(view.asked, None, "another key is no");
 }

@@ -32,7 +32,7 @@ fn before<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
 }
 
 /// A profile of rows that swing from one profile to the next.
-fn profile(rng: &mut Rng, slot: Slot, step: u64) -> Kernels {
+fn profile(rng: &mut Rng, slot: Slot, step: u64) -> StepProfile {
     let names = ["mlp.gate", "mlp.up", "attention", "norm", "optimizer"];
     let rows = names.map(|part| KernelRow {
         part: part.to_owned(),
@@ -44,7 +44,7 @@ fn profile(rng: &mut Rng, slot: Slot, step: u64) -> Kernels {
     let device_ms: f64 = rows.iter().map(|row| row.ms).sum();
     // Some steps are longer than their rows, some are shorter: clocks change.
     let step_ms = device_ms * (0.97 + rng.uniform());
-    Kernels {
+    StepProfile {
         slot,
         step,
         rows: rows.to_vec(),
@@ -53,7 +53,7 @@ fn profile(rng: &mut Rng, slot: Slot, step: u64) -> Kernels {
         coverage: device_ms / step_ms,
         unbracketed_ms: (step_ms - device_ms).max(0.0),
         clock: "host".to_owned(),
-        ..Kernels::default()
+        ..StepProfile::default()
     }
 }
 
@@ -68,7 +68,7 @@ fn every_share_is_the_quotient_of_the_figures_beside_it() {
         }
         let [forward, backward, optimizer] = [0; 3].map(|_| 300.0 * rng.uniform());
         let step = (forward + backward + optimizer) * (0.6 + rng.uniform());
-        let phases = Phases::of([forward, backward, optimizer], step);
+        let phases = PhaseTimes::of([forward, backward, optimizer], step);
         hear(
             &mut app,
             Event::Step(Step {
@@ -78,7 +78,7 @@ fn every_share_is_the_quotient_of_the_figures_beside_it() {
                 ms: step,
                 synced: true,
                 phases: Some(phases),
-                clocks: Some(Clocks {
+                clocks: Some(StepClocks {
                     enqueue: 1.0,
                     host_sync: step,
                     device: None,

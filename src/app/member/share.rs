@@ -427,7 +427,7 @@ impl App {
                     MysteryEnd::Solved { points, seconds } => (points, seconds),
                     MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
                 };
-                let judged = |pair: &&Pair| points > 0 && pair.done && run.in_pairs;
+                let judged = |pair: &&Pair| points > 0 && pair.done && run.paired_with_good;
                 let pair = self.study.pair.as_ref().filter(judged);
                 if points > 0 && pair.is_none() {
                     return None;

@@ -82,7 +82,7 @@ impl App {
     pub(in crate::app) fn file_saved(&mut self, config: Result<Box<RunConfig>, String>) {
         match self.mode {
             Mode::Mystery(_) => {}
-            _ => self.saved(config),
+            _ => self.take_saved_file(config),
         }
     }
 

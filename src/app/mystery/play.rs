@@ -26,8 +26,8 @@ impl App {
         self.comparison = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
         self.comparison.hidden = true;
         let solved = &self.study.progress.mysteries;
-        let first = !solved.contains_key(&format!("{seed}-{level}"));
-        let run = MysteryRun::new(mystery, self.now_ms, first);
+        let unsolved = !solved.contains_key(&format!("{seed}-{level}"));
+        let run = MysteryRun::new(mystery, self.now_ms, unsolved);
         (self.mode, self.presentation) = (Mode::Mystery(Box::new(run)), None);
         (self.study.pair, self.study.report) = (None, None);
         self.view.scroll.clear();
@@ -110,7 +110,7 @@ impl App {
                 .present
                 .take_if(|(_, since)| *since + TRIED_MS <= now_ms)
         {
-            mystery.tries(&config);
+            mystery.note_tried(&config);
         }
     }
 
@@ -120,11 +120,12 @@ impl App {
             self.view.overlay = None;
             self.view.confirm = Some(Confirm::LeaveMystery { to });
         } else {
-            self.left_mystery(to);
+            self.enter_from_mystery(to);
         }
     }
 
-    pub(in crate::app) fn left_mystery(&mut self, to: usize) {
+    /// Goes from a mystery to another line of the list.
+    pub(in crate::app) fn enter_from_mystery(&mut self, to: usize) {
         // A stage is entered anew, also the one from which the mystery was begun.
         let stages = self.course.stages.len();
         self.go_to(if to < stages { to } else { self.study.at });
@@ -143,7 +144,7 @@ impl App {
             return;
         };
         mystery.end = Some(end);
-        mystery.judge(None, now_ms);
+        mystery.set_judging(None, now_ms);
         let (name, faults) = (mystery.name(), mystery.mystery.faults.len());
         if let MysteryEnd::Solved { points, .. } = end {
             let known = self.study.progress.mysteries.entry(name.clone());
@@ -163,7 +164,7 @@ impl App {
 
     /// Judges B: a fresh run of it comes first.
     pub(in crate::app) fn ask_for_verdict(&mut self) {
-        if self.knobs_first() {
+        if self.open_knobs_if_same() {
             return;
         }
         self.comparison.due_ms = None;
@@ -176,29 +177,29 @@ impl App {
         self.show_text();
         let (b, now_ms) = (self.comparison.config_b.clone(), self.now_ms);
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.tries(&b);
-            mystery.judge(Some(JudgeStep::Run), now_ms);
+            mystery.note_tried(&b);
+            mystery.set_judging(Some(JudgeStep::Run), now_ms);
             mystery.report = None;
         }
     }
 
-    /// From now on pairs compare with A as it was found.
-    pub(in crate::app) fn pairs_of_a_and_b(&mut self) {
+    /// Notes that pairs compare with A as it was found from now on.
+    pub(in crate::app) fn note_pairs_with_a(&mut self) {
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.in_pairs = false;
+            mystery.paired_with_good = false;
         }
     }
 
-    /// B changed, or something else runs: there will be no verdict.
-    pub(in crate::app) fn no_verdict(&mut self) {
+    /// Ends the judging without a verdict, because B changed or something else runs.
+    pub(in crate::app) fn cancel_verdict(&mut self) {
         let now_ms = self.now_ms;
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.judge(None, now_ms);
+            mystery.set_judging(None, now_ms);
         }
     }
 
-    /// The run that is judged has ended.
-    pub(in crate::app) fn judged_run(&mut self, finished: &Finished) {
+    /// Judges the fresh run of B once it has ended; if only speed is left, measures pairs.
+    pub(in crate::app) fn judge_run(&mut self, finished: &Finished) {
         let judging = self.mystery().and_then(|it| it.judging.as_ref());
         if !matches!(judging, Some(JudgeStep::Run)) || finished.slot != Slot::B {
             return;
@@ -224,12 +225,12 @@ impl App {
             config: good,
             ..b.clone()
         };
-        self.expect(vec![a.clone(), b.clone()]);
+        self.await_runs(vec![a.clone(), b.clone()]);
         self.run.pairing = true;
         let now_ms = self.now_ms;
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.judge(Some(JudgeStep::Pairs(Box::new(finished.clone()))), now_ms);
-            mystery.in_pairs = true;
+            mystery.set_judging(Some(JudgeStep::Pairs(Box::new(finished.clone()))), now_ms);
+            mystery.paired_with_good = true;
             mystery.report = Some(report);
         }
         self.send(Command::Pair {
@@ -241,8 +242,8 @@ impl App {
         });
     }
 
-    /// The pairs with the known-good configuration have ended.
-    pub(in crate::app) fn judged_pairs(&mut self) {
+    /// Judges the pairs with the known-good configuration once they have ended.
+    pub(in crate::app) fn judge_pairs(&mut self) {
         let judging = self.mystery().and_then(|it| it.judging.clone());
         if let Some(JudgeStep::Pairs(finished)) = judging {
             let report = evaluate(StageFacts {
@@ -262,7 +263,7 @@ impl App {
             return;
         };
         mystery.report = Some(report);
-        mystery.judge(None, now_ms);
+        mystery.set_judging(None, now_ms);
         let (seconds, level) = (mystery.seconds(now_ms), mystery.mystery.level());
         let points = score(level, mystery.looked.len(), mystery.changes, seconds);
         if passed {

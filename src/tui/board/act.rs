@@ -21,7 +21,7 @@ pub struct BoardView {
     /// Participants that are selected, to be removed together.
     pub selected: BTreeSet<String>,
     /// What pressing the same key again does.
-    pub asked: Option<Question>,
+    pub asked: Option<Confirmation>,
     /// What is being typed.
     pub typing: Option<(Typing, String)>,
     pub notice: Option<String>,
@@ -40,7 +40,7 @@ pub enum BoardScreen {
 
 /// What is confirmed by pressing its key again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum Confirmation {
     Remove,
     Quit,
 }
@@ -124,8 +124,8 @@ pub fn act(
                 [row] => row.name.clone(),
                 rows => format!("{} participants", rows.len()),
             };
-            if again != Some(Question::Remove) {
-                view.asked = Some(Question::Remove);
+            if again != Some(Confirmation::Remove) {
+                view.asked = Some(Confirmation::Remove);
                 return Some(format!(
                     "Press the same key again to remove {who} and keep them out; any other key cancels"
                 ));
@@ -214,7 +214,7 @@ pub fn act(
             return None;
         }
         BoardAction::Quit => {
-            view.asked = Some(Question::Quit);
+            view.asked = Some(Confirmation::Quit);
             return Some(match view.serves() {
                 true => format!(
                     "Press the same key again to end the class for {} here; any other key cancels. `--resume` opens it again",
