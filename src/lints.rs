@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::config::{Data, RunConfig, Sync};
+use crate::config::{Attention, Data, RunConfig, Sync};
 use crate::limits;
 use crate::protocol::{Event, Evidence, Gradients, Lint, PhaseTimes, StepProfile, Throughput};
 use crate::units::{parity, rate, show, signed_percent};
@@ -19,7 +19,7 @@ type LintReason = (String, &'static str);
 type Rule = fn(&RunFacts) -> Option<LintReason>;
 
 /// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
-const LINTS: [(&str, Rule); 12] = [
+const LINTS: [(&str, Rule); 13] = [
     ("not-finite", not_finite),
     ("first-loss", first_loss),
     ("gradient-coverage", gradient_coverage),
@@ -32,6 +32,7 @@ const LINTS: [(&str, Rule); 12] = [
     ("below-entropy", below_entropy),
     ("no-kernels", no_kernels),
     ("coverage-above-step", coverage_above_step),
+    ("attention-composed", attention_composed),
 ];
 
 /// The names of all lints.
@@ -298,6 +299,24 @@ fn no_kernels(f: &RunFacts) -> Option<LintReason> {
     ))
 }
 
+/// Where no flash kernel fits a shape, the composed version computes instead.
+fn attention_composed(f: &RunFacts) -> Option<LintReason> {
+    let rows = &f.kernels.as_ref()?.rows;
+    let mut of_attention = rows.iter().filter(|row| row.op == "attention").peekable();
+    of_attention.peek()?;
+    let composed = of_attention.all(|row| !row.kernel.contains("flash"));
+    (f.config.model.attention == Attention::Flash && composed).then(|| {
+        let model = &f.config.model;
+        (
+            format!(
+                "model.attention is flash, but no flash kernel of this device takes heads of {} values: the composed version ran.",
+                model.hidden / model.heads
+            ),
+            "Use heads of at most 128 values, in multiples of 4: model.heads sets their number.",
+        )
+    })
+}
+
 /// The largest share of the step that kernels may take: more is impossible while the device's clock is constant. Under the profiler launches do not
 /// follow each other as closely as replayed ones: 6 % at tiny on an H200.
 pub fn coverage_limit(config: &RunConfig) -> f64 {
@@ -367,6 +386,30 @@ mod tests {
         assert_eq!(said(12.0, 8), ["coverage-above-step"]);
         assert_eq!(said(8.2, 8), Vec::<String>::new());
         assert_eq!(said(12.0, 0), Vec::<String>::new());
+    }
+
+    #[test]
+    fn attention_that_runs_composed_is_told() {
+        let said = |attention, kernels: &[&str]| {
+            let mut config = RunConfig::preset(Preset::Tiny);
+            config.model.attention = attention;
+            let mut facts = RunFacts::new(&config, None);
+            let row = |kernel: &&str| KernelRow {
+                op: "attention".to_owned(),
+                kernel: (*kernel).to_owned(),
+                ..KernelRow::default()
+            };
+            facts.observe(&Event::Kernels(StepProfile {
+                rows: kernels.iter().map(row).collect(),
+                ..StepProfile::default()
+            }));
+            let lints = facts.lints().into_iter();
+            lints.filter(|it| it.name == "attention-composed").count()
+        };
+        assert_eq!(said(Attention::Flash, &["MatmulEntry", "SoftmaxKernel"]), 1);
+        assert_eq!(said(Attention::Flash, &["flash_attention", "SumRows"]), 0);
+        assert_eq!(said(Attention::Flash, &["flash"]), 0);
+        assert_eq!(said(Attention::Composed, &["MatmulEntry"]), 0);
     }
 
     #[test]

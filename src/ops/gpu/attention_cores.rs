@@ -14,7 +14,8 @@ use serde::Serialize;
 const SIDE: usize = 16;
 /// Rows that a workgroup owns.
 const OWN: usize = 64;
-/// Rows of a tile of the other side: keys of the forward pass; keys and values, or queries and gradients, of the backward pass.
+/// Rows of a tile of the other side: keys, then values, of the forward pass; twice as many of the backward pass, which has keys and
+/// values, or queries and gradients, at once.
 const FORWARD_TILE: usize = 64;
 const BACKWARD_TILE: usize = 32;
 const INVOCATIONS: usize = 256;
@@ -58,16 +59,7 @@ pub fn backward(
 /// The program for output and logarithms.
 fn forward_program(shape: Shape) -> Program<Values<Tile>> {
     let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
-    let tile = Tile {
-        other: FORWARD_TILE,
-        own: OWN,
-        side: SIDE,
-        threads: INVOCATIONS,
-        slack: format!("{SLACK:?}"),
-        other_rows: FORWARD_TILE,
-        score_rows: OWN,
-        score_padding: PADDING,
-    };
+    let tile = Tile::new(FORWARD_TILE, OWN, PADDING);
     program("flash_attention_matrix_cores.wgsl", shape, buffers, tile)
 }
 
@@ -92,16 +84,7 @@ fn backward_program(shape: Shape) -> Program<Values<Tile>> {
     } else {
         PADDING
     };
-    let tile = Tile {
-        other: BACKWARD_TILE,
-        own: OWN,
-        side: SIDE,
-        threads: INVOCATIONS,
-        slack: format!("{SLACK:?}"),
-        other_rows: 2 * BACKWARD_TILE,
-        score_rows: 2 * OWN,
-        score_padding,
-    };
+    let tile = Tile::new(BACKWARD_TILE, 2 * OWN, score_padding);
     program(
         "flash_attention_backward_matrix_cores.wgsl",
         shape,
@@ -120,11 +103,24 @@ struct Tile {
     other: usize,
     side: usize,
     threads: usize,
-    /// Rows of the tile in workgroup memory, and of the scores.
-    other_rows: usize,
+    /// Rows of scores in workgroup memory, and values between them.
     score_rows: usize,
     score_padding: usize,
     slack: String,
+}
+
+impl Tile {
+    fn new(other: usize, score_rows: usize, score_padding: usize) -> Self {
+        Self {
+            own: OWN,
+            other,
+            side: SIDE,
+            threads: INVOCATIONS,
+            score_rows,
+            score_padding,
+            slack: format!("{SLACK:?}"),
+        }
+    }
 }
 
 fn program(
