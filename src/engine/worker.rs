@@ -7,10 +7,10 @@ use burn::tensor::{Device, Tensor};
 use crate::config::RunConfig;
 use crate::data::Batch;
 use crate::model::{Model, Tokens, weights};
-use crate::ops::gpu::recording::{self, Recording};
+use crate::ops::gpu::recording::{self, LaunchRecording};
 use crate::ops::kernels::{Kernels, is_cpu};
 use crate::ops::live;
-use crate::ops::loss_scale::{LossScale, State};
+use crate::ops::loss_scale::{LossScale, ScaleState};
 use crate::ops::optimizer::Optimizer;
 use crate::ops::primitive;
 
@@ -22,7 +22,7 @@ pub const TO_RECORD: u64 = 3;
 
 /// A step's launches.
 struct RecordedStep {
-    launches: Recording,
+    launches: LaunchRecording,
     /// Where a replay leaves its loss, `[1, 1]`.
     loss: Tensor<2>,
     replays: i32,
@@ -156,7 +156,7 @@ impl Worker {
     /// Takes a step, and records its launches for the next one.
     fn record(&mut self) {
         let like = primitive::<Cube>(self.model.parameters()[0].value.clone().inner());
-        let recording = Recording::new(&like, || self.launch());
+        let recording = LaunchRecording::new(&like, || self.launch());
         // What was recorded has not computed its loss yet.
         match (recording, self.losses.pop()) {
             (Ok(launches), Some(loss)) => {
@@ -222,7 +222,7 @@ impl Worker {
     /// Whether a step was left out that no smaller factor of the loss can save. Waits for a GPU.
     pub fn overflows_unscaled(&self) -> bool {
         let state = self.loss_scale.as_ref().and_then(LossScale::read);
-        state.is_some_and(State::exhausted)
+        state.is_some_and(ScaleState::exhausted)
     }
 
     fn working(&mut self) -> Result<()> {
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn replayed_steps_train_as_launched_ones_do() {
-        let Some(device) = check::Device::any() else {
+        let Some(device) = check::TestDevice::any() else {
             return;
         };
         for (version, precision) in [("v1", "f32"), ("v3", "f16")] {

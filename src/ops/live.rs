@@ -48,7 +48,7 @@ pub struct LivePart {
     /// The exercise they belong to.
     pub exercise: String,
     name: &'static str,
-    kernels: Vec<Text>,
+    kernels: Vec<LiveText>,
     /// Sizes at which they were right.
     proven: Vec<BTreeMap<String, u64>>,
     launches: AtomicU64,
@@ -69,7 +69,7 @@ pub struct LiveKernel<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Text {
+struct LiveText {
     /// With its placeholders `{{N}}`.
     text: String,
     workgroup: [u32; 3],
@@ -101,7 +101,7 @@ pub fn install(
             kernels.len()
         ));
     }
-    let kernels = kernels.iter().map(|(text, workgroup)| Text {
+    let kernels = kernels.iter().map(|(text, workgroup)| LiveText {
         text: text.clone(),
         workgroup: *workgroup,
     });
@@ -315,7 +315,7 @@ impl LiveKernel<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct LearnerText {
     name: &'static str,
-    text: Text,
+    text: LiveText,
     sizes: BTreeMap<String, u64>,
 }
 

@@ -20,7 +20,7 @@ pub const LARGEST: f32 = 16_777_216.0;
 
 /// The state of loss scaling.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct State {
+pub struct ScaleState {
     pub factor: f32,
     /// Factor for the gradients of this step; 0 skips the step.
     pub inverse: f32,
@@ -34,12 +34,12 @@ pub struct State {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "one exists for each run")]
 pub enum LossScale {
-    Host(State),
-    /// The fields of [`State`] in their order, `[4]`.
+    Host(ScaleState),
+    /// The fields of [`ScaleState`] in their order, `[4]`.
     Device(CubeTensor),
 }
 
-impl State {
+impl ScaleState {
     const START: Self = Self {
         factor: FIRST,
         inverse: 1.0 / FIRST,
@@ -80,7 +80,7 @@ impl LossScale {
     /// Starts with the first factor, on a device with or without autodiff.
     pub fn new(device: &Device) -> Self {
         if is_cpu(device) {
-            return Self::Host(State::START);
+            return Self::Host(ScaleState::START);
         }
         let values = vec![FIRST, 1.0 / FIRST, 0.0, 0.0];
         let state =
@@ -120,7 +120,7 @@ impl LossScale {
     }
 
     /// Reads the state; `None` if the device does not answer. Waits for a GPU.
-    pub fn read(&self) -> Option<State> {
+    pub fn read(&self) -> Option<ScaleState> {
         let tensor = match self {
             Self::Host(state) => return Some(*state),
             Self::Device(tensor) => tensor,
@@ -129,7 +129,7 @@ impl LossScale {
         let mut values = bytes
             .chunks_exact(4)
             .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-        Some(State {
+        Some(ScaleState {
             factor: values.next()?,
             inverse: values.next()?,
             clean: values.next()? as u32,
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     /// The states after steps whose gradients are finite or not.
-    fn run(device: &Device, steps: &[bool]) -> Vec<State> {
+    fn run(device: &Device, steps: &[bool]) -> Vec<ScaleState> {
         let mut scale = LossScale::new(device);
         let step = |finite: &bool| {
             let value = if *finite { 3.0 } else { f32::INFINITY };
@@ -178,15 +178,15 @@ mod tests {
         let states = run(&Device::flex(), &vec![true; interval]);
         let factors = [states[interval - 2], states[interval - 1]].map(|it| it.factor);
         assert_eq!(factors, [FIRST, 2.0 * FIRST]);
-        let most = State {
+        let most = ScaleState {
             factor: LARGEST,
             clean: GROWTH_INTERVAL - 1,
-            ..State::START
+            ..ScaleState::START
         };
         assert_eq!(most.after(true).factor, LARGEST);
-        let least = State {
+        let least = ScaleState {
             factor: 1.0,
-            ..State::START
+            ..ScaleState::START
         };
         assert_eq!(least.after(false).factor, 1.0);
         assert!(least.after(false).exhausted() && !least.after(true).exhausted());
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_gpu_moves_on_as_the_host_does() {
-        let Some(device) = gpu::check::Device::any() else {
+        let Some(device) = gpu::check::TestDevice::any() else {
             return;
         };
         let mut steps = vec![true; GROWTH_INTERVAL as usize + 2];

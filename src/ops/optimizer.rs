@@ -13,7 +13,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
 use super::gpu::{self, adamw, adamw::AdamwTensors};
 use super::kernels::is_cpu;
-use super::loss_scale::{LossScale, State};
+use super::loss_scale::{LossScale, ScaleState};
 use super::trace::{self, Cost, Phase, Scope, SpanRow};
 use super::{Parameter, linear, primitive};
 use crate::config;
@@ -150,7 +150,7 @@ impl Optimizer {
                 unscaled,
             } => {
                 let unscale = match scale {
-                    Some(LossScale::Host(State { inverse, .. })) => *inverse,
+                    Some(LossScale::Host(ScaleState { inverse, .. })) => *inverse,
                     Some(LossScale::Device(_)) | None => 1.0,
                 };
                 if unscale == 0.0 {

@@ -13,7 +13,7 @@ use super::matmul::{Product, Write};
 use super::reduce::STEP;
 use super::{SharedSlice, exp, max, sum};
 use crate::ops::shapes::{Heads, Rows};
-use blocks::{BLOCK, HeadRows, Workspace};
+use blocks::{BLOCK, BlockWorkspace, HeadRows};
 
 /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
 ///
@@ -33,7 +33,7 @@ pub fn forward(rows: Rows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
     let blocks = shape.context.div_ceil(BLOCK);
     let tasks = (0..shape.batch * shape.kv_heads * blocks).into_par_iter();
     tasks.for_each_init(
-        || Workspace::new(shape),
+        || BlockWorkspace::new(shape),
         |workspace, index| {
             let (batch, kv_head) = (
                 index / blocks / shape.kv_heads,
@@ -58,11 +58,11 @@ fn forward_block(
     out: &HeadRows<*mut f32>,
     lse: SharedSlice,
     [q, k, v]: [&HeadRows<*const f32>; 3],
-    workspace: &mut Workspace,
+    workspace: &mut BlockWorkspace,
     (batch, kv_head, first): (usize, usize, usize),
 ) {
     let shape = q.shape;
-    let Workspace {
+    let BlockWorkspace {
         scores,
         keys: transposed,
         most,

@@ -90,7 +90,7 @@ impl Tile {
 
 /// Rows that are copied to workgroup memory together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct Stage {
+struct StagedRows {
     source: &'static str,
     /// Rows of the source.
     lines: &'static str,
@@ -110,8 +110,8 @@ struct Stage {
 
 /// What a step stages and computes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct Step {
-    stages: Vec<Stage>,
+struct TileStep {
+    stages: Vec<StagedRows>,
     /// Whether the step computes scores; otherwise it computes sums.
     scores: bool,
     /// The name of the scores or sums.
@@ -124,7 +124,7 @@ struct Step {
 
 /// Sizes of the tile and the steps, with the names of the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct Plan {
+struct AttentionPlan {
     own: usize,
     other: usize,
     down: usize,
@@ -133,14 +133,14 @@ struct Plan {
     slice: usize,
     staged: usize,
     registers_of_a_step: usize,
-    steps: Vec<Step>,
+    steps: Vec<TileStep>,
 }
 
 /// The steps of an iteration.
 struct Steps {
     tile: Tile,
     vectors: usize,
-    steps: Vec<Step>,
+    steps: Vec<TileStep>,
 }
 
 impl Steps {
@@ -162,7 +162,7 @@ impl Steps {
         let Tile { part, .. } = self.tile;
         let (own_rows, other_rows) = (self.tile.own(), self.tile.other());
         for from in (0..self.vectors).step_by(part) {
-            let stage = |(source, lines), first: &str, rows: usize, at, register| Stage {
+            let stage = |(source, lines), first: &str, rows: usize, at, register| StagedRows {
                 source,
                 lines,
                 first: first.to_owned(),
@@ -178,7 +178,7 @@ impl Steps {
             let of_own = stage(own, "first", own_rows, 0, 0);
             let register = of_own.loads;
             let of_other = stage(other, "other", other_rows, own_rows * (part + 1), register);
-            self.steps.push(Step {
+            self.steps.push(TileStep {
                 stages: vec![of_own, of_other],
                 scores: true,
                 to,
@@ -201,7 +201,7 @@ impl Steps {
     fn sums(mut self, to: &'static str, (source, lines): (&'static str, &'static str)) -> Self {
         let Tile { slice, .. } = self.tile;
         for n in 0..self.tile.other() / slice {
-            let stage = Stage {
+            let stage = StagedRows {
                 source,
                 lines,
                 first: format!("other + {}u", n * slice),
@@ -214,7 +214,7 @@ impl Steps {
                 loads: self.loads(slice * self.vectors),
                 register: 0,
             };
-            self.steps.push(Step {
+            self.steps.push(TileStep {
                 stages: vec![stage],
                 scores: false,
                 to,
@@ -229,14 +229,19 @@ impl Steps {
         vectors.div_ceil(self.tile.invocations())
     }
 
-    fn program(self, file: &'static str, shape: Shape, buffers: Buffers) -> Program<Values<Plan>> {
+    fn program(
+        self,
+        file: &'static str,
+        shape: Shape,
+        buffers: Buffers,
+    ) -> Program<Values<AttentionPlan>> {
         let Self {
             tile,
             vectors,
             steps,
         } = self;
-        let loads = |step: &Step| step.stages.iter().map(|it| it.loads).sum();
-        let plan = Plan {
+        let loads = |step: &TileStep| step.stages.iter().map(|it| it.loads).sum();
+        let plan = AttentionPlan {
             own: tile.own(),
             other: tile.other(),
             down: tile.down,
@@ -296,7 +301,7 @@ pub fn backward(
 }
 
 /// The program for output and logarithms.
-fn output(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
+fn output(tile: Tile, shape: Shape) -> Program<Values<AttentionPlan>> {
     let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
     let steps = Steps::of(tile, &shape.sizes)
         .scores("s", ("q", "q"), ("k", "k"))
@@ -305,7 +310,7 @@ fn output(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
 }
 
 /// The program for δ = rowsum(dout∘out) and dq.
-fn queries(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
+fn queries(tile: Tile, shape: Shape) -> Program<Values<AttentionPlan>> {
     let buffers: Buffers = &[
         ("q", V4),
         ("k", V4),
@@ -325,7 +330,7 @@ fn queries(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
 }
 
 /// The program for dk and dv.
-fn keys(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
+fn keys(tile: Tile, shape: Shape) -> Program<Values<AttentionPlan>> {
     let buffers: Buffers = &[
         ("q", V4),
         ("k", V4),
@@ -347,7 +352,7 @@ fn keys(tile: Tile, shape: Shape) -> Program<Values<Plan>> {
 #[cfg(test)]
 mod tests {
     use super::super::attention_wgsl::testing::{agrees, problems, valid};
-    use super::super::check::Device;
+    use super::super::check::TestDevice;
     use super::*;
 
     const PROBLEMS: &[[usize; 4]] = &[
@@ -382,7 +387,9 @@ mod tests {
 
     #[test]
     fn outputs_and_gradients_are_those_of_the_cpu() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         for sizes in problems(PROBLEMS) {
             let forward = |rows: &Rows<CubeTensor>, sizes| forward(rows, sizes).expect("it fits");
             agrees(&device, sizes, (forward, backward), [1e-5, 1e-5]);

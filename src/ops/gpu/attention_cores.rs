@@ -140,7 +140,7 @@ fn program(
 #[cfg(test)]
 mod tests {
     use super::super::attention_wgsl::testing::{agrees, agrees_on, problems, valid};
-    use super::super::check::{self, Device};
+    use super::super::check::{self, TestDevice};
     use super::super::format::{full, half};
     use super::super::{empty, rope};
     use super::*;
@@ -199,7 +199,9 @@ mod tests {
 
     #[test]
     fn outputs_and_gradients_are_those_of_f32_up_to_the_rounding_of_operands() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         if !check::has_matrix_cores() {
             return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
         }
@@ -214,7 +216,9 @@ mod tests {
     /// Scores that grow by more than [`SLACK`] from tile to tile, of numbers that f16 holds exactly.
     #[test]
     fn sums_are_scaled_where_scores_rise() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         if !check::has_matrix_cores() {
             return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
         }

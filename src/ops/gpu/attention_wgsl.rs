@@ -147,7 +147,7 @@ impl Shape {
 
 #[cfg(test)]
 pub mod testing {
-    use super::super::check::{Device, close, valid_wgsl};
+    use super::super::check::{TestDevice, close, valid_wgsl};
     use super::*;
     use crate::ops::cpu;
     use crate::ops::cpu::testing::numbers;
@@ -179,7 +179,7 @@ pub mod testing {
 
     /// Asserts that outputs and gradients equal those of the CPU's kernels, within one tolerance each.
     pub fn agrees(
-        device: &Device,
+        device: &TestDevice,
         sizes: Heads,
         (forward, backward): (Forward, Backward),
         tolerances: [f32; 2],
@@ -191,7 +191,7 @@ pub mod testing {
 
     /// The same for given rows of q, k and v.
     pub fn agrees_on(
-        device: &Device,
+        device: &TestDevice,
         sizes: Heads,
         packed: &[f32],
         (forward, backward): (Forward, Backward),

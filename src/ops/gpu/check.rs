@@ -8,12 +8,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 mod adapter;
 
 /// An adapter that one test uses at a time.
-pub struct Device {
+pub struct TestDevice {
     device: burn::tensor::Device,
     _turn: MutexGuard<'static, ()>,
 }
 
-impl Device {
+impl TestDevice {
     /// The default adapter, which may be a software one; prints a note and returns `None` if there is none.
     pub fn any() -> Option<Self> {
         static DEVICE: OnceLock<Result<burn::tensor::Device, String>> = OnceLock::new();

@@ -158,7 +158,7 @@ fn with_shape_of(values: CubeTensor, like: &CubeTensor) -> CubeTensor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Device;
+    use super::super::check::TestDevice;
     use super::super::{rms_norm, rope, swiglu};
     use super::*;
     use crate::ops::cpu::format::nearest;
@@ -168,7 +168,9 @@ mod tests {
 
     #[test]
     fn the_device_rounds_as_the_host_does() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         // Every exponent, with fractions at, below and above the midpoint of two numbers of either format.
         let ends = [
             0, 1, 0xfff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001, 0x1_8000,
@@ -191,7 +193,9 @@ mod tests {
     /// Many copies in one launch, and outputs that kernels write as f16, equal single copies.
     #[test]
     fn f16_from_a_kernel_is_the_nearest_f16_of_its_f32() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         let (n, d) = (6, 16);
         let x = device.tensor(&numbers(1, n * d), [n, d]);
         if !x.client.properties().supports_type(FloatKind::F16) {

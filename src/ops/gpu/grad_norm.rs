@@ -156,13 +156,15 @@ fn reduce_per_group<N: Size>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Device;
+    use super::super::check::TestDevice;
     use super::*;
     use crate::ops::cpu::testing::numbers;
 
     #[test]
     fn the_largest_magnitudes_are_those_of_the_host() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         let host = [numbers(1, 100_000), numbers(2, 148), vec![-3.0; 7]];
         for some in [&host[..], &host[..2]] {
             let tensors: Vec<CubeTensor> = some

@@ -1,8 +1,8 @@
 //! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
 
 use super::format::{full, rounded};
-use super::matmul::{self, Plan, Problem, choose_pair, limits};
-use super::matmul_pair::{self, Product};
+use super::matmul::{self, Problem, TilePlan, choose_pair, limits};
+use super::matmul_pair::{self, PairedProduct};
 use super::matrix_cores::{self, Epilogue, Largest, Operands};
 use super::reduce;
 use super::{empty, is_f16};
@@ -103,7 +103,7 @@ pub fn backward(
 /// [`backward`] in one launch with a given plan; dx and dW are each split into `splits` parts along the inner dimension. Split
 /// products need another launch.
 fn backward_by(
-    plan: Plan,
+    plan: TilePlan,
     splits: [usize; 2],
     dy: &CubeTensor,
     x: &CubeTensor,
@@ -114,7 +114,7 @@ fn backward_by(
         let Problem { rows, columns, .. } = problems[i];
         empty(dy, [splits[i], rows, columns])
     });
-    let product = |i: usize, b, out| Product {
+    let product = |i: usize, b, out| PairedProduct {
         a: dy,
         b,
         out,
@@ -144,13 +144,15 @@ fn sides(matrix: &CubeTensor) -> [usize; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{self, Device};
+    use super::super::check::{self, TestDevice};
     use super::*;
     use crate::ops::cpu::testing::numbers;
 
     #[test]
     fn gradients_in_one_launch_and_in_parts_agree_with_the_definition() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         for (n, m, k) in [(37, 21, 50), (64, 128, 32), (100, 72, 68)] {
             let [dy, x, w] =
                 [(n * m, 1), (n * k, 2), (m * k, 3)].map(|(count, seed)| numbers(seed, count));
@@ -163,7 +165,7 @@ mod tests {
                     dw[j * k + l] += dy[i * m + j] * x[i * k + l];
                 }
             }
-            let plan = Plan::new((32, 32), 16, (4, 4));
+            let plan = TilePlan::new((32, 32), 16, (4, 4));
             for splits in [[1, 1], [3, 2], [1, 2]] {
                 let [gdx, gdw] = backward_by(plan, splits, &gdy, &gx, &gw);
                 check::close(&format!("dx, {splits:?}"), &device.read(&gdx), &dx, 1e-5);

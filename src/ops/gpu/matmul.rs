@@ -1,6 +1,6 @@
 //! Matrix products for every transposition, with an optional matrix added to the result. `matmul_plan` holds the plans and chooses one.
 
-pub use super::matmul_plan::{Limits, Plan, Problem, choose, choose_pair};
+pub use super::matmul_plan::{Limits, Problem, TilePlan, choose, choose_pair};
 use super::{empty, matmul_register, reduce, shaped};
 use burn::cubecl::ir::features::Plane;
 use burn_cubecl::tensor::CubeTensor;
@@ -33,7 +33,7 @@ pub fn limits(tensor: &CubeTensor) -> Limits {
 
 /// [`matmul`] with a given plan.
 fn matmul_by(
-    plan: Plan,
+    plan: TilePlan,
     a: &CubeTensor,
     b: &CubeTensor,
     residual: Option<&CubeTensor>,
@@ -53,7 +53,7 @@ fn matmul_by(
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{self, Device};
+    use super::super::check::{self, TestDevice};
     use super::super::matmul_plan::{Buffering, SMALLEST};
     use super::*;
     use crate::ops::cpu::testing::numbers;
@@ -79,7 +79,7 @@ mod tests {
         out
     }
 
-    fn check_all(device: &Device, plans: &[Plan], sizes: &[(usize, usize, usize)]) {
+    fn check_all(device: &TestDevice, plans: &[TilePlan], sizes: &[(usize, usize, usize)]) {
         for &(rows, columns, inner) in sizes {
             let (a, b) = (numbers(1, rows * inner), numbers(2, inner * columns));
             let extra = numbers(3, rows * columns);
@@ -107,17 +107,19 @@ mod tests {
 
     #[test]
     fn every_plan_agrees_with_the_definition() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         let plans = [
             SMALLEST,
-            Plan::new((32, 64), 16, (4, 8)),
-            Plan::new((64, 32), 8, (8, 4))
+            TilePlan::new((32, 64), 16, (4, 8)),
+            TilePlan::new((64, 32), 8, (8, 4))
                 .buffering(Buffering::Single)
                 .unroll(1),
-            Plan::new((32, 32), 16, (8, 8))
+            TilePlan::new((32, 32), 16, (8, 8))
                 .slices(4)
                 .buffering(Buffering::Double),
-            Plan::new((64, 64), 16, (8, 4)).slices(2).splits(3),
+            TilePlan::new((64, 64), 16, (8, 4)).slices(2).splits(3),
         ];
         check_all(&device, &plans, &SIZES);
     }

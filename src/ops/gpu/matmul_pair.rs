@@ -1,7 +1,7 @@
 //! Two matrix products in one launch: the two gradients of a linear layer. Alone, each often has too few tiles for a large GPU;
 //! together they fill it and save a launch. Each can be split along its inner dimension to give all workgroups about the same work.
 
-use super::matmul_plan::{Plan, Problem};
+use super::matmul_plan::{Problem, TilePlan};
 use super::matmul_register::multiply_tile;
 use super::matmul_stage::{Form, TilePosition};
 use super::{Float4, arg, groups};
@@ -9,7 +9,7 @@ use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
 /// Two operands, and the output: `[rows, columns]`, or `[splits, rows, columns]` partial products.
-pub struct Product<'a> {
+pub struct PairedProduct<'a> {
     pub a: &'a CubeTensor,
     pub b: &'a CubeTensor,
     pub out: &'a CubeTensor,
@@ -17,25 +17,25 @@ pub struct Product<'a> {
     pub splits: usize,
 }
 
-impl Product<'_> {
-    fn inner_per_split(&self, plan: &Plan) -> usize {
+impl PairedProduct<'_> {
+    fn inner_per_split(&self, plan: &TilePlan) -> usize {
         self.problem
             .inner
             .div_ceil(self.splits)
             .next_multiple_of(plan.step)
     }
 
-    fn groups(&self, plan: &Plan) -> usize {
+    fn groups(&self, plan: &TilePlan) -> usize {
         plan.splits(self.splits).groups(&self.problem)
     }
 }
 
 /// Launches both products. The one with more work per workgroup starts first.
-pub fn launch(first: &Product, second: &Product, plan: Plan) {
+pub fn launch(first: &PairedProduct, second: &PairedProduct, plan: TilePlan) {
     if first.inner_per_split(&plan) < second.inner_per_split(&plan) {
         return launch(second, first, plan);
     }
-    let sizes = |product: &Product| {
+    let sizes = |product: &PairedProduct| {
         let p = &product.problem;
         let across = p.columns.div_ceil(plan.tile.1);
         SizesLaunch::new(
@@ -48,7 +48,7 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
             product.groups(&plan),
         )
     };
-    let form = |product: &Product| Form::of(&product.problem, &plan, product.splits, false);
+    let form = |product: &PairedProduct| Form::of(&product.problem, &plan, product.splits, false);
     let [a1, b1, o1] = first.problem.lanes();
     let [a2, b2, o2] = second.problem.lanes();
     unsafe {
@@ -82,7 +82,7 @@ pub fn launch(first: &Product, second: &Product, plan: Plan) {
 
 /// A product's sizes, its tiles along a row, the tiles of one split, and the tiles of all splits.
 #[derive(CubeType, CubeLaunch)]
-struct Sizes {
+struct PairSizes {
     rows: usize,
     columns: usize,
     inner: usize,
@@ -102,11 +102,11 @@ fn matmul_register_tile_pair<VA1: Size, VB1: Size, VO1: Size, VA2: Size, VB2: Si
     b2: &[Vector<f32, VB2>],
     add2: &[Vector<f32, VO2>],
     out2: &mut [Vector<f32, VO2>],
-    sizes1: Sizes,
-    sizes2: Sizes,
+    sizes1: PairSizes,
+    sizes2: PairSizes,
     #[comptime] form1: Form,
     #[comptime] form2: Form,
-    #[comptime] plan: Plan,
+    #[comptime] plan: TilePlan,
 ) {
     let mut shared = Shared::<[Float4]>::new_slice(comptime!(plan.shared_vectors()));
     if CUBE_POS < sizes1.all {
@@ -122,7 +122,7 @@ fn matmul_register_tile_pair<VA1: Size, VB1: Size, VO1: Size, VA2: Size, VB2: Si
 }
 
 #[cube]
-fn place_tile(tile: usize, sizes: &Sizes, #[comptime] plan: Plan) -> TilePosition {
+fn place_tile(tile: usize, sizes: &PairSizes, #[comptime] plan: TilePlan) -> TilePosition {
     let split = tile / sizes.tiles;
     let within = tile % sizes.tiles;
     let begin = split * sizes.inner_per_split;

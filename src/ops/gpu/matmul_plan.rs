@@ -56,7 +56,7 @@ pub enum Buffering {
 /// The blocking of a product: each invocation keeps a block of outputs in registers and uses each value from workgroup memory for
 /// several products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Plan {
+pub struct TilePlan {
     /// Outputs of one workgroup, rows by columns; multiples of 4.
     pub tile: (usize, usize),
     /// Inner values staged per step: a power of two, at least 8 and 4 · `slices`.
@@ -73,7 +73,7 @@ pub struct Plan {
     pub unroll: usize,
 }
 
-impl Plan {
+impl TilePlan {
     pub const fn new(tile: (usize, usize), step: usize, block: (usize, usize)) -> Self {
         Self {
             tile,
@@ -159,16 +159,16 @@ pub struct Limits {
 
 impl Limits {
     /// The plans that this device allows, the largest tile first; never empty. A device that a few workgroups keep busy is a CPU.
-    fn plans(&self) -> Vec<Plan> {
-        let ladder: &[Plan] = if self.full < 16 {
+    fn plans(&self) -> Vec<TilePlan> {
+        let ladder: &[TilePlan] = if self.full < 16 {
             &SMALL_LADDER
         } else {
             &LADDER
         };
-        let fits = |plan: &Plan| {
+        let fits = |plan: &TilePlan| {
             plan.shared_bytes() <= self.shared_bytes && plan.threads() <= self.threads
         };
-        let fitting: Vec<Plan> = ladder.iter().copied().filter(fits).collect();
+        let fitting: Vec<TilePlan> = ladder.iter().copied().filter(fits).collect();
         if fitting.is_empty() {
             vec![SMALLEST]
         } else {
@@ -179,20 +179,20 @@ impl Limits {
 
 /// Candidates from the largest tile to the smallest. A large tile reads least per product, but idle processors cost more than it
 /// saves. Measured on an H200 over Vulkan for every shape of a `small` step (`docs/performance.md`).
-static LADDER: [Plan; 4] = [
+static LADDER: [TilePlan; 4] = [
     LARGE,
-    Plan::new((64, 64), 32, (8, 8))
+    TilePlan::new((64, 64), 32, (8, 8))
         .slices(2)
         .buffering(Buffering::Single),
-    Plan::new((32, 64), 32, (8, 8))
+    TilePlan::new((32, 64), 32, (8, 8))
         .slices(4)
         .buffering(Buffering::Double),
-    Plan::new((32, 32), 32, (4, 4))
+    TilePlan::new((32, 32), 32, (4, 4))
         .slices(4)
         .buffering(Buffering::Double),
 ];
 
-const LARGE: Plan = Plan::new((128, 128), 32, (8, 8)).buffering(Buffering::Single);
+const LARGE: TilePlan = TilePlan::new((128, 128), 32, (8, 8)).buffering(Buffering::Single);
 
 /// The smallest share of the inner dimension for one workgroup.
 const SHORTEST: usize = 128;
@@ -201,16 +201,16 @@ const SHORTEST: usize = 128;
 const LONG: usize = 1024;
 
 /// For a CPU: few, large tiles and short programs, because compiling takes longer than running.
-static SMALL_LADDER: [Plan; 2] = [
-    Plan::new((128, 64), 16, (8, 8)).unroll(1),
-    Plan::new((32, 32), 16, (8, 8)).unroll(1),
+static SMALL_LADDER: [TilePlan; 2] = [
+    TilePlan::new((128, 64), 16, (8, 8)).unroll(1),
+    TilePlan::new((32, 32), 16, (8, 8)).unroll(1),
 ];
 
 /// For a device that allows none of these: 2 KiB of workgroup memory and 16 invocations.
-pub const SMALLEST: Plan = Plan::new((16, 16), 8, (4, 4)).unroll(1);
+pub const SMALLEST: TilePlan = TilePlan::new((16, 16), 8, (4, 4)).unroll(1);
 
 /// The plan for a shape.
-pub fn choose(problem: &Problem, limits: Limits) -> Plan {
+pub fn choose(problem: &Problem, limits: Limits) -> TilePlan {
     let plans = limits.plans();
     let (largest, smallest) = (plans[0], plans[plans.len() - 1]);
     let full = plans
@@ -227,13 +227,13 @@ pub fn choose(problem: &Problem, limits: Limits) -> Plan {
 }
 
 /// The plan for two products in one launch, and the number of parts of each.
-pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> (Plan, [usize; 2]) {
+pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> (TilePlan, [usize; 2]) {
     let plan = limits.plans()[0];
     (plan, even(problems, &plan, limits.full))
 }
 
 /// Splits the inner dimensions into parts: workgroups fill the device, and none has much more work than the others.
-fn even<const N: usize>(problems: [&Problem; N], plan: &Plan, full: usize) -> [usize; N] {
+fn even<const N: usize>(problems: [&Problem; N], plan: &TilePlan, full: usize) -> [usize; N] {
     let work: usize = problems
         .iter()
         .map(|problem| plan.groups(problem) * problem.inner)

@@ -1,6 +1,6 @@
-//! The register-tiled matmul kernel, for all four transpositions, any sizes and any [`Plan`].
+//! The register-tiled matmul kernel, for all four transpositions, any sizes and any [`TilePlan`].
 
-use super::matmul_plan::{Buffering, Plan, Problem};
+use super::matmul_plan::{Buffering, Problem, TilePlan};
 use super::matmul_stage::{Form, Operand, TilePosition, fetch, stage};
 use super::matmul_store::{BlockPosition, add_residual, store};
 use super::{Float4, arg};
@@ -14,7 +14,7 @@ pub fn launch(
     residual: Option<&CubeTensor>,
     out: &CubeTensor,
     problem: Problem,
-    plan: Plan,
+    plan: TilePlan,
 ) {
     let Problem {
         rows,
@@ -65,7 +65,7 @@ fn matmul_register_tile<VA: Size, VB: Size, VO: Size>(
     inner: usize,
     inner_per_split: usize,
     #[comptime] form: Form,
-    #[comptime] plan: Plan,
+    #[comptime] plan: TilePlan,
 ) {
     let mut shared = Shared::<[Float4]>::new_slice(comptime!(plan.shared_vectors()));
     let begin = CUBE_POS_Z as usize * inner_per_split;
@@ -92,7 +92,7 @@ pub fn multiply_tile<VA: Size, VB: Size, VO: Size>(
     shared: &mut Shared<[Float4]>,
     source: &TilePosition,
     #[comptime] form: Form,
-    #[comptime] plan: Plan,
+    #[comptime] plan: TilePlan,
 ) {
     let of_a = comptime!(Operand::a(&form, &plan));
     let of_b = comptime!(Operand::b(&form, &plan));
@@ -206,7 +206,7 @@ fn multiply(
     place: &BlockPosition,
     #[comptime] of_a: Operand,
     #[comptime] of_b: Operand,
-    #[comptime] plan: Plan,
+    #[comptime] plan: TilePlan,
 ) {
     let (rows, columns) = comptime!((plan.block.0 / 4, plan.block.1 / 4));
     let inner = comptime!(plan.step / plan.slices);
@@ -247,7 +247,7 @@ fn add_slices(
     shared: &mut Shared<[Float4]>,
     acc: &mut Array<Float4>,
     place: &BlockPosition,
-    #[comptime] plan: Plan,
+    #[comptime] plan: TilePlan,
 ) {
     let accumulators = comptime!(plan.block.0 * plan.block.1 / 4);
     let threads = comptime!(plan.slice_threads());

@@ -1,7 +1,7 @@
 //! Copies the operands of the register-tiled matmul to workgroup memory. The products are in `matmul_register`.
 
 use super::Float4;
-use super::matmul_plan::{Plan, Problem, padding};
+use super::matmul_plan::{Problem, TilePlan, padding};
 use burn::cubecl::{self, prelude::*};
 
 /// Compile-time parameters of the kernel, besides the plan.
@@ -17,7 +17,7 @@ pub struct Form {
 }
 
 impl Form {
-    pub fn of(problem: &Problem, plan: &Plan, splits: usize, has_residual: bool) -> Self {
+    pub fn of(problem: &Problem, plan: &TilePlan, splits: usize, has_residual: bool) -> Self {
         Self {
             a_transposed: problem.a_transposed,
             b_transposed: problem.b_transposed,
@@ -65,7 +65,7 @@ pub struct Operand {
 }
 
 impl Operand {
-    pub fn a(form: &Form, plan: &Plan) -> Self {
+    pub fn a(form: &Form, plan: &TilePlan) -> Self {
         Self {
             side: plan.tile.0,
             step: plan.step,
@@ -78,7 +78,7 @@ impl Operand {
         }
     }
 
-    pub fn b(form: &Form, plan: &Plan) -> Self {
+    pub fn b(form: &Form, plan: &TilePlan) -> Self {
         let a = Self::a(form, plan);
         Self {
             side: plan.tile.1,

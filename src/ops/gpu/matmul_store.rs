@@ -1,7 +1,7 @@
 //! The position of an invocation's block of outputs in its tile, and its stores to memory. The products are in `matmul_register`.
 
 use super::Float4;
-use super::matmul_plan::Plan;
+use super::matmul_plan::TilePlan;
 use super::matmul_stage::{Form, TilePosition};
 use burn::cubecl::{self, prelude::*};
 
@@ -19,7 +19,7 @@ impl BlockPosition {
     /// 32 neighbouring invocations take 4 block rows by 8 block columns if the tile allows it: together they read 12 vectors per inner
     /// value instead of 18 or 33. Among these, invocations n and n + 1 have the same column, and n and n + 2 the same row, which
     /// lets the hardware serve the reads of 16 invocations at once.
-    pub fn of(unit: usize, #[comptime] plan: Plan) -> BlockPosition {
+    pub fn of(unit: usize, #[comptime] plan: TilePlan) -> BlockPosition {
         let across = comptime!(plan.tile.1 / plan.block.1);
         let down = comptime!(plan.tile.0 / plan.block.0);
         let id = unit % comptime!(across * down);
@@ -49,7 +49,7 @@ fn at_output(
     place: &BlockPosition,
     #[comptime] i: usize,
     #[comptime] j: usize,
-    #[comptime] plan: Plan,
+    #[comptime] plan: TilePlan,
 ) -> (usize, usize) {
     let (down, across) = comptime!((plan.block.0 / 4, plan.block.1 / 4));
     (
@@ -74,7 +74,7 @@ pub fn add_residual<VO: Size>(
     source: &TilePosition,
     place: &BlockPosition,
     #[comptime] form: Form,
-    #[comptime] plan: Plan,
+    #[comptime] plan: TilePlan,
 ) {
     let width = VO::value();
     let across = comptime!(plan.block.1 / 4);
@@ -110,7 +110,7 @@ pub fn store<VO: Size>(
     source: &TilePosition,
     place: &BlockPosition,
     #[comptime] form: Form,
-    #[comptime] plan: Plan,
+    #[comptime] plan: TilePlan,
 ) {
     let width = VO::value();
     let across = comptime!(plan.block.1 / 4);

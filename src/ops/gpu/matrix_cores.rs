@@ -8,7 +8,7 @@
 //! (Ootomo and Yokota, 2022, arXiv 2203.03341).
 
 use super::matmul_plan::Problem;
-use super::matrix_cores_plan::{LANES, Plan, Product, Products, Staged, Store};
+use super::matrix_cores_plan::{BlockPlan, BlockedProduct, BlockedProducts, LANES, Staged, Store};
 use super::wgsl;
 use super::{grad_norm, is_f16, reduce, shaped};
 use crate::ops::shapes::Rotation;
@@ -25,7 +25,7 @@ const LONG: usize = 1024;
 const MANY: usize = 4 * FULL;
 
 /// For results with enough tiles for a large GPU.
-const LARGE: Plan = Plan {
+const LARGE: BlockPlan = BlockPlan {
     tiles: (2, 4),
     subgroups: (4, 2),
     step: 64,
@@ -34,7 +34,7 @@ const LARGE: Plan = Plan {
 
 /// The same block with fewer invocations: for pairs of f16 products that give a multiprocessor several workgroups, which hide each
 /// other's latency.
-const CROWDED: Plan = Plan {
+const CROWDED: BlockPlan = BlockPlan {
     tiles: (4, 4),
     subgroups: (2, 2),
     step: 32,
@@ -42,34 +42,34 @@ const CROWDED: Plan = Plan {
 };
 
 /// For results with too few tiles for a large GPU.
-const SMALL: Plan = Plan {
+const SMALL: BlockPlan = BlockPlan {
     tiles: (2, 2),
     subgroups: (2, 2),
     ..LARGE
 };
 
 /// Between the two.
-const MIDDLE: Plan = Plan {
+const MIDDLE: BlockPlan = BlockPlan {
     tiles: (2, 4),
     ..SMALL
 };
 
 /// Blocks from large to small. f32 operands are staged as halves, which take twice the workgroup memory.
-fn blocks(halves: bool) -> [Plan; 3] {
+fn blocks(halves: bool) -> [BlockPlan; 3] {
     let step = if halves { 32 } else { 64 };
-    [LARGE, MIDDLE, SMALL].map(|plan| Plan { step, ..plan })
+    [LARGE, MIDDLE, SMALL].map(|plan| BlockPlan { step, ..plan })
 }
 
 /// Chooses blocks that need no second launch and keep a large GPU busy, otherwise large blocks with a split inner dimension,
 /// otherwise small blocks. `halves` means f32 operands.
-fn choose(problem: &Problem, halves: bool) -> Plan {
+fn choose(problem: &Problem, halves: bool) -> BlockPlan {
     let [large, middle, small] = blocks(halves);
-    let in_parts = |plan: Plan| {
+    let in_parts = |plan: BlockPlan| {
         let wanted = FULL.div_ceil(plan.groups(problem));
         let splits = wanted.min(problem.inner / SHORTEST).clamp(1, 8);
         plan.in_parts(splits, problem)
     };
-    let enough = |plan: &Plan| 4 * plan.groups(problem) * plan.splits >= 3 * FULL;
+    let enough = |plan: &BlockPlan| 4 * plan.groups(problem) * plan.splits >= 3 * FULL;
     // Large blocks of halves leave no workgroup memory for edges.
     let large = Some(large).filter(|plan| !(halves && plan.is_ragged(problem)));
     let short = [middle, small]
@@ -82,21 +82,21 @@ fn choose(problem: &Problem, halves: bool) -> Plan {
 
 /// Plans for two products in one launch: the longer inner dimension is split into parts as long as the other, unless there are so
 /// many blocks that the long ones do not delay the end.
-fn choose_pair(problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
+fn choose_pair(problems: &[Problem; 2], halves: bool) -> [BlockPlan; 2] {
     let inner = problems.map(|it| it.inner);
     let shortest = inner[0].min(inner[1]).max(1);
-    let by = |plan: Plan| {
+    let by = |plan: BlockPlan| {
         let groups: usize = problems.iter().map(|it| plan.groups(it)).sum();
         problems.map(|it| match groups {
             0..MANY => plan.in_parts((it.inner / shortest).clamp(1, 8), &it),
             _ => plan,
         })
     };
-    let groups = |plans: &[Plan; 2]| -> usize {
+    let groups = |plans: &[BlockPlan; 2]| -> usize {
         let each = plans.iter().zip(problems);
         each.map(|(plan, it)| plan.groups(it) * plan.splits).sum()
     };
-    let ragged = |plan: &Plan| problems.iter().any(|it| plan.is_ragged(it));
+    let ragged = |plan: &BlockPlan| problems.iter().any(|it| plan.is_ragged(it));
     let [large, middle, small] = blocks(halves);
     // Splitting costs a second launch. In f16, large blocks are faster although there are half as many.
     let whole = [middle; 2];
@@ -106,7 +106,7 @@ fn choose_pair(problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
     let of_large = by(large);
     let count = groups(&of_large);
     if !halves && count >= 2 * FULL {
-        return of_large.map(|Plan { splits, .. }| Plan { splits, ..CROWDED });
+        return of_large.map(|BlockPlan { splits, .. }| BlockPlan { splits, ..CROWDED });
     }
     if !(halves && ragged(&large)) && 2 * count >= 3 * FULL {
         return of_large;
@@ -199,13 +199,13 @@ impl<'a> Epilogue<'a> {
     }
 
     /// The plan, without splits if the epilogue is not linear.
-    fn allowed(self, plan: Plan) -> Plan {
+    fn allowed(self, plan: BlockPlan) -> BlockPlan {
         let splits = if self.store().is_linear() {
             plan.splits
         } else {
             1
         };
-        Plan { splits, ..plan }
+        BlockPlan { splits, ..plan }
     }
 }
 
@@ -220,7 +220,7 @@ pub fn matmul(
     let plan = then.allowed(choose(&problem, operands.largest().is_some()));
     let whole = plan.splits == 1;
     let first = if whole { then } else { Epilogue::Plain };
-    let product = Product {
+    let product = BlockedProduct {
         problem,
         plan,
         store: first.store(),
@@ -256,14 +256,14 @@ pub fn matmul_pair(
 }
 
 fn pair_by(
-    plans: [Plan; 2],
+    plans: [BlockPlan; 2],
     pairs: [[&CubeTensor; 2]; 2],
     operands: [&Operands; 2],
     then: Epilogue,
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
     let thens = [then, Epilogue::Plain];
-    let product = |i: usize| Product {
+    let product = |i: usize| BlockedProduct {
         problem: problems[i],
         plan: plans[i],
         store: thens[i].store(),
@@ -293,8 +293,8 @@ fn pair_by(
 }
 
 /// Launches products with their buffers.
-fn launch(products: Vec<Product>, buffers: Vec<&CubeTensor>, largest: Option<&CubeTensor>) {
-    let products = Products(products);
+fn launch(products: Vec<BlockedProduct>, buffers: Vec<&CubeTensor>, largest: Option<&CubeTensor>) {
+    let products = BlockedProducts(products);
     let groups = products.groups();
     let buffers: Vec<&CubeTensor> = buffers.into_iter().chain(largest).collect();
     wgsl::launch(products.program(), groups, &buffers);
@@ -302,7 +302,7 @@ fn launch(products: Vec<Product>, buffers: Vec<&CubeTensor>, largest: Option<&Cu
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{self, Device};
+    use super::super::check::{self, TestDevice};
     use super::super::format::{full, half};
     use super::super::wgsl::Wgsl as _;
     use super::super::{linear, rope, swiglu};
@@ -328,9 +328,9 @@ mod tests {
                 let rope = Store::Rope(rotation(&problem));
                 let fused = [(1, rope), (1, Store::Swiglu), (1, Store::SwigluBackward)];
                 for (splits, store) in stores.chain(fused.into_iter().filter(|_| !halves)) {
-                    let program = Products(vec![Product {
+                    let program = BlockedProducts(vec![BlockedProduct {
                         problem,
-                        plan: Plan { splits, ..plan },
+                        plan: BlockPlan { splits, ..plan },
                         store,
                         staged: staged.clone(),
                     }]);
@@ -343,13 +343,13 @@ mod tests {
                 };
                 let plans = choose_pair(&[problem, transposed], halves);
                 let products = plans.into_iter().zip([problem, transposed]);
-                let products = products.map(|(plan, problem)| Product {
+                let products = products.map(|(plan, problem)| BlockedProduct {
                     problem,
                     plan,
                     store: Store::Plain,
                     staged: staged.clone(),
                 });
-                check::valid_wgsl(&Products(products.collect()).program().text());
+                check::valid_wgsl(&BlockedProducts(products.collect()).program().text());
             }
         }
     }
@@ -382,7 +382,9 @@ mod tests {
 
     #[test]
     fn products_agree_with_the_definition() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         if !check::has_matrix_cores() {
             return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
         }
@@ -448,7 +450,9 @@ mod tests {
     /// Epilogues give the same results as separate kernels, except for f16 rounding.
     #[test]
     fn stores_do_what_kernels_of_their_own_do() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         if !check::has_matrix_cores() {
             return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
         }
@@ -507,7 +511,7 @@ mod tests {
 
     #[test]
     fn no_part_begins_past_the_end() {
-        let within = |plan: Plan, problem: &Problem| {
+        let within = |plan: BlockPlan, problem: &Problem| {
             let begins = plan.share(problem) * (plan.splits - 1);
             assert!(begins < problem.inner, "{problem:?} {plan:?}");
         };
@@ -530,7 +534,7 @@ mod tests {
 
     /// Two products in one launch, split or whole, give the same as each alone.
     fn alike(
-        device: &Device,
+        device: &TestDevice,
         pair: [&CubeTensor; 2],
         operands: &Operands,
         problem: Problem,

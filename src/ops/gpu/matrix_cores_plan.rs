@@ -20,7 +20,7 @@ const SUBGROUP: usize = 32;
 
 /// The blocking of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Plan {
+pub struct BlockPlan {
     /// 16×16 tiles of the result that a subgroup holds, rows by columns.
     pub tiles: (usize, usize),
     /// Subgroups of a workgroup, rows by columns.
@@ -31,7 +31,7 @@ pub struct Plan {
     pub splits: usize,
 }
 
-impl Plan {
+impl BlockPlan {
     /// Values of the result of one workgroup, rows by columns.
     pub fn block(&self) -> (usize, usize) {
         (
@@ -116,9 +116,9 @@ impl Store {
 
 /// A problem with its plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Product {
+pub struct BlockedProduct {
     pub problem: Problem,
-    pub plan: Plan,
+    pub plan: BlockPlan,
     pub store: Store,
     /// How A and B are staged.
     pub staged: [Staged; 2],
@@ -127,9 +127,9 @@ pub struct Product {
 /// Products in one launch, whose plans have equally many invocations and whose operands have one format. Bindings: for each product
 /// A, B, the result and the inputs of its store; then the largest magnitudes of f32 operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Products(pub Vec<Product>);
+pub struct BlockedProducts(pub Vec<BlockedProduct>);
 
-impl Products {
+impl BlockedProducts {
     pub fn program(self) -> Program<Self> {
         let name = match (&self.0[..], self.halves()) {
             ([_], false) => "matmul_matrix_cores",
@@ -149,7 +149,7 @@ impl Products {
         match &self.0[..] {
             [one] => one.groups(),
             several => {
-                let all: usize = several.iter().map(Product::count).sum();
+                let all: usize = several.iter().map(BlockedProduct::count).sum();
                 let rows = all.div_ceil(MAX_GROUPS);
                 [all.div_ceil(rows), rows, 1]
             }
@@ -157,7 +157,7 @@ impl Products {
     }
 
     fn halves(&self) -> bool {
-        self.0.iter().any(Product::halves)
+        self.0.iter().any(BlockedProduct::halves)
     }
 
     fn invocations(&self) -> usize {
@@ -191,8 +191,8 @@ impl Products {
 
     /// The arrays of workgroup memory; the product that needs the most determines their sizes.
     fn staged(&self) -> Vec<StagedMatrix> {
-        let operands: Vec<Operand> = self.0.iter().flat_map(Product::operands).collect();
-        let parts = self.0.first().map_or(&[][..], Product::parts);
+        let operands: Vec<Operand> = self.0.iter().flat_map(BlockedProduct::operands).collect();
+        let parts = self.0.first().map_or(&[][..], BlockedProduct::parts);
         let names = ["a", "b"].iter().flat_map(|name| {
             let of_name = operands.iter().filter(|it| it.name == *name);
             let vectors = of_name.map(|it| it.lines * it.pitch).max().unwrap_or(0);
@@ -277,7 +277,7 @@ struct Operand {
     largest: Range<usize>,
 }
 
-impl Serialize for Products {
+impl Serialize for BlockedProducts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Values {
@@ -302,7 +302,7 @@ impl Serialize for Products {
             bindings: self.bindings(),
             staged: self.staged(),
             halves: self.halves(),
-            by_vectors: self.0.iter().any(Product::by_vectors),
+            by_vectors: self.0.iter().any(BlockedProduct::by_vectors),
             threads: self.invocations(),
             groups: self.groups(),
             products,
@@ -311,7 +311,7 @@ impl Serialize for Products {
     }
 }
 
-impl Product {
+impl BlockedProduct {
     fn groups(&self) -> [usize; 3] {
         let (height, width) = self.plan.block();
         let Problem { rows, columns, .. } = self.problem;
@@ -371,7 +371,7 @@ impl Product {
     }
 
     fn values(&self, begin: usize, end: usize, bounded: bool) -> ProductValues {
-        let Plan {
+        let BlockPlan {
             tiles,
             subgroups,
             step,

@@ -7,9 +7,9 @@ use burn::cubecl::client::Graph;
 use burn_cubecl::tensor::CubeTensor;
 
 /// Recorded launches. They keep every page of memory they use.
-pub struct Recording(Graph);
+pub struct LaunchRecording(Graph);
 
-impl Recording {
+impl LaunchRecording {
     /// Runs `work` on the device of `like`, which allocates its memory, and then records its launches without running them.
     ///
     /// # Errors
@@ -47,18 +47,20 @@ pub fn write(tensor: &CubeTensor, values: &[i32]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Device;
+    use super::super::check::TestDevice;
     use super::super::reduce::sum_rows;
     use super::*;
     use burn::tensor::{DType, Int, Tensor, TensorData};
 
     #[test]
     fn a_replay_reads_what_was_written_since() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         let x = device.tensor(&[1.0, 2.0, 3.0, 4.0], [4]);
         let mut sum = None;
         let work = || sum = Some(sum_rows(&x, 2, 2, None));
-        let recording = Recording::new(&x, work).expect("one launch");
+        let recording = LaunchRecording::new(&x, work).expect("one launch");
         let sum = sum.expect("it worked");
         recording.replay().expect("the device works");
         assert_eq!(device.read(&sum), [4.0, 6.0]);
@@ -70,7 +72,9 @@ mod tests {
 
     #[test]
     fn what_copies_to_the_device_is_refused_and_the_next_recording_is_not() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         let x = device.tensor(&[1.0, 2.0, 3.0, 4.0], [4]);
         let copies = || {
             let data = TensorData::new(vec![1, 2, 3, 4], [4]);
@@ -80,7 +84,7 @@ mod tests {
             ));
             drop(sum_rows(&x, 2, 2, None));
         };
-        assert!(Recording::new(&x, copies).is_err());
-        assert!(Recording::new(&x, || drop(sum_rows(&x, 2, 2, None))).is_ok());
+        assert!(LaunchRecording::new(&x, copies).is_err());
+        assert!(LaunchRecording::new(&x, || drop(sum_rows(&x, 2, 2, None))).is_ok());
     }
 }

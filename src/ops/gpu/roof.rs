@@ -151,7 +151,7 @@ fn roof_triad(a: &[Float4], b: &[Float4], out: &mut [Float4], vectors: usize, st
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{self, Device};
+    use super::super::check::{self, TestDevice};
     use super::super::wgsl::Wgsl as _;
     use super::*;
     use crate::config::Precision;
@@ -160,7 +160,9 @@ mod tests {
 
     #[test]
     fn every_multiply_add_is_done() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         let (groups, rounds) = (3, 5);
         let out = device.tensor(&vec![0.0; outputs(groups)], [outputs(groups)]);
         multiply_add(&out, groups, rounds);
@@ -180,7 +182,9 @@ mod tests {
     #[test]
     fn every_product_of_matrix_cores_is_done() {
         check::valid_wgsl(&matrix_program(3).text());
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         if !check::has_matrix_cores() {
             return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
         }
@@ -207,7 +211,9 @@ mod tests {
 
     #[test]
     fn the_triad_reaches_every_value() {
-        let Some(device) = Device::any() else { return };
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
         for len in [4, 1020, 4096, 70_000] {
             let (a, b) = (numbers(1, len), numbers(2, len));
             let out = device.tensor(&vec![0.0; len], [len]);

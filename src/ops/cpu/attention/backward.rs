@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::super::matmul::{Product, Write};
 use super::super::{exp, sum2, zeros};
-use super::blocks::{BLOCK, HeadRows, Workspace};
+use super::blocks::{BLOCK, BlockWorkspace, HeadRows};
 use crate::ops::shapes::{Columns, Heads, Rows};
 
 /// The gradients of [`forward`](super::forward) in the form of `rows`, from its inputs, its outputs and `dout`, B·T × H·dh.
@@ -41,7 +41,7 @@ pub fn backward(
     (0..shape.batch * shape.kv_heads)
         .into_par_iter()
         .for_each_init(
-            || Workspace::new(shape),
+            || BlockWorkspace::new(shape),
             |workspace, index| {
                 context.kv_head(workspace, index / shape.kv_heads, index % shape.kv_heads);
             },
@@ -61,7 +61,7 @@ struct Backward<'a> {
 
 impl Backward<'_> {
     /// The gradients of one key and value head, and of its query heads.
-    fn kv_head(&self, workspace: &mut Workspace, batch: usize, kv_head: usize) {
+    fn kv_head(&self, workspace: &mut BlockWorkspace, batch: usize, kv_head: usize) {
         let time = self.shape.context;
         let [_, k, v] = &self.from;
         let delta: Vec<f32> = self
@@ -106,13 +106,13 @@ impl Backward<'_> {
     /// One block of queries and one block of keys; `write` applies to the gradients of keys and values.
     fn block(
         &self,
-        workspace: &mut Workspace,
+        workspace: &mut BlockWorkspace,
         delta: &[f32],
         (batch, head, kv_head): (usize, usize, usize),
         (query, key): (usize, usize),
         write: Write,
     ) {
-        let Workspace {
+        let BlockWorkspace {
             scores,
             dscores,
             keys: turned_keys,

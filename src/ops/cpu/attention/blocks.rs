@@ -77,7 +77,7 @@ impl HeadRows<*mut f32> {
 }
 
 /// The buffers of one task.
-pub(super) struct Workspace {
+pub(super) struct BlockWorkspace {
     pub scores: Vec<f32>,
     pub dscores: Vec<f32>,
     /// A block of keys and a block of values, with the head's elements as rows.
@@ -88,7 +88,7 @@ pub(super) struct Workspace {
     pub total: Vec<f32>,
 }
 
-impl Workspace {
+impl BlockWorkspace {
     pub fn new(shape: Heads) -> Self {
         let group = shape.heads / shape.kv_heads;
         Self {
