@@ -13,8 +13,8 @@
 //! numbers and 16-bit integers, cooperative matrices in private memory, ray tracing.
 //!
 //! ```
-//! use perflings::lockstep::{Buffer, FindingKind, Launch, Program};
-//! let program = Program::parse(
+//! use perflings::lockstep::{Buffer, FindingKind, Launch, Shader};
+//! let program = Shader::parse(
 //!     "@group(0) @binding(0) var<storage, read_write> sum: array<u32>;
 //!      @compute @workgroup_size(64) fn main() { sum[0] += 1u; }",
 //! )?;

@@ -38,7 +38,7 @@ pub fn launch(first: &PairedProduct, second: &PairedProduct, plan: TilePlan) {
     let sizes = |product: &PairedProduct| {
         let p = &product.problem;
         let across = p.columns.div_ceil(plan.tile.1);
-        SizesLaunch::new(
+        PairSizesLaunch::new(
             p.rows,
             p.columns,
             p.inner,

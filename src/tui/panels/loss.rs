@@ -19,7 +19,7 @@ use crate::units::number;
 pub const READING: &[&str] = &[
     "The loss is the mean of -ln(probability given to the token that came next). ln V: all V tokens get the same \
              probability. Entropy: every token gets its true probability; only a model that has seen the answers is below.",
-    "The loss of step 0 is taken before any update: it depends on the initial weights only.",
+    "The first loss is taken before any update: it depends on the initial weights only.",
 ];
 
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
