@@ -1,10 +1,12 @@
 //! The graphics adapters of this machine, in the one order that training and kernel checks count GPUs by.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use burn::cubecl::future::block_on;
 use burn::tensor::DeviceKind;
 use burn_wgpu::wgpu;
+use directories::BaseDirs;
 
 use crate::protocol;
 
@@ -82,6 +84,7 @@ fn mesa(driver: &str) -> Option<u32> {
 /// All adapters of the first graphics API that has one: GPUs in the order of `gpu:N`, then drivers that compute on the CPU.
 /// A driver that panics while it is asked hides them all.
 pub fn adapters() -> Vec<RankedAdapter> {
+    make_shader_folder();
     let list = |backends| {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
             backends,
@@ -98,6 +101,15 @@ pub fn adapters() -> Vec<RankedAdapter> {
         }
     };
     in_order(catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
+}
+
+/// NVIDIA's driver keeps compiled shaders for later processes only if this folder exists when it is loaded. The folder makes the
+/// second start of an engine fast instead of the third; without it nothing else changes, so errors do not matter.
+fn make_shader_folder() {
+    let dirs = Path::new("/dev/nvidiactl").exists().then(BaseDirs::new);
+    if let Some(dirs) = dirs.flatten() {
+        let _ = std::fs::create_dir_all(dirs.cache_dir().join("nvidia/GLCache"));
+    }
 }
 
 fn in_order(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
