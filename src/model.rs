@@ -187,11 +187,6 @@ impl Model {
         self.setting.tables.context
     }
 
-    /// The device the network lives on.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
     /// Mean cross-entropy `[1, 1]` of a batch, the root of its graph. Gradients are those of the loss times the factor of `scale`.
     pub fn loss(&self, tokens: &Tokens, scale: Option<&LossScale>) -> Tensor<2> {
         let logits = self.logits(tokens, None); // [n, vocab]

@@ -71,6 +71,20 @@ pub fn number(x: f64) -> String {
     }
 }
 
+/// Both bounds of a range with the same decimals, so many that the smaller one has three digits: `0.0667` and `0.4667`.
+pub fn bounds(low: f64, high: f64) -> [String; 2] {
+    let sizes = [low, high].map(f64::abs).into_iter();
+    let least = sizes.filter(|it| *it > 0.0).fold(f64::INFINITY, f64::min);
+    let decimals = (2.0 - least.log10().floor()).clamp(0.0, 4.0);
+    // A bound of 0 needs none.
+    let decimals = if low.fract() == 0.0 && high.fract() == 0.0 {
+        0
+    } else {
+        decimals as usize
+    };
+    [low, high].map(|it| show(it, decimals))
+}
+
 /// `count` digits in all, at least those before the point; thousands separated, no exponent.
 pub fn digits(x: f64, count: usize) -> String {
     let whole = x.abs().max(1.0).log10() as usize + 1;
@@ -171,6 +185,21 @@ mod tests {
         );
         assert_eq!([99.96, 100.0].map(percent), ["99.9", "100"]);
         assert_eq!([99.96, -0.2].map(signed_percent), ["+99.9", "-0.2"]);
+    }
+
+    #[test]
+    fn both_bounds_of_a_range_have_as_many_decimals() {
+        let said = [
+            (0.0667, 0.46667),
+            (1.667, 11.667),
+            (0.0, 10.0),
+            (5.0, 792.0),
+        ];
+        let said = said.map(|(low, high)| bounds(low, high).join(" to "));
+        let expected = ["0.0667 to 0.4667", "1.67 to 11.67", "0 to 10", "5 to 792"];
+        assert_eq!(said, expected);
+        assert_eq!(bounds(0.0, 7.4), ["0.00", "7.40"]);
+        assert_eq!(bounds(f64::NAN, 1.0), ["NaN", "1.00"]);
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl App {
             _ => return,
         };
         self.run.slots[slot as usize].note_figure(event);
-        if slot == Slot::B {
+        if self.judges(slot) {
             self.judge();
         }
     }
@@ -246,7 +246,7 @@ impl App {
         if !paired {
             self.use_kernel();
         }
-        if slot == Slot::B {
+        if self.judges(slot) {
             self.judge();
         }
     }
@@ -380,6 +380,12 @@ impl App {
         }
     }
 
+    /// Whether the criteria are about this slot: B's, or A's while B is the same.
+    fn judges(&self, slot: Slot) -> bool {
+        let same = self.mode.compares() && self.comparison.same();
+        same == (slot == Slot::A)
+    }
+
     /// Compares the measurements with the stage's criteria. Once passed, a stage stays passed.
     pub(super) fn judge(&mut self) {
         let course = Arc::clone(&self.course);
@@ -392,8 +398,13 @@ impl App {
         }
         // Late figures of a B that was changed since say nothing about the present one.
         let present = &self.comparison.config_b;
-        let b = self.run.slot(Slot::B);
-        let b = Some(b).filter(|it| !self.mode.compares() || it.ran(Slot::B, present));
+        let slot = if self.judges(Slot::A) {
+            Slot::A
+        } else {
+            Slot::B
+        };
+        let b = self.run.slot(slot);
+        let b = Some(b).filter(|it| !self.mode.compares() || it.ran(slot, present));
         let config = b.and_then(|it| Some(&it.started.as_ref()?.run.config));
         let mut finished = b.and_then(summary);
         // The loss that counts is that of the step at which the stage's checks end, as in a run without a screen.

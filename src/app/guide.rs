@@ -43,7 +43,7 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<SentencePar
 }
 
 /// Keys by the names that the sentences below have for them.
-const KEYS: [(&str, A); 43] = [
+const KEYS: [(&str, A); 44] = [
     ("a", A::Answer(0)),
     ("choose", A::Choose),
     ("close", A::Close),
@@ -55,6 +55,7 @@ const KEYS: [(&str, A); 43] = [
     ("hint", A::Hint),
     ("in-f32", A::InF32),
     ("keep", A::RangeKeep),
+    ("keep-value", A::KeepSearch),
     ("knob-down", A::KnobRow(1)),
     ("knob-less", A::KnobTurn(-1)),
     ("knob-more", A::KnobTurn(1)),
@@ -112,6 +113,9 @@ pub fn next_move(app: &App) -> Vec<SentencePart> {
 
 /// What an open card is for: the keys of what lies under it do nothing there, or something else.
 fn card(app: &App) -> Option<&'static str> {
+    if app.view.types_value() {
+        return Some("Type a value for B; {keep-value} keeps it, {close} leaves the old one");
+    }
     Some(match app.view.overlay? {
         Overlay::Welcome => "Any key puts this card away",
         Overlay::Skipped => "You skipped these stages: {page} turns the page, {close} goes on here",

@@ -9,7 +9,7 @@ use crate::course::check::Starter;
 use crate::course::journey::LastJourney;
 use crate::course::progress::{Prediction, Progress, StageProgress, StageState};
 use crate::course::{Course, Estimate, Exercise, Stage};
-use crate::units::number;
+use crate::units::{bounds, number};
 
 /// The learner's own configuration of a stage, where there is one.
 pub type OwnConfig<'a> = &'a dyn Fn(&Stage) -> Option<RunConfig>;
@@ -203,6 +203,7 @@ fn prediction_complete(
         "" => String::new(),
         unit => format!(" {unit}"),
     };
+    let [least, most] = bounds(low, high);
     let value = |it: f64| format!("{}{unit}", number(it));
     let found = match measured {
         Some(it) if (low..=high).contains(&it) => format!("measured {}: inside", value(it)),
@@ -211,10 +212,8 @@ fn prediction_complete(
     };
     RangeScale {
         said: format!(
-            "{} You said between {} and {}; {found}",
-            one_line(&of.prompt),
-            value(low),
-            value(high)
+            "{} You said between {least}{unit} and {most}{unit}; {found}",
+            one_line(&of.prompt)
         ),
         from: of.from,
         to: of.to,

@@ -363,17 +363,21 @@ impl Section {
         if !beside.is_empty() {
             title += &format!(": {beside}");
         }
+        // A mystery's stream does not tell its configuration.
+        let config = match run.sealed {
+            true => String::new(),
+            false => format!("; configuration {}", clean::line(&self.started.config)),
+        };
         let early = self.ended.as_ref();
         let early = early.map(|why| format!(" Ended early: {why}."));
         let device = &self.started.device;
         let mut blocks = vec![
             SheetBlock::Heading(title),
             SheetBlock::Intro(format!(
-                "On {} ({}). {} parameters; configuration {}.{}",
+                "On {} ({}). {} parameters{config}.{}",
                 device.name,
                 device.kind,
                 show(self.started.parameters as f64, 0),
-                clean::line(&self.started.config),
                 early.unwrap_or_default()
             )),
             SheetBlock::Table(SheetTable::of(

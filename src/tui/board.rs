@@ -182,11 +182,14 @@ fn stages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Li
             .sum::<usize>()
     };
     let form = (0..2).find(|form| wide_of(*form) < wide).unwrap_or(2);
-    let spans: Vec<Span<'static>> = parts
+    let heading = ["", " here/passed", " here"][form];
+    let named = wide_of(form) + text::width(heading) < wide;
+    let heading = Span::styled(if named { heading } else { "" }, theme.dim);
+    let parts = parts
         .into_iter()
         .map(|mut it| std::mem::take(&mut it[form]))
-        .map(|(said, style)| Span::styled(said, style))
-        .collect();
+        .map(|(said, style)| Span::styled(said, style));
+    let spans: Vec<Span<'static>> = std::iter::once(heading).chain(parts).collect();
     let Some(marked) = board.stages.get(view.marked) else {
         return Vec::new();
     };

@@ -140,6 +140,7 @@ impl<'a> ProseWriter<'a> {
         self.columns = wide.clamp(1, READING);
         let begin = self.lines.len();
         let (mut after_item, mut before) = (false, None);
+        let speaks = blocks.iter().any(|block| self.note(block).is_none());
         for block in blocks {
             let is_item = matches!(block, TextBlock::Item { .. });
             if self.lines.len() > begin && !(is_item && after_item) {
@@ -148,8 +149,8 @@ impl<'a> ProseWriter<'a> {
             after_item = is_item;
             let note = self.note(block);
             match &note {
-                // Neighbouring texts that wait for the same figures say so once.
-                Some(_) if note == before => {
+                // Texts that wait for the same figures say so once: neighbours, and on a page where others remain.
+                Some(said) if note == before || speaks && self.has_said(said) => {
                     while self.lines.last().is_some_and(|line| line.width() == 0) {
                         self.lines.pop();
                     }
@@ -210,6 +211,13 @@ impl<'a> ProseWriter<'a> {
                 format!("The drawing is cut here; a terminal of {wide} columns shows it whole.");
             self.plain(&said, self.theme.dim);
         }
+    }
+
+    /// Whether a sentence stands on the page already.
+    fn has_said(&self, sentence: &str) -> bool {
+        let lines = self.lines.iter().map(ToString::to_string);
+        let said: Vec<String> = lines.map(|line| line.trim().to_owned()).collect();
+        said.join(" ").contains(sentence)
     }
 
     /// What stands instead of a text whose figures are still to be measured.

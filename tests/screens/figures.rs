@@ -248,3 +248,18 @@ fn a_figure_is_whole_or_absent_at_every_size() {
         }
     }
 }
+
+/// The speed is said to be a share of the peak in every width that has room for it.
+#[test]
+fn the_speed_is_named_as_a_share_of_the_peak() {
+    let mut app = session::begin(Course::builtin("en"), Options::default()).0;
+    train(&mut app, 40);
+    for (width, height) in [(80, 24), (120, 36), (200, 50)] {
+        let theme = ThemeName::Dark;
+        let drawn = screen::screen(&mut app, width, height, theme, Markers::Braille);
+        let drawn = text(&drawn);
+        let vitals = drawn.lines().nth(1).expect("a line");
+        let said = vitals.contains("of peak") || !vitals.contains("speed");
+        assert!(said && !vitals.contains("peak 1"), "{vitals}");
+    }
+}

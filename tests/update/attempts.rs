@@ -6,6 +6,7 @@ use perflings::app::{
     App, Effect, Markers, Message, Options, Overlay, RunState, SlotRun, ThemeName, update,
 };
 use perflings::config::{Init, RunConfig};
+use perflings::judge::CriterionResult;
 use perflings::protocol::*;
 use perflings::tui::keys;
 
@@ -329,6 +330,11 @@ fn a_b_that_is_again_the_same_as_a_shows_nothing_of_its_own() {
         play.wait(600);
         play.train(10);
         assert!(play.app.comparison.same());
+        // What is judged is the run of A, which B equals, not a run that is still to come.
+        let report = play.app.study.report.as_ref().expect("judged");
+        let of_run = |it: &&CriterionResult| it.name.contains("first loss");
+        let line = report.lines.iter().find(of_run).expect("a check");
+        assert_ne!(line.measured, "no run yet", "{path}");
         assert!(play.slot(Slot::B).started.is_none(), "{path}");
         assert_eq!(play.app.attempts().len(), 2, "the log keeps it");
         let figures = perflings::app::figures::figures(&play.app).expect("a stage");
@@ -541,6 +547,9 @@ fn a_number_is_typed_into_a_knob_and_refused_with_its_reason() {
     play.turn("train.learning-rate", KeyCode::Enter);
     play.keys("0.025");
     assert!(play.app.view.typing());
+    let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+    let drawn = screen::text(&screen::screen(&mut play.app, 120, 36, theme, markers));
+    assert!(drawn.contains("Type a value for B"), "{drawn}");
     play.key(KeyCode::Backspace);
     play.key(KeyCode::Enter);
     assert_eq!(play.app.comparison.config_b.train.learning_rate, 0.02);

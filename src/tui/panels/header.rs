@@ -176,6 +176,9 @@ fn line(
 }
 
 fn short(value: &str) -> String {
+    if let Some(number) = value.strip_suffix(" FLOP/s") {
+        return number.to_owned();
+    }
     if let Some((number, _)) = value.split_once(" % ") {
         return format!("{number} %");
     }

@@ -281,8 +281,13 @@ impl Text<'_> {
         }
         if tried {
             let (mark, style) = theme.mark(right);
-            let word = if right { "Correct. " } else { "Not correct. " };
-            let marker = format!("{mark} {word}");
+            let marker = match right {
+                true => format!("{mark} Correct. "),
+                false => {
+                    let answer = letter(question.answer);
+                    format!("{mark} Not correct. The answer is {answer}. ")
+                }
+            };
             self.w
                 .course_text(&marker, style, &question.explanation, theme.text);
         }

@@ -178,11 +178,11 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
             .iter()
             .filter(|it| it.looks == fault.looks)
             .count();
-        let said = format!(
-            "It looks like {}, as do {} other faults.",
-            fault.looks.words(),
-            alike - 1
-        );
+        let others = match alike - 1 {
+            1 => "as does 1 other fault".to_owned(),
+            others => format!("as do {others} other faults"),
+        };
+        let said = format!("It looks like {}, {others}.", fault.looks.words());
         w.plain(&said, theme.dim);
         w.blank();
     }

@@ -8,7 +8,7 @@ use crate::course::progress::letter;
 use crate::course::{Estimate, Question, Stage};
 use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::{keys, text};
-use crate::units::number;
+use crate::units::{bounds, number};
 
 /// Writes what a stage asks now; nothing when it asks nothing.
 pub fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
@@ -53,9 +53,18 @@ pub fn later(of: &Estimate, first: f64, later: f64, w: &mut ProseWriter<'_>) {
 
 /// A value of the estimate: `3.1x`, `6.9 nats`.
 pub fn with_unit(of: &Estimate, value: f64) -> String {
+    unit(of, &number(value))
+}
+
+/// The bounds of a range, each with its unit.
+pub fn bounds_with_unit(of: &Estimate, (low, high): (f64, f64)) -> [String; 2] {
+    bounds(low, high).map(|it| unit(of, &it))
+}
+
+fn unit(of: &Estimate, value: &str) -> String {
     match text::cut(&of.unit, 12).as_str() {
-        "x" => format!("{}x", number(value)),
-        unit => format!("{} {unit}", number(value)).trim_end().to_owned(),
+        "x" => format!("{value}x"),
+        unit => format!("{value} {unit}").trim_end().to_owned(),
     }
 }
 
@@ -88,11 +97,8 @@ pub fn scale(
         let said = "No range yet: the first arrow key places it. A narrow range that contains the figure earns more.";
         return w.plain(said, theme.dim);
     };
-    let mut words = format!(
-        "between {} and {}",
-        with_unit(of, range.0),
-        with_unit(of, range.1)
-    );
+    let [low, high] = bounds_with_unit(of, range);
+    let mut words = format!("between {low} and {high}");
     if let Some(truth) = truth {
         let inside = match points(of, range, truth) {
             0 => "outside".to_owned(),

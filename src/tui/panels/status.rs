@@ -15,7 +15,7 @@ use crate::tui::prose::{ProseWriter, sentence};
 use crate::tui::surface::{Surface, height};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
-use crate::units::{ms, number};
+use crate::units::{ms, number, show};
 
 /// That progress is not saved, and why. It comes before everything else.
 pub fn draw_unsaved(s: &mut Surface<'_, '_>) {
@@ -160,7 +160,10 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         let times = it.step_ms;
         // Half the distance between the quartiles, in samples/s.
         let spread = it.samples_per_s * times.median * (1.0 / times.p25 - 1.0 / times.p75) / 2.0;
-        let (rate, spread) = (number(it.samples_per_s), number(spread.max(0.0)));
+        let rate = number(it.samples_per_s);
+        // With the decimals of the rate.
+        let decimals = rate.split_once('.').map_or(0, |(_, it)| it.len());
+        let spread = show(spread.max(0.0), decimals);
         // Times of submitting work say nothing about the spread of the rate.
         let unsynced = it.clock == "enqueue";
         let rate = match unsynced {

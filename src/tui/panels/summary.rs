@@ -3,7 +3,7 @@
 
 use ratatui::text::{Line, Span};
 
-use super::question::with_unit;
+use super::question::{bounds_with_unit, with_unit};
 use crate::app::estimate::{POINTS, points};
 use crate::app::{Action, App, Overlay};
 use crate::course::check::Starter;
@@ -76,7 +76,7 @@ fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
             0 => "outside".to_owned(),
             points => format!("inside, {points} of {POINTS} points"),
         };
-        let [low, high, truth] = [low, high, truth].map(|it| with_unit(of, it));
+        let ([low, high], truth) = (bounds_with_unit(of, (low, high)), with_unit(of, truth));
         said.push(format!("range {low} to {high}, measured {truth}: {inside}"));
     }
     if let Some([ratio, low, high]) = known.ratio {
@@ -87,7 +87,7 @@ fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     }
     let key = stage.checks.iter().find(|it| it.starter == Starter::Fails);
     if let (Some(check), Some(found)) = (key, &known.found) {
-        said.push(format!("{}: {found}", check.name));
+        said.push(format!("{}: measured {found}", check.name));
     }
     if !known.answers.is_empty() {
         let (right, of) = (app.study.right_at_first(stage), stage.quiz.len());

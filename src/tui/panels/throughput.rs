@@ -27,7 +27,7 @@ pub fn reading(app: &App) -> &'static [&'static str] {
         ],
         true => &[
             "samples/s: batch / median time of the n steps that were neither warm-up nor profiled; by wall time where no step waits for the device. Middle half: a quarter took \
-             less, a quarter more; the ± below is half of it, in samples/s. p95: one step in twenty took longer.",
+             less, a quarter more; the ± below is half of it, in samples/s; p95: one step in twenty took longer.",
             "Of the last 64 steps: steady, the halves agree within 2 %; drifting, they are over 5 % apart; noisy, the middle half \
              spans over 10 %; settling, neither yet. The wall average includes everything, profiles too.",
         ],
