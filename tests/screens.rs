@@ -167,7 +167,7 @@ fn a_first_loss_that_was_wrong_stays_wrong() {
         ))
     };
     let narrow = drawn(&mut app, 80, 24);
-    assert!(narrow.contains("first loss ✗ 12"), "{narrow}");
+    assert!(narrow.contains("first ✗12"), "{narrow}");
     let wide = drawn(&mut app, 120, 36);
     assert!(wide.contains("/6.91, now 5.00"), "{wide}");
     // Fixed from the start, or while it trained: the first loss was right.
