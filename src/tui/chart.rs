@@ -118,10 +118,11 @@ impl Chart<'_> {
         // With what they mean, where all of them fit so; else shorter; over curves where these cover everything and are high
         // enough to be seen all the same.
         let names = |long: bool, free: &dyn Fn(&str) -> bool, buffer: &mut Buffer| {
-            let all = self.references.iter();
-            all.fold(true, |fit, it| {
-                draw_name(it, long, &plot, free, buffer) && fit
-            })
+            let mut fit = true;
+            for it in &self.references {
+                fit &= draw_name(it, long, &plot, free, buffer);
+            }
+            fit
         };
         let before = buffer.clone();
         if !names(true, &blank, buffer) {

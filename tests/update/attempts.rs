@@ -332,7 +332,7 @@ fn a_b_that_is_again_the_same_as_a_shows_nothing_of_its_own() {
         assert!(play.app.comparison.same());
         // What is judged is the run of A, which B equals, not a run that is still to come.
         let report = play.app.study.report.as_ref().expect("judged");
-        let of_run = |it: &&CriterionResult| it.name.contains("first loss");
+        let of_run = |it: &&CriterionResult| it.asked.contains("loss");
         let line = report.lines.iter().find(of_run).expect("a check");
         assert_ne!(line.measured, "no run yet", "{path}");
         assert!(play.slot(Slot::B).started.is_none(), "{path}");

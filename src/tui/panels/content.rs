@@ -51,8 +51,10 @@ pub enum Block<'a> {
 pub struct Plot<'a> {
     /// Columns and rows that it takes in the panel's box; where it does not take all columns, it stands on the left.
     pub size: (u16, u16),
-    pub draw: Box<dyn Fn(Rect, &mut Buffer) + 'a>,
+    pub draw: Drawing<'a>,
 }
+
+type Drawing<'a> = Box<dyn Fn(Rect, &mut Buffer) + 'a>;
 
 /// A named figure with its values.
 pub struct Figure {

@@ -176,9 +176,6 @@ fn line(
 }
 
 fn short(value: &str) -> String {
-    if let Some(number) = value.strip_suffix(" FLOP/s") {
-        return number.to_owned();
-    }
     if let Some((number, _)) = value.split_once(" % ") {
         return format!("{number} %");
     }

@@ -70,8 +70,13 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
             after += &format!(", earlier {} at step {step}", number(loss));
         }
         // Trained by another run in between.
-        if let Some((_, then)) = run.loss.last().filter(|_| run.left.is_some() && words > 0) {
-            after += &format!(", then {} on weights of both", number(then));
+        if let Some((_, then)) = run.loss.last().filter(|_| run.left.is_some()) {
+            let whose = if words > 1 {
+                "on weights of both"
+            } else {
+                "of both"
+            };
+            after += &format!(", then {} {whose}", number(then));
         }
         let style = if loss.is_finite() {
             theme.strong
