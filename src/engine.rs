@@ -5,6 +5,7 @@ pub(crate) mod adapters;
 pub mod allocator;
 pub mod audit;
 pub mod client;
+mod compile_ahead;
 pub mod devices;
 mod host;
 pub mod kernel;

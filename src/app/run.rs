@@ -333,6 +333,14 @@ impl RequestedRun {
         other.started.is_some().then_some(other)
     }
 
+    /// Peaks that the engine measured after a run's first loss.
+    pub(super) fn note_peaks(&mut self, device: &Device, roof: Roof) {
+        let runs = self.slots.iter_mut().filter_map(|it| it.started.as_mut());
+        for started in runs.filter(|it| it.device == *device) {
+            started.roof = Some(Box::new(roof.clone()));
+        }
+    }
+
     /// Both slots are shown against the best peaks that are known of their device.
     pub(super) fn share_peaks(&mut self) {
         let [Some(a), Some(b)] = self.slots.each_mut().map(|slot| slot.started.as_mut()) else {

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Error, Result, anyhow};
 use burn::tensor::Device;
+use burn_wgpu::wgpu;
 
 use super::adapters::{RankedAdapter, adapters, named};
 use crate::protocol::{self, DeviceInfo, Roof};
@@ -21,6 +22,8 @@ pub struct OpenDevice {
     pub matrix_cores: bool,
     /// Its measured peaks.
     pub roof: Option<Roof>,
+    /// The adapter, where a driver compiles for a GPU.
+    pub gpu: Option<wgpu::Adapter>,
 }
 
 /// Every device, the CPU first, then GPUs in the order of `gpu:N`, then CPU drivers of Vulkan.
@@ -57,6 +60,7 @@ pub fn open(select: &str) -> Result<OpenDevice> {
             queued: true,
             matrix_cores: false,
             roof: None,
+            gpu: None,
         });
     }
     let found = adapters();
@@ -90,6 +94,7 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
         queued: false,
         matrix_cores: adapter.has_matrix_cores(),
         roof: None,
+        gpu: (!adapter.on_cpu()).then(|| adapter.adapter.clone()),
     })
 }
 

@@ -14,8 +14,8 @@ use super::{allocator, load, roof};
 use crate::ops::progress;
 use crate::profile::load::ProcessorTime;
 use crate::protocol::{
-    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, LogMessage, PROTOCOL, RunSpec,
-    Slot,
+    Command, Device, Event, Failed, FailedKind, Finished, Hello, KernelSwap, LogMessage, PROTOCOL,
+    Roof, RunSpec, Slot,
 };
 
 /// What the engine is busy with.
@@ -35,6 +35,13 @@ struct Session<'a> {
     swaps: Vec<KernelSwap>,
     /// The clocks of the cores when the work began.
     began: Result<ProcessorTime, String>,
+}
+
+/// Keeps a device's peaks for later runs.
+fn note_peaks(opened: &mut [(String, OpenDevice)], device: &Device, roof: &Roof) {
+    for (_, it) in opened.iter_mut().filter(|it| it.1.info == *device) {
+        it.roof = Some(roof.clone());
+    }
 }
 
 /// Serves commands until `quit` or the end of input.
@@ -160,22 +167,32 @@ impl Session<'_> {
         }
     }
 
+    /// The device, with its peaks.
     fn open(&mut self, select: &str) -> Result<OpenDevice> {
-        let known = self.opened.iter().position(|(name, _)| name == select);
-        let mut opened = match known {
-            Some(at) => self.opened.remove(at).1,
-            None => devices::open(select)?,
-        };
-        // Peaks that other programs disturbed are measured again between two runs, once those are idle.
-        let marked = opened.roof.as_ref().is_some_and(|it| it.load().is_some());
-        if known.is_none() || marked && matches!(self.work, Work::Nothing) {
+        let (mut opened, due) = self.open_without_peaks(select)?;
+        if due {
             match roof::of(&opened, |text| self.warn(text)) {
                 Ok(roof) => opened.roof = Some(roof),
                 Err(error) => self.warn(format!("no peaks of {}: {error:#}", opened.info.name)),
             }
+            self.opened.retain(|(name, _)| name != select);
+            self.opened.push((select.to_owned(), opened.clone()));
         }
-        self.opened.push((select.to_owned(), opened.clone()));
         Ok(opened)
+    }
+
+    /// The device with the peaks that are on file, and whether these are due to be measured: once for each process, and again
+    /// between two runs where other programs disturbed them.
+    fn open_without_peaks(&mut self, select: &str) -> Result<(OpenDevice, bool)> {
+        let known = self.opened.iter().find(|(name, _)| name == select);
+        if let Some((_, opened)) = known {
+            let marked = opened.roof.as_ref().is_some_and(|it| it.load().is_some());
+            return Ok((opened.clone(), marked && matches!(self.work, Work::Nothing)));
+        }
+        let mut opened = devices::open(select)?;
+        opened.roof = roof::known(&opened.info, &opened.driver);
+        self.opened.push((select.to_owned(), opened.clone()));
+        Ok((opened, true))
     }
 
     fn warn(&self, text: String) {
@@ -192,19 +209,17 @@ impl Session<'_> {
         });
         match measured {
             Ok((device, roof)) => {
-                for (_, opened) in self.opened.iter_mut().filter(|it| it.1.info == device) {
-                    opened.roof = Some(roof.clone());
-                }
+                note_peaks(&mut self.opened, &device, &roof);
                 self.outlet.send(Event::Calibrated { device, roof });
             }
             Err(error) => self.fail(FailedKind::Device, &error),
         }
     }
 
-    /// Ends what is running and opens the device for these runs; reports what cannot run.
-    fn prepare(&mut self, device: &str, runs: &[&RunSpec]) -> Option<OpenDevice> {
+    /// Ends what is running and opens the device for these runs, as [`Self::open_without_peaks`] does; reports what cannot run.
+    fn prepare(&mut self, device: &str, runs: &[&RunSpec]) -> Option<(OpenDevice, bool)> {
         self.end(None);
-        let opened = match self.open(device) {
+        let (opened, due) = match self.open_without_peaks(device) {
             Ok(opened) => opened,
             Err(error) => {
                 let unknown = error.to_string().starts_with("unknown device");
@@ -221,7 +236,7 @@ impl Session<'_> {
             return None;
         }
         self.began = load::read();
-        Some(opened)
+        Some((opened, due))
     }
 
     /// Refuses a B that cannot run before the run in progress is ended for it.
@@ -241,11 +256,11 @@ impl Session<'_> {
         if let Err(error) = self.refuse_change(device, &run) {
             return self.fail(FailedKind::Refused, &error);
         }
-        let Some(opened) = self.prepare(device, &[&run]) else {
+        let Some((opened, due)) = self.prepare(device, &[&run]) else {
             return;
         };
         self.outlet.expect(run.steps.is_none());
-        match Trainer::new(run, opened, self.outlet.clone()) {
+        match Trainer::new(run, opened, due, self.outlet.clone()) {
             Ok(trainer) => self.work = Work::Training(Box::new(trainer)),
             Err(error) => self.fail(FailedKind::Internal, &error),
         }
@@ -269,8 +284,12 @@ impl Session<'_> {
     }
 
     fn pair(&mut self, device: &str, a: RunSpec, b: RunSpec, pairs: u32) {
-        let Some(opened) = self.prepare(device, &[&a, &b]) else {
+        if self.prepare(device, &[&a, &b]).is_none() {
             return;
+        }
+        let opened = match self.open(device) {
+            Ok(opened) => opened,
+            Err(error) => return self.fail(FailedKind::Device, &error),
         };
         self.outlet.expect(false);
         match Paired::new(a, b, pairs, &opened, self.outlet.clone()) {
@@ -317,6 +336,11 @@ impl Session<'_> {
         if let Err(error) = result {
             self.work = Work::Nothing;
             return self.fail(FailedKind::Internal, &error);
+        }
+        if let Work::Training(trainer) = &mut self.work
+            && let Some(roof) = trainer.measured_peaks.take()
+        {
+            note_peaks(&mut self.opened, trainer.device(), &roof);
         }
         let on_cpu = match &self.work {
             Work::Training(trainer) => trainer.on_cpu(),

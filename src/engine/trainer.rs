@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::allocator;
+use super::compile_ahead::CompileAhead;
 use super::devices::OpenDevice;
 use super::observer::Compiling;
 use super::queue::Queue;
@@ -133,7 +134,11 @@ pub struct Statistics {
 pub struct Trainer {
     pub spec: RunSpec,
     pub stats: Statistics,
+    /// Peaks that were measured after the first loss, until the session takes them.
+    pub measured_peaks: Option<Roof>,
     opened: OpenDevice,
+    /// Whether peaks are measured after the first loss, so that nobody waits for them before it.
+    peaks_due: bool,
     queue: Queue,
     source: BatchSource,
     outlet: EventSender,
@@ -150,6 +155,8 @@ pub struct Trainer {
     last_report: Instant,
     last_step_line: Instant,
     compiling: Option<Arc<Compiling>>,
+    /// Until the first step was taken.
+    compile_ahead: Option<CompileAhead>,
     gradients: GradSummary,
     memory: Memory,
     ended: Option<String>,
@@ -167,10 +174,16 @@ impl Trainer {
     }
 
     /// Builds the model on the device and reports that the run started.
-    pub fn new(spec: RunSpec, opened: OpenDevice, outlet: EventSender) -> Result<Self> {
+    pub fn new(
+        spec: RunSpec,
+        opened: OpenDevice,
+        peaks_due: bool,
+        outlet: EventSender,
+    ) -> Result<Self> {
         allocator::reset_peak();
         let (config, device) = (spec.config.clone(), opened.device.clone());
         let matrix_cores = opened.matrix_cores;
+        let compile_ahead = opened.gpu.clone().map(CompileAhead::begin);
         let make = move || Worker::new(&config, &device, matrix_cores);
         let mut queue = Queue::new(opened.queued, make)?;
         let source = BatchSource::new(&spec.config);
@@ -181,7 +194,9 @@ impl Trainer {
             facts: RunFacts::new(&spec.config, Some(source.entropy())),
             spec,
             stats: Statistics::default(),
+            measured_peaks: None,
             opened,
+            peaks_due,
             queue,
             source,
             outlet,
@@ -194,6 +209,7 @@ impl Trainer {
             last_report: now - REPORT_PAUSE,
             last_step_line: now - STEP_PAUSE,
             compiling,
+            compile_ahead,
             gradients: GradSummary {
                 tensors,
                 ..GradSummary::default()
@@ -350,7 +366,9 @@ impl Trainer {
         }
         if first {
             self.stats.drained.interrupt();
+            self.compile_ahead = None;
             self.evidence_now()?;
+            self.measure_peaks();
         }
         if self.last_report.elapsed() >= REPORT_PAUSE || self.all_counted() {
             self.report();

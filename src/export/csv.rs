@@ -47,6 +47,11 @@ pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
                 roofs[started.run.slot as usize] = started.roof;
                 continue;
             }
+            // Measured after the first loss of the run.
+            Event::Calibrated { roof, .. } => {
+                roofs = [0, 1].map(|_| Some(Box::new(roof.clone())));
+                continue;
+            }
             Event::Kernels(k) => k,
             _ => continue,
         };

@@ -7,12 +7,12 @@ use anyhow::Result;
 
 use super::super::observer::Profiled;
 use super::super::worker::Worker;
-use super::super::{allocator, audit};
+use super::super::{allocator, audit, roof};
 use super::Trainer;
 use crate::config::Sync;
 use crate::lints::coverage_limit;
 use crate::profile::stats::median;
-use crate::protocol::{Event, GradSummary, Gradients, Memory, Num, Step, StepProfile};
+use crate::protocol::{Event, GradSummary, Gradients, LogMessage, Memory, Num, Step, StepProfile};
 
 /// Steps taken to see how long the device alone takes.
 const END_SYNCED_STEPS: usize = 3;
@@ -194,6 +194,30 @@ impl Trainer {
         self.stats.evidence = Some(evidence.clone());
         self.emit(Event::Evidence(evidence));
         Ok(())
+    }
+
+    /// Measures the device's peaks if that is due, while the run waits.
+    pub(super) fn measure_peaks(&mut self) {
+        if !std::mem::take(&mut self.peaks_due) {
+            return;
+        }
+        let outlet = self.outlet.clone();
+        let warn = |text| {
+            let level = "warn".to_owned();
+            outlet.send(Event::Log(LogMessage { level, text }));
+        };
+        let peak = allocator::peak();
+        match roof::of(&self.opened, warn) {
+            Ok(roof) if self.opened.roof.as_ref() == Some(&roof) => {}
+            Ok(roof) => {
+                self.opened.roof = Some(roof.clone());
+                self.measured_peaks = Some(roof.clone());
+                let device = self.opened.info.clone();
+                self.outlet.send(Event::Calibrated { device, roof });
+            }
+            Err(error) => warn(format!("no peaks of {}: {error:#}", self.opened.info.name)),
+        }
+        allocator::forget_since(peak);
     }
 
     fn measure_memory(&mut self, kept: Option<u64>) -> Result<()> {

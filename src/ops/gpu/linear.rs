@@ -1,11 +1,9 @@
 //! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
 
 use super::format::{full, rounded};
-use super::matmul::{self, Problem, TilePlan, choose_pair, limits};
-use super::matmul_pair::{self, PairedProduct};
+use super::is_f16;
+use super::matmul::{self, Problem, choose_pair, limits};
 use super::matrix_cores::{self, Epilogue, Largest, Operands};
-use super::reduce;
-use super::{empty, is_f16};
 use crate::config::Precision;
 use crate::ops::format::Format;
 use burn_cubecl::tensor::CubeTensor;
@@ -84,7 +82,8 @@ pub fn backward(
     let [input, weights] = backward_problems(dy, weight);
     if !format.on_matrix_cores() {
         let (plan, splits) = choose_pair([&input, &weights], limits(dy));
-        return backward_by(plan, splits, dy, x, weight);
+        let pairs = [[dy, weight], [dy, x]];
+        return matmul::matmul_pair(plan, pairs, [input, weights], splits);
     }
     let largest = (format == Format::Split).then(|| Largest::of(&[dy, weight, x]));
     let operands = |which| operands(format, largest.as_ref(), which);
@@ -98,32 +97,6 @@ pub fn backward(
             product(dy, x, of_dw, None, weights),
         ],
     }
-}
-
-/// [`backward`] in one launch with a given plan; dx and dW are each split into `splits` parts along the inner dimension. Split
-/// products need another launch.
-fn backward_by(
-    plan: TilePlan,
-    splits: [usize; 2],
-    dy: &CubeTensor,
-    x: &CubeTensor,
-    weight: &CubeTensor,
-) -> [CubeTensor; 2] {
-    let problems = backward_problems(dy, weight);
-    let [dx, dw] = [0, 1].map(|i| {
-        let Problem { rows, columns, .. } = problems[i];
-        empty(dy, [splits[i], rows, columns])
-    });
-    let product = |i: usize, b, out| PairedProduct {
-        a: dy,
-        b,
-        out,
-        problem: problems[i],
-        splits: splits[i],
-    };
-    matmul_pair::launch(&product(0, weight, &dx), &product(1, x, &dw), plan);
-    let parts = [0, 1].map(|i| (splits[i], [problems[i].rows, problems[i].columns]));
-    reduce::sum_pair([dx, dw], parts)
 }
 
 /// The products that give dx and dW.
@@ -145,6 +118,7 @@ fn sides(matrix: &CubeTensor) -> [usize; 2] {
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, TestDevice};
+    use super::super::matmul::TilePlan;
     use super::*;
     use crate::ops::cpu::testing::numbers;
 
@@ -167,7 +141,9 @@ mod tests {
             }
             let plan = TilePlan::new((32, 32), 16, (4, 4));
             for splits in [[1, 1], [3, 2], [1, 2]] {
-                let [gdx, gdw] = backward_by(plan, splits, &gdy, &gx, &gw);
+                let pairs = [[&gdy, &gw], [&gdy, &gx]];
+                let problems = backward_problems(&gdy, &gw);
+                let [gdx, gdw] = matmul::matmul_pair(plan, pairs, problems, splits);
                 check::close(&format!("dx, {splits:?}"), &device.read(&gdx), &dx, 1e-5);
                 check::close(&format!("dW, {splits:?}"), &device.read(&gdw), &dw, 1e-5);
             }

@@ -1,9 +1,12 @@
-//! Matrix products for every transposition, with an optional matrix added to the result. `matmul_plan` holds the plans and chooses one.
+//! Matrix products in f32 for every transposition and any sizes, with an optional matrix added to the result. The kernel is
+//! `wgsl/matmul.wgsl`; `matmul_plan` holds its plans and chooses one.
 
 pub use super::matmul_plan::{Limits, Problem, TilePlan, choose, choose_pair};
-use super::{empty, matmul_register, reduce, shaped};
+use super::matmul_tiles::{TiledProduct, TiledProducts};
+use super::{empty, reduce, shaped, wgsl};
 use burn::cubecl::ir::features::Plane;
 use burn_cubecl::tensor::CubeTensor;
+use std::cmp::Reverse;
 
 /// Workgroups that keep a large GPU busy: an H100 has 132 multiprocessors.
 const LARGE_DEVICE: usize = 120;
@@ -40,21 +43,69 @@ fn matmul_by(
     problem: Problem,
 ) -> CubeTensor {
     let Problem { rows, columns, .. } = problem;
-    if plan.splits == 1 {
-        let out = empty(a, [rows, columns]);
-        matmul_register::launch(a, b, residual, &out, problem, plan);
+    let out = empty(a, [plan.splits * rows, columns]);
+    let whole = plan.splits == 1;
+    let product = TiledProduct {
+        problem,
+        splits: plan.splits,
+        has_residual: whole && residual.is_some(),
+    };
+    let buffers = [a, b, &out].into_iter();
+    let buffers = buffers.chain(residual.filter(|_| whole)).collect();
+    launch(plan, vec![product], buffers);
+    if whole {
         return out;
     }
-    let partial = empty(a, [plan.splits, rows, columns]);
-    matmul_register::launch(a, b, None, &partial, problem, plan);
-    let out = reduce::sum_rows(&partial, plan.splits, rows * columns, residual);
-    shaped(out, [rows, columns])
+    let sum = reduce::sum_rows(&out, plan.splits, rows * columns, residual);
+    shaped(sum, [rows, columns])
+}
+
+/// A·B and C·D in one launch, each with its inner dimension in some parts; a second launch adds these. Alone, the two gradients of a
+/// linear layer often have too few tiles for a large GPU.
+pub fn matmul_pair(
+    plan: TilePlan,
+    pairs: [[&CubeTensor; 2]; 2],
+    problems: [Problem; 2],
+    splits: [usize; 2],
+) -> [CubeTensor; 2] {
+    let product = |i: usize| TiledProduct {
+        problem: problems[i],
+        splits: splits[i],
+        has_residual: false,
+    };
+    let outs = [0, 1].map(|i| {
+        let Problem { rows, columns, .. } = problems[i];
+        empty(pairs[i][0], [splits[i] * rows, columns])
+    });
+    let mut order = [0, 1];
+    // Workgroups start in order, so the longer ones come first.
+    order.sort_by_key(|i| Reverse(product(*i).share(&plan)));
+    let buffers = order.iter().flat_map(|i| {
+        let [a, b] = pairs[*i];
+        [a, b, &outs[*i]]
+    });
+    launch(plan, order.map(product).to_vec(), buffers.collect());
+    let parts = [0, 1].map(|i| (splits[i], [problems[i].rows, problems[i].columns]));
+    reduce::sum_pair(outs, parts)
+}
+
+/// Launches products with their buffers.
+fn launch(plan: TilePlan, products: Vec<TiledProduct>, buffers: Vec<&CubeTensor>) {
+    debug_assert!(plan.is_sound(), "{plan:?} breaks the rules of its fields");
+    let products = TiledProducts {
+        // The number of parts is in the products.
+        plan: plan.splits(1),
+        products,
+    };
+    let groups = products.groups();
+    wgsl::launch(products.program(), groups, &buffers);
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, TestDevice};
-    use super::super::matmul_plan::{Buffering, SMALLEST};
+    use super::super::matmul_plan::SMALLEST;
+    use super::super::wgsl::Wgsl as _;
     use super::*;
     use crate::ops::cpu::testing::numbers;
 
@@ -113,14 +164,34 @@ mod tests {
         let plans = [
             SMALLEST,
             TilePlan::new((32, 64), 16, (4, 8)),
-            TilePlan::new((64, 32), 8, (8, 4))
-                .buffering(Buffering::Single)
-                .unroll(1),
-            TilePlan::new((32, 32), 16, (8, 8))
-                .slices(4)
-                .buffering(Buffering::Double),
+            TilePlan::new((64, 32), 8, (8, 4)).unroll(1),
+            TilePlan::new((32, 32), 16, (8, 8)).slices(4),
             TilePlan::new((64, 64), 16, (8, 4)).slices(2).splits(3),
         ];
         check_all(&device, &plans, &SIZES);
+    }
+
+    #[test]
+    fn every_text_is_valid_wgsl() {
+        let limits = [(120, 1 << 16), (120, 1 << 14), (4, 1 << 15), (4, 1)];
+        for (rows, columns, inner) in SIZES.into_iter().chain([(1024, 4096, 512)]) {
+            for (full, shared_bytes) in limits {
+                let limits = Limits {
+                    shared_bytes,
+                    threads: 256,
+                    full,
+                };
+                let problems = [(false, true), (true, false)];
+                let problems = problems.map(|(a, b)| Problem::new([rows, columns, inner], a, b));
+                let (plan, splits) = choose_pair(problems.each_ref(), limits);
+                let products = [0, 1].map(|i| TiledProduct {
+                    problem: problems[i],
+                    splits: splits[i],
+                    has_residual: splits[i] == 1,
+                });
+                let products = products.to_vec();
+                check::valid_wgsl(&TiledProducts { plan, products }.program().text());
+            }
+        }
     }
 }

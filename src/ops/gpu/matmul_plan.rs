@@ -42,17 +42,6 @@ impl Problem {
     }
 }
 
-/// When the next step's values are loaded from global memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Buffering {
-    /// At the start of that step; other workgroups hide the latency.
-    Single,
-    /// During the previous step, into registers.
-    Prefetch,
-    /// During the previous step, into registers and then into a second half of workgroup memory: one barrier per step.
-    Double,
-}
-
 /// The blocking of a product: each invocation keeps a block of outputs in registers and uses each value from workgroup memory for
 /// several products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,8 +57,7 @@ pub struct TilePlan {
     pub slices: usize,
     /// Workgroups along `inner`, whose results a second launch adds: more workgroups for a small output.
     pub splits: usize,
-    pub buffering: Buffering,
-    /// Inner values whose products are unrolled; the driver may unroll the loop around them. More of them take longer to compile.
+    /// Inner values whose products are written out; the driver may unroll the loop around them. More of them take longer to compile.
     pub unroll: usize,
 }
 
@@ -81,8 +69,7 @@ impl TilePlan {
             block,
             slices: 1,
             splits: 1,
-            buffering: Buffering::Prefetch,
-            unroll: 32,
+            unroll: 16,
         }
     }
 
@@ -92,10 +79,6 @@ impl TilePlan {
 
     pub const fn splits(self, splits: usize) -> Self {
         Self { splits, ..self }
-    }
-
-    pub const fn buffering(self, buffering: Buffering) -> Self {
-        Self { buffering, ..self }
     }
 
     pub const fn unroll(self, unroll: usize) -> Self {
@@ -125,9 +108,8 @@ impl TilePlan {
 
     /// Vectors of four in workgroup memory, which holds the staged tiles and later the slices' results.
     pub const fn shared_vectors(&self) -> usize {
-        let buffers = 1 + matches!(self.buffering, Buffering::Double) as usize;
         let pitch = self.tile.0 / 4 + self.tile.1 / 4 + 2 * padding(self.step);
-        let staged = buffers * self.step * pitch;
+        let staged = self.step * pitch;
         let results = (self.slices / 2) * self.tile.0 * self.tile.1 / 4;
         if staged > results { staged } else { results }
     }
@@ -178,21 +160,15 @@ impl Limits {
 }
 
 /// Candidates from the largest tile to the smallest. A large tile reads least per product, but idle processors cost more than it
-/// saves. Measured on an H200 over Vulkan for every shape of a `small` step (`docs/performance.md`).
+/// saves. Measured on an H100 over Vulkan for the shapes of a `small` step (`docs/performance.md`).
 static LADDER: [TilePlan; 4] = [
     LARGE,
-    TilePlan::new((64, 64), 32, (8, 8))
-        .slices(2)
-        .buffering(Buffering::Single),
-    TilePlan::new((32, 64), 32, (8, 8))
-        .slices(4)
-        .buffering(Buffering::Double),
-    TilePlan::new((32, 32), 32, (4, 4))
-        .slices(4)
-        .buffering(Buffering::Double),
+    TilePlan::new((64, 64), 32, (8, 8)).slices(2),
+    TilePlan::new((32, 64), 32, (8, 8)).slices(4),
+    TilePlan::new((32, 32), 32, (4, 4)).slices(4),
 ];
 
-const LARGE: TilePlan = TilePlan::new((128, 128), 32, (8, 8)).buffering(Buffering::Single);
+const LARGE: TilePlan = TilePlan::new((128, 128), 32, (8, 8));
 
 /// The smallest share of the inner dimension for one workgroup.
 const SHORTEST: usize = 128;

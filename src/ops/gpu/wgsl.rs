@@ -10,8 +10,11 @@ use burn::cubecl::{CubeKernel, PrecompiledSource};
 use burn_cubecl::tensor::CubeTensor;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::fmt::Debug;
-use std::hash::Hash;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
+use std::sync::mpsc::Sender;
 
 macro_rules! files {
     ($($name:literal),*) => { &[$(($name, include_str!(concat!("wgsl/", $name)))),*] };
@@ -27,6 +30,7 @@ const FILES: &[(&str, &str)] = files![
     "flash_attention_backward_matrix_cores.wgsl",
     "flash_attention_backward_q.wgsl",
     "flash_attention_matrix_cores.wgsl",
+    "matmul.wgsl",
     "matmul_matrix_cores.wgsl",
     "roof_matrix_cores.wgsl",
     "rotated.wgsl"
@@ -117,10 +121,43 @@ pub fn launch_with(
     like: &CubeTensor,
     arguments: KernelArguments,
 ) {
+    note_launch(&program);
     let [x, y, z] = groups.map(|count| count as u32);
     let kernel = Box::new(Kernel(program));
     like.client
         .launch(kernel, CubeCount::Static(x, y, z), arguments);
+}
+
+/// Where the texts of programs go at their first launch, and the hashes of those that went.
+type FirstLaunches = (Sender<String>, HashSet<u64>);
+
+static FIRST_LAUNCHES: Mutex<Option<FirstLaunches>> = Mutex::new(None);
+
+/// From now on sends the text of each program to `to` when it is first launched, which is before the device compiles it.
+pub fn send_first_launches(to: Option<Sender<String>>) {
+    if let Ok(mut launches) = FIRST_LAUNCHES.lock() {
+        *launches = to.map(|to| (to, HashSet::new()));
+    }
+}
+
+fn note_launch<P: Wgsl>(program: &P) {
+    // Learners' texts are compiled with other checks.
+    if P::MODE != ExecutionMode::Unchecked {
+        return;
+    }
+    if let Ok(mut launches) = FIRST_LAUNCHES.lock()
+        && let Some((to, seen)) = launches.as_mut()
+        && seen.insert(hash(program))
+    {
+        let _ = to.send(program.text());
+    }
+}
+
+fn hash(program: &impl Wgsl) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    program.name().hash(&mut hasher);
+    program.hash(&mut hasher);
+    hasher.finish()
 }
 
 struct Kernel<P>(P);

@@ -1,0 +1,252 @@
+//! The values that fill in `wgsl/matmul.wgsl`: products in f32, tiled by a plan, in one launch.
+
+use super::MAX_GROUPS;
+use super::matmul_plan::{Problem, TilePlan, padding};
+use super::wgsl::Program;
+use serde::{Serialize, Serializer};
+
+/// A product whose inner dimension is in `splits` parts: the result is `[splits, rows, columns]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TiledProduct {
+    pub problem: Problem,
+    pub splits: usize,
+    /// Whether a matrix of the result's shape is added to it.
+    pub has_residual: bool,
+}
+
+/// Products in one launch. Bindings: for each product A, B, the result and, where there is one, the residual.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TiledProducts {
+    pub plan: TilePlan,
+    pub products: Vec<TiledProduct>,
+}
+
+impl TiledProducts {
+    pub fn program(self) -> Program<Self> {
+        Program::new("matmul.wgsl", self.plan.threads(), self)
+    }
+
+    /// Workgroups along each axis.
+    pub fn groups(&self) -> [usize; 3] {
+        match self.products.as_slice() {
+            [one] => one.groups(&self.plan),
+            all => {
+                let all = all.iter().map(|it| it.groups(&self.plan));
+                let count: usize = all.map(|groups| groups.iter().product::<usize>()).sum();
+                let rows = count.div_ceil(MAX_GROUPS).max(1);
+                [count.div_ceil(rows), rows, 1]
+            }
+        }
+    }
+}
+
+/// An item of the file's `bindings`: a buffer and its elements.
+#[derive(Serialize)]
+struct Binding {
+    name: String,
+    of: &'static str,
+}
+
+/// An item of the file's `products`.
+#[derive(Serialize)]
+struct ProductValues {
+    rows: usize,
+    columns: usize,
+    inner: usize,
+    /// Inner values of a workgroup.
+    share: usize,
+    /// Workgroups along each axis, the first workgroup of this product in the launch, and the one after its last.
+    groups: [usize; 3],
+    begin: usize,
+    end: usize,
+    /// Whether other workgroups follow.
+    bounded: bool,
+    has_residual: bool,
+    /// Values of a store.
+    width: usize,
+    /// Whether tiles extend past an edge of the result.
+    ragged: bool,
+    /// Whether inner values have the order 0, 4, 8, …, 1, 5, 9, …, because an operand is transposed.
+    reordered: bool,
+    a: Operand,
+    b: Operand,
+}
+
+/// The part of an operand that a workgroup stages in a step: `side` rows of A or columns of B, for each of the step's inner values.
+#[derive(Serialize)]
+struct Operand {
+    name: &'static str,
+    /// First row or column of the tile.
+    outer: &'static str,
+    /// Whether inner values are adjacent in memory. An invocation then loads pieces of four lines by four inner values.
+    transposed: bool,
+    /// Values of a load, the distance between lines in memory, and the ends of lines and of a line's values.
+    width: usize,
+    stride: usize,
+    lines: String,
+    values: String,
+    /// Whether steps and tiles end where the matrix ends.
+    even: bool,
+    /// Vectors of a line in workgroup memory, the distance between lines, and the first line.
+    line: usize,
+    pitch: usize,
+    first: usize,
+    /// Pieces that are loaded in a step, the most that an invocation loads, and their vectors.
+    pieces: usize,
+    shares: usize,
+    held: usize,
+}
+
+impl Serialize for TiledProducts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Values {
+            bindings: Vec<Binding>,
+            /// Vectors of workgroup memory.
+            vectors: usize,
+            threads: usize,
+            groups: [usize; 3],
+            tile: (usize, usize),
+            block: (usize, usize),
+            /// Blocks of a tile along each axis.
+            blocks: [usize; 2],
+            /// Whether 32 invocations can have 4 × 8 blocks.
+            in_fours: bool,
+            step: usize,
+            /// Vectors of a step's inner values.
+            quads: usize,
+            unroll: usize,
+            slices: usize,
+            per_slice: usize,
+            /// Half of the slices, a quarter, … 1.
+            halves: Vec<usize>,
+            products: Vec<ProductValues>,
+        }
+        let plan = &self.plan;
+        let launched: usize = self.groups().iter().product();
+        let mut end = 0;
+        let products = self.products.iter().enumerate().map(|(i, product)| {
+            let begin = end;
+            end += product.groups(plan).iter().product::<usize>();
+            let bounded = i + 1 < self.products.len() || end < launched;
+            product.values(plan, begin, end, bounded)
+        });
+        let products: Vec<ProductValues> = products.collect();
+        let blocks = [plan.tile.0 / plan.block.0, plan.tile.1 / plan.block.1];
+        let values = Values {
+            bindings: (0..).zip(&products).flat_map(bindings).collect(),
+            vectors: plan.shared_vectors(),
+            threads: plan.threads(),
+            groups: self.groups(),
+            tile: plan.tile,
+            block: plan.block,
+            blocks,
+            in_fours: blocks[0].is_multiple_of(4) && blocks[1].is_multiple_of(8),
+            step: plan.step,
+            quads: plan.step / 4,
+            unroll: plan.unroll.min(plan.step / plan.slices),
+            slices: plan.slices,
+            per_slice: plan.slice_threads(),
+            halves: (1..=plan.slices.ilog2())
+                .map(|i| plan.slices >> i)
+                .collect(),
+            products,
+        };
+        values.serialize(serializer)
+    }
+}
+
+fn bindings((n, product): (usize, &ProductValues)) -> Vec<Binding> {
+    let (a, b) = (&product.a, &product.b);
+    let mut all = vec![("a", a.width), ("b", b.width), ("out", product.width)];
+    all.extend(product.has_residual.then_some(("residual", product.width)));
+    let binding = |(name, width)| Binding {
+        name: format!("{name}{n}"),
+        of: if width == 4 { "vec4<f32>" } else { "f32" },
+    };
+    all.into_iter().map(binding).collect()
+}
+
+impl TiledProduct {
+    fn groups(&self, plan: &TilePlan) -> [usize; 3] {
+        let Problem { rows, columns, .. } = self.problem;
+        [
+            columns.div_ceil(plan.tile.1),
+            rows.div_ceil(plan.tile.0),
+            self.splits,
+        ]
+    }
+
+    /// Inner values of one part: whole steps.
+    pub fn share(&self, plan: &TilePlan) -> usize {
+        let share = self.problem.inner.div_ceil(self.splits);
+        share.next_multiple_of(plan.step)
+    }
+
+    fn values(&self, plan: &TilePlan, begin: usize, end: usize, bounded: bool) -> ProductValues {
+        let Problem {
+            rows,
+            columns,
+            inner,
+            a_transposed,
+            b_transposed,
+        } = self.problem;
+        let [a_width, b_width, width] = self.problem.lanes();
+        let (a_side, b_side) = ([plan.tile.0, rows], [plan.tile.1, columns]);
+        let a = self.operand(plan, ("a", "row"), a_side, !a_transposed, a_width);
+        let mut b = self.operand(plan, ("b", "column"), b_side, b_transposed, b_width);
+        b.first = a.pitch * plan.step;
+        ProductValues {
+            rows,
+            columns,
+            inner,
+            share: self.share(plan),
+            groups: self.groups(plan),
+            begin,
+            end,
+            bounded,
+            has_residual: self.has_residual,
+            width,
+            ragged: !rows.is_multiple_of(plan.tile.0) || !columns.is_multiple_of(plan.tile.1),
+            reordered: a.transposed || b.transposed,
+            a,
+            b,
+        }
+    }
+
+    /// The operand with `side` of `whole` rows or columns in a tile, from line 0 on.
+    fn operand(
+        &self,
+        plan: &TilePlan,
+        (name, outer): (&'static str, &'static str),
+        [side, whole]: [usize; 2],
+        transposed: bool,
+        width: usize,
+    ) -> Operand {
+        let (line, inner) = (side / 4, self.problem.inner);
+        let (of_side, of_inner) = (format!("{whole}u"), "end".to_owned());
+        let (stride, lines, values, vectors) = if transposed {
+            (inner, of_side, of_inner, 4)
+        } else {
+            (whole, of_inner, of_side, 1)
+        };
+        let pieces = line * plan.step / vectors;
+        let shares = pieces.div_ceil(plan.threads());
+        Operand {
+            name,
+            outer,
+            transposed,
+            width,
+            stride,
+            lines,
+            values,
+            even: whole.is_multiple_of(side) && inner.is_multiple_of(self.splits * plan.step),
+            line,
+            pitch: line + if transposed { padding(plan.step) } else { 0 },
+            first: 0,
+            pieces,
+            shares,
+            held: shares * vectors,
+        }
+    }
+}

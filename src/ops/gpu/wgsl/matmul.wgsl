@@ -1,0 +1,194 @@
+// C = A·B (+ R) in f32. A is rows × inner, B inner × columns; either may be stored transposed.
+//
+// The plain loop:
+//
+//   for each row r and column c of C:
+//     sum = 0
+//     for k in 0..inner:  sum += A[r, k] * B[k, c]
+//     C[r, c] = sum + R[r, c]
+//
+// 1. Tiles. A workgroup computes a tile of C. Each step copies some inner values of the tile's rows of A and columns of B to
+//    workgroup memory, where all its invocations read them.
+// 2. Blocks. An invocation keeps a block of C in registers, so that each value that it reads from workgroup memory is used for
+//    several products. The rows and columns of a block are groups of four, spread over the tile; neighbouring invocations have
+//    neighbouring groups.
+// 3. Transposing. The inner loop reads four rows of A, or four columns of B, of one inner value. Where inner values are adjacent
+//    in memory instead, an invocation reads four lines of four values and transposes them. Both operands then have the inner
+//    values of a step in the order 0, 4, 8, …, 1, 5, 9, …
+// 4. Early loads. The next step's values are loaded into registers while a step is multiplied.
+// 5. Slices. Where C has few tiles, groups of invocations multiply parts of each step, and their sums are added at the end.
+
+// Operands are declared read_write, although they are only read: otherwise a driver would move their loads down to their use,
+// after the products that should hide them.
+{% for binding in bindings %}
+@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
+{% endfor %}
+// For each inner value of a step a line of A's rows, then for each a line of B's columns; at the end the sums of slices.
+var<workgroup> staged: array<vec4<f32>, {{ vectors }}>;
+{% set rows = block[0] %}
+{% set across = block[1] // 4 %}
+
+@compute @workgroup_size({{ threads }})
+fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let place = (id.z * {{ groups[1] }}u + id.y) * {{ groups[0] }}u + id.x;
+  // The position of the invocation's block in the tile.
+  let slice = lane / {{ per_slice }}u;
+  let number = lane % {{ per_slice }}u;
+{% if in_fours %}
+  // 32 neighbours have 4 × 8 blocks: they read 12 different vectors for an inner value.
+  let block_row = number % 32u / 16u * 2u + number % 2u + number / 32u / {{ blocks[1] // 8 }}u * 4u;
+  let block_column = number / 2u % 8u + number / 32u % {{ blocks[1] // 8 }}u * 8u;
+{% else %}
+  let block_row = number / {{ blocks[1] }}u;
+  let block_column = number % {{ blocks[1] }}u;
+{% endif %}
+{% for p in products %}
+{% set n = loop.index0 %}
+{% set operands = [p.a, p.b] %}
+  {{ "if place < " ~ p.end ~ "u " if p.bounded }}{
+  let at = place - {{ p.begin }}u;
+  let group = vec3<u32>(at % {{ p.groups[0] }}u, at / {{ p.groups[0] }}u % {{ p.groups[1] }}u, at / {{ p.groups[0] * p.groups[1] }}u);
+
+  // The tile of C, and this workgroup's part of the inner dimension.
+  let row = group.y * {{ tile[0] }}u;
+  let column = group.x * {{ tile[1] }}u;
+  let begin = group.z * {{ p.share }}u;
+  let end = min(begin + {{ p.share }}u, {{ p.inner }}u);
+
+{% for i in range(rows) %}{% for j in range(across) %}
+  var sum{{ i }}_{{ j }} = vec4<f32>();
+{% endfor %}{% endfor %}
+{% for o in operands %}{% for i in range(o.held) %}
+  var {{ o.name }}_next{{ i }} = vec4<f32>();
+{% endfor %}{% endfor %}
+{# Reads four values of an operand's line from memory; zeros past its ends. #}
+{% macro read(o, to, line, value) %}
+{% set from = "(" ~ line ~ ") * " ~ o.stride ~ "u + " ~ value %}
+{% if o.width == 4 and o.even %}
+      {{ to }} = {{ o.name }}{{ n }}[({{ from }}) / 4u];
+{% elif o.width == 4 %}
+      {{ to }} = vec4<f32>();
+      if {{ line }} < {{ o.lines }} && {{ value }} < {{ o.values }} { {{ to }} = {{ o.name }}{{ n }}[({{ from }}) / 4u]; }
+{% else %}
+      {{ to }} = vec4<f32>();
+{% for c in range(4) %}
+      if {{ line }} < {{ o.lines }} && {{ value }} + {{ c }}u < {{ o.values }} { {{ to }}[{{ c }}] = {{ o.name }}{{ n }}[{{ from }} + {{ c }}u]; }
+{% endfor %}
+{% endif %}
+{% endmacro %}
+{# Loads this invocation's pieces of the step at `next` into registers: each is one vector, or four that will be transposed. #}
+{% macro load(o) %}
+{% for share in range(o.shares) %}
+    {{ "if lane < " ~ (o.pieces - share * threads) ~ "u " if o.pieces < (share + 1) * threads }}{
+      let piece = lane + {{ share * threads }}u;
+{% if o.transposed %}
+{% for i in range(4) %}
+      {{ read(o, o.name ~ "_next" ~ (share * 4 + i), o.outer ~ " + piece / " ~ quads ~ "u * 4u + " ~ i ~ "u", "next + piece % " ~ quads ~ "u * 4u") | trim }}
+{% endfor %}
+{% else %}
+      {{ read(o, o.name ~ "_next" ~ share, "next + piece / " ~ o.line ~ "u", o.outer ~ " + piece % " ~ o.line ~ "u * 4u") | trim }}
+{% endif %}
+    }
+{% endfor %}
+{% endmacro %}
+{# Copies these pieces to workgroup memory. #}
+{% macro stage(o) %}
+{% for share in range(o.shares) %}
+    {{ "if lane < " ~ (o.pieces - share * threads) ~ "u " if o.pieces < (share + 1) * threads }}{
+      let piece = lane + {{ share * threads }}u;
+{% if o.transposed %}
+      let to = {{ o.first }}u + piece % {{ quads }}u * {{ o.pitch }}u + piece / {{ quads }}u;
+{% set four = o.name ~ "_next" %}
+{% set from = share * 4 %}
+{% for v in range(4) %}
+      staged[to + {{ v * quads * o.pitch }}u] = vec4<f32>({{ four }}{{ from }}[{{ v }}], {{ four }}{{ from + 1 }}[{{ v }}], {{ four }}{{ from + 2 }}[{{ v }}], {{ four }}{{ from + 3 }}[{{ v }}]);
+{% endfor %}
+{% else %}
+      let inner = piece / {{ o.line }}u;
+      let line = {{ "inner % 4u * " ~ quads ~ "u + inner / 4u" if p.reordered else "inner" }};
+      staged[{{ o.first }}u + line * {{ o.pitch }}u + piece % {{ o.line }}u] = {{ o.name }}_next{{ share }};
+{% endif %}
+    }
+{% endfor %}
+{% endmacro %}
+  var next = begin;
+{% for o in operands %}
+    {{ load(o) | trim }}
+{% endfor %}
+
+  for (var k = begin; k < end; k += {{ step }}u) {
+    // Copies registers to workgroup memory.
+{% for o in operands %}
+    {{ stage(o) | trim }}
+{% endfor %}
+    workgroupBarrier();
+
+    // Loads the next step's values while this step is multiplied; the last step loads the first one's again.
+    next = select(begin, k + {{ step }}u, k + {{ step }}u < end);
+{% for o in operands %}
+    {{ load(o) | trim }}
+{% endfor %}
+
+    for (var value = 0u; value < {{ step // slices }}u; value += {{ unroll }}u) {
+      let line = {{ "slice * " ~ step // slices ~ "u + " if slices > 1 }}value;
+      let a_first = line * {{ p.a.pitch }}u + block_row;
+      let b_first = {{ p.b.first }}u + line * {{ p.b.pitch }}u + block_column;
+{% for u in range(unroll) %}
+{% for i in range(rows // 4) %}
+      let a{{ i }}_{{ u }} = staged[a_first + {{ u * p.a.pitch + i * 4 * p.a.line // rows }}u];
+{% endfor %}
+{% for j in range(across) %}
+      let b{{ j }}_{{ u }} = staged[b_first + {{ u * p.b.pitch + j * p.b.line // across }}u];
+{% endfor %}
+{% for i in range(rows) %}{% for j in range(across) %}
+      sum{{ i }}_{{ j }} = fma(vec4<f32>(a{{ i // 4 }}_{{ u }}[{{ i % 4 }}]), b{{ j }}_{{ u }}, sum{{ i }}_{{ j }});
+{% endfor %}{% endfor %}
+{% endfor %}
+    }
+    workgroupBarrier();
+  }
+{% for half in halves %}
+
+  // The upper half of the first {{ 2 * half }} slices passes its sums to the lower half.
+{% set of_slice = per_slice * rows * across %}
+  if slice >= {{ half }}u && slice < {{ 2 * half }}u {
+{% for i in range(rows) %}{% for j in range(across) %}
+    staged[(slice - {{ half }}u) * {{ of_slice }}u + {{ (i * across + j) * per_slice }}u + number] = sum{{ i }}_{{ j }};
+{% endfor %}{% endfor %}
+  }
+  workgroupBarrier();
+  if slice < {{ half }}u {
+{% for i in range(rows) %}{% for j in range(across) %}
+    sum{{ i }}_{{ j }} += staged[slice * {{ of_slice }}u + {{ (i * across + j) * per_slice }}u + number];
+{% endfor %}{% endfor %}
+  }
+  workgroupBarrier();
+{% endfor %}
+
+{% if slices > 1 %}
+  if slice > 0u { return; }
+{% endif %}
+  // All of R is read before the first store: a driver that does not know that C is another matrix would wait for each read.
+  let first = group.z * {{ p.rows * p.columns }}u;
+{% macro outputs(store) %}
+{% for i in range(rows) %}{% for j in range(across) %}
+{% set r = "row + block_row * 4u + " ~ (i // 4 * (tile[0] * 4 // rows) + i % 4) ~ "u" %}
+{% set c = "column + block_column * 4u + " ~ (j * (tile[1] // across)) ~ "u" %}
+{% set sum = "sum" ~ i ~ "_" ~ j %}
+{% set at = "first + (" ~ r ~ ") * " ~ p.columns ~ "u + " ~ c %}
+{% if p.width == 4 %}
+  {{ "if " ~ r ~ " < " ~ p.rows ~ "u && " ~ c ~ " < " ~ p.columns ~ "u " if p.ragged }}{ {{ "out" ~ n ~ "[(" ~ at ~ ") / 4u] = " ~ sum if store else sum ~ " += residual" ~ n ~ "[(" ~ at ~ ") / 4u]" }}; }
+{% else %}
+{% for e in range(4) %}
+  if {{ r }} < {{ p.rows }}u && {{ c }} + {{ e }}u < {{ p.columns }}u { {{ "out" ~ n ~ "[" ~ at ~ " + " ~ e ~ "u] = " ~ sum ~ "[" ~ e ~ "]" if store else sum ~ "[" ~ e ~ "] += residual" ~ n ~ "[" ~ at ~ " + " ~ e ~ "u]" }}; }
+{% endfor %}
+{% endif %}
+{% endfor %}{% endfor %}
+{% endmacro %}
+{% if p.has_residual %}
+  {{ outputs(false) | trim }}
+{% endif %}
+  {{ outputs(true) | trim }}
+  }{{ " else" if not loop.last }}
+{% endfor %}
+}
