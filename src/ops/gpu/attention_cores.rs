@@ -14,24 +14,34 @@ use serde::Serialize;
 const SIDE: usize = 16;
 /// Rows that a workgroup owns.
 const OWN: usize = 64;
-/// Rows of a tile of the other side: keys, then values, of the forward pass; twice as many of the backward pass, which has keys and
-/// values, or queries and gradients, at once.
-const FORWARD_TILE: usize = 64;
-const BACKWARD_TILE: usize = 32;
 const INVOCATIONS: usize = 256;
+/// Heads up to this width have larger tiles.
+const WIDE: usize = 128;
 /// The widest head whose gradients fit into registers.
-const WIDEST: usize = 128;
+const WIDEST: usize = 256;
 /// A score that exceeds its row's reference by less needs no rescaling: e^8 is far below f16's largest number.
 const SLACK: f32 = 8.0;
 /// Four values in a buffer.
 const V4: &str = "vec4<f16>";
 
-/// Whether tiles fit a problem, and a launch can have their workgroups. Each team has half of a head's columns.
+/// Whether tiles fit a problem, and a launch can have their workgroups. Each team has half of a head's columns, and a row of a tile is
+/// loaded by as many invocations as [`backward_tile`] leaves it.
 pub fn fits(sizes: &Heads) -> bool {
+    let columns = (2 * SIDE).max(4 * INVOCATIONS / backward_tile(sizes.head_dim));
     sizes.context.is_multiple_of(OWN)
-        && sizes.head_dim.is_multiple_of(2 * SIDE)
+        && sizes.head_dim.is_multiple_of(columns)
         && sizes.head_dim <= WIDEST
         && sizes.batch * (sizes.heads + sizes.kv_heads) <= MAX_GROUPS
+}
+
+/// Rows of a tile of the other side in the forward pass: keys, then values.
+fn forward_tile(head_dim: usize) -> usize {
+    if head_dim > WIDE { 32 } else { 64 }
+}
+
+/// Half of the rows of a tile in the backward pass, which has keys and values, or queries and gradients, at once.
+fn backward_tile(head_dim: usize) -> usize {
+    if head_dim > WIDE { 16 } else { 32 }
 }
 
 /// As [`super::attention::forward`], with f16 rows and output. 1 launch.
@@ -59,7 +69,8 @@ pub fn backward(
 /// The program for output and logarithms.
 fn forward_program(shape: Shape) -> Program<Values<Tile>> {
     let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
-    let tile = Tile::new(FORWARD_TILE, OWN, PADDING);
+    let other = forward_tile(shape.sizes.head_dim);
+    let tile = Tile::new(other, other, OWN, PADDING);
     program("flash_attention_matrix_cores.wgsl", shape, buffers, tile)
 }
 
@@ -79,12 +90,12 @@ fn backward_program(shape: Shape) -> Program<Values<Tile>> {
         ("sin", "vec2<f32>"),
     ];
     // Less padding where there is no more workgroup memory.
-    let score_padding = if shape.sizes.head_dim > 96 {
-        PADDING / 2
-    } else {
-        PADDING
+    let score_padding = match shape.sizes.head_dim {
+        97..=WIDE => PADDING / 2,
+        _ => PADDING,
     };
-    let tile = Tile::new(BACKWARD_TILE, 2 * OWN, score_padding);
+    let other = backward_tile(shape.sizes.head_dim);
+    let tile = Tile::new(other, 2 * other, 2 * OWN, score_padding);
     program(
         "flash_attention_backward_matrix_cores.wgsl",
         shape,
@@ -100,7 +111,9 @@ const PADDING: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct Tile {
     own: usize,
+    /// Rows of the other side in one step, and rows in workgroup memory.
     other: usize,
+    rows: usize,
     side: usize,
     threads: usize,
     /// Rows of scores in workgroup memory, and values between them.
@@ -110,10 +123,11 @@ struct Tile {
 }
 
 impl Tile {
-    fn new(other: usize, score_rows: usize, score_padding: usize) -> Self {
+    fn new(other: usize, rows: usize, score_rows: usize, score_padding: usize) -> Self {
         Self {
             own: OWN,
             other,
+            rows,
             side: SIDE,
             threads: INVOCATIONS,
             score_rows,
@@ -153,6 +167,8 @@ mod tests {
         [128, 2, 2, 64],
         [192, 2, 1, 128],
         [320, 1, 1, 96],
+        [192, 2, 1, 192],
+        [128, 2, 2, 256],
     ];
 
     #[test]
@@ -207,7 +223,7 @@ mod tests {
         }
         for sizes in problems(PROBLEMS) {
             assert!(fits(&sizes));
-            // Rounding changes an operand by 2⁻¹¹ of it; scores are sums of up to 128 products of numbers below 1.
+            // Rounding changes an operand by 2⁻¹¹ of it; scores are sums of up to 256 products of numbers below 1.
             let both = (forward_from_f32 as _, backward_from_f32 as _);
             agrees(&device, sizes, both, [4e-3, 8e-3]);
         }
