@@ -70,6 +70,7 @@ where
             version,
             on_trunk: false,
             format: Format::Full,
+            pending: None,
         });
         self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);
         let linear = both.map(|matmul| Linear {
@@ -97,6 +98,7 @@ where
                 &[LinearResidual {
                     format: Format::Full,
                     operand: None,
+                    pending: None,
                 }],
                 shapes,
                 [n, d],

@@ -12,6 +12,7 @@ use crate::config::Precision;
 
 use super::format::Format;
 use super::live::LiveKernel;
+use super::pending::{PendingSum, Summands};
 use super::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A backend's float tensor.
@@ -58,6 +59,16 @@ pub trait Kernels: Backend {
         residual: Option<Float<Self>>,
         format: Format,
     ) -> Float<Self>;
+    /// x·Wᵀ + residual, computed now or by [`Self::rms_norm`], for which `sum` then holds the summands.
+    fn linear_pending(
+        x: Float<Self>,
+        w: Float<Self>,
+        residual: Float<Self>,
+        format: Format,
+        _sum: &PendingSum,
+    ) -> Float<Self> {
+        Self::linear_own(x, w, Some(residual), format)
+    }
     /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x.
     fn linear_backward_own(
         dy: Float<Self>,
@@ -101,8 +112,13 @@ pub trait Kernels: Backend {
         [Self::swiglu_packed_backward(packed, dx, Format::Full), dw]
     }
 
-    /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`.
-    fn rms_norm(x: Float<Self>, gain: Float<Self>, format: Format) -> (Float<Self>, Float<Self>);
+    /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`. Writes x first if it is a pending `sum`.
+    fn rms_norm(
+        x: Float<Self>,
+        gain: Float<Self>,
+        format: Format,
+        sum: Option<Summands>,
+    ) -> (Float<Self>, Float<Self>);
     /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`.
     fn rms_norm_backward(
         x: Float<Self>,

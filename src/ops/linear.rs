@@ -6,6 +6,7 @@ use burn::backend::Cube;
 use burn::tensor::Tensor;
 
 use super::format::Format;
+use super::pending::PendingSum;
 use super::{Cost, Float, Kernels, Operation, Parameter, primitive};
 use crate::config::Matmul;
 
@@ -52,6 +53,8 @@ pub struct LinearResidual {
     pub format: Format,
     /// As in [`Linear`].
     pub operand: Option<Tensor<2>>,
+    /// For the norm that follows, if its kernel computes y from parts of the product.
+    pub pending: Option<PendingSum>,
 }
 
 impl Operation<3> for LinearResidual {
@@ -65,7 +68,10 @@ impl Operation<3> for LinearResidual {
 
     fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        let y = B::linear_own(x.clone(), w.clone(), Some(residual), self.format);
+        let y = match &self.pending {
+            Some(sum) => B::linear_pending(x.clone(), w.clone(), residual, self.format, sum),
+            None => B::linear_own(x.clone(), w.clone(), Some(residual), self.format),
+        };
         (y, [x, w])
     }
 
@@ -77,8 +83,10 @@ impl Operation<3> for LinearResidual {
 
     fn cost(&self, [x, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
         let (mut forward, backward) = cost(x, w, self.format);
-        forward.flops += residual.iter().product::<usize>() as f64;
-        forward.bytes += 4.0 * residual.iter().product::<usize>() as f64;
+        if self.pending.is_none() {
+            forward.flops += residual.iter().product::<usize>() as f64;
+            forward.bytes += 4.0 * residual.iter().product::<usize>() as f64;
+        }
         (forward, backward)
     }
 }

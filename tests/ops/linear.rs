@@ -58,6 +58,7 @@ fn products_onto_a_residual(device: &Device) {
             &[LinearResidual {
                 format: Format::Full,
                 operand: None,
+                pending: None,
             }],
         );
     }

@@ -17,11 +17,22 @@ pub fn forward(
     residual: Option<&CubeTensor>,
     format: Format,
 ) -> CubeTensor {
+    let then = residual.map_or(Epilogue::Plain, Epilogue::Onto);
+    forward_in(x, weight, then, format)
+}
+
+/// x·Wᵀ as parts of its inner dimension that the next kernel adds, `[parts·N, M]`. 1 launch; in [`Format::Split`] 2.
+pub fn parts(x: &CubeTensor, weight: &CubeTensor, format: Format) -> CubeTensor {
+    forward_in(x, weight, Epilogue::Parts, format)
+}
+
+/// `then` is `Plain`, `Onto` or `Parts`.
+fn forward_in(x: &CubeTensor, weight: &CubeTensor, then: Epilogue, format: Format) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     let problem = Problem::new([rows, columns, inner], false, true);
     let largest = (format == Format::Split).then(|| Largest::of(&[x, weight]));
     let operands = operands(format, largest.as_ref(), [0, 1]);
-    product(x, weight, operands, residual, problem)
+    product(x, weight, operands, then, problem)
 }
 
 /// x·Wᵀ on matrix cores, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. 1 launch.
@@ -49,17 +60,20 @@ fn operands(format: Format, largest: Option<&Largest>, which: [usize; 2]) -> Opt
     split.or_else(|| (format == Format::Native).then_some(Operands::F16))
 }
 
-/// A·B (+ `residual`), on matrix cores if `operands` is given and the rows allow it.
+/// A·B, stored by `then`, on matrix cores if `operands` is given and the rows allow it.
 fn product(
     a: &CubeTensor,
     b: &CubeTensor,
     operands: Option<Operands>,
-    residual: Option<&CubeTensor>,
+    then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
+    let in_f32 = |a: &CubeTensor, b: &CubeTensor| match then {
+        Epilogue::Parts => matmul::parts(a, b, problem),
+        _ => matmul::matmul(a, b, then.read().pop(), problem),
+    };
     match operands {
         Some(operands) if matrix_cores::fits(&problem) => {
-            let then = residual.map_or(Epilogue::Plain, Epilogue::Onto);
             matrix_cores::matmul(a, b, &operands, then, problem)
         }
         Some(Operands::F16) => {
@@ -67,9 +81,9 @@ fn product(
                 true => full(it.clone()),
                 false => rounded(it, Precision::F16),
             });
-            matmul::matmul(&a, &b, residual, problem)
+            in_f32(&a, &b)
         }
-        _ => matmul::matmul(a, b, residual, problem),
+        _ => in_f32(a, b),
     }
 }
 
@@ -94,8 +108,8 @@ pub fn backward(
             matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], Epilogue::Plain, [input, weights])
         }
         (of_dx, of_dw) => [
-            product(dy, weight, of_dx, None, input),
-            product(dy, x, of_dw, None, weights),
+            product(dy, weight, of_dx, Epilogue::Plain, input),
+            product(dy, x, of_dw, Epilogue::Plain, weights),
         ],
     }
 }

@@ -20,6 +20,14 @@ pub fn matmul(
     matmul_by(choose(&problem, limits(a)), a, b, residual, problem)
 }
 
+/// A·B as parts of the inner dimension, `[parts·rows, columns]`, with the plan from [`choose`]. 1 launch.
+pub fn parts(a: &CubeTensor, b: &CubeTensor, problem: Problem) -> CubeTensor {
+    let plan = choose(&problem, limits(a));
+    let out = empty(a, [plan.splits * problem.rows, problem.columns]);
+    matmul_register::launch(a, b, None, &out, problem, plan);
+    out
+}
+
 /// The limits of the tensor's device. A device without subgroup operations counts as small, which means a CPU.
 pub fn limits(tensor: &CubeTensor) -> Limits {
     let properties = tensor.client.properties();

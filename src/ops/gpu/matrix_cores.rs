@@ -64,12 +64,8 @@ fn blocks(halves: bool) -> [BlockPlan; 3] {
 /// otherwise small blocks. `halves` means f32 operands.
 fn choose(problem: &Problem, halves: bool) -> BlockPlan {
     let [large, middle, small] = blocks(halves);
-    let in_parts = |plan: BlockPlan| {
-        let wanted = FULL.div_ceil(plan.groups(problem));
-        let splits = wanted.min(problem.inner / SHORTEST).clamp(1, 8);
-        plan.in_parts(splits, problem)
-    };
-    let enough = |plan: &BlockPlan| 4 * plan.groups(problem) * plan.splits >= 3 * FULL;
+    let in_parts = |plan: BlockPlan| filling(plan, problem);
+    let enough = |plan: &BlockPlan| fills(plan, problem);
     // Large blocks of halves leave no workgroup memory for edges.
     let large = Some(large).filter(|plan| !(halves && plan.is_ragged(problem)));
     let short = [middle, small]
@@ -78,6 +74,26 @@ fn choose(problem: &Problem, halves: bool) -> BlockPlan {
     let whole = large.into_iter().chain(short).find(enough);
     let parts = || large.map(in_parts).filter(enough);
     whole.or_else(parts).unwrap_or_else(|| in_parts(small))
+}
+
+/// As [`choose`] where the next kernel adds the parts, so that they cost no launch: the largest blocks whose parts keep a large GPU
+/// busy.
+fn choose_parts(problem: &Problem, halves: bool) -> BlockPlan {
+    let [large, middle, small] = blocks(halves).map(|plan| filling(plan, problem));
+    let large = Some(large).filter(|plan| !(halves && plan.is_ragged(problem)));
+    let mut wide = large.into_iter().chain([middle]);
+    wide.find(|plan| fills(plan, problem)).unwrap_or(small)
+}
+
+/// The plan with as many parts as a large GPU needs.
+fn filling(plan: BlockPlan, problem: &Problem) -> BlockPlan {
+    let wanted = FULL.div_ceil(plan.groups(problem));
+    let splits = wanted.min(problem.inner / SHORTEST).clamp(1, 8);
+    plan.in_parts(splits, problem)
+}
+
+fn fills(plan: &BlockPlan, problem: &Problem) -> bool {
+    4 * plan.groups(problem) * plan.splits >= 3 * FULL
 }
 
 /// Plans for two products in one launch: the longer inner dimension is split into parts as long as the other, unless there are so
@@ -171,6 +187,8 @@ impl Operands<'_> {
 #[derive(Clone, Copy)]
 pub enum Epilogue<'a> {
     Plain,
+    /// As `Plain`, but leaves parts of the inner dimension to the next kernel, which adds them.
+    Parts,
     Onto(&'a CubeTensor),
     /// Rotates by cos and sin.
     Rope([&'a CubeTensor; 2], Rotation),
@@ -182,7 +200,7 @@ pub enum Epilogue<'a> {
 impl<'a> Epilogue<'a> {
     fn store(self) -> Store {
         match self {
-            Self::Plain => Store::Plain,
+            Self::Plain | Self::Parts => Store::Plain,
             Self::Onto(_) => Store::Onto,
             Self::Rope(_, rotation) => Store::Rope(rotation),
             Self::Swiglu => Store::Swiglu,
@@ -190,9 +208,10 @@ impl<'a> Epilogue<'a> {
         }
     }
 
-    fn read(self) -> Vec<&'a CubeTensor> {
+    /// Its inputs.
+    pub fn read(self) -> Vec<&'a CubeTensor> {
         match self {
-            Self::Plain | Self::Swiglu => Vec::new(),
+            Self::Plain | Self::Parts | Self::Swiglu => Vec::new(),
             Self::Onto(one) | Self::SwigluBackward(one) => vec![one],
             Self::Rope(tables, _) => tables.to_vec(),
         }
@@ -209,7 +228,8 @@ impl<'a> Epilogue<'a> {
     }
 }
 
-/// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split.
+/// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for
+/// [`Epilogue::Parts`].
 pub fn matmul(
     a: &CubeTensor,
     b: &CubeTensor,
@@ -217,8 +237,13 @@ pub fn matmul(
     then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
-    let plan = then.allowed(choose(&problem, operands.largest().is_some()));
-    let whole = plan.splits == 1;
+    let halves = operands.largest().is_some();
+    let plan = match then {
+        Epilogue::Parts => choose_parts(&problem, halves),
+        _ => then.allowed(choose(&problem, halves)),
+    };
+    // Whether one launch is all.
+    let whole = plan.splits == 1 || matches!(then, Epilogue::Parts);
     let first = if whole { then } else { Epilogue::Plain };
     let product = BlockedProduct {
         problem,

@@ -1,4 +1,4 @@
-//! RMSNorm with one launch forward and one backward. The epilogue of the matmul before it adds the residual.
+//! RMSNorm with one launch forward and one backward, which add what products leave in parts.
 
 use super::{arg, empty, empty_of, groups, horizontal_sum, vector_width, workgroup_sum};
 use burn::cubecl::ir::ElemType;
@@ -13,44 +13,58 @@ const GAIN_COLUMNS: usize = 2;
 
 /// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[1, D]`.
 /// Returns y `[N, D]` with elements of type `element`, and inv_rms `[N, 1]` for the backward pass. (Zhang & Sennrich 2019.)
-/// One workgroup per row; the second pass over x reads from the cache. 1 launch.
+/// With `sum`, a residual `[N, D]` and parts `[parts·N, D]`, x = residual + Σ parts is computed and written first.
+/// One workgroup per row, which keeps it in registers. 1 launch.
 pub fn forward(
     x: &CubeTensor,
     gain: &CubeTensor,
     eps: f32,
     element: DType,
+    sum: Option<[&CubeTensor; 2]>,
 ) -> (CubeTensor, CubeTensor) {
     let width = gain.meta.num_elements();
     let rows = x.meta.num_elements() / width;
     let (y, inv_rms) = (empty_of(element, x, [rows, width]), empty(x, [rows, 1]));
+    let lanes = vector_width(&[width]);
+    let [residual, parts] = sum.unwrap_or([x, x]);
+    let count = parts.meta.num_elements() / x.meta.num_elements();
     unsafe {
         rms_norm_forward::launch_unchecked(
             &x.client,
             groups(rows),
             CubeDim::new_1d(THREADS as u32),
-            vector_width(&[width]),
+            lanes,
             arg(x),
+            arg(residual),
+            arg(parts),
             arg(gain),
             arg(&y),
             arg(&inv_rms),
             rows,
             width,
             eps,
+            (width / lanes).div_ceil(THREADS),
+            sum.map_or(0, |_| count),
             super::element(&y),
         );
     }
     (y, inv_rms)
 }
 
+/// `owned` is the number of vectors of a row per invocation. Without `parts`, x is read.
 #[cube(launch_unchecked)]
 fn rms_norm_forward<O: Numeric, N: Size>(
-    x: &[Vector<f32, N>],
+    x: &mut [Vector<f32, N>],
+    residual: &[Vector<f32, N>],
+    parts: &[Vector<f32, N>],
     gain: &[Vector<f32, N>],
     y: &mut [Vector<O, N>],
     inv_rms: &mut [f32],
     rows: usize,
     width: usize,
     eps: f32,
+    #[comptime] owned: usize,
+    #[comptime] count: usize,
     #[define(O)] _element: ElemType,
 ) {
     let row = CUBE_POS;
@@ -60,24 +74,55 @@ fn rms_norm_forward<O: Numeric, N: Size>(
     let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
     let columns = width / N::value();
     let start = row * columns;
+    let unit = UNIT_POS as usize;
+    let mut values = Array::<Vector<f32, N>>::new(owned);
     let mut squares = Vector::<f32, N>::new(0.0);
-    let mut c = UNIT_POS as usize;
-    while c < columns {
-        let v = x[start + c];
-        squares += v * v;
-        c += THREADS;
+    #[unroll]
+    for i in 0..owned {
+        let c = unit + comptime!(i * THREADS);
+        if c < columns {
+            let at = start + c;
+            let value = if comptime!(count == 0) {
+                x[at]
+            } else {
+                sum_of_parts::<N>(parts, at, rows * columns, count) + residual[at]
+            };
+            if comptime!(count > 0) {
+                x[at] = value;
+            }
+            values[i] = value;
+            squares += value * value;
+        }
     }
     let total = workgroup_sum(horizontal_sum::<N>(squares), &mut scratch, THREADS);
     let scale = 1.0 / (total / width as f32 + eps).sqrt();
-    if UNIT_POS == 0 {
+    if unit == 0 {
         inv_rms[row] = scale;
     }
-    c = UNIT_POS as usize;
-    while c < columns {
-        let value = x[start + c] * gain[c] * Vector::<f32, N>::new(scale);
-        y[start + c] = Vector::cast_from(value);
-        c += THREADS;
+    #[unroll]
+    for i in 0..owned {
+        let c = unit + comptime!(i * THREADS);
+        if c < columns {
+            let value = values[i] * gain[c] * Vector::<f32, N>::new(scale);
+            y[start + c] = Vector::cast_from(value);
+        }
     }
+}
+
+/// The sum of a vector over `count` parts of `size` vectors each.
+#[cube]
+fn sum_of_parts<N: Size>(
+    parts: &[Vector<f32, N>],
+    at: usize,
+    size: usize,
+    #[comptime] count: usize,
+) -> Vector<f32, N> {
+    let mut sum = parts[at];
+    #[unroll]
+    for part in 1..count {
+        sum += parts[part * size + at];
+    }
+    sum
 }
 
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
@@ -186,6 +231,56 @@ fn rms_norm_backward<N: Size>(
         }
         if unit < GAIN_COLUMNS && column < columns {
             dgain[column] = sums[unit];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, TestDevice};
+    use super::super::format::full;
+    use super::*;
+    use crate::ops::cpu::testing::numbers;
+
+    const EPS: f32 = 1e-5;
+    const SIZES: [[usize; 2]; 4] = [[5, 32], [8, 33], [3, 516], [2, 1030]];
+
+    /// The sum of `parts` matrices of `size` numbers.
+    fn sum(parts: &[f32], size: usize) -> Vec<f32> {
+        let of = |at: usize| parts.iter().skip(at).step_by(size).sum();
+        (0..size).map(of).collect()
+    }
+
+    #[test]
+    fn the_norm_of_parts_and_a_residual_is_that_of_their_sum() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        let short = check::has_matrix_cores().then_some((DType::F16, 1e-3));
+        for (element, off) in [(DType::F32, 1e-5)].into_iter().chain(short) {
+            for [n, d] in SIZES {
+                let (residual, gain) = (numbers(1, n * d), numbers(2, d));
+                for count in 1..=4 {
+                    let parts = numbers(3, count * n * d);
+                    let pairs = sum(&parts, n * d).into_iter().zip(&residual);
+                    let want: Vec<f32> = pairs.map(|(part, rest)| part + rest).collect();
+                    let [gwant, gx] = [(); 2].map(|()| device.tensor(&want, [n, d]));
+                    let gain = device.tensor(&gain, [1, d]);
+                    let (y, inverse) = forward(&gwant, &gain, EPS, element, None);
+                    let [gresidual, parts, empty] =
+                        [(&residual, n), (&parts, count * n), (&vec![0.0; n * d], n)]
+                            .map(|(values, rows)| device.tensor(values, [rows, d]));
+                    let got = forward(&empty, &gain, EPS, element, Some([&gresidual, &parts]));
+                    let name = format!("{element:?} [{n}, {d}] of {count}");
+                    let same = |got: &CubeTensor, want: &CubeTensor| {
+                        let [got, want] = [got, want].map(|it| device.read(&full(it.clone())));
+                        check::close(&name, &got, &want, off);
+                    };
+                    same(&got.0, &y);
+                    same(&got.1, &inverse);
+                    same(&empty, &gx);
+                }
+            }
         }
     }
 }
