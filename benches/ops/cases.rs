@@ -77,6 +77,7 @@ where
             matmul,
             format: Format::Full,
             operand: None,
+            normed: false,
         });
         for (part, out, inner) in [
             ("q", d, d),

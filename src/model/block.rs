@@ -120,12 +120,13 @@ impl BlockContext {
                 // [n, d], [n, kv] and [n, kv]
                 let [q, k, v] = [0, 1, 2].map(|i| {
                     let (part, turned) = parts[i];
-                    self.rotated(at(part), h.clone(), &qkv[i], turned, in_f16)
+                    self.rotated(at(part), h.clone(), &qkv[i], turned, [in_f16, false])
                 });
                 apply(at("attention"), SeparateAttention(attention), [q, k, v]) // [n, d]
             }
             Projections::Fused(qkv) => {
-                let packed = self.rotated(at("attention.qkv"), h, qkv, wide + narrow, in_f16); // [n, d + 2·kv]
+                let flags = [in_f16, self.norm_adds()];
+                let packed = self.rotated(at("attention.qkv"), h, qkv, wide + narrow, flags); // [n, d + 2·kv]
                 apply(at("attention"), PackedAttention(attention), [packed]) // [n, d]
             }
         };
@@ -152,6 +153,7 @@ impl BlockContext {
             (Projections::Fused(both), Swiglu::FusedActivation) if self.swiglu_in_product() => {
                 let op = LinearSwiglu {
                     operand: both.operand.clone(),
+                    normed: self.norm_adds(),
                 };
                 let gated = apply(at("mlp.gate-up"), op, [h, both.value.clone()]); // [3n, ffn]
                 let pending = self.pending("mlp.down", &x);
@@ -160,7 +162,7 @@ impl BlockContext {
                 return Trunk { x, pending };
             }
             (Projections::Fused(both), swiglu) => {
-                let packed = self.project(at("mlp.gate-up"), h, both); // [n, 2·ffn]
+                let packed = self.product(at("mlp.gate-up"), h, both, self.norm_adds()); // [n, 2·ffn]
                 let op = PackedActivation {
                     fused: swiglu == Swiglu::FusedActivation,
                     format: self.format,
@@ -203,6 +205,11 @@ impl BlockContext {
         (own && !is_cpu(&x.device()) && live::of(next).is_none()).then(PendingSum::default)
     }
 
+    /// Whether the backward pass of a norm adds the parts of a gradient, if its output has one reader.
+    fn norm_adds(&self) -> bool {
+        self.config.norm == Norm::Fused
+    }
+
     fn residual(&self, w: &Parameter, pending: Option<PendingSum>) -> LinearResidual {
         LinearResidual {
             format: self.format,
@@ -226,14 +233,19 @@ impl BlockContext {
         x: Tensor<2>,
         w: &Parameter,
         rotated: usize,
-        in_f16: bool,
+        [in_f16, normed]: [bool; 2],
     ) -> Tensor<2> {
         let rope = self.rope(rotated);
         if in_f16 {
             let operand = w.operand.clone();
-            return apply(scope, LinearRope { rope, operand }, [x, w.value.clone()]); // [n, out]
+            let op = LinearRope {
+                rope,
+                operand,
+                normed,
+            };
+            return apply(scope, op, [x, w.value.clone()]); // [n, out]
         }
-        let y = self.project(scope, x, w); // [n, out]
+        let y = self.product(scope, x, w, normed); // [n, out]
         if rotated == 0 {
             return y;
         }
@@ -260,10 +272,16 @@ impl BlockContext {
 
     /// x·Wᵀ, `[n, out]`.
     pub(super) fn project(&self, scope: Scope, x: Tensor<2>, w: &Parameter) -> Tensor<2> {
+        self.product(scope, x, w, false) // [n, out]
+    }
+
+    /// The same; `normed` as in [`Linear`].
+    fn product(&self, scope: Scope, x: Tensor<2>, w: &Parameter, normed: bool) -> Tensor<2> {
         let op = Linear {
             matmul: self.config.matmul,
             format: self.format,
             operand: w.operand.clone(),
+            normed,
         };
         apply(scope, op, [x, w.value.clone()]) // [n, out]
     }

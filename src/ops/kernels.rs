@@ -69,12 +69,14 @@ pub trait Kernels: Backend {
     ) -> Float<Self> {
         Self::linear_own(x, w, Some(residual), format)
     }
-    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x.
+    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x. With `in_parts`, dx may be `[parts·n, k]`, which `rms_norm_backward`
+    /// adds.
     fn linear_backward_own(
         dy: Float<Self>,
         x: Float<Self>,
         w: Float<Self>,
         format: Format,
+        in_parts: bool,
     ) -> [Float<Self>; 2];
 
     /// x·Wᵀ rotated; in f16 if matrix cores compute it.
@@ -108,7 +110,7 @@ pub trait Kernels: Backend {
             Self::float_slice(gated.clone(), &[rows, Slice::full()]) // [n, f]
         };
         let packed = Self::float_cat(vec![half(0), half(n)], 1); // [n, 2f]
-        let [dx, dw] = Self::linear_backward_own(dy, active, w, Format::Full);
+        let [dx, dw] = Self::linear_backward_own(dy, active, w, Format::Full, false);
         [Self::swiglu_packed_backward(packed, dx, Format::Full), dw]
     }
 
@@ -119,7 +121,7 @@ pub trait Kernels: Backend {
         format: Format,
         sum: Option<Summands>,
     ) -> (Float<Self>, Float<Self>);
-    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`.
+    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from dy `[n, d]` or its parts.
     fn rms_norm_backward(
         x: Float<Self>,
         gain: Float<Self>,

@@ -17,6 +17,8 @@ pub struct Linear {
     pub format: Format,
     /// W in the product's format, if that copy exists already.
     pub operand: Option<Tensor<2>>,
+    /// Whether x is the output of a norm and nothing else reads it: the norm's fused backward pass adds the parts of dx.
+    pub normed: bool,
 }
 
 impl Operation<2> for Linear {
@@ -39,7 +41,7 @@ impl Operation<2> for Linear {
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
         let dy = B::operand(dy, self.format);
-        gradients::<B>(self.matmul, self.format, [x, w, dy])
+        gradients::<B>(self.matmul, self.format, self.normed, [x, w, dy])
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -77,7 +79,7 @@ impl Operation<3> for LinearResidual {
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
         let operand = B::operand(dy.clone(), self.format);
-        let [dx, dw] = gradients::<B>(Matmul::Own, self.format, [x, w, operand]);
+        let [dx, dw] = gradients::<B>(Matmul::Own, self.format, false, [x, w, operand]);
         [dx, dw, dy]
     }
 
@@ -126,10 +128,11 @@ fn version(matmul: Matmul, format: Format) -> &'static str {
     }
 }
 
-/// dx `[n, in]` and dW `[out, in]`.
+/// dx `[n, in]`, or `[parts·n, in]` for a norm that adds the parts, and dW `[out, in]`.
 pub fn gradients<B: Kernels>(
     matmul: Matmul,
     format: Format,
+    in_parts: bool,
     [x, w, dy]: [Float<B>; 3],
 ) -> [Float<B>; 2] {
     match matmul {
@@ -138,7 +141,7 @@ pub fn gradients<B: Kernels>(
             let dw = B::float_matmul(B::float_swap_dims(dy, 0, 1), x); // [out, in]
             [dx, dw]
         }
-        _ => B::linear_backward_own(dy, x, w, format),
+        _ => B::linear_backward_own(dy, x, w, format, in_parts),
     }
 }
 

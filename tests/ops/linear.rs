@@ -26,6 +26,7 @@ fn versions() -> [Linear; 2] {
         matmul,
         format: Format::Full,
         operand: None,
+        normed: false,
     })
 }
 

@@ -88,40 +88,47 @@ fn product(
 }
 
 /// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, in one launch; in two if matrix cores can compute only one of them.
-/// dy `[N, M]`, x `[N, K]`, W `[M, K]`.
+/// dy `[N, M]`, x `[N, K]`, W `[M, K]`. With `in_parts` the next kernel adds the parts of dx, `[parts·N, K]`.
 pub fn backward(
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
     format: Format,
+    in_parts: bool,
 ) -> [CubeTensor; 2] {
     let [input, weights] = backward_problems(dy, weight);
     if !format.on_matrix_cores() {
         let (plan, splits) = choose_pair([&input, &weights], limits(dy));
-        return backward_by(plan, splits, dy, x, weight);
+        return backward_by(plan, splits, dy, x, weight, in_parts);
     }
+    let then = if in_parts {
+        Epilogue::Parts
+    } else {
+        Epilogue::Plain
+    };
     let largest = (format == Format::Split).then(|| Largest::of(&[dy, weight, x]));
     let operands = |which| operands(format, largest.as_ref(), which);
     match (operands([0, 1]), operands([0, 2])) {
         (Some(of_dx), Some(of_dw)) if [&input, &weights].into_iter().all(matrix_cores::fits) => {
             let pairs = [[dy, weight], [dy, x]];
-            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], Epilogue::Plain, [input, weights])
+            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], then, [input, weights])
         }
         (of_dx, of_dw) => [
-            product(dy, weight, of_dx, Epilogue::Plain, input),
+            product(dy, weight, of_dx, then, input),
             product(dy, x, of_dw, Epilogue::Plain, weights),
         ],
     }
 }
 
 /// [`backward`] in one launch with a given plan; dx and dW are each split into `splits` parts along the inner dimension. Split
-/// products need another launch.
+/// products need another launch, except for dx with `in_parts`.
 fn backward_by(
     plan: TilePlan,
     splits: [usize; 2],
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
+    in_parts: bool,
 ) -> [CubeTensor; 2] {
     let problems = backward_problems(dy, weight);
     let [dx, dw] = [0, 1].map(|i| {
@@ -136,7 +143,10 @@ fn backward_by(
         splits: splits[i],
     };
     matmul_pair::launch(&product(0, weight, &dx), &product(1, x, &dw), plan);
-    let parts = [0, 1].map(|i| (splits[i], [problems[i].rows, problems[i].columns]));
+    let mut parts = [0, 1].map(|i| (splits[i], [problems[i].rows, problems[i].columns]));
+    if in_parts {
+        parts[0] = (1, [splits[0] * problems[0].rows, problems[0].columns]);
+    }
     reduce::sum_pair([dx, dw], parts)
 }
 
@@ -181,9 +191,16 @@ mod tests {
             }
             let plan = TilePlan::new((32, 32), 16, (4, 4));
             for splits in [[1, 1], [3, 2], [1, 2]] {
-                let [gdx, gdw] = backward_by(plan, splits, &gdy, &gx, &gw);
-                check::close(&format!("dx, {splits:?}"), &device.read(&gdx), &dx, 1e-5);
-                check::close(&format!("dW, {splits:?}"), &device.read(&gdw), &dw, 1e-5);
+                for in_parts in [false, true] {
+                    let [gdx, gdw] = backward_by(plan, splits, &gdy, &gx, &gw, in_parts);
+                    let name = format!("{splits:?} {in_parts}");
+                    let parts = device.read(&gdx);
+                    assert_eq!(parts.len(), n * k * if in_parts { splits[0] } else { 1 });
+                    let sum = |at| parts.iter().skip(at).step_by(n * k).sum();
+                    let sums: Vec<f32> = (0..n * k).map(sum).collect();
+                    check::close(&format!("dx, {name}"), &sums, &dx, 1e-5);
+                    check::close(&format!("dW, {name}"), &device.read(&gdw), &dw, 1e-5);
+                }
             }
         }
     }

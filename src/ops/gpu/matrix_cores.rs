@@ -263,7 +263,8 @@ pub fn matmul(
     shaped(sum, [rows, columns])
 }
 
-/// A·B, stored by the epilogue `then`, and C·D in f32, in 1 launch, or 2 if an inner dimension is split.
+/// A·B, stored by the epilogue `then`, and C·D in f32, in 1 launch, or 2 if an inner dimension is split; with [`Epilogue::Parts`]
+/// A·B is `[parts·rows, columns]`.
 pub fn matmul_pair(
     pairs: [[&CubeTensor; 2]; 2],
     operands: [&Operands; 2],
@@ -304,15 +305,13 @@ fn pair_by(
     });
     let products = order.map(product).to_vec();
     launch(products, buffers.collect(), operands[0].largest());
-    let parts = outs.each_ref().map(|out| {
-        let [rows, columns] = out.meta.shape().dims();
-        [rows, columns]
-    });
     let parts = [0, 1].map(|i| {
-        (
-            plans[i].splits,
-            [parts[i][0] / plans[i].splits, parts[i][1]],
-        )
+        let [rows, columns] = outs[i].meta.shape().dims();
+        let count = match thens[i] {
+            Epilogue::Parts => 1,
+            _ => plans[i].splits,
+        };
+        (count, [rows / count, columns])
     });
     reduce::sum_pair(outs, parts)
 }
@@ -449,14 +448,14 @@ mod tests {
                 let want = want(&a16, &b16);
                 check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
             }
-            let got = device.read(&matmul(
-                &x,
-                &y,
-                &Operands::F16,
-                Epilogue::Onto(&added),
-                problem,
-            ));
-            check::close(&format!("{problem:?}"), &got, &want(&a16, &b16), 1e-5);
+            for then in [Epilogue::Onto(&added), Epilogue::Parts] {
+                let got = device.read(&matmul(&x, &y, &Operands::F16, then, problem));
+                let mut got = sum(&got, rows * columns);
+                if matches!(then, Epilogue::Parts) {
+                    got.iter_mut().zip(&residual).for_each(|(x, r)| *x += r);
+                }
+                check::close(&format!("{problem:?}"), &got, &want(&a16, &b16), 1e-5);
+            }
 
             for (a, b) in [(&a, &b), (&small, &large), (&vec![0.0; a.len()], &b)] {
                 let [x, y] = on_device(a, b);
@@ -522,7 +521,7 @@ mod tests {
             );
 
             let (dy, down) = (matrix(5, [n, d]), matrix(6, [d, f]));
-            let [dx, dw] = linear::backward(&dy, &active, &down, Format::Native);
+            let [dx, dw] = linear::backward(&dy, &active, &down, Format::Native, false);
             let then = Epilogue::SwigluBackward(&gated);
             let [of_gated, of_down] = linear::backward_then(&dy, &active, &down, then);
             same("dW", of_down, dw);
@@ -532,6 +531,18 @@ mod tests {
                 swiglu::backward(&dx, &plain, DType::F16),
             );
         }
+    }
+
+    #[test]
+    fn parts_that_a_norm_adds_allow_wide_blocks() {
+        let of = |sizes| {
+            let plan = choose_parts(&Problem::new(sizes, false, true), false);
+            (plan.block(), plan.splits)
+        };
+        assert_eq!(of([1024, 512, 512]), ((64, 128), 2));
+        assert_eq!(of([1024, 512, 2048]), ((128, 128), 4));
+        assert_eq!(of([4096, 1024, 1024]), ((128, 128), 1));
+        assert_eq!(of([100, 72, 68]), ((64, 64), 1));
     }
 
     #[test]
@@ -553,8 +564,16 @@ mod tests {
             for inner in (4..=4096).step_by(4) {
                 let problem = Problem::new([512, 512, inner], false, true);
                 within(choose(&problem, halves), &problem);
+                within(choose_parts(&problem, halves), &problem);
             }
         }
+    }
+
+    /// The sum of matrices of `size` values.
+    fn sum(parts: &[f32], size: usize) -> Vec<f32> {
+        assert!(parts.len().is_multiple_of(size));
+        let of = |at: usize| parts.iter().skip(at).step_by(size).sum();
+        (0..size).map(of).collect()
     }
 
     /// Two products in one launch, split or whole, give the same as each alone.
@@ -577,19 +596,12 @@ mod tests {
         let others = [LARGE, CROWDED].into_iter().filter(|_| !halves);
         for plan in others.chain([small]) {
             let plans = [plan, plan.in_parts(2, &problem)];
-            for got in pair_by(
-                plans,
-                [pair; 2],
-                [operands; 2],
-                Epilogue::Plain,
-                [problem; 2],
-            ) {
-                check::close(
-                    &format!("{problem:?} {plan:?}"),
-                    &device.read(&got),
-                    &alone,
-                    off,
-                );
+            let swapped = [plans[1], plans[0]];
+            for (plans, then) in [(plans, Epilogue::Plain), (swapped, Epilogue::Parts)] {
+                for got in pair_by(plans, [pair; 2], [operands; 2], then, [problem; 2]) {
+                    let got = sum(&device.read(&got), alone.len());
+                    check::close(&format!("{problem:?} {plan:?}"), &got, &alone, off);
+                }
             }
         }
     }

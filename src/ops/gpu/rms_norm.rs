@@ -10,6 +10,8 @@ const THREADS: usize = 128;
 
 /// Vectors of dgain that one workgroup sums: 32 bytes of a row, the smallest unit that a GPU reads.
 const GAIN_COLUMNS: usize = 2;
+/// Rows whose values an invocation loads together to sum dgain.
+const ROWS_AT_ONCE: usize = 4;
 
 /// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[1, D]`.
 /// Returns y `[N, D]` with elements of type `element`, and inv_rms `[N, 1]` for the backward pass. (Zhang & Sennrich 2019.)
@@ -126,7 +128,8 @@ fn sum_of_parts<N: Size>(
 }
 
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
-/// gradient that reaches x past the norm), dgain = Σ_n dy·x·r. Returns dx `[N, D]` and dgain `[1, D]`.
+/// gradient that reaches x past the norm), dgain = Σ_n dy·x·r; dy `[N, D]`, or parts `[parts·N, D]` that are added.
+/// Returns dx `[N, D]` and dgain `[1, D]`.
 /// 1 launch: a workgroup for each row of dx, then workgroups that each sum a few columns of dgain over all rows.
 pub fn backward(
     dy: &CubeTensor,
@@ -156,13 +159,14 @@ pub fn backward(
             rows,
             width,
             columns.div_ceil(THREADS),
+            dy.meta.num_elements() / x.meta.num_elements(),
             residual.is_some(),
         );
     }
     (dx, dgain)
 }
 
-/// `owned` is the number of vectors of a row per invocation.
+/// `owned` is the number of vectors of a row per invocation, `count` that of the parts of dy.
 #[cube(launch_unchecked)]
 fn rms_norm_backward<N: Size>(
     dy: &[Vector<f32, N>],
@@ -175,19 +179,23 @@ fn rms_norm_backward<N: Size>(
     rows: usize,
     width: usize,
     #[comptime] owned: usize,
+    #[comptime] count: usize,
     #[comptime] has_residual: bool,
 ) {
     let columns = width / N::value();
+    let size = rows * columns;
     let unit = UNIT_POS as usize;
     if CUBE_POS < rows {
         let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
+        let mut scaled = Array::<Vector<f32, N>>::new(owned);
         let start = CUBE_POS * columns;
         let mut products = Vector::<f32, N>::new(0.0);
         #[unroll]
         for i in 0..owned {
             let c = unit + comptime!(i * THREADS);
             if c < columns {
-                products += dy[start + c] * gain[c] * x[start + c];
+                scaled[i] = sum_of_parts::<N>(dy, start + c, size, count) * gain[c];
+                products += scaled[i] * x[start + c];
             }
         }
         let dot = workgroup_sum(horizontal_sum::<N>(products), &mut scratch, THREADS);
@@ -198,7 +206,7 @@ fn rms_norm_backward<N: Size>(
         for i in 0..owned {
             let c = unit + comptime!(i * THREADS);
             if c < columns {
-                let mut out = dy[start + c] * gain[c] * scale - x[start + c] * along_x;
+                let mut out = scaled[i] * scale - x[start + c] * along_x;
                 if has_residual {
                     out += residual[start + c];
                 }
@@ -214,9 +222,17 @@ fn rms_norm_backward<N: Size>(
         if column < columns {
             let mut row = unit / GAIN_COLUMNS;
             while row < rows {
-                let at = row * columns + column;
-                sum += dy[at] * x[at] * Vector::<f32, N>::new(inv_rms[row]);
-                row += slices;
+                // Several rows at once, so that their loads do not wait for each other.
+                #[unroll]
+                for i in 0..ROWS_AT_ONCE {
+                    let row = row + comptime!(i * slices);
+                    if row < rows {
+                        let at = row * columns + column;
+                        let dy = sum_of_parts::<N>(dy, at, size, count);
+                        sum += dy * x[at] * Vector::<f32, N>::new(inv_rms[row]);
+                    }
+                }
+                row += comptime!(slices * ROWS_AT_ONCE);
             }
         }
         sums[unit] = sum;
@@ -279,6 +295,31 @@ mod tests {
                     same(&got.0, &y);
                     same(&got.1, &inverse);
                     same(&empty, &gx);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_of_parts_are_those_of_their_sum() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        for [n, d] in SIZES.into_iter().chain([[300, 20]]) {
+            let [x, earlier] = [1, 2].map(|seed| device.tensor(&numbers(seed, n * d), [n, d]));
+            let gain = device.tensor(&numbers(3, d), [1, d]);
+            let (_, inverse) = forward(&x, &gain, EPS, DType::F32, None);
+            for count in 1..=4 {
+                let parts = numbers(4, count * n * d);
+                let whole = device.tensor(&sum(&parts, n * d), [n, d]);
+                let parts = device.tensor(&parts, [count * n, d]);
+                for earlier in [None, Some(&earlier)] {
+                    let [want, got] =
+                        [&whole, &parts].map(|dy| backward(dy, &x, &gain, &inverse, earlier));
+                    let name = format!("[{n}, {d}] of {count}");
+                    for (got, want) in [(got.0, want.0), (got.1, want.1)] {
+                        check::close(&name, &device.read(&got), &device.read(&want), 1e-5);
+                    }
                 }
             }
         }

@@ -94,7 +94,7 @@ impl Kernels for Flex {
         )
     }
 
-    fn linear_backward_own(dy: T, x: T, w: T, _format: Format) -> [T; 2] {
+    fn linear_backward_own(dy: T, x: T, w: T, _format: Format, _in_parts: bool) -> [T; 2] {
         let (of_x, of_w) = (x.shape(), w.shape());
         let [dy, x, w] = [&dy, &x, &w].map(Values::of);
         let (dy, x, w) = (dy.matrix(), x.matrix(), w.matrix());

@@ -75,9 +75,9 @@ impl Kernels for Cube {
         y
     }
 
-    fn linear_backward_own(dy: T, x: T, w: T, format: Format) -> [T; 2] {
+    fn linear_backward_own(dy: T, x: T, w: T, format: Format, in_parts: bool) -> [T; 2] {
         let [dy, x, w] = [dy, x, w].map(into_contiguous);
-        gpu::linear::backward(&dy, &x, &w, format)
+        gpu::linear::backward(&dy, &x, &w, format, in_parts)
     }
 
     fn linear_rope(x: T, w: T, [cos, sin]: [T; 2], rotation: Rotation) -> T {
