@@ -127,7 +127,12 @@ fn choose_pair(problems: &[Problem; 2], halves: bool) -> [BlockPlan; 2] {
     if !(halves && ragged(&large)) && 2 * count >= 3 * FULL {
         return of_large;
     }
-    let of_middle = Some(by(middle)).filter(|plans| 4 * groups(plans) >= 3 * FULL);
+    // Half a block has as much work as half of the inner dimension, and needs no launch that adds it.
+    let plans = [0, 1].map(|i| match by(middle)[i] {
+        plan if plan.splits == 2 && inner[i] <= LONG => small,
+        plan => plan,
+    });
+    let of_middle = Some(plans).filter(|plans| 4 * groups(plans) >= 3 * FULL);
     of_middle.unwrap_or_else(|| by(small))
 }
 
@@ -543,6 +548,21 @@ mod tests {
         assert_eq!(of([1024, 512, 2048]), ((128, 128), 4));
         assert_eq!(of([4096, 1024, 1024]), ((128, 128), 1));
         assert_eq!(of([100, 72, 68]), ((64, 64), 1));
+    }
+
+    /// dx and dW of every layer of `small`: 1,024 tokens, k inputs and m outputs.
+    #[test]
+    fn pairs_need_no_sums_but_those_of_dx_that_a_norm_adds() {
+        let of = |m, k| {
+            let dx = Problem::new([1024, k, m], false, false);
+            let dw = Problem::new([m, k, 1024], true, false);
+            choose_pair(&[dx, dw], false).map(|plan| (plan.block(), plan.splits))
+        };
+        let [square, wide, half] = [(128, 128), (64, 128), (64, 64)];
+        assert_eq!(of(1024, 512), [(wide, 1); 2]);
+        assert_eq!(of(512, 512), [(wide, 1), (half, 1)]);
+        assert_eq!(of(4096, 512), [(square, 4), (square, 1)]);
+        assert_eq!(of(512, 2048), [(square, 1); 2]);
     }
 
     #[test]
