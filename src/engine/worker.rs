@@ -309,6 +309,7 @@ mod tests {
                 let mut config = RunConfig::version(version).expect("ours");
                 (config.model.layers, config.train.context) = (2, 16);
                 config.train.precision = Precision::F16;
+                config.train.optimizer = crate::config::Optimizer::Fused;
                 assert_eq!(config.problems(), []);
                 let mut worker = Worker::new(&config, &device, matrix_cores).expect("it fits");
                 worker.load(&BatchSource::new(&config).batch(0));
