@@ -130,7 +130,8 @@ fn sum_of_parts<N: Size>(
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
 /// gradient that reaches x past the norm), dgain = Σ_n dy·x·r; dy `[N, D]`, or parts `[parts·N, D]` that are added.
 /// Returns dx `[N, D]` and dgain `[1, D]`.
-/// 1 launch: a workgroup for each row of dx, then workgroups that each sum a few columns of dgain over all rows.
+/// 1 launch: workgroups that each sum a few columns of dgain over all rows, which take longest and begin first, then one for each row
+/// of dx.
 pub fn backward(
     dy: &CubeTensor,
     x: &CubeTensor,
@@ -185,10 +186,15 @@ fn rms_norm_backward<N: Size>(
     let columns = width / N::value();
     let size = rows * columns;
     let unit = UNIT_POS as usize;
-    if CUBE_POS < rows {
+    let of_gain = columns.div_ceil(GAIN_COLUMNS);
+    if CUBE_POS >= of_gain {
+        let row = CUBE_POS - of_gain;
+        if row >= rows {
+            terminate!();
+        }
         let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
         let mut scaled = Array::<Vector<f32, N>>::new(owned);
-        let start = CUBE_POS * columns;
+        let start = row * columns;
         let mut products = Vector::<f32, N>::new(0.0);
         #[unroll]
         for i in 0..owned {
@@ -199,7 +205,7 @@ fn rms_norm_backward<N: Size>(
             }
         }
         let dot = workgroup_sum(horizontal_sum::<N>(products), &mut scratch, THREADS);
-        let r = inv_rms[CUBE_POS];
+        let r = inv_rms[row];
         let along_x = Vector::<f32, N>::new(dot / width as f32 * r * r * r);
         let scale = Vector::<f32, N>::new(r);
         #[unroll]
@@ -217,7 +223,7 @@ fn rms_norm_backward<N: Size>(
         // Sums rows unit / GAIN_COLUMNS, + slices, … of one column; then one half of the slices adds the other half, and so on.
         let slices = comptime!(THREADS / GAIN_COLUMNS);
         let mut sums = Shared::<[Vector<f32, N>]>::new_slice(THREADS);
-        let column = (CUBE_POS - rows) * GAIN_COLUMNS + unit % GAIN_COLUMNS;
+        let column = CUBE_POS * GAIN_COLUMNS + unit % GAIN_COLUMNS;
         let mut sum = Vector::<f32, N>::new(0.0);
         if column < columns {
             let mut row = unit / GAIN_COLUMNS;
