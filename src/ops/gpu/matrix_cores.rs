@@ -97,8 +97,8 @@ fn fills(plan: &BlockPlan, problem: &Problem) -> bool {
 }
 
 /// Plans for two products in one launch: the longer inner dimension is split into parts as long as the other, unless there are so
-/// many blocks that the long ones do not delay the end.
-fn choose_pair(problems: &[Problem; 2], halves: bool) -> [BlockPlan; 2] {
+/// many blocks that the long ones do not delay the end. `parts_are_free` means that the next kernel adds those of the first product.
+fn choose_pair(problems: &[Problem; 2], halves: bool, parts_are_free: bool) -> [BlockPlan; 2] {
     let inner = problems.map(|it| it.inner);
     let shortest = inner[0].min(inner[1]).max(1);
     let by = |plan: BlockPlan| {
@@ -132,6 +132,13 @@ fn choose_pair(problems: &[Problem; 2], halves: bool) -> [BlockPlan; 2] {
         plan if plan.splits == 2 && inner[i] <= LONG => small,
         plan => plan,
     });
+    // Twice as many workgroups hide each other's latency.
+    let few = plans == whole && groups(&plans) < 2 * FULL;
+    let plans = if parts_are_free && few && inner[1] <= LONG {
+        [middle.in_parts(2, &problems[0]), small]
+    } else {
+        plans
+    };
     let of_middle = Some(plans).filter(|plans| 4 * groups(plans) >= 3 * FULL);
     of_middle.unwrap_or_else(|| by(small))
 }
@@ -276,7 +283,8 @@ pub fn matmul_pair(
     then: Epilogue,
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
-    let [first, second] = choose_pair(&problems, operands[0].largest().is_some());
+    let in_parts = matches!(then, Epilogue::Parts);
+    let [first, second] = choose_pair(&problems, operands[0].largest().is_some(), in_parts);
     pair_by(
         [then.allowed(first), second],
         pairs,
@@ -370,7 +378,7 @@ mod tests {
                     b_transposed: false,
                     ..problem
                 };
-                let plans = choose_pair(&[problem, transposed], halves);
+                let plans = choose_pair(&[problem, transposed], halves, true);
                 let products = plans.into_iter().zip([problem, transposed]);
                 let products = products.map(|(plan, problem)| BlockedProduct {
                     problem,
@@ -553,16 +561,16 @@ mod tests {
     /// dx and dW of every layer of `small`: 1,024 tokens, k inputs and m outputs.
     #[test]
     fn pairs_need_no_sums_but_those_of_dx_that_a_norm_adds() {
-        let of = |m, k| {
+        let of = |m, k, free| {
             let dx = Problem::new([1024, k, m], false, false);
             let dw = Problem::new([m, k, 1024], true, false);
-            choose_pair(&[dx, dw], false).map(|plan| (plan.block(), plan.splits))
+            choose_pair(&[dx, dw], false, free).map(|plan| (plan.block(), plan.splits))
         };
         let [square, wide, half] = [(128, 128), (64, 128), (64, 64)];
-        assert_eq!(of(1024, 512), [(wide, 1); 2]);
-        assert_eq!(of(512, 512), [(wide, 1), (half, 1)]);
-        assert_eq!(of(4096, 512), [(square, 4), (square, 1)]);
-        assert_eq!(of(512, 2048), [(square, 1); 2]);
+        assert_eq!(of(1024, 512, true), [(wide, 2), (half, 1)]);
+        assert_eq!(of(512, 512, false), [(wide, 1), (half, 1)]);
+        assert_eq!(of(4096, 512, true), [(square, 4), (square, 1)]);
+        assert_eq!(of(512, 2048, false), [(square, 1); 2]);
     }
 
     #[test]
@@ -577,7 +585,7 @@ mod tests {
                     Problem::new([n, k, m], false, false),
                     Problem::new([m, k, n], true, false),
                 ];
-                for (plan, problem) in choose_pair(&problems, halves).iter().zip(&problems) {
+                for (plan, problem) in choose_pair(&problems, halves, true).iter().zip(&problems) {
                     within(*plan, problem);
                 }
             }
