@@ -120,13 +120,13 @@ impl BlockContext {
                 // [n, d], [n, kv] and [n, kv]
                 let [q, k, v] = [0, 1, 2].map(|i| {
                     let (part, turned) = parts[i];
-                    self.rotated(at(part), h.clone(), &qkv[i], turned, [in_f16, false])
+                    self.rotated(at(part), h.clone(), &qkv[i], turned, in_f16, false)
                 });
                 apply(at("attention"), SeparateAttention(attention), [q, k, v]) // [n, d]
             }
             Projections::Fused(qkv) => {
-                let flags = [in_f16, self.norm_adds()];
-                let packed = self.rotated(at("attention.qkv"), h, qkv, wide + narrow, flags); // [n, d + 2·kv]
+                let (scope, turned, adds) = (at("attention.qkv"), wide + narrow, self.norm_adds());
+                let packed = self.rotated(scope, h, qkv, turned, in_f16, adds); // [n, d + 2·kv]
                 apply(at("attention"), PackedAttention(attention), [packed]) // [n, d]
             }
         };
@@ -226,14 +226,16 @@ impl BlockContext {
             && live::of("mlp.activation").is_none()
     }
 
-    /// x·Wᵀ with its first `rotated` columns rotated, `[n, out]`; by the product itself where attention takes f16.
+    /// x·Wᵀ with its first `rotated` columns rotated, `[n, out]`; by the product itself where attention takes f16. `normed` as in
+    /// [`Linear`].
     fn rotated(
         &self,
         scope: Scope,
         x: Tensor<2>,
         w: &Parameter,
         rotated: usize,
-        [in_f16, normed]: [bool; 2],
+        in_f16: bool,
+        normed: bool,
     ) -> Tensor<2> {
         let rope = self.rope(rotated);
         if in_f16 {

@@ -620,15 +620,16 @@ mod tests {
             problem,
         ));
         let halves = operands.largest().is_some();
-        let small = blocks(halves)[2];
+        let [_, middle, small] = blocks(halves);
         let others = [LARGE, CROWDED].into_iter().filter(|_| !halves);
-        for plan in others.chain([small]) {
-            let plans = [plan, plan.in_parts(2, &problem)];
+        let in_parts = |plan: BlockPlan| plan.in_parts(2, &problem);
+        let alike = others.chain([small]).map(|plan| [plan, in_parts(plan)]);
+        for plans in alike.chain([[small, in_parts(middle)]]) {
             let swapped = [plans[1], plans[0]];
             for (plans, then) in [(plans, Epilogue::Plain), (swapped, Epilogue::Parts)] {
                 for got in pair_by(plans, [pair; 2], [operands; 2], then, [problem; 2]) {
                     let got = sum(&device.read(&got), alone.len());
-                    check::close(&format!("{problem:?} {plan:?}"), &got, &alone, off);
+                    check::close(&format!("{problem:?} {plans:?}"), &got, &alone, off);
                 }
             }
         }
