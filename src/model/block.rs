@@ -8,7 +8,7 @@ use crate::ops::add::Add;
 use crate::ops::attention::{Attention, PackedAttention, SeparateAttention};
 use crate::ops::format::Format;
 use crate::ops::fused::{LinearRope, LinearSwiglu, SwigluLinear, takes_swiglu};
-use crate::ops::kernels::is_cpu;
+use crate::ops::kernels;
 use crate::ops::linear::{Linear, LinearResidual};
 use crate::ops::live;
 use crate::ops::pending::PendingSum;
@@ -156,7 +156,7 @@ impl BlockContext {
                     normed: self.norm_adds(),
                 };
                 let gated = apply(at("mlp.gate-up"), op, [h, both.value.clone()]); // [3n, ffn]
-                let pending = self.pending("mlp.down", &x);
+                let pending = self.pending("mlp.down", &x, &block.down);
                 let op = SwigluLinear(self.residual(&block.down, pending.clone()));
                 let x = apply(at("mlp.down"), op, [gated, block.down.value.clone(), x]); // [n, d]
                 return Trunk { x, pending };
@@ -175,7 +175,7 @@ impl BlockContext {
 
     /// residual + y·Wᵀ `[n, d]`, in one operation where our own product stores it.
     fn onto(&self, scope: Scope, residual: Tensor<2>, y: Tensor<2>, w: &Parameter) -> Trunk {
-        let pending = self.pending(scope.part, &residual);
+        let pending = self.pending(scope.part, &residual, w);
         let x = match self.config.matmul {
             Matmul::Own | Matmul::Split => {
                 let op = self.residual(w, pending.clone());
@@ -194,15 +194,17 @@ impl BlockContext {
         Trunk { x, pending }
     }
 
-    /// For the sum of a product and x `[n, d]` that the next norm's kernel computes, if it is ours on a GPU.
-    fn pending(&self, product: &str, x: &Tensor<2>) -> Option<PendingSum> {
+    /// For the sum of x `[n, d]` and a product with W, if the product is in parts and the next norm's own kernel adds them.
+    fn pending(&self, product: &str, x: &Tensor<2>, w: &Parameter) -> Option<PendingSum> {
         let next = if product == "mlp.down" {
             "norm1"
         } else {
             "norm2"
         };
         let own = self.config.matmul != Matmul::Library && self.config.norm == Norm::Fused;
-        (own && !is_cpu(&x.device()) && live::of(next).is_none()).then(PendingSum::default)
+        let [_, inner] = w.value.dims();
+        let adds = own && live::of(next).is_none() && kernels::in_parts(x, inner, self.format);
+        adds.then(PendingSum::default)
     }
 
     /// Whether the backward pass of a norm adds the parts of a gradient, if its output has one reader.

@@ -11,6 +11,7 @@ use burn::tensor::{Device, Int, Shape, Slice, Tensor};
 use crate::config::Precision;
 
 use super::format::Format;
+use super::gpu;
 use super::live::LiveKernel;
 use super::pending::{PendingSum, Summands};
 use super::shapes::{Attention, Heads, Rotation, Rows};
@@ -221,6 +222,13 @@ pub fn is_cpu(device: &Device) -> bool {
         device.clone().inner().as_dispatch(),
         DispatchDevice::Flex(_)
     )
+}
+
+/// Whether a product as large as x `[n, d]` is computed in parts of its inner dimension. Of one part, the product adds the residual
+/// itself: the norm would have to write x.
+pub fn in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
+    let like = || primitive::<Cube>(x.clone().without_autodiff());
+    !is_cpu(&x.device()) && gpu::linear::number_of_parts(&like(), inner, format) > 1
 }
 
 /// Strides of a plain tensor in elements, as its backend stores them.

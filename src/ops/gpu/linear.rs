@@ -26,6 +26,17 @@ pub fn parts(x: &CubeTensor, weight: &CubeTensor, format: Format) -> CubeTensor 
     forward_in(x, weight, Epilogue::Parts, format)
 }
 
+/// The number of [`parts`] of a product as large as `like` `[N, M]`.
+pub fn number_of_parts(like: &CubeTensor, inner: usize, format: Format) -> usize {
+    let [rows, columns] = sides(like);
+    let problem = Problem::new([rows, columns, inner], false, true);
+    if format.on_matrix_cores() && matrix_cores::fits(&problem) {
+        matrix_cores::number_of_parts(&problem, format == Format::Split)
+    } else {
+        matmul::choose(&problem, limits(like)).splits
+    }
+}
+
 /// `then` is `Plain`, `Onto` or `Parts`.
 fn forward_in(x: &CubeTensor, weight: &CubeTensor, then: Epilogue, format: Format) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));

@@ -85,6 +85,11 @@ fn choose_parts(problem: &Problem, halves: bool) -> BlockPlan {
     wide.find(|plan| fills(plan, problem)).unwrap_or(small)
 }
 
+/// The number of parts that [`Epilogue::Parts`] leaves.
+pub fn number_of_parts(problem: &Problem, halves: bool) -> usize {
+    choose_parts(problem, halves).splits
+}
+
 /// The plan with as many parts as a large GPU needs.
 fn filling(plan: BlockPlan, problem: &Problem) -> BlockPlan {
     let wanted = FULL.div_ceil(plan.groups(problem));
