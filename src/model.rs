@@ -15,7 +15,7 @@ use crate::ops::format::Format;
 use crate::ops::linear;
 use crate::ops::loss_scale::LossScale;
 use crate::ops::{Parameter, Scope, apply};
-use block::{Block, BlockContext, Projections};
+use block::{Block, BlockContext, Projections, Trunk};
 use tables::Tables;
 use weights::Weight;
 
@@ -205,18 +205,22 @@ impl Model {
             version: self.config().matmul,
         };
         let table = self.embedding.value.clone(); // [vocab, d]
-        let mut x = apply(Scope::outside("embedding"), embed, [table]); // [n, d]
+        let mut trunk = Trunk {
+            x: apply(Scope::outside("embedding"), embed, [table]), // [n, d]
+            pending: None,
+        };
         for (layer, block) in self.blocks.iter().enumerate() {
             if let Some(seen) = seen.as_deref_mut() {
-                seen.residual.push(x.clone());
+                seen.residual.push(trunk.x.clone());
             }
-            x = self.setting.attention(layer, block, x); // [n, d]
-            x = self.setting.feed_forward(layer, block, x); // [n, d]
+            trunk = self.setting.attention(layer, block, trunk);
+            trunk = self.setting.feed_forward(layer, block, trunk);
         }
         if let Some(seen) = seen {
-            seen.residual.push(x.clone());
+            seen.residual.push(trunk.x.clone());
         }
-        let x = self.setting.normed(Scope::outside("norm"), x, &self.norm); // [n, d]
+        let outside = Scope::outside("norm");
+        let (_, x) = self.setting.normed(outside, trunk, &self.norm); // [n, d]
         let x = match self.config().gradient {
             Gradient::Attached => x,
             Gradient::DetachedNorm => x.detach(), // [n, d], without history: nothing below learns

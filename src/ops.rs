@@ -18,6 +18,7 @@ pub mod linear;
 pub mod live;
 pub mod loss_scale;
 pub mod optimizer;
+pub mod pending;
 pub mod progress;
 pub mod rms_norm;
 pub mod rope;

@@ -70,12 +70,14 @@ where
             version,
             on_trunk: false,
             format: Format::Full,
+            pending: None,
         });
         self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);
         let linear = both.map(|matmul| Linear {
             matmul,
             format: Format::Full,
             operand: None,
+            normed: false,
         });
         for (part, out, inner) in [
             ("q", d, d),
@@ -97,6 +99,7 @@ where
                 &[LinearResidual {
                     format: Format::Full,
                     operand: None,
+                    pending: None,
                 }],
                 shapes,
                 [n, d],

@@ -1,6 +1,6 @@
-//! Kernels compiled before their turn. The library compiles a kernel when the device comes to its first launch, one after the other;
-//! but launches are queued long before. Meanwhile this compiles the same texts on a second device, all at once, and the driver, which
-//! keeps what it compiled, gives the results to the first.
+//! Kernels compiled before their turn. The library compiles a kernel when it comes to its first launch, one after the other; but
+//! launches are queued long before. Meanwhile the same texts are compiled here, all at once. The driver keeps what it compiled, so that
+//! the library's turn takes a millisecond.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -15,13 +15,13 @@ use crate::ops::gpu::wgsl;
 pub struct CompileAhead(());
 
 impl CompileAhead {
-    /// Begins with the kernels that are launched from now on. The second device is opened in the background.
-    pub fn begin(adapter: wgpu::Adapter) -> Self {
+    /// Begins with the kernels that are launched on the device from now on.
+    pub fn begin(device: wgpu::Device) -> Self {
         let (sender, texts) = channel();
         wgsl::send_first_launches(Some(sender));
         let named = thread::Builder::new().name("compile-ahead".to_owned());
         // Without the thread, kernels are compiled at their turn.
-        let _ = named.spawn(move || compile(&adapter, &texts));
+        let _ = named.spawn(move || compile(&device, &texts));
         Self(())
     }
 }
@@ -32,40 +32,29 @@ impl Drop for CompileAhead {
     }
 }
 
-/// Compiles each text in a thread of its own, until no more can come. What fails here fails again at its turn, and is reported there.
-fn compile(adapter: &wgpu::Adapter, texts: &Receiver<String>) {
-    // The driver tells kernels apart by their code, so the code must be what the library's device makes of the same text.
-    let wanted = wgpu::DeviceDescriptor {
-        required_features: adapter.features() - wgpu::Features::MAPPABLE_PRIMARY_BUFFERS,
-        required_limits: adapter.limits(),
-        #[expect(unsafe_code, reason = "matrix cores are an experimental feature")]
-        // SAFETY: nothing runs on this device.
-        experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
-        ..wgpu::DeviceDescriptor::default()
-    };
-    let Ok((device, _queue)) = block_on(adapter.request_device(&wanted)) else {
-        return;
-    };
-    device.on_uncaptured_error(std::sync::Arc::new(|_| ()));
+/// Compiles each text in a thread of its own, until no more can come.
+fn compile(device: &wgpu::Device, texts: &Receiver<String>) {
     thread::scope(|scope| {
-        let compiled = |text| scope.spawn(|| pipeline(&device, text));
+        let compiled = |text| scope.spawn(|| pipeline(device, text));
         // The handles keep the pipelines until no more texts come: a driver may forget what no pipeline uses.
         let kept: Vec<_> = texts.iter().map(compiled).collect();
         drop(kept);
     });
 }
 
+/// Compiles a text as the library does. An error comes again at its turn, and is reported there.
 fn pipeline(device: &wgpu::Device, text: String) -> wgpu::ComputePipeline {
+    let errors = device.push_error_scope(wgpu::ErrorFilter::Validation);
     let text = wgpu::ShaderModuleDescriptor {
         label: None,
         source: wgpu::ShaderSource::Wgsl(text.into()),
     };
-    #[expect(unsafe_code, reason = "as the library compiles it")]
-    // SAFETY: nothing runs on this device.
+    #[expect(unsafe_code, reason = "the library compiles without these checks")]
+    // SAFETY: the pipeline is never launched.
     let module = unsafe {
         device.create_shader_module_trusted(text, wgpu::ShaderRuntimeChecks::unchecked())
     };
-    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: None,
         layout: None,
         module: &module,
@@ -75,5 +64,7 @@ fn pipeline(device: &wgpu::Device, text: String) -> wgpu::ComputePipeline {
             ..wgpu::PipelineCompilationOptions::default()
         },
         cache: None,
-    })
+    });
+    let _ = block_on(errors.pop());
+    pipeline
 }

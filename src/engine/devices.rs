@@ -22,8 +22,8 @@ pub struct OpenDevice {
     pub matrix_cores: bool,
     /// Its measured peaks.
     pub roof: Option<Roof>,
-    /// The adapter, where a driver compiles for a GPU.
-    pub gpu: Option<wgpu::Adapter>,
+    /// The device of a GPU, for which kernels are compiled ahead.
+    pub gpu: Option<wgpu::Device>,
 }
 
 /// Every device, the CPU first, then GPUs in the order of `gpu:N`, then CPU drivers of Vulkan.
@@ -80,7 +80,7 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
     let options = Device::wgpu_options()
         .device_kind(adapter.kind.clone())
         .tasks_max(24);
-    let device = catch_unwind(AssertUnwindSafe(|| options.init()))
+    let (device, setup) = catch_unwind(AssertUnwindSafe(|| options.init_with_setup()))
         .map_err(|_| {
             anyhow!(
                 "{kind}: the driver of {name} panicked while it was opened; the log has its text"
@@ -94,7 +94,7 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
         queued: false,
         matrix_cores: adapter.has_matrix_cores(),
         roof: None,
-        gpu: (!adapter.on_cpu()).then(|| adapter.adapter.clone()),
+        gpu: (!adapter.on_cpu()).then_some(setup.device),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::model::{Model, Tokens, weights};
 use crate::ops::gpu::recording::{self, LaunchRecording};
 use crate::ops::kernels::{Kernels, is_cpu};
 use crate::ops::live;
-use crate::ops::loss_scale::{LossScale, ScaleState};
+use crate::ops::loss_scale::{self, LossScale, ScaleState};
 use crate::ops::optimizer::Optimizer;
 use crate::ops::primitive;
 
@@ -199,7 +199,7 @@ impl Worker {
     pub fn update(&mut self) {
         let gradients = std::mem::take(&mut self.gradients);
         if let Some(scale) = &mut self.loss_scale {
-            scale.advance(&gradients.iter().flatten().collect::<Vec<_>>());
+            scale.advance(&loss_scale::telling(&gradients));
         }
         let (parameters, scale) = (self.model.parameters_mut(), self.loss_scale.as_ref());
         self.optimizer
@@ -240,7 +240,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Knob, KnobValue};
+    use crate::config::{Knob, KnobValue, Precision};
     use crate::data::BatchSource;
     use crate::ops::gpu::check;
 
@@ -291,6 +291,48 @@ mod tests {
             let (launched, recorded) = run("each-step");
             assert!(!recorded && launched.iter().all(|step| step.len() == 1));
             assert_eq!(run("recorded"), (launched, true));
+        }
+    }
+
+    /// The gradients that loss scaling looks at are finite if all are, whatever the factor.
+    #[test]
+    fn gradients_that_tell_of_an_overflow_tell_of_every_one() {
+        let adapter = check::TestDevice::any();
+        let mut devices = vec![(Device::flex(), false)];
+        devices.extend(
+            adapter
+                .iter()
+                .map(|it| (it.burn(), check::has_matrix_cores())),
+        );
+        for (device, matrix_cores) in devices {
+            for version in ["v1", "v3"] {
+                let mut config = RunConfig::version(version).expect("ours");
+                (config.model.layers, config.train.context) = (2, 16);
+                config.train.precision = Precision::F16;
+                config.train.optimizer = crate::config::Optimizer::Fused;
+                assert_eq!(config.problems(), []);
+                let mut worker = Worker::new(&config, &device, matrix_cores).expect("it fits");
+                worker.load(&BatchSource::new(&config).batch(0));
+                let mut counts = [0, 0];
+                for power in (12..36).step_by(2) {
+                    worker.loss_scale = Some(LossScale::at(2f32.powi(power), &device));
+                    worker.forward();
+                    worker.backward();
+                    let finite = |all: &[&Tensor<2>]| {
+                        let finite =
+                            |it: &&Tensor<2>| it.to_data().iter::<f32>().all(f32::is_finite);
+                        all.iter().all(finite)
+                    };
+                    let all: Vec<_> = worker.gradients.iter().flatten().collect();
+                    let told = finite(&loss_scale::telling(&worker.gradients));
+                    assert_eq!(told, finite(&all), "{version} at 2^{power}");
+                    counts[usize::from(told)] += 1;
+                }
+                assert!(
+                    counts.iter().all(|count| *count > 0),
+                    "{version}: {counts:?}"
+                );
+            }
         }
     }
 }

@@ -3,13 +3,15 @@
 use burn::tensor::{Device, Tensor};
 
 use super::tables::Tables;
-use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, ModelConfig, Swiglu};
+use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, ModelConfig, Norm, Swiglu};
 use crate::ops::add::Add;
 use crate::ops::attention::{Attention, PackedAttention, SeparateAttention};
 use crate::ops::format::Format;
 use crate::ops::fused::{LinearRope, LinearSwiglu, SwigluLinear, takes_swiglu};
+use crate::ops::kernels;
 use crate::ops::linear::{Linear, LinearResidual};
 use crate::ops::live;
+use crate::ops::pending::PendingSum;
 use crate::ops::rms_norm::RmsNorm;
 use crate::ops::rope::Rope;
 use crate::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
@@ -62,6 +64,12 @@ pub(super) struct BlockContext {
     pub tables: Tables,
 }
 
+/// The residual stream x `[n, d]` between two operations. If `pending`, the next norm computes x.
+pub(super) struct Trunk {
+    pub x: Tensor<2>,
+    pub pending: Option<PendingSum>,
+}
+
 impl Block {
     /// In the order of the weights.
     pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
@@ -80,7 +88,7 @@ impl Block {
 
 impl BlockContext {
     /// x + o(attention(rope(q), rope(k), v)) of the normed x; x `[n, d]`.
-    pub(super) fn attention(&self, layer: usize, block: &Block, x: Tensor<2>) -> Tensor<2> {
+    pub(super) fn attention(&self, layer: usize, block: &Block, trunk: Trunk) -> Trunk {
         let at = |part| Scope::layer(layer, part);
         let c = &self.config;
         let head_dim = c.hidden / c.heads;
@@ -97,11 +105,11 @@ impl BlockContext {
             rope: None,
         };
         // A learner's rotation is an operation of its own.
-        if attention.takes_f16(x.dims()[0]) && live::of("attention.rope").is_none() {
+        if attention.takes_f16(trunk.x.dims()[0]) && live::of("attention.rope").is_none() {
             attention.rope = Some(self.rope(wide));
         }
         let in_f16 = attention.rope.is_some();
-        let h = self.normed(at("norm1"), x.clone(), &block.norm1); // [n, d]
+        let (x, h) = self.normed(at("norm1"), trunk, &block.norm1); // [n, d] each
         let mixed = match &block.qkv {
             Projections::Separate(qkv) => {
                 let parts = [
@@ -112,22 +120,23 @@ impl BlockContext {
                 // [n, d], [n, kv] and [n, kv]
                 let [q, k, v] = [0, 1, 2].map(|i| {
                     let (part, turned) = parts[i];
-                    self.rotated(at(part), h.clone(), &qkv[i], turned, in_f16)
+                    self.rotated(at(part), h.clone(), &qkv[i], turned, in_f16, false)
                 });
                 apply(at("attention"), SeparateAttention(attention), [q, k, v]) // [n, d]
             }
             Projections::Fused(qkv) => {
-                let packed = self.rotated(at("attention.qkv"), h, qkv, wide + narrow, in_f16); // [n, d + 2·kv]
+                let (scope, turned, adds) = (at("attention.qkv"), wide + narrow, self.norm_adds());
+                let packed = self.rotated(scope, h, qkv, turned, in_f16, adds); // [n, d + 2·kv]
                 apply(at("attention"), PackedAttention(attention), [packed]) // [n, d]
             }
         };
-        self.onto(at("attention.o"), x, mixed, &block.o) // [n, d]
+        self.onto(at("attention.o"), x, mixed, &block.o)
     }
 
     /// x + down(silu(gate)·up) of the normed x; x `[n, d]`.
-    pub(super) fn feed_forward(&self, layer: usize, block: &Block, x: Tensor<2>) -> Tensor<2> {
+    pub(super) fn feed_forward(&self, layer: usize, block: &Block, trunk: Trunk) -> Trunk {
         let at = |part| Scope::layer(layer, part);
-        let h = self.normed(at("norm2"), x.clone(), &block.norm2); // [n, d]
+        let (x, h) = self.normed(at("norm2"), trunk, &block.norm2); // [n, d] each
         let active = match (&block.gate_up, self.config.swiglu) {
             (Projections::Separate([gate, up]), Swiglu::NaiveKernel) => {
                 let naive = NaiveSwiglu {
@@ -144,13 +153,16 @@ impl BlockContext {
             (Projections::Fused(both), Swiglu::FusedActivation) if self.swiglu_in_product() => {
                 let op = LinearSwiglu {
                     operand: both.operand.clone(),
+                    normed: self.norm_adds(),
                 };
                 let gated = apply(at("mlp.gate-up"), op, [h, both.value.clone()]); // [3n, ffn]
-                let op = SwigluLinear(self.residual(&block.down));
-                return apply(at("mlp.down"), op, [gated, block.down.value.clone(), x]); // [n, d]
+                let pending = self.pending("mlp.down", &x, &block.down);
+                let op = SwigluLinear(self.residual(&block.down, pending.clone()));
+                let x = apply(at("mlp.down"), op, [gated, block.down.value.clone(), x]); // [n, d]
+                return Trunk { x, pending };
             }
             (Projections::Fused(both), swiglu) => {
-                let packed = self.project(at("mlp.gate-up"), h, both); // [n, 2·ffn]
+                let packed = self.product(at("mlp.gate-up"), h, both, self.norm_adds()); // [n, 2·ffn]
                 let op = PackedActivation {
                     fused: swiglu == Swiglu::FusedActivation,
                     format: self.format,
@@ -158,14 +170,16 @@ impl BlockContext {
                 apply(at("mlp.activation"), op, [packed]) // [n, ffn]
             }
         };
-        self.onto(at("mlp.down"), x, active, &block.down) // [n, d]
+        self.onto(at("mlp.down"), x, active, &block.down)
     }
 
-    /// residual + y·Wᵀ, in one operation where our own product stores it. `[n, d]`.
-    fn onto(&self, scope: Scope, residual: Tensor<2>, y: Tensor<2>, w: &Parameter) -> Tensor<2> {
-        match self.config.matmul {
+    /// residual + y·Wᵀ `[n, d]`, in one operation where our own product stores it.
+    fn onto(&self, scope: Scope, residual: Tensor<2>, y: Tensor<2>, w: &Parameter) -> Trunk {
+        let pending = self.pending(scope.part, &residual, w);
+        let x = match self.config.matmul {
             Matmul::Own | Matmul::Split => {
-                apply(scope, self.residual(w), [y, w.value.clone(), residual]) // [n, d]
+                let op = self.residual(w, pending.clone());
+                apply(scope, op, [y, w.value.clone(), residual]) // [n, d]
             }
             Matmul::Library => {
                 let y = self.project(scope, y, w); // [n, d]
@@ -176,13 +190,33 @@ impl BlockContext {
                 };
                 apply(Scope { part, ..scope }, Add, [residual, y]) // [n, d]
             }
-        }
+        };
+        Trunk { x, pending }
     }
 
-    fn residual(&self, w: &Parameter) -> LinearResidual {
+    /// For the sum of x `[n, d]` and a product with W, if the product is in parts and the next norm's own kernel adds them.
+    fn pending(&self, product: &str, x: &Tensor<2>, w: &Parameter) -> Option<PendingSum> {
+        let next = if product == "mlp.down" {
+            "norm1"
+        } else {
+            "norm2"
+        };
+        let own = self.config.matmul != Matmul::Library && self.config.norm == Norm::Fused;
+        let [_, inner] = w.value.dims();
+        let adds = own && live::of(next).is_none() && kernels::in_parts(x, inner, self.format);
+        adds.then(PendingSum::default)
+    }
+
+    /// Whether the backward pass of a norm adds the parts of a gradient, if its output has one reader.
+    fn norm_adds(&self) -> bool {
+        self.config.norm == Norm::Fused
+    }
+
+    fn residual(&self, w: &Parameter, pending: Option<PendingSum>) -> LinearResidual {
         LinearResidual {
             format: self.format,
             operand: w.operand.clone(),
+            pending,
         }
     }
 
@@ -194,7 +228,8 @@ impl BlockContext {
             && live::of("mlp.activation").is_none()
     }
 
-    /// x·Wᵀ with its first `rotated` columns rotated, `[n, out]`; by the product itself where attention takes f16.
+    /// x·Wᵀ with its first `rotated` columns rotated, `[n, out]`; by the product itself where attention takes f16. `normed` as in
+    /// [`Linear`].
     fn rotated(
         &self,
         scope: Scope,
@@ -202,13 +237,19 @@ impl BlockContext {
         w: &Parameter,
         rotated: usize,
         in_f16: bool,
+        normed: bool,
     ) -> Tensor<2> {
         let rope = self.rope(rotated);
         if in_f16 {
             let operand = w.operand.clone();
-            return apply(scope, LinearRope { rope, operand }, [x, w.value.clone()]); // [n, out]
+            let op = LinearRope {
+                rope,
+                operand,
+                normed,
+            };
+            return apply(scope, op, [x, w.value.clone()]); // [n, out]
         }
-        let y = self.project(scope, x, w); // [n, out]
+        let y = self.product(scope, x, w, normed); // [n, out]
         if rotated == 0 {
             return y;
         }
@@ -216,21 +257,35 @@ impl BlockContext {
         apply(Scope { part, ..scope }, rope, [y]) // [n, out]
     }
 
-    pub(super) fn normed(&self, scope: Scope, x: Tensor<2>, gain: &Parameter) -> Tensor<2> {
+    /// x and the normed x, `[n, d]` each.
+    pub(super) fn normed(
+        &self,
+        scope: Scope,
+        Trunk { x, pending }: Trunk,
+        gain: &Parameter,
+    ) -> (Tensor<2>, Tensor<2>) {
         let norm = RmsNorm {
             version: self.config.norm,
             on_trunk: scope.layer.is_some(),
             format: self.format,
+            pending,
         };
-        apply(scope, norm, [x, gain.value.clone()]) // [n, d]
+        let h = apply(scope, norm, [x.clone(), gain.value.clone()]); // [n, d]
+        (x, h)
     }
 
     /// x·Wᵀ, `[n, out]`.
     pub(super) fn project(&self, scope: Scope, x: Tensor<2>, w: &Parameter) -> Tensor<2> {
+        self.product(scope, x, w, false) // [n, out]
+    }
+
+    /// The same; `normed` as in [`Linear`].
+    fn product(&self, scope: Scope, x: Tensor<2>, w: &Parameter, normed: bool) -> Tensor<2> {
         let op = Linear {
             matmul: self.config.matmul,
             format: self.format,
             operand: w.operand.clone(),
+            normed,
         };
         apply(scope, op, [x, w.value.clone()]) // [n, out]
     }

@@ -18,6 +18,8 @@ pub struct LinearRope {
     pub rope: Rope,
     /// As in [`Linear`](super::linear::Linear).
     pub operand: Option<Tensor<2>>,
+    /// Likewise.
+    pub normed: bool,
 }
 
 impl Operation<2> for LinearRope {
@@ -37,7 +39,7 @@ impl Operation<2> for LinearRope {
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        B::linear_backward_own(dy, x, w, FORMAT)
+        B::linear_backward_own(dy, x, w, FORMAT, self.normed)
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -55,6 +57,8 @@ impl Operation<2> for LinearRope {
 pub struct LinearSwiglu {
     /// As in [`Linear`](super::linear::Linear).
     pub operand: Option<Tensor<2>>,
+    /// Likewise.
+    pub normed: bool,
 }
 
 /// Whether a product of these widths can interleave gates and ups.
@@ -77,7 +81,7 @@ impl Operation<2> for LinearSwiglu {
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        B::linear_backward_own(dy, x, w, FORMAT)
+        B::linear_backward_own(dy, x, w, FORMAT, self.normed)
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {

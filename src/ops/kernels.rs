@@ -11,7 +11,9 @@ use burn::tensor::{Device, Int, Shape, Slice, Tensor};
 use crate::config::Precision;
 
 use super::format::Format;
+use super::gpu;
 use super::live::LiveKernel;
+use super::pending::{PendingSum, Summands};
 use super::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A backend's float tensor.
@@ -58,12 +60,24 @@ pub trait Kernels: Backend {
         residual: Option<Float<Self>>,
         format: Format,
     ) -> Float<Self>;
-    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x.
+    /// x·Wᵀ + residual, computed now or by [`Self::rms_norm`], for which `sum` then holds the summands.
+    fn linear_pending(
+        x: Float<Self>,
+        w: Float<Self>,
+        residual: Float<Self>,
+        format: Format,
+        _sum: &PendingSum,
+    ) -> Float<Self> {
+        Self::linear_own(x, w, Some(residual), format)
+    }
+    /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x. With `in_parts`, dx may be `[parts·n, k]`, which `rms_norm_backward`
+    /// adds.
     fn linear_backward_own(
         dy: Float<Self>,
         x: Float<Self>,
         w: Float<Self>,
         format: Format,
+        in_parts: bool,
     ) -> [Float<Self>; 2];
 
     /// x·Wᵀ rotated; in f16 if matrix cores compute it.
@@ -97,13 +111,18 @@ pub trait Kernels: Backend {
             Self::float_slice(gated.clone(), &[rows, Slice::full()]) // [n, f]
         };
         let packed = Self::float_cat(vec![half(0), half(n)], 1); // [n, 2f]
-        let [dx, dw] = Self::linear_backward_own(dy, active, w, Format::Full);
+        let [dx, dw] = Self::linear_backward_own(dy, active, w, Format::Full, false);
         [Self::swiglu_packed_backward(packed, dx, Format::Full), dw]
     }
 
-    /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`.
-    fn rms_norm(x: Float<Self>, gain: Float<Self>, format: Format) -> (Float<Self>, Float<Self>);
-    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`.
+    /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`. Writes x first if it is a pending `sum`.
+    fn rms_norm(
+        x: Float<Self>,
+        gain: Float<Self>,
+        format: Format,
+        sum: Option<Summands>,
+    ) -> (Float<Self>, Float<Self>);
+    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from dy `[n, d]` or its parts.
     fn rms_norm_backward(
         x: Float<Self>,
         gain: Float<Self>,
@@ -203,6 +222,13 @@ pub fn is_cpu(device: &Device) -> bool {
         device.clone().inner().as_dispatch(),
         DispatchDevice::Flex(_)
     )
+}
+
+/// Whether a product as large as x `[n, d]` is computed in parts of its inner dimension. Of one part, the product adds the residual
+/// itself: the norm would have to write x.
+pub fn in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
+    let like = || primitive::<Cube>(x.clone().without_autodiff());
+    !is_cpu(&x.device()) && gpu::linear::number_of_parts(&like(), inner, format) > 1
 }
 
 /// Strides of a plain tensor in elements, as its backend stores them.

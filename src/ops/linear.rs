@@ -6,6 +6,7 @@ use burn::backend::Cube;
 use burn::tensor::Tensor;
 
 use super::format::Format;
+use super::pending::PendingSum;
 use super::{Cost, Float, Kernels, Operation, Parameter, primitive};
 use crate::config::Matmul;
 
@@ -16,6 +17,8 @@ pub struct Linear {
     pub format: Format,
     /// W in the product's format, if that copy exists already.
     pub operand: Option<Tensor<2>>,
+    /// Whether x is the output of a norm and nothing else reads it: the norm's fused backward pass adds the parts of dx.
+    pub normed: bool,
 }
 
 impl Operation<2> for Linear {
@@ -38,7 +41,7 @@ impl Operation<2> for Linear {
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
         let dy = B::operand(dy, self.format);
-        gradients::<B>(self.matmul, self.format, [x, w, dy])
+        gradients::<B>(self.matmul, self.format, self.normed, [x, w, dy])
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -52,6 +55,8 @@ pub struct LinearResidual {
     pub format: Format,
     /// As in [`Linear`].
     pub operand: Option<Tensor<2>>,
+    /// For the norm that follows, if its kernel computes y from parts of the product.
+    pub pending: Option<PendingSum>,
 }
 
 impl Operation<3> for LinearResidual {
@@ -65,20 +70,25 @@ impl Operation<3> for LinearResidual {
 
     fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        let y = B::linear_own(x.clone(), w.clone(), Some(residual), self.format);
+        let y = match &self.pending {
+            Some(sum) => B::linear_pending(x.clone(), w.clone(), residual, self.format, sum),
+            None => B::linear_own(x.clone(), w.clone(), Some(residual), self.format),
+        };
         (y, [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
         let operand = B::operand(dy.clone(), self.format);
-        let [dx, dw] = gradients::<B>(Matmul::Own, self.format, [x, w, operand]);
+        let [dx, dw] = gradients::<B>(Matmul::Own, self.format, false, [x, w, operand]);
         [dx, dw, dy]
     }
 
     fn cost(&self, [x, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
         let (mut forward, backward) = cost(x, w, self.format);
-        forward.flops += residual.iter().product::<usize>() as f64;
-        forward.bytes += 4.0 * residual.iter().product::<usize>() as f64;
+        if self.pending.is_none() {
+            forward.flops += residual.iter().product::<usize>() as f64;
+            forward.bytes += 4.0 * residual.iter().product::<usize>() as f64;
+        }
         (forward, backward)
     }
 }
@@ -118,10 +128,11 @@ fn version(matmul: Matmul, format: Format) -> &'static str {
     }
 }
 
-/// dx `[n, in]` and dW `[out, in]`.
+/// dx `[n, in]`, or `[parts·n, in]` for a norm that adds the parts, and dW `[out, in]`.
 pub fn gradients<B: Kernels>(
     matmul: Matmul,
     format: Format,
+    in_parts: bool,
     [x, w, dy]: [Float<B>; 3],
 ) -> [Float<B>; 2] {
     match matmul {
@@ -130,7 +141,7 @@ pub fn gradients<B: Kernels>(
             let dw = B::float_matmul(B::float_swap_dims(dy, 0, 1), x); // [out, in]
             [dx, dw]
         }
-        _ => B::linear_backward_own(dy, x, w, format),
+        _ => B::linear_backward_own(dy, x, w, format, in_parts),
     }
 }
 

@@ -9,7 +9,7 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::kernels::is_cpu;
-use super::{gpu, grad_norm, primitive};
+use super::{gpu, grad_norm, live, primitive};
 
 /// The first factor.
 pub const FIRST: f32 = 65_536.0;
@@ -76,13 +76,36 @@ impl ScaleState {
     }
 }
 
+/// The gradients among those of all parameters that show whether all are finite: those of the norms' gains, `[1, d]`.
+///
+/// A gradient becomes infinite where a product rounds to f16. Products and sums with an infinity or NaN are never finite, so it reaches
+/// the input of that product, and then the gain of the norm before it: norm 2 for the feed-forward products, norm 1 for those of
+/// attention, the final norm for the head. A learner's kernel may stop it, and a detached norm gets no gradient; then all are looked at.
+pub fn telling(gradients: &[Option<Tensor<2>>]) -> Vec<&Tensor<2>> {
+    let all = || gradients.iter().flatten();
+    let gains: Vec<_> = all().filter(|it| it.dims()[0] == 1).collect();
+    if gains.is_empty() || live::any() {
+        return all().collect();
+    }
+    gains
+}
+
 impl LossScale {
     /// Starts with the first factor, on a device with or without autodiff.
     pub fn new(device: &Device) -> Self {
+        Self::at(FIRST, device)
+    }
+
+    /// The same with another factor.
+    pub fn at(factor: f32, device: &Device) -> Self {
         if is_cpu(device) {
-            return Self::Host(ScaleState::START);
+            return Self::Host(ScaleState {
+                factor,
+                inverse: 1.0 / factor,
+                ..ScaleState::START
+            });
         }
-        let values = vec![FIRST, 1.0 / FIRST, 0.0, 0.0];
+        let values = vec![factor, 1.0 / factor, 0.0, 0.0];
         let state =
             Tensor::<2>::from_data(TensorData::new(values, [1, 4]), &device.clone().inner()); // [1, 4]
         Self::Device(primitive::<Cube>(state))
@@ -101,7 +124,7 @@ impl LossScale {
         }
     }
 
-    /// Advances by a step with these gradients, which are still scaled.
+    /// Advances by a step with these gradients, which are still scaled; [`telling`] chooses them.
     pub fn advance(&mut self, gradients: &[&Tensor<2>]) {
         match self {
             Self::Host(state) => {

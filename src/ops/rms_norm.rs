@@ -7,6 +7,7 @@ use burn::tensor::Shape;
 
 use super::format::Format;
 use super::live::{LiveKernel, LivePart, WorkgroupCount};
+use super::pending::PendingSum;
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{NORM_EPS, Norm};
 
@@ -19,6 +20,8 @@ pub struct RmsNorm {
     pub on_trunk: bool,
     /// Format of the products that take y.
     pub format: Format,
+    /// From the product before it, if this norm's kernel computes x.
+    pub pending: Option<PendingSum>,
 }
 
 impl Operation<2> for RmsNorm {
@@ -37,7 +40,10 @@ impl Operation<2> for RmsNorm {
     fn forward<B: Kernels>(&self, [x, gain]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 3]) {
         let (y, inverse) = match self.version {
             Norm::Composed => forward::<B>(x.clone(), gain.clone()),
-            Norm::Fused => B::rms_norm(x.clone(), gain.clone(), self.format),
+            Norm::Fused => {
+                let sum = self.pending.as_ref().and_then(PendingSum::take);
+                B::rms_norm(x.clone(), gain.clone(), self.format, sum)
+            }
         };
         (y, [x, gain, inverse])
     }
@@ -69,6 +75,9 @@ impl Operation<2> for RmsNorm {
         live: &LivePart,
         [x, gain]: &[Float<B>; 2],
     ) -> Option<(Float<B>, [Float<B>; 3])> {
+        if self.pending.as_ref().is_some_and(PendingSum::is_due) {
+            return None;
+        }
         let [rows, columns] = x.shape().dims();
         let it = LiveKernel {
             live,
@@ -78,14 +87,22 @@ impl Operation<2> for RmsNorm {
             shares: 1,
         };
         let y = B::learner(it, vec![x.clone(), gain.clone()], &[[rows, columns]])?.pop()?;
-        let (_, inverse) = B::rms_norm(x.clone(), gain.clone(), self.format);
+        let (_, inverse) = B::rms_norm(x.clone(), gain.clone(), self.format, None);
         Some((y, [x.clone(), gain.clone(), inverse]))
     }
 
     fn cost(&self, [x, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let n = x.iter().product::<usize>() as f64;
         let written = n * self.format.written(self.version == Norm::Fused);
-        (Cost::new(4.0 * n, n + written), Cost::new(9.0 * n, 3.0 * n))
+        // The sum is one addition; the product and the residual are read, and x is written.
+        let (flops, moved) = match self.pending {
+            Some(_) => (5.0 * n, 3.0 * n),
+            None => (4.0 * n, n),
+        };
+        (
+            Cost::new(flops, moved + written),
+            Cost::new(9.0 * n, 3.0 * n),
+        )
     }
 }
 

@@ -154,8 +154,9 @@ impl Operation<3> for NaiveSwiglu {
         let [x, w_gate, w_up, gate, up] = saved;
         let [dgate, dup] = backward::<B>(gate, up, dy);
         let [dx_gate, dw_gate] =
-            linear::gradients::<B>(self.matmul, Format::Full, [x.clone(), w_gate, dgate]);
-        let [dx_up, dw_up] = linear::gradients::<B>(self.matmul, Format::Full, [x, w_up, dup]);
+            linear::gradients::<B>(self.matmul, Format::Full, false, [x.clone(), w_gate, dgate]);
+        let [dx_up, dw_up] =
+            linear::gradients::<B>(self.matmul, Format::Full, false, [x, w_up, dup]);
         [B::float_add(dx_gate, dx_up), dw_gate, dw_up]
     }
 

@@ -26,6 +26,7 @@ fn versions() -> [Linear; 2] {
         matmul,
         format: Format::Full,
         operand: None,
+        normed: false,
     })
 }
 
@@ -58,6 +59,7 @@ fn products_onto_a_residual(device: &Device) {
             &[LinearResidual {
                 format: Format::Full,
                 operand: None,
+                pending: None,
             }],
         );
     }

@@ -14,6 +14,7 @@ fn versions() -> [RmsNorm; 2] {
         version,
         on_trunk: false,
         format: Format::Full,
+        pending: None,
     })
 }
 

@@ -220,7 +220,7 @@ mod tests {
         };
         let all = |element| {
             [
-                rms_norm::forward(&x, &gain, 1e-5, element).0,
+                rms_norm::forward(&x, &gain, 1e-5, element, None).0,
                 swiglu::forward(&x, element),
                 swiglu::backward(&dy, &x, element),
                 rope::apply(&x, &tables[0], &tables[1], rotation, element),

@@ -15,11 +15,33 @@ pub fn forward(
     residual: Option<&CubeTensor>,
     format: Format,
 ) -> CubeTensor {
+    let then = residual.map_or(Epilogue::Plain, Epilogue::Onto);
+    forward_in(x, weight, then, format)
+}
+
+/// x·Wᵀ as parts of its inner dimension that the next kernel adds, `[parts·N, M]`. 1 launch; in [`Format::Split`] 2.
+pub fn parts(x: &CubeTensor, weight: &CubeTensor, format: Format) -> CubeTensor {
+    forward_in(x, weight, Epilogue::Parts, format)
+}
+
+/// The number of [`parts`] of a product as large as `like` `[N, M]`.
+pub fn number_of_parts(like: &CubeTensor, inner: usize, format: Format) -> usize {
+    let [rows, columns] = sides(like);
+    let problem = Problem::new([rows, columns, inner], false, true);
+    if format.on_matrix_cores() && matrix_cores::fits(&problem) {
+        matrix_cores::number_of_parts(&problem, format == Format::Split)
+    } else {
+        matmul::choose(&problem, limits(like)).splits
+    }
+}
+
+/// `then` is `Plain`, `Onto` or `Parts`.
+fn forward_in(x: &CubeTensor, weight: &CubeTensor, then: Epilogue, format: Format) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     let problem = Problem::new([rows, columns, inner], false, true);
     let largest = (format == Format::Split).then(|| Largest::of(&[x, weight]));
     let operands = operands(format, largest.as_ref(), [0, 1]);
-    product(x, weight, operands, residual, problem)
+    product(x, weight, operands, then, problem)
 }
 
 /// x·Wᵀ on matrix cores, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. 1 launch.
@@ -47,17 +69,20 @@ fn operands(format: Format, largest: Option<&Largest>, which: [usize; 2]) -> Opt
     split.or_else(|| (format == Format::Native).then_some(Operands::F16))
 }
 
-/// A·B (+ `residual`), on matrix cores if `operands` is given and the rows allow it.
+/// A·B, stored by `then`, on matrix cores if `operands` is given and the rows allow it.
 fn product(
     a: &CubeTensor,
     b: &CubeTensor,
     operands: Option<Operands>,
-    residual: Option<&CubeTensor>,
+    then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
+    let in_f32 = |a: &CubeTensor, b: &CubeTensor| match then {
+        Epilogue::Parts => matmul::parts(a, b, problem),
+        _ => matmul::matmul(a, b, then.read().pop(), problem),
+    };
     match operands {
         Some(operands) if matrix_cores::fits(&problem) => {
-            let then = residual.map_or(Epilogue::Plain, Epilogue::Onto);
             matrix_cores::matmul(a, b, &operands, then, problem)
         }
         Some(Operands::F16) => {
@@ -65,36 +90,42 @@ fn product(
                 true => full(it.clone()),
                 false => rounded(it, Precision::F16),
             });
-            matmul::matmul(&a, &b, residual, problem)
+            in_f32(&a, &b)
         }
-        _ => matmul::matmul(a, b, residual, problem),
+        _ => in_f32(a, b),
     }
 }
 
 /// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, in one launch; in two if matrix cores can compute only one of them.
-/// dy `[N, M]`, x `[N, K]`, W `[M, K]`.
+/// dy `[N, M]`, x `[N, K]`, W `[M, K]`. With `in_parts` the next kernel adds the parts of dx, `[parts·N, K]`.
 pub fn backward(
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
     format: Format,
+    in_parts: bool,
 ) -> [CubeTensor; 2] {
     let [input, weights] = backward_problems(dy, weight);
     if !format.on_matrix_cores() {
         let (plan, splits) = choose_pair([&input, &weights], limits(dy));
         let pairs = [[dy, weight], [dy, x]];
-        return matmul::matmul_pair(plan, pairs, [input, weights], splits);
+        return matmul::matmul_pair(plan, pairs, [input, weights], splits, in_parts);
     }
+    let then = if in_parts {
+        Epilogue::Parts
+    } else {
+        Epilogue::Plain
+    };
     let largest = (format == Format::Split).then(|| Largest::of(&[dy, weight, x]));
     let operands = |which| operands(format, largest.as_ref(), which);
     match (operands([0, 1]), operands([0, 2])) {
         (Some(of_dx), Some(of_dw)) if [&input, &weights].into_iter().all(matrix_cores::fits) => {
             let pairs = [[dy, weight], [dy, x]];
-            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], Epilogue::Plain, [input, weights])
+            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], then, [input, weights])
         }
         (of_dx, of_dw) => [
-            product(dy, weight, of_dx, None, input),
-            product(dy, x, of_dw, None, weights),
+            product(dy, weight, of_dx, then, input),
+            product(dy, x, of_dw, Epilogue::Plain, weights),
         ],
     }
 }
@@ -143,9 +174,16 @@ mod tests {
             for splits in [[1, 1], [3, 2], [1, 2]] {
                 let pairs = [[&gdy, &gw], [&gdy, &gx]];
                 let problems = backward_problems(&gdy, &gw);
-                let [gdx, gdw] = matmul::matmul_pair(plan, pairs, problems, splits);
-                check::close(&format!("dx, {splits:?}"), &device.read(&gdx), &dx, 1e-5);
-                check::close(&format!("dW, {splits:?}"), &device.read(&gdw), &dw, 1e-5);
+                for in_parts in [false, true] {
+                    let [gdx, gdw] = matmul::matmul_pair(plan, pairs, problems, splits, in_parts);
+                    let name = format!("{splits:?} {in_parts}");
+                    let parts = device.read(&gdx);
+                    assert_eq!(parts.len(), n * k * if in_parts { splits[0] } else { 1 });
+                    let sum = |at| parts.iter().skip(at).step_by(n * k).sum();
+                    let sums: Vec<f32> = (0..n * k).map(sum).collect();
+                    check::close(&format!("dx, {name}"), &sums, &dx, 1e-5);
+                    check::close(&format!("dW, {name}"), &device.read(&gdw), &dw, 1e-5);
+                }
             }
         }
     }

@@ -23,6 +23,11 @@ pub fn matmul(
     matmul_by(choose(&problem, limits(a)), a, b, residual, problem)
 }
 
+/// A·B as parts of the inner dimension, `[parts·rows, columns]`, with the plan from [`choose`]. 1 launch.
+pub fn parts(a: &CubeTensor, b: &CubeTensor, problem: Problem) -> CubeTensor {
+    product(choose(&problem, limits(a)), a, b, None, problem)
+}
+
 /// The limits of the tensor's device. A device without subgroup operations counts as small, which means a CPU.
 pub fn limits(tensor: &CubeTensor) -> Limits {
     let properties = tensor.client.properties();
@@ -42,31 +47,43 @@ fn matmul_by(
     residual: Option<&CubeTensor>,
     problem: Problem,
 ) -> CubeTensor {
-    let Problem { rows, columns, .. } = problem;
-    let out = empty(a, [plan.splits * rows, columns]);
-    let whole = plan.splits == 1;
-    let product = TiledProduct {
-        problem,
-        splits: plan.splits,
-        has_residual: whole && residual.is_some(),
-    };
-    let buffers = [a, b, &out].into_iter();
-    let buffers = buffers.chain(residual.filter(|_| whole)).collect();
-    launch(plan, vec![product], buffers);
-    if whole {
-        return out;
+    if plan.splits == 1 {
+        return product(plan, a, b, residual, problem);
     }
-    let sum = reduce::sum_rows(&out, plan.splits, rows * columns, residual);
+    let Problem { rows, columns, .. } = problem;
+    let parts = product(plan, a, b, None, problem);
+    let sum = reduce::sum_rows(&parts, plan.splits, rows * columns, residual);
     shaped(sum, [rows, columns])
 }
 
-/// A·B and C·D in one launch, each with its inner dimension in some parts; a second launch adds these. Alone, the two gradients of a
+/// The parts of A·B, or A·B (+ `residual`) where there is one part. 1 launch.
+fn product(
+    plan: TilePlan,
+    a: &CubeTensor,
+    b: &CubeTensor,
+    residual: Option<&CubeTensor>,
+    problem: Problem,
+) -> CubeTensor {
+    let out = empty(a, [plan.splits * problem.rows, problem.columns]);
+    let product = TiledProduct {
+        problem,
+        splits: plan.splits,
+        has_residual: residual.is_some(),
+    };
+    let buffers = [a, b, &out].into_iter().chain(residual);
+    launch(plan, vec![product], buffers.collect());
+    out
+}
+
+/// A·B and C·D in one launch, each with its inner dimension in some parts; a second launch adds these, but with `in_parts` not
+/// those of A·B. Alone, the two gradients of a
 /// linear layer often have too few tiles for a large GPU.
 pub fn matmul_pair(
     plan: TilePlan,
     pairs: [[&CubeTensor; 2]; 2],
     problems: [Problem; 2],
     splits: [usize; 2],
+    in_parts: bool,
 ) -> [CubeTensor; 2] {
     let product = |i: usize| TiledProduct {
         problem: problems[i],
@@ -85,7 +102,10 @@ pub fn matmul_pair(
         [a, b, &outs[*i]]
     });
     launch(plan, order.map(product).to_vec(), buffers.collect());
-    let parts = [0, 1].map(|i| (splits[i], [problems[i].rows, problems[i].columns]));
+    let mut parts = [0, 1].map(|i| (splits[i], [problems[i].rows, problems[i].columns]));
+    if in_parts {
+        parts[0] = (1, [splits[0] * problems[0].rows, problems[0].columns]);
+    }
     reduce::sum_pair(outs, parts)
 }
 

@@ -64,12 +64,8 @@ fn blocks(halves: bool) -> [BlockPlan; 3] {
 /// otherwise small blocks. `halves` means f32 operands.
 fn choose(problem: &Problem, halves: bool) -> BlockPlan {
     let [large, middle, small] = blocks(halves);
-    let in_parts = |plan: BlockPlan| {
-        let wanted = FULL.div_ceil(plan.groups(problem));
-        let splits = wanted.min(problem.inner / SHORTEST).clamp(1, 8);
-        plan.in_parts(splits, problem)
-    };
-    let enough = |plan: &BlockPlan| 4 * plan.groups(problem) * plan.splits >= 3 * FULL;
+    let in_parts = |plan: BlockPlan| filling(plan, problem);
+    let enough = |plan: &BlockPlan| fills(plan, problem);
     // Large blocks of halves leave no workgroup memory for edges.
     let large = Some(large).filter(|plan| !(halves && plan.is_ragged(problem)));
     let short = [middle, small]
@@ -80,9 +76,34 @@ fn choose(problem: &Problem, halves: bool) -> BlockPlan {
     whole.or_else(parts).unwrap_or_else(|| in_parts(small))
 }
 
+/// As [`choose`] where the next kernel adds the parts, so that they cost no launch: the largest blocks whose parts keep a large GPU
+/// busy.
+fn choose_parts(problem: &Problem, halves: bool) -> BlockPlan {
+    let [large, middle, small] = blocks(halves).map(|plan| filling(plan, problem));
+    let large = Some(large).filter(|plan| !(halves && plan.is_ragged(problem)));
+    let mut wide = large.into_iter().chain([middle]);
+    wide.find(|plan| fills(plan, problem)).unwrap_or(small)
+}
+
+/// The number of parts that [`Epilogue::Parts`] leaves.
+pub fn number_of_parts(problem: &Problem, halves: bool) -> usize {
+    choose_parts(problem, halves).splits
+}
+
+/// The plan with as many parts as a large GPU needs.
+fn filling(plan: BlockPlan, problem: &Problem) -> BlockPlan {
+    let wanted = FULL.div_ceil(plan.groups(problem));
+    let splits = wanted.min(problem.inner / SHORTEST).clamp(1, 8);
+    plan.in_parts(splits, problem)
+}
+
+fn fills(plan: &BlockPlan, problem: &Problem) -> bool {
+    4 * plan.groups(problem) * plan.splits >= 3 * FULL
+}
+
 /// Plans for two products in one launch: the longer inner dimension is split into parts as long as the other, unless there are so
-/// many blocks that the long ones do not delay the end.
-fn choose_pair(problems: &[Problem; 2], halves: bool) -> [BlockPlan; 2] {
+/// many blocks that the long ones do not delay the end. `parts_are_free` means that the next kernel adds those of the first product.
+fn choose_pair(problems: &[Problem; 2], halves: bool, parts_are_free: bool) -> [BlockPlan; 2] {
     let inner = problems.map(|it| it.inner);
     let shortest = inner[0].min(inner[1]).max(1);
     let by = |plan: BlockPlan| {
@@ -111,7 +132,19 @@ fn choose_pair(problems: &[Problem; 2], halves: bool) -> [BlockPlan; 2] {
     if !(halves && ragged(&large)) && 2 * count >= 3 * FULL {
         return of_large;
     }
-    let of_middle = Some(by(middle)).filter(|plans| 4 * groups(plans) >= 3 * FULL);
+    // Half a block has as much work as half of the inner dimension, and needs no launch that adds it.
+    let plans = [0, 1].map(|i| match by(middle)[i] {
+        plan if plan.splits == 2 && inner[i] <= LONG => small,
+        plan => plan,
+    });
+    // Twice as many workgroups hide each other's latency.
+    let few = plans == whole && groups(&plans) < 2 * FULL;
+    let plans = if parts_are_free && few && inner[1] <= LONG {
+        [middle.in_parts(2, &problems[0]), small]
+    } else {
+        plans
+    };
+    let of_middle = Some(plans).filter(|plans| 4 * groups(plans) >= 3 * FULL);
     of_middle.unwrap_or_else(|| by(small))
 }
 
@@ -171,6 +204,8 @@ impl Operands<'_> {
 #[derive(Clone, Copy)]
 pub enum Epilogue<'a> {
     Plain,
+    /// As `Plain`, but leaves parts of the inner dimension to the next kernel, which adds them.
+    Parts,
     Onto(&'a CubeTensor),
     /// Rotates by cos and sin.
     Rope([&'a CubeTensor; 2], Rotation),
@@ -182,7 +217,7 @@ pub enum Epilogue<'a> {
 impl<'a> Epilogue<'a> {
     fn store(self) -> Store {
         match self {
-            Self::Plain => Store::Plain,
+            Self::Plain | Self::Parts => Store::Plain,
             Self::Onto(_) => Store::Onto,
             Self::Rope(_, rotation) => Store::Rope(rotation),
             Self::Swiglu => Store::Swiglu,
@@ -190,9 +225,10 @@ impl<'a> Epilogue<'a> {
         }
     }
 
-    fn read(self) -> Vec<&'a CubeTensor> {
+    /// Its inputs.
+    pub fn read(self) -> Vec<&'a CubeTensor> {
         match self {
-            Self::Plain | Self::Swiglu => Vec::new(),
+            Self::Plain | Self::Parts | Self::Swiglu => Vec::new(),
             Self::Onto(one) | Self::SwigluBackward(one) => vec![one],
             Self::Rope(tables, _) => tables.to_vec(),
         }
@@ -209,7 +245,8 @@ impl<'a> Epilogue<'a> {
     }
 }
 
-/// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split.
+/// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for
+/// [`Epilogue::Parts`].
 pub fn matmul(
     a: &CubeTensor,
     b: &CubeTensor,
@@ -217,8 +254,13 @@ pub fn matmul(
     then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
-    let plan = then.allowed(choose(&problem, operands.largest().is_some()));
-    let whole = plan.splits == 1;
+    let halves = operands.largest().is_some();
+    let plan = match then {
+        Epilogue::Parts => choose_parts(&problem, halves),
+        _ => then.allowed(choose(&problem, halves)),
+    };
+    // Whether one launch is all.
+    let whole = plan.splits == 1 || matches!(then, Epilogue::Parts);
     let first = if whole { then } else { Epilogue::Plain };
     let product = BlockedProduct {
         problem,
@@ -238,14 +280,16 @@ pub fn matmul(
     shaped(sum, [rows, columns])
 }
 
-/// A·B, stored by the epilogue `then`, and C·D in f32, in 1 launch, or 2 if an inner dimension is split.
+/// A·B, stored by the epilogue `then`, and C·D in f32, in 1 launch, or 2 if an inner dimension is split; with [`Epilogue::Parts`]
+/// A·B is `[parts·rows, columns]`.
 pub fn matmul_pair(
     pairs: [[&CubeTensor; 2]; 2],
     operands: [&Operands; 2],
     then: Epilogue,
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
-    let [first, second] = choose_pair(&problems, operands[0].largest().is_some());
+    let in_parts = matches!(then, Epilogue::Parts);
+    let [first, second] = choose_pair(&problems, operands[0].largest().is_some(), in_parts);
     pair_by(
         [then.allowed(first), second],
         pairs,
@@ -279,15 +323,13 @@ fn pair_by(
     });
     let products = order.map(product).to_vec();
     launch(products, buffers.collect(), operands[0].largest());
-    let parts = outs.each_ref().map(|out| {
-        let [rows, columns] = out.meta.shape().dims();
-        [rows, columns]
-    });
     let parts = [0, 1].map(|i| {
-        (
-            plans[i].splits,
-            [parts[i][0] / plans[i].splits, parts[i][1]],
-        )
+        let [rows, columns] = outs[i].meta.shape().dims();
+        let count = match thens[i] {
+            Epilogue::Parts => 1,
+            _ => plans[i].splits,
+        };
+        (count, [rows / count, columns])
     });
     reduce::sum_pair(outs, parts)
 }
@@ -341,7 +383,7 @@ mod tests {
                     b_transposed: false,
                     ..problem
                 };
-                let plans = choose_pair(&[problem, transposed], halves);
+                let plans = choose_pair(&[problem, transposed], halves, true);
                 let products = plans.into_iter().zip([problem, transposed]);
                 let products = products.map(|(plan, problem)| BlockedProduct {
                     problem,
@@ -424,14 +466,14 @@ mod tests {
                 let want = want(&a16, &b16);
                 check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
             }
-            let got = device.read(&matmul(
-                &x,
-                &y,
-                &Operands::F16,
-                Epilogue::Onto(&added),
-                problem,
-            ));
-            check::close(&format!("{problem:?}"), &got, &want(&a16, &b16), 1e-5);
+            for then in [Epilogue::Onto(&added), Epilogue::Parts] {
+                let got = device.read(&matmul(&x, &y, &Operands::F16, then, problem));
+                let mut got = sum(&got, rows * columns);
+                if matches!(then, Epilogue::Parts) {
+                    got.iter_mut().zip(&residual).for_each(|(x, r)| *x += r);
+                }
+                check::close(&format!("{problem:?}"), &got, &want(&a16, &b16), 1e-5);
+            }
 
             for (a, b) in [(&a, &b), (&small, &large), (&vec![0.0; a.len()], &b)] {
                 let [x, y] = on_device(a, b);
@@ -497,7 +539,7 @@ mod tests {
             );
 
             let (dy, down) = (matrix(5, [n, d]), matrix(6, [d, f]));
-            let [dx, dw] = linear::backward(&dy, &active, &down, Format::Native);
+            let [dx, dw] = linear::backward(&dy, &active, &down, Format::Native, false);
             let then = Epilogue::SwigluBackward(&gated);
             let [of_gated, of_down] = linear::backward_then(&dy, &active, &down, then);
             same("dW", of_down, dw);
@@ -507,6 +549,33 @@ mod tests {
                 swiglu::backward(&dx, &plain, DType::F16),
             );
         }
+    }
+
+    #[test]
+    fn parts_that_a_norm_adds_allow_wide_blocks() {
+        let of = |sizes| {
+            let plan = choose_parts(&Problem::new(sizes, false, true), false);
+            (plan.block(), plan.splits)
+        };
+        assert_eq!(of([1024, 512, 512]), ((64, 128), 2));
+        assert_eq!(of([1024, 512, 2048]), ((128, 128), 4));
+        assert_eq!(of([4096, 1024, 1024]), ((128, 128), 1));
+        assert_eq!(of([100, 72, 68]), ((64, 64), 1));
+    }
+
+    /// dx and dW of every layer of `small`: 1,024 tokens, k inputs and m outputs.
+    #[test]
+    fn pairs_need_no_sums_but_those_of_dx_that_a_norm_adds() {
+        let of = |m, k, free| {
+            let dx = Problem::new([1024, k, m], false, false);
+            let dw = Problem::new([m, k, 1024], true, false);
+            choose_pair(&[dx, dw], false, free).map(|plan| (plan.block(), plan.splits))
+        };
+        let [square, wide, half] = [(128, 128), (64, 128), (64, 64)];
+        assert_eq!(of(1024, 512, true), [(wide, 2), (half, 1)]);
+        assert_eq!(of(512, 512, false), [(wide, 1), (half, 1)]);
+        assert_eq!(of(4096, 512, true), [(square, 4), (square, 1)]);
+        assert_eq!(of(512, 2048, false), [(square, 1); 2]);
     }
 
     #[test]
@@ -521,15 +590,23 @@ mod tests {
                     Problem::new([n, k, m], false, false),
                     Problem::new([m, k, n], true, false),
                 ];
-                for (plan, problem) in choose_pair(&problems, halves).iter().zip(&problems) {
+                for (plan, problem) in choose_pair(&problems, halves, true).iter().zip(&problems) {
                     within(*plan, problem);
                 }
             }
             for inner in (4..=4096).step_by(4) {
                 let problem = Problem::new([512, 512, inner], false, true);
                 within(choose(&problem, halves), &problem);
+                within(choose_parts(&problem, halves), &problem);
             }
         }
+    }
+
+    /// The sum of matrices of `size` values.
+    fn sum(parts: &[f32], size: usize) -> Vec<f32> {
+        assert!(parts.len().is_multiple_of(size));
+        let of = |at: usize| parts.iter().skip(at).step_by(size).sum();
+        (0..size).map(of).collect()
     }
 
     /// Two products in one launch, split or whole, give the same as each alone.
@@ -548,23 +625,17 @@ mod tests {
             problem,
         ));
         let halves = operands.largest().is_some();
-        let small = blocks(halves)[2];
+        let [_, middle, small] = blocks(halves);
         let others = [LARGE, CROWDED].into_iter().filter(|_| !halves);
-        for plan in others.chain([small]) {
-            let plans = [plan, plan.in_parts(2, &problem)];
-            for got in pair_by(
-                plans,
-                [pair; 2],
-                [operands; 2],
-                Epilogue::Plain,
-                [problem; 2],
-            ) {
-                check::close(
-                    &format!("{problem:?} {plan:?}"),
-                    &device.read(&got),
-                    &alone,
-                    off,
-                );
+        let in_parts = |plan: BlockPlan| plan.in_parts(2, &problem);
+        let alike = others.chain([small]).map(|plan| [plan, in_parts(plan)]);
+        for plans in alike.chain([[small, in_parts(middle)]]) {
+            let swapped = [plans[1], plans[0]];
+            for (plans, then) in [(plans, Epilogue::Plain), (swapped, Epilogue::Parts)] {
+                for got in pair_by(plans, [pair; 2], [operands; 2], then, [problem; 2]) {
+                    let got = sum(&device.read(&got), alone.len());
+                    check::close(&format!("{problem:?} {plans:?}"), &got, &alone, off);
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::ops::cpu::matmul::{Matrix, matmul, matmuls};
 use crate::ops::cpu::strided_attention::Strided;
 use crate::ops::cpu::{self, swiglu_naive};
 use crate::ops::format::Format;
+use crate::ops::pending::Summands;
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A tensor of burn-flex.
@@ -93,7 +94,7 @@ impl Kernels for Flex {
         )
     }
 
-    fn linear_backward_own(dy: T, x: T, w: T, _format: Format) -> [T; 2] {
+    fn linear_backward_own(dy: T, x: T, w: T, _format: Format, _in_parts: bool) -> [T; 2] {
         let (of_x, of_w) = (x.shape(), w.shape());
         let [dy, x, w] = [&dy, &x, &w].map(Values::of);
         let (dy, x, w) = (dy.matrix(), x.matrix(), w.matrix());
@@ -101,7 +102,7 @@ impl Kernels for Flex {
         [tensor(dx, of_x), tensor(dw, of_w)]
     }
 
-    fn rms_norm(x: T, gain: T, _format: Format) -> (T, T) {
+    fn rms_norm(x: T, gain: T, _format: Format, _sum: Option<Summands>) -> (T, T) {
         let shape = x.shape();
         let [x, gain] = [&x, &gain].map(Values::of);
         let (y, inverse) = cpu::rms_norm::forward(x.get(), gain.get(), NORM_EPS as f32);

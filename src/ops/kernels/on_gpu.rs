@@ -13,6 +13,7 @@ use crate::ops::gpu::attention_simple::Strided;
 use crate::ops::gpu::matrix_cores::Epilogue;
 use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
 use crate::ops::live::LiveKernel;
+use crate::ops::pending::{PendingSum, Summands};
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A tensor of this backend.
@@ -66,9 +67,17 @@ impl Kernels for Cube {
         gpu::linear::forward(&x, &w, residual.as_ref(), format)
     }
 
-    fn linear_backward_own(dy: T, x: T, w: T, format: Format) -> [T; 2] {
+    fn linear_pending(x: T, w: T, residual: T, format: Format, sum: &PendingSum) -> T {
+        let [x, w, residual] = [x, w, residual].map(into_contiguous);
+        let y = gpu::empty(&residual, residual.meta.shape().dims::<2>());
+        let parts = gpu::linear::parts(&x, &w, format);
+        sum.put(Summands { residual, parts });
+        y
+    }
+
+    fn linear_backward_own(dy: T, x: T, w: T, format: Format, in_parts: bool) -> [T; 2] {
         let [dy, x, w] = [dy, x, w].map(into_contiguous);
-        gpu::linear::backward(&dy, &x, &w, format)
+        gpu::linear::backward(&dy, &x, &w, format, in_parts)
     }
 
     fn linear_rope(x: T, w: T, [cos, sin]: [T; 2], rotation: Rotation) -> T {
@@ -86,10 +95,11 @@ impl Kernels for Cube {
         gpu::linear::backward_then(&dy, &active, &w, Epilogue::SwigluBackward(&gated))
     }
 
-    fn rms_norm(x: T, gain: T, format: Format) -> (T, T) {
+    fn rms_norm(x: T, gain: T, format: Format, sum: Option<Summands>) -> (T, T) {
         let [x, gain] = [x, gain].map(into_contiguous);
         let element = element(format, &x);
-        gpu::rms_norm::forward(&x, &gain, NORM_EPS as f32, element)
+        let sum = sum.as_ref().map(|it| [&it.residual, &it.parts]);
+        gpu::rms_norm::forward(&x, &gain, NORM_EPS as f32, element, sum)
     }
 
     fn rms_norm_backward(x: T, gain: T, inverse: T, dy: T, earlier: Option<T>) -> (T, T) {

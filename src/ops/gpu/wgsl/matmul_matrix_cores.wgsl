@@ -183,8 +183,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       out{{ n }}[at + {{ p.rows * width // 4 }}u] = vec4<f16>({{ value }});
       out{{ n }}[at + {{ p.rows * width // 2 }}u] = vec4<f16>(gate / (1.0 + exp(-gate)) * {{ value }});
 {% elif p.store == "swiglu_backward" %}
-      let gate = vec4<f32>(gated{{ n }}[at]);
-      let up = vec4<f32>(gated{{ n }}[at + {{ p.rows * width // 4 }}u]);
+      let gate = vec4<f32>(gate{{ i }}_{{ j }}_{{ part }});
+      let up = vec4<f32>(up{{ i }}_{{ j }}_{{ part }});
       let s = 1.0 / (1.0 + exp(-gate));
       let to = (r * {{ 2 * width }}u + c) / 4u;
       out{{ n }}[to] = vec4<f16>({{ value }} * up * s * (1.0 + gate * (1.0 - s)));
@@ -194,7 +194,29 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endif %}
     } }
 {% endmacro %}
-{% for i in range(down) %}{% for j in range(across) %}
+{# Loads the gates and ups of a row of tiles: while one row is stored, the next one's are on their way. #}
+{% macro load_gated(i) %}
+{% for j in range(across) %}{% for part in [0, 1] %}
+{% set of = i ~ "_" ~ j ~ "_" ~ part %}
+  var gate{{ of }} = vec4<f16>();
+  var up{{ of }} = vec4<f16>();
+  { let r = row + a_first + {{ i * 16 + part * 8 }}u + lane % 32u / 4u;
+    let c = column + b_first + {{ j * 16 }}u + lane % 4u * 4u;
+    {{ "if r < " ~ p.rows ~ "u && c < " ~ p.columns ~ "u " if p.ragged }}{
+      let at = (r * {{ p.columns }}u + c) / 4u;
+      gate{{ of }} = gated{{ n }}[at];
+      up{{ of }} = gated{{ n }}[at + {{ p.rows * p.columns // 4 }}u];
+    } }
+{% endfor %}{% endfor %}
+{% endmacro %}
+{% if p.store == "swiglu_backward" %}
+  {{ load_gated(0) | trim }}
+{% endif %}
+{% for i in range(down) %}
+{% if p.store == "swiglu_backward" and i + 1 < down %}
+  {{ load_gated(i + 1) | trim }}
+{% endif %}
+{% for j in range(across) %}
 {% set sum = "sum" ~ i ~ "_" ~ j %}
 {% set at = "target_first + " ~ (i * 16 * p.columns + j * 16) ~ "u" %}
 {% if p.halves %}
