@@ -89,10 +89,11 @@ fn backward_program(shape: Shape) -> Program<Values<Tile>> {
         ("cos", "vec2<f32>"),
         ("sin", "vec2<f32>"),
     ];
-    // Less padding where there is no more workgroup memory.
+    // Less padding where there is no more workgroup memory. Two teams' sums of 16 columns have to fit side by side.
     let score_padding = match shape.sizes.head_dim {
+        0..=96 => PADDING,
         97..=WIDE => PADDING / 2,
-        _ => PADDING,
+        _ => 2 * SIDE - backward_tile(WIDEST) + PADDING / 2,
     };
     let other = backward_tile(shape.sizes.head_dim);
     let tile = Tile::new(other, 2 * other, 2 * OWN, score_padding);
