@@ -147,9 +147,10 @@ fn scores(c: &RunConfig) -> f64 {
 }
 
 /// Bytes kept for the backward pass when no scores are: 7 rows of the residual stream's width and 3 of the feed-forward
-/// block's in each layer, 2 of logits (fitted to peaks of flash attention on the CPU; within 10 % at tiny).
+/// block's in each layer, 2 of each row of logits (fitted to peaks of flash attention on the CPU; within 10 % at tiny).
 fn activations(c: &RunConfig) -> f64 {
-    4.0 * tokens(c) * (layers(c) * (7.0 * hidden(c) + 3.0 * ffn(c)) + 2.0 * vocab(c))
+    let layer = 7.0 * hidden(c) + 3.0 * ffn(c);
+    4.0 * (tokens(c) * layers(c) * layer + 2.0 * c.logit_rows() as f64 * vocab(c))
 }
 
 fn peak_linear(c: &RunConfig) -> f64 {

@@ -227,12 +227,15 @@ impl BlockContext {
 
     /// x·Wᵀ, `[n, out]`.
     pub(super) fn project(&self, scope: Scope, x: Tensor<2>, w: &Parameter) -> Tensor<2> {
-        let op = Linear {
+        apply(scope, self.linear(w), [x, w.value.clone()]) // [n, out]
+    }
+
+    pub(super) fn linear(&self, w: &Parameter) -> Linear {
+        Linear {
             matmul: self.config.matmul,
             format: self.format,
             operand: w.operand.clone(),
-        };
-        apply(scope, op, [x, w.value.clone()]) // [n, out]
+        }
     }
 
     fn rope(&self, rotated: usize) -> Rope {
