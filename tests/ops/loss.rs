@@ -124,35 +124,23 @@ fn classes_ruled_out(device: &Device) {
     }
 }
 
-/// Products in these ways with the loss, all rows at once and in parts.
-fn with_the_head(
-    targets: &[i32],
-    device: &Device,
-    scale: f32,
-    format: Format,
-) -> impl Iterator<Item = HeadLoss> {
-    let losses = versions(targets, device, scale).map(|loss| CrossEntropy {
-        version: Loss::InParts,
-        ..loss
-    });
-    let [whole, parts] = losses;
-    let whole = CrossEntropy {
-        version: Loss::Fused,
-        ..whole
+/// The head's product with the loss, all rows at once and in parts; by the library's products, then by ours.
+fn with_the_head(targets: &[i32], device: &Device, scale: f32, format: Format) -> Vec<HeadLoss> {
+    let products = [Matmul::Library, Matmul::Own].into_iter();
+    let all = products.flat_map(|matmul| [Loss::Fused, Loss::InParts].map(|it| (matmul, it)));
+    let op = |(matmul, version)| HeadLoss {
+        head: Linear {
+            matmul,
+            format,
+            operand: None,
+        },
+        loss: CrossEntropy {
+            version,
+            ..versions(targets, device, scale)[0].clone()
+        },
+        with_gradients: true,
     };
-    [Matmul::Library, Matmul::Own]
-        .into_iter()
-        .flat_map(move |matmul| {
-            [whole.clone(), parts.clone()].map(|loss| HeadLoss {
-                head: Linear {
-                    matmul,
-                    format,
-                    operand: None,
-                },
-                loss,
-                with_gradients: true,
-            })
-        })
+    all.map(op).collect()
 }
 
 /// One row, one part, two parts of which the last is shorter, and three whose tensors start at no multiple of 256 bytes.
@@ -166,7 +154,7 @@ fn targets(n: usize, vocab: usize) -> Vec<i32> {
 fn heads_in_parts(device: &Device) {
     for [n, d, vocab] in HEADS {
         let targets = targets(n, vocab);
-        let all: Vec<_> = with_the_head(&targets, device, 3.0, Format::Full).collect();
+        let all = with_the_head(&targets, device, 3.0, Format::Full);
         Case {
             name: &format!("{n} rows of {d}, {vocab} classes"),
             inputs: [
@@ -190,7 +178,8 @@ fn short_formats_and_no_gradients_in_parts(device: &Device) {
     ];
     for short in [Precision::F16, Precision::Bf16] {
         let all = with_the_head(&targets, device, 1.0, Format::Emulated(short));
-        let found: Vec<_> = all.map(|op| run(device, op, &inputs, &one())).collect();
+        let run = |op: &HeadLoss| run(device, op.clone(), &inputs, &one());
+        let found: Vec<_> = all.iter().map(run).collect();
         for (whole, parts) in [(0, 1), (2, 3)] {
             let what = format!("{short} in parts");
             found[parts].output.near(&found[whole].output, 1e-6, &what);
@@ -202,8 +191,7 @@ fn short_formats_and_no_gradients_in_parts(device: &Device) {
             }
         }
         let plain = device.clone().inner();
-        for (op, with) in with_the_head(&targets, device, 1.0, Format::Emulated(short)).zip(&found)
-        {
+        for (op, with) in all.into_iter().zip(&found) {
             let op = HeadLoss {
                 with_gradients: false,
                 ..op
