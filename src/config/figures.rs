@@ -99,6 +99,19 @@ mod tests {
     use crate::config::Preset;
 
     #[test]
+    fn a_part_of_the_logits_is_no_larger_than_what_is_there_anyway() {
+        let rows = |rows, hidden, vocab| Loss::InParts.rows_at_once(rows, hidden, vocab);
+        assert_eq!(Loss::Fused.rows_at_once(512, 128, 1000), 512);
+        // As large as the weights, as the input, and the least.
+        assert_eq!(rows(8192, 1024, 50_000), 1024);
+        assert_eq!(rows(8192, 1024, 4000), 2048);
+        assert_eq!(rows(1536, 128, 1000), 256);
+        // Parts of equal length, whole below a multiple of 64.
+        assert_eq!([rows(300, 12, 33), rows(100, 12, 33)], [192, 100]);
+        assert_eq!(rows(1, 1, 1_000_000), 1);
+    }
+
+    #[test]
     fn small_has_the_published_number_of_parameters() {
         assert_eq!(RunConfig::preset(Preset::Small).parameters(), 31_977_984);
         assert_eq!(RunConfig::preset(Preset::Medium).parameters(), 189_793_280);

@@ -47,6 +47,8 @@ formulas! {
     "missing_moments_mib" 1 |c| 8.0 * (parameters(c) - vocab(c) * hidden(c)) / MIB;
     // One layer's attention scores.
     "scores_mib" 2 |c| scores(c) / MIB;
+    // The logits of all tokens, which their gradient takes once more.
+    "logits_mib" 1 |c| 4.0 * tokens(c) * vocab(c) / MIB;
     // What the backward pass needs of each token, scores aside.
     "activations_mib" 1 |c| activations(c) / MIB;
     // Memory at its peak: with scores in memory, and without. Half and double are contexts.
