@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::config::{Attention, Data, RunConfig, Sync};
+use crate::config::{Attention, Data, Loss, RunConfig, Sync};
 use crate::limits;
 use crate::protocol::{Event, Evidence, Gradients, Lint, PhaseTimes, StepProfile, Throughput};
 use crate::units::{parity, rate, show, signed_percent};
@@ -159,8 +159,10 @@ fn gradient_coverage(f: &RunFacts) -> Option<LintReason> {
     ))
 }
 
+/// With the loss in parts, the forward pass computes the head's gradients, too: no ratio is to be expected.
 fn backward_too_short(f: &RunFacts) -> Option<LintReason> {
-    if f.config.measure.sync != Sync::PerPhase {
+    let in_parts = f.config.model.loss == Loss::InParts;
+    if f.config.measure.sync != Sync::PerPhase || in_parts {
         return None;
     }
     let p = f

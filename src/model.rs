@@ -7,11 +7,12 @@ pub mod weights;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use crate::config::{Gradient, ModelConfig, Qkv, RunConfig, Swiglu};
+use crate::config::{Gradient, Loss, ModelConfig, Qkv, RunConfig, Swiglu};
 use crate::data::Batch;
 use crate::ops::cross_entropy::CrossEntropy;
 use crate::ops::embedding::Embedding;
 use crate::ops::format::Format;
+use crate::ops::head_loss::HeadLoss;
 use crate::ops::linear;
 use crate::ops::loss_scale::LossScale;
 use crate::ops::{Parameter, Scope, apply};
@@ -189,17 +190,37 @@ impl Model {
 
     /// Mean cross-entropy `[1, 1]` of a batch, the root of its graph. Gradients are those of the loss times the factor of `scale`.
     pub fn loss(&self, tokens: &Tokens, scale: Option<&LossScale>) -> Tensor<2> {
-        let logits = self.logits(tokens, None); // [n, vocab]
-        let op = CrossEntropy {
+        let x = self.states(tokens, None); // [n, d]
+        let loss = CrossEntropy {
             targets: tokens.targets.clone(),
             version: self.config().loss,
             scale: scale.map(|it| it.factor(&self.device.clone().inner())), // [1, 1]
         };
-        apply(Scope::outside("loss"), op, [logits]) // [1, 1]
+        if loss.version == Loss::InParts {
+            let op = HeadLoss {
+                head: self.setting.linear(&self.embedding),
+                loss,
+                with_gradients: x.device().is_autodiff(),
+            };
+            let w = self.embedding.value.clone(); // [vocab, d]
+            return apply(Scope::outside("head"), op, [x, w]); // [1, 1]
+        }
+        let logits = self.head(x); // [n, vocab]
+        apply(Scope::outside("loss"), loss, [logits]) // [1, 1]
     }
 
     /// Logits `[n, vocab]`; `seen` collects the residual stream on the way.
-    pub fn logits(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Tensor<2> {
+    pub fn logits(&self, tokens: &Tokens, seen: Option<&mut ForwardRecord>) -> Tensor<2> {
+        self.head(self.states(tokens, seen)) // [n, vocab]
+    }
+
+    fn head(&self, x: Tensor<2>) -> Tensor<2> {
+        let head = Scope::outside("head");
+        self.setting.project(head, x, &self.embedding) // [n, vocab]
+    }
+
+    /// What the head reads, `[n, d]`.
+    fn states(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Tensor<2> {
         let embed = Embedding {
             tokens: tokens.inputs.clone(),
             version: self.config().matmul,
@@ -221,12 +242,10 @@ impl Model {
         }
         let outside = Scope::outside("norm");
         let (_, x) = self.setting.normed(outside, trunk, &self.norm); // [n, d]
-        let x = match self.config().gradient {
+        match self.config().gradient {
             Gradient::Attached => x,
             Gradient::DetachedNorm => x.detach(), // [n, d], without history: nothing below learns
-        };
-        let head = Scope::outside("head");
-        self.setting.project(head, x, &self.embedding) // [n, vocab]
+        }
     }
 
     /// Every parameter, in a fixed order.

@@ -13,6 +13,7 @@ pub mod format;
 pub mod fused;
 pub(crate) mod gpu;
 pub mod grad_norm;
+pub mod head_loss;
 pub mod kernels;
 pub mod linear;
 pub mod live;

@@ -489,7 +489,9 @@ fn every_row_has_its_work_or_says_why_not_and_the_device_its_roof() {
         ("model.loss", "fused"),
         ("train.optimizer", "fused"),
     ];
-    for knobs in [&[][..], &fixed[..], &[("model.swiglu", "naive-kernel")][..]] {
+    let naive = [("model.swiglu", "naive-kernel")];
+    let in_parts = [("model.loss", "in-parts")];
+    for knobs in [&[][..], &fixed, &naive, &in_parts] {
         let mut engine = Engine::start();
         let (events, finished) = engine.run(small(knobs), 4);
         let roof = events.iter().find_map(|event| match event {

@@ -41,6 +41,7 @@ fn short_formats(own: bool) -> Vec<(Vec<(&'static str, &'static str)>, f64)> {
                 ("train.loss-scaling", "dynamic"),
                 ("model.matmul", matmul),
                 ("model.attention", attention),
+                ("model.loss", if own { "in-parts" } else { "composed" }),
             ];
             (knobs, 2f64.powi(power))
         })

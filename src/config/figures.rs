@@ -1,6 +1,6 @@
 //! What follows from a configuration's sizes: parameters, operations, bytes.
 
-use super::run::{Attention, RunConfig};
+use super::run::{Attention, Loss, RunConfig};
 
 impl Attention {
     /// Tokens that a token is multiplied with, on average: flash attention leaves out those that the mask hides. The others
@@ -12,6 +12,22 @@ impl Attention {
         } else {
             all
         }
+    }
+}
+
+impl Loss {
+    /// Rows of logits that exist at a time, of `rows`. In parts: about as many that they take no more memory than the head's input
+    /// `[rows, hidden]` or its weights `[vocab, hidden]`, whichever is larger, but not fewer than 256, so that products stay long.
+    /// A multiple of 64 lets each part of a tensor start where a GPU can bind it without a copy. (The rule of Hsu et al., 2024,
+    /// Liger Kernel, arXiv 2410.10989, section 3.2, counts the input alone: long vocabularies make its products short.)
+    pub fn rows_at_once(self, rows: usize, hidden: usize, vocab: usize) -> usize {
+        if self != Self::InParts {
+            return rows;
+        }
+        let most = (rows * hidden / vocab).max(hidden).max(256);
+        rows.div_ceil(rows.div_ceil(most))
+            .next_multiple_of(64)
+            .min(rows)
     }
 }
 
@@ -32,6 +48,13 @@ impl RunConfig {
     /// ln(vocab): the loss of a model that knows nothing.
     pub fn ln_vocab(&self) -> f64 {
         (self.model.vocab as f64).ln()
+    }
+
+    /// Rows of logits that exist at a time.
+    pub fn logit_rows(&self) -> usize {
+        let m = &self.model;
+        m.loss
+            .rows_at_once(self.tokens_per_step(), m.hidden, m.vocab)
     }
 
     /// Floating-point operations of one forward pass: matrix products (2·M·K·N each) and attention, as in the model's shapes.
@@ -63,8 +86,8 @@ impl RunConfig {
             Attention::Flash => 0.0,
         };
         let layer = n * (14 * m.hidden + 5 * m.ffn) as f64 + scores;
-        let values =
-            4.0 * self.parameters() as f64 + layer * m.layers as f64 + 3.0 * n * m.vocab as f64;
+        let logits = self.logit_rows() as f64 * m.vocab as f64;
+        let values = 4.0 * self.parameters() as f64 + layer * m.layers as f64 + 3.0 * logits;
         // Saturates at the largest u64.
         (4.0 * values) as u64
     }
@@ -74,6 +97,19 @@ impl RunConfig {
 mod tests {
     use super::*;
     use crate::config::Preset;
+
+    #[test]
+    fn a_part_of_the_logits_is_no_larger_than_what_is_there_anyway() {
+        let rows = |rows, hidden, vocab| Loss::InParts.rows_at_once(rows, hidden, vocab);
+        assert_eq!(Loss::Fused.rows_at_once(512, 128, 1000), 512);
+        // As large as the weights, as the input, and the least.
+        assert_eq!(rows(8192, 1024, 50_000), 1024);
+        assert_eq!(rows(8192, 1024, 4000), 2048);
+        assert_eq!(rows(1536, 128, 1000), 256);
+        // Parts of equal length, whole below a multiple of 64.
+        assert_eq!([rows(300, 12, 33), rows(100, 12, 33)], [192, 100]);
+        assert_eq!(rows(1, 1, 1_000_000), 1);
+    }
 
     #[test]
     fn small_has_the_published_number_of_parameters() {

@@ -355,7 +355,7 @@ mod tests {
         let written = rewritten(text, "x", &config, &knobs).expect("valid");
         assert_eq!(parse(&written, "x").expect("still valid"), config);
         let want = "# mine\npreset = \"tiny\" # small enough\n\n[model]\nlayers = 2\n# why not\nnorm = \"composed\"   # !\n\
-            # softmax and cross-entropy from primitives, or one kernel: composed, fused\nloss = \"composed\"\n\n\
+            # softmax and cross-entropy from primitives, in one kernel, or with the head in parts: composed, fused, in-parts\nloss = \"composed\"\n\n\
             [train]\n# AdamW's learning rate: a number above 0, such as 1e-4, 3e-4 or 1e-3\nlearning-rate = 0.001\n";
         assert_eq!(written, want);
         assert_eq!(

@@ -162,7 +162,7 @@ pub static KNOBS: &[Knob] = &[
     word!("model.attention", model.attention, Attention, Version, Kept, Plain, Some("flash"), "scores in memory, or in tiles"),
     word!("model.norm", model.norm, Norm, Version, Kept, Plain, Some("fused"), "RMSNorm from primitives, or one kernel"),
     word!("model.swiglu", model.swiglu, Swiglu, Version, New, SWIGLU, Some("fused-activation"), "gate, up and activation"),
-    word!("model.loss", model.loss, Loss, Version, Kept, Plain, Some("fused"), "softmax and cross-entropy from primitives, or one kernel"),
+    word!("model.loss", model.loss, Loss, Version, Kept, Plain, Some("fused"), "softmax and cross-entropy from primitives, in one kernel, or with the head in parts"),
     word!("model.gradient", model.gradient, Gradient, Results, Kept, Plain, None, "whether the final norm passes its gradient on"),
     word!("model.matmul", model.matmul, Matmul, Version, Kept, Plain, Some("own"), "matrix products: the library's kernels, this project's, or f32 as two f16 halves on matrix cores"),
     word!("train.data", train.data, Data, Task, Kept, Own, None, "a learnable chain, or noise"),

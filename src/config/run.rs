@@ -90,7 +90,12 @@ choice!(
 );
 choice!(
     /// Softmax and cross-entropy.
-    Loss { Composed = "composed", Fused = "fused" }
+    Loss {
+        Composed = "composed",
+        Fused = "fused",
+        /// With the head's product, for some rows at a time: logits of the whole batch never exist.
+        InParts = "in-parts",
+    }
 );
 choice!(
     /// Whether the final norm stays in the autodiff graph.

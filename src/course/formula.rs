@@ -47,6 +47,8 @@ formulas! {
     "missing_moments_mib" 1 |c| 8.0 * (parameters(c) - vocab(c) * hidden(c)) / MIB;
     // One layer's attention scores.
     "scores_mib" 2 |c| scores(c) / MIB;
+    // The logits of all tokens, which their gradient takes once more.
+    "logits_mib" 1 |c| 4.0 * tokens(c) * vocab(c) / MIB;
     // What the backward pass needs of each token, scores aside.
     "activations_mib" 1 |c| activations(c) / MIB;
     // Memory at its peak: with scores in memory, and without. Half and double are contexts.
@@ -147,9 +149,10 @@ fn scores(c: &RunConfig) -> f64 {
 }
 
 /// Bytes kept for the backward pass when no scores are: 7 rows of the residual stream's width and 3 of the feed-forward
-/// block's in each layer, 2 of logits (fitted to peaks of flash attention on the CPU; within 10 % at tiny).
+/// block's in each layer, 2 of each row of logits (fitted to peaks of flash attention on the CPU; within 10 % at tiny).
 fn activations(c: &RunConfig) -> f64 {
-    4.0 * tokens(c) * (layers(c) * (7.0 * hidden(c) + 3.0 * ffn(c)) + 2.0 * vocab(c))
+    let layer = 7.0 * hidden(c) + 3.0 * ffn(c);
+    4.0 * (tokens(c) * layers(c) * layer + 2.0 * c.logit_rows() as f64 * vocab(c))
 }
 
 fn peak_linear(c: &RunConfig) -> f64 {

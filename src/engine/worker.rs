@@ -249,12 +249,16 @@ mod tests {
         let Some(device) = check::TestDevice::any() else {
             return;
         };
-        for (version, precision) in [("v1", "f32"), ("v3", "f16")] {
+        // In parts: 320 rows, 192 of them first.
+        for (version, precision, loss, context) in
+            [("v1", "f32", "composed", 16), ("v3", "f16", "in-parts", 40)]
+        {
             let run = |launches| {
                 let mut config = RunConfig::version(version).expect("ours");
-                (config.model.layers, config.train.context) = (1, 16);
+                (config.model.layers, config.train.context) = (1, context);
                 let knobs = [
                     ("train.optimizer", "fused"),
+                    ("model.loss", loss),
                     ("train.precision", precision),
                     ("train.launches", launches),
                 ];

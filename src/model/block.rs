@@ -162,7 +162,7 @@ impl BlockContext {
                 return Trunk { x, pending };
             }
             (Projections::Fused(both), swiglu) => {
-                let packed = self.product(at("mlp.gate-up"), h, both, self.norm_adds()); // [n, 2·ffn]
+                let packed = self.of_normed(at("mlp.gate-up"), h, both, self.norm_adds()); // [n, 2·ffn]
                 let op = PackedActivation {
                     fused: swiglu == Swiglu::FusedActivation,
                     format: self.format,
@@ -249,7 +249,7 @@ impl BlockContext {
             };
             return apply(scope, op, [x, w.value.clone()]); // [n, out]
         }
-        let y = self.product(scope, x, w, normed); // [n, out]
+        let y = self.of_normed(scope, x, w, normed); // [n, out]
         if rotated == 0 {
             return y;
         }
@@ -276,18 +276,25 @@ impl BlockContext {
 
     /// x·Wᵀ, `[n, out]`.
     pub(super) fn project(&self, scope: Scope, x: Tensor<2>, w: &Parameter) -> Tensor<2> {
-        self.product(scope, x, w, false) // [n, out]
+        apply(scope, self.linear(w), [x, w.value.clone()]) // [n, out]
     }
 
-    /// The same; `normed` as in [`Linear`].
-    fn product(&self, scope: Scope, x: Tensor<2>, w: &Parameter, normed: bool) -> Tensor<2> {
+    /// The same of an input that a norm wrote for it alone, as in [`Linear`].
+    fn of_normed(&self, scope: Scope, x: Tensor<2>, w: &Parameter, normed: bool) -> Tensor<2> {
         let op = Linear {
+            normed,
+            ..self.linear(w)
+        };
+        apply(scope, op, [x, w.value.clone()]) // [n, out]
+    }
+
+    pub(super) fn linear(&self, w: &Parameter) -> Linear {
+        Linear {
             matmul: self.config.matmul,
             format: self.format,
             operand: w.operand.clone(),
-            normed,
-        };
-        apply(scope, op, [x, w.value.clone()]) // [n, out]
+            normed: false,
+        }
     }
 
     fn rope(&self, rotated: usize) -> Rope {

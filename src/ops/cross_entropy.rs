@@ -26,7 +26,7 @@ impl Operation<1> for CrossEntropy {
     fn version(&self) -> &'static str {
         match self.version {
             Loss::Composed => "library",
-            Loss::Fused => "own",
+            Loss::Fused | Loss::InParts => "own",
         }
     }
 
@@ -34,7 +34,10 @@ impl Operation<1> for CrossEntropy {
         let targets = B::indices(&self.targets);
         match self.version {
             Loss::Composed => forward::<B>(logits, targets),
-            Loss::Fused => B::cross_entropy(logits, targets, self.scale.as_ref().map(B::constant)),
+            Loss::Fused | Loss::InParts => {
+                let rows = logits.shape()[0];
+                B::cross_entropy(logits, targets, self.scale.as_ref().map(B::constant), rows)
+            }
         }
     }
 
@@ -42,7 +45,7 @@ impl Operation<1> for CrossEntropy {
         let factor = self.scale.as_ref().map_or(dy, B::constant);
         [match self.version {
             Loss::Composed => backward::<B>(saved, B::indices(&self.targets), factor),
-            Loss::Fused => saved,
+            Loss::Fused | Loss::InParts => saved,
         }]
     }
 
@@ -50,7 +53,7 @@ impl Operation<1> for CrossEntropy {
         let n = logits.iter().product::<usize>() as f64;
         match self.version {
             Loss::Composed => (Cost::new(5.0 * n, 2.0 * n), Cost::new(2.0 * n, 2.0 * n)),
-            Loss::Fused => (
+            Loss::Fused | Loss::InParts => (
                 Cost::new(6.0 * n, 2.0 * n),
                 Cost::nothing("the forward pass computed the gradient"),
             ),

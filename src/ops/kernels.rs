@@ -180,11 +180,13 @@ pub trait Kernels: Backend {
         dy: Float<Self>,
     ) -> Float<Self>;
 
-    /// Loss `[1, 1]`, and dlogits `[n, vocab]`, times `scale` `[1, 1]`.
+    /// Loss `[1, 1]`, and dlogits `[n, vocab]`, times `scale` `[1, 1]`. `of` are the rows of the whole batch: both are these rows'
+    /// share of its mean.
     fn cross_entropy(
         logits: Float<Self>,
         targets: Ints<Self>,
         scale: Option<Float<Self>>,
+        of: usize,
     ) -> (Float<Self>, Float<Self>);
 
     /// Σx² of each tensor; NaN if the device does not answer.

@@ -32,11 +32,7 @@ impl Operation<2> for Linear {
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        let y = match self.matmul {
-            Matmul::Library => forward::<B>(x.clone(), w.clone()),
-            _ => B::linear_own(x.clone(), w.clone(), None, self.format),
-        };
-        (y, [x, w])
+        (self.product::<B>(x.clone(), w.clone()), [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
@@ -46,6 +42,16 @@ impl Operation<2> for Linear {
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         cost(x, w, self.format)
+    }
+}
+
+impl Linear {
+    /// x·Wᵀ of operands in the run's format.
+    pub(super) fn product<B: Kernels>(&self, x: Float<B>, w: Float<B>) -> Float<B> {
+        match self.matmul {
+            Matmul::Library => forward::<B>(x, w),
+            _ => B::linear_own(x, w, None, self.format),
+        }
     }
 }
 

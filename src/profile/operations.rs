@@ -38,6 +38,9 @@ pub fn formula(op: &str) -> &'static str {
         "cross-entropy" => "L = mean(log Σ exp(z) − z[target])",
         "embedding" => "y[i] = W[token[i]]",
         "linear" => "y = x·Wᵀ; backward dx = dy·W, dW = dyᵀ·x",
+        "linear+cross-entropy" => {
+            "L = mean(log Σ exp(z) − z[target]), z = x·Wᵀ, some rows at a time; at once dx = dz·W, dW = dzᵀ·x"
+        }
         "linear+residual" => "y = x·Wᵀ + r; backward dx = dy·W, dW = dyᵀ·x",
         "linear+rope" => "y = rope(x·Wᵀ); backward dx = dy·W, dW = dyᵀ·x",
         "linear+swiglu" => "[g, u] = x·Wᵀ, y = g·σ(g)·u; backward dx = dy·W, dW = dyᵀ·x",

@@ -167,12 +167,14 @@ pub fn every_combination() -> Vec<Vec<(&'static str, &'static str)>> {
     for (knob, value) in [
         ("model.norm", "fused"),
         ("model.loss", "fused"),
+        ("model.loss", "in-parts"),
         ("model.matmul", "own"),
         ("train.optimizer", "fused"),
         ("model.kv-layout", "strided"),
     ] {
         all.push(vec![(knob, value)]);
     }
+    all.push(vec![("model.loss", "in-parts"), ("model.matmul", "own")]);
     all
 }
 
@@ -202,6 +204,8 @@ pub fn device_combinations() -> Vec<Vec<(&'static str, &'static str)>> {
         all.push(knobs);
     }
     all.push(vec![("model.kv-layout", "strided")]);
+    all.push(vec![("model.loss", "in-parts")]);
+    all.push(vec![("model.loss", "in-parts"), ("model.matmul", "own")]);
     all
 }
 

@@ -1,8 +1,12 @@
 //! Softmax and cross-entropy. Gradients are scaled by three in one test, as loss scaling does.
 
 use burn::tensor::{Device, Tensor};
-use perflings::config::Loss;
+use perflings::config::{Loss, Matmul, Precision};
 use perflings::ops::cross_entropy::CrossEntropy;
+use perflings::ops::format::Format;
+use perflings::ops::head_loss::HeadLoss;
+use perflings::ops::linear::Linear;
+use perflings::ops::{Scope, apply};
 
 use crate::ops::case::{Case, run};
 use crate::ops::embedding::on;
@@ -120,7 +124,88 @@ fn classes_ruled_out(device: &Device) {
     }
 }
 
+/// The head's product with the loss, all rows at once and in parts; by the library's products, then by ours.
+fn with_the_head(targets: &[i32], device: &Device, scale: f32, format: Format) -> Vec<HeadLoss> {
+    let products = [Matmul::Library, Matmul::Own].into_iter();
+    let all = products.flat_map(|matmul| [Loss::Fused, Loss::InParts].map(|it| (matmul, it)));
+    let op = |(matmul, version)| HeadLoss {
+        head: Linear {
+            matmul,
+            format,
+            operand: None,
+        },
+        loss: CrossEntropy {
+            version,
+            ..versions(targets, device, scale)[0].clone()
+        },
+        with_gradients: true,
+    };
+    all.map(op).collect()
+}
+
+/// One row, one part, two parts of which the last is shorter, and three whose tensors start at no multiple of 256 bytes.
+const HEADS: [[usize; 3]; 4] = [[1, 5, 2], [65, 12, 33], [300, 12, 33], [700, 7, 97]];
+
+fn targets(n: usize, vocab: usize) -> Vec<i32> {
+    let target = |i| ((i * 31 + vocab - 1) % vocab) as i32;
+    (0..n).map(target).collect()
+}
+
+fn heads_in_parts(device: &Device) {
+    for [n, d, vocab] in HEADS {
+        let targets = targets(n, vocab);
+        let all = with_the_head(&targets, device, 3.0, Format::Full);
+        Case {
+            name: &format!("{n} rows of {d}, {vocab} classes"),
+            inputs: [
+                Matrix::random(1, n, d, 1.0),
+                Matrix::random(2, vocab, d, 1.0),
+            ],
+            dy: Matrix::of(1, 1, |_, _| 3.0),
+            formula: &|[x, w]| formula::cross_entropy(&formula::linear(x, w), &targets),
+        }
+        .check(device, &all);
+    }
+}
+
+/// Parts round the same numbers as the whole does, and a loss without gradients is the same loss.
+fn short_formats_and_no_gradients_in_parts(device: &Device) {
+    let [n, d, vocab] = HEADS[2];
+    let targets = targets(n, vocab);
+    let inputs = [
+        Matrix::random(1, n, d, 1.0),
+        Matrix::random(2, vocab, d, 1.0),
+    ];
+    for short in [Precision::F16, Precision::Bf16] {
+        let all = with_the_head(&targets, device, 1.0, Format::Emulated(short));
+        let run = |op: &HeadLoss| run(device, op.clone(), &inputs, &one());
+        let found: Vec<_> = all.iter().map(run).collect();
+        for (whole, parts) in [(0, 1), (2, 3)] {
+            let what = format!("{short} in parts");
+            found[parts].output.near(&found[whole].output, 1e-6, &what);
+            for gradients in found[parts].gradients.iter().zip(&found[whole].gradients) {
+                let (Some(have), Some(want)) = gradients else {
+                    panic!("{what}: no gradient")
+                };
+                have.near(want, 1e-5, &what);
+            }
+        }
+        let plain = device.clone().inner();
+        for (op, with) in all.into_iter().zip(&found) {
+            let op = HeadLoss {
+                with_gradients: false,
+                ..op
+            };
+            let inputs = inputs.each_ref().map(|it| it.on(&plain)); // [rows, columns]
+            let loss = Matrix::read(apply(Scope::outside("test"), op, inputs));
+            assert_eq!(loss.values, with.output.values);
+        }
+    }
+}
+
 crate::ops::on_both_devices!(
+    heads_in_parts,
+    short_formats_and_no_gradients_in_parts,
     classes_of_any_number,
     logits_of_ten_thousand,
     small_losses_of_large_logits,

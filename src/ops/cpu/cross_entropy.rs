@@ -6,13 +6,14 @@ use rayon::prelude::*;
 use super::{exp, max, rows_per_task, sum, zeros};
 
 /// The mean over rows of `ln Σ exp(logits) - logits[target]` and, in the same pass over the logits, its gradient
-/// `dlogits = (softmax(logits) - onehot(target)) · scale / N`: logits and dlogits are N × V.
+/// `dlogits = (softmax(logits) - onehot(target)) · scale / N`: logits and dlogits have V columns. They may be some of the N rows;
+/// the loss is then their share of the mean.
 ///
 /// The largest logit of a row is subtracted first, so nothing overflows. Rows are averaged in double precision.
-pub fn forward_backward(logits: &[f32], targets: &[i32], scale: f32) -> (f32, Vec<f32>) {
+pub fn forward_backward(logits: &[f32], targets: &[i32], scale: f32, n: usize) -> (f32, Vec<f32>) {
     let width = check(logits, targets);
     let mut dlogits = zeros(logits.len());
-    let scale = scale / targets.len() as f32;
+    let scale = scale / n as f32;
     let rows = rows_per_task(width);
     let inputs = logits
         .par_chunks(rows * width)
@@ -22,7 +23,7 @@ pub fn forward_backward(logits: &[f32], targets: &[i32], scale: f32) -> (f32, Ve
     let losses: Vec<f64> = tasks
         .map(|(dlogits, (logits, targets))| rows_of(dlogits, logits, targets, scale))
         .collect();
-    let loss = losses.iter().sum::<f64>() / targets.len() as f64;
+    let loss = losses.iter().sum::<f64>() / n as f64;
     (loss as f32, dlogits)
 }
 
@@ -69,6 +70,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "target 3 of 3 classes")]
     fn a_target_outside_the_classes_is_refused() {
-        let _ = super::forward_backward(&[0.0; 3], &[3], 1.0);
+        let _ = super::forward_backward(&[0.0; 3], &[3], 1.0, 1);
     }
 }

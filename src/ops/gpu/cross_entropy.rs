@@ -10,11 +10,12 @@ const LOWEST: f32 = -3.0e38;
 
 /// loss = mean_n(logsumexp(logits\[n\]) − logits\[n, target\]), dlogits = (softmax(logits) − onehot)·scale / N; logits `[N, V]`,
 /// targets `[N]` of 32-bit integers in 0..V. Returns loss `[1, 1]` and dlogits `[N, V]`. The running maximum is subtracted
-/// before every exponential, which avoids overflows. (Milakov & Gimelshein 2018, online softmax.) 2 launches.
+/// before every exponential, which avoids overflows. Given some rows of a batch of `of`, N = `of`: the loss is their share. (Milakov & Gimelshein 2018, online softmax.) 2 launches.
 pub fn forward(
     logits: &CubeTensor,
     targets: &CubeTensor,
     scale: Option<&CubeTensor>,
+    of: usize,
 ) -> (CubeTensor, CubeTensor) {
     let [rows, vocab] = logits.meta.shape().dims();
     let (losses, dlogits) = (empty(logits, [rows]), empty(logits, [rows, vocab]));
@@ -32,6 +33,7 @@ pub fn forward(
             arg(&losses),
             arg(scale.unwrap_or(logits)),
             rows,
+            of,
             vocab,
             scale.is_some(),
         );
@@ -42,6 +44,7 @@ pub fn forward(
             arg(&losses),
             arg(&loss),
             rows,
+            of,
         );
     }
     (loss, dlogits)
@@ -55,6 +58,7 @@ fn cross_entropy_rows<N: Size>(
     losses: &mut [f32],
     scale: &[f32],
     rows: usize,
+    of: usize,
     vocab: usize,
     #[comptime] scales: bool,
 ) {
@@ -87,7 +91,7 @@ fn cross_entropy_rows<N: Size>(
     let scaled = sum * (top - Vector::<f32, N>::new(highest)).exp();
     let total = workgroup_sum(horizontal_sum::<N>(scaled), &mut scratch, THREADS);
 
-    let mut share = Vector::<f32, N>::new(1.0 / rows as f32);
+    let mut share = Vector::<f32, N>::new(1.0 / of as f32);
     if scales {
         share *= Vector::<f32, N>::new(scale[0]);
     }
@@ -109,9 +113,9 @@ fn cross_entropy_rows<N: Size>(
     }
 }
 
-/// out = mean(values), with one workgroup.
+/// out = Σ values / `of`, with one workgroup.
 #[cube(launch_unchecked)]
-fn mean_of_losses(values: &[f32], out: &mut [f32], count: usize) {
+fn mean_of_losses(values: &[f32], out: &mut [f32], count: usize, of: usize) {
     let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
     let mut sum = 0.0f32;
     let mut i = UNIT_POS as usize;
@@ -121,6 +125,6 @@ fn mean_of_losses(values: &[f32], out: &mut [f32], count: usize) {
     }
     let total = workgroup_sum(sum, &mut scratch, THREADS);
     if UNIT_POS == 0 {
-        out[0] = total / count as f32;
+        out[0] = total / of as f32;
     }
 }

@@ -198,11 +198,11 @@ impl Kernels for Flex {
         tensor(dw, shape)
     }
 
-    fn cross_entropy(logits: T, targets: Ints<Self>, scale: Option<T>) -> (T, T) {
+    fn cross_entropy(logits: T, targets: Ints<Self>, scale: Option<T>, of: usize) -> (T, T) {
         let shape = logits.shape();
         let (logits, targets) = (Values::of(&logits), tokens(targets));
         let scale = scale.map_or(1.0, |scale| Values::of(&scale).get()[0]);
-        let (loss, slope) = cpu::cross_entropy::forward_backward(logits.get(), &targets, scale);
+        let (loss, slope) = cpu::cross_entropy::forward_backward(logits.get(), &targets, scale, of);
         (tensor(vec![loss], [1, 1]), tensor(slope, shape))
     }
 

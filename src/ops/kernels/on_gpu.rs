@@ -181,8 +181,13 @@ impl Kernels for Cube {
         gpu::embedding::backward(&into_contiguous(dy), &tokens, weight.shape().dims())
     }
 
-    fn cross_entropy(logits: T, targets: Ints<Self>, scale: Option<T>) -> (T, T) {
-        gpu::cross_entropy::forward(&into_contiguous(logits), &targets, scale.as_ref())
+    fn cross_entropy(logits: T, targets: Ints<Self>, scale: Option<T>, of: usize) -> (T, T) {
+        gpu::cross_entropy::forward(
+            &into_contiguous(logits),
+            &into_contiguous(targets),
+            scale.as_ref(),
+            of,
+        )
     }
 
     fn learner(it: LiveKernel<'_>, inputs: Vec<T>, outputs: &[[usize; 2]]) -> Option<Vec<T>> {
