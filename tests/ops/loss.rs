@@ -133,6 +133,7 @@ fn with_the_head(targets: &[i32], device: &Device, scale: f32, format: Format) -
             matmul,
             format,
             operand: None,
+            normed: false,
         },
         loss: CrossEntropy {
             version,
