@@ -86,12 +86,13 @@ fn why_empty(app: &App, calibrated: bool) -> &'static str {
     if runs.peek().is_none() {
         return "nothing has run yet";
     }
-    if !calibrated {
-        return "this device's peaks are not known. The log says why; `perflings doctor --calibrate` tries again";
-    }
-    match runs.find_map(|run| run.kernels.as_ref()?.reason.as_deref()) {
-        Some(_) => "the profiler saw no operation on this device",
+    match runs.find_map(|run| run.kernels.as_ref()) {
+        // Peaks are measured before the first profile.
         None => "no step was profiled yet",
+        Some(_) if !calibrated => {
+            "this device's peaks are not known. The log says why; `perflings doctor --calibrate` tries again"
+        }
+        Some(_) => "the profiler saw no operation on this device",
     }
 }
 
