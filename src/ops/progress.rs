@@ -5,8 +5,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Milliseconds since the first use, above 0; 0 while there is no work.
-static LAST: AtomicU64 = AtomicU64::new(0);
+/// When work last made progress: milliseconds since the first use, above 0; 0 while there is no work.
+struct LastProgress(AtomicU64);
+
+static DEVICE: LastProgress = LastProgress(AtomicU64::new(0));
 
 fn now() -> u64 {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
@@ -14,27 +16,45 @@ fn now() -> u64 {
     u64::try_from(began.elapsed().as_millis()).map_or(u64::MAX, |ms| ms + 1)
 }
 
+impl LastProgress {
+    fn begin(&self) {
+        self.0.store(now(), Ordering::Relaxed);
+    }
+
+    fn step(&self) {
+        if self.0.load(Ordering::Relaxed) != 0 {
+            self.begin();
+        }
+    }
+
+    fn rest(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn since(&self) -> Option<Duration> {
+        let last = self.0.load(Ordering::Relaxed);
+        (last != 0).then(|| Duration::from_millis(now().saturating_sub(last)))
+    }
+}
+
 /// Starts work.
 pub fn begin() {
-    LAST.store(now(), Ordering::Relaxed);
+    DEVICE.begin();
 }
 
 /// Reports progress. Ignored while there is no work: a queue may still finish work that nothing waits for.
 pub fn step() {
-    if LAST.load(Ordering::Relaxed) != 0 {
-        begin();
-    }
+    DEVICE.step();
 }
 
 /// Ends work until the next `begin`.
 pub fn rest() {
-    LAST.store(0, Ordering::Relaxed);
+    DEVICE.rest();
 }
 
 /// Time since the last progress; `None` while there is no work.
 pub fn since() -> Option<Duration> {
-    let last = LAST.load(Ordering::Relaxed);
-    (last != 0).then(|| Duration::from_millis(now().saturating_sub(last)))
+    DEVICE.since()
 }
 
 #[cfg(test)]
@@ -43,15 +63,16 @@ mod tests {
 
     #[test]
     fn rest_is_no_silence() {
-        rest();
-        step();
-        assert_eq!(since(), None);
-        begin();
+        let work = LastProgress(AtomicU64::new(0));
+        work.step();
+        assert_eq!(work.since(), None);
+        work.begin();
         std::thread::sleep(Duration::from_millis(20));
-        assert!(since().is_some_and(|it| it >= Duration::from_millis(15)));
-        step();
-        assert!(since().is_some_and(|it| it < Duration::from_millis(15)));
-        rest();
-        assert_eq!(since(), None);
+        let silence = work.since();
+        assert!(silence.is_some_and(|it| it >= Duration::from_millis(15)));
+        work.step();
+        assert!(work.since() < silence);
+        work.rest();
+        assert_eq!(work.since(), None);
     }
 }
