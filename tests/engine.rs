@@ -2,13 +2,14 @@
 //! lint remains after the fix.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command as Process, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use perflings::config::{Knob, KnobValue, Preset, RunConfig};
 use perflings::protocol::{
-    Command, Event, FailedKind, Finished, PROTOCOL, Pair, RunSpec, Slot, StreamLine, Verdict,
+    Command, Event, FailedKind, Finished, PROTOCOL, Pair, Roof, RunSpec, Slot, StreamLine, Verdict,
 };
 
 /// Far above what a healthy engine needs.
@@ -21,11 +22,16 @@ struct Engine {
 }
 
 impl Engine {
+    /// Peaks measured while other tests run must not replace the learner's.
     fn start() -> Self {
+        Self::start_in(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    /// With this folder for caches.
+    fn start_in(caches: &Path) -> Self {
         let mut child = Process::new(env!("CARGO_BIN_EXE_perflings"))
             .arg("engine")
-            // Peaks measured while other tests run must not replace the learner's.
-            .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
+            .env("XDG_CACHE_HOME", caches)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -494,11 +500,8 @@ fn every_row_has_its_work_or_says_why_not_and_the_device_its_roof() {
     for knobs in [&[][..], &fixed, &naive, &in_parts] {
         let mut engine = Engine::start();
         let (events, finished) = engine.run(small(knobs), 4);
-        let roof = events.iter().find_map(|event| match event {
-            Event::Started(it) => it.roof.clone(),
-            _ => None,
-        });
-        let roof = roof.expect("measured before the run");
+        let roof = events.iter().find_map(peaks);
+        let roof = roof.expect("on file, or measured after the first step");
         assert!(roof.flops.best > 1e8 && roof.bytes.best > 1e8, "{roof:?}");
         let rows = events.iter().find_map(|event| match event {
             Event::Kernels(it) => Some(it.rows.clone()),
@@ -513,6 +516,37 @@ fn every_row_has_its_work_or_says_why_not_and_the_device_its_roof() {
             top.roof_share.is_some() && top.gflop_per_s.is_some(),
             "{top:?}"
         );
+    }
+}
+
+/// Peaks on file when a run starts, or measured after its first step.
+fn peaks(event: &Event) -> Option<Roof> {
+    match event {
+        Event::Started(it) => it.roof.as_deref().cloned(),
+        Event::Calibrated { roof, .. } => Some(roof.clone()),
+        _ => None,
+    }
+}
+
+#[test]
+fn nobody_waits_for_peaks_before_the_first_loss() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut engine = Engine::start_in(folder.path());
+    let (events, _) = engine.run(small(&[]), 4);
+    let at = |wanted: fn(&Event) -> bool| events.iter().position(wanted).expect("this event");
+    let first_loss = at(|event| matches!(event, Event::Step(_)));
+    let measured = at(|event| matches!(event, Event::Calibrated { .. }));
+    let profile = at(|event| matches!(event, Event::Kernels(_)));
+    assert!(
+        first_loss < measured && measured < profile,
+        "{first_loss} {measured} {profile}"
+    );
+    // The next run has them from the start, also that of another engine.
+    let mut other = Engine::start_in(folder.path());
+    for engine in [&mut engine, &mut other] {
+        let (events, _) = engine.run(small(&[]), 1);
+        let started = events.iter().find(|it| matches!(it, Event::Started(_)));
+        assert!(started.and_then(peaks).is_some(), "{started:?}");
     }
 }
 

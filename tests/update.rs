@@ -1498,6 +1498,31 @@ fn both_slots_are_shown_against_the_best_peaks() {
 }
 
 #[test]
+fn peaks_that_follow_the_first_loss_are_those_of_runs_on_that_device() {
+    let mut app = running(3);
+    let run = wanted(&app);
+    let Event::Started(mut started) = sample::started(&run, 0) else {
+        unreachable!()
+    };
+    started.roof = None;
+    let device = started.device.clone();
+    app.run.pending.clear();
+    hear(&mut app, Event::Started(started));
+    let shown = |app: &App| app.run.shown().started.as_ref().map(|it| it.roof.clone());
+    assert_eq!(shown(&app), Some(None));
+    let roof = sample::roof();
+    let other = Device {
+        name: "another".to_owned(),
+        ..device.clone()
+    };
+    for (device, known) in [(other, None), (device, Some(Box::new(roof.clone())))] {
+        let roof = roof.clone();
+        hear(&mut app, Event::Calibrated { device, roof });
+        assert_eq!(shown(&app), Some(known));
+    }
+}
+
+#[test]
 fn a_notice_goes_after_a_while() {
     let mut app = running(1);
     update(

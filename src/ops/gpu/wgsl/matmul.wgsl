@@ -129,6 +129,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     {{ load(o) | trim }}
 {% endfor %}
 
+    // For each inner value, every row of the block times every column.{{ " The text has " ~ unroll ~ " of them: a loop would take longer." if unroll > 1 }}
     for (var value = 0u; value < {{ step // slices }}u; value += {{ unroll }}u) {
       let line = {{ "slice * " ~ step // slices ~ "u + " if slices > 1 }}value;
       let a_first = line * {{ p.a.pitch }}u + block_row;
