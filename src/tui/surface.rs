@@ -297,7 +297,7 @@ fn label(slot: Slot, name: &str, app: &App, theme: &Theme) -> Span<'static> {
     let mark = if running {
         theme.symbols.live
     } else {
-        theme.symbols.ghost
+        theme.symbols.circle
     };
     Span::styled(format!("{mark} {name}"), theme.slot(slot))
 }

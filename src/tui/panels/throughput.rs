@@ -272,11 +272,11 @@ fn beside_numerals(it: &Throughput, app: &App, theme: &Theme, columns: u16) -> V
         let spread = format!("step {median} ms, middle half {half}, p95 {p95}");
         lines.push(Line::styled(spread, theme.text));
     }
-    let ghost = app.run.ghost();
-    let was = ghost.and_then(|ghost| Some((ghost, ghost.throughput.as_ref()?)));
+    let other = app.run.other();
+    let was = other.and_then(|other| Some((other, other.throughput.as_ref()?)));
     lines.push(match was {
-        Some((ghost, was)) => {
-            let started = ghost.started.as_ref();
+        Some((other, was)) => {
+            let started = other.started.as_ref();
             let slot = started.map_or(app.run.active, |it| it.run.slot);
             let rate = number(was.samples_per_s);
             let said = format!("  {rate} samples/s, n {}", was.step_ms.n);
