@@ -278,3 +278,47 @@ fn the_speed_is_named_as_a_share_of_the_peak() {
         }
     }
 }
+
+/// Parts of the lines with these words, as they stand between dots.
+fn phrases(app: &mut App, panel: Panel, width: u16, marks: &[&str]) -> BTreeSet<String> {
+    let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+    let drawn = text(&screen::panel(app, panel, width, 20, theme, markers));
+    let lines = drawn.lines();
+    let marked = lines.filter(|line| marks.iter().any(|mark| line.contains(mark)));
+    let parts = marked.flat_map(|line| line.trim_matches(['│', ' ']).split('·'));
+    parts.map(|part| part.trim().to_owned()).collect()
+}
+
+/// What a line has room for stands whole, also what comes first.
+#[test]
+fn a_phrase_is_whole_or_absent_at_every_width() {
+    let panels: [(Make, Panel, &[&str]); 3] = [
+        (unsynced, Panel::Throughput, &["no wait:", "submitted at"]),
+        (first, Panel::Kernels, &["launches", "covers"]),
+        (first, Panel::Roofline, &["roofs:"]),
+    ];
+    for (make, panel, marks) in panels {
+        let mut app = make();
+        let mut whole = phrases(&mut app, panel, 200, marks);
+        // Narrow panels have shorter wordings.
+        whole.extend(phrases(&mut app, panel, 59, marks));
+        assert!(whole.len() > 2, "{whole:?}");
+        for width in 20..200 {
+            let shown = phrases(&mut app, panel, width, marks);
+            assert!(shown.is_subset(&whole), "{width}: {shown:?}, {whole:?}");
+        }
+    }
+    // Stage 3, whose panel is a strip beside large numerals.
+    let mut app = unsynced();
+    for width in 60..160 {
+        let drawn = screen::screen(&mut app, width, 24, ThemeName::Dark, Markers::Braille);
+        let drawn = text(&drawn);
+        for line in drawn.lines().filter(|line| line.contains("submitted at")) {
+            let (_, rate) = line.split_once("submitted at ").expect("filtered");
+            let mut words = rate.split_whitespace().skip(1);
+            assert_eq!(words.next(), Some("samples/s"), "{width}: {drawn}");
+        }
+        let says = width != 80 || drawn.contains("no wait: submitted at");
+        assert!(says, "{drawn}");
+    }
+}

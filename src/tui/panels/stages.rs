@@ -111,16 +111,11 @@ impl Entry<'_> {
             left.saturating_sub(2),
             ", ",
         );
-        let note = if text::width(&note) + 2 > left {
-            ""
-        } else {
-            &note
-        };
         let (style, noted) = match self.selected {
             true => (theme.selected, theme.selected),
             false => (style, theme.dim),
         };
-        let note = Span::styled(text::right(note, left), noted);
+        let note = Span::styled(text::right(&note, left), noted);
         Line::from(vec![Span::styled(cells, style), note])
     }
 }

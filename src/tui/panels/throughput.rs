@@ -221,8 +221,13 @@ fn rates(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
         (None, _) => "FLOP/s not measured".to_owned(),
     };
     let handed = it.enqueue_samples_per_s.map(|rate| {
-        let rate = number(rate);
-        format!("these step times include no wait: submitted at {rate} samples/s")
+        let short = format!("no wait: submitted at {} samples/s", number(rate));
+        let long = short.replace("no wait", "these step times include no wait");
+        if text::width(&long) <= columns {
+            long
+        } else {
+            short
+        }
     });
     let parts = match &handed {
         Some(handed) => vec![handed.as_str(), "samples/s by wall time"],
