@@ -57,7 +57,7 @@ fn guessing() -> App {
     app
 }
 
-/// Predicted and toggled: B trains beside the ghost of A.
+/// Predicted and toggled: B trains beside what A showed.
 fn toggled() -> App {
     let mut app = first();
     act(&mut app, Action::Answer(1));

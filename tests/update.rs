@@ -234,7 +234,7 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
         (app.run.active, app.step(), app.run.switching.is_none()),
         (Slot::B, Some(22), true)
     );
-    assert_eq!(app.run.ghost().expect("A stays").variant(), "broken");
+    assert_eq!(app.run.other().expect("A stays").variant(), "broken");
 
     act(&mut app, Action::Toggle);
     hear(&mut app, sample::started(&broken, 30));
@@ -263,8 +263,8 @@ fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
     assert_eq!((app.run.active, app.step()), (Slot::B, Some(3)));
     assert_eq!(
         app.run
-            .ghost()
-            .and_then(|ghost| ghost.loss.last())
+            .other()
+            .and_then(|other| other.loss.last())
             .map(|(step, _)| step),
         Some(20)
     );
@@ -562,7 +562,7 @@ fn a_gpu_warms_up_beside_the_run_and_is_offered() {
     let effects = act(&mut app, Action::SwitchDevice);
     assert_eq!(start_of(&effects).0, "gpu:0");
     assert!(
-        app.run.ghost().is_none() && app.run.shown().loss.is_empty(),
+        app.run.other().is_none() && app.run.shown().loss.is_empty(),
         "two devices are not compared"
     );
     assert_eq!(app.devices.offer(), None);

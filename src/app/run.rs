@@ -291,7 +291,7 @@ pub struct RequestedRun {
     pub(crate) earlier: Vec<SlotRun>,
     /// Starts from step 0 so far.
     pub(crate) starts: u32,
-    /// The slot that runs; the other is a ghost.
+    /// The slot that runs; the other keeps what it showed.
     pub active: Slot,
     /// The last run that was asked for.
     pub wanted: Option<RunSpec>,
@@ -328,7 +328,7 @@ impl RequestedRun {
     }
 
     /// The other slot, if anything ran there.
-    pub fn ghost(&self) -> Option<&SlotRun> {
+    pub fn other(&self) -> Option<&SlotRun> {
         let other = &self.slots[1 - self.active as usize];
         other.started.is_some().then_some(other)
     }

@@ -297,7 +297,7 @@ fn label(slot: Slot, name: &str, app: &App, theme: &Theme) -> Span<'static> {
     let mark = if running {
         theme.symbols.live
     } else {
-        theme.symbols.ghost
+        theme.symbols.circle
     };
     Span::styled(format!("{mark} {name}"), theme.slot(slot))
 }
@@ -310,7 +310,7 @@ pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &SlotRun)> {
         .filter(|(_, run)| run.started.is_some())
 }
 
-/// As many of the parts as fit, with a separator between them; the first one in any case.
+/// As many of the parts as fit whole, the first ones first, with a separator between them; nothing where the first does not fit.
 pub fn joined<'p>(
     parts: impl IntoIterator<Item = &'p str>,
     columns: usize,
@@ -320,7 +320,7 @@ pub fn joined<'p>(
     for part in parts {
         let separator = if text.is_empty() { "" } else { separator };
         let wide = text::width(&text) + text::width(separator) + text::width(part);
-        if wide > columns && !text.is_empty() {
+        if wide > columns {
             break;
         }
         text = text + separator + part;

@@ -251,7 +251,7 @@ impl Theme {
     /// The mark of a check.
     pub fn outcome(&self, outcome: Outcome) -> (&'static str, Style) {
         match outcome {
-            Outcome::NotMeasured => (self.symbols.ghost, self.dim),
+            Outcome::NotMeasured => (self.symbols.circle, self.dim),
             outcome => self.mark(outcome == Outcome::Passed),
         }
     }

@@ -249,17 +249,76 @@ fn a_figure_is_whole_or_absent_at_every_size() {
     }
 }
 
-/// The speed is said to be a share of the peak where there is room for it.
+/// The speed is said to be a share of the peak wherever the whole line fits with it.
 #[test]
 fn the_speed_is_named_as_a_share_of_the_peak() {
-    let mut app = session::begin(Course::builtin("en"), Options::default()).0;
-    train(&mut app, 40);
-    for (width, height) in [(80, 24), (120, 36), (200, 50)] {
-        let theme = ThemeName::Dark;
-        let drawn = screen::screen(&mut app, width, height, theme, Markers::Braille);
+    let mut wrong = first();
+    let run = wrong.run.wanted.clone().expect("a run");
+    let Event::Step(mut step) = sample::step(&run, 41) else {
+        unreachable!()
+    };
+    step.loss = 5.0.into();
+    hear(&mut wrong, Event::Step(step));
+    let mut shipped = session::begin(Course::builtin("en"), Options::default()).0;
+    train(&mut shipped, 40);
+    for mut app in [shipped, first(), wrong, toggled(), detached()] {
+        for width in 60..=200 {
+            let theme = ThemeName::Dark;
+            let drawn = screen::screen(&mut app, width, 36, theme, Markers::Braille);
+            let drawn = text(&drawn);
+            let vitals = drawn.lines().nth(1).expect("a line").trim_end();
+            let Some((_, speed)) = vitals.split_once("speed ") else {
+                assert!(width < 80, "{vitals}");
+                continue;
+            };
+            let named = speed.contains("of peak");
+            let with_it = vitals.chars().count() + " of peak".len();
+            assert!(named || with_it > usize::from(width), "{width}: {vitals}");
+            assert!(named || width < 120, "{width}: {vitals}");
+        }
+    }
+}
+
+/// Parts of the lines with these words, as they stand between dots.
+fn phrases(app: &mut App, panel: Panel, width: u16, marks: &[&str]) -> BTreeSet<String> {
+    let (theme, markers) = (ThemeName::Dark, Markers::Braille);
+    let drawn = text(&screen::panel(app, panel, width, 20, theme, markers));
+    let lines = drawn.lines();
+    let marked = lines.filter(|line| marks.iter().any(|mark| line.contains(mark)));
+    let parts = marked.flat_map(|line| line.trim_matches(['│', ' ']).split('·'));
+    parts.map(|part| part.trim().to_owned()).collect()
+}
+
+/// What a line has room for stands whole, also what comes first.
+#[test]
+fn a_phrase_is_whole_or_absent_at_every_width() {
+    let panels: [(Make, Panel, &[&str]); 3] = [
+        (unsynced, Panel::Throughput, &["no wait:", "submitted at"]),
+        (first, Panel::Kernels, &["launches", "covers"]),
+        (first, Panel::Roofline, &["roofs:"]),
+    ];
+    for (make, panel, marks) in panels {
+        let mut app = make();
+        let mut whole = phrases(&mut app, panel, 200, marks);
+        // Narrow panels have shorter wordings.
+        whole.extend(phrases(&mut app, panel, 59, marks));
+        assert!(whole.len() > 2, "{whole:?}");
+        for width in 20..200 {
+            let shown = phrases(&mut app, panel, width, marks);
+            assert!(shown.is_subset(&whole), "{width}: {shown:?}, {whole:?}");
+        }
+    }
+    // Stage 3, whose panel is a strip beside large numerals.
+    let mut app = unsynced();
+    for width in 60..160 {
+        let drawn = screen::screen(&mut app, width, 24, ThemeName::Dark, Markers::Braille);
         let drawn = text(&drawn);
-        let vitals = drawn.lines().nth(1).expect("a line");
-        assert!(vitals.contains("speed 13.4 %"), "{vitals}");
-        assert_eq!(vitals.contains("of peak"), width == 200, "{vitals}");
+        for line in drawn.lines().filter(|line| line.contains("submitted at")) {
+            let (_, rate) = line.split_once("submitted at ").expect("filtered");
+            let mut words = rate.split_whitespace().skip(1);
+            assert_eq!(words.next(), Some("samples/s"), "{width}: {drawn}");
+        }
+        let says = width != 80 || drawn.contains("no wait: submitted at");
+        assert!(says, "{drawn}");
     }
 }

@@ -440,6 +440,11 @@ fn a_loss_is_of_the_run_that_reached_it() {
         drawn.contains(&format!("loss {before:.2} at step 39")),
         "{drawn}"
     );
+    // The knobs say the same, where they cover the panels.
+    play.key(KeyCode::Esc);
+    assert!(play.app.knobs_open());
+    let drawn = screen::text(&screen::screen(&mut play.app, 80, 24, theme, markers));
+    assert!(drawn.contains(&format!("A loss {before:.2}")), "{drawn}");
     play.holds();
 }
 

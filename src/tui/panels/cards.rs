@@ -80,10 +80,10 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
                 _ => "no clear difference",
             };
             let said = format!("{said} (n={n})");
-            (theme.symbols.ghost, theme.warning, said)
+            (theme.symbols.circle, theme.warning, said)
         }
         Verdict::Unclear => (
-            theme.symbols.ghost,
+            theme.symbols.circle,
             theme.warning,
             format!("no verdict yet (n={n})"),
         ),

@@ -30,8 +30,8 @@ const NAME: usize = 23;
 const COLUMNS: [FigureColumn; 3] = [("count", 12), ("zero", 9), ("norm", 9)];
 
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let ghost = || app.run.ghost()?.gradients.as_ref();
-    let shown = app.run.shown().gradients.as_ref().or_else(ghost);
+    let other = || app.run.other()?.gradients.as_ref();
+    let shown = app.run.shown().gradients.as_ref().or_else(other);
     let Some(it) = shown else {
         return Content::missing("no gradients were audited yet", theme, area);
     };

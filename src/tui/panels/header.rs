@@ -123,14 +123,17 @@ pub fn draw_vitals(s: &mut Surface<'_, '_>) {
     }
     let all = vitals(app);
     let room = usize::from(s.area.width);
-    // With all words; figures alone; without the latest loss, which the loss panel has as well; with fewer spaces.
+    // With all words; figures alone; without the latest loss, which the loss panel has as well; without what the speed is a share
+    // of; with fewer spaces; without the speed.
     let first = &all[..all.len().saturating_sub(1)];
     let wordings = [
         line(&all, "    ", " ", str::to_owned, theme),
         line(&all, "  ", " ", short, theme),
         line(&all, "  ", " ", bare, theme),
-        line(&all, " ", "", tight, theme),
-        line(first, " ", "", tight, theme),
+        line(&all, "  ", " ", unnamed, theme),
+        line(&all, " ", "", |it| tight(&bare(it)), theme),
+        line(&all, " ", "", |it| tight(&unnamed(it)), theme),
+        line(first, " ", "", |it| tight(&unnamed(it)), theme),
     ];
     s.put(s.area, text::longest(wordings, room));
 }
@@ -175,9 +178,13 @@ fn line(
     Line::from(spans)
 }
 
+/// What the speed is a share of, after its percent sign.
+const OF_PEAK: &str = " of peak";
+
 fn short(value: &str) -> String {
-    if let Some((number, _)) = value.split_once(" % ") {
-        return format!("{number} %");
+    if let Some((number, of)) = value.split_once(" %") {
+        let of_peak = if of.starts_with(OF_PEAK) { OF_PEAK } else { "" };
+        return format!("{number} %{of_peak}");
     }
     match value {
         "not synchronised" => "no sync".to_owned(),
@@ -189,6 +196,10 @@ fn bare(value: &str) -> String {
     short(value.split_once(", now ").map_or(value, |(first, _)| first))
 }
 
+fn unnamed(value: &str) -> String {
+    bare(value).replace(OF_PEAK, "")
+}
+
 fn tight(value: &str) -> String {
-    bare(value).replace(" %", "%")
+    value.replace(" %", "%")
 }

@@ -143,8 +143,9 @@ fn summary(it: &StepProfile, theme: &Theme, width: u16) -> Line<'static> {
     ];
     let room = usize::from(width).saturating_sub(text::width(&covers) + 3);
     let line = joined(parts.iter().map(String::as_str), room, " · ");
+    let gap = if line.is_empty() { "" } else { " · " };
     Line::from(vec![
-        Span::styled(format!("{line} · "), theme.text),
+        Span::styled(format!("{line}{gap}"), theme.text),
         Span::styled(covers, if low { theme.warning } else { theme.text }),
     ])
 }

@@ -73,7 +73,7 @@ fn effect(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     for (slot, run) in slots(app) {
         let mut said = Vec::new();
-        if let Some(loss) = run.latest_loss() {
+        if let Some((_, loss)) = run.own_loss() {
             said.push(format!("loss {}", number(loss)));
         }
         if let Some(it) = &run.throughput {

@@ -121,7 +121,7 @@ fn sum(phases: &PhaseTimes, once: bool, width: u16, theme: &Theme) -> Vec<Line<'
         s if s < -PHASES_MISS_STEP => (Some(false), "the phases claim more than the step took"),
         _ => (Some(true), "the phases add up to the step"),
     };
-    let (mark, style) = good.map_or((theme.symbols.ghost, theme.text), |good| theme.mark(good));
+    let (mark, style) = good.map_or((theme.symbols.circle, theme.text), |good| theme.mark(good));
     let sums = format!(": {} of {}", duration(sum), duration(phases.step));
     let said = vec![
         Span::styled(format!("{mark} {says}"), style),

@@ -30,9 +30,9 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         content.lines([Line::from(vec![label, Span::styled(size, theme.strong)])]);
     }
     let active = app.run.active;
-    let ghost = || Some((active.other(), app.run.ghost()?.memory.as_ref()?));
+    let other = || Some((active.other(), app.run.other()?.memory.as_ref()?));
     let shown = app.run.shown().memory.as_ref().map(|it| (active, it));
-    let Some((slot, it)) = shown.or_else(ghost) else {
+    let Some((slot, it)) = shown.or_else(other) else {
         return Content::missing("the engine has not reported it yet", theme, area);
     };
     let known = it.weights + it.gradients + it.moments;

@@ -99,7 +99,7 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         let (mark, style) = match line.outcome {
             Outcome::Passed => (theme.symbols.good, theme.good),
             Outcome::Failed => (theme.symbols.warning, theme.bad),
-            Outcome::NotMeasured => (theme.symbols.ghost, theme.dim),
+            Outcome::NotMeasured => (theme.symbols.circle, theme.dim),
         };
         w.marked((mark, style), &line.name, theme.text);
         if line.outcome != Outcome::Passed {

@@ -222,8 +222,12 @@ impl<'a> Rows<'a> {
         let room = usize::from(width).saturating_sub(7);
         parts.push(meet);
         let roofs = joined(parts.iter().map(String::as_str), room, " · ");
-        let roofs = Line::styled(format!("roofs: {roofs}"), self.theme.reference);
-        vec![Line::from(spans), roofs]
+        let mut lines = vec![Line::from(spans)];
+        if !roofs.is_empty() {
+            let roofs = format!("roofs: {roofs}");
+            lines.push(Line::styled(roofs, self.theme.reference));
+        }
+        lines
     }
 
     /// The operations whose work and arithmetic are known, the longest first.

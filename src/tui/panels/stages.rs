@@ -51,7 +51,7 @@ fn legend(columns: usize, theme: &Theme) -> Line<'static> {
     let marks = [
         (symbols.good, "passed", theme.good),
         (symbols.live, "predicted", theme.text),
-        (symbols.ghost, "begun", theme.text),
+        (symbols.circle, "begun", theme.text),
         (symbols.rule, "skipped", theme.text),
         (symbols.pointer, here, theme.key),
     ];
@@ -96,7 +96,7 @@ impl Entry<'_> {
         let (mark, style) = match self.state {
             StageState::Passed => (symbols.good, theme.good),
             StageState::Predicted => (symbols.live, theme.text),
-            StageState::Seen => (symbols.ghost, theme.text),
+            StageState::Seen => (symbols.circle, theme.text),
             StageState::Skipped => (symbols.rule, theme.dim),
             StageState::New => (" ", theme.dim),
         };
@@ -111,16 +111,11 @@ impl Entry<'_> {
             left.saturating_sub(2),
             ", ",
         );
-        let note = if text::width(&note) + 2 > left {
-            ""
-        } else {
-            &note
-        };
         let (style, noted) = match self.selected {
             true => (theme.selected, theme.selected),
             false => (style, theme.dim),
         };
-        let note = Span::styled(text::right(note, left), noted);
+        let note = Span::styled(text::right(&note, left), noted);
         Line::from(vec![Span::styled(cells, style), note])
     }
 }

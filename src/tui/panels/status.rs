@@ -217,8 +217,8 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
         RunState::Running => (theme.symbols.live, theme.good),
         RunState::Failed { .. } | RunState::EngineGone { .. } => theme.mark(false),
         RunState::Finished => (theme.symbols.good, theme.text),
-        RunState::Idle => (theme.symbols.ghost, theme.dim),
-        _ => (theme.symbols.ghost, theme.warning),
+        RunState::Idle => (theme.symbols.circle, theme.dim),
+        _ => (theme.symbols.circle, theme.warning),
     };
     let state = app.run.state.words();
     let mut text = match (&app.run.state, &app.run.compiling) {

@@ -60,7 +60,7 @@ fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let title = format!("{} {}", stage.number, stage.title);
     if !passed {
         let said = format!("{title}: not passed yet");
-        return w.marked((theme.symbols.ghost, theme.dim), &said, theme.dim);
+        return w.marked((theme.symbols.circle, theme.dim), &said, theme.dim);
     }
     w.blank();
     w.marked((theme.symbols.good, theme.good), &title, theme.strong);

@@ -221,8 +221,13 @@ fn rates(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
         (None, _) => "FLOP/s not measured".to_owned(),
     };
     let handed = it.enqueue_samples_per_s.map(|rate| {
-        let rate = number(rate);
-        format!("these step times include no wait: submitted at {rate} samples/s")
+        let short = format!("no wait: submitted at {} samples/s", number(rate));
+        let long = short.replace("no wait", "these step times include no wait");
+        if text::width(&long) <= columns {
+            long
+        } else {
+            short
+        }
     });
     let parts = match &handed {
         Some(handed) => vec![handed.as_str(), "samples/s by wall time"],
@@ -272,11 +277,11 @@ fn beside_numerals(it: &Throughput, app: &App, theme: &Theme, columns: u16) -> V
         let spread = format!("step {median} ms, middle half {half}, p95 {p95}");
         lines.push(Line::styled(spread, theme.text));
     }
-    let ghost = app.run.ghost();
-    let was = ghost.and_then(|ghost| Some((ghost, ghost.throughput.as_ref()?)));
+    let other = app.run.other();
+    let was = other.and_then(|other| Some((other, other.throughput.as_ref()?)));
     lines.push(match was {
-        Some((ghost, was)) => {
-            let started = ghost.started.as_ref();
+        Some((other, was)) => {
+            let started = other.started.as_ref();
             let slot = started.map_or(app.run.active, |it| it.run.slot);
             let rate = number(was.samples_per_s);
             let said = format!("  {rate} samples/s, n {}", was.step_ms.n);

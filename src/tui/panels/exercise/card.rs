@@ -35,7 +35,7 @@ pub fn write(known: &ExerciseState, w: &mut ProseWriter<'_>) {
 /// What goes on now, and since when.
 fn now(what: &str, since_ms: u64, w: &mut ProseWriter<'_>) {
     let seconds = w.app.now_ms.saturating_sub(since_ms) / 1000;
-    let mark = (w.theme.symbols.ghost, w.theme.warning);
+    let mark = (w.theme.symbols.circle, w.theme.warning);
     w.marked(mark, &format!("{what}, {seconds} s"), w.theme.text);
 }
 
@@ -86,7 +86,7 @@ fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     let (mark, said) = match &known.in_model {
         InModel::No => return,
         InModel::Asked => (
-            (theme.symbols.ghost, theme.warning),
+            (theme.symbols.circle, theme.warning),
             "your kernel takes over at the next step".to_owned(),
         ),
         InModel::Since(step) => {
@@ -97,7 +97,7 @@ fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
             ((theme.symbols.live, theme.good), said)
         }
         InModel::Not(why) => (
-            (theme.symbols.ghost, theme.dim),
+            (theme.symbols.circle, theme.dim),
             format!("the model keeps its own kernel: {why}"),
         ),
     };
@@ -112,7 +112,7 @@ fn asked(problems: &[String], w: &mut ProseWriter<'_>) {
     }
     let theme = w.theme;
     for problem in problems {
-        w.marked((theme.symbols.ghost, theme.warning), problem, theme.dim);
+        w.marked((theme.symbols.circle, theme.warning), problem, theme.dim);
     }
 }
 
