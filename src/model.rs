@@ -16,7 +16,7 @@ use crate::ops::head_loss::HeadLoss;
 use crate::ops::linear;
 use crate::ops::loss_scale::LossScale;
 use crate::ops::{Parameter, Scope, apply};
-use block::{Block, BlockContext, Projections, Trunk};
+use block::{Block, BlockContext, Projections, ResidualStream};
 use tables::Tables;
 use weights::Weight;
 
@@ -226,22 +226,22 @@ impl Model {
             version: self.config().matmul,
         };
         let table = self.embedding.value.clone(); // [vocab, d]
-        let mut trunk = Trunk {
+        let mut stream = ResidualStream {
             x: apply(Scope::outside("embedding"), embed, [table]), // [n, d]
             pending: None,
         };
         for (layer, block) in self.blocks.iter().enumerate() {
             if let Some(seen) = seen.as_deref_mut() {
-                seen.residual.push(trunk.x.clone());
+                seen.residual.push(stream.x.clone());
             }
-            trunk = self.setting.attention(layer, block, trunk);
-            trunk = self.setting.feed_forward(layer, block, trunk);
+            stream = self.setting.attention(layer, block, stream);
+            stream = self.setting.feed_forward(layer, block, stream);
         }
         if let Some(seen) = seen {
-            seen.residual.push(trunk.x.clone());
+            seen.residual.push(stream.x.clone());
         }
         let outside = Scope::outside("norm");
-        let (_, x) = self.setting.normed(outside, trunk, &self.norm); // [n, d]
+        let (_, x) = self.setting.normed(outside, stream, &self.norm); // [n, d]
         match self.config().gradient {
             Gradient::Attached => x,
             Gradient::DetachedNorm => x.detach(), // [n, d], without history: nothing below learns

@@ -548,6 +548,20 @@ fn nobody_waits_for_peaks_before_the_first_loss() {
         let started = events.iter().find(|it| matches!(it, Event::Started(_)));
         assert!(started.and_then(peaks).is_some(), "{started:?}");
     }
+    // A comparison has them before its first pair, also as the first work on a device.
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut engine = Engine::start_in(folder.path());
+    let run = spec(small(&[]), None);
+    engine.send(&Command::Pair {
+        device: "cpu".into(),
+        stage: 0,
+        a: run.clone(),
+        b: run,
+        pairs: 2,
+    });
+    let events = engine.until(|event| matches!(event, Event::Started(_) | Event::Failed(_)));
+    let started = events.last();
+    assert!(started.and_then(peaks).is_some(), "{started:?}");
 }
 
 #[test]

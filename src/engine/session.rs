@@ -14,8 +14,8 @@ use super::{allocator, load, roof};
 use crate::ops::progress;
 use crate::profile::load::ProcessorTime;
 use crate::protocol::{
-    Command, Device, Event, Failed, FailedKind, Finished, Hello, KernelSwap, LogMessage, PROTOCOL,
-    Roof, RunSpec, Slot,
+    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, LogMessage, PROTOCOL, RunSpec,
+    Slot,
 };
 
 /// What the engine is busy with.
@@ -35,13 +35,6 @@ struct Session<'a> {
     swaps: Vec<KernelSwap>,
     /// The clocks of the cores when the work began.
     began: Result<ProcessorTime, String>,
-}
-
-/// Keeps a device's peaks for later runs.
-fn note_peaks(opened: &mut [(String, OpenDevice)], device: &Device, roof: &Roof) {
-    for (_, it) in opened.iter_mut().filter(|it| it.1.info == *device) {
-        it.roof = Some(roof.clone());
-    }
 }
 
 /// Serves commands until `quit` or the end of input.
@@ -169,30 +162,40 @@ impl Session<'_> {
 
     /// The device, with its peaks.
     fn open(&mut self, select: &str) -> Result<OpenDevice> {
-        let (mut opened, due) = self.open_without_peaks(select)?;
+        let (opened, due) = self.open_without_peaks(select)?;
+        Ok(self.with_peaks(opened, due))
+    }
+
+    /// The device with its peaks measured now, if that is due.
+    fn with_peaks(&self, mut opened: OpenDevice, due: bool) -> OpenDevice {
         if due {
             match roof::of(&opened, |text| self.warn(text)) {
                 Ok(roof) => opened.roof = Some(roof),
                 Err(error) => self.warn(format!("no peaks of {}: {error:#}", opened.info.name)),
             }
-            self.opened.retain(|(name, _)| name != select);
-            self.opened.push((select.to_owned(), opened.clone()));
         }
-        Ok(opened)
+        opened
     }
 
-    /// The device with the peaks that are on file, and whether these are due to be measured: once for each process, and again
-    /// between two runs where other programs disturbed them.
+    /// The device with the peaks that are on file, and whether these are due to be measured: where there are none, once for each
+    /// process, and again between two runs where other programs disturbed them.
     fn open_without_peaks(&mut self, select: &str) -> Result<(OpenDevice, bool)> {
         let known = self.opened.iter().find(|(name, _)| name == select);
-        if let Some((_, opened)) = known {
-            let marked = opened.roof.as_ref().is_some_and(|it| it.load().is_some());
-            return Ok((opened.clone(), marked && matches!(self.work, Work::Nothing)));
+        let first = known.is_none();
+        let mut opened = match known {
+            Some((_, opened)) => opened.clone(),
+            None => devices::open(select)?,
+        };
+        if first {
+            self.opened.push((select.to_owned(), opened.clone()));
         }
-        let mut opened = devices::open(select)?;
         opened.roof = roof::known(&opened.info, &opened.driver);
-        self.opened.push((select.to_owned(), opened.clone()));
-        Ok((opened, true))
+        let idle = matches!(self.work, Work::Nothing);
+        let due = match &opened.roof {
+            Some(roof) => first || idle && roof.load().is_some(),
+            None => true,
+        };
+        Ok((opened, due))
     }
 
     fn warn(&self, text: String) {
@@ -208,10 +211,7 @@ impl Session<'_> {
             Ok((opened.info, roof))
         });
         match measured {
-            Ok((device, roof)) => {
-                note_peaks(&mut self.opened, &device, &roof);
-                self.outlet.send(Event::Calibrated { device, roof });
-            }
+            Ok((device, roof)) => self.outlet.send(Event::Calibrated { device, roof }),
             Err(error) => self.fail(FailedKind::Device, &error),
         }
     }
@@ -284,13 +284,10 @@ impl Session<'_> {
     }
 
     fn pair(&mut self, device: &str, a: RunSpec, b: RunSpec, pairs: u32) {
-        if self.prepare(device, &[&a, &b]).is_none() {
+        let Some((opened, due)) = self.prepare(device, &[&a, &b]) else {
             return;
-        }
-        let opened = match self.open(device) {
-            Ok(opened) => opened,
-            Err(error) => return self.fail(FailedKind::Device, &error),
         };
+        let opened = self.with_peaks(opened, due);
         self.outlet.expect(false);
         match Paired::new(a, b, pairs, &opened, self.outlet.clone()) {
             Ok(paired) => self.work = Work::Comparing(Box::new(paired), Box::new(opened)),
@@ -336,11 +333,6 @@ impl Session<'_> {
         if let Err(error) = result {
             self.work = Work::Nothing;
             return self.fail(FailedKind::Internal, &error);
-        }
-        if let Work::Training(trainer) = &mut self.work
-            && let Some(roof) = trainer.measured_peaks.take()
-        {
-            note_peaks(&mut self.opened, trainer.device(), &roof);
         }
         let on_cpu = match &self.work {
             Work::Training(trainer) => trainer.on_cpu(),

@@ -134,8 +134,6 @@ pub struct Statistics {
 pub struct Trainer {
     pub spec: RunSpec,
     pub stats: Statistics,
-    /// Peaks that were measured after the first loss, until the session takes them.
-    pub measured_peaks: Option<Roof>,
     opened: OpenDevice,
     /// Whether peaks are measured after the first loss, so that nobody waits for them before it.
     peaks_due: bool,
@@ -194,7 +192,6 @@ impl Trainer {
             facts: RunFacts::new(&spec.config, Some(source.entropy())),
             spec,
             stats: Statistics::default(),
-            measured_peaks: None,
             opened,
             peaks_due,
             queue,

@@ -199,7 +199,7 @@ impl Worker {
     pub fn update(&mut self) {
         let gradients = std::mem::take(&mut self.gradients);
         if let Some(scale) = &mut self.loss_scale {
-            scale.advance(&loss_scale::telling(&gradients));
+            scale.advance(&loss_scale::to_check(&gradients));
         }
         let (parameters, scale) = (self.model.parameters_mut(), self.loss_scale.as_ref());
         self.optimizer
@@ -328,7 +328,7 @@ mod tests {
                         all.iter().all(finite)
                     };
                     let all: Vec<_> = worker.gradients.iter().flatten().collect();
-                    let told = finite(&loss_scale::telling(&worker.gradients));
+                    let told = finite(&loss_scale::to_check(&worker.gradients));
                     assert_eq!(told, finite(&all), "{version} at 2^{power}");
                     counts[usize::from(told)] += 1;
                 }

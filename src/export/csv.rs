@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use crate::clean::csv as cell;
 use crate::profile::roofline::reached;
-use crate::protocol::{Event, Num, Roof, Slot, StreamLine};
+use crate::protocol::{Event, Num, Slot, Started, StreamLine};
 
 /// Every step.
 pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
@@ -40,24 +40,30 @@ pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
         "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,flop_per_byte,\
          roof_pct,memory_bound,no_work,clock\n",
     );
-    let mut roofs: [Option<Box<Roof>>; 2] = [None, None];
+    let mut runs: [Option<Started>; 2] = [None, None];
     for line in lines {
         let k = match line.event {
             Event::Started(started) => {
-                roofs[started.run.slot as usize] = started.roof;
+                let slot = started.run.slot as usize;
+                runs[slot] = Some(started);
                 continue;
             }
             // Measured after the first loss of the run.
-            Event::Calibrated { roof, .. } => {
-                roofs = [0, 1].map(|_| Some(Box::new(roof.clone())));
+            Event::Calibrated { device, roof } => {
+                for run in runs.iter_mut().flatten().filter(|it| it.device == device) {
+                    run.roof = Some(Box::new(roof.clone()));
+                }
                 continue;
             }
             Event::Kernels(k) => k,
             _ => continue,
         };
+        let roof = runs[k.slot as usize]
+            .as_ref()
+            .and_then(|it| it.roof.as_deref());
         for r in &k.rows {
             let share = (k.device_ms > 0.0).then(|| 100.0 * r.ms / k.device_ms);
-            let reached = reached(r, roofs[k.slot as usize].as_deref());
+            let reached = reached(r, roof);
             let giga = |x: Option<f64>| known(x.map(|x| x / 1e9));
             let no_work = r.no_work.as_deref().unwrap_or_default();
             #[rustfmt::skip] // One line for each group of columns.

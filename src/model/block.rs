@@ -65,7 +65,7 @@ pub(super) struct BlockContext {
 }
 
 /// The residual stream x `[n, d]` between two operations. If `pending`, the next norm computes x.
-pub(super) struct Trunk {
+pub(super) struct ResidualStream {
     pub x: Tensor<2>,
     pub pending: Option<PendingSum>,
 }
@@ -88,7 +88,12 @@ impl Block {
 
 impl BlockContext {
     /// x + o(attention(rope(q), rope(k), v)) of the normed x; x `[n, d]`.
-    pub(super) fn attention(&self, layer: usize, block: &Block, trunk: Trunk) -> Trunk {
+    pub(super) fn attention(
+        &self,
+        layer: usize,
+        block: &Block,
+        stream: ResidualStream,
+    ) -> ResidualStream {
         let at = |part| Scope::layer(layer, part);
         let c = &self.config;
         let head_dim = c.hidden / c.heads;
@@ -105,11 +110,11 @@ impl BlockContext {
             rope: None,
         };
         // A learner's rotation is an operation of its own.
-        if attention.takes_f16(trunk.x.dims()[0]) && live::of("attention.rope").is_none() {
+        if attention.takes_f16(stream.x.dims()[0]) && live::of("attention.rope").is_none() {
             attention.rope = Some(self.rope(wide));
         }
         let in_f16 = attention.rope.is_some();
-        let (x, h) = self.normed(at("norm1"), trunk, &block.norm1); // [n, d] each
+        let (x, h) = self.normed(at("norm1"), stream, &block.norm1); // [n, d] each
         let mixed = match &block.qkv {
             Projections::Separate(qkv) => {
                 let parts = [
@@ -134,9 +139,14 @@ impl BlockContext {
     }
 
     /// x + down(silu(gate)·up) of the normed x; x `[n, d]`.
-    pub(super) fn feed_forward(&self, layer: usize, block: &Block, trunk: Trunk) -> Trunk {
+    pub(super) fn feed_forward(
+        &self,
+        layer: usize,
+        block: &Block,
+        stream: ResidualStream,
+    ) -> ResidualStream {
         let at = |part| Scope::layer(layer, part);
-        let (x, h) = self.normed(at("norm2"), trunk, &block.norm2); // [n, d] each
+        let (x, h) = self.normed(at("norm2"), stream, &block.norm2); // [n, d] each
         let active = match (&block.gate_up, self.config.swiglu) {
             (Projections::Separate([gate, up]), Swiglu::NaiveKernel) => {
                 let naive = NaiveSwiglu {
@@ -159,7 +169,7 @@ impl BlockContext {
                 let pending = self.pending("mlp.down", &x, &block.down);
                 let op = SwigluLinear(self.residual(&block.down, pending.clone()));
                 let x = apply(at("mlp.down"), op, [gated, block.down.value.clone(), x]); // [n, d]
-                return Trunk { x, pending };
+                return ResidualStream { x, pending };
             }
             (Projections::Fused(both), swiglu) => {
                 let packed = self.of_normed(at("mlp.gate-up"), h, both, self.norm_adds()); // [n, 2·ffn]
@@ -174,7 +184,13 @@ impl BlockContext {
     }
 
     /// residual + y·Wᵀ `[n, d]`, in one operation where our own product stores it.
-    fn onto(&self, scope: Scope, residual: Tensor<2>, y: Tensor<2>, w: &Parameter) -> Trunk {
+    fn onto(
+        &self,
+        scope: Scope,
+        residual: Tensor<2>,
+        y: Tensor<2>,
+        w: &Parameter,
+    ) -> ResidualStream {
         let pending = self.pending(scope.part, &residual, w);
         let x = match self.config.matmul {
             Matmul::Own | Matmul::Split => {
@@ -191,7 +207,7 @@ impl BlockContext {
                 apply(Scope { part, ..scope }, Add, [residual, y]) // [n, d]
             }
         };
-        Trunk { x, pending }
+        ResidualStream { x, pending }
     }
 
     /// For the sum of x `[n, d]` and a product with W, if the product is in parts and the next norm's own kernel adds them.
@@ -261,7 +277,7 @@ impl BlockContext {
     pub(super) fn normed(
         &self,
         scope: Scope,
-        Trunk { x, pending }: Trunk,
+        ResidualStream { x, pending }: ResidualStream,
         gain: &Parameter,
     ) -> (Tensor<2>, Tensor<2>) {
         let norm = RmsNorm {

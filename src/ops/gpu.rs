@@ -102,8 +102,8 @@ fn vector_width(sizes: &[usize]) -> usize {
 /// At least `count` workgroups, in two dimensions if one is too long. Kernels use `CUBE_POS` as the workgroup's number and return if
 /// it exceeds their count.
 fn groups(count: usize) -> CubeCount {
-    let rows = count.div_ceil(MAX_GROUPS).max(1);
-    CubeCount::Static(count.div_ceil(rows) as u32, rows as u32, 1)
+    let [x, y, z] = wgsl::groups(count).map(|count| count as u32);
+    CubeCount::Static(x, y, z)
 }
 
 /// Sum of one value per invocation, returned to all. It has two barriers and a fixed order of additions.

@@ -81,7 +81,7 @@ impl ScaleState {
 /// A gradient becomes infinite where a product rounds to f16. Products and sums with an infinity or NaN are never finite, so it reaches
 /// the input of that product, and then the gain of the norm before it: norm 2 for the feed-forward products, norm 1 for those of
 /// attention, the final norm for the head. A learner's kernel may stop it, and a detached norm gets no gradient; then all are looked at.
-pub fn telling(gradients: &[Option<Tensor<2>>]) -> Vec<&Tensor<2>> {
+pub fn to_check(gradients: &[Option<Tensor<2>>]) -> Vec<&Tensor<2>> {
     let all = || gradients.iter().flatten();
     let gains: Vec<_> = all().filter(|it| it.dims()[0] == 1).collect();
     if gains.is_empty() || live::any() {
@@ -124,7 +124,7 @@ impl LossScale {
         }
     }
 
-    /// Advances by a step with these gradients, which are still scaled; [`telling`] chooses them.
+    /// Advances by a step with these gradients, which are still scaled; [`to_check`] chooses them.
     pub fn advance(&mut self, gradients: &[&Tensor<2>]) {
         match self {
             Self::Host(state) => {

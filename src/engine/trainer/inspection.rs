@@ -211,7 +211,6 @@ impl Trainer {
             Ok(roof) if self.opened.roof.as_ref() == Some(&roof) => {}
             Ok(roof) => {
                 self.opened.roof = Some(roof.clone());
-                self.measured_peaks = Some(roof.clone());
                 let device = self.opened.info.clone();
                 self.outlet.send(Event::Calibrated { device, roof });
             }

@@ -1,8 +1,7 @@
 //! The values that fill in `wgsl/matmul.wgsl`: products in f32, tiled by a plan, in one launch.
 
-use super::MAX_GROUPS;
 use super::matmul_plan::{Problem, TilePlan, padding};
-use super::wgsl::Program;
+use super::wgsl::{self, Binding, Program};
 use serde::{Serialize, Serializer};
 
 /// A product whose inner dimension is in `splits` parts: the result is `[splits, rows, columns]`.
@@ -32,24 +31,15 @@ impl TiledProducts {
             [one] => one.groups(&self.plan),
             all => {
                 let all = all.iter().map(|it| it.groups(&self.plan));
-                let count: usize = all.map(|groups| groups.iter().product::<usize>()).sum();
-                let rows = count.div_ceil(MAX_GROUPS).max(1);
-                [count.div_ceil(rows), rows, 1]
+                wgsl::groups(all.map(|groups| groups.iter().product::<usize>()).sum())
             }
         }
     }
 }
 
-/// An item of the file's `bindings`: a buffer and its elements.
-#[derive(Serialize)]
-struct Binding {
-    name: String,
-    of: &'static str,
-}
-
 /// An item of the file's `products`.
 #[derive(Serialize)]
-struct ProductValues {
+struct TiledValues {
     rows: usize,
     columns: usize,
     inner: usize,
@@ -68,13 +58,13 @@ struct ProductValues {
     ragged: bool,
     /// Whether inner values have the order 0, 4, 8, …, 1, 5, 9, …, because an operand is transposed.
     reordered: bool,
-    a: Operand,
-    b: Operand,
+    a: TiledOperand,
+    b: TiledOperand,
 }
 
 /// The part of an operand that a workgroup stages in a step: `side` rows of A or columns of B, for each of the step's inner values.
 #[derive(Serialize)]
-struct Operand {
+struct TiledOperand {
     name: &'static str,
     /// First row or column of the tile.
     outer: &'static str,
@@ -120,7 +110,7 @@ impl Serialize for TiledProducts {
             per_slice: usize,
             /// Half of the slices, a quarter, … 1.
             halves: Vec<usize>,
-            products: Vec<ProductValues>,
+            products: Vec<TiledValues>,
         }
         let plan = &self.plan;
         let launched: usize = self.groups().iter().product();
@@ -131,7 +121,7 @@ impl Serialize for TiledProducts {
             let bounded = i + 1 < self.products.len() || end < launched;
             product.values(plan, begin, end, bounded)
         });
-        let products: Vec<ProductValues> = products.collect();
+        let products: Vec<TiledValues> = products.collect();
         let blocks = [plan.tile.0 / plan.block.0, plan.tile.1 / plan.block.1];
         let values = Values {
             bindings: (0..).zip(&products).flat_map(bindings).collect(),
@@ -156,7 +146,7 @@ impl Serialize for TiledProducts {
     }
 }
 
-fn bindings((n, product): (usize, &ProductValues)) -> Vec<Binding> {
+fn bindings((n, product): (usize, &TiledValues)) -> Vec<Binding> {
     let (a, b) = (&product.a, &product.b);
     let mut all = vec![("a", a.width), ("b", b.width), ("out", product.width)];
     all.extend(product.has_residual.then_some(("residual", product.width)));
@@ -183,7 +173,7 @@ impl TiledProduct {
         share.next_multiple_of(plan.step)
     }
 
-    fn values(&self, plan: &TilePlan, begin: usize, end: usize, bounded: bool) -> ProductValues {
+    fn values(&self, plan: &TilePlan, begin: usize, end: usize, bounded: bool) -> TiledValues {
         let Problem {
             rows,
             columns,
@@ -196,7 +186,7 @@ impl TiledProduct {
         let a = self.operand(plan, ("a", "row"), a_side, !a_transposed, a_width);
         let mut b = self.operand(plan, ("b", "column"), b_side, b_transposed, b_width);
         b.first = a.pitch * plan.step;
-        ProductValues {
+        TiledValues {
             rows,
             columns,
             inner,
@@ -222,7 +212,7 @@ impl TiledProduct {
         [side, whole]: [usize; 2],
         transposed: bool,
         width: usize,
-    ) -> Operand {
+    ) -> TiledOperand {
         let (line, inner) = (side / 4, self.problem.inner);
         let (of_side, of_inner) = (format!("{whole}u"), "end".to_owned());
         let (stride, lines, values, vectors) = if transposed {
@@ -232,7 +222,7 @@ impl TiledProduct {
         };
         let pieces = line * plan.step / vectors;
         let shares = pieces.div_ceil(plan.threads());
-        Operand {
+        TiledOperand {
             name,
             outer,
             transposed,

@@ -1,8 +1,8 @@
 //! Splits products on matrix cores into blocks, and computes a plan's values for `wgsl/matmul_matrix_cores.wgsl`.
 
+use super::empty_of;
 use super::matmul_plan::Problem;
-use super::wgsl::Program;
-use super::{MAX_GROUPS, empty_of};
+use super::wgsl::{self, Binding, Program};
 use crate::ops::shapes::Rotation;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
@@ -148,11 +148,7 @@ impl BlockedProducts {
     pub fn groups(&self) -> [usize; 3] {
         match &self.0[..] {
             [one] => one.groups(),
-            several => {
-                let all: usize = several.iter().map(BlockedProduct::count).sum();
-                let rows = all.div_ceil(MAX_GROUPS);
-                [all.div_ceil(rows), rows, 1]
-            }
+            several => wgsl::groups(several.iter().map(BlockedProduct::count).sum()),
         }
     }
 
@@ -203,13 +199,6 @@ impl BlockedProducts {
         });
         names.collect()
     }
-}
-
-/// An item of the file's `bindings`: a buffer and its elements.
-#[derive(Serialize)]
-struct Binding {
-    name: String,
-    of: &'static str,
 }
 
 /// An item of the file's `staged`: an array of workgroup memory.

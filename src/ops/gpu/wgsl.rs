@@ -2,6 +2,7 @@
 //! minijinja template. Rust chooses the plan and the buffers, and the plan's values fill in the file. Only devices that compile WGSL
 //! run these kernels.
 
+use super::MAX_GROUPS;
 use burn::cubecl::ir::metadata::Info;
 use burn::cubecl::ir::{self, ElemType, UIntKind};
 use burn::cubecl::prelude::*;
@@ -102,6 +103,19 @@ fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Erro
         files.add_template(name, text)?;
     }
     files.get_template(file)?.render(values)
+}
+
+/// An item of a file's `bindings`: a buffer and its elements.
+#[derive(Serialize)]
+pub struct Binding {
+    pub name: String,
+    pub of: &'static str,
+}
+
+/// At least `count` workgroups along each axis, in two dimensions if one is too long.
+pub fn groups(count: usize) -> [usize; 3] {
+    let rows = count.div_ceil(MAX_GROUPS).max(1);
+    [count.div_ceil(rows), rows, 1]
 }
 
 /// Launches a program on contiguous tensors in the order of its bindings.
