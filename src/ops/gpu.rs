@@ -36,12 +36,10 @@ use burn::cubecl::ir::{ElemType, FloatKind};
 use burn::cubecl::{self, prelude::*};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::{ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
+use wgsl::MAX_GROUPS;
 
 /// Four adjacent values, the widest load from a WGSL storage buffer.
 pub type Float4 = Vector<f32, Const<4>>;
-
-/// Most workgroups along one dimension of a dispatch on every device.
-const MAX_GROUPS: usize = 65_535;
 
 /// A new f32 tensor on the device of `like`, with undefined contents.
 pub fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {

@@ -2,7 +2,6 @@
 //! minijinja template. Rust chooses the plan and the buffers, and the plan's values fill in the file. Only devices that compile WGSL
 //! run these kernels.
 
-use super::MAX_GROUPS;
 use burn::cubecl::ir::metadata::Info;
 use burn::cubecl::ir::{self, ElemType, UIntKind};
 use burn::cubecl::prelude::*;
@@ -111,6 +110,9 @@ pub struct Binding {
     pub name: String,
     pub of: &'static str,
 }
+
+/// Most workgroups along one dimension of a dispatch on every device.
+pub const MAX_GROUPS: usize = 65_535;
 
 /// At least `count` workgroups along each axis, in two dimensions if one is too long.
 pub fn groups(count: usize) -> [usize; 3] {
