@@ -160,7 +160,7 @@ impl Chart<'_> {
         Some(Plot {
             area,
             x: scale(first as f64, last as f64, false),
-            y: scale(low, high, self.log),
+            y: scale(low, high.min(f64::MAX), self.log),
             dots: self.theme.symbols.dots(),
         })
     }
