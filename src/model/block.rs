@@ -110,10 +110,11 @@ impl BlockContext {
             rope: None,
         };
         // A learner's rotation is an operation of its own.
-        if attention.takes_f16(stream.x.dims()[0]) && live::of("attention.rope").is_none() {
+        let own = self.config.matmul != Matmul::Library;
+        if own && attention.takes_rotated(&stream.x) && live::of("attention.rope").is_none() {
             attention.rope = Some(self.rope(wide));
         }
-        let in_f16 = attention.rope.is_some();
+        let in_product = attention.rope.is_some();
         let (x, h) = self.normed(at("norm1"), stream, &block.norm1); // [n, d] each
         let mixed = match &block.qkv {
             Projections::Separate(qkv) => {
@@ -125,13 +126,13 @@ impl BlockContext {
                 // [n, d], [n, kv] and [n, kv]
                 let [q, k, v] = [0, 1, 2].map(|i| {
                     let (part, turned) = parts[i];
-                    self.rotated(at(part), h.clone(), &qkv[i], turned, in_f16, false)
+                    self.rotated(at(part), h.clone(), &qkv[i], turned, in_product, false)
                 });
                 apply(at("attention"), SeparateAttention(attention), [q, k, v]) // [n, d]
             }
             Projections::Fused(qkv) => {
                 let (scope, turned, adds) = (at("attention.qkv"), wide + narrow, self.norm_adds());
-                let packed = self.rotated(scope, h, qkv, turned, in_f16, adds); // [n, d + 2·kv]
+                let packed = self.rotated(scope, h, qkv, turned, in_product, adds); // [n, d + 2·kv]
                 apply(at("attention"), PackedAttention(attention), [packed]) // [n, d]
             }
         };
@@ -160,8 +161,9 @@ impl BlockContext {
                 let up = self.project(at("mlp.up"), h, up); // [n, ffn]
                 apply(at("mlp.activation"), Activation, [gate, up]) // [n, ffn]
             }
-            (Projections::Fused(both), Swiglu::FusedActivation) if self.swiglu_in_product() => {
+            (Projections::Fused(both), Swiglu::FusedActivation) if self.swiglu_in_product(&x) => {
                 let op = LinearSwiglu {
+                    format: self.format,
                     operand: both.operand.clone(),
                     normed: self.norm_adds(),
                 };
@@ -236,27 +238,29 @@ impl BlockContext {
         }
     }
 
-    /// Whether the products around the activation do its work. A learner's activation is an operation of its own.
-    fn swiglu_in_product(&self) -> bool {
+    /// Whether the products around the activation of x `[n, d]` do its work. A learner's activation is an operation of its own.
+    fn swiglu_in_product(&self, x: &Tensor<2>) -> bool {
         let c = &self.config;
-        self.format == Format::Native
-            && takes_swiglu(c.hidden, c.ffn)
-            && live::of("mlp.activation").is_none()
+        let fits = match self.format {
+            Format::Native => true,
+            Format::Full => c.matmul != Matmul::Library && !kernels::is_cpu(&x.device()),
+            Format::Split | Format::Emulated(_) => false,
+        };
+        fits && takes_swiglu(c.hidden, c.ffn) && live::of("mlp.activation").is_none()
     }
 
-    /// x·Wᵀ with its first `rotated` columns rotated, `[n, out]`; by the product itself where attention takes f16. `normed` as in
-    /// [`Linear`].
+    /// x·Wᵀ with its first `rotated` columns rotated, `[n, out]`; `in_product` by the product itself. `normed` as in [`Linear`].
     fn rotated(
         &self,
         scope: Scope,
         x: Tensor<2>,
         w: &Parameter,
         rotated: usize,
-        in_f16: bool,
+        in_product: bool,
         normed: bool,
     ) -> Tensor<2> {
         let rope = self.rope(rotated);
-        if in_f16 {
+        if in_product {
             let operand = w.operand.clone();
             let op = LinearRope {
                 rope,

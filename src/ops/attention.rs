@@ -6,12 +6,12 @@
 //! (scores stay in tiles, online softmax; Dao et al., 2022, arXiv 2205.14135).
 
 use burn::backend::{Cube, TensorMetadata};
-use burn::tensor::{Shape, Slice, TensorData};
+use burn::tensor::{Shape, Slice, Tensor, TensorData};
 
 use super::format::Format;
 pub use super::shapes::Attention;
 use super::shapes::{Rope, Rows};
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Kernels, Operation, kernels};
 use crate::config::{Attention as Version, KvLayout};
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
@@ -69,15 +69,21 @@ impl Attention {
         )
     }
 
-    /// Whether the products run on matrix cores, with q, k and v of `rows` rows in f16.
-    pub fn takes_f16(&self, rows: usize) -> bool {
-        let fits = || Cube::flash_takes_f16(&self.sizes(rows));
-        self.format == Format::Native && self.version == Version::Flash && fits()
+    /// Whether the products before it rotate q and k of x `[n, d]`, and this operation rotates their gradients back. Its own products
+    /// then run on matrix cores, if the run has any.
+    pub fn takes_rotated(&self, x: &Tensor<2>) -> bool {
+        let sizes = self.sizes(x.dims()[0]);
+        self.version == Version::Flash
+            && match self.format {
+                Format::Native => Cube::flash_takes_f16(&sizes),
+                Format::Full => kernels::rotates_in_f32(x, &sizes),
+                Format::Split | Format::Emulated(_) => false,
+            }
     }
 
     fn run<B: Kernels>(&self, rows: Rows<Float<B>>) -> (Float<B>, Saved<Float<B>>) {
         let sizes = self.sizes(rows.first().shape()[0]);
-        let half = self.rope.is_some();
+        let half = self.rope.is_some() && self.format == Format::Native;
         let rows = if half {
             rows
         } else {

@@ -1,5 +1,5 @@
-//! Products on matrix cores with fused RoPE and SwiGLU: the product before them does their forward pass while it stores its result,
-//! and the product after them does their backward pass. They exchange f16, and RoPE and SwiGLU need no launch of their own.
+//! Products on a GPU with fused RoPE and SwiGLU: the product before them does their forward pass while it stores its result, and the
+//! operation after them does their backward pass. RoPE and SwiGLU need no launch of their own; on matrix cores they exchange f16.
 
 use burn::backend::TensorMetadata;
 use burn::tensor::{Slice, Tensor};
@@ -8,11 +8,9 @@ use super::format::Format;
 use super::linear::{self, LinearResidual};
 use super::shapes::Rope;
 use super::{Cost, Float, Kernels, Operation};
+use crate::config::Matmul;
 
-/// The format for which these operations exist.
-const FORMAT: Format = Format::Native;
-
-/// x `[n, d]`, W `[m, d]` → x·Wᵀ with its first columns rotated, `[n, m]` in f16. Its backward pass expects the gradient of x·Wᵀ.
+/// x `[n, d]`, W `[m, d]` → x·Wᵀ with its first columns rotated, `[n, m]`, in f16 on matrix cores. Its backward pass expects the gradient of x·Wᵀ.
 #[derive(Clone, Debug)]
 pub struct LinearRope {
     pub rope: Rope,
@@ -28,40 +26,43 @@ impl Operation<2> for LinearRope {
     type Saved<B: Kernels> = [Float<B>; 2];
 
     fn version(&self) -> &'static str {
-        "own, f16"
+        linear::version(Matmul::Own, self.rope.format)
     }
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
-        let [x, w] = linear::operands::<B>([x, w], self.operand.as_ref(), FORMAT);
+        let format = self.rope.format;
+        let [x, w] = linear::operands::<B>([x, w], self.operand.as_ref(), format);
         let rotation = self.rope.rotation(w.shape()[0]);
-        let y = B::linear_rope(x.clone(), w.clone(), self.rope.tables::<B>(), rotation);
+        let tables = self.rope.tables::<B>();
+        let y = B::linear_rope(x.clone(), w.clone(), tables, rotation, format);
         (y, [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        B::linear_backward_own(dy, x, w, FORMAT, self.normed)
+        B::linear_backward_own(dy, x, w, self.rope.format, self.normed)
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        let (mut forward, backward) = linear::cost(x, w, FORMAT);
+        let (mut forward, backward) = linear::cost(x, w, self.rope.format);
         forward.flops += 3.0 * (x[0] * self.rope.rotated) as f64;
-        // The result is f16.
-        forward.bytes -= 2.0 * (x[0] * w[0]) as f64;
+        // The result is f16 on matrix cores.
+        forward.bytes += (4.0 * self.rope.format.bytes_per_f32_byte() - 4.0) * (x[0] * w[0]) as f64;
         (forward, backward)
     }
 }
 
-/// x `[n, d]`, W `[2f, d]` → gates, ups and silu(gate)·up stacked, `[3n, f]` in f16. Its backward pass expects the gradient of
-/// x·Wᵀ, with gates and ups side by side.
+/// x `[n, d]`, W `[2f, d]` → gates, ups and silu(gate)·up stacked, `[3n, f]`, in f16 on matrix cores. Its backward pass
+/// expects the gradient of x·Wᵀ, with gates and ups side by side.
 #[derive(Clone, Debug)]
 pub struct LinearSwiglu {
+    pub format: Format,
     /// As in [`Linear`](super::linear::Linear).
     pub operand: Option<Tensor<2>>,
     /// Likewise.
     pub normed: bool,
 }
 
-/// Whether a product of these widths can interleave gates and ups.
+/// Whether a product of these widths can have gates beside their ups.
 pub fn takes_swiglu(hidden: usize, ffn: usize) -> bool {
     hidden.is_multiple_of(4) && ffn.is_multiple_of(16)
 }
@@ -72,24 +73,24 @@ impl Operation<2> for LinearSwiglu {
     type Saved<B: Kernels> = [Float<B>; 2];
 
     fn version(&self) -> &'static str {
-        "own, f16"
+        linear::version(Matmul::Own, self.format)
     }
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
-        let [x, w] = linear::operands::<B>([x, w], self.operand.as_ref(), FORMAT);
-        (B::linear_swiglu(x.clone(), w.clone()), [x, w])
+        let [x, w] = linear::operands::<B>([x, w], self.operand.as_ref(), self.format);
+        (B::linear_swiglu(x.clone(), w.clone(), self.format), [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        B::linear_backward_own(dy, x, w, FORMAT, self.normed)
+        B::linear_backward_own(dy, x, w, self.format, self.normed)
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        let (mut forward, backward) = linear::cost(x, w, FORMAT);
+        let (mut forward, backward) = linear::cost(x, w, self.format);
         let n = (x[0] * w[0]) as f64 / 2.0;
         forward.flops += 8.0 * n;
-        // For each activation, two f32 values fewer and three f16 values more.
-        forward.bytes -= 2.0 * n;
+        // For each activation, three values in place of two in f32.
+        forward.bytes += (12.0 * self.format.bytes_per_f32_byte() - 8.0) * n;
         (forward, backward)
     }
 }
@@ -106,7 +107,7 @@ impl Operation<3> for SwigluLinear {
     type Saved<B: Kernels> = [Float<B>; 3];
 
     fn version(&self) -> &'static str {
-        "own, f16"
+        self.0.version()
     }
 
     fn forward<B: Kernels>(
@@ -125,8 +126,8 @@ impl Operation<3> for SwigluLinear {
         [gated, active, w]: [Float<B>; 3],
         dy: Float<B>,
     ) -> [Float<B>; 3] {
-        let operand = B::operand(dy.clone(), FORMAT);
-        let [dgated, dw] = B::linear_backward_swiglu(operand, gated, active, w);
+        let operand = B::operand(dy.clone(), self.0.format);
+        let [dgated, dw] = B::linear_backward_swiglu(operand, gated, active, w, self.0.format);
         [dgated, dw, dy]
     }
 
@@ -135,8 +136,8 @@ impl Operation<3> for SwigluLinear {
         let n = (active[0] * active[1]) as f64;
         let (forward, mut backward) = self.0.cost(&[active, w.clone(), residual.clone()]);
         backward.flops += 14.0 * n;
-        // Gate and up are read, and two f16 gradients are written instead of one in f32.
-        backward.bytes += 4.0 * n;
+        // Gate and up are read, and their gradients are written in place of one in f32.
+        backward.bytes += (16.0 * self.0.format.bytes_per_f32_byte() - 4.0) * n;
         (forward, backward)
     }
 }

@@ -14,6 +14,7 @@ mod attention_wgsl;
 pub mod check;
 pub mod cross_entropy;
 pub mod embedding;
+pub mod epilogue;
 pub mod format;
 pub mod grad_norm;
 pub mod linear;

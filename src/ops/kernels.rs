@@ -86,12 +86,13 @@ pub trait Kernels: Backend {
         w: Float<Self>,
         [cos, sin]: [Float<Self>; 2],
         rotation: Rotation,
+        _format: Format,
     ) -> Float<Self> {
         let y = Self::linear_own(x, w, None, Format::Full); // [n, m]
         Self::rope(y, cos, sin, rotation, Format::Full)
     }
     /// x·Wᵀ `[n, 2f]` as gates, ups and silu(gate)·up stacked, `[3n, f]`; in f16 if matrix cores compute them.
-    fn linear_swiglu(x: Float<Self>, w: Float<Self>) -> Float<Self> {
+    fn linear_swiglu(x: Float<Self>, w: Float<Self>, _format: Format) -> Float<Self> {
         let packed = Self::linear_own(x, w, None, Format::Full); // [n, 2f]
         let active = Self::swiglu_packed(packed.clone(), Format::Full); // [n, f]
         let [gate, up] = halves::<Self>(packed); // [n, f] each
@@ -104,6 +105,7 @@ pub trait Kernels: Backend {
         gated: Float<Self>,
         active: Float<Self>,
         w: Float<Self>,
+        _format: Format,
     ) -> [Float<Self>; 2] {
         let [n, _] = active.shape().dims();
         let half = |from: usize| {
@@ -159,13 +161,13 @@ pub trait Kernels: Backend {
         sizes: Heads,
         half: bool,
     ) -> Option<(Float<Self>, Float<Self>)>;
-    /// dq, dk and dv in the form of `rows`, from output, logsumexp and the output's gradient. `half` holds tables if the products took
-    /// f16: the gradients are then those of q and k before their rotation by these tables.
+    /// dq, dk and dv in the form of `rows`, from output, logsumexp and the output's gradient. With `tables`, cos and sin, the gradients
+    /// are those of q and k before their rotation by these tables.
     fn flash_backward(
         rows: &Rows<Float<Self>>,
         saved: [Float<Self>; 3],
         sizes: Heads,
-        half: Option<[Float<Self>; 2]>,
+        tables: Option<[Float<Self>; 2]>,
     ) -> Rows<Float<Self>>;
     /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`. `a.layout` decides whether the kernel
     /// reads a contiguous copy, the strides of the view, or wrongly the strides of a contiguous tensor.
@@ -231,6 +233,12 @@ pub fn is_cpu(device: &Device) -> bool {
 pub fn in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
     let like = || primitive::<Cube>(x.clone().without_autodiff());
     !is_cpu(&x.device()) && gpu::linear::number_of_parts(&like(), inner, format) > 1
+}
+
+/// Whether products in f32 rotate q and k of x `[n, d]`, and attention in f32 rotates their gradients back.
+pub fn rotates_in_f32(x: &Tensor<2>, sizes: &Heads) -> bool {
+    let like = || primitive::<Cube>(x.clone().without_autodiff());
+    !is_cpu(&x.device()) && gpu::attention::rotates(sizes, &like())
 }
 
 /// Strides of a plain tensor in elements, as its backend stores them.

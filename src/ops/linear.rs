@@ -125,7 +125,7 @@ pub fn forward<B: Kernels>(x: Float<B>, w: Float<B>) -> Float<B> {
 }
 
 /// Name of the product's version in the list of kernels.
-fn version(matmul: Matmul, format: Format) -> &'static str {
+pub(super) fn version(matmul: Matmul, format: Format) -> &'static str {
     match (matmul, format) {
         (Matmul::Library, _) => "library",
         (_, Format::Native) => "own, f16",

@@ -59,7 +59,7 @@ pub struct Attention {
     pub format: Format,
     /// [`causal_mask`](super::attention::causal_mask) as `[context, context]`, kept between steps; flash attention needs none.
     pub mask: Option<Tensor<2>>,
-    /// The rotation of q and k if [`LinearRope`](super::fused::LinearRope) computed them in f16 for kernels on matrix cores; gradients
+    /// The rotation of q and k if [`LinearRope`](super::fused::LinearRope) computed them, in f16 for kernels on matrix cores; gradients
     /// then have the form that this operation expects.
     pub rope: Option<Rope>,
 }

@@ -269,6 +269,12 @@ fn tile(sizes: &Heads, tensor: &CubeTensor) -> Option<Tile> {
     Tile::choose(sizes, available).filter(|_| fits)
 }
 
+/// Whether [`backward`] takes tables: a tile fits, pairs of pairs are whole vectors, and the device has a binding for each buffer.
+pub fn rotates(sizes: &Heads, like: &CubeTensor) -> bool {
+    let bindings = like.client.properties().hardware.max_bindings as usize;
+    bindings >= QUERIES.len() && tile(sizes, like).is_some()
+}
+
 /// out = softmax(q·kᵀ/√dh + causal mask)·v per head; `rows` are q, k and v, N = batch·context. Returns out `[N, H·dh]` and lse
 /// `[N, H]`, the logarithm of each row's sum of exponentials, which the backward pass needs. Memory grows with the context, not
 /// with its square. `None` if no tile fits. (Dao et al., 2022, arXiv 2205.14135.) 1 launch.
@@ -280,23 +286,33 @@ pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> Option<(CubeTensor, Cub
 }
 
 /// The gradients of q, k and v, with their shapes, from `dout` `[N, H·dh]`. Scores are recomputed tile by tile, with the saved
-/// logarithms. 2 launches.
+/// logarithms. `tables` (cos and sin, `[context, head_dim / 2]` each) have rotated q and k, and the kernels rotate their gradients
+/// back. 2 launches.
 pub fn backward(
     dout: &CubeTensor,
     rows: &Rows<CubeTensor>,
     out: &CubeTensor,
     lse: &CubeTensor,
+    tables: Option<&[CubeTensor; 2]>,
     sizes: Heads,
 ) -> Rows<CubeTensor> {
     // A tile fits, because the forward pass has run.
     let tile = tile(&sizes, dout).unwrap_or(SMALLEST);
     let delta = &empty(dout, [sizes.rows(), sizes.heads]);
+    let rotated = tables.is_some();
     attention_wgsl::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
         let groups = [sizes.heads, sizes.kv_heads].map(|it| shape.groups(tile.own(), it));
-        let program = queries(tile, shape.clone());
-        wgsl::launch(program, groups[0], &[q, k, v, dout, out, dq, lse, delta]);
-        let program = keys(tile, shape);
-        wgsl::launch(program, groups[1], &[q, k, v, dout, dk, dv, lse, delta]);
+        let launch = |program, groups, buffers: [&CubeTensor; 8]| {
+            let buffers: Vec<_> = buffers
+                .into_iter()
+                .chain(tables.into_iter().flatten())
+                .collect();
+            wgsl::launch(program, groups, &buffers);
+        };
+        let program = queries(tile, shape.clone(), rotated);
+        launch(program, groups[0], [q, k, v, dout, out, dq, lse, delta]);
+        let program = keys(tile, shape, rotated);
+        launch(program, groups[1], [q, k, v, dout, dk, dv, lse, delta]);
     })
 }
 
@@ -310,48 +326,56 @@ fn output(tile: Tile, shape: Shape) -> Program<Values<AttentionPlan>> {
 }
 
 /// The program for δ = rowsum(dout∘out) and dq.
-fn queries(tile: Tile, shape: Shape) -> Program<Values<AttentionPlan>> {
-    let buffers: Buffers = &[
-        ("q", V4),
-        ("k", V4),
-        ("v", V4),
-        ("dout", V4),
-        ("out", V4),
-        ("dq", V4),
-        ("lse", "f32"),
-        ("delta", "f32"),
-    ];
+fn queries(tile: Tile, shape: Shape, rotated: bool) -> Program<Values<AttentionPlan>> {
     let steps = Steps::of(tile, &shape.sizes)
         .scores("s", ("q", "q"), ("k", "k"))
         .unweighed()
         .scores("g", ("dout", "out"), ("v", "v"))
         .sums("sum", ("k", "k"));
+    let buffers = if rotated { &QUERIES } else { &QUERIES[..8] };
     steps.program("flash_attention_backward_q.wgsl", shape, buffers)
 }
 
 /// The program for dk and dv.
-fn keys(tile: Tile, shape: Shape) -> Program<Values<AttentionPlan>> {
-    let buffers: Buffers = &[
-        ("q", V4),
-        ("k", V4),
-        ("v", V4),
-        ("dout", V4),
-        ("dk", V4),
-        ("dv", V4),
-        ("lse", "f32"),
-        ("delta", "f32"),
-    ];
+fn keys(tile: Tile, shape: Shape, rotated: bool) -> Program<Values<AttentionPlan>> {
     let steps = Steps::of(tile, &shape.sizes)
         .scores("s", ("k", "k"), ("q", "q"))
         .sums("dvalue", ("dout", "out"))
         .scores("g", ("v", "v"), ("dout", "out"))
         .sums("dkey", ("q", "q"));
+    let buffers = if rotated { &KEYS } else { &KEYS[..8] };
     steps.program("flash_attention_backward_kv.wgsl", shape, buffers)
 }
 
+/// Buffers of the backward pass; the last two only where gradients are rotated.
+const QUERIES: [(&str, &str); 10] = [
+    ("q", V4),
+    ("k", V4),
+    ("v", V4),
+    ("dout", V4),
+    ("out", V4),
+    ("dq", V4),
+    ("lse", "f32"),
+    ("delta", "f32"),
+    ("cos", "vec2<f32>"),
+    ("sin", "vec2<f32>"),
+];
+const KEYS: [(&str, &str); 10] = [
+    ("q", V4),
+    ("k", V4),
+    ("v", V4),
+    ("dout", V4),
+    ("dk", V4),
+    ("dv", V4),
+    ("lse", "f32"),
+    ("delta", "f32"),
+    ("cos", "vec2<f32>"),
+    ("sin", "vec2<f32>"),
+];
+
 #[cfg(test)]
 mod tests {
-    use super::super::attention_wgsl::testing::{agrees, problems, valid};
+    use super::super::attention_wgsl::testing::{agrees, problems, rotated_again, valid};
     use super::super::check::TestDevice;
     use super::*;
 
@@ -375,8 +399,10 @@ mod tests {
             for available in AVAILABLE {
                 let tile = Tile::choose(&sizes, available).expect("some tile fits");
                 valid(sizes, |shape| output(tile, shape));
-                valid(sizes, |shape| queries(tile, shape));
-                valid(sizes, |shape| keys(tile, shape));
+                for rotated in [false, true] {
+                    valid(sizes, |shape| queries(tile, shape, rotated));
+                    valid(sizes, |shape| keys(tile, shape, rotated));
+                }
             }
         }
         let wide = problems(&[[64, 1, 1, 132], [64, 1, 1, 66]]);
@@ -391,8 +417,40 @@ mod tests {
             return;
         };
         for sizes in problems(PROBLEMS) {
-            let forward = |rows: &Rows<CubeTensor>, sizes| forward(rows, sizes).expect("it fits");
-            agrees(&device, sizes, (forward, backward), [1e-5, 1e-5]);
+            agrees(&device, sizes, (forward_that_fits, plain), [1e-5, 1e-5]);
+            agrees(
+                &device,
+                sizes,
+                (forward_that_fits, there_and_back),
+                [1e-5, 1e-5],
+            );
         }
+    }
+
+    fn forward_that_fits(rows: &Rows<CubeTensor>, sizes: Heads) -> (CubeTensor, CubeTensor) {
+        forward(rows, sizes).expect("it fits")
+    }
+
+    fn plain(
+        dout: &CubeTensor,
+        rows: &Rows<CubeTensor>,
+        out: &CubeTensor,
+        lse: &CubeTensor,
+        sizes: Heads,
+    ) -> Rows<CubeTensor> {
+        backward(dout, rows, out, lse, None, sizes)
+    }
+
+    /// Gradients that the kernels rotate back, rotated again: they belong to the given rows.
+    fn there_and_back(
+        dout: &CubeTensor,
+        rows: &Rows<CubeTensor>,
+        out: &CubeTensor,
+        lse: &CubeTensor,
+        sizes: Heads,
+    ) -> Rows<CubeTensor> {
+        rotated_again(dout, sizes, |tables| {
+            backward(dout, rows, out, lse, Some(tables), sizes)
+        })
     }
 }

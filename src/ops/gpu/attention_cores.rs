@@ -154,14 +154,13 @@ fn program(
 
 #[cfg(test)]
 mod tests {
-    use super::super::attention_wgsl::testing::{agrees, agrees_on, problems, valid};
+    use super::super::attention_wgsl::testing::{
+        agrees, agrees_on, problems, rotated_again, valid,
+    };
     use super::super::check::{self, TestDevice};
     use super::super::format::{full, half};
-    use super::super::{empty, rope};
     use super::*;
     use crate::ops::cpu::testing::numbers;
-    use crate::ops::rope::tables;
-    use crate::ops::shapes::Rotation;
 
     const PROBLEMS: &[[usize; 4]] = &[
         [64, 4, 2, 32],
@@ -194,24 +193,10 @@ mod tests {
         lse: &CubeTensor,
         sizes: Heads,
     ) -> Rows<CubeTensor> {
-        let (cos, sin) = tables(sizes.context, sizes.head_dim, 100.0);
-        let [cos, sin] = [cos, sin].map(|values| {
-            let mut table = empty(dout, [sizes.context, sizes.head_dim / 2]);
-            let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
-            table.handle = dout.client.create_from_slice(&bytes);
-            table
-        });
         let (rows, out) = (rows.clone().map(half), half(out.clone()));
-        let gradients = backward(dout, &rows, &out, lse, [&cos, &sin], sizes);
-        let [q, k, v] = sizes.widths();
-        let rotation = Rotation {
-            width: q + k + v,
-            rotated: q + k,
-            head_dim: sizes.head_dim,
-            context: sizes.context,
-            inverse: false,
-        };
-        gradients.map(|it| rope::apply(&full(it), &cos, &sin, rotation, DType::F32))
+        rotated_again(dout, sizes, |tables| {
+            backward(dout, &rows, &out, lse, tables.each_ref(), sizes).map(full)
+        })
     }
 
     #[test]

@@ -78,6 +78,8 @@ impl<T: Serialize> Serialize for Values<T> {
             scale: String,
             lines: BTreeMap<&'static str, Lines>,
             buffers: Buffers,
+            /// Whether gradients of q and k are rotated back.
+            rotated: bool,
             #[serde(flatten)]
             tile: &'a T,
         }
@@ -97,6 +99,7 @@ impl<T: Serialize> Serialize for Values<T> {
             scale: format!("{:?}", self.shape.sizes.scale()),
             lines: self.shape.lines(),
             buffers: self.buffers,
+            rotated: self.buffers.iter().any(|(name, _)| *name == "cos"),
             tile: &self.tile,
         };
         all.serialize(serializer)
@@ -148,9 +151,12 @@ impl Shape {
 #[cfg(test)]
 pub mod testing {
     use super::super::check::{TestDevice, close, valid_wgsl};
+    use super::super::rope;
     use super::*;
     use crate::ops::cpu;
     use crate::ops::cpu::testing::numbers;
+    use crate::ops::rope::tables;
+    use crate::ops::shapes::Rotation;
 
     /// Problems of two sequences, from context, heads, key and value heads, and head width.
     pub fn problems(all: &[[usize; 4]]) -> Vec<Heads> {
@@ -171,6 +177,31 @@ pub mod testing {
         let stride = q + 2 * k;
         let columns = [0, q, q + k].map(|offset| Columns { offset, stride });
         valid_wgsl(&program(Shape { sizes, columns }).text());
+    }
+
+    /// The packed gradients that `backward` rotates back by tables, rotated again: they belong to rows that were not rotated.
+    pub fn rotated_again(
+        dout: &CubeTensor,
+        sizes: Heads,
+        backward: impl FnOnce(&[CubeTensor; 2]) -> Rows<CubeTensor>,
+    ) -> Rows<CubeTensor> {
+        let (cos, sin) = tables(sizes.context, sizes.head_dim, 100.0);
+        let tables = [cos, sin].map(|values| {
+            let mut table = empty(dout, [sizes.context, sizes.head_dim / 2]);
+            let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
+            table.handle = dout.client.create_from_slice(&bytes);
+            table
+        });
+        let [q, k, v] = sizes.widths();
+        let rotation = Rotation {
+            width: q + k + v,
+            rotated: q + k,
+            head_dim: sizes.head_dim,
+            context: sizes.context,
+            inverse: false,
+        };
+        let [cos, sin] = &tables;
+        backward(&tables).map(|it| rope::apply(&it, cos, sin, rotation, DType::F32))
     }
 
     type Forward = fn(&Rows<CubeTensor>, Heads) -> (CubeTensor, CubeTensor);

@@ -1,30 +1,25 @@
 //! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
 
+use super::epilogue::Epilogue;
 use super::format::{full, rounded};
 use super::is_f16;
-use super::matmul::{self, Problem, choose_pair, limits};
-use super::matrix_cores::{self, Epilogue, Largest, Operands};
+use super::matmul::{self, Problem, limits};
+use super::matrix_cores::{self, Largest, Operands};
 use crate::config::Precision;
 use crate::ops::format::Format;
 use burn_cubecl::tensor::CubeTensor;
 
-/// y = x·Wᵀ (+ `residual`); x `[N, K]`, W `[M, K]`, y and residual `[N, M]`. One product.
-pub fn forward(
-    x: &CubeTensor,
-    weight: &CubeTensor,
-    residual: Option<&CubeTensor>,
-    format: Format,
-) -> CubeTensor {
-    let then = residual.map_or(Epilogue::Plain, Epilogue::Onto);
-    forward_in(x, weight, then, format)
+/// x·Wᵀ, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. One product. The result is f16 if matrix cores apply an epilogue that
+/// is not linear.
+pub fn forward(x: &CubeTensor, weight: &CubeTensor, then: Epilogue, format: Format) -> CubeTensor {
+    let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
+    let problem = Problem::new([rows, columns, inner], false, true);
+    let largest = (format == Format::Split).then(|| Largest::of(&[x, weight]));
+    let operands = operands(format, largest.as_ref(), [0, 1]);
+    product(x, weight, operands, then, problem)
 }
 
-/// x·Wᵀ as parts of its inner dimension that the next kernel adds, `[parts·N, M]`. 1 launch; in [`Format::Split`] 2.
-pub fn parts(x: &CubeTensor, weight: &CubeTensor, format: Format) -> CubeTensor {
-    forward_in(x, weight, Epilogue::Parts, format)
-}
-
-/// The number of [`parts`] of a product as large as `like` `[N, M]`.
+/// The number of parts that [`forward`] leaves with [`Epilogue::Parts`], for a product as large as `like` `[N, M]`.
 pub fn number_of_parts(like: &CubeTensor, inner: usize, format: Format) -> usize {
     let [rows, columns] = sides(like);
     let problem = Problem::new([rows, columns, inner], false, true);
@@ -33,34 +28,6 @@ pub fn number_of_parts(like: &CubeTensor, inner: usize, format: Format) -> usize
     } else {
         matmul::choose(&problem, limits(like)).splits
     }
-}
-
-/// `then` is `Plain`, `Onto` or `Parts`.
-fn forward_in(x: &CubeTensor, weight: &CubeTensor, then: Epilogue, format: Format) -> CubeTensor {
-    let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
-    let problem = Problem::new([rows, columns, inner], false, true);
-    let largest = (format == Format::Split).then(|| Largest::of(&[x, weight]));
-    let operands = operands(format, largest.as_ref(), [0, 1]);
-    product(x, weight, operands, then, problem)
-}
-
-/// x·Wᵀ on matrix cores, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. 1 launch.
-pub fn forward_then(x: &CubeTensor, weight: &CubeTensor, then: Epilogue) -> CubeTensor {
-    let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
-    let problem = Problem::new([rows, columns, inner], false, true);
-    matrix_cores::matmul(x, weight, &Operands::F16, then, problem)
-}
-
-/// [`backward`] on matrix cores, with dx stored by the epilogue `then`.
-pub fn backward_then(
-    dy: &CubeTensor,
-    x: &CubeTensor,
-    weight: &CubeTensor,
-    then: Epilogue,
-) -> [CubeTensor; 2] {
-    let problems = backward_problems(dy, weight);
-    let pairs = [[dy, weight], [dy, x]];
-    matrix_cores::matmul_pair(pairs, [&Operands::F16; 2], then, problems)
 }
 
 /// How matrix cores multiply the operands, if they do; `which` are the indices of the operands' largest magnitudes.
@@ -77,10 +44,6 @@ fn product(
     then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
-    let in_f32 = |a: &CubeTensor, b: &CubeTensor| match then {
-        Epilogue::Parts => matmul::parts(a, b, problem),
-        _ => matmul::matmul(a, b, then.read().pop(), problem),
-    };
     match operands {
         Some(operands) if matrix_cores::fits(&problem) => {
             matrix_cores::matmul(a, b, &operands, then, problem)
@@ -90,42 +53,33 @@ fn product(
                 true => full(it.clone()),
                 false => rounded(it, Precision::F16),
             });
-            in_f32(&a, &b)
+            matmul::matmul(&a, &b, then, problem)
         }
-        _ => in_f32(a, b),
+        _ => matmul::matmul(a, b, then, problem),
     }
 }
 
-/// Both gradients, dx = dy·W `[N, K]` and dW = dyᵀ·x `[M, K]`, in one launch; in two if matrix cores can compute only one of them.
-/// dy `[N, M]`, x `[N, K]`, W `[M, K]`. With `in_parts` the next kernel adds the parts of dx, `[parts·N, K]`.
+/// Both gradients, dx = dy·W `[N, K]`, stored by the epilogue `then`, and dW = dyᵀ·x `[M, K]`, in one launch; in two if matrix cores
+/// can compute only one of them. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
 pub fn backward(
     dy: &CubeTensor,
     x: &CubeTensor,
     weight: &CubeTensor,
+    then: Epilogue,
     format: Format,
-    in_parts: bool,
 ) -> [CubeTensor; 2] {
-    let [input, weights] = backward_problems(dy, weight);
-    if !format.on_matrix_cores() {
-        let (plan, splits) = choose_pair([&input, &weights], limits(dy));
-        let pairs = [[dy, weight], [dy, x]];
-        return matmul::matmul_pair(plan, pairs, [input, weights], splits, in_parts);
-    }
-    let then = if in_parts {
-        Epilogue::Parts
-    } else {
-        Epilogue::Plain
-    };
+    let problems = backward_problems(dy, weight);
+    let pairs = [[dy, weight], [dy, x]];
     let largest = (format == Format::Split).then(|| Largest::of(&[dy, weight, x]));
     let operands = |which| operands(format, largest.as_ref(), which);
     match (operands([0, 1]), operands([0, 2])) {
-        (Some(of_dx), Some(of_dw)) if [&input, &weights].into_iter().all(matrix_cores::fits) => {
-            let pairs = [[dy, weight], [dy, x]];
-            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], then, [input, weights])
+        (Some(of_dx), Some(of_dw)) if problems.iter().all(matrix_cores::fits) => {
+            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], then, problems)
         }
+        (None, None) => matmul::matmul_pair(pairs, then, problems),
         (of_dx, of_dw) => [
-            product(dy, weight, of_dx, then, input),
-            product(dy, x, of_dw, Epilogue::Plain, weights),
+            product(dy, weight, of_dx, then, problems[0]),
+            product(dy, x, of_dw, Epilogue::Plain, problems[1]),
         ],
     }
 }
@@ -150,8 +104,11 @@ fn sides(matrix: &CubeTensor) -> [usize; 2] {
 mod tests {
     use super::super::check::{self, TestDevice};
     use super::super::matmul::TilePlan;
+    use super::super::{rope, swiglu};
     use super::*;
     use crate::ops::cpu::testing::numbers;
+    use crate::ops::shapes::Rotation;
+    use burn::tensor::DType;
 
     #[test]
     fn gradients_in_one_launch_and_in_parts_agree_with_the_definition() {
@@ -175,7 +132,8 @@ mod tests {
                 let pairs = [[&gdy, &gw], [&gdy, &gx]];
                 let problems = backward_problems(&gdy, &gw);
                 for in_parts in [false, true] {
-                    let [gdx, gdw] = matmul::matmul_pair(plan, pairs, problems, splits, in_parts);
+                    let then = Epilogue::in_parts(in_parts);
+                    let [gdx, gdw] = matmul::pair_by(plan, pairs, then, problems, splits);
                     let name = format!("{splits:?} {in_parts}");
                     let parts = device.read(&gdx);
                     assert_eq!(parts.len(), n * k * if in_parts { splits[0] } else { 1 });
@@ -186,5 +144,69 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Epilogues give the same results as separate kernels, except for f16 rounding.
+    #[test]
+    fn epilogues_do_what_kernels_of_their_own_do() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        let native = check::has_matrix_cores().then_some((Format::Native, DType::F16, 1e-3));
+        for (format, dtype, off) in [(Format::Full, DType::F32, 1e-5)].into_iter().chain(native) {
+            for [n, d, f] in [
+                [256, 128, 192],
+                [100, 68, 48],
+                [1000, 64, 2048],
+                [36, 500, 16],
+            ] {
+                let matrix = |seed, [rows, columns]: [usize; 2]| {
+                    device.tensor(&numbers(seed, rows * columns), [rows, columns])
+                };
+                let same = |name: &str, got: CubeTensor, want: CubeTensor| {
+                    let [got, want] = [got, want].map(|it| match is_f16(&it) {
+                        true => device.read(&full(it)),
+                        false => device.read(&it),
+                    });
+                    check::close(&format!("{name} {format:?} {n} {d} {f}"), &got, &want, off);
+                };
+                let (x, w) = (matrix(1, [n, d]), matrix(2, [2 * f, d]));
+                let forward = |then| forward(&x, &w, then, format);
+                let plain = forward(Epilogue::Plain);
+                let of = Rotation {
+                    width: 2 * f,
+                    rotated: f / 8 * 12,
+                    head_dim: 4,
+                    context: 50,
+                    inverse: false,
+                };
+                let tables = [3, 4].map(|seed| matrix(seed, [of.context, of.head_dim / 2]));
+                let [cos, sin] = tables.each_ref();
+                let turned = forward(Epilogue::Rope([cos, sin], of));
+                same("rope", turned, rope::apply(&plain, cos, sin, of, dtype));
+
+                let gated = forward(Epilogue::Swiglu);
+                let active = last_third(&gated);
+                same("swiglu", active.clone(), swiglu::forward(&plain, dtype));
+
+                let (dy, down) = (matrix(5, [n, d]), matrix(6, [d, f]));
+                let backward = |then| backward(&dy, &active, &down, then, format);
+                let [dx, dw] = backward(Epilogue::Plain);
+                let [of_gated, of_down] = backward(Epilogue::SwigluBackward(&gated));
+                same("dW", of_down, dw);
+                same("gradient", of_gated, swiglu::backward(&dx, &plain, dtype));
+            }
+        }
+    }
+
+    /// Rows 2n to 3n of `[3n, f]`.
+    fn last_third(all: &CubeTensor) -> CubeTensor {
+        let [rows, columns] = all.meta.shape().dims();
+        let size = all.dtype.size();
+        let start = (rows / 3 * 2 * columns * size) as u64;
+        let part = all.handle.clone().offset_start(start);
+        let like = all.clone();
+        let shape = [rows / 3, columns].into();
+        CubeTensor::new_contiguous(like.client, like.device, shape, part, like.dtype)
     }
 }

@@ -1,9 +1,10 @@
-//! Matrix products in f32 for every transposition and any sizes, with an optional matrix added to the result. The kernel is
+//! Matrix products in f32 for every transposition and any sizes, with an epilogue. The kernel is
 //! `wgsl/matmul.wgsl`; `matmul_plan` holds its plans and chooses one.
 
-pub use super::matmul_plan::{Limits, Problem, TilePlan, choose, choose_pair};
+use super::epilogue::{self, Epilogue};
+pub use super::matmul_plan::{Limits, Problem, TilePlan, choose, choose_pair, choose_whole};
 use super::matmul_tiles::{TiledProduct, TiledProducts};
-use super::{empty, reduce, shaped, wgsl};
+use super::wgsl;
 use burn::cubecl::ir::features::Plane;
 use burn_cubecl::tensor::CubeTensor;
 use std::cmp::Reverse;
@@ -13,19 +14,14 @@ const LARGE_DEVICE: usize = 120;
 /// The same for a CPU.
 const SMALL_DEVICE: usize = 4;
 
-/// A·B (+ `residual`), `[rows, columns]`, with the plan from [`choose`]. 1 launch, or 2 if the plan splits the inner dimension.
-pub fn matmul(
-    a: &CubeTensor,
-    b: &CubeTensor,
-    residual: Option<&CubeTensor>,
-    problem: Problem,
-) -> CubeTensor {
-    matmul_by(choose(&problem, limits(a)), a, b, residual, problem)
-}
-
-/// A·B as parts of the inner dimension, `[parts·rows, columns]`, with the plan from [`choose`]. 1 launch.
-pub fn parts(a: &CubeTensor, b: &CubeTensor, problem: Problem) -> CubeTensor {
-    product(choose(&problem, limits(a)), a, b, None, problem)
+/// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for
+/// [`Epilogue::Parts`].
+pub fn matmul(a: &CubeTensor, b: &CubeTensor, then: Epilogue, problem: Problem) -> CubeTensor {
+    let plan = match then.store().is_linear() {
+        true => choose(&problem, limits(a)),
+        false => choose_whole(&problem, limits(a)),
+    };
+    matmul_by(plan, a, b, then, problem)
 }
 
 /// The limits of the tensor's device. A device without subgroup operations counts as small, which means a CPU.
@@ -44,69 +40,57 @@ fn matmul_by(
     plan: TilePlan,
     a: &CubeTensor,
     b: &CubeTensor,
-    residual: Option<&CubeTensor>,
+    then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
-    if plan.splits == 1 {
-        return product(plan, a, b, residual, problem);
-    }
-    let Problem { rows, columns, .. } = problem;
-    let parts = product(plan, a, b, None, problem);
-    let sum = reduce::sum_rows(&parts, plan.splits, rows * columns, residual);
-    shaped(sum, [rows, columns])
-}
-
-/// The parts of A·B, or A·B (+ `residual`) where there is one part. 1 launch.
-fn product(
-    plan: TilePlan,
-    a: &CubeTensor,
-    b: &CubeTensor,
-    residual: Option<&CubeTensor>,
-    problem: Problem,
-) -> CubeTensor {
-    let out = empty(a, [plan.splits * problem.rows, problem.columns]);
+    let first = then.of_parts(plan.splits);
     let product = TiledProduct {
         problem,
         splits: plan.splits,
-        has_residual: residual.is_some(),
+        store: first.store(),
     };
-    let buffers = [a, b, &out].into_iter().chain(residual);
+    let out = product.empty(a);
+    let buffers = [a, b, &out].into_iter().chain(first.read());
     launch(plan, vec![product], buffers.collect());
-    out
+    then.finish(out, plan.splits, &problem)
 }
 
-/// A·B and C·D in one launch, each with its inner dimension in some parts; a second launch adds these, but with `in_parts` not
-/// those of A·B. Alone, the two gradients of a
-/// linear layer often have too few tiles for a large GPU.
+/// A·B, stored by the epilogue `then`, and C·D, in 1 launch, or 2 if an inner dimension is split; with [`Epilogue::Parts`] A·B is
+/// `[parts·rows, columns]`. Alone, the two gradients of a linear layer often have too few tiles for a large GPU.
 pub fn matmul_pair(
+    pairs: [[&CubeTensor; 2]; 2],
+    then: Epilogue,
+    problems: [Problem; 2],
+) -> [CubeTensor; 2] {
+    let (plan, [first, second]) = choose_pair(problems.each_ref(), limits(pairs[0][0]));
+    let splits = [then.splits(first), second];
+    pair_by(plan, pairs, then, problems, splits)
+}
+
+/// [`matmul_pair`] with a given plan.
+pub fn pair_by(
     plan: TilePlan,
     pairs: [[&CubeTensor; 2]; 2],
+    then: Epilogue,
     problems: [Problem; 2],
     splits: [usize; 2],
-    in_parts: bool,
 ) -> [CubeTensor; 2] {
+    let thens = [then, Epilogue::Plain];
     let product = |i: usize| TiledProduct {
         problem: problems[i],
         splits: splits[i],
-        has_residual: false,
+        store: thens[i].store(),
     };
-    let outs = [0, 1].map(|i| {
-        let Problem { rows, columns, .. } = problems[i];
-        empty(pairs[i][0], [splits[i] * rows, columns])
-    });
+    let outs = [0, 1].map(|i| product(i).empty(pairs[i][0]));
     let mut order = [0, 1];
     // Workgroups start in order, so the longer ones come first.
     order.sort_by_key(|i| Reverse(product(*i).share(&plan)));
     let buffers = order.iter().flat_map(|i| {
         let [a, b] = pairs[*i];
-        [a, b, &outs[*i]]
+        [a, b, &outs[*i]].into_iter().chain(thens[*i].read())
     });
     launch(plan, order.map(product).to_vec(), buffers.collect());
-    let mut parts = [0, 1].map(|i| (splits[i], [problems[i].rows, problems[i].columns]));
-    if in_parts {
-        parts[0] = (1, [splits[0] * problems[0].rows, problems[0].columns]);
-    }
-    reduce::sum_pair(outs, parts)
+    epilogue::finish_pair(outs, thens, splits)
 }
 
 /// Launches products with their buffers.
@@ -124,6 +108,7 @@ fn launch(plan: TilePlan, products: Vec<TiledProduct>, buffers: Vec<&CubeTensor>
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, TestDevice};
+    use super::super::epilogue::Store;
     use super::super::matmul_plan::SMALLEST;
     use super::super::wgsl::Wgsl as _;
     use super::*;
@@ -167,7 +152,7 @@ mod tests {
                 let more: Vec<f32> = plain.iter().zip(&extra).map(|(x, y)| x + y).collect();
                 for &plan in plans {
                     let name = format!("{plan:?} {problem:?}");
-                    let got = matmul_by(plan, &ga, &gb, Some(&gextra), problem);
+                    let got = matmul_by(plan, &ga, &gb, Epilogue::Onto(&gextra), problem);
                     check::close(&name, &device.read(&got), &more, 1e-5);
                 }
             }
@@ -191,6 +176,58 @@ mod tests {
         check_all(&device, &plans, &SIZES);
     }
 
+    /// Gates beside their ups, and gradients of both, by each tile; sizes with and without edges.
+    #[test]
+    fn every_plan_has_the_epilogues_of_swiglu() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        let plans = [
+            SMALLEST,
+            TilePlan::new((32, 64), 32, (8, 8)).slices(4),
+            TilePlan::new((64, 64), 32, (8, 8)).slices(2),
+            TilePlan::new((128, 128), 32, (8, 8)),
+        ];
+        for (n, f, inner) in [(33, 48, 20), (128, 128, 64)] {
+            let (x, w) = (numbers(1, n * inner), numbers(2, 2 * f * inner));
+            let (dy, down) = (numbers(3, n * inner), numbers(4, inner * f));
+            let gates = Problem::new([n, 2 * f, inner], false, true);
+            let of_active = Problem::new([n, f, inner], false, false);
+            let of_down = Problem::new([inner, f, n], true, false);
+            let [packed, d] =
+                [(&x, &w, gates), (&dy, &down, of_active)].map(|(a, b, p)| reference(a, b, p));
+            let (mut stacked, mut slopes) = (vec![0.0; 3 * n * f], vec![0.0; 2 * n * f]);
+            for (r, c) in (0..n).flat_map(|r| (0..f).map(move |c| (r, c))) {
+                let (at, both) = (r * f + c, r * 2 * f + c);
+                let (g, u) = (packed[both], packed[both + f]);
+                let s = 1.0 / (1.0 + (-g).exp());
+                (stacked[at], stacked[n * f + at], stacked[2 * n * f + at]) = (g, u, g * s * u);
+                slopes[both] = d[at] * u * s * (1.0 + g * (1.0 - s));
+                slopes[both + f] = d[at] * g * s;
+            }
+            let [x, w] = [(x, n), (w, 2 * f)].map(|(it, rows)| device.tensor(&it, [rows, inner]));
+            let (dy, down) = (
+                device.tensor(&dy, [n, inner]),
+                device.tensor(&down, [inner, f]),
+            );
+            for plan in plans {
+                let got = matmul_by(plan, &x, &w, Epilogue::Swiglu, gates);
+                check::close(&format!("{plan:?}"), &device.read(&got), &stacked, 1e-5);
+                let active = matmul_by(plan, &dy, &down, Epilogue::Plain, of_active);
+                let pairs = [[&dy, &down], [&dy, &active]];
+                let then = Epilogue::SwigluBackward(&got);
+                let problems = [of_active, of_down];
+                let [got, _] = pair_by(plan, pairs, then, problems, [1, 2]);
+                check::close(
+                    &format!("{plan:?}, back"),
+                    &device.read(&got),
+                    &slopes,
+                    1e-5,
+                );
+            }
+        }
+    }
+
     #[test]
     fn every_text_is_valid_wgsl() {
         let limits = [(120, 1 << 16), (120, 1 << 14), (4, 1 << 15), (4, 1)];
@@ -207,7 +244,11 @@ mod tests {
                 let products = [0, 1].map(|i| TiledProduct {
                     problem: problems[i],
                     splits: splits[i],
-                    has_residual: splits[i] == 1,
+                    store: if splits[i] == 1 {
+                        Store::Onto
+                    } else {
+                        Store::Plain
+                    },
                 });
                 let products = products.to_vec();
                 check::valid_wgsl(&TiledProducts { plan, products }.program().text());

@@ -182,8 +182,8 @@ static SMALL_LADDER: [TilePlan; 2] = [
     TilePlan::new((32, 32), 16, (8, 8)).unroll(1),
 ];
 
-/// For a device that allows none of these: 2 KiB of workgroup memory and 16 invocations.
-pub const SMALLEST: TilePlan = TilePlan::new((16, 16), 8, (4, 4)).unroll(1);
+/// For a device that allows none of these: 2 KiB of workgroup memory and 8 invocations.
+pub const SMALLEST: TilePlan = TilePlan::new((16, 16), 8, (4, 8)).unroll(1);
 
 /// The plan for a shape.
 pub fn choose(problem: &Problem, limits: Limits) -> TilePlan {
@@ -200,6 +200,17 @@ pub fn choose(problem: &Problem, limits: Limits) -> TilePlan {
             plan.splits(splits)
         }
     }
+}
+
+/// The plan for a product whose inner dimension cannot be split: the largest tile with enough workgroups. An invocation has two vectors
+/// of a row, one in each half of the tile, which may be a gate and its up.
+pub fn choose_whole(problem: &Problem, limits: Limits) -> TilePlan {
+    let mut plans = limits.plans();
+    plans.retain(|plan| plan.block.1 == 8);
+    let full = plans
+        .iter()
+        .find(|plan| plan.groups(problem) >= limits.full);
+    *full.or(plans.last()).unwrap_or(&SMALLEST)
 }
 
 /// The plan for two products in one launch, and the number of parts of each.

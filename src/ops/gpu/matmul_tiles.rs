@@ -1,19 +1,22 @@
 //! The values that fill in `wgsl/matmul.wgsl`: products in f32, tiled by a plan, in one launch.
 
+use super::epilogue::Store;
 use super::matmul_plan::{Problem, TilePlan, padding};
 use super::wgsl::{self, Binding, Program};
+use crate::ops::shapes::Rotation;
+use burn::tensor::DType;
+use burn_cubecl::tensor::CubeTensor;
 use serde::{Serialize, Serializer};
 
-/// A product whose inner dimension is in `splits` parts: the result is `[splits, rows, columns]`.
+/// A product whose inner dimension is in `splits` parts, each stored by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TiledProduct {
     pub problem: Problem,
     pub splits: usize,
-    /// Whether a matrix of the result's shape is added to it.
-    pub has_residual: bool,
+    pub store: Store,
 }
 
-/// Products in one launch. Bindings: for each product A, B, the result and, where there is one, the residual.
+/// Products in one launch. Bindings: for each product A, B, the result and the inputs of its store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TiledProducts {
     pub plan: TilePlan,
@@ -51,7 +54,8 @@ struct TiledValues {
     end: usize,
     /// Whether other workgroups follow.
     bounded: bool,
-    has_residual: bool,
+    store: &'static str,
+    rotation: Option<Rotation>,
     /// Values of a store.
     width: usize,
     /// Whether tiles extend past an edge of the result.
@@ -77,6 +81,8 @@ struct TiledOperand {
     values: String,
     /// Whether steps and tiles end where the matrix ends.
     even: bool,
+    /// Whether the first half of a tile's lines are gates, and the other half their ups, `lines` further.
+    gated: bool,
     /// Vectors of a line in workgroup memory, the distance between lines, and the first line.
     line: usize,
     pitch: usize,
@@ -92,6 +98,7 @@ impl Serialize for TiledProducts {
         #[derive(Serialize)]
         struct Values {
             bindings: Vec<Binding>,
+            stores: Vec<&'static str>,
             /// Vectors of workgroup memory.
             vectors: usize,
             threads: usize,
@@ -122,9 +129,13 @@ impl Serialize for TiledProducts {
             product.values(plan, begin, end, bounded)
         });
         let products: Vec<TiledValues> = products.collect();
+        let bindings = self.products.iter().zip(&products).enumerate();
+        let bindings = bindings.flat_map(|(n, (product, values))| product.bindings(n, values));
+        let bindings = bindings.collect();
         let blocks = [plan.tile.0 / plan.block.0, plan.tile.1 / plan.block.1];
         let values = Values {
-            bindings: (0..).zip(&products).flat_map(bindings).collect(),
+            bindings,
+            stores: products.iter().map(|it| it.store).collect(),
             vectors: plan.shared_vectors(),
             threads: plan.threads(),
             groups: self.groups(),
@@ -146,18 +157,24 @@ impl Serialize for TiledProducts {
     }
 }
 
-fn bindings((n, product): (usize, &TiledValues)) -> Vec<Binding> {
-    let (a, b) = (&product.a, &product.b);
-    let mut all = vec![("a", a.width), ("b", b.width), ("out", product.width)];
-    all.extend(product.has_residual.then_some(("residual", product.width)));
-    let binding = |(name, width)| Binding {
-        name: format!("{name}{n}"),
-        of: if width == 4 { "vec4<f32>" } else { "f32" },
-    };
-    all.into_iter().map(binding).collect()
-}
-
 impl TiledProduct {
+    /// An empty tensor for the stored result, on the device of `like`.
+    pub fn empty(&self, like: &CubeTensor) -> CubeTensor {
+        self.store
+            .empty(DType::F32, like, &self.problem, self.splits)
+    }
+
+    fn bindings(&self, n: usize, values: &TiledValues) -> Vec<Binding> {
+        let of = |width| if width == 4 { "vec4<f32>" } else { "f32" };
+        let (a, b, out) = (of(values.a.width), of(values.b.width), of(values.width));
+        let all = [("a", a), ("b", b), ("out", out)].into_iter();
+        let binding = |(name, of)| Binding {
+            name: format!("{name}{n}"),
+            of,
+        };
+        all.chain(self.store.inputs(out)).map(binding).collect()
+    }
+
     fn groups(&self, plan: &TilePlan) -> [usize; 3] {
         let Problem { rows, columns, .. } = self.problem;
         [
@@ -186,6 +203,10 @@ impl TiledProduct {
         let a = self.operand(plan, ("a", "row"), a_side, !a_transposed, a_width);
         let mut b = self.operand(plan, ("b", "column"), b_side, b_transposed, b_width);
         b.first = a.pitch * plan.step;
+        b.gated = self.store == Store::Swiglu;
+        if b.gated {
+            b.lines = format!("{}u", columns / 2);
+        }
         TiledValues {
             rows,
             columns,
@@ -195,7 +216,8 @@ impl TiledProduct {
             begin,
             end,
             bounded,
-            has_residual: self.has_residual,
+            store: self.store.name(),
+            rotation: self.store.rotation(),
             width,
             ragged: !rows.is_multiple_of(plan.tile.0) || !columns.is_multiple_of(plan.tile.1),
             reordered: a.transposed || b.transposed,
@@ -230,6 +252,7 @@ impl TiledProduct {
             stride,
             lines,
             values,
+            gated: false,
             even: whole.is_multiple_of(side) && inner.is_multiple_of(self.splits * plan.step),
             line,
             pitch: line + if transposed { padding(plan.step) } else { 0 },

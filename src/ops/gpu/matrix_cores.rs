@@ -7,11 +7,11 @@
 //! towards zero, so each step's products start from zero and are added to the sums with an f32 addition
 //! (Ootomo and Yokota, 2022, arXiv 2203.03341).
 
+use super::epilogue::{self, Epilogue};
 use super::matmul_plan::Problem;
-use super::matrix_cores_plan::{BlockPlan, BlockedProduct, BlockedProducts, LANES, Staged, Store};
+use super::matrix_cores_plan::{BlockPlan, BlockedProduct, BlockedProducts, LANES, Staged};
 use super::wgsl;
-use super::{grad_norm, is_f16, reduce, shaped};
-use crate::ops::shapes::Rotation;
+use super::{grad_norm, is_f16};
 use burn_cubecl::tensor::CubeTensor;
 use std::ops::Range;
 
@@ -200,51 +200,6 @@ impl Operands<'_> {
     }
 }
 
-/// The operation on a product before it is stored, with its inputs; see [`Store`].
-#[derive(Clone, Copy)]
-pub enum Epilogue<'a> {
-    Plain,
-    /// As `Plain`, but leaves parts of the inner dimension to the next kernel, which adds them.
-    Parts,
-    Onto(&'a CubeTensor),
-    /// Rotates by cos and sin.
-    Rope([&'a CubeTensor; 2], Rotation),
-    Swiglu,
-    /// Reads the output of [`Store::Swiglu`].
-    SwigluBackward(&'a CubeTensor),
-}
-
-impl<'a> Epilogue<'a> {
-    fn store(self) -> Store {
-        match self {
-            Self::Plain | Self::Parts => Store::Plain,
-            Self::Onto(_) => Store::Onto,
-            Self::Rope(_, rotation) => Store::Rope(rotation),
-            Self::Swiglu => Store::Swiglu,
-            Self::SwigluBackward(_) => Store::SwigluBackward,
-        }
-    }
-
-    /// Its inputs.
-    pub fn read(self) -> Vec<&'a CubeTensor> {
-        match self {
-            Self::Plain | Self::Parts | Self::Swiglu => Vec::new(),
-            Self::Onto(one) | Self::SwigluBackward(one) => vec![one],
-            Self::Rope(tables, _) => tables.to_vec(),
-        }
-    }
-
-    /// The plan, without splits if the epilogue is not linear.
-    fn allowed(self, plan: BlockPlan) -> BlockPlan {
-        let splits = if self.store().is_linear() {
-            plan.splits
-        } else {
-            1
-        };
-        BlockPlan { splits, ..plan }
-    }
-}
-
 /// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for
 /// [`Epilogue::Parts`].
 pub fn matmul(
@@ -255,13 +210,12 @@ pub fn matmul(
     problem: Problem,
 ) -> CubeTensor {
     let halves = operands.largest().is_some();
-    let plan = match then {
+    let mut plan = match then {
         Epilogue::Parts => choose_parts(&problem, halves),
-        _ => then.allowed(choose(&problem, halves)),
+        _ => choose(&problem, halves),
     };
-    // Whether one launch is all.
-    let whole = plan.splits == 1 || matches!(then, Epilogue::Parts);
-    let first = if whole { then } else { Epilogue::Plain };
+    plan.splits = then.splits(plan.splits);
+    let first = then.of_parts(plan.splits);
     let product = BlockedProduct {
         problem,
         plan,
@@ -271,13 +225,7 @@ pub fn matmul(
     let out = product.empty(a);
     let all = [a, b, &out].into_iter().chain(first.read());
     launch(vec![product], all.collect(), operands.largest());
-    if whole {
-        return out;
-    }
-    let Problem { rows, columns, .. } = problem;
-    let residual = then.read().pop();
-    let sum = reduce::sum_rows(&out, plan.splits, rows * columns, residual);
-    shaped(sum, [rows, columns])
+    then.finish(out, plan.splits, &problem)
 }
 
 /// A·B, stored by the epilogue `then`, and C·D in f32, in 1 launch, or 2 if an inner dimension is split; with [`Epilogue::Parts`]
@@ -289,14 +237,9 @@ pub fn matmul_pair(
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
     let in_parts = matches!(then, Epilogue::Parts);
-    let [first, second] = choose_pair(&problems, operands[0].largest().is_some(), in_parts);
-    pair_by(
-        [then.allowed(first), second],
-        pairs,
-        operands,
-        then,
-        problems,
-    )
+    let mut plans = choose_pair(&problems, operands[0].largest().is_some(), in_parts);
+    plans[0].splits = then.splits(plans[0].splits);
+    pair_by(plans, pairs, operands, then, problems)
 }
 
 fn pair_by(
@@ -323,15 +266,7 @@ fn pair_by(
     });
     let products = order.map(product).to_vec();
     launch(products, buffers.collect(), operands[0].largest());
-    let parts = [0, 1].map(|i| {
-        let [rows, columns] = outs[i].meta.shape().dims();
-        let count = match thens[i] {
-            Epilogue::Parts => 1,
-            _ => plans[i].splits,
-        };
-        (count, [rows / count, columns])
-    });
-    reduce::sum_pair(outs, parts)
+    epilogue::finish_pair(outs, thens, plans.map(|plan| plan.splits))
 }
 
 /// Launches products with their buffers.
@@ -345,15 +280,14 @@ fn launch(products: Vec<BlockedProduct>, buffers: Vec<&CubeTensor>, largest: Opt
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, TestDevice};
-    use super::super::format::{full, half};
+    use super::super::epilogue::Store;
+    use super::super::format::half;
     use super::super::wgsl::Wgsl as _;
-    use super::super::{linear, rope, swiglu};
     use super::*;
     use crate::config::Precision;
     use crate::ops::cpu::format::nearest;
     use crate::ops::cpu::testing::numbers;
-    use crate::ops::format::Format;
-    use burn::tensor::DType;
+    use crate::ops::shapes::Rotation;
 
     #[test]
     fn every_text_is_valid_wgsl() {
@@ -486,68 +420,6 @@ mod tests {
                 }
             }
             alike(&device, [&x, &y], &Operands::F16, problem, 1e-5);
-        }
-    }
-
-    /// Epilogues give the same results as separate kernels, except for f16 rounding.
-    #[test]
-    fn stores_do_what_kernels_of_their_own_do() {
-        let Some(device) = TestDevice::any() else {
-            return;
-        };
-        if !check::has_matrix_cores() {
-            return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
-        }
-        for [n, d, f] in [
-            [256, 128, 192],
-            [100, 68, 48],
-            [1000, 64, 2048],
-            [36, 500, 16],
-        ] {
-            let matrix = |seed, [rows, columns]: [usize; 2]| {
-                device.tensor(&numbers(seed, rows * columns), [rows, columns])
-            };
-            let same = |name: &str, got: CubeTensor, want: CubeTensor| {
-                let [got, want] = [got, want].map(|it| device.read(&full(it)));
-                check::close(&format!("{name} {n} {d} {f}"), &got, &want, 1e-3);
-            };
-            let (x, w) = (matrix(1, [n, d]), matrix(2, [2 * f, d]));
-            let plain = linear::forward(&x, &w, None, Format::Native);
-            let of = rotation(&Problem::new([n, 2 * f, d], false, true));
-            let tables = [3, 4].map(|seed| matrix(seed, [of.context, of.head_dim / 2]));
-            let [cos, sin] = tables.each_ref();
-            let turned = linear::forward_then(&x, &w, Epilogue::Rope([cos, sin], of));
-            same(
-                "rope",
-                turned,
-                rope::apply(&plain, cos, sin, of, DType::F16),
-            );
-
-            let gated = linear::forward_then(&x, &w, Epilogue::Swiglu);
-            let third = |from: usize| {
-                let part = gated.handle.clone().offset_start((2 * from * n * f) as u64);
-                let part = part.offset_end((2 * (2 - from) * n * f) as u64);
-                let shape = [n, f].into();
-                let like = gated.clone();
-                CubeTensor::new_contiguous(like.client, like.device, shape, part, like.dtype)
-            };
-            let active = third(2);
-            same(
-                "swiglu",
-                active.clone(),
-                swiglu::forward(&plain, DType::F16),
-            );
-
-            let (dy, down) = (matrix(5, [n, d]), matrix(6, [d, f]));
-            let [dx, dw] = linear::backward(&dy, &active, &down, Format::Native, false);
-            let then = Epilogue::SwigluBackward(&gated);
-            let [of_gated, of_down] = linear::backward_then(&dy, &active, &down, then);
-            same("dW", of_down, dw);
-            same(
-                "gradient",
-                of_gated,
-                swiglu::backward(&dx, &plain, DType::F16),
-            );
         }
     }
 

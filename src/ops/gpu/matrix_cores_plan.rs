@@ -1,6 +1,6 @@
 //! Splits products on matrix cores into blocks, and computes a plan's values for `wgsl/matmul_matrix_cores.wgsl`.
 
-use super::empty_of;
+use super::epilogue::Store;
 use super::matmul_plan::Problem;
 use super::wgsl::{self, Binding, Program};
 use crate::ops::shapes::Rotation;
@@ -82,38 +82,6 @@ pub enum Staged {
     Halves(Range<usize>),
 }
 
-/// The operation of a product on its result C `[n, m]` before it is stored, instead of a separate kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Store {
-    /// Nothing; f32.
-    Plain,
-    /// Adds a matrix of the same shape; f32.
-    Onto,
-    /// Rotates its columns; f16.
-    Rope(Rotation),
-    /// C holds gates and ups side by side. Stores gates, ups and silu(gate)·up stacked, `[3n, m / 2]`; f16.
-    Swiglu,
-    /// C is the gradient of silu(gate)·up. Stores the gradients of gates and ups side by side, `[n, 2m]`; f16.
-    SwigluBackward,
-}
-
-impl Store {
-    /// Whether a second launch can add parts of the inner dimension.
-    pub fn is_linear(&self) -> bool {
-        matches!(self, Self::Plain | Self::Onto)
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Onto => "onto",
-            Self::Rope(_) => "rope",
-            Self::Swiglu => "swiglu",
-            Self::SwigluBackward => "swiglu_backward",
-        }
-    }
-}
-
 /// A problem with its plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BlockedProduct {
@@ -169,13 +137,7 @@ impl BlockedProducts {
             }
             let of = product.stored();
             bind(format!("out{i}"), of);
-            let read: &[_] = match product.store {
-                Store::Plain | Store::Swiglu => &[],
-                Store::Onto => &[("residual", of)],
-                Store::Rope(_) => &[("cos", "vec2<f32>"), ("sin", "vec2<f32>")],
-                Store::SwigluBackward => &[("gated", of)],
-            };
-            for (name, of) in read {
+            for (name, of) in product.store.inputs(of) {
                 bind(format!("{name}{i}"), of);
             }
         }
@@ -348,15 +310,13 @@ impl BlockedProduct {
 
     /// An empty tensor for the stored result with the plan's parts, on the device of `like`.
     pub fn empty(&self, like: &CubeTensor) -> CubeTensor {
-        let Problem { rows, columns, .. } = self.problem;
-        match self.store {
-            Store::Plain | Store::Onto => {
-                empty_of(DType::F32, like, [self.plan.splits * rows, columns])
-            }
-            Store::Rope(_) => empty_of(DType::F16, like, [rows, columns]),
-            Store::Swiglu => empty_of(DType::F16, like, [3 * rows, columns / 2]),
-            Store::SwigluBackward => empty_of(DType::F16, like, [rows, 2 * columns]),
-        }
+        let dtype = if self.store.is_linear() {
+            DType::F32
+        } else {
+            DType::F16
+        };
+        self.store
+            .empty(dtype, like, &self.problem, self.plan.splits)
     }
 
     fn values(&self, begin: usize, end: usize, bounded: bool) -> ProductValues {
@@ -387,10 +347,7 @@ impl BlockedProduct {
             end,
             bounded,
             store: self.store.name(),
-            rotation: match self.store {
-                Store::Rope(rotation) => Some(rotation),
-                _ => None,
-            },
+            rotation: self.store.rotation(),
             by_vectors: self.by_vectors(),
             ragged: self.is_ragged(),
             halves: self.halves(),

@@ -33,7 +33,8 @@ const FILES: &[(&str, &str)] = files![
     "matmul.wgsl",
     "matmul_matrix_cores.wgsl",
     "roof_matrix_cores.wgsl",
-    "rotated.wgsl"
+    "rotated.wgsl",
+    "swiglu.wgsl"
 ];
 
 /// A kernel's text and all its parameters: equal values have equal texts, so each text is filled in and compiled once.

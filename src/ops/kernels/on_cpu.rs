@@ -163,8 +163,9 @@ impl Kernels for Flex {
         rows: &Rows<T>,
         saved: [T; 3],
         sizes: Heads,
-        _half: Option<[T; 2]>,
+        tables: Option<[T; 2]>,
     ) -> Rows<T> {
+        debug_assert!(tables.is_none(), "no product rotates on the CPU");
         let values = rows.as_ref().map(Values::of);
         let [out, lse, dy] = saved.each_ref().map(Values::of);
         let rows = values.as_ref().map(Values::get);

@@ -10,7 +10,7 @@ use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS, Precision};
 use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
-use crate::ops::gpu::matrix_cores::Epilogue;
+use crate::ops::gpu::epilogue::Epilogue;
 use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
 use crate::ops::live::LiveKernel;
 use crate::ops::pending::{PendingSum, Summands};
@@ -64,35 +64,36 @@ impl Kernels for Cube {
 
     fn linear_own(x: T, w: T, residual: Option<T>, format: Format) -> T {
         let ([x, w], residual) = ([x, w].map(into_contiguous), residual.map(into_contiguous));
-        gpu::linear::forward(&x, &w, residual.as_ref(), format)
+        gpu::linear::forward(&x, &w, Epilogue::onto(residual.as_ref()), format)
     }
 
     fn linear_pending(x: T, w: T, residual: T, format: Format, sum: &PendingSum) -> T {
         let [x, w, residual] = [x, w, residual].map(into_contiguous);
         let y = gpu::empty(&residual, residual.meta.shape().dims::<2>());
-        let parts = gpu::linear::parts(&x, &w, format);
+        let parts = gpu::linear::forward(&x, &w, Epilogue::Parts, format);
         sum.put(Summands { residual, parts });
         y
     }
 
     fn linear_backward_own(dy: T, x: T, w: T, format: Format, in_parts: bool) -> [T; 2] {
         let [dy, x, w] = [dy, x, w].map(into_contiguous);
-        gpu::linear::backward(&dy, &x, &w, format, in_parts)
+        gpu::linear::backward(&dy, &x, &w, Epilogue::in_parts(in_parts), format)
     }
 
-    fn linear_rope(x: T, w: T, [cos, sin]: [T; 2], rotation: Rotation) -> T {
+    fn linear_rope(x: T, w: T, [cos, sin]: [T; 2], rotation: Rotation, format: Format) -> T {
         let [x, w] = [x, w].map(into_contiguous);
-        gpu::linear::forward_then(&x, &w, Epilogue::Rope([&cos, &sin], rotation))
+        gpu::linear::forward(&x, &w, Epilogue::Rope([&cos, &sin], rotation), format)
     }
 
-    fn linear_swiglu(x: T, w: T) -> T {
+    fn linear_swiglu(x: T, w: T, format: Format) -> T {
         let [x, w] = [x, w].map(into_contiguous);
-        gpu::linear::forward_then(&x, &w, Epilogue::Swiglu)
+        gpu::linear::forward(&x, &w, Epilogue::Swiglu, format)
     }
 
-    fn linear_backward_swiglu(dy: T, gated: T, active: T, w: T) -> [T; 2] {
+    fn linear_backward_swiglu(dy: T, gated: T, active: T, w: T, format: Format) -> [T; 2] {
         let [dy, active, w] = [dy, active, w].map(into_contiguous);
-        gpu::linear::backward_then(&dy, &active, &w, Epilogue::SwigluBackward(&gated))
+        let then = Epilogue::SwigluBackward(&gated);
+        gpu::linear::backward(&dy, &active, &w, then, format)
     }
 
     fn rms_norm(x: T, gain: T, format: Format, sum: Option<Summands>) -> (T, T) {
@@ -144,14 +145,14 @@ impl Kernels for Cube {
         rows: &Rows<T>,
         [out, lse, dy]: [T; 3],
         sizes: Heads,
-        half: Option<[T; 2]>,
+        tables: Option<[T; 2]>,
     ) -> Rows<T> {
         let (rows, dy) = (rows.clone().map(into_contiguous), into_contiguous(dy));
-        match half {
-            Some([cos, sin]) => {
-                attention_cores::backward(&dy, &rows, &out, &lse, [&cos, &sin], sizes)
+        match tables.as_ref() {
+            Some([cos, sin]) if gpu::is_f16(rows.first()) => {
+                attention_cores::backward(&dy, &rows, &out, &lse, [cos, sin], sizes)
             }
-            None => attention::backward(&dy, &rows, &out, &lse, sizes),
+            tables => attention::backward(&dy, &rows, &out, &lse, tables, sizes),
         }
     }
 

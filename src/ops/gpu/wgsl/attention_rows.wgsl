@@ -13,6 +13,9 @@ var<workgroup> staged: array<vec4<f32>, {{ staged }}>;
 // One value per own row and invocation of that row ({{ across }} invocations); a vector holds four rows.
 var<workgroup> shares: array<vec4<f32>, {{ down * across }}>;
 const lowest = -3.0e38;
+{% if rotated %}
+{% include "rotated.wgsl" %}
+{% endif %}
 
 @compute @workgroup_size({{ down * across }})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -153,13 +156,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 {% macro put_weights(i, value) %}
     staged[(y + {{ i * down }}u) * {{ weight_pitch }}u + x] = {{ value }};
 {% endmacro %}
-{# Writes the accumulated rows, times `factor`. #}
-{% macro store(sum, target, lines, factor) %}
+{# Writes the accumulated rows, times `factor`, or rotated back by each row's angles. #}
+{% macro store(sum, target, lines, factor, back=false) %}
 {% for i in range(4) %}
   if first + y + {{ i * down }}u < {{ context }}u {
     let at = ({{ lines.start }} + (first + y + {{ i * down }}u) * {{ lines.stride }}u) / 4u + x;
+{% if back %}
+    let angle = (first + y + {{ i * down }}u) * {{ row_vectors }}u + x;
+{% endif %}
 {% for j in range(owned) %}
-    {{ "if x + " ~ j * across ~ "u < " ~ row_vectors ~ "u " if (j + 1) * across > row_vectors }}{ {{ target }}[at + {{ j * across }}u] = {{ sum }}{{ i }}{{ j }}{{ " * " ~ factor ~ "." ~ c[i] if factor }}; }
+{% set value = sum ~ i ~ j %}
+{% if back %}{% set value = "rotated(" ~ value ~ ", cos[angle + " ~ j * across ~ "u], -sin[angle + " ~ j * across ~ "u])" %}{% endif %}
+    {{ "if x + " ~ j * across ~ "u < " ~ row_vectors ~ "u " if (j + 1) * across > row_vectors }}{ {{ target }}[at + {{ j * across }}u] = {{ value }}{{ " * " ~ factor ~ "." ~ c[i] if factor }}; }
 {% endfor %}
   }
 {% endfor %}

@@ -65,6 +65,6 @@
 {% endif %}
 {% endfor %}
   }
-  {{ store("dkey", "dk", lines.k, "") | trim }}
+  {{ store("dkey", "dk", lines.k, "", rotated) | trim }}
   {{ store("dvalue", "dv", lines.v, "") | trim }}
 }

@@ -36,5 +36,5 @@
     {{ put_weights(i, "vec4<f32>(s" ~ i ~ "0, s" ~ i ~ "1, s" ~ i ~ "2, s" ~ i ~ "3) * (g" ~ i ~ " - delta_rows." ~ c[i] ~ ") * " ~ scale) | trim }}
 {% endfor %}
 {% endcall %}
-  {{ store("sum", "dq", lines.q, "") | trim }}
+  {{ store("sum", "dq", lines.q, "", rotated) | trim }}
 }

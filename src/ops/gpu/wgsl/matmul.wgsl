@@ -5,7 +5,7 @@
 //   for each row r and column c of C:
 //     sum = 0
 //     for k in 0..inner:  sum += A[r, k] * B[k, c]
-//     C[r, c] = sum + R[r, c]
+//     C[r, c] = sum + R[r, c]     or another operation on the sum
 //
 // 1. Tiles. A workgroup computes a tile of C. Each step copies some inner values of the tile's rows of A and columns of B to
 //    workgroup memory, where all its invocations read them.
@@ -17,6 +17,8 @@
 //    values of a step in the order 0, 4, 8, …, 1, 5, 9, …
 // 4. Early loads. The next step's values are loaded into registers while a step is multiplied.
 // 5. Slices. Where C has few tiles, groups of invocations multiply parts of each step, and their sums are added at the end.
+// 6. Epilogue. The operation after a product is applied to the sums in registers, which saves another kernel that reads and writes
+//    them. For SwiGLU the first half of a tile's columns are gates, the other half the ups that belong to them.
 
 // Operands are declared read_write, although they are only read: otherwise a driver would move their loads down to their use,
 // after the products that should hide them.
@@ -27,6 +29,12 @@
 var<workgroup> staged: array<vec4<f32>, {{ vectors }}>;
 {% set rows = block[0] %}
 {% set across = block[1] // 4 %}
+{% if "rope" in stores %}
+{% include "rotated.wgsl" %}
+{% endif %}
+{% if "swiglu" in stores or "swiglu_backward" in stores %}
+{% include "swiglu.wgsl" %}
+{% endif %}
 
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -61,9 +69,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% for o in operands %}{% for i in range(o.held) %}
   var {{ o.name }}_next{{ i }} = vec4<f32>();
 {% endfor %}{% endfor %}
-{# Reads four values of an operand's line from memory; zeros past its ends. #}
-{% macro read(o, to, line, value) %}
-{% set from = "(" ~ line ~ ") * " ~ o.stride ~ "u + " ~ value %}
+{# Reads four values of an operand's line from memory, `further` lines on; zeros past its ends. #}
+{% macro read(o, to, line, value, further="") %}
+{% set from = "(" ~ line ~ further ~ ") * " ~ o.stride ~ "u + " ~ value %}
 {% if o.width == 4 and o.even %}
       {{ to }} = {{ o.name }}{{ n }}[({{ from }}) / 4u];
 {% elif o.width == 4 %}
@@ -83,7 +91,13 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       let piece = lane + {{ share * threads }}u;
 {% if o.transposed %}
 {% for i in range(4) %}
-      {{ read(o, o.name ~ "_next" ~ (share * 4 + i), o.outer ~ " + piece / " ~ quads ~ "u * 4u + " ~ i ~ "u", "next + piece % " ~ quads ~ "u * 4u") | trim }}
+{% set line = "piece / " ~ quads ~ "u * 4u + " ~ i ~ "u" %}
+{% set half = o.line * 2 %}
+{% if o.gated %}
+      {{ read(o, o.name ~ "_next" ~ (share * 4 + i), o.outer ~ " / 2u + (" ~ line ~ ") % " ~ half ~ "u", "next + piece % " ~ quads ~ "u * 4u", " + (" ~ line ~ ") / " ~ half ~ "u * " ~ o.lines) | trim }}
+{% else %}
+      {{ read(o, o.name ~ "_next" ~ (share * 4 + i), o.outer ~ " + " ~ line, "next + piece % " ~ quads ~ "u * 4u") | trim }}
+{% endif %}
 {% endfor %}
 {% else %}
       {{ read(o, o.name ~ "_next" ~ share, "next + piece / " ~ o.line ~ "u", o.outer ~ " + piece % " ~ o.line ~ "u * 4u") | trim }}
@@ -169,27 +183,80 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% if slices > 1 %}
   if slice > 0u { return; }
 {% endif %}
-  // All of R is read before the first store: a driver that does not know that C is another matrix would wait for each read.
   let first = group.z * {{ p.rows * p.columns }}u;
+{# Row i of the block and vector j of its columns, and the condition that they are inside C. #}
+{% macro r(i) %}row + block_row * 4u + {{ i // 4 * (tile[0] * 4 // rows) + i % 4 }}u{% endmacro %}
+{% macro c(j) %}column + block_column * 4u + {{ j * (tile[1] // across) }}u{% endmacro %}
+{% macro inside(i, c, columns) %}{{ "if " ~ r(i) ~ " < " ~ p.rows ~ "u && " ~ c ~ " < " ~ columns ~ "u " if p.ragged }}{% endmacro %}
+{# Adds R to the sums, or stores them. #}
 {% macro outputs(store) %}
 {% for i in range(rows) %}{% for j in range(across) %}
-{% set r = "row + block_row * 4u + " ~ (i // 4 * (tile[0] * 4 // rows) + i % 4) ~ "u" %}
-{% set c = "column + block_column * 4u + " ~ (j * (tile[1] // across)) ~ "u" %}
 {% set sum = "sum" ~ i ~ "_" ~ j %}
-{% set at = "first + (" ~ r ~ ") * " ~ p.columns ~ "u + " ~ c %}
+{% set at = "first + (" ~ r(i) ~ ") * " ~ p.columns ~ "u + " ~ c(j) %}
 {% if p.width == 4 %}
-  {{ "if " ~ r ~ " < " ~ p.rows ~ "u && " ~ c ~ " < " ~ p.columns ~ "u " if p.ragged }}{ {{ "out" ~ n ~ "[(" ~ at ~ ") / 4u] = " ~ sum if store else sum ~ " += residual" ~ n ~ "[(" ~ at ~ ") / 4u]" }}; }
+  {{ inside(i, c(j), p.columns) }}{ {{ "out" ~ n ~ "[(" ~ at ~ ") / 4u] = " ~ sum if store else sum ~ " += residual" ~ n ~ "[(" ~ at ~ ") / 4u]" }}; }
 {% else %}
 {% for e in range(4) %}
-  if {{ r }} < {{ p.rows }}u && {{ c }} + {{ e }}u < {{ p.columns }}u { {{ "out" ~ n ~ "[" ~ at ~ " + " ~ e ~ "u] = " ~ sum ~ "[" ~ e ~ "]" if store else sum ~ "[" ~ e ~ "] += residual" ~ n ~ "[" ~ at ~ " + " ~ e ~ "u]" }}; }
+  if {{ r(i) }} < {{ p.rows }}u && {{ c(j) }} + {{ e }}u < {{ p.columns }}u { {{ "out" ~ n ~ "[" ~ at ~ " + " ~ e ~ "u] = " ~ sum ~ "[" ~ e ~ "]" if store else sum ~ "[" ~ e ~ "] += residual" ~ n ~ "[" ~ at ~ " + " ~ e ~ "u]" }}; }
 {% endfor %}
 {% endif %}
 {% endfor %}{% endfor %}
 {% endmacro %}
-{% if p.has_residual %}
+{# Loads the gates and ups of row i. #}
+{% macro load_gated(i) %}
+{% for j in range(across) %}
+  var gate{{ i }}_{{ j }} = vec4<f32>();
+  var up{{ i }}_{{ j }} = vec4<f32>();
+  {{ inside(i, c(j), p.columns) }}{
+    let at = (({{ r(i) }}) * {{ p.columns }}u + {{ c(j) }}) / 4u;
+    gate{{ i }}_{{ j }} = gated{{ n }}[at];
+    up{{ i }}_{{ j }} = gated{{ n }}[at + {{ p.rows * p.columns // 4 }}u];
+  }
+{% endfor %}
+{% endmacro %}
+{% if p.store == "swiglu" %}
+  // Gates, ups and activations, one matrix after the other.
+{% set width = p.columns // 2 %}
+{% set column = "column / 2u + block_column * 4u" %}
+{% for i in range(rows) %}
+  {{ inside(i, column, width) }}{
+    let at = (({{ r(i) }}) * {{ width }}u + {{ column }}) / 4u;
+    out{{ n }}[at] = sum{{ i }}_0;
+    out{{ n }}[at + {{ p.rows * width // 4 }}u] = sum{{ i }}_1;
+    out{{ n }}[at + {{ p.rows * width // 2 }}u] = swiglu(sum{{ i }}_0, sum{{ i }}_1);
+  }
+{% endfor %}
+{% elif p.store == "swiglu_backward" %}
+  // Each row's gates and ups are on their way while the row before is stored.
+  {{ load_gated(0) | trim }}
+{% for i in range(rows) %}
+{% if i + 1 < rows %}
+  {{ load_gated(i + 1) | trim }}
+{% endif %}
+{% for j in range(across) %}
+{% set of = i ~ "_" ~ j %}
+  {{ inside(i, c(j), p.columns) }}{
+    let at = (({{ r(i) }}) * {{ 2 * p.columns }}u + {{ c(j) }}) / 4u;
+    out{{ n }}[at] = gate_gradient(sum{{ of }}, gate{{ of }}, up{{ of }});
+    out{{ n }}[at + {{ p.columns // 4 }}u] = up_gradient(sum{{ of }}, gate{{ of }});
+  }
+{% endfor %}{% endfor %}
+{% elif p.store == "rope" %}
+{% set of = p.rotation %}
+{% for i in range(rows) %}{% for j in range(across) %}
+  if {{ c(j) }} < {{ of.rotated }}u {
+    let angle = (({{ r(i) }}) % {{ of.context }}u * {{ of.head_dim // 2 }}u + ({{ c(j) }}) % {{ of.head_dim }}u / 2u) / 2u;
+    sum{{ i }}_{{ j }} = rotated(sum{{ i }}_{{ j }}, cos{{ n }}[angle], sin{{ n }}[angle]);
+  }
+{% endfor %}{% endfor %}
+  {{ outputs(true) | trim }}
+{% else %}
+{% if p.store == "onto" %}
+  // All of R is read before the first store: a driver that does not know that C is another matrix would wait for each read.
   {{ outputs(false) | trim }}
 {% endif %}
   {{ outputs(true) | trim }}
+{% endif %}
   }{{ " else" if not loop.last }}
 {% endfor %}
 }

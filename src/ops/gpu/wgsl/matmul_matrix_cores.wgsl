@@ -37,6 +37,8 @@ var<workgroup> tiles: array<vec4<f32>, {{ 64 * threads // 32 }}>;
 {% endif %}
 {% include "rotated.wgsl" %}
 
+{% include "swiglu.wgsl" %}
+
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let place = (id.z * {{ groups[1] }}u + id.y) * {{ groups[0] }}u + id.x;
@@ -181,14 +183,13 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       let gate = value{{ i }}_{{ j - 1 }}_{{ part }};
       out{{ n }}[at] = vec4<f16>(gate);
       out{{ n }}[at + {{ p.rows * width // 4 }}u] = vec4<f16>({{ value }});
-      out{{ n }}[at + {{ p.rows * width // 2 }}u] = vec4<f16>(gate / (1.0 + exp(-gate)) * {{ value }});
+      out{{ n }}[at + {{ p.rows * width // 2 }}u] = vec4<f16>(swiglu(gate, {{ value }}));
 {% elif p.store == "swiglu_backward" %}
       let gate = vec4<f32>(gate{{ i }}_{{ j }}_{{ part }});
       let up = vec4<f32>(up{{ i }}_{{ j }}_{{ part }});
-      let s = 1.0 / (1.0 + exp(-gate));
       let to = (r * {{ 2 * width }}u + c) / 4u;
-      out{{ n }}[to] = vec4<f16>({{ value }} * up * s * (1.0 + gate * (1.0 - s)));
-      out{{ n }}[to + {{ width // 4 }}u] = vec4<f16>({{ value }} * gate * s);
+      out{{ n }}[to] = vec4<f16>(gate_gradient({{ value }}, gate, up));
+      out{{ n }}[to + {{ width // 4 }}u] = vec4<f16>(up_gradient({{ value }}, gate));
 {% else %}
       out{{ n }}[group.z * {{ p.rows * width // 4 }}u + at] = {{ value }}{{ " + residual" ~ n ~ "[at]" if p.store == "onto" }};
 {% endif %}

@@ -1,0 +1,155 @@
+//! What a product does with its result before it stores it, in place of a kernel of its own: the same for products in f32
+//! (`matmul`) and on matrix cores (`matrix_cores`).
+
+use super::matmul_plan::Problem;
+use super::{empty_of, reduce, shaped};
+use crate::ops::shapes::Rotation;
+use burn::tensor::DType;
+use burn_cubecl::tensor::CubeTensor;
+
+/// The operation, with its inputs; see [`Store`].
+#[derive(Clone, Copy)]
+pub enum Epilogue<'a> {
+    Plain,
+    /// As `Plain`, but leaves parts of the inner dimension to the next kernel, which adds them.
+    Parts,
+    Onto(&'a CubeTensor),
+    /// Rotates by cos and sin.
+    Rope([&'a CubeTensor; 2], Rotation),
+    Swiglu,
+    /// Reads the output of [`Store::Swiglu`].
+    SwigluBackward(&'a CubeTensor),
+}
+
+/// The operation of a product on its result C `[n, m]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Store {
+    /// Nothing.
+    Plain,
+    /// Adds a matrix of the same shape.
+    Onto,
+    /// Rotates its columns.
+    Rope(Rotation),
+    /// C holds gates and ups side by side. Stores gates, ups and silu(gate)·up stacked, `[3n, m / 2]`.
+    Swiglu,
+    /// C is the gradient of silu(gate)·up. Stores the gradients of gates and ups side by side, `[n, 2m]`.
+    SwigluBackward,
+}
+
+impl<'a> Epilogue<'a> {
+    /// `Onto` of a matrix, if there is one.
+    pub fn onto(residual: Option<&'a CubeTensor>) -> Self {
+        residual.map_or(Self::Plain, Self::Onto)
+    }
+
+    /// `Parts` where the next kernel adds them.
+    pub fn in_parts(in_parts: bool) -> Self {
+        if in_parts { Self::Parts } else { Self::Plain }
+    }
+
+    pub fn store(self) -> Store {
+        match self {
+            Self::Plain | Self::Parts => Store::Plain,
+            Self::Onto(_) => Store::Onto,
+            Self::Rope(_, rotation) => Store::Rope(rotation),
+            Self::Swiglu => Store::Swiglu,
+            Self::SwigluBackward(_) => Store::SwigluBackward,
+        }
+    }
+
+    /// Its inputs.
+    pub fn read(self) -> Vec<&'a CubeTensor> {
+        match self {
+            Self::Plain | Self::Parts | Self::Swiglu => Vec::new(),
+            Self::Onto(one) | Self::SwigluBackward(one) => vec![one],
+            Self::Rope(tables, _) => tables.to_vec(),
+        }
+    }
+
+    /// The number of parts of a product's inner dimension, if `wanted` would be best: a second launch can add them only before an
+    /// epilogue that is linear.
+    pub fn splits(self, wanted: usize) -> usize {
+        if self.store().is_linear() { wanted } else { 1 }
+    }
+
+    /// What a product whose inner dimension is in `splits` parts stores itself; a second launch does the rest ([`Self::finish`]).
+    pub fn of_parts(self, splits: usize) -> Self {
+        if splits == 1 || matches!(self, Self::Parts) {
+            self
+        } else {
+            Self::Plain
+        }
+    }
+
+    /// The stored result of [`Self::of_parts`] with this epilogue applied. 1 launch where parts have to be added, otherwise none.
+    pub fn finish(self, out: CubeTensor, splits: usize, problem: &Problem) -> CubeTensor {
+        if splits == 1 || matches!(self, Self::Parts) {
+            return out;
+        }
+        let size = problem.rows * problem.columns;
+        let sum = reduce::sum_rows(&out, splits, size, self.read().pop());
+        shaped(sum, [problem.rows, problem.columns])
+    }
+}
+
+/// As [`Epilogue::finish`] for two products in one launch, with the shapes of `outs`.
+pub fn finish_pair(
+    outs: [CubeTensor; 2],
+    then: [Epilogue; 2],
+    splits: [usize; 2],
+) -> [CubeTensor; 2] {
+    let parts = [0, 1].map(|i| {
+        let [rows, columns] = outs[i].meta.shape().dims();
+        let count = match then[i] {
+            Epilogue::Parts => 1,
+            _ => splits[i],
+        };
+        (count, [rows / count, columns])
+    });
+    reduce::sum_pair(outs, parts)
+}
+
+impl Store {
+    /// Whether the stored sum of two results is the stored result of their sum, with R added to one of them.
+    pub fn is_linear(&self) -> bool {
+        matches!(self, Self::Plain | Self::Onto)
+    }
+
+    /// As the kernels' files call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Onto => "onto",
+            Self::Rope(_) => "rope",
+            Self::Swiglu => "swiglu",
+            Self::SwigluBackward => "swiglu_backward",
+        }
+    }
+
+    pub fn rotation(&self) -> Option<Rotation> {
+        match self {
+            Self::Rope(rotation) => Some(*rotation),
+            _ => None,
+        }
+    }
+
+    /// Names and elements of its inputs, which have the elements `of` of the stored result, or are tables.
+    pub fn inputs(&self, of: &'static str) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Self::Plain | Self::Swiglu => Vec::new(),
+            Self::Onto => vec![("residual", of)],
+            Self::Rope(_) => vec![("cos", "vec2<f32>"), ("sin", "vec2<f32>")],
+            Self::SwigluBackward => vec![("gated", of)],
+        }
+    }
+
+    /// An empty tensor for the stored result of a product in `splits` parts, on the device of `like`.
+    pub fn empty(&self, dtype: DType, like: &CubeTensor, p: &Problem, splits: usize) -> CubeTensor {
+        let shape = match self {
+            Self::Plain | Self::Onto | Self::Rope(_) => [splits * p.rows, p.columns],
+            Self::Swiglu => [3 * p.rows, p.columns / 2],
+            Self::SwigluBackward => [p.rows, 2 * p.columns],
+        };
+        empty_of(dtype, like, shape)
+    }
+}
