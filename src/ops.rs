@@ -46,7 +46,7 @@ pub use trace::{Cost, Phase, Scope};
 
 type AutodiffTensor<B> = Float<Autodiff<B>>;
 
-/// Whether a learner's kernels gave what the part's own give; asked of the first launches only.
+/// Whether a learner's kernels gave what the part's own give, which is asked of the first launches only; marks the span if so.
 fn agrees<B: Kernels, const N: usize>(
     live: &LivePart,
     found: &[Float<B>],
@@ -61,7 +61,11 @@ fn agrees<B: Kernels, const N: usize>(
         let both = values(found.clone()).zip(values(own));
         both.is_none_or(|(found, own)| live.agrees(&found, &own))
     };
-    !live.is_new() || found.iter().zip(own()).all(agree)
+    let agrees = !live.is_new() || found.iter().zip(own()).all(agree);
+    if agrees {
+        trace::by_learner();
+    }
+    agrees
 }
 
 /// A differentiable operation with `N` float inputs and one output.
@@ -186,13 +190,7 @@ impl<O> Call<O> {
                 let own = || [self.op.forward::<B>(inputs.clone()).0];
                 agrees::<B, 1>(&live, std::slice::from_ref(&found.0), own).then_some(found)
             });
-            match learner {
-                Some(result) => {
-                    trace::by_learner();
-                    result
-                }
-                None => self.op.forward::<B>(inputs),
-            }
+            learner.unwrap_or_else(|| self.op.forward::<B>(inputs))
         })
     }
 
@@ -247,16 +245,10 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
                 let own = || call.op.backward::<B>(saved.clone(), dy.clone());
                 agrees::<B, N>(&live, &found, own).then_some(found)
             });
-            match learner {
-                Some(gradients) => {
-                    trace::by_learner();
-                    gradients
-                }
-                None => {
-                    let earlier = onto.map(|parent| grads.consume::<B>(&parent));
-                    call.op.backward_onto::<B>(saved, dy, earlier)
-                }
-            }
+            learner.unwrap_or_else(|| {
+                let earlier = onto.map(|parent| grads.consume::<B>(&parent));
+                call.op.backward_onto::<B>(saved, dy, earlier)
+            })
         });
         for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
             if let Some(parent) = parent {

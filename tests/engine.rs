@@ -565,6 +565,27 @@ fn nobody_waits_for_peaks_before_the_first_loss() {
 }
 
 #[test]
+fn peaks_outlive_a_run_where_no_file_can_be_written_and_a_damaged_file_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().join("perflings");
+    std::fs::write(&cache, "not a folder").expect("written");
+    let mut engine = Engine::start_in(folder.path());
+    let (events, _) = engine.run(small(&[]), 2);
+    let measured = |event: &Event| matches!(event, Event::Calibrated { .. });
+    assert!(events.iter().any(measured), "{events:?}");
+    let (events, _) = engine.run(small(&[]), 2);
+    let started = events.iter().find(|it| matches!(it, Event::Started(_)));
+    assert!(started.and_then(peaks).is_some(), "{started:?}");
+
+    std::fs::remove_file(&cache).expect("removed");
+    std::fs::create_dir(&cache).expect("made");
+    std::fs::write(cache.join("roofs.json"), "{ damaged").expect("written");
+    let (events, _) = Engine::start_in(folder.path()).run(small(&[]), 2);
+    let aside = |it: &Event| matches!(it, Event::Log(it) if it.text.contains("it was set aside"));
+    assert!(events.iter().any(aside), "{events:?}");
+}
+
+#[test]
 fn a_device_is_measured_again_when_asked() {
     let mut engine = Engine::start();
     engine.send(&Command::Calibrate {

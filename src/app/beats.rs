@@ -272,7 +272,7 @@ impl App {
         (view.focus, view.expanded, view.knobs) = (Some(beat.panel), true, false);
         view.lesson_open = beat.panel == Panel::Lesson;
         (view.overlay, view.confirm, view.third) = (None, None, None);
-        view.scroll.clear();
+        view.to_top();
         view.lesson_page = LessonPage::Start;
         self.open_page(beat.page);
         if !self.mode.is_live() {

@@ -121,7 +121,7 @@ impl App {
                 }
                 self.devices.note_opened(device);
             }
-            Event::Calibrated { device, roof } => self.run.note_peaks(&device, roof),
+            Event::Calibrated { device, roof } => self.run.note_peaks(&device, &roof),
             Event::Compiling { kernels, latest } => self.compiling(kernels, latest),
             Event::Started(started) => self.started(started),
             Event::KernelUsed {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::series::Series;
 use crate::config::RunConfig;
-use crate::profile::roofline::better;
+use crate::profile::roofline::{self, better};
 use crate::profile::rows;
 use crate::profile::stats::{quantile, sorted};
 use crate::protocol::*;
@@ -334,11 +334,9 @@ impl RequestedRun {
     }
 
     /// Peaks that the engine measured after a run's first loss.
-    pub(super) fn note_peaks(&mut self, device: &Device, roof: Roof) {
+    pub(super) fn note_peaks(&mut self, device: &Device, roof: &Roof) {
         let runs = self.slots.iter_mut().filter_map(|it| it.started.as_mut());
-        for started in runs.filter(|it| it.device == *device) {
-            started.roof = Some(Box::new(roof.clone()));
-        }
+        runs.for_each(|run| roofline::note_peaks(run, device, roof));
     }
 
     /// Both slots are shown against the best peaks that are known of their device.

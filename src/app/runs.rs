@@ -32,7 +32,7 @@ impl App {
             return self.probe_devices();
         };
         self.study.enter(at, stage);
-        self.view.scroll.clear();
+        self.view.to_top();
         self.view.lesson_page = LessonPage::of(&self.study, stage);
         (self.view.confirm, self.view.third) = (None, None);
         // A notice about the previous stage would cover the first hint at what to do in this one.

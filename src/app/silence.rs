@@ -7,6 +7,8 @@ use crate::protocol::Event;
 
 /// Silence of the device from which on it is reported, and a new run gets a new engine.
 const SILENT_MS: u64 = 8_000;
+/// The same while kernels are compiled: one of them may take half a minute.
+const SILENT_COMPILING_MS: u64 = 60_000;
 /// A silence shorter than this many steps of the run is not reported.
 const STEPS: f64 = 3.0;
 /// A run without a step for this long gets a new engine when it is restarted, even if its device makes progress.
@@ -36,7 +38,13 @@ impl App {
     /// Seconds without progress of the run's device, once it is worth reporting. The engine's heartbeat continues.
     pub fn device_silent_s(&self) -> Option<u64> {
         let silent = self.silent_ms()?;
-        let odd = silent >= SILENT_MS && silent as f64 > STEPS * self.usual_ms();
+        let compiling = self.run.state == RunState::Warming && self.run.compiling.is_some();
+        let limit = if compiling {
+            SILENT_COMPILING_MS
+        } else {
+            SILENT_MS
+        };
+        let odd = silent >= limit && silent as f64 > STEPS * self.usual_ms();
         odd.then_some(silent / 1000)
     }
 

@@ -293,6 +293,12 @@ impl View {
         self.limits.get(&panel).copied().unwrap_or(0)
     }
 
+    /// Shows every panel from its first line or row.
+    pub fn to_top(&mut self) {
+        self.scroll.clear();
+        self.kernel = 0;
+    }
+
     /// Moves a panel's text, as far as the last frame allows.
     pub fn scroll_by(&mut self, panel: Panel, lines: i32) {
         let limit = self.limits.get(&panel).copied().unwrap_or(u16::MAX);

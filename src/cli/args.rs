@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use super::bench::args::BenchArgs;
-use super::values::{devices, key, positive, preset, seed, theme};
+use super::values::{devices, hints, key, positive, preset, seed, steps, theme};
 use crate::app::ThemeName;
 use crate::config::Preset;
 use crate::course::context::CourseContext;
@@ -256,7 +256,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub change: ChangeArgs,
     /// Steps to train
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = steps)]
     pub steps: u64,
     /// One event a line on stdout; the last is `finished`. Of `all`, the table as one object
     #[arg(long)]
@@ -320,7 +320,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "ANSWER", requires = "stage")]
     pub answer: Vec<String>,
     /// Repeat the numbers and sizes that a kernel exercise was checked with
-    #[arg(long, value_name = "N", requires = "stage")]
+    #[arg(long, value_name = "N", requires = "stage", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Do not check: print what the lanes of one workgroup do in your kernel, line by line (needs no device)
     #[arg(long, requires = "stage", conflicts_with_all = ["answer", "json"])]
@@ -351,7 +351,7 @@ pub enum CourseTask {
         #[arg(long, value_name = "N", conflicts_with = "measure")]
         mutants: Option<usize>,
         /// The seed that chooses them
-        #[arg(long, requires = "mutants", default_value_t = 1)]
+        #[arg(long, requires = "mutants", default_value_t = 1, value_parser = seed)]
         seed: u64,
         /// One result a line, as JSON
         #[arg(long)]
@@ -378,7 +378,7 @@ pub struct HintArgs {
     #[arg(value_hint = ValueHint::Other)]
     pub stage: String,
     /// How many hints to show; one without it
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=3), default_value_t = 1)]
+    #[arg(value_parser = hints, allow_negative_numbers = true, default_value_t = 1)]
     pub hints: u8,
     #[command(flatten)]
     pub course: CourseArgs,
@@ -473,7 +473,7 @@ pub struct ReplayArgs {
     /// The colours
     #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
     pub theme: ThemeName,
-    /// Write an animated SVG of the screen instead, 24 frames from beginning to end
+    /// Write an animated SVG of the screen instead, 24 frames from beginning to end, to a name that ends in .svg
     #[arg(long, value_name = "FILE", conflicts_with = "present")]
     pub picture: Option<PathBuf>,
     /// Columns and rows of the picture

@@ -9,6 +9,7 @@ use super::args::CheckArgs;
 use super::exercise;
 use super::meter::ProgressMeter;
 use super::progress::{change, progress_of, say_file};
+use super::variant::stage_named;
 use crate::config::RunConfig;
 use crate::course::Stage;
 use crate::course::check::Metric;
@@ -40,7 +41,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit> {
         ));
     }
     let stages: Vec<&Stage> = match named {
-        Some(name) => vec![context.stage(name)?],
+        Some(name) => vec![stage_named(name, &context)?],
         None => context.course.stages.iter().collect(),
     };
     let known = progress_of(&context);

@@ -81,7 +81,7 @@ pub fn usable() -> Settings {
             && let Err(what) = check(key, &value)
         {
             notice(&format!(
-                "the setting {key} is not used: {what}; `perflings config {key}` changes it"
+                "the setting {key} is not used: {what}; `perflings config {key} --unset` removes it"
             ));
             settings.forget(key);
         }
@@ -105,6 +105,14 @@ fn check(key: &str, value: &str) -> Result<(), String> {
             named(Markers::parse(value).is_some(), &mut all)
         }
         "device" => values::device(value).map(drop),
+        "language" => {
+            let all = values::languages();
+            let mut all = all.iter().map(String::as_str);
+            match all.clone().any(|it| it == value) {
+                true => Ok(()),
+                false => Err(values::unknown(key, value, &mut all)),
+            }
+        }
         "editor" => match split_words(value)? {
             words if words.is_empty() => Err("is empty; write a command such as `vim`".to_owned()),
             _ => Ok(()),

@@ -2,7 +2,7 @@
 //! the course ships.
 
 mod configs;
-mod detective;
+pub mod detective;
 pub mod kernels;
 
 use anyhow::Result;

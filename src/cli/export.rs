@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::args::{ExportArgs, ExportFormat, ExportTable, ReportArgs};
+use super::exercise::detective::refuse_as_file;
 use super::open;
 use super::progress::progress_of;
 use super::variant::{change, named};
@@ -30,6 +31,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
             "name a recording and a --format, or a folder with --kernels",
         ));
     };
+    refuse_as_file(file, &args.course)?;
     refuse_to_replace(file, args.out.as_deref())?;
     let recording = open(file)?;
     let traced = || {
@@ -61,12 +63,22 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// Said of a file that is no configuration.
+const KERNELS_OF: &str = "--kernels takes a stage variant such as 5:fixed, a version such as small:v3 or a configuration file";
+
 /// Writes the kernels that a step of a configuration launches.
 fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
     let context = args.course.load()?;
     let preset = args.change.preset;
     let mut named = match &args.file {
-        Some(name) => named(&name.display().to_string(), &context, preset)?,
+        Some(file) => {
+            let found = named(&file.display().to_string(), &context, preset);
+            let is_other = file.is_file() && file.extension().is_none_or(|it| it != "toml");
+            match is_other {
+                true => found.context(KERNELS_OF)?,
+                false => found?,
+            }
+        }
         None => {
             let progress = progress_of(&context);
             let stages = &context.course.stages;
@@ -84,17 +96,21 @@ fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
     let texts = read_kernels(&mut runner, &args.engine.device, &named.config)?;
     let files = write_kernels(folder, &texts)
         .with_context(|| format!("Failed to write to {}", folder.display()))?;
-    notice(&format!(
-        "{files} files with the kernels of a step of {} are in {}",
-        named.name,
-        folder.display()
-    ));
+    let (name, folder) = (&named.name, folder.display());
+    let has_texts = texts.iter().any(|it| !it.workgroup.is_empty());
+    notice(&match has_texts {
+        true => format!("{files} files with the kernels of a step of {name} are in {folder}"),
+        false => format!(
+            "the CPU has no kernel texts; functions.txt in {folder} has the formulas of a step of {name}"
+        ),
+    });
     Ok(Exit::Ok)
 }
 
 pub fn report(args: &ReportArgs) -> Result<Exit> {
     let sheet = match &args.file {
         Some(file) => {
+            refuse_as_file(file, &args.course)?;
             refuse_to_replace(file, args.out.as_deref())?;
             collect(&open(file)?).sheet()
         }

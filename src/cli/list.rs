@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
 use super::progress::{change, progress_of, report_saved, unsaved};
+use super::variant::stage_named;
 use crate::course::context::CourseContext;
 use crate::course::placeholder::{FigureSources, told};
 use crate::course::progress::{
@@ -111,7 +112,7 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
             (&exercise.id, hints.map(|it| it.trim().to_owned()).collect())
         }
         None => {
-            let stage = context.stage(&args.stage)?;
+            let stage = stage_named(&args.stage, &context)?;
             let figures = FigureSources::none(&stage.broken);
             let key = crate::tui::keys::name(crate::app::Action::Pair).unwrap_or_default();
             let hints = stage.hints.iter();
@@ -144,7 +145,7 @@ pub fn reset(args: &ResetArgs) -> Result<Exit> {
             (name, &exercise.id, reset_files(&context, exercise)?)
         }
         None => {
-            let stage = context.stage(&args.stage)?;
+            let stage = stage_named(&args.stage, &context)?;
             let name = format!("stage {}", stage.number);
             (name, &stage.id, context.reset(stage)?)
         }

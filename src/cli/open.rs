@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::args::OpenArgs;
+use super::exercise::detective::refuse_as_file;
 use super::progress::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
@@ -158,6 +159,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
     if let Some(found) = built_in(args, path) {
         return found;
     }
+    refuse_as_file(path, &args.course)?;
     // A database cannot be read from a pipe.
     let piped = (path == Path::new("-")).then(|| files::scratch(std::io::stdin()));
     let piped = piped

@@ -2,12 +2,14 @@
 //! there is no terminal.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::Result;
 use ratatui::backend::TestBackend;
 
 use super::args::ReplayArgs;
+use super::exercise::detective::refuse_as_file;
 use super::export::open;
 use super::progress::note_seen;
 use super::summary;
@@ -19,7 +21,7 @@ use crate::course::context::CourseContext;
 use crate::course::progress;
 use crate::export::report::collect;
 use crate::measure::runner::engine_command;
-use crate::out::{self, Exit, result};
+use crate::out::{self, Exit, result, usage};
 use crate::protocol::Finished;
 use crate::record::Recording;
 use crate::tui::picture::animated;
@@ -29,9 +31,18 @@ use crate::workshop::replay::ReplaySource;
 use crate::workshop::show;
 
 pub fn replay(args: &ReplayArgs) -> Result<Exit> {
+    if let Some(file) = args.picture.as_deref().filter(|file| !takes_svg(file)) {
+        return Err(usage(format!(
+            "--picture {}: the picture is an SVG; write a name that ends in .svg",
+            file.display()
+        )));
+    }
     let context = args.course.load()?;
     let found = detective(&context, args).transpose()?;
     let is_detective = found.is_some();
+    if !is_detective {
+        refuse_as_file(&args.file, &args.course)?;
+    }
     let shown = has_terminal();
     let recording = match found {
         Some(recording) => recording,
@@ -105,6 +116,11 @@ fn options(
         }),
         ..Options::default()
     }
+}
+
+/// Whether an SVG may have this name; `-` is stdout.
+fn takes_svg(file: &Path) -> bool {
+    file == Path::new("-") || file.extension().is_some_and(|it| it == "svg")
 }
 
 /// Frames of a picture, and seconds for which each is seen.

@@ -8,7 +8,7 @@ use super::journey::{self, ALL};
 use super::meter::ProgressMeter;
 use super::progress::say_file;
 use super::summary;
-use super::variant::change;
+use super::variant::{change, stage_named};
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{EngineTask, Runner, TaskResult, engine_command};
 use crate::out::{self, Exit, ExitError, notice, result, usage};
@@ -34,7 +34,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         (Some(file), _) => NamedConfig::file(file, preset)?,
         (None, Some(name)) => {
             let context = args.course.load()?;
-            let stage = context.stage(name)?;
+            let stage = stage_named(name, &context)?;
             match args.variant {
                 Some(As::Broken) => NamedConfig::broken(stage, preset),
                 Some(As::Fixed) => NamedConfig::fixed(stage, preset),

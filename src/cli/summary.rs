@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::engine::load;
 use crate::export::report::short;
 use crate::profile::operations;
-use crate::protocol::{Finished, PhaseTimes};
+use crate::protocol::{Finished, GradSummary, PhaseTimes};
 use crate::table;
 use crate::units::{Digits, bytes, percent, show, signed_percent};
 
@@ -41,20 +41,6 @@ fn with_figures(f: &Finished, lints: Vec<Vec<String>>) -> String {
     let entropy = entropy.unwrap_or_default();
     let [first, last] = [f.loss_first, f.loss_last].map(short);
     let (name, kind, steps) = (&f.device.name, &f.device.kind, f.steps);
-    let (with, of, share) = (f.grad.with_grad, f.grad.tensors, Digits(f.grad.params_pct));
-    let mut gradients = format!("{with} of {of} tensors, {share:.1} % of the parameters");
-    if let Some(zeros) = f.grad.zero_pct.filter(|it| *it > 0.0) {
-        gradients.push_str(&format!(
-            "; {} % of their elements are zero",
-            percent(zeros)
-        ));
-    }
-    if let Some((factor, skipped)) = f.grad.loss_scale.zip(f.grad.skipped) {
-        gradients.push_str(&format!(
-            "; loss scale {}, {skipped} steps left out",
-            show(factor, 0)
-        ));
-    }
     let loss = format!(
         "{first} first, {last} last; ln V {:.3}{entropy}",
         Digits(f.ln_vocab)
@@ -62,7 +48,7 @@ fn with_figures(f: &Finished, lints: Vec<Vec<String>>) -> String {
     let mut rows = vec![row("loss", loss), row("speed", speed(f))];
     let phases = f.phases_ms.as_ref();
     rows.extend(phases.map(|phases| row("phases", ledger(phases))));
-    rows.extend([row("gradients", gradients), row("kernels", kernels(f))]);
+    rows.extend([row("gradients", gradients(f)), row("kernels", kernels(f))]);
     let longest = longest_kernels(f).into_iter();
     rows.extend(longest.map(|kernel| row("", format!("  {kernel}"))));
     rows.push(row("memory", memory(f)));
@@ -128,6 +114,34 @@ fn ledger(p: &PhaseTimes) -> String {
     )
 }
 
+/// What the audit of the profiled step found.
+fn gradients(f: &Finished) -> String {
+    let grad = &f.grad;
+    let unseen = GradSummary {
+        tensors: grad.tensors,
+        ..GradSummary::default()
+    };
+    // An audit may find no gradient at all, but memory is measured beside it.
+    if *grad == unseen && f.memory.weights == 0 {
+        return "not measured: no step was profiled".to_owned();
+    }
+    let (with, of, share) = (grad.with_grad, grad.tensors, Digits(grad.params_pct));
+    let mut gradients = format!("{with} of {of} tensors, {share:.1} % of the parameters");
+    if let Some(zeros) = grad.zero_pct.filter(|it| *it > 0.0) {
+        gradients.push_str(&format!(
+            "; {} % of their elements are zero",
+            percent(zeros)
+        ));
+    }
+    if let Some((factor, skipped)) = grad.loss_scale.zip(grad.skipped) {
+        gradients.push_str(&format!(
+            "; loss scale {}, {skipped} steps left out",
+            show(factor, 0)
+        ));
+    }
+    gradients
+}
+
 fn kernels(f: &Finished) -> String {
     let k = &f.kernels;
     if let Some(reason) = &k.reason {
@@ -174,6 +188,10 @@ fn longest_kernels(f: &Finished) -> Vec<String> {
 
 fn memory(f: &Finished) -> String {
     let m = &f.memory;
+    // Every model has weights.
+    if m.weights == 0 {
+        return "not measured".to_owned();
+    }
     let [weights, gradients, moments] = [m.weights, m.gradients, m.moments].map(bytes);
     let parts = format!("weights {weights}, gradients {gradients}, moments {moments}");
     match (m.peak_bytes, &m.reason) {

@@ -8,6 +8,7 @@ use clap::{Arg, Command};
 
 use crate::app::ThemeName;
 use crate::config::{Preset, VERSIONS, nearest};
+use crate::course::CourseFiles;
 use crate::settings::KEYS;
 
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
@@ -57,8 +58,19 @@ pub fn themes() -> impl Iterator<Item = &'static str> {
     ThemeName::ALL.iter().map(|theme| theme.name())
 }
 
+/// The languages of the course in this program.
+pub fn languages() -> Vec<String> {
+    let entries = CourseFiles::Embedded.entries("lessons").into_iter();
+    let folders = entries.filter(|it| it.folder).map(|it| it.name);
+    std::iter::once("en".to_owned()).chain(folders).collect()
+}
+
 /// The message for a word that is none of these.
-pub fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &'static str>) -> String {
+pub fn unknown<'a>(
+    what: &str,
+    word: &str,
+    known: &mut dyn Iterator<Item = &'a str>,
+) -> String {
     let all: Vec<&str> = known.collect();
     let near = nearest(word, all.iter().copied());
     let (shown, all) = (crate::clean::line(word), all.join(", "));
@@ -110,7 +122,19 @@ pub fn device(text: &str) -> Result<String, String> {
     ))
 }
 
-/// The number of a mystery.
+/// How many steps a run takes.
+pub fn steps(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|steps: &u64| *steps > 0);
+    number.ok_or_else(|| "write a whole number of steps, at least 1".to_owned())
+}
+
+/// How many of the three hints are shown.
+pub fn hints(text: &str) -> Result<u8, String> {
+    let number = text.parse().ok().filter(|hints| (1..=3_u8).contains(hints));
+    number.ok_or_else(|| "write how many hints to show: 1, 2 or 3".to_owned())
+}
+
+/// The number that random numbers are drawn from.
 pub fn seed(text: &str) -> Result<u64, String> {
     let digits = text.parse().ok();
     digits.ok_or_else(|| "a seed is a whole number, 0 or larger; write --seed 7".to_owned())
@@ -134,6 +158,10 @@ mod tests {
         assert!(said.contains("did you mean `gpu`"));
         assert!(device("gpu:x").is_err());
         assert_eq!(positive("0.95"), Ok(0.95));
+        assert_eq!((steps("1"), hints("3"), seed("0")), (Ok(1), Ok(3), Ok(0)));
+        let said = steps("0").expect_err("no step");
+        assert!(said.contains("at least 1"), "{said}");
+        assert!(steps("x").is_err() && hints("x").is_err() && hints("4").is_err());
         assert!(
             ["0", "-1", "NaN", "inf"]
                 .iter()

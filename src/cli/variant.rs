@@ -1,4 +1,4 @@
-//! What a command line names: a stage's variant, a version of a preset, a file; as a configuration with its changes.
+//! What a command line names: a stage, its variant, a version of a preset, a file; as a configuration with its changes.
 
 use std::path::Path;
 
@@ -7,9 +7,21 @@ use anyhow::Result;
 use super::args::ChangeArgs;
 use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
+use crate::course::Stage;
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
 use crate::out::usage;
+
+/// The stage of this number or id, where no variant may stand.
+pub fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<&'a Stage> {
+    if let Some((stage, variant @ ("broken" | "fixed"))) = name.split_once(':') {
+        context.stage(stage)?;
+        return Err(usage(format!(
+            "`{name}` is a variant of a stage, which `compare` takes; write `{stage}`, or `perflings run {stage} --as {variant}`"
+        )));
+    }
+    context.stage(name)
+}
 
 /// `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path.
 pub fn named(text: &str, context: &CourseContext, preset: Option<Preset>) -> Result<NamedConfig> {
@@ -32,6 +44,12 @@ pub fn named(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
     let path = Path::new(text);
     if path.exists() || text.contains(['/', '\\']) || text.ends_with(".toml") {
         return NamedConfig::file(path, preset);
+    }
+    let (stage, _) = text.split_once(':').unwrap_or((text, ""));
+    if context.stage(stage).is_ok() {
+        return Err(usage(format!(
+            "`{text}` names no variant of a stage; write {stage}:broken or {stage}:fixed"
+        )));
     }
     Err(usage(format!(
         "`{text}` is not a stage variant (4:broken, 4:fixed), a version (v1 to v4, small:v3) or a file"

@@ -8,6 +8,7 @@ use anyhow::Result;
 
 use super::args::{ChangeArgs, MysteryArgs, RunArgs, WorkshopArgs};
 use super::run;
+use super::variant::stage_named;
 use crate::app::member::JoinSettings;
 use crate::app::{Markers, Options};
 use crate::clean;
@@ -72,7 +73,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
     let stage = args
         .stage
         .as_deref()
-        .map(|name| context.stage(name).map(|stage| stage.number))
+        .map(|name| stage_named(name, &context).map(|stage| stage.number))
         .transpose()?;
     let (progress, aside) = match &context.state {
         Some(state) => progress::load(state),

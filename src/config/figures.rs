@@ -64,7 +64,12 @@ impl RunConfig {
         let (d, ffn) = (m.hidden as f64, m.ffn as f64);
         let kv = d * m.kv_heads as f64 / (m.heads as f64).max(1.0);
         let layer = 2.0 * n * d * (2.0 * d + 2.0 * kv + 3.0 * ffn);
-        layer * m.layers as f64 + self.attention_flops() + 2.0 * n * d * m.vocab as f64
+        layer * m.layers as f64 + self.attention_flops() + self.head_flops()
+    }
+
+    /// Those of the product that gives the logits.
+    pub fn head_flops(&self) -> f64 {
+        2.0 * self.tokens_per_step() as f64 * (self.model.hidden * self.model.vocab) as f64
     }
 
     /// Those of attention in all layers: 4·hidden for each pair of tokens.

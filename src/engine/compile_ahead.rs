@@ -1,7 +1,8 @@
 //! Kernels compiled before their turn. The library compiles a kernel when it comes to its first launch, one after the other; but
-//! launches are queued long before. Meanwhile the same texts are compiled here, all at once. The driver keeps what it compiled, so that
+//! launches are queued long before. Meanwhile the same texts are compiled here, several at once. The driver keeps what it compiled, so that
 //! the library's turn takes a millisecond.
 
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
@@ -15,36 +16,48 @@ use crate::ops::gpu::wgsl;
 pub struct CompileAhead(());
 
 impl CompileAhead {
-    /// Begins with the kernels that are launched on the device from now on.
+    /// Begins with the kernels that are launched on the device from now on, and were not before.
     pub fn begin(device: wgpu::Device) -> Self {
         let (sender, texts) = channel();
-        wgsl::send_first_launches(Some(sender));
-        let named = thread::Builder::new().name("compile-ahead".to_owned());
-        // Without the thread, kernels are compiled at their turn.
-        let _ = named.spawn(move || compile(&device, &texts));
+        wgsl::send_first_launches(Some(sender), &device);
+        // Without the threads, kernels are compiled at their turn.
+        let _ = named().spawn(move || compile(&device, texts));
         Self(())
     }
 }
 
 impl Drop for CompileAhead {
     fn drop(&mut self) {
-        wgsl::send_first_launches(None);
+        wgsl::send_first_launches(None, ());
     }
 }
 
-/// Compiles each text in a thread of its own, until no more can come.
-fn compile(device: &wgpu::Device, texts: &Receiver<String>) {
+fn named() -> thread::Builder {
+    thread::Builder::new().name("compile-ahead".to_owned())
+}
+
+/// Compiles texts on as many threads as there are cores, until no more can come.
+fn compile(device: &wgpu::Device, texts: Receiver<String>) {
+    let texts = Mutex::new(texts);
+    let next = || texts.lock().ok()?.recv().ok();
+    let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
-        let compiled = |text| scope.spawn(|| pipeline(device, text));
-        // The handles keep the pipelines until no more texts come: a driver may forget what no pipeline uses.
-        let kept: Vec<_> = texts.iter().map(compiled).collect();
-        drop(kept);
+        for _ in 0..threads {
+            let _ = named().spawn_scoped(scope, || {
+                // Pipelines are kept until no more texts come: a driver may forget what no pipeline uses.
+                let kept: Vec<_> = std::iter::from_fn(next)
+                    .map(|it| pipeline(device, it))
+                    .collect();
+                drop(kept);
+            });
+        }
     });
 }
 
-/// Compiles a text as the library does. An error comes again at its turn, and is reported there.
+/// Compiles a text as the library does. Errors are not looked at: they come again at the text's turn, and are reported there.
 fn pipeline(device: &wgpu::Device, text: String) -> wgpu::ComputePipeline {
-    let errors = device.push_error_scope(wgpu::ErrorFilter::Validation);
+    use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
+    let errors = [Validation, Internal, OutOfMemory].map(|of| device.push_error_scope(of));
     let text = wgpu::ShaderModuleDescriptor {
         label: None,
         source: wgpu::ShaderSource::Wgsl(text.into()),
@@ -65,6 +78,8 @@ fn pipeline(device: &wgpu::Device, text: String) -> wgpu::ComputePipeline {
         },
         cache: None,
     });
-    let _ = block_on(errors.pop());
+    for scope in errors.into_iter().rev() {
+        let _ = block_on(scope.pop());
+    }
     pipeline
 }

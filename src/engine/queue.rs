@@ -102,7 +102,7 @@ impl Queue {
         match self {
             Self::Inline(worker) => {
                 let answer = guard(AssertUnwindSafe(|| task(worker)));
-                progress::step();
+                progress::DEVICE.step();
                 answer
             }
             Self::Queued { .. } => {
@@ -139,7 +139,7 @@ fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
         if catch_unwind(AssertUnwindSafe(move || rayon::scope(move |_| task(here)))).is_err() {
             return;
         }
-        progress::step();
+        progress::DEVICE.step();
     }
 }
 

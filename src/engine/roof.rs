@@ -1,6 +1,6 @@
-//! The measured peaks of each device: measured once per device and driver, and kept in a file for later engines. They are measured before a
-//! model is built, so that no timed step runs beside them. A peak that other programs disturbed is marked, and measured again once they
-//! are idle.
+//! The measured peaks of each device: measured once per device and driver, and kept in a file for later engines. They are measured after the
+//! first step of a run, which waits for them, or before a comparison. A peak that other programs disturbed is marked, and measured again
+//! once they are idle.
 
 mod cache;
 mod host;
@@ -9,6 +9,7 @@ pub mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
@@ -30,27 +31,38 @@ fn folder() -> Option<PathBuf> {
     directories::BaseDirs::new().map(|dirs| dirs.cache_dir().join("perflings"))
 }
 
+/// Roofs that could not be written to the file: this process knows them.
+static UNWRITTEN: Mutex<Vec<cache::CachedRoof>> = Mutex::new(Vec::new());
+
+fn unwritten() -> MutexGuard<'static, Vec<cache::CachedRoof>> {
+    UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Sets a damaged file aside and says so.
 pub fn notice() -> Option<String> {
     cache::read(&folder()?).1
 }
 
-/// The roof on file for a device under this driver.
-pub fn known(device: &Device, driver: &str) -> Option<Roof> {
-    let mut entries = cache::read(&folder()?).0.into_iter();
-    let found = entries.find(|it| it.is(device, driver));
-    found.map(|it| it.roof)
+/// What is known of a device under this driver, and a sentence if the file was damaged.
+fn entry(device: &Device, driver: &str) -> (Option<cache::CachedRoof>, Option<String>) {
+    let (on_file, notice) = folder().map_or_else(Default::default, |it| cache::read(&it));
+    let mut entries = unwritten().clone().into_iter().chain(on_file);
+    (entries.find(|it| it.is(device, driver)), notice)
 }
 
-/// The roof on file, else measured now and put there. `say` is told of what does not go as it should.
+/// The roof that is known of a device under this driver, from this process or from the file.
+pub fn known(device: &Device, driver: &str) -> Option<Roof> {
+    entry(device, driver).0.map(|it| it.roof)
+}
+
+/// The known roof, else measured now and kept. `say` is told of what does not go as it should.
 ///
 /// # Errors
 /// When the device could not be measured, with the reason.
 pub fn of(opened: &OpenDevice, mut say: impl FnMut(String)) -> Result<Roof> {
-    let (entries, notice) = folder().map_or_else(Default::default, |it| cache::read(&it));
+    let (entry, notice) = entry(&opened.info, &opened.driver);
     notice.into_iter().for_each(&mut say);
-    let mut entries = entries.into_iter();
-    match entries.find(|it| it.is(&opened.info, &opened.driver)) {
+    match entry {
         None => keep(opened, measured(opened)?, 1, say),
         Some(it) if !due(&it) || it.roof.load().is_some() && !quiet() => Ok(it.roof),
         Some(it) => {
@@ -153,10 +165,12 @@ fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut say: impl FnMut(String)
         tries,
         watched: true,
     };
+    unwritten().retain(|it| !it.is(&entry.device, &entry.driver));
     let folder = folder().ok_or_else(|| "there is no folder for caches".to_owned());
-    if let Err(why) = folder.and_then(|folder| cache::keep(&folder, entry)) {
+    if let Err(why) = folder.and_then(|folder| cache::keep(&folder, entry.clone())) {
+        unwritten().push(entry);
         say(format!(
-            "the measured peaks of this device are not kept: {why}"
+            "the measured peaks of this device are kept for this session only: {why}"
         ));
     }
     Ok(roof)

@@ -50,7 +50,7 @@ pub fn run(outlet: &EventSender, commands: &Receiver<Command>) {
     loop {
         let next = match session.work {
             Work::Nothing | Work::Paused(..) => {
-                progress::rest();
+                progress::DEVICE.rest();
                 commands.recv().map_err(|_| TryRecvError::Disconnected)
             }
             _ => commands.try_recv(),
@@ -58,14 +58,14 @@ pub fn run(outlet: &EventSender, commands: &Receiver<Command>) {
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
             Ok(command) => {
-                progress::begin();
+                progress::DEVICE.begin();
                 if !session.carry_out(command) {
                     break;
                 }
             }
             Err(TryRecvError::Empty) => {}
         }
-        progress::step();
+        progress::DEVICE.step();
         session.advance();
     }
     session.end(Some("stopped"));
@@ -177,8 +177,8 @@ impl Session<'_> {
         opened
     }
 
-    /// The device with the peaks that are on file, and whether these are due to be measured: where there are none, once for each
-    /// process, and again between two runs where other programs disturbed them.
+    /// The device with the peaks that are known, and whether these are due to be measured: where there are none; once for each process,
+    /// which leaves steady ones as they are; and before the next run where other programs disturbed them.
     fn open_without_peaks(&mut self, select: &str) -> Result<(OpenDevice, bool)> {
         let known = self.opened.iter().find(|(name, _)| name == select);
         let first = known.is_none();
@@ -187,6 +187,7 @@ impl Session<'_> {
             None => devices::open(select)?,
         };
         if first {
+            roof::notice().into_iter().for_each(|text| self.warn(text));
             self.opened.push((select.to_owned(), opened.clone()));
         }
         opened.roof = roof::known(&opened.info, &opened.driver);

@@ -157,6 +157,8 @@ pub struct Trainer {
     compile_ahead: Option<CompileAhead>,
     gradients: GradSummary,
     memory: Memory,
+    /// Bytes that the process had in use before, such as those of a device that another run opened.
+    memory_before: u64,
     ended: Option<String>,
 }
 
@@ -179,6 +181,7 @@ impl Trainer {
         outlet: EventSender,
     ) -> Result<Self> {
         allocator::reset_peak();
+        let memory_before = allocator::current();
         let (config, device) = (spec.config.clone(), opened.device.clone());
         let matrix_cores = opened.matrix_cores;
         let compile_ahead = opened.gpu.clone().map(CompileAhead::begin);
@@ -212,6 +215,7 @@ impl Trainer {
                 ..GradSummary::default()
             },
             memory: Memory::default(),
+            memory_before,
             ended: None,
         };
         trainer.announce();

@@ -95,7 +95,7 @@ pub fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
         let mut meter = LoadMeter::start();
         for beat in 1_u64.. {
             std::thread::sleep(HEARTBEAT);
-            let device_s = progress::since().map(|it| it.as_secs_f64());
+            let device_s = progress::DEVICE.since().map(|it| it.as_secs_f64());
             heart.send(Event::Heartbeat { device_s });
             if beat.is_multiple_of(2)
                 && let Some(load) = meter.window()

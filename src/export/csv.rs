@@ -4,7 +4,7 @@
 use std::fmt::Display;
 
 use crate::clean::csv as cell;
-use crate::profile::roofline::reached;
+use crate::profile::roofline::{self, reached};
 use crate::protocol::{Event, Num, Slot, Started, StreamLine};
 
 /// Every step.
@@ -34,7 +34,7 @@ pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
     out
 }
 
-/// Every kernel row of every profiled step. Shares of the roof are against the peaks that the run before it names.
+/// Every kernel row of every profiled step. Shares of the roof are against the peaks that were known by then.
 pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
     let mut out = String::from(
         "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,flop_per_byte,\
@@ -50,9 +50,8 @@ pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
             }
             // Measured after the first loss of the run.
             Event::Calibrated { device, roof } => {
-                for run in runs.iter_mut().flatten().filter(|it| it.device == device) {
-                    run.roof = Some(Box::new(roof.clone()));
-                }
+                let runs = runs.iter_mut().flatten();
+                runs.for_each(|run| roofline::note_peaks(run, &device, &roof));
                 continue;
             }
             Event::Kernels(k) => k,

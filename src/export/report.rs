@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sheet::{Curve, Sheet, SheetBlock, SheetChart, SheetTable, absent};
 use crate::clean;
-use crate::profile::roofline::reached;
+use crate::profile::roofline::{self, reached};
 use crate::protocol::*;
 use crate::record::Recording;
 use crate::units::{Digits, bytes, show};
@@ -83,6 +83,10 @@ impl RunCollector {
         match event {
             Event::Hello(hello) => self.hello = hello.clone(),
             Event::Started(started) => self.start(started),
+            Event::Calibrated { device, roof } => {
+                let runs = self.sections.iter_mut().map(|it| &mut it.started);
+                runs.for_each(|run| roofline::note_peaks(run, device, roof));
+            }
             Event::Step(step) => self.step(step),
             Event::Throughput(it) => self.keep(it.slot, |s, own| put(&mut s.throughput, it, own)),
             Event::Kernels(it) => self.keep(it.slot, |s, own| put(&mut s.kernels, it, own)),
@@ -584,6 +588,17 @@ mod tests {
             paired,
             matrix_cores: false,
         })
+    }
+
+    #[test]
+    fn peaks_that_were_measured_after_the_first_loss_are_in_the_report() {
+        let mut collector = RunCollector::default();
+        collector.hear(&begun(0, false));
+        collector.hear(&Event::Calibrated {
+            device: Device::default(),
+            roof: Roof::default(),
+        });
+        assert!(collector.sections[0].started.roof.is_some());
     }
 
     fn steps(collector: &mut RunCollector, steps: std::ops::Range<u64>) {

@@ -5,13 +5,13 @@
 //! Versions: composed (scores in memory, library primitives), kernel (one kernel that reads explicit strides, stage 2), flash
 //! (scores stay in tiles, online softmax; Dao et al., 2022, arXiv 2205.14135).
 
-use burn::backend::{Cube, TensorMetadata};
+use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice, Tensor, TensorData};
 
 use super::format::Format;
 pub use super::shapes::Attention;
 use super::shapes::{Rope, Rows};
-use super::{Cost, Float, Kernels, Operation, kernels};
+use super::{Cost, Float, Kernels, Operation, gpu, kernels};
 use crate::config::{Attention as Version, KvLayout};
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
@@ -75,7 +75,7 @@ impl Attention {
         let sizes = self.sizes(x.dims()[0]);
         self.version == Version::Flash
             && match self.format {
-                Format::Native => Cube::flash_takes_f16(&sizes),
+                Format::Native => gpu::attention_cores::fits(&sizes),
                 Format::Full => kernels::rotates_in_f32(x, &sizes),
                 Format::Split | Format::Emulated(_) => false,
             }

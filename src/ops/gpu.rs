@@ -43,16 +43,16 @@ use wgsl::MAX_GROUPS;
 pub type Float4 = Vector<f32, Const<4>>;
 
 /// A new f32 tensor on the device of `like`, with undefined contents.
-pub fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
+pub fn empty(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
     empty_of(DType::F32, like, shape)
 }
 
 /// The same for f32 or f16.
-fn empty_of<const D: usize>(dtype: DType, like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
+fn empty_of(dtype: DType, like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
     empty_device_contiguous_dtype(
         like.client.clone(),
         like.device.clone(),
-        Shape::from(shape),
+        shape.into(),
         dtype,
     )
 }
@@ -71,16 +71,12 @@ pub(super) fn is_f16(tensor: &CubeTensor) -> bool {
     tensor.dtype == DType::F16
 }
 
-/// The same values with another shape of the same size.
-pub fn shaped<const D: usize>(tensor: CubeTensor, shape: [usize; D]) -> CubeTensor {
-    debug_assert_eq!(tensor.meta.num_elements(), shape.iter().product::<usize>());
-    CubeTensor::new_contiguous(
-        tensor.client,
-        tensor.device,
-        Shape::from(shape),
-        tensor.handle,
-        tensor.dtype,
-    )
+/// The values of a contiguous f32 tensor; `None` if the device does not answer. Waits for it.
+pub fn read(tensor: &CubeTensor) -> Option<Vec<f32>> {
+    let bytes = tensor.client.read_one(tensor.handle.clone()).ok()?;
+    let values = bytes.chunks_exact(4).take(tensor.meta.num_elements());
+    let values = values.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    Some(values.collect())
 }
 
 /// The tensor as a kernel's buffer argument. Kernels index it as a flat array.
@@ -151,13 +147,13 @@ fn combine(a: f32, b: f32, #[comptime] add: bool) -> f32 {
     if add { a + b } else { max(a, b) }
 }
 
-/// Sum of a vector's components.
+/// Sum of a vector's components; the largest of them unless `add`.
 #[cube]
-fn horizontal_sum<N: Size>(value: Vector<f32, N>) -> f32 {
+fn horizontal<N: Size>(value: Vector<f32, N>, #[comptime] add: bool) -> f32 {
     let mut total = value.extract(0usize);
     #[unroll]
     for i in 1..N::value() {
-        total += value.extract(i);
+        total = combine(total, value.extract(i), add);
     }
     total
 }

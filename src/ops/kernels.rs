@@ -32,10 +32,6 @@ pub trait Kernels: Backend {
     fn rounded(x: Float<Self>, format: Precision) -> Float<Self>;
     /// Values rounded to f16; unchanged f32 if `linear_own` rounds them.
     fn half(x: Float<Self>) -> Float<Self>;
-    /// The same for many tensors at once.
-    fn halves(all: Vec<Float<Self>>) -> Vec<Float<Self>> {
-        all.into_iter().map(Self::half).collect()
-    }
 
     /// An operand of a product in the run's format, with the same shape.
     fn operand(x: Float<Self>, format: Format) -> Float<Self> {
@@ -149,13 +145,8 @@ pub trait Kernels: Backend {
     /// The activation `[n, f]`, and the two products it is computed from.
     fn naive_swiglu(x: Float<Self>, w_gate: Float<Self>, w_up: Float<Self>) -> [Float<Self>; 3];
 
-    /// Whether attention of these sizes has a kernel for matrix cores.
-    fn flash_takes_f16(_sizes: &Heads) -> bool {
-        false
-    }
-
     /// Output `[n, heads·dh]`, and logsumexp of the scores for each row and head; `None` if no kernel fits the sizes.
-    /// With `half` the products take f16, which requires `flash_takes_f16`.
+    /// With `half` the products take f16, which requires `gpu::attention_cores::fits`.
     fn flash(
         rows: &Rows<Float<Self>>,
         sizes: Heads,
@@ -205,9 +196,6 @@ pub trait Kernels: Backend {
     ) -> Option<Vec<Float<Self>>> {
         None
     }
-
-    /// Strides of a tensor in elements, as a kernel receives them.
-    fn strides(x: &Float<Self>) -> Vec<usize>;
 }
 
 /// The backend's tensor inside a high-level one.
@@ -228,8 +216,8 @@ pub fn is_cpu(device: &Device) -> bool {
     )
 }
 
-/// Whether a product as large as x `[n, d]` is computed in parts of its inner dimension. Of one part, the product adds the residual
-/// itself: the norm would have to write x.
+/// Whether a product as large as x `[n, d]` is computed in parts of its inner dimension. With one part the product adds the residual,
+/// because then the norm need not write x.
 pub fn in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
     let like = || primitive::<Cube>(x.clone().without_autodiff());
     !is_cpu(&x.device()) && gpu::linear::number_of_parts(&like(), inner, format) > 1
@@ -244,11 +232,18 @@ pub fn rotates_in_f32(x: &Tensor<2>, sizes: &Heads) -> bool {
 /// Strides of a plain tensor in elements, as its backend stores them.
 pub fn strides(x: Tensor<4>) -> Vec<usize> {
     let strides = if is_cpu(&x.device()) {
-        x.try_into_primitive::<Flex>().map(|x| Flex::strides(&x))
+        x.try_into_primitive::<Flex>().map(|x| flex_strides(&x))
     } else {
-        x.try_into_primitive::<Cube>().map(|x| Cube::strides(&x))
+        let x = x.try_into_primitive::<Cube>();
+        x.map(|x| x.meta.strides().iter().copied().collect())
     };
     strides.unwrap_or_default()
+}
+
+/// The same of the CPU device's tensor.
+fn flex_strides(x: &Float<Flex>) -> Vec<usize> {
+    let strides = x.layout().strides().iter();
+    strides.map(|s| s.unsigned_abs()).collect()
 }
 
 /// The two halves of `[n, 2f]`, `[n, f]` each, contiguous. On a view, the CPU library's sigmoid branches on the sign of each value,

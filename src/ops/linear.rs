@@ -4,10 +4,11 @@
 
 use burn::backend::Cube;
 use burn::tensor::Tensor;
+use burn_cubecl::kernel::into_contiguous;
 
 use super::format::Format;
 use super::pending::PendingSum;
-use super::{Cost, Float, Kernels, Operation, Parameter, primitive};
+use super::{Cost, Float, Kernels, Operation, Parameter, gpu, primitive};
 use crate::config::Matmul;
 
 /// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`.
@@ -112,8 +113,8 @@ pub(super) fn operands<B: Kernels>(
 /// Makes the f16 copies of parameters that products read, in a few launches, on a device with matrix cores.
 pub fn copy_operands(parameters: Vec<&mut Parameter>) {
     let values = parameters.iter();
-    let values = values.map(|it| it.value.clone().without_autodiff());
-    let copies = Cube::halves(values.map(primitive::<Cube>).collect());
+    let values = values.map(|it| primitive::<Cube>(it.value.clone().without_autodiff()));
+    let copies = gpu::format::halves(values.map(into_contiguous).collect());
     for (parameter, copy) in parameters.into_iter().zip(copies) {
         parameter.operand = Some(Tensor::from_primitive::<Cube>(copy)); // [out, in]
     }

@@ -11,11 +11,9 @@ use burn::cubecl::prelude::ExecutionMode;
 use burn::cubecl::server::KernelArguments;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::gpu::wgsl::{self, Wgsl};
+use super::gpu::wgsl::{self, MAX_GROUPS, Wgsl};
 use crate::template;
 
-/// Largest number of workgroups along an axis.
-const MAX_WORKGROUPS: u64 = 65_535;
 /// Number of first launches, forward and backward, that are compared with the part's own kernel: some steps.
 const COMPARED: u64 = 32;
 /// Largest allowed difference between the two, relative to the largest value.
@@ -48,7 +46,8 @@ pub struct LivePart {
     /// The exercise they belong to.
     pub exercise: String,
     name: &'static str,
-    kernels: Vec<LiveText>,
+    /// Texts with their placeholders `{{N}}`, and their workgroups.
+    kernels: Vec<(String, [u32; 3])>,
     /// Sizes at which they were right.
     proven: Vec<BTreeMap<String, u64>>,
     launches: AtomicU64,
@@ -66,13 +65,6 @@ pub struct LiveKernel<'a> {
     pub cover: WorkgroupCount,
     /// Number of launches, each on its own share of every buffer: one for each sequence if the kernel handles a single sequence.
     pub shares: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct LiveText {
-    /// With its placeholders `{{N}}`.
-    text: String,
-    workgroup: [u32; 3],
 }
 
 /// Number of workgroups.
@@ -101,14 +93,10 @@ pub fn install(
             kernels.len()
         ));
     }
-    let kernels = kernels.iter().map(|(text, workgroup)| LiveText {
-        text: text.clone(),
-        workgroup: *workgroup,
-    });
     let live = LivePart {
         exercise: exercise.to_owned(),
         name,
-        kernels: kernels.collect(),
+        kernels: kernels.to_vec(),
         proven: proven.to_vec(),
         launches: AtomicU64::new(0),
         refused: Mutex::new(None),
@@ -251,7 +239,7 @@ impl LiveKernel<'_> {
 
     fn try_launch(self, buffers: &[&CubeTensor]) -> Result<(), String> {
         let kernel = self.live.kernels.get(self.which);
-        let (Some(text), Some(first)) = (kernel, buffers.first()) else {
+        let (Some((text, workgroup)), Some(first)) = (kernel, buffers.first()) else {
             return Err("there is no kernel for this direction".to_owned());
         };
         let at: BTreeMap<String, u64> = self
@@ -274,13 +262,11 @@ impl LiveKernel<'_> {
         }
         let groups = match self.cover {
             WorkgroupCount::Groups(count) => count,
-            WorkgroupCount::Invocations(count) => {
-                count.div_ceil(u64::from(text.workgroup[0].max(1)))
-            }
+            WorkgroupCount::Invocations(count) => count.div_ceil(u64::from(workgroup[0].max(1))),
         };
-        if groups > MAX_WORKGROUPS {
+        if groups > MAX_GROUPS as u64 {
             return Err(format!(
-                "the kernel would need {groups} workgroups along one axis; at most {MAX_WORKGROUPS} are possible"
+                "the kernel would need {groups} workgroups along one axis; at most {MAX_GROUPS} are possible"
             ));
         }
         let shares = self.shares.max(1);
@@ -303,6 +289,7 @@ impl LiveKernel<'_> {
             let kernel = LearnerText {
                 name: self.live.name,
                 text: text.clone(),
+                workgroup: *workgroup,
                 sizes: at.clone(),
             };
             wgsl::launch_with(kernel, [groups as usize, 1, 1], first, arguments);
@@ -315,7 +302,8 @@ impl LiveKernel<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct LearnerText {
     name: &'static str,
-    text: LiveText,
+    text: String,
+    workgroup: [u32; 3],
     sizes: BTreeMap<String, u64>,
 }
 
@@ -327,12 +315,11 @@ impl Wgsl for LearnerText {
     }
 
     fn text(&self) -> String {
-        let text = &self.text.text;
         // `install` has filled it in before.
-        template::fill(text, &self.sizes).map_or_else(|_| text.clone(), |it| it.text)
+        template::fill(&self.text, &self.sizes).map_or_else(|_| self.text.clone(), |it| it.text)
     }
 
     fn workgroup(&self) -> [u32; 3] {
-        self.text.workgroup
+        self.workgroup
     }
 }

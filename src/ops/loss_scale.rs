@@ -148,15 +148,12 @@ impl LossScale {
             Self::Host(state) => return Some(*state),
             Self::Device(tensor) => tensor,
         };
-        let bytes = tensor.client.read_one(tensor.handle.clone()).ok()?;
-        let mut values = bytes
-            .chunks_exact(4)
-            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let [factor, inverse, clean, skipped] = gpu::read(tensor)?.try_into().ok()?;
         Some(ScaleState {
-            factor: values.next()?,
-            inverse: values.next()?,
-            clean: values.next()? as u32,
-            skipped: values.next()? as u32,
+            factor,
+            inverse,
+            clean: clean as u32,
+            skipped: skipped as u32,
         })
     }
 }

@@ -175,7 +175,11 @@ impl Optimizer {
                     // Oldest first: their clock advances before a younger one takes its place.
                     for (updates, work) in by_age.into_iter().rev() {
                         let rule = rule(lr, updates + 1, unscale);
-                        update(&rule, work, clocks, scale, unscaled);
+                        if is_cpu(&work[0].0.value.device()) {
+                            on_cpu(&rule, work);
+                        } else {
+                            on_gpu(&rule, work, clocks, scale, unscaled);
+                        }
                     }
                 });
             }
@@ -195,25 +199,8 @@ fn rule(lr: f64, time: i32, unscale: f32) -> OwnAdamW {
     }
 }
 
+/// A parameter, its gradient and its moments; others with equally many updates are updated together.
 type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<Moments>);
-
-/// Updates parameters with equal numbers of updates.
-fn update(
-    rule: &OwnAdamW,
-    work: Vec<Work>,
-    clocks: &mut Clocks,
-    scale: Option<&LossScale>,
-    unscaled: &mut Option<CubeTensor>,
-) {
-    let Some((first, ..)) = work.first() else {
-        return;
-    };
-    if is_cpu(&first.value.device()) {
-        on_cpu(rule, work)
-    } else {
-        on_gpu(rule, work, clocks, scale, unscaled)
-    }
-}
 
 /// A parameter with its gradient and moments as the backend's flat tensors.
 struct Flat<'a, T> {
@@ -294,14 +281,9 @@ fn on_gpu(
             Flat::new(work, value, |it| into_contiguous(primitive::<Cube>(it)))
         })
         .collect();
-    let Some(first) = all.first() else {
-        return;
-    };
-    let before = rule.time - 1;
-    let clock = clocks.remove(&before).unwrap_or_else(|| match before {
-        0 => adamw::clock(&first.value),
-        _ => clock_at(before, &first.parameter.value),
-    });
+    let (first, before) = (&all[0], rule.time - 1);
+    let clock = clocks.remove(&before);
+    let clock = clock.unwrap_or_else(|| clock_at(before, &first.parameter.value));
     let copy = |it: &Flat<CubeTensor>| it.parameter.operand.clone().map(primitive::<Cube>);
     let copies: Vec<_> = all.iter().map(copy).collect();
     let slots: Vec<_> = all
@@ -325,7 +307,7 @@ fn on_gpu(
     }
 }
 
-/// 1 − β₁ᵗ and 1 − β₂ᵗ, `[2]`: for parameters that had no gradient while others of their age were updated.
+/// 1 − β₁ᵗ and 1 − β₂ᵗ, `[2]`: at first, and for parameters that had no gradient while others of their age were updated.
 fn clock_at(time: i32, like: &Tensor<2>) -> CubeTensor {
     let corrections = [BETA_1, BETA_2].map(|beta| (1.0 - beta.powi(time)) as f32);
     Tensor::<1>::from_data(

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// When work last made progress: milliseconds since the first use, above 0; 0 while there is no work.
-struct LastProgress(AtomicU64);
+pub struct LastProgress(AtomicU64);
 
-static DEVICE: LastProgress = LastProgress(AtomicU64::new(0));
+/// Of the work on the device.
+pub static DEVICE: LastProgress = LastProgress(AtomicU64::new(0));
 
 fn now() -> u64 {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
@@ -17,44 +18,28 @@ fn now() -> u64 {
 }
 
 impl LastProgress {
-    fn begin(&self) {
+    /// Starts work.
+    pub fn begin(&self) {
         self.0.store(now(), Ordering::Relaxed);
     }
 
-    fn step(&self) {
+    /// Reports progress. Ignored while there is no work: a queue may still finish work that nothing waits for.
+    pub fn step(&self) {
         if self.0.load(Ordering::Relaxed) != 0 {
             self.begin();
         }
     }
 
-    fn rest(&self) {
+    /// Ends work until the next `begin`.
+    pub fn rest(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    fn since(&self) -> Option<Duration> {
+    /// Time since the last progress; `None` while there is no work.
+    pub fn since(&self) -> Option<Duration> {
         let last = self.0.load(Ordering::Relaxed);
         (last != 0).then(|| Duration::from_millis(now().saturating_sub(last)))
     }
-}
-
-/// Starts work.
-pub fn begin() {
-    DEVICE.begin();
-}
-
-/// Reports progress. Ignored while there is no work: a queue may still finish work that nothing waits for.
-pub fn step() {
-    DEVICE.step();
-}
-
-/// Ends work until the next `begin`.
-pub fn rest() {
-    DEVICE.rest();
-}
-
-/// Time since the last progress; `None` while there is no work.
-pub fn since() -> Option<Duration> {
-    DEVICE.since()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::format::Format;
 use crate::config::{Attention as Version, KvLayout};
 
 /// Sizes of a causal attention with grouped key and value heads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Heads {
     pub batch: usize,
     pub context: usize,

@@ -2,7 +2,7 @@
 //! with measured roofs, and how near a kernel comes. Pure arithmetic.
 
 use super::stats::spread;
-use crate::protocol::{KernelRow, Rate, Roof, TopKernel};
+use crate::protocol::{Device, KernelRow, Rate, Roof, Started, TopKernel};
 use crate::units;
 
 /// No existing device reaches these rates; a stopped clock or a kernel that did not run would show them.
@@ -76,6 +76,18 @@ pub fn better(before: Roof, now: Roof) -> Roof {
         matrix_cores: cores.or(before.matrix_cores).or(now.matrix_cores),
         bytes: higher(before.bytes, now.bytes),
         ..now
+    }
+}
+
+/// Gives a run on `device` the peaks that were measured since it began; higher ones that it has are kept.
+pub fn note_peaks(run: &mut Started, device: &Device, roof: &Roof) {
+    if run.device == *device {
+        let before = run.roof.take().map(|it| *it);
+        let roof = match before {
+            Some(before) => better(before, roof.clone()),
+            None => roof.clone(),
+        };
+        run.roof = Some(Box::new(roof));
     }
 }
 

@@ -137,7 +137,7 @@ impl<'a> Surface<'a, '_> {
         self.frame.render_widget(Paragraph::new(text), area);
     }
 
-    /// Shows lines from `scroll` on, with a mark where more follow; the result is how far they can scroll.
+    /// Shows lines from `scroll` on, with marks where there are more; the result is how far they can scroll.
     pub fn show(&mut self, area: Rect, lines: Vec<Line<'static>>, scroll: u16) -> u16 {
         let limit = height(lines.len()).saturating_sub(area.height);
         let from = scroll.min(limit);
@@ -145,8 +145,8 @@ impl<'a> Surface<'a, '_> {
         let visible: Vec<Line<'static>> = visible.take(usize::from(area.height)).collect();
         self.put(area, visible);
         let left = limit - from;
-        if left > 0 && area.width > 12 {
-            self.mark_more(area, left);
+        if limit > 0 && area.width > 12 {
+            self.mark_more(area, [from, left]);
         }
         limit
     }
@@ -161,10 +161,15 @@ impl<'a> Surface<'a, '_> {
         self.show(self.area, lines, self.app.view.overlay_scroll)
     }
 
-    /// Says on the line that closes the area below, where there is one, that more follows.
-    fn mark_more(&mut self, area: Rect, left: u16) {
+    /// Says on the line that closes the area below, where there is one, how many lines are above and below.
+    fn mark_more(&mut self, area: Rect, hidden: [u16; 2]) {
         let rule = self.theme.symbols.rule;
-        let more = format!(" {} {left} more ", self.theme.symbols.scroll);
+        let marks = self.theme.symbols.scroll.iter().zip(hidden);
+        let marks = marks.filter(|(_, lines)| *lines > 0);
+        let marks: String = marks
+            .map(|(mark, lines)| format!(" {mark} {lines}"))
+            .collect();
+        let more = format!("{marks} more ");
         let wide = text::width(&more) as u16;
         let (x, y) = (area.right().saturating_sub(wide), area.bottom());
         let buffer = self.frame.buffer_mut();

@@ -43,7 +43,7 @@ pub struct Symbols {
     pub spark: &'static [&'static str],
     /// Fillings that tell parts of a bar apart: forward, backward, optimizer, residual.
     pub fills: [&'static str; 4],
-    pub scroll: &'static str,
+    pub scroll: [&'static str; 2],
 }
 
 const BARS: &[&str] = &["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
@@ -68,7 +68,7 @@ pub const BRAILLE: Symbols = Symbols {
     bar: BARS,
     spark: SPARKS,
     fills: ["█", "▓", "▒", "░"],
-    scroll: "↓",
+    scroll: ["↑", "↓"],
 };
 
 pub const DOTS: Symbols = Symbols {
@@ -112,7 +112,7 @@ pub const ASCII: Symbols = Symbols {
     bar: &["#"],
     spark: &["_", ".", "-", "=", "^"],
     fills: ["f", "b", "o", "r"],
-    scroll: "v",
+    scroll: ["^", "v"],
 };
 
 impl Symbols {

@@ -1,15 +1,19 @@
 //! A recorded run with a hidden fault. `perflings check d01`: without an answer it prints the question and how to look at the run; with
 //! one, whether it is right, and why.
 
+use std::path::Path;
+
 use anyhow::Result;
 use serde_json::json;
 
 use super::{Asked, Bench, Commands, Tried, trial};
+use crate::cli::args::CourseArgs;
 use crate::cli::progress::{note_answer, progress_of};
 use crate::course::exercise::config::split;
-use crate::course::exercise::{Detective, Exercise};
+use crate::course::exercise::{Detective, Exercise, is_label};
 use crate::course::placeholder::{FigureSources, NOT_MEASURED, fill};
 use crate::course::progress::{StageState, letter};
+use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 
 impl Commands for Detective {
@@ -139,6 +143,32 @@ fn shows(detective: &Detective) -> &'static str {
         Some(_) => "open",
         None => "replay",
     }
+}
+
+/// Refuses the name of an exercise where a file is read: says which command shows it, or which recorded runs there are.
+pub fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
+    let is_exercise = |name: &&str| name.split('-').next().is_some_and(is_label);
+    let name = path.to_str().filter(|_| !files::is_taken(path));
+    let Some(name) = name.filter(is_exercise) else {
+        return Ok(());
+    };
+    let context = course.load()?;
+    if let Some(detective) = context.exercise(name).and_then(Exercise::detective) {
+        return Err(usage(format!(
+            "`{name}` is an exercise, not a file; `perflings {} {name}` shows what was recorded",
+            shows(detective)
+        )));
+    }
+    let exercises = context.course.exercises.iter();
+    let recorded = exercises.filter(|it| it.detective().is_some());
+    let labels: Vec<&str> = recorded.map(Exercise::label).collect();
+    let known = match labels.join(", ") {
+        none if none.is_empty() => "the course has none".to_owned(),
+        all => format!("recorded runs are {all}"),
+    };
+    Err(usage(format!(
+        "`{name}` is neither a file nor a recorded run; {known}"
+    )))
 }
 
 fn question(exercise: &Exercise, detective: &Detective) -> String {

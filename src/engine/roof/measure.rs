@@ -71,7 +71,7 @@ fn on_gpu(opened: &OpenDevice) -> Result<(HostRates, Option<HostRates>, HostRate
         ARRAYS[0]
     };
     let bytes = triad(device, first).or_else(|_| triad(device, ARRAYS[1]));
-    // What was allocated goes back before a model takes its place.
+    // The arrays are not needed again.
     device.memory_cleanup();
     Ok((flops, cores, bytes?, clock))
 }

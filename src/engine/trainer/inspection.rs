@@ -201,11 +201,18 @@ impl Trainer {
         if !std::mem::take(&mut self.peaks_due) {
             return;
         }
+        let began = Instant::now();
         let outlet = self.outlet.clone();
-        let warn = |text| {
-            let level = "warn".to_owned();
+        let log = |level: &str, text| {
+            let level = level.to_owned();
             outlet.send(Event::Log(LogMessage { level, text }));
         };
+        let warn = |text| log("warn", text);
+        if self.opened.roof.is_none() {
+            let name = &self.opened.info.name;
+            let text = format!("the run waits while the peaks of {name} are measured, once");
+            log("info", text);
+        }
         let peak = allocator::peak();
         match roof::of(&self.opened, warn) {
             Ok(roof) if self.opened.roof.as_ref() == Some(&roof) => {}
@@ -217,6 +224,7 @@ impl Trainer {
             Err(error) => warn(format!("no peaks of {}: {error:#}", self.opened.info.name)),
         }
         allocator::forget_since(peak);
+        self.stats.paused += began.elapsed();
     }
 
     fn measure_memory(&mut self, kept: Option<u64>) -> Result<()> {
@@ -228,7 +236,8 @@ impl Trainer {
         })?;
         let gradients = (weights as f64 * self.gradients.params_pct / 100.0) as u64;
         let (current_bytes, peak_bytes, reason) = if self.on_cpu() {
-            (Some(allocator::current()), Some(allocator::peak()), None)
+            let own = |all: u64| Some(all.saturating_sub(self.memory_before));
+            (own(allocator::current()), own(allocator::peak()), None)
         } else {
             let reason = match kept {
                 Some(_) if self.spec.config.records() => {

@@ -81,20 +81,9 @@ fn transpose_block(
                 }
             }
         }
-        copy_rest(
-            to,
-            to_stride,
-            from,
-            from_stride,
-            [0..whole_rows, whole_columns..columns],
-        );
-        copy_rest(
-            to,
-            to_stride,
-            from,
-            from_stride,
-            [whole_rows..rows, 0..columns],
-        );
+        let mut rest = |places| copy_rest(to, to_stride, from, from_stride, places);
+        rest([0..whole_rows, whole_columns..columns]);
+        rest([whole_rows..rows, 0..columns]);
         return;
     }
     copy_rest(to, to_stride, from, from_stride, [0..rows, 0..columns]);

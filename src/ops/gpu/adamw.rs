@@ -1,7 +1,7 @@
 //! AdamW over many tensors per launch, in place. Nothing is uploaded per step: the two bias corrections are on the device, and a
 //! kernel with one invocation advances them.
 
-use super::{arg, empty};
+use super::arg;
 use crate::ops::cpu::adamw::AdamW;
 use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
@@ -20,14 +20,8 @@ pub struct AdamwTensors<'a> {
     pub copy: Option<&'a CubeTensor>,
 }
 
-/// The bias corrections 1 − β₁ᵗ and 1 − β₂ᵗ as a tensor `[2]`, at t = 0.
-pub fn clock(like: &CubeTensor) -> CubeTensor {
-    let mut clock = empty(like, [2]);
-    clock.handle = like.client.create_from_slice(&[0; 8]);
-    clock
-}
-
-/// One AdamW step on every slot: the clock advances to t, then p −= lr·wd·p; m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²;
+/// One AdamW step on every slot: the clock, which is 1 − β₁ᵗ and 1 − β₂ᵗ as a tensor `[2]`, advances to t, then
+/// p −= lr·wd·p; m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²;
 /// p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + eps). (Loshchilov & Hutter 2019, as torch computes it.) Gradients are multiplied by
 /// the second value of the state of loss scaling, `scale`; where that is 0, nothing changes.
 /// 1 launch for the clock and 1 for each 25 tensors (5 where a device has 31 bindings), those with copies apart.

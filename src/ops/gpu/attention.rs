@@ -11,11 +11,9 @@ use serde::Serialize;
 
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 128;
-/// Four values in a buffer.
-const V4: &str = "vec4<f32>";
 
 /// Sizes of a workgroup. Each invocation has four own rows and four columns of a tile of scores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 struct Tile {
     /// Invocations: down × across.
     down: usize,
@@ -125,12 +123,10 @@ struct TileStep {
 /// Sizes of the tile and the steps, with the names of the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct AttentionPlan {
+    #[serde(flatten)]
+    tile: Tile,
     own: usize,
     other: usize,
-    down: usize,
-    across: usize,
-    part: usize,
-    slice: usize,
     staged: usize,
     registers_of_a_step: usize,
     steps: Vec<TileStep>,
@@ -242,12 +238,9 @@ impl Steps {
         } = self;
         let loads = |step: &TileStep| step.stages.iter().map(|it| it.loads).sum();
         let plan = AttentionPlan {
+            tile,
             own: tile.own(),
             other: tile.other(),
-            down: tile.down,
-            across: tile.across,
-            part: tile.part,
-            slice: tile.slice,
             staged: tile.staged(vectors),
             registers_of_a_step: steps.iter().map(loads).max().unwrap_or(0),
             steps,
@@ -255,6 +248,7 @@ impl Steps {
         let values = Values {
             shape,
             buffers,
+            vector: "vec4<f32>",
             tile: plan,
         };
         Program::new(file, tile.invocations(), values)
@@ -318,10 +312,10 @@ pub fn backward(
 
 /// The program for output and logarithms.
 fn output(tile: Tile, shape: Shape) -> Program<Values<AttentionPlan>> {
-    let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
     let steps = Steps::of(tile, &shape.sizes)
         .scores("s", ("q", "q"), ("k", "k"))
         .sums("sum", ("v", "v"));
+    let buffers = &["q", "k", "v", "out", "lse"];
     steps.program("flash_attention.wgsl", shape, buffers)
 }
 
@@ -348,29 +342,11 @@ fn keys(tile: Tile, shape: Shape, rotated: bool) -> Program<Values<AttentionPlan
 }
 
 /// Buffers of the backward pass; the last two only where gradients are rotated.
-const QUERIES: [(&str, &str); 10] = [
-    ("q", V4),
-    ("k", V4),
-    ("v", V4),
-    ("dout", V4),
-    ("out", V4),
-    ("dq", V4),
-    ("lse", "f32"),
-    ("delta", "f32"),
-    ("cos", "vec2<f32>"),
-    ("sin", "vec2<f32>"),
+const QUERIES: [&str; 10] = [
+    "q", "k", "v", "dout", "out", "dq", "lse", "delta", "cos", "sin",
 ];
-const KEYS: [(&str, &str); 10] = [
-    ("q", V4),
-    ("k", V4),
-    ("v", V4),
-    ("dout", V4),
-    ("dk", V4),
-    ("dv", V4),
-    ("lse", "f32"),
-    ("delta", "f32"),
-    ("cos", "vec2<f32>"),
-    ("sin", "vec2<f32>"),
+const KEYS: [&str; 10] = [
+    "q", "k", "v", "dout", "dk", "dv", "lse", "delta", "cos", "sin",
 ];
 
 #[cfg(test)]

@@ -21,8 +21,6 @@ const WIDE: usize = 128;
 const WIDEST: usize = 256;
 /// A score that exceeds its row's reference by less needs no rescaling: e^8 is far below f16's largest number.
 const SLACK: f32 = 8.0;
-/// Four values in a buffer.
-const V4: &str = "vec4<f16>";
 
 /// Whether tiles fit a problem, and a launch can have their workgroups. Each team has half of a head's columns, and a row of a tile is
 /// loaded by as many invocations as [`backward_tile`] leaves it.
@@ -68,7 +66,7 @@ pub fn backward(
 
 /// The program for output and logarithms.
 fn forward_program(shape: Shape) -> Program<Values<Tile>> {
-    let buffers: Buffers = &[("q", V4), ("k", V4), ("v", V4), ("out", V4), ("lse", "f32")];
+    let buffers = &["q", "k", "v", "out", "lse"];
     let other = forward_tile(shape.sizes.head_dim);
     let tile = Tile::new(other, other, OWN, PADDING);
     program("flash_attention_matrix_cores.wgsl", shape, buffers, tile)
@@ -76,18 +74,8 @@ fn forward_program(shape: Shape) -> Program<Values<Tile>> {
 
 /// The program whose first workgroups compute dk and dv, which takes longer, and whose other workgroups compute dq.
 fn backward_program(shape: Shape) -> Program<Values<Tile>> {
-    let buffers: Buffers = &[
-        ("q", V4),
-        ("k", V4),
-        ("v", V4),
-        ("dout", "vec4<f32>"),
-        ("out", V4),
-        ("dq", V4),
-        ("dk", V4),
-        ("dv", V4),
-        ("lse", "f32"),
-        ("cos", "vec2<f32>"),
-        ("sin", "vec2<f32>"),
+    let buffers = &[
+        "q", "k", "v", "dout", "out", "dq", "dk", "dv", "lse", "cos", "sin",
     ];
     // Less padding where there is no more workgroup memory. Two teams' sums of 16 columns have to fit side by side.
     let score_padding = match shape.sizes.head_dim {
@@ -147,6 +135,7 @@ fn program(
     let values = Values {
         shape,
         buffers,
+        vector: "vec4<f16>",
         tile,
     };
     Program::new(file, INVOCATIONS, values)

@@ -31,9 +31,8 @@ pub fn backward(
     sizes: Heads,
     launch: impl FnOnce(Shape, [&CubeTensor; 3], [&CubeTensor; 3]),
 ) -> Rows<CubeTensor> {
-    let gradients = rows
-        .as_ref()
-        .map(|x| empty_of::<2>(x.dtype, dout, x.meta.shape().dims()));
+    let gradients = rows.as_ref();
+    let gradients = gradients.map(|x| empty_of(x.dtype, dout, x.meta.shape()));
     let (of_rows, shape) = Shape::of(rows, sizes);
     let filled = gradients.columns(&sizes).map(|(buffer, _)| buffer);
     launch(shape, of_rows, filled);
@@ -47,14 +46,16 @@ pub struct Shape {
     pub columns: [Columns; 3],
 }
 
-/// Names of buffers and their element types, in the order of the bindings.
-pub type Buffers = &'static [(&'static str, &'static str)];
+/// Names of buffers, in the order of the bindings.
+pub type Buffers = &'static [&'static str];
 
 /// The values that fill in a file; sizes and tile have the names of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Values<T> {
     pub shape: Shape,
     pub buffers: Buffers,
+    /// Four values of a row, except of the output's gradient, which is f32.
+    pub vector: &'static str,
     /// Sizes of tile and workgroup.
     pub tile: T,
 }
@@ -70,36 +71,28 @@ impl<T: Serialize> Serialize for Values<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct All<'a, T> {
-            batch: usize,
-            context: usize,
-            heads: usize,
-            kv_heads: usize,
-            head_dim: usize,
+            #[serde(flatten)]
+            sizes: Heads,
             scale: String,
             lines: BTreeMap<&'static str, Lines>,
-            buffers: Buffers,
+            buffers: Vec<(&'static str, &'static str)>,
             /// Whether gradients of q and k are rotated back.
             rotated: bool,
             #[serde(flatten)]
             tile: &'a T,
         }
-        let Heads {
-            batch,
-            context,
-            heads,
-            kv_heads,
-            head_dim,
-        } = self.shape.sizes;
+        let of = |name: &str| match name {
+            "lse" | "delta" => "f32",
+            "cos" | "sin" => "vec2<f32>",
+            "dout" => "vec4<f32>",
+            _ => self.vector,
+        };
         let all = All {
-            batch,
-            context,
-            heads,
-            kv_heads,
-            head_dim,
+            sizes: self.shape.sizes,
             scale: format!("{:?}", self.shape.sizes.scale()),
             lines: self.shape.lines(),
-            buffers: self.buffers,
-            rotated: self.buffers.iter().any(|(name, _)| *name == "cos"),
+            buffers: self.buffers.iter().map(|name| (*name, of(name))).collect(),
+            rotated: self.buffers.contains(&"cos"),
             tile: &self.tile,
         };
         all.serialize(serializer)

@@ -1,6 +1,6 @@
 //! Softmax cross-entropy with its gradient in one pass over the logits; probabilities are never stored.
 
-use super::{arg, empty, groups, horizontal_sum, vector_width, workgroup_max, workgroup_sum};
+use super::{arg, empty, groups, horizontal, vector_width, workgroup_max, workgroup_sum};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -82,14 +82,9 @@ fn cross_entropy_rows<N: Size>(
         top = higher;
         c += THREADS;
     }
-    let mut own = top.extract(0usize);
-    #[unroll]
-    for i in 1..N::value() {
-        own = max(own, top.extract(i));
-    }
-    let highest = workgroup_max(own, &mut scratch, THREADS);
+    let highest = workgroup_max(horizontal::<N>(top, false), &mut scratch, THREADS);
     let scaled = sum * (top - Vector::<f32, N>::new(highest)).exp();
-    let total = workgroup_sum(horizontal_sum::<N>(scaled), &mut scratch, THREADS);
+    let total = workgroup_sum(horizontal::<N>(scaled, true), &mut scratch, THREADS);
 
     let mut share = Vector::<f32, N>::new(1.0 / of as f32);
     if scales {

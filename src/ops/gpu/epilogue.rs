@@ -2,10 +2,11 @@
 //! (`matmul`) and on matrix cores (`matrix_cores`).
 
 use super::matmul_plan::Problem;
-use super::{empty_of, reduce, shaped};
+use super::{empty_of, reduce};
 use crate::ops::shapes::Rotation;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
+use serde::Serialize;
 
 /// The operation, with its inputs; see [`Store`].
 #[derive(Clone, Copy)]
@@ -21,8 +22,9 @@ pub enum Epilogue<'a> {
     SwigluBackward(&'a CubeTensor),
 }
 
-/// The operation of a product on its result C `[n, m]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The operation of a product on its result C `[n, m]`; kernels' files see its `name`, and the fields of a rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
 pub enum Store {
     /// Nothing.
     Plain,
@@ -82,13 +84,11 @@ impl<'a> Epilogue<'a> {
     }
 
     /// The stored result of [`Self::of_parts`] with this epilogue applied. 1 launch where parts have to be added, otherwise none.
-    pub fn finish(self, out: CubeTensor, splits: usize, problem: &Problem) -> CubeTensor {
+    pub fn finish(self, out: CubeTensor, splits: usize) -> CubeTensor {
         if splits == 1 || matches!(self, Self::Parts) {
             return out;
         }
-        let size = problem.rows * problem.columns;
-        let sum = reduce::sum_rows(&out, splits, size, self.read().pop());
-        shaped(sum, [problem.rows, problem.columns])
+        reduce::sum_parts(&out, splits, self.read().pop())
     }
 }
 
@@ -98,39 +98,17 @@ pub fn finish_pair(
     then: [Epilogue; 2],
     splits: [usize; 2],
 ) -> [CubeTensor; 2] {
-    let parts = [0, 1].map(|i| {
-        let [rows, columns] = outs[i].meta.shape().dims();
-        let count = match then[i] {
-            Epilogue::Parts => 1,
-            _ => splits[i],
-        };
-        (count, [rows / count, columns])
+    let counts = [0, 1].map(|i| match then[i] {
+        Epilogue::Parts => 1,
+        _ => splits[i],
     });
-    reduce::sum_pair(outs, parts)
+    reduce::sum_pair(outs, counts)
 }
 
 impl Store {
     /// Whether the stored sum of two results is the stored result of their sum, with R added to one of them.
     pub fn is_linear(&self) -> bool {
         matches!(self, Self::Plain | Self::Onto)
-    }
-
-    /// As the kernels' files call it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Onto => "onto",
-            Self::Rope(_) => "rope",
-            Self::Swiglu => "swiglu",
-            Self::SwigluBackward => "swiglu_backward",
-        }
-    }
-
-    pub fn rotation(&self) -> Option<Rotation> {
-        match self {
-            Self::Rope(rotation) => Some(*rotation),
-            _ => None,
-        }
     }
 
     /// Names and elements of its inputs, which have the elements `of` of the stored result, or are tables.

@@ -14,7 +14,7 @@ const ITEMS: usize = 4;
 /// Rounds every value to the nearest number of `format`, in f32. 1 launch.
 pub fn rounded(x: &CubeTensor, format: Precision) -> CubeTensor {
     let count = x.meta.num_elements();
-    let out = empty(x, [count]);
+    let out = empty(x, x.meta.shape());
     unsafe {
         round_values::launch_unchecked(
             &x.client,
@@ -26,7 +26,7 @@ pub fn rounded(x: &CubeTensor, format: Precision) -> CubeTensor {
             format == Precision::Bf16,
         );
     }
-    with_shape_of(out, x)
+    out
 }
 
 /// The formulas of `ops/cpu/format.rs`. Below f16's normal range, the result is a multiple of 2⁻²⁴.
@@ -97,10 +97,10 @@ fn convert(all: &[CubeTensor], to: DType) -> Vec<CubeTensor> {
         let mut first = 0;
         for from in batch {
             let count = from.meta.num_elements() / 4;
-            let copy = empty_of(to, from, [4 * count]);
+            let copy = empty_of(to, from, from.meta.shape());
             args.push(CopyDataLaunch::new(arg(from), arg(&copy), first, count));
             first += count.div_ceil(THREADS * ITEMS);
-            copies.push(with_shape_of(copy, from));
+            copies.push(copy);
         }
         unsafe {
             convert_format::launch_unchecked(
@@ -144,16 +144,6 @@ fn convert_format<I: Numeric, O: Numeric>(
             }
         }
     }
-}
-
-fn with_shape_of(values: CubeTensor, like: &CubeTensor) -> CubeTensor {
-    CubeTensor::new_contiguous(
-        values.client,
-        values.device,
-        like.meta.shape().clone(),
-        values.handle,
-        values.dtype,
-    )
 }
 
 #[cfg(test)]

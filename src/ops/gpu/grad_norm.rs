@@ -1,7 +1,7 @@
 //! Sums of squares and largest values of many tensors on the device, and samples of their elements. Of gradients, only norms and
 //! samples are read back.
 
-use super::{arg, empty, horizontal_sum, workgroup_max, workgroup_sum};
+use super::{arg, empty, horizontal, workgroup_reduce};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -41,7 +41,7 @@ fn parts_of(tensors: &[&CubeTensor], largest: bool) -> (CubeTensor, Vec<usize>) 
             sizes.iter().map(move |size| size.div_ceil(per_group))
         })
         .collect();
-    let partial = empty(like, [parts.iter().sum()]);
+    let partial = empty(like, [parts.iter().sum::<usize>()]);
     let mut first = 0;
     for (batch, sizes) in tensors.chunks(most).zip(sizes.chunks(most)) {
         let lanes = super::vector_width(sizes);
@@ -139,16 +139,8 @@ fn reduce_per_group<N: Size>(
             }
         }
     }
-    let total = if comptime!(largest) {
-        let mut most = sum.extract(0usize);
-        #[unroll]
-        for i in 1..N::value() {
-            most = max(most, sum.extract(i));
-        }
-        workgroup_max(most, &mut scratch, THREADS)
-    } else {
-        workgroup_sum(horizontal_sum::<N>(sum), &mut scratch, THREADS)
-    };
+    let own = horizontal::<N>(sum, comptime!(!largest));
+    let total = workgroup_reduce(own, &mut scratch, THREADS, comptime!(!largest));
     if UNIT_POS == 0 && valid == 1u32 {
         partial[offset + CUBE_POS] = total;
     }

@@ -1,7 +1,7 @@
 //! The state of dynamic loss scaling on the device: factor, factor for gradients, clean steps, skipped steps.
 //! The rules are in `ops/loss_scale.rs`.
 
-use super::{arg, grad_norm, shaped, workgroup_sum};
+use super::{arg, grad_norm, workgroup_sum};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -42,7 +42,7 @@ pub fn advance(state: &CubeTensor, gradients: &[&CubeTensor], interval: u32, lar
             CubeCount::new_single(),
             CubeDim::new_1d(THREADS as u32),
             arg(&sums),
-            arg(&shaped(state.clone(), [4])),
+            arg(state),
             count,
             interval as f32,
             largest,

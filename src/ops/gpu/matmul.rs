@@ -52,7 +52,7 @@ fn matmul_by(
     let out = product.empty(a);
     let buffers = [a, b, &out].into_iter().chain(first.read());
     launch(plan, vec![product], buffers.collect());
-    then.finish(out, plan.splits, &problem)
+    then.finish(out, plan.splits)
 }
 
 /// A·B, stored by the epilogue `then`, and C·D, in 1 launch, or 2 if an inner dimension is split; with [`Epilogue::Parts`] A·B is

@@ -1,8 +1,10 @@
 //! Chooses the tile for the shape of a product: plain data and one table, based on measurements.
 
+use serde::Serialize;
+
 /// out `[rows, columns]` = A · B over `inner`; A is `[rows, inner]`, or `[inner, rows]` if transposed, B is `[inner, columns]`, or
 /// `[columns, inner]` if transposed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Problem {
     pub rows: usize,
     pub columns: usize,
@@ -55,7 +57,7 @@ pub struct TilePlan {
     /// Groups of invocations that compute the same tile from different parts of each step and are added at the end: more invocations
     /// per tile with the same outputs. A power of two.
     pub slices: usize,
-    /// Workgroups along `inner`, whose results a second launch adds: more workgroups for a small output.
+    /// Workgroups along `inner`, whose results a second launch or the next kernel adds: more workgroups for a small output.
     pub splits: usize,
     /// Inner values whose products are written out; the driver may unroll the loop around them. More of them take longer to compile.
     pub unroll: usize,

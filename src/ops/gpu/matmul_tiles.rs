@@ -3,7 +3,6 @@
 use super::epilogue::Store;
 use super::matmul_plan::{Problem, TilePlan, padding};
 use super::wgsl::{self, Binding, Program};
-use crate::ops::shapes::Rotation;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use serde::{Serialize, Serializer};
@@ -43,9 +42,8 @@ impl TiledProducts {
 /// An item of the file's `products`.
 #[derive(Serialize)]
 struct TiledValues {
-    rows: usize,
-    columns: usize,
-    inner: usize,
+    #[serde(flatten)]
+    problem: Problem,
     /// Inner values of a workgroup.
     share: usize,
     /// Workgroups along each axis, the first workgroup of this product in the launch, and the one after its last.
@@ -54,8 +52,7 @@ struct TiledValues {
     end: usize,
     /// Whether other workgroups follow.
     bounded: bool,
-    store: &'static str,
-    rotation: Option<Rotation>,
+    store: Store,
     /// Values of a store.
     width: usize,
     /// Whether tiles extend past an edge of the result.
@@ -98,7 +95,6 @@ impl Serialize for TiledProducts {
         #[derive(Serialize)]
         struct Values {
             bindings: Vec<Binding>,
-            stores: Vec<&'static str>,
             /// Vectors of workgroup memory.
             vectors: usize,
             threads: usize,
@@ -135,7 +131,6 @@ impl Serialize for TiledProducts {
         let blocks = [plan.tile.0 / plan.block.0, plan.tile.1 / plan.block.1];
         let values = Values {
             bindings,
-            stores: products.iter().map(|it| it.store).collect(),
             vectors: plan.shared_vectors(),
             threads: plan.threads(),
             groups: self.groups(),
@@ -191,33 +186,26 @@ impl TiledProduct {
     }
 
     fn values(&self, plan: &TilePlan, begin: usize, end: usize, bounded: bool) -> TiledValues {
-        let Problem {
-            rows,
-            columns,
-            inner,
-            a_transposed,
-            b_transposed,
-        } = self.problem;
-        let [a_width, b_width, width] = self.problem.lanes();
+        let problem = self.problem;
+        let Problem { rows, columns, .. } = problem;
+        let [a_width, b_width, width] = problem.lanes();
         let (a_side, b_side) = ([plan.tile.0, rows], [plan.tile.1, columns]);
-        let a = self.operand(plan, ("a", "row"), a_side, !a_transposed, a_width);
-        let mut b = self.operand(plan, ("b", "column"), b_side, b_transposed, b_width);
+        let (a_turned, b_turned) = (!problem.a_transposed, problem.b_transposed);
+        let a = self.operand(plan, ("a", "row"), a_side, a_turned, a_width);
+        let mut b = self.operand(plan, ("b", "column"), b_side, b_turned, b_width);
         b.first = a.pitch * plan.step;
         b.gated = self.store == Store::Swiglu;
         if b.gated {
             b.lines = format!("{}u", columns / 2);
         }
         TiledValues {
-            rows,
-            columns,
-            inner,
+            problem,
             share: self.share(plan),
             groups: self.groups(plan),
             begin,
             end,
             bounded,
-            store: self.store.name(),
-            rotation: self.store.rotation(),
+            store: self.store,
             width,
             ragged: !rows.is_multiple_of(plan.tile.0) || !columns.is_multiple_of(plan.tile.1),
             reordered: a.transposed || b.transposed,

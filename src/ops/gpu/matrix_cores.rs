@@ -102,7 +102,8 @@ fn fills(plan: &BlockPlan, problem: &Problem) -> bool {
 }
 
 /// Plans for two products in one launch: the longer inner dimension is split into parts as long as the other, unless there are so
-/// many blocks that the long ones do not delay the end. `parts_are_free` means that the next kernel adds those of the first product.
+/// many blocks that the long ones do not delay the end, or that half a block spares the second launch. `parts_are_free` means that
+/// the next kernel adds the parts of the first product, which then has two where there are few blocks.
 fn choose_pair(problems: &[Problem; 2], halves: bool, parts_are_free: bool) -> [BlockPlan; 2] {
     let inner = problems.map(|it| it.inner);
     let shortest = inner[0].min(inner[1]).max(1);
@@ -225,7 +226,7 @@ pub fn matmul(
     let out = product.empty(a);
     let all = [a, b, &out].into_iter().chain(first.read());
     launch(vec![product], all.collect(), operands.largest());
-    then.finish(out, plan.splits, &problem)
+    then.finish(out, plan.splits)
 }
 
 /// A·B, stored by the epilogue `then`, and C·D in f32, in 1 launch, or 2 if an inner dimension is split; with [`Epilogue::Parts`]

@@ -3,7 +3,6 @@
 use super::epilogue::Store;
 use super::matmul_plan::Problem;
 use super::wgsl::{self, Binding, Program};
-use crate::ops::shapes::Rotation;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use serde::{Serialize, Serializer};
@@ -19,7 +18,7 @@ const PADDING: usize = 8;
 const SUBGROUP: usize = 32;
 
 /// The blocking of a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct BlockPlan {
     /// 16×16 tiles of the result that a subgroup holds, rows by columns.
     pub tiles: (usize, usize),
@@ -27,7 +26,7 @@ pub struct BlockPlan {
     pub subgroups: (usize, usize),
     /// Inner values staged together.
     pub step: usize,
-    /// Workgroups along the inner dimension, whose results a second launch adds.
+    /// Workgroups along the inner dimension, whose results a second launch or the next kernel adds.
     pub splits: usize,
 }
 
@@ -146,40 +145,16 @@ impl BlockedProducts {
         }
         bindings
     }
-
-    /// The arrays of workgroup memory; the product that needs the most determines their sizes.
-    fn staged(&self) -> Vec<StagedMatrix> {
-        let operands: Vec<Operand> = self.0.iter().flat_map(BlockedProduct::operands).collect();
-        let parts = self.0.first().map_or(&[][..], BlockedProduct::parts);
-        let names = ["a", "b"].iter().flat_map(|name| {
-            let of_name = operands.iter().filter(|it| it.name == *name);
-            let vectors = of_name.map(|it| it.lines * it.pitch).max().unwrap_or(0);
-            parts.iter().map(move |part| StagedMatrix {
-                name: format!("{name}_{part}"),
-                vectors,
-            })
-        });
-        names.collect()
-    }
-}
-
-/// An item of the file's `staged`: an array of workgroup memory.
-#[derive(Serialize)]
-struct StagedMatrix {
-    name: String,
-    vectors: usize,
 }
 
 /// An item of the file's `products`.
 #[derive(Serialize)]
 struct ProductValues {
-    rows: usize,
-    columns: usize,
-    inner: usize,
-    tiles: (usize, usize),
-    subgroups: (usize, usize),
+    #[serde(flatten)]
+    problem: Problem,
+    #[serde(flatten)]
+    plan: BlockPlan,
     block: (usize, usize),
-    step: usize,
     /// Inner values of a workgroup.
     share: usize,
     /// Workgroups along each axis, the first workgroup of this product in the launch, and the one after its last.
@@ -188,13 +163,10 @@ struct ProductValues {
     end: usize,
     /// Whether other workgroups follow.
     bounded: bool,
-    store: &'static str,
-    rotation: Option<Rotation>,
+    store: Store,
     /// Whether results pass through workgroup memory, where an invocation reads four adjacent values of a row.
     by_vectors: bool,
     ragged: bool,
-    halves: bool,
-    parts: &'static [&'static str],
     a: Operand,
     b: Operand,
 }
@@ -211,10 +183,12 @@ struct Operand {
     inner_lines: bool,
     /// Whether the rows of a matrix are lines.
     by_rows: bool,
-    /// Lines that a workgroup stages in a step, vectors of each line, and distance between lines in workgroup memory in vectors.
+    /// Lines that a workgroup stages in a step, vectors of each line, and in workgroup memory the distance between lines in vectors
+    /// and the vectors of all.
     lines: usize,
     across: usize,
     pitch: usize,
+    vectors: usize,
     /// Vectors that each invocation loads.
     loads: usize,
     /// Lines and values of the whole operand, and whether they are whole steps.
@@ -233,7 +207,6 @@ impl Serialize for BlockedProducts {
         #[derive(Serialize)]
         struct Values {
             bindings: Vec<Binding>,
-            staged: Vec<StagedMatrix>,
             halves: bool,
             by_vectors: bool,
             threads: usize,
@@ -251,7 +224,6 @@ impl Serialize for BlockedProducts {
         let products = products.collect();
         let values = Values {
             bindings: self.bindings(),
-            staged: self.staged(),
             halves: self.halves(),
             by_vectors: self.0.iter().any(BlockedProduct::by_vectors),
             threads: self.invocations(),
@@ -299,15 +271,6 @@ impl BlockedProduct {
         matches!(self.staged, [Staged::Halves(_), _])
     }
 
-    /// The staged matrices of an operand.
-    fn parts(&self) -> &'static [&'static str] {
-        if self.halves() {
-            &["high", "low"]
-        } else {
-            &["high"]
-        }
-    }
-
     /// An empty tensor for the stored result with the plan's parts, on the device of `like`.
     pub fn empty(&self, like: &CubeTensor) -> CubeTensor {
         let dtype = if self.store.is_linear() {
@@ -320,38 +283,19 @@ impl BlockedProduct {
     }
 
     fn values(&self, begin: usize, end: usize, bounded: bool) -> ProductValues {
-        let BlockPlan {
-            tiles,
-            subgroups,
-            step,
-            ..
-        } = self.plan;
-        let Problem {
-            rows,
-            columns,
-            inner,
-            ..
-        } = self.problem;
         let [a, b] = self.operands();
         ProductValues {
-            rows,
-            columns,
-            inner,
-            tiles,
-            subgroups,
+            problem: self.problem,
+            plan: self.plan,
             block: self.plan.block(),
-            step,
             share: self.plan.share(&self.problem),
             groups: self.groups(),
             begin,
             end,
             bounded,
-            store: self.store.name(),
-            rotation: self.store.rotation(),
+            store: self.store,
             by_vectors: self.by_vectors(),
             ragged: self.is_ragged(),
-            halves: self.halves(),
-            parts: self.parts(),
             a,
             b,
         }
@@ -383,6 +327,7 @@ impl BlockedProduct {
         } else {
             (part, size, (outer, "next"))
         };
+        let pitch = (part.1 + PADDING) / LANES;
         Operand {
             name,
             role: if name == "a" { "A" } else { "B" },
@@ -394,7 +339,8 @@ impl BlockedProduct {
             by_rows: inner_lines == (name == "b"),
             lines: part.0,
             across: part.1 / LANES,
-            pitch: (part.1 + PADDING) / LANES,
+            pitch,
+            vectors: part.0 * pitch,
             loads: part.0 * part.1 / LANES / self.plan.invocations(),
             whole,
             even: whole.0.is_multiple_of(part.0) && whole.1.is_multiple_of(part.1),

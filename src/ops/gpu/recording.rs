@@ -48,7 +48,7 @@ pub fn write(tensor: &CubeTensor, values: &[i32]) {
 #[cfg(test)]
 mod tests {
     use super::super::check::TestDevice;
-    use super::super::reduce::sum_rows;
+    use super::super::reduce::sum_parts;
     use super::*;
     use burn::tensor::{DType, Int, Tensor, TensorData};
 
@@ -57,9 +57,9 @@ mod tests {
         let Some(device) = TestDevice::any() else {
             return;
         };
-        let x = device.tensor(&[1.0, 2.0, 3.0, 4.0], [4]);
+        let x = device.tensor(&[1.0, 2.0, 3.0, 4.0], [2, 2]);
         let mut sum = None;
-        let work = || sum = Some(sum_rows(&x, 2, 2, None));
+        let work = || sum = Some(sum_parts(&x, 2, None));
         let recording = LaunchRecording::new(&x, work).expect("one launch");
         let sum = sum.expect("it worked");
         recording.replay().expect("the device works");
@@ -75,16 +75,16 @@ mod tests {
         let Some(device) = TestDevice::any() else {
             return;
         };
-        let x = device.tensor(&[1.0, 2.0, 3.0, 4.0], [4]);
+        let x = device.tensor(&[1.0, 2.0, 3.0, 4.0], [2, 2]);
         let copies = || {
             let data = TensorData::new(vec![1, 2, 3, 4], [4]);
             drop(Tensor::<1, Int>::from_data(
                 data,
                 (&device.burn(), DType::I32),
             ));
-            drop(sum_rows(&x, 2, 2, None));
+            drop(sum_parts(&x, 2, None));
         };
         assert!(LaunchRecording::new(&x, copies).is_err());
-        assert!(LaunchRecording::new(&x, || drop(sum_rows(&x, 2, 2, None))).is_ok());
+        assert!(LaunchRecording::new(&x, || drop(sum_parts(&x, 2, None))).is_ok());
     }
 }

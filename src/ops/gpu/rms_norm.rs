@@ -1,6 +1,6 @@
 //! RMSNorm with one launch forward and one backward, which add what products leave in parts.
 
-use super::{arg, empty, empty_of, groups, horizontal_sum, vector_width, workgroup_sum};
+use super::{arg, empty, empty_of, groups, horizontal, vector_width, workgroup_sum};
 use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
 use burn::tensor::DType;
@@ -96,7 +96,7 @@ fn rms_norm_forward<O: Numeric, N: Size>(
             squares += value * value;
         }
     }
-    let total = workgroup_sum(horizontal_sum::<N>(squares), &mut scratch, THREADS);
+    let total = workgroup_sum(horizontal::<N>(squares, true), &mut scratch, THREADS);
     let scale = 1.0 / (total / width as f32 + eps).sqrt();
     if unit == 0 {
         inv_rms[row] = scale;
@@ -204,7 +204,7 @@ fn rms_norm_backward<N: Size>(
                 products += scaled[i] * x[start + c];
             }
         }
-        let dot = workgroup_sum(horizontal_sum::<N>(products), &mut scratch, THREADS);
+        let dot = workgroup_sum(horizontal::<N>(products, true), &mut scratch, THREADS);
         let r = inv_rms[row];
         let along_x = Vector::<f32, N>::new(dot / width as f32 * r * r * r);
         let scale = Vector::<f32, N>::new(r);

@@ -2,7 +2,7 @@
 //! little arithmetic on much memory. Their results are not used.
 
 use super::wgsl::{self, Program};
-use super::{Float4, arg};
+use super::{Float4, arg, horizontal};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 use serde::Serialize;
@@ -71,10 +71,7 @@ fn roof_multiply_add(out: &mut [f32], rounds: usize, factor: f32, term: f32) {
     for i in 1..SUMS {
         total += sums[i];
     }
-    out[CUBE_POS_X as usize * THREADS + UNIT_POS as usize] = total.extract(0usize)
-        + total.extract(1usize)
-        + total.extract(2usize)
-        + total.extract(3usize);
+    out[CUBE_POS_X as usize * THREADS + UNIT_POS as usize] = horizontal::<Const<4>>(total, true);
 }
 
 /// Side of the matrices that one instruction multiplies.

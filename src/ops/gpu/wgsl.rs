@@ -10,7 +10,7 @@ use burn::cubecl::{CubeKernel, PrecompiledSource};
 use burn_cubecl::tensor::CubeTensor;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
@@ -115,7 +115,7 @@ pub struct Binding {
 /// Most workgroups along one dimension of a dispatch on every device.
 pub const MAX_GROUPS: usize = 65_535;
 
-/// At least `count` workgroups along each axis, in two dimensions if one is too long.
+/// The workgroups along each axis, at least `count` in all: in two dimensions if one is too long.
 pub fn groups(count: usize) -> [usize; 3] {
     let rows = count.div_ceil(MAX_GROUPS).max(1);
     [count.div_ceil(rows), rows, 1]
@@ -145,15 +145,27 @@ pub fn launch_with(
         .launch(kernel, CubeCount::Static(x, y, z), arguments);
 }
 
-/// Where the texts of programs go at their first launch, and the hashes of those that went.
-type FirstLaunches = (Sender<String>, HashSet<u64>);
+/// Where the texts of programs go at their first launch on a device.
+struct FirstLaunches {
+    to: Option<Sender<String>>,
+    /// Differs from device to device.
+    device: u64,
+    /// Hashes of device and program.
+    seen: BTreeSet<(u64, u64)>,
+}
 
-static FIRST_LAUNCHES: Mutex<Option<FirstLaunches>> = Mutex::new(None);
+static FIRST_LAUNCHES: Mutex<FirstLaunches> = Mutex::new(FirstLaunches {
+    to: None,
+    device: 0,
+    seen: BTreeSet::new(),
+});
 
-/// From now on sends the text of each program to `to` when it is first launched, which is before the device compiles it.
-pub fn send_first_launches(to: Option<Sender<String>>) {
+/// From now on sends the text of each program to `to` when it is first launched on this device by the process, which is before the
+/// device compiles it.
+pub fn send_first_launches(to: Option<Sender<String>>, device: impl Hash) {
     if let Ok(mut launches) = FIRST_LAUNCHES.lock() {
-        *launches = to.map(|to| (to, HashSet::new()));
+        launches.to = to;
+        launches.device = hash_of(&device);
     }
 }
 
@@ -163,17 +175,18 @@ fn note_launch<P: Wgsl>(program: &P) {
         return;
     }
     if let Ok(mut launches) = FIRST_LAUNCHES.lock()
-        && let Some((to, seen)) = launches.as_mut()
-        && seen.insert(hash(program))
+        && let Some(to) = launches.to.clone()
     {
-        let _ = to.send(program.text());
+        let launch = (launches.device, hash_of(&(program.name(), program)));
+        if launches.seen.insert(launch) {
+            let _ = to.send(program.text());
+        }
     }
 }
 
-fn hash(program: &impl Wgsl) -> u64 {
+fn hash_of(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    program.name().hash(&mut hasher);
-    program.hash(&mut hasher);
+    value.hash(&mut hasher);
     hasher.finish()
 }
 

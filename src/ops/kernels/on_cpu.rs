@@ -42,11 +42,10 @@ fn tensor(values: Vec<f32>, shape: impl Into<Shape>) -> T {
 fn tokens(indices: Ints<Flex>) -> Vec<i32> {
     indices.to_contiguous().into_data().iter::<i32>().collect()
 }
-
 /// How the strided kernel reads a `[b, h, t, dh]` view.
 fn strided(view: &T, layout: KvLayout) -> Strided<'_> {
     let (offset, strides) = if layout == KvLayout::Strided {
-        (view.layout().start_offset(), Flex::strides(view))
+        (view.layout().start_offset(), super::flex_strides(view))
     } else {
         // Strides of a contiguous [b, h, t, dh]: right for a copy, wrong for a view.
         let [_, h, t, dh] = view.shape().dims();
@@ -218,14 +217,6 @@ impl Kernels for Flex {
         tensors
             .iter()
             .map(|tensor| cpu::norm::exponents(Values::of(tensor).get()))
-            .collect()
-    }
-
-    fn strides(x: &T) -> Vec<usize> {
-        x.layout()
-            .strides()
-            .iter()
-            .map(|s| s.unsigned_abs())
             .collect()
     }
 }

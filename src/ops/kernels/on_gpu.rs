@@ -8,6 +8,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::{Ints, Kernels, primitive};
 use crate::config::{KvLayout, NORM_EPS, Precision};
+use crate::ops::cpu;
 use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
 use crate::ops::gpu::epilogue::Epilogue;
@@ -58,10 +59,6 @@ impl Kernels for Cube {
         }
     }
 
-    fn halves(all: Vec<T>) -> Vec<T> {
-        gpu::format::halves(all.into_iter().map(into_contiguous).collect())
-    }
-
     fn linear_own(x: T, w: T, residual: Option<T>, format: Format) -> T {
         let ([x, w], residual) = ([x, w].map(into_contiguous), residual.map(into_contiguous));
         gpu::linear::forward(&x, &w, Epilogue::onto(residual.as_ref()), format)
@@ -69,7 +66,7 @@ impl Kernels for Cube {
 
     fn linear_pending(x: T, w: T, residual: T, format: Format, sum: &PendingSum) -> T {
         let [x, w, residual] = [x, w, residual].map(into_contiguous);
-        let y = gpu::empty(&residual, residual.meta.shape().dims::<2>());
+        let y = gpu::empty(&residual, residual.meta.shape());
         let parts = gpu::linear::forward(&x, &w, Epilogue::Parts, format);
         sum.put(Summands { residual, parts });
         y
@@ -127,10 +124,6 @@ impl Kernels for Cube {
     fn naive_swiglu(x: T, w_gate: T, w_up: T) -> [T; 3] {
         let [x, w_gate, w_up] = [x, w_gate, w_up].map(into_contiguous);
         gpu::swiglu_naive::forward(&x, &w_gate, &w_up)
-    }
-
-    fn flash_takes_f16(sizes: &Heads) -> bool {
-        attention_cores::fits(sizes)
     }
 
     fn flash(rows: &Rows<T>, sizes: Heads, half: bool) -> Option<(T, T)> {
@@ -201,38 +194,21 @@ impl Kernels for Cube {
     }
 
     fn squares(tensors: &[T]) -> Vec<f64> {
-        if tensors.is_empty() {
-            return Vec::new();
-        }
         let tensors: Vec<CubeTensor> = tensors.iter().cloned().map(into_contiguous).collect();
         let (sums, parts) = gpu::grad_norm::parts_of_squares(&tensors.iter().collect::<Vec<_>>());
-        let Ok(bytes) = sums.client.read_one(sums.handle.clone()) else {
+        let Some(sums) = gpu::read(&sums) else {
             return vec![f64::NAN; tensors.len()];
         };
-        let mut sums = bytes
-            .chunks_exact(4)
-            .map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])));
-        parts
-            .into_iter()
-            .map(|count| sums.by_ref().take(count).sum())
-            .collect()
+        let mut sums = sums.into_iter().map(f64::from);
+        let parts = parts.into_iter();
+        parts.map(|n| sums.by_ref().take(n).sum()).collect()
     }
 
     fn exponents(tensors: &[T]) -> Vec<[u64; 256]> {
         let samples = tensors.iter().cloned().map(into_contiguous).map(|tensor| {
-            let sample = gpu::grad_norm::sample(&tensor);
-            let bytes = sample.client.read_one(sample.handle.clone());
-            let mut counts = [0; 256];
-            for b in bytes.iter().flat_map(|bytes| bytes.chunks_exact(4)) {
-                let bits = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-                counts[(bits >> 23 & 0xff) as usize] += 1;
-            }
-            counts
+            let sample = gpu::read(&gpu::grad_norm::sample(&tensor));
+            cpu::norm::exponents(&sample.unwrap_or_default())
         });
         samples.collect()
-    }
-
-    fn strides(x: &T) -> Vec<usize> {
-        x.meta.strides().iter().copied().collect()
     }
 }

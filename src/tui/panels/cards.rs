@@ -183,8 +183,19 @@ fn titled(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         let said = "B against a known-good configuration, not against A";
         return text::wrap(&[Span::styled(said, theme.text)], width, "", "   ");
     }
-    let said = [Span::styled(app.comparison.differences(), theme.text)];
-    text::wrap(&said, width, Span::styled("B: ", theme.b), "   ")
+    let all = app.comparison.differences();
+    let all: Vec<&str> = all.split(", ").collect();
+    // One line, so that the verdict below it stays on the screen.
+    let wordings = (0..=all.len()).rev().map(|named| {
+        let said = match (named, all.len() - named) {
+            (_, 0) => all.join(", "),
+            (0, n) => format!("{n} knobs changed"),
+            (_, n) => format!("{}, and {n} more", all[..named].join(", ")),
+        };
+        let said = Span::styled(said, theme.text);
+        Line::from(vec![Span::styled("B: ", theme.b), said])
+    });
+    vec![text::longest(wordings, width)]
 }
 
 fn three_decimals(ratio: f64) -> String {

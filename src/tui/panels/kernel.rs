@@ -64,9 +64,12 @@ fn of_cpu(s: &mut Surface<'_, '_>, row: &KernelRow) -> u16 {
     w.item("function ", theme.dim, &row.kernel, theme.strong);
     w.item("formula  ", theme.dim, formula(&row.op), theme.text);
     w.blank();
-    let plain = "A function of the CPU: compiled with the program, so there is no text to show. Its source is in \
-                 src/ops of perflings, one file for each operation.";
-    w.plain(plain, theme.dim);
+    let source = match row.kernel.as_str() {
+        "library" => "It is of burn-flex, the library's CPU backend.",
+        _ => "Its source is in src/ops of perflings, one file for each operation.",
+    };
+    let plain = "A function of the CPU: compiled with the program, so there is no text to show.";
+    w.plain(&format!("{plain} {source}"), theme.dim);
     s.show_card(w.lines)
 }
 

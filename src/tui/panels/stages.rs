@@ -37,7 +37,7 @@ pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
     list.text([Line::default()]);
     runs(app, columns, theme, &mut list);
     let rule = Line::styled(theme.symbols.rule.repeat(columns), theme.border);
-    list.foot = vec![rule, legend(columns, theme), score(app, theme)];
+    list.foot = vec![rule, legend(columns, theme), score(app, theme, columns)];
     list
 }
 
@@ -63,20 +63,25 @@ fn legend(columns: usize, theme: &Theme) -> Line<'static> {
 }
 
 /// How good the predictions are so far.
-fn score(app: &App, theme: &Theme) -> Line<'static> {
+fn score(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
+    const NAME: &str = "your predictions: ";
     let score = app.study.progress.calibration();
-    let mut said = match score.answered {
+    let made = match score.answered {
         0 => "they count once their stage is passed".to_owned(),
         made => format!("{} of {made} were right", score.right),
     };
-    if score.ranges > 0 {
-        let (held, ranges) = (score.held, score.ranges);
-        said += &format!("; {held} of {ranges} ranges contained the measured figure");
-    }
-    Line::from(vec![
-        Span::styled("your predictions: ", theme.dim),
-        Span::styled(said, theme.strong),
-    ])
+    let (held, ranges) = (score.held, score.ranges);
+    let wordings = [
+        format!("{made}; {held} of {ranges} ranges contained the measured figure"),
+        format!("{made}; {held} of {ranges} ranges held"),
+        made,
+    ];
+    let wordings = wordings.into_iter().skip(if ranges > 0 { 0 } else { 2 });
+    let lines = wordings.map(|said| {
+        let name = Span::styled(NAME, theme.dim);
+        Line::from(vec![name, Span::styled(said, theme.strong)])
+    });
+    text::longest(lines, columns)
 }
 
 /// The line of a stage or an exercise: its name, its level, its title, and notes.

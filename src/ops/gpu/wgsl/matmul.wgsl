@@ -29,6 +29,7 @@
 var<workgroup> staged: array<vec4<f32>, {{ vectors }}>;
 {% set rows = block[0] %}
 {% set across = block[1] // 4 %}
+{% set stores = products | map(attribute="store.name") %}
 {% if "rope" in stores %}
 {% include "rotated.wgsl" %}
 {% endif %}
@@ -43,7 +44,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let slice = lane / {{ per_slice }}u;
   let number = lane % {{ per_slice }}u;
 {% if in_fours %}
-  // 32 neighbours have 4 × 8 blocks: they read 12 different vectors for an inner value.
+  // 32 neighbours have 4 × 8 blocks: they read {{ 4 * rows // 4 + 8 * across }} different vectors for an inner value.
   let block_row = number % 32u / 16u * 2u + number % 2u + number / 32u / {{ blocks[1] // 8 }}u * 4u;
   let block_column = number / 2u % 8u + number / 32u % {{ blocks[1] // 8 }}u * 8u;
 {% else %}
@@ -214,7 +215,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   }
 {% endfor %}
 {% endmacro %}
-{% if p.store == "swiglu" %}
+{% if p.store.name == "swiglu" %}
   // Gates, ups and activations, one matrix after the other.
 {% set width = p.columns // 2 %}
 {% set column = "column / 2u + block_column * 4u" %}
@@ -226,7 +227,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     out{{ n }}[at + {{ p.rows * width // 2 }}u] = swiglu(sum{{ i }}_0, sum{{ i }}_1);
   }
 {% endfor %}
-{% elif p.store == "swiglu_backward" %}
+{% elif p.store.name == "swiglu_backward" %}
   // Each row's gates and ups are on their way while the row before is stored.
   {{ load_gated(0) | trim }}
 {% for i in range(rows) %}
@@ -241,8 +242,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     out{{ n }}[at + {{ p.columns // 4 }}u] = up_gradient(sum{{ of }}, gate{{ of }});
   }
 {% endfor %}{% endfor %}
-{% elif p.store == "rope" %}
-{% set of = p.rotation %}
+{% elif p.store.name == "rope" %}
+{% set of = p.store %}
 {% for i in range(rows) %}{% for j in range(across) %}
   if {{ c(j) }} < {{ of.rotated }}u {
     let angle = (({{ r(i) }}) % {{ of.context }}u * {{ of.head_dim // 2 }}u + ({{ c(j) }}) % {{ of.head_dim }}u / 2u) / 2u;
@@ -251,7 +252,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endfor %}{% endfor %}
   {{ outputs(true) | trim }}
 {% else %}
-{% if p.store == "onto" %}
+{% if p.store.name == "onto" %}
   // All of R is read before the first store: a driver that does not know that C is another matrix would wait for each read.
   {{ outputs(false) | trim }}
 {% endif %}

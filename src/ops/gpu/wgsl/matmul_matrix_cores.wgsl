@@ -23,9 +23,11 @@ enable wgpu_cooperative_matrix;
 {% for binding in bindings %}
 @group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
 {% endfor %}
-{% for it in staged %}
-var<workgroup> {{ it.name }}: array<vec4<f16>, {{ it.vectors }}>;
-{% endfor %}
+{# The staged matrices of an operand. The product that needs the most determines the sizes. #}
+{% set parts = ["high", "low"] if halves else ["high"] %}
+{% for name in ["a", "b"] %}{% for part in parts %}
+var<workgroup> {{ name }}_{{ part }}: array<vec4<f16>, {{ products | map(attribute=name ~ ".vectors") | max }}>;
+{% endfor %}{% endfor %}
 {% if halves %}
 // The largest magnitudes of A and of B, as bits. Two of the four elements are padding: the matrices after this array then start at
 // multiples of 16 bytes, which their loads need.
@@ -58,7 +60,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let a_first = subgroup / {{ p.subgroups[1] }}u * {{ down * 16 }}u;
   let b_first = subgroup % {{ p.subgroups[1] }}u * {{ across * 16 }}u;
   let target_first = group.z * {{ p.rows * p.columns }}u + (row + a_first) * {{ p.columns }}u + column + b_first;
-{% if p.halves %}
+{% if halves %}
 
   // If the largest magnitude has exponent e, the scale is 2^(14 - e), which brings it just below f16's largest number.
   if lane < 2u { atomicStore(&bits[lane], 0u); }
@@ -111,7 +113,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% for load in range(o.loads) %}
 {% set at = "(lane + " ~ load * threads ~ "u)" %}
 {% set to = at ~ " / " ~ o.across ~ "u * " ~ o.pitch ~ "u + " ~ at ~ " % " ~ o.across ~ "u" %}
-{% if p.halves %}
+{% if halves %}
     // `high` gets the 11 leading bits of the significand, as many as f16 has. Drivers would remove a conversion to f16 and back.
     { let value = {{ o.name }}_{{ load }} * {{ o.name }}_scale;
       let high = bitcast<vec4<f32>>(bitcast<vec4<u32>>(value) & vec4<u32>(0xffffe000u));
@@ -140,16 +142,16 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% if o.inner_lines %}{% set at = inner_at ~ " * " ~ o.pitch ~ "u + " ~ outer ~ " / 4u" %}{% else %}{% set at = outer ~ " * " ~ o.pitch ~ "u + " ~ inner_at ~ " / 4u" %}{% endif %}
       let {{ o.name }}_{{ half }}{{ index }}_{{ inner }} = {{ "coopLoadT" if o.by_rows else "coopLoad" }}<coop_mat16x16<f16, {{ o.role }}>>(&{{ o.name }}_{{ half }}[{{ at }}], {{ o.pitch }}u);
 {% endmacro %}
-{% for half in p.parts %}{% for i in range(down) %}{% for inner in [0, 16] %}
+{% for half in parts %}{% for i in range(down) %}{% for inner in [0, 16] %}
       {{ load(p.a, half, i, inner) | trim }}
 {% endfor %}{% endfor %}{% endfor %}
 {% for j in range(across) %}
-{% for half in p.parts %}{% for inner in [0, 16] %}
+{% for half in parts %}{% for inner in [0, 16] %}
       {{ load(p.b, half, j, inner) | trim }}
 {% endfor %}{% endfor %}
 {% for i in range(down) %}
 {% set sum = "sum" ~ i ~ "_" ~ j %}
-{% if p.halves %}
+{% if halves %}
 {% set first = "coopMultiplyAdd(a_high" ~ i ~ "_0, b_high" ~ j ~ "_0, coopMultiplyAdd(a_high" ~ i ~ "_0, b_low" ~ j ~ "_0, coopMultiplyAdd(a_low" ~ i ~ "_0, b_high" ~ j ~ "_0, coop_mat16x16<f32, C>())))" %}
       {{ sum }} = {{ sum }} + coopMultiplyAdd(a_high{{ i }}_16, b_high{{ j }}_16, coopMultiplyAdd(a_high{{ i }}_16, b_low{{ j }}_16, coopMultiplyAdd(a_low{{ i }}_16, b_high{{ j }}_16, {{ first }})));
 {% else %}
@@ -165,33 +167,33 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {# Stores values {{ i }}, {{ j }} of C at row r and column c. #}
 {% macro put(i, j, part) %}
 {% set value = "value" ~ i ~ "_" ~ j ~ "_" ~ part %}
-{% set first = "(column + b_first) / 2u + " ~ j // 2 * 16 if p.store == "swiglu" else "column + b_first + " ~ j * 16 %}
-{% set width = p.columns // 2 if p.store == "swiglu" else p.columns %}
+{% set first = "(column + b_first) / 2u + " ~ j // 2 * 16 if p.store.name == "swiglu" else "column + b_first + " ~ j * 16 %}
+{% set width = p.columns // 2 if p.store.name == "swiglu" else p.columns %}
   { let r = row + a_first + {{ i * 16 + part * 8 }}u + lane % 32u / 4u;
     let c = {{ first }}u + lane % 4u * 4u;
     {{ "if r < " ~ p.rows ~ "u && c < " ~ width ~ "u " if p.ragged }}{
       let at = (r * {{ width }}u + c) / 4u;
-{% if p.store == "rope" %}
-{% set of = p.rotation %}
+{% if p.store.name == "rope" %}
+{% set of = p.store %}
       var value = {{ value }};
       if c < {{ of.rotated }}u {
         let angle = (r % {{ of.context }}u * {{ of.head_dim // 2 }}u + c % {{ of.head_dim }}u / 2u) / 2u;
         value = rotated(value, cos{{ n }}[angle], sin{{ n }}[angle]);
       }
       out{{ n }}[at] = vec4<f16>(value);
-{% elif p.store == "swiglu" %}
+{% elif p.store.name == "swiglu" %}
       let gate = value{{ i }}_{{ j - 1 }}_{{ part }};
       out{{ n }}[at] = vec4<f16>(gate);
       out{{ n }}[at + {{ p.rows * width // 4 }}u] = vec4<f16>({{ value }});
       out{{ n }}[at + {{ p.rows * width // 2 }}u] = vec4<f16>(swiglu(gate, {{ value }}));
-{% elif p.store == "swiglu_backward" %}
+{% elif p.store.name == "swiglu_backward" %}
       let gate = vec4<f32>(gate{{ i }}_{{ j }}_{{ part }});
       let up = vec4<f32>(up{{ i }}_{{ j }}_{{ part }});
       let to = (r * {{ 2 * width }}u + c) / 4u;
       out{{ n }}[to] = vec4<f16>(gate_gradient({{ value }}, gate, up));
       out{{ n }}[to + {{ width // 4 }}u] = vec4<f16>(up_gradient({{ value }}, gate));
 {% else %}
-      out{{ n }}[group.z * {{ p.rows * width // 4 }}u + at] = {{ value }}{{ " + residual" ~ n ~ "[at]" if p.store == "onto" }};
+      out{{ n }}[group.z * {{ p.rows * width // 4 }}u + at] = {{ value }}{{ " + residual" ~ n ~ "[at]" if p.store.name == "onto" }};
 {% endif %}
     } }
 {% endmacro %}
@@ -210,17 +212,17 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     } }
 {% endfor %}{% endfor %}
 {% endmacro %}
-{% if p.store == "swiglu_backward" %}
+{% if p.store.name == "swiglu_backward" %}
   {{ load_gated(0) | trim }}
 {% endif %}
 {% for i in range(down) %}
-{% if p.store == "swiglu_backward" and i + 1 < down %}
+{% if p.store.name == "swiglu_backward" and i + 1 < down %}
   {{ load_gated(i + 1) | trim }}
 {% endif %}
 {% for j in range(across) %}
 {% set sum = "sum" ~ i ~ "_" ~ j %}
 {% set at = "target_first + " ~ (i * 16 * p.columns + j * 16) ~ "u" %}
-{% if p.halves %}
+{% if halves %}
   {{ sum }} = {{ sum }} * a_inverse * b_inverse;
 {% endif %}
 {% if p.by_vectors %}
@@ -230,13 +232,13 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let value{{ i }}_{{ j }}_{{ part }} = tiles[subgroup * 64u + {{ part * 32 }}u + lane % 32u];
 {% endfor %}
   workgroupBarrier();
-{% if p.store != "swiglu" or j % 2 == 1 %}
+{% if p.store.name != "swiglu" or j % 2 == 1 %}
 {% for part in [0, 1] %}
   {{ put(i, j, part) | trim }}
 {% endfor %}
 {% endif %}
 {% else %}
-{% if p.store == "onto" %}
+{% if p.store.name == "onto" %}
   {{ sum }} = {{ sum }} + coopLoadT<coop_mat16x16<f32, C>>(&residual{{ n }}[{{ at }}], {{ p.columns }}u);
 {% endif %}
   coopStoreT({{ sum }}, &out{{ n }}[{{ at }}], {{ p.columns }}u);
