@@ -126,20 +126,20 @@ fn gradients(f: &Finished) -> String {
         return "not measured: no step was profiled".to_owned();
     }
     let (with, of, share) = (grad.with_grad, grad.tensors, Digits(grad.params_pct));
-    let mut gradients = format!("{with} of {of} tensors, {share:.1} % of the parameters");
+    let mut text = format!("{with} of {of} tensors, {share:.1} % of the parameters");
     if let Some(zeros) = grad.zero_pct.filter(|it| *it > 0.0) {
-        gradients.push_str(&format!(
+        text.push_str(&format!(
             "; {} % of their elements are zero",
             percent(zeros)
         ));
     }
     if let Some((factor, skipped)) = grad.loss_scale.zip(grad.skipped) {
-        gradients.push_str(&format!(
+        text.push_str(&format!(
             "; loss scale {}, {skipped} steps left out",
             show(factor, 0)
         ));
     }
-    gradients
+    text
 }
 
 fn kernels(f: &Finished) -> String {

@@ -66,11 +66,7 @@ pub fn languages() -> Vec<String> {
 }
 
 /// The message for a word that is none of these.
-pub fn unknown<'a>(
-    what: &str,
-    word: &str,
-    known: &mut dyn Iterator<Item = &'a str>,
-) -> String {
+pub fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &str>) -> String {
     let all: Vec<&str> = known.collect();
     let near = nearest(word, all.iter().copied());
     let (shown, all) = (crate::clean::line(word), all.join(", "));
@@ -124,13 +120,15 @@ pub fn device(text: &str) -> Result<String, String> {
 
 /// How many steps a run takes.
 pub fn steps(text: &str) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|steps: &u64| *steps > 0);
+    let number = text.parse().ok();
+    let number = number.filter(|steps: &u64| *steps > 0);
     number.ok_or_else(|| "write a whole number of steps, at least 1".to_owned())
 }
 
 /// How many of the three hints are shown.
 pub fn hints(text: &str) -> Result<u8, String> {
-    let number = text.parse().ok().filter(|hints| (1..=3_u8).contains(hints));
+    let number = text.parse().ok();
+    let number = number.filter(|hints: &u8| (1..=3).contains(hints));
     number.ok_or_else(|| "write how many hints to show: 1, 2 or 3".to_owned())
 }
 

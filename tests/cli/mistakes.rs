@@ -45,7 +45,7 @@ fn a_wrong_command_line_is_one_message_and_two() {
         .fails(2, &["mended", "broken", "fixed"]);
     learner
         .run(&["run", "1", "--steps", "0"])
-        .fails(2, &["--steps"]);
+        .fails(2, &["--steps", "at least 1"]);
     learner
         .run(&["run", "1", "--device", "gup"])
         .fails(2, &["did you mean `gpu`", "vulkan-cpu"]);
@@ -73,7 +73,43 @@ fn a_wrong_command_line_is_one_message_and_two() {
     learner
         .run(&["export", "x.jsonl", "--format", "pdf"])
         .fails(2, &["pdf", "perfetto"]);
-    learner.run(&["hint", "1", "4"]).fails(2, &["4"]);
+    for hints in ["4", "x", "-1"] {
+        learner
+            .run(&["hint", "1", hints])
+            .fails(2, &[hints, "write how many hints to show: 1, 2 or 3"]);
+    }
+    for seed in ["abc", "-3"] {
+        learner
+            .run(&["check", "k06", "--seed", seed])
+            .fails(2, &["a seed is a whole number, 0 or larger"]);
+    }
+}
+
+#[test]
+fn a_stage_and_its_variant_are_told_apart() {
+    let learner = Learner::new();
+    for command in ["run", "check", "hint", "reset"] {
+        learner.run(&[command, "5:fixed"]).fails(
+            2,
+            &[
+                "`5:fixed` is a variant of a stage",
+                "perflings run 5 --as fixed",
+            ],
+        );
+    }
+    learner
+        .run(&["run", "99:fixed"])
+        .fails(2, &["there is no stage `99`"]);
+    let wanted = ["write 5:broken or 5:fixed"];
+    learner.run(&["compare", "5", "5"]).fails(2, &wanted);
+    learner.run(&["compare", "5:fix", "v1"]).fails(2, &wanted);
+    learner
+        .run(&["export", "5", "--kernels", "texts"])
+        .fails(2, &wanted);
+    let other = learner.write("o.json", "{\"a\": 1}\n");
+    learner
+        .run(&["export", &other, "--kernels", "texts"])
+        .fails(2, &["--kernels takes a stage variant such as 5:fixed"]);
 }
 
 #[test]

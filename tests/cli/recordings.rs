@@ -119,6 +119,20 @@ fn files_that_are_not_recordings_are_refused_by_name() {
     replay(learner.write("c.jsonl", "")).fails(2, &["c.jsonl: is empty"]);
     replay(learner.write("d.jsonl", b"\xff\xfe\n")).fails(2, &["d.jsonl:1: is not UTF-8"]);
     replay("missing.jsonl".to_owned()).fails(2, &["missing.jsonl: cannot be read"]);
+    replay("d99".to_owned()).fails(2, &["recorded runs are d01, d02, d03, d04, d05, d06"]);
+    replay("d06".to_owned()).fails(2, &["`perflings open d06` shows"]);
+    for command in ["open", "report"] {
+        learner
+            .run(&[command, "d01"])
+            .fails(2, &["`perflings replay d01` shows"]);
+        learner
+            .run(&[command, "d99"])
+            .fails(2, &["`d99` is neither a file nor a recorded run"]);
+    }
+    learner
+        .run(&["replay", "d01", "--picture", "x.png"])
+        .fails(2, &["--picture x.png", "ends in .svg"]);
+    assert!(!learner.path("x.png").exists());
     learner
         .run(&["replay", "b.jsonl", "--speed", "0"])
         .fails(2, &["write a number above 0"]);

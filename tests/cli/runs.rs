@@ -24,8 +24,37 @@ fn a_run_ends_with_its_summary() {
     ]);
     said.succeeds(&[
         "gradient-coverage: one tensor has none",
-        "peak not measured",
+        "memory     not measured",
     ]);
+}
+
+#[test]
+fn a_run_without_a_profiled_step_has_no_figures_of_one() {
+    let learner = Learner::new();
+    let grad = GradSummary {
+        tensors: 38,
+        ..GradSummary::default()
+    };
+    let stopped = |memory| {
+        let ended = Finished {
+            ended: Some("stopped".to_owned()),
+            grad: grad.clone(),
+            memory,
+            ..finished()
+        };
+        let engine = learner.engine(&[started(), Event::Finished(Box::new(ended))]);
+        learner.run(&["run", "1", "--engine", &engine]).out
+    };
+    let out = stopped(Memory::default());
+    assert!(out.contains("gradients  not measured"), "{out}");
+    assert!(out.contains("memory     not measured"), "{out}");
+    // An audit that found no gradient.
+    let out = stopped(Memory {
+        weights: 4096,
+        ..Memory::default()
+    });
+    assert!(out.contains("gradients  0 of 38 tensors"), "{out}");
+    assert!(out.contains("peak not measured; weights 4.0 KiB"), "{out}");
 }
 
 #[test]

@@ -9,6 +9,15 @@ fn a_setting_stands_for_a_flag_that_is_not_given() {
     learner
         .run(&["config", "theme", "darc"])
         .fails(2, &["did you mean `dark`?"]);
+    learner.run(&["config", "language", "dee"]).fails(
+        2,
+        &["unknown language `dee`; did you mean `de`? It is one of en, de"],
+    );
+    assert_eq!(learner.run(&["config", "language", "de"]).code, Some(0));
+    assert_eq!(
+        learner.run(&["config", "language", "--unset"]).code,
+        Some(0)
+    );
     learner
         .run(&["config", "threads", "0"])
         .fails(2, &["from 1 to 1024"]);
@@ -38,6 +47,10 @@ fn a_setting_that_cannot_be_used_is_told_and_left_out() {
     let file = all.lines().next().expect("the path").to_owned();
     for (text, wanted) in [
         ("theme = \"purple\"\n", "the setting theme is not used"),
+        (
+            "language = \"xx\"\n",
+            "It is one of en, de; `perflings config language --unset` removes it",
+        ),
         (
             "teme = \"dark\"\n",
             ":1: unknown key `teme`; the nearest known key is `theme`",

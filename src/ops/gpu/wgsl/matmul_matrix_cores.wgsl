@@ -37,10 +37,15 @@ var<workgroup> bits: array<atomic<u32>, 4>;
 // A tile of C for each subgroup.
 var<workgroup> tiles: array<vec4<f32>, {{ 64 * threads // 32 }}>;
 {% endif %}
+{% set stores = products | map(attribute="store.name") %}
+{% if "rope" in stores %}
 {% include "rotated.wgsl" %}
 
+{% endif %}
+{% if "swiglu" in stores or "swiglu_backward" in stores %}
 {% include "swiglu.wgsl" %}
 
+{% endif %}
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let place = (id.z * {{ groups[1] }}u + id.y) * {{ groups[0] }}u + id.x;
