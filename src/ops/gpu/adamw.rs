@@ -1,17 +1,18 @@
-//! AdamW over many tensors per launch, in place. Nothing is uploaded per step: the two bias corrections are on the device, and a
+//! AdamW over many tensors per launch, in place: `wgsl/adamw_update.wgsl`. Nothing is uploaded per step: the two bias corrections are on the device, and a
 //! kernel with one invocation advances them.
 
 use super::arg;
+use super::wgsl::{self, Binding, Program};
 use crate::ops::cpu::adamw::AdamW;
-use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
+use serde::Serialize;
 
 const THREADS: usize = 256;
 /// Vectors per invocation: several loads at once, and few workgroups.
 const ITEMS: usize = 4;
-/// Most tensors in one launch; each needs five bindings.
-const MOST_SLOTS: usize = 25;
+/// Most bindings of one launch.
+const MOST_BINDINGS: usize = 128;
 
 /// A parameter, its gradient and its two moments, of one shape, and the f16 copy of the parameter, if there is one. All except the
 /// gradient are overwritten.
@@ -24,7 +25,7 @@ pub struct AdamwTensors<'a> {
 /// p −= lr·wd·p; m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²;
 /// p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + eps). (Loshchilov & Hutter 2019, as torch computes it.) Gradients are multiplied by
 /// the second value of the state of loss scaling, `scale`; where that is 0, nothing changes.
-/// 1 launch for the clock and 1 for each 25 tensors (5 where a device has 31 bindings), those with copies apart.
+/// 1 launch for the clock, 1 for each 25 tensors with copies, and 1 for each 31 others (5 and 7 where a device has 31 bindings).
 pub fn step(slots: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
     unsafe {
         adamw_advance_clock::launch_unchecked(
@@ -39,63 +40,99 @@ pub fn step(slots: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule
             (1.0 - rule.beta2) as f32,
         );
     }
-    // The clock, the scale and the scalars need one binding each.
+    // The clock and the scale need one binding each.
     let bindings = clock.client.properties().hardware.max_bindings as usize;
-    let most = (bindings.saturating_sub(3) / 5).clamp(1, MOST_SLOTS);
+    let most = |each: usize| (bindings.min(MOST_BINDINGS).saturating_sub(2) / each).max(1);
     let (with, without): (Vec<_>, Vec<_>) = slots.iter().partition(|it| it.copy.is_some());
-    for batch in with.chunks(most).chain(without.chunks(most)) {
+    for batch in with.chunks(most(5)).chain(without.chunks(most(4))) {
         launch(batch, clock, scale, rule);
     }
 }
 
-/// Slots that all have copies, or none.
+/// Launches slots that all have copies, or none.
 fn launch(batch: &[&AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
-    let size = |it: &&AdamwTensors| it.tensors[0].meta.num_elements();
-    let sizes: Vec<usize> = batch.iter().map(size).collect();
-    let copies = batch[0].copy.is_some();
-    let lanes = super::vector_width(&sizes);
-    let mut args = SequenceArg::new();
-    let mut first = 0;
-    for (slot, size) in batch.iter().zip(sizes) {
-        let count = size / lanes;
-        let [param, grad, m, v] = slot.tensors.map(arg);
-        let copy = arg(slot.copy.unwrap_or(slot.tensors[0]));
-        args.push(SlotDataLaunch::new(param, grad, m, v, copy, first, count));
-        first += count.div_ceil(THREADS * ITEMS);
-    }
-    unsafe {
-        adamw_update::launch_unchecked(
-            &clock.client,
-            super::groups(first),
-            CubeDim::new_1d(THREADS as u32),
-            lanes,
-            args,
-            arg(clock),
-            arg(scale),
-            rule.lr as f32,
-            (rule.lr * rule.weight_decay) as f32,
-            rule.beta1 as f32,
-            rule.beta2 as f32,
-            (1.0 - rule.beta1) as f32,
-            (1.0 - rule.beta2) as f32,
-            rule.eps as f32,
-            copies,
-            super::element(batch[0].copy.unwrap_or(clock)),
-        );
-    }
+    let (program, buffers) = program(batch, clock, scale, rule);
+    wgsl::launch(program.clone(), program.values.groups, &buffers);
 }
 
-/// The buffers of a slot, its first workgroup, and its length in vectors.
-#[derive(CubeType, CubeLaunch)]
-struct SlotData<O: Numeric, N: Size> {
-    param: Box<[Vector<f32, N>]>,
-    grad: Box<[Vector<f32, N>]>,
-    m: Box<[Vector<f32, N>]>,
-    v: Box<[Vector<f32, N>]>,
-    /// Read by nobody here; the parameter itself where there is no copy.
-    copy: Box<[Vector<O, N>]>,
-    first: usize,
-    count: usize,
+/// The program for these slots, and its buffers.
+fn program<'a>(
+    batch: &[&AdamwTensors<'a>],
+    clock: &'a CubeTensor,
+    scale: &'a CubeTensor,
+    rule: &AdamW,
+) -> (Program<Values>, Vec<&'a CubeTensor>) {
+    let size = |it: &&AdamwTensors| it.tensors[0].meta.num_elements();
+    let sizes: Vec<usize> = batch.iter().map(size).collect();
+    let lanes = super::vector_width(&sizes);
+    let mut end = 0;
+    let slots = sizes.iter().map(|size| {
+        let (begin, size) = (end, size / lanes);
+        end += size.div_ceil(THREADS * ITEMS);
+        Slot { begin, end, size }
+    });
+    let slots: Vec<Slot> = slots.collect();
+    let mut named = vec![("clock".to_owned(), clock), ("scale".to_owned(), scale)];
+    for (n, slot) in batch.iter().enumerate() {
+        let names = ["param", "grad", "m", "v"].map(|name| format!("{name}{n}"));
+        named.extend(names.into_iter().zip(slot.tensors));
+        named.extend(slot.copy.map(|copy| (format!("copy{n}"), copy)));
+    }
+    let buffers: Vec<(&str, &CubeTensor)> = named.iter().map(|(name, it)| (&**name, *it)).collect();
+    let is_value = |name: &str| matches!(name, "clock" | "scale");
+    let values = Values {
+        bindings: wgsl::bindings(&buffers, |name| if is_value(name) { 1 } else { lanes }),
+        threads: THREADS,
+        items: ITEMS,
+        groups: wgsl::groups(end),
+        lanes,
+        slots,
+        copies: batch[0].copy.is_some(),
+        beta1: text(rule.beta1),
+        beta2: text(rule.beta2),
+        rest1: text(1.0 - rule.beta1),
+        rest2: text(1.0 - rule.beta2),
+        rate: text(rule.lr),
+        decay: text(rule.lr * rule.weight_decay),
+        eps: text(rule.eps),
+    };
+    let program = Program::new("adamw_update.wgsl", THREADS, values);
+    (program, buffers.into_iter().map(|(_, it)| it).collect())
+}
+
+/// A number of the rule as f32 in a text.
+fn text(number: f64) -> String {
+    format!("{:?}", number as f32)
+}
+
+/// The values that fill in the file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Values {
+    bindings: Vec<Binding>,
+    threads: usize,
+    /// Vectors of an invocation, and values of a vector.
+    items: usize,
+    lanes: usize,
+    groups: [usize; 3],
+    slots: Vec<Slot>,
+    copies: bool,
+    beta1: String,
+    beta2: String,
+    /// 1 − β₁ and 1 − β₂.
+    rest1: String,
+    rest2: String,
+    rate: String,
+    /// Rate times weight decay.
+    decay: String,
+    eps: String,
+}
+
+/// The first workgroup of a parameter, the one after its last, and its length in vectors.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Slot {
+    begin: usize,
+    end: usize,
+    size: usize,
 }
 
 /// c_t = 1 − βᵗ follows c_t = (1−β) + β·c_{t−1}, which keeps its precision where 1 − βᵗ would cancel.
@@ -114,51 +151,38 @@ fn adamw_advance_clock(
     }
 }
 
-#[cube(launch_unchecked)]
-fn adamw_update<O: Numeric, N: Size>(
-    slots: &mut Sequence<SlotData<O, N>>,
-    clock: &[f32],
-    scale: &[f32],
-    lr: f32,
-    decay: f32,
-    beta1: f32,
-    beta2: f32,
-    rest1: f32,
-    rest2: f32,
-    eps: f32,
-    #[comptime] copies: bool,
-    #[define(O)] _element: ElemType,
-) {
-    let unscale = scale[1];
-    if unscale == 0.0 {
-        terminate!();
-    }
-    let step = Vector::<f32, N>::new(lr / clock[0]);
-    let root = Vector::<f32, N>::new(1.0 / clock[1].sqrt());
-    #[unroll]
-    for s in 0..slots.len() {
-        let slot = slots.index_mut(s);
-        let groups = slot.count.div_ceil(comptime!(THREADS * ITEMS));
-        if CUBE_POS >= slot.first && CUBE_POS < slot.first + groups {
-            let start = (CUBE_POS - slot.first) * comptime!(THREADS * ITEMS) + UNIT_POS as usize;
-            #[unroll]
-            for i in 0..ITEMS {
-                let at = start + i * THREADS;
-                if at < slot.count {
-                    let g = slot.grad[at] * Vector::<f32, N>::new(unscale);
-                    let m = slot.m[at] * Vector::<f32, N>::new(beta1)
-                        + g * Vector::<f32, N>::new(rest1);
-                    let v = slot.v[at] * Vector::<f32, N>::new(beta2)
-                        + g * g * Vector::<f32, N>::new(rest2);
-                    let kept = slot.param[at] * Vector::<f32, N>::new(1.0 - decay);
-                    slot.m[at] = m;
-                    slot.v[at] = v;
-                    let updated = kept - step * m / (v.sqrt() * root + Vector::<f32, N>::new(eps));
-                    slot.param[at] = updated;
-                    if comptime!(copies) {
-                        slot.copy[at] = Vector::cast_from(updated);
-                    }
-                }
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, TestDevice};
+    use super::super::empty_of;
+    use super::super::wgsl::Wgsl as _;
+    use super::*;
+    use burn::tensor::DType;
+
+    #[test]
+    fn texts_with_copies_and_without_are_valid_wgsl() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        let rule = AdamW {
+            lr: 1e-3,
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.01,
+            time: 1,
+            unscale: 1.0,
+        };
+        for size in [64, 33] {
+            let tensor = device.tensor(&vec![0.0; size], [1, size]);
+            let copy = empty_of(DType::F16, &tensor, [1, size]);
+            for copy in [None, Some(&copy)] {
+                let slot = AdamwTensors {
+                    tensors: [&tensor; 4],
+                    copy,
+                };
+                let (program, _) = program(&[&slot, &slot], &tensor, &tensor, &rule);
+                check::valid_wgsl(&program.text());
             }
         }
     }

@@ -1,17 +1,70 @@
-//! RMSNorm with one launch forward and one backward, which add what products leave in parts.
+//! RMSNorm with one launch forward and one backward, which add what products leave in parts: `wgsl/rms_norm_forward.wgsl` and
+//! `wgsl/rms_norm_backward.wgsl`.
 
-use super::{arg, empty, empty_of, groups, horizontal, vector_width, workgroup_sum};
-use burn::cubecl::ir::ElemType;
-use burn::cubecl::{self, prelude::*};
+use super::wgsl::{self, Binding, Program};
+use super::{empty, empty_of, is_f16, vector_width};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
+use serde::Serialize;
 
 const THREADS: usize = 128;
-
 /// Vectors of dgain that one workgroup sums: 32 bytes of a row, the smallest unit that a GPU reads.
 const GAIN_COLUMNS: usize = 2;
 /// Rows whose values an invocation loads together to sum dgain.
 const ROWS_AT_ONCE: usize = 4;
+
+/// The values that fill in the files.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct Values {
+    bindings: Vec<Binding>,
+    threads: usize,
+    groups: [usize; 3],
+    rows: usize,
+    /// Vectors of a row, and values of a vector.
+    columns: usize,
+    lanes: usize,
+    /// Vectors of a row that an invocation has.
+    owned: usize,
+    /// Parts of x or of dy.
+    count: usize,
+    eps: String,
+    /// Whether y is f16.
+    half: bool,
+    /// Workgroups that sum dgain, the vectors of each, and the rows that they load together.
+    of_gain: usize,
+    wide: usize,
+    rows_at_once: usize,
+    has_residual: bool,
+}
+
+impl Values {
+    fn new(rows: usize, width: usize, count: usize, bindings: &[(&str, &CubeTensor)]) -> Self {
+        let lanes = vector_width(&[width]);
+        let columns = width / lanes;
+        Self {
+            bindings: wgsl::bindings(bindings, |name| if name == "inverse" { 1 } else { lanes }),
+            threads: THREADS,
+            groups: wgsl::groups(rows),
+            rows,
+            columns,
+            lanes,
+            owned: columns.div_ceil(THREADS),
+            count,
+            eps: "0.0".to_owned(),
+            half: false,
+            of_gain: 0,
+            wide: GAIN_COLUMNS,
+            rows_at_once: ROWS_AT_ONCE,
+            has_residual: false,
+        }
+    }
+
+    fn launch(self, file: &'static str, buffers: &[(&str, &CubeTensor)]) {
+        let groups = self.groups;
+        let buffers: Vec<&CubeTensor> = buffers.iter().map(|(_, buffer)| *buffer).collect();
+        wgsl::launch(Program::new(file, THREADS, self), groups, &buffers);
+    }
+}
 
 /// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[1, D]`.
 /// Returns y `[N, D]` with elements of type `element`, and inv_rms `[N, 1]` for the backward pass. (Zhang & Sennrich 2019.)
@@ -27,104 +80,19 @@ pub fn forward(
     let width = gain.meta.num_elements();
     let rows = x.meta.num_elements() / width;
     let (y, inv_rms) = (empty_of(element, x, [rows, width]), empty(x, [rows, 1]));
-    let lanes = vector_width(&[width]);
-    let [residual, parts] = sum.unwrap_or([x, x]);
-    let count = parts.meta.num_elements() / x.meta.num_elements();
-    unsafe {
-        rms_norm_forward::launch_unchecked(
-            &x.client,
-            groups(rows),
-            CubeDim::new_1d(THREADS as u32),
-            lanes,
-            arg(x),
-            arg(residual),
-            arg(parts),
-            arg(gain),
-            arg(&y),
-            arg(&inv_rms),
-            rows,
-            width,
-            eps,
-            (width / lanes).div_ceil(THREADS),
-            sum.map_or(0, |_| count),
-            super::element(&y),
-        );
+    let mut buffers = vec![("x", x), ("gain", gain), ("y", &y), ("inverse", &inv_rms)];
+    let mut count = 0;
+    if let Some([residual, parts]) = sum {
+        count = parts.meta.num_elements() / x.meta.num_elements();
+        buffers.extend([("residual", residual), ("parts", parts)]);
     }
+    let values = Values {
+        eps: format!("{eps:?}"),
+        half: is_f16(&y),
+        ..Values::new(rows, width, count, &buffers)
+    };
+    values.launch("rms_norm_forward.wgsl", &buffers);
     (y, inv_rms)
-}
-
-/// `owned` is the number of vectors of a row per invocation. Without `parts`, x is read.
-#[cube(launch_unchecked)]
-fn rms_norm_forward<O: Numeric, N: Size>(
-    x: &mut [Vector<f32, N>],
-    residual: &[Vector<f32, N>],
-    parts: &[Vector<f32, N>],
-    gain: &[Vector<f32, N>],
-    y: &mut [Vector<O, N>],
-    inv_rms: &mut [f32],
-    rows: usize,
-    width: usize,
-    eps: f32,
-    #[comptime] owned: usize,
-    #[comptime] count: usize,
-    #[define(O)] _element: ElemType,
-) {
-    let row = CUBE_POS;
-    if row >= rows {
-        terminate!();
-    }
-    let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
-    let columns = width / N::value();
-    let start = row * columns;
-    let unit = UNIT_POS as usize;
-    let mut values = Array::<Vector<f32, N>>::new(owned);
-    let mut squares = Vector::<f32, N>::new(0.0);
-    #[unroll]
-    for i in 0..owned {
-        let c = unit + comptime!(i * THREADS);
-        if c < columns {
-            let at = start + c;
-            let value = if comptime!(count == 0) {
-                x[at]
-            } else {
-                sum_of_parts::<N>(parts, at, rows * columns, count) + residual[at]
-            };
-            if comptime!(count > 0) {
-                x[at] = value;
-            }
-            values[i] = value;
-            squares += value * value;
-        }
-    }
-    let total = workgroup_sum(horizontal::<N>(squares, true), &mut scratch, THREADS);
-    let scale = 1.0 / (total / width as f32 + eps).sqrt();
-    if unit == 0 {
-        inv_rms[row] = scale;
-    }
-    #[unroll]
-    for i in 0..owned {
-        let c = unit + comptime!(i * THREADS);
-        if c < columns {
-            let value = values[i] * gain[c] * Vector::<f32, N>::new(scale);
-            y[start + c] = Vector::cast_from(value);
-        }
-    }
-}
-
-/// The sum of a vector over `count` parts of `size` vectors each.
-#[cube]
-fn sum_of_parts<N: Size>(
-    parts: &[Vector<f32, N>],
-    at: usize,
-    size: usize,
-    #[comptime] count: usize,
-) -> Vector<f32, N> {
-    let mut sum = parts[at];
-    #[unroll]
-    for part in 1..count {
-        sum += parts[part * size + at];
-    }
-    sum
 }
 
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
@@ -141,126 +109,28 @@ pub fn backward(
 ) -> (CubeTensor, CubeTensor) {
     let width = gain.meta.num_elements();
     let rows = inv_rms.meta.num_elements();
-    let lanes = vector_width(&[width]);
-    let columns = width / lanes;
     let (dx, dgain) = (empty(x, [rows, width]), empty(x, [1, width]));
-    unsafe {
-        rms_norm_backward::launch_unchecked(
-            &x.client,
-            groups(rows + columns.div_ceil(GAIN_COLUMNS)),
-            CubeDim::new_1d(THREADS as u32),
-            lanes,
-            arg(dy),
-            arg(x),
-            arg(gain),
-            arg(inv_rms),
-            arg(residual.unwrap_or(dy)),
-            arg(&dx),
-            arg(&dgain),
-            rows,
-            width,
-            columns.div_ceil(THREADS),
-            dy.meta.num_elements() / x.meta.num_elements(),
-            residual.is_some(),
-        );
-    }
+    let mut buffers = vec![("dy", dy), ("x", x), ("gain", gain), ("inverse", inv_rms)];
+    buffers.extend([("dx", &dx), ("dgain", &dgain)]);
+    buffers.extend(residual.map(|residual| ("residual", residual)));
+    let count = dy.meta.num_elements() / x.meta.num_elements();
+    let values = Values::new(rows, width, count, &buffers);
+    let of_gain = values.columns.div_ceil(GAIN_COLUMNS);
+    let values = Values {
+        groups: wgsl::groups(of_gain + rows),
+        of_gain,
+        has_residual: residual.is_some(),
+        ..values
+    };
+    values.launch("rms_norm_backward.wgsl", &buffers);
     (dx, dgain)
-}
-
-/// `owned` is the number of vectors of a row per invocation, `count` that of the parts of dy.
-#[cube(launch_unchecked)]
-fn rms_norm_backward<N: Size>(
-    dy: &[Vector<f32, N>],
-    x: &[Vector<f32, N>],
-    gain: &[Vector<f32, N>],
-    inv_rms: &[f32],
-    residual: &[Vector<f32, N>],
-    dx: &mut [Vector<f32, N>],
-    dgain: &mut [Vector<f32, N>],
-    rows: usize,
-    width: usize,
-    #[comptime] owned: usize,
-    #[comptime] count: usize,
-    #[comptime] has_residual: bool,
-) {
-    let columns = width / N::value();
-    let size = rows * columns;
-    let unit = UNIT_POS as usize;
-    let of_gain = columns.div_ceil(GAIN_COLUMNS);
-    if CUBE_POS >= of_gain {
-        let row = CUBE_POS - of_gain;
-        if row >= rows {
-            terminate!();
-        }
-        let mut scratch = Shared::<[f32]>::new_slice(comptime!(THREADS + 16));
-        let mut scaled = Array::<Vector<f32, N>>::new(owned);
-        let start = row * columns;
-        let mut products = Vector::<f32, N>::new(0.0);
-        #[unroll]
-        for i in 0..owned {
-            let c = unit + comptime!(i * THREADS);
-            if c < columns {
-                scaled[i] = sum_of_parts::<N>(dy, start + c, size, count) * gain[c];
-                products += scaled[i] * x[start + c];
-            }
-        }
-        let dot = workgroup_sum(horizontal::<N>(products, true), &mut scratch, THREADS);
-        let r = inv_rms[row];
-        let along_x = Vector::<f32, N>::new(dot / width as f32 * r * r * r);
-        let scale = Vector::<f32, N>::new(r);
-        #[unroll]
-        for i in 0..owned {
-            let c = unit + comptime!(i * THREADS);
-            if c < columns {
-                let mut out = scaled[i] * scale - x[start + c] * along_x;
-                if has_residual {
-                    out += residual[start + c];
-                }
-                dx[start + c] = out;
-            }
-        }
-    } else {
-        // Sums rows unit / GAIN_COLUMNS, + slices, … of one column; then one half of the slices adds the other half, and so on.
-        let slices = comptime!(THREADS / GAIN_COLUMNS);
-        let mut sums = Shared::<[Vector<f32, N>]>::new_slice(THREADS);
-        let column = CUBE_POS * GAIN_COLUMNS + unit % GAIN_COLUMNS;
-        let mut sum = Vector::<f32, N>::new(0.0);
-        if column < columns {
-            let mut row = unit / GAIN_COLUMNS;
-            while row < rows {
-                // Several rows at once, so that their loads do not wait for each other.
-                #[unroll]
-                for i in 0..ROWS_AT_ONCE {
-                    let row = row + comptime!(i * slices);
-                    if row < rows {
-                        let at = row * columns + column;
-                        let dy = sum_of_parts::<N>(dy, at, size, count);
-                        sum += dy * x[at] * Vector::<f32, N>::new(inv_rms[row]);
-                    }
-                }
-                row += comptime!(slices * ROWS_AT_ONCE);
-            }
-        }
-        sums[unit] = sum;
-        sync_cube();
-        #[unroll]
-        for round in 0..comptime!(slices.ilog2() as usize) {
-            let half = comptime!(THREADS >> (round + 1));
-            if unit < half {
-                sums[unit] = sums[unit] + sums[unit + half];
-            }
-            sync_cube();
-        }
-        if unit < GAIN_COLUMNS && column < columns {
-            dgain[column] = sums[unit];
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, TestDevice};
     use super::super::format::full;
+    use super::super::wgsl::Wgsl as _;
     use super::*;
     use crate::ops::cpu::testing::numbers;
 
@@ -271,6 +141,28 @@ mod tests {
     fn sum(parts: &[f32], size: usize) -> Vec<f32> {
         let of = |at: usize| parts.iter().skip(at).step_by(size).sum();
         (0..size).map(of).collect()
+    }
+
+    #[test]
+    fn texts_that_write_f16_are_valid_wgsl() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        for (width, count) in [(512, 0), (516, 3), (33, 1)] {
+            let x = device.tensor(&vec![0.0; width], [1, width]);
+            let y = empty_of(DType::F16, &x, [1, width]);
+            let mut buffers = vec![("x", &x), ("gain", &x), ("y", &y), ("inverse", &x)];
+            if count > 0 {
+                buffers.extend([("residual", &x), ("parts", &x)]);
+            }
+            let values = Values {
+                half: true,
+                eps: "1e-5".to_owned(),
+                ..Values::new(3, width, count, &buffers)
+            };
+            let program = Program::new("rms_norm_forward.wgsl", THREADS, values);
+            check::valid_wgsl(&program.text());
+        }
     }
 
     #[test]

@@ -22,9 +22,11 @@ macro_rules! files {
 
 /// Every file by its name.
 const FILES: &[(&str, &str)] = files![
+    "adamw_update.wgsl",
     "attention_batch.wgsl",
     "attention_rows.wgsl",
     "attention_tile.wgsl",
+    "cross_entropy_rows.wgsl",
     "flash_attention.wgsl",
     "flash_attention_backward_kv.wgsl",
     "flash_attention_backward_matrix_cores.wgsl",
@@ -32,9 +34,13 @@ const FILES: &[(&str, &str)] = files![
     "flash_attention_matrix_cores.wgsl",
     "matmul.wgsl",
     "matmul_matrix_cores.wgsl",
+    "mean_of_losses.wgsl",
+    "rms_norm_backward.wgsl",
+    "rms_norm_forward.wgsl",
     "roof_matrix_cores.wgsl",
     "rotated.wgsl",
-    "swiglu.wgsl"
+    "swiglu.wgsl",
+    "workgroup.wgsl"
 ];
 
 /// A kernel's text and all its parameters: equal values have equal texts, so each text is filled in and compiled once.
@@ -106,10 +112,24 @@ fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Erro
 }
 
 /// An item of a file's `bindings`: a buffer and its elements.
-#[derive(Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Binding {
     pub name: String,
     pub of: &'static str,
+}
+
+/// Bindings for these buffers of f32 or f16, in their order; `lanes` tells whether a buffer's elements are vectors of four or values.
+pub fn bindings(buffers: &[(&str, &CubeTensor)], lanes: impl Fn(&str) -> usize) -> Vec<Binding> {
+    let binding = |(name, buffer): &(&str, &CubeTensor)| Binding {
+        name: (*name).to_owned(),
+        of: match (super::is_f16(buffer), lanes(name)) {
+            (true, 4) => "vec4<f16>",
+            (true, _) => "f16",
+            (false, 4) => "vec4<f32>",
+            (false, _) => "f32",
+        },
+    };
+    buffers.iter().map(binding).collect()
 }
 
 /// Most workgroups along one dimension of a dispatch on every device.
