@@ -100,9 +100,9 @@ fn program<'a>(
     (program, buffers.into_iter().map(|(_, it)| it).collect())
 }
 
-/// A number of the rule as f32 in a text.
+/// A number of the rule as f32 in a text, which has no infinity.
 fn text(number: f64) -> String {
-    format!("{:?}", number as f32)
+    format!("{:?}", (number as f32).clamp(f32::MIN, f32::MAX))
 }
 
 /// The values that fill in the file.
@@ -165,7 +165,7 @@ mod tests {
             return;
         };
         let rule = AdamW {
-            lr: 1e-3,
+            lr: 1e39,
             beta1: 0.9,
             beta2: 0.999,
             eps: 1e-8,

@@ -7,6 +7,7 @@ use burn::cubecl::ir::{self, ElemType, UIntKind};
 use burn::cubecl::prelude::*;
 use burn::cubecl::server::KernelArguments;
 use burn::cubecl::{CubeKernel, PrecompiledSource};
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
@@ -122,7 +123,7 @@ pub struct Binding {
 pub fn bindings(buffers: &[(&str, &CubeTensor)], lanes: impl Fn(&str) -> usize) -> Vec<Binding> {
     let binding = |(name, buffer): &(&str, &CubeTensor)| Binding {
         name: (*name).to_owned(),
-        of: match (super::is_f16(buffer), lanes(name)) {
+        of: match (buffer.dtype == DType::F16, lanes(name)) {
             (true, 4) => "vec4<f16>",
             (true, _) => "f16",
             (false, 4) => "vec4<f32>",

@@ -211,12 +211,12 @@ impl<'a> Table<'a> {
             room -= wide;
             wide
         };
-        let bar = take(BAR);
-        // Which kernel it was: the last to come, and only whole.
+        // Which kernel it was, only whole: it tells rows of one operation apart, so it comes before the bar.
         let kernel = match names {
             true => take(longest(|row| row.kernel.clone()) + 2),
             false => 0,
         };
+        let bar = take(BAR);
         Self {
             slot,
             run,
