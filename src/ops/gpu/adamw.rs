@@ -52,7 +52,8 @@ pub fn step(slots: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule
 /// Launches slots that all have copies, or none.
 fn launch(batch: &[&AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
     let (program, buffers) = program(batch, clock, scale, rule);
-    wgsl::launch(program.clone(), program.values.groups, &buffers);
+    let groups = program.values.groups;
+    wgsl::launch(program, groups, &buffers);
 }
 
 /// The program for these slots, and its buffers.
@@ -61,7 +62,7 @@ fn program<'a>(
     clock: &'a CubeTensor,
     scale: &'a CubeTensor,
     rule: &AdamW,
-) -> (Program<Values>, Vec<&'a CubeTensor>) {
+) -> (Program<AdamwValues>, Vec<&'a CubeTensor>) {
     let size = |it: &&AdamwTensors| it.tensors[0].meta.num_elements();
     let sizes: Vec<usize> = batch.iter().map(size).collect();
     let lanes = super::vector_width(&sizes);
@@ -69,9 +70,9 @@ fn program<'a>(
     let slots = sizes.iter().map(|size| {
         let (begin, size) = (end, size / lanes);
         end += size.div_ceil(THREADS * ITEMS);
-        Slot { begin, end, size }
+        ParameterRange { begin, end, size }
     });
-    let slots: Vec<Slot> = slots.collect();
+    let slots: Vec<ParameterRange> = slots.collect();
     let mut named = vec![("clock".to_owned(), clock), ("scale".to_owned(), scale)];
     for (n, slot) in batch.iter().enumerate() {
         let names = ["param", "grad", "m", "v"].map(|name| format!("{name}{n}"));
@@ -80,7 +81,7 @@ fn program<'a>(
     }
     let buffers: Vec<(&str, &CubeTensor)> = named.iter().map(|(name, it)| (&**name, *it)).collect();
     let is_value = |name: &str| matches!(name, "clock" | "scale");
-    let values = Values {
+    let values = AdamwValues {
         bindings: wgsl::bindings(&buffers, |name| if is_value(name) { 1 } else { lanes }),
         threads: THREADS,
         items: ITEMS,
@@ -107,14 +108,14 @@ fn text(number: f64) -> String {
 
 /// The values that fill in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct Values {
+struct AdamwValues {
     bindings: Vec<Binding>,
     threads: usize,
     /// Vectors of an invocation, and values of a vector.
     items: usize,
     lanes: usize,
     groups: [usize; 3],
-    slots: Vec<Slot>,
+    slots: Vec<ParameterRange>,
     copies: bool,
     beta1: String,
     beta2: String,
@@ -129,7 +130,7 @@ struct Values {
 
 /// The first workgroup of a parameter, the one after its last, and its length in vectors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct Slot {
+struct ParameterRange {
     begin: usize,
     end: usize,
     size: usize,

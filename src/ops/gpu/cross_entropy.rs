@@ -10,7 +10,7 @@ const THREADS: usize = 256;
 
 /// The values that fill in the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct Values {
+struct LossValues {
     bindings: Vec<Binding>,
     threads: usize,
     groups: [usize; 3],
@@ -50,7 +50,7 @@ pub fn forward(
         name: "targets".to_owned(),
         of: "u32",
     });
-    let values = Values {
+    let values = LossValues {
         bindings,
         threads: THREADS,
         groups: wgsl::groups(rows),
@@ -62,13 +62,14 @@ pub fn forward(
     };
     let buffers = buffers.iter().map(|(_, buffer)| *buffer).chain([targets]);
     let buffers: Vec<&CubeTensor> = buffers.collect();
-    let mean = Values {
+    let mean = LossValues {
         bindings: wgsl::bindings(&[("losses", &losses), ("loss", &loss)], |_| 1),
         groups: [1; 3],
         ..values.clone()
     };
+    let groups = values.groups;
     let rows = Program::new("cross_entropy_rows.wgsl", THREADS, values);
-    wgsl::launch(rows.clone(), rows.values.groups, &buffers);
+    wgsl::launch(rows, groups, &buffers);
     let mean = Program::new("mean_of_losses.wgsl", THREADS, mean);
     wgsl::launch(mean, [1; 3], &[&losses, &loss]);
     (loss, dlogits)

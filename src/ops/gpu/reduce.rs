@@ -38,7 +38,14 @@ fn sums<const N: usize>(
     let mut first = 0;
     for (i, parts) in all.into_iter().enumerate() {
         let (add, out, size) = (arg(add.unwrap_or(parts)), arg(&outs[i]), sizes[i] / lanes);
-        args.push(SumLaunch::new(arg(parts), add, out, first, counts[i], size));
+        args.push(SumDataLaunch::new(
+            arg(parts),
+            add,
+            out,
+            first,
+            counts[i],
+            size,
+        ));
         first += size.div_ceil(THREADS);
     }
     unsafe {
@@ -56,7 +63,7 @@ fn sums<const N: usize>(
 
 /// The buffers of a sum, its first workgroup, its number of parts, and their length in vectors.
 #[derive(CubeType, CubeLaunch)]
-struct Sum<N: Size> {
+struct SumData<N: Size> {
     parts: Box<[Vector<f32, N>]>,
     added: Box<[Vector<f32, N>]>,
     out: Box<[Vector<f32, N>]>,
@@ -66,7 +73,7 @@ struct Sum<N: Size> {
 }
 
 #[cube(launch_unchecked)]
-fn sum_of_parts<N: Size>(all: &mut Sequence<Sum<N>>, #[comptime] has_add: bool) {
+fn sum_of_parts<N: Size>(all: &mut Sequence<SumData<N>>, #[comptime] has_add: bool) {
     #[unroll]
     for s in 0..all.len() {
         let it = all.index_mut(s);

@@ -15,7 +15,7 @@ const ROWS_AT_ONCE: usize = 4;
 
 /// The values that fill in the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct Values {
+struct RmsNormValues {
     bindings: Vec<Binding>,
     threads: usize,
     groups: [usize; 3],
@@ -37,7 +37,7 @@ struct Values {
     has_residual: bool,
 }
 
-impl Values {
+impl RmsNormValues {
     fn new(rows: usize, width: usize, count: usize, bindings: &[(&str, &CubeTensor)]) -> Self {
         let lanes = vector_width(&[width]);
         let columns = width / lanes;
@@ -86,10 +86,10 @@ pub fn forward(
         count = parts.meta.num_elements() / x.meta.num_elements();
         buffers.extend([("residual", residual), ("parts", parts)]);
     }
-    let values = Values {
+    let values = RmsNormValues {
         eps: format!("{eps:?}"),
         half: is_f16(&y),
-        ..Values::new(rows, width, count, &buffers)
+        ..RmsNormValues::new(rows, width, count, &buffers)
     };
     values.launch("rms_norm_forward.wgsl", &buffers);
     (y, inv_rms)
@@ -114,9 +114,9 @@ pub fn backward(
     buffers.extend([("dx", &dx), ("dgain", &dgain)]);
     buffers.extend(residual.map(|residual| ("residual", residual)));
     let count = dy.meta.num_elements() / x.meta.num_elements();
-    let values = Values::new(rows, width, count, &buffers);
+    let values = RmsNormValues::new(rows, width, count, &buffers);
     let of_gain = values.columns.div_ceil(GAIN_COLUMNS);
-    let values = Values {
+    let values = RmsNormValues {
         groups: wgsl::groups(of_gain + rows),
         of_gain,
         has_residual: residual.is_some(),
@@ -155,10 +155,10 @@ mod tests {
             if count > 0 {
                 buffers.extend([("residual", &x), ("parts", &x)]);
             }
-            let values = Values {
+            let values = RmsNormValues {
                 half: true,
                 eps: "1e-5".to_owned(),
-                ..Values::new(3, width, count, &buffers)
+                ..RmsNormValues::new(3, width, count, &buffers)
             };
             let program = Program::new("rms_norm_forward.wgsl", THREADS, values);
             check::valid_wgsl(&program.text());
