@@ -10,7 +10,8 @@ use super::shapes::Rope;
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::Matmul;
 
-/// x `[n, d]`, W `[m, d]` → x·Wᵀ with its first columns rotated, `[n, m]`, in f16 on matrix cores. Its backward pass expects the gradient of x·Wᵀ.
+/// x `[n, d]`, W `[m, d]` → x·Wᵀ with its first columns rotated, `[n, m]`, in f16 on matrix cores. Its backward pass expects the
+/// gradient of x·Wᵀ.
 #[derive(Clone, Debug)]
 pub struct LinearRope {
     pub rope: Rope,

@@ -1,5 +1,5 @@
-//! AdamW over many tensors per launch, in place: `wgsl/adamw_update.wgsl`. Nothing is uploaded per step: the two bias corrections are on the device, and a
-//! kernel with one invocation advances them.
+//! AdamW over many tensors per launch, in place: `wgsl/adamw_update.wgsl`. Nothing is uploaded per step: the two bias corrections are
+//! on the device, and a kernel with one invocation advances them.
 
 use super::arg;
 use super::wgsl::{self, Binding, Program};
