@@ -15,6 +15,7 @@ use crate::ops::format::Format;
 use crate::ops::head_loss::HeadLoss;
 use crate::ops::linear;
 use crate::ops::loss_scale::LossScale;
+use crate::ops::pending::AfterNorm;
 use crate::ops::{Parameter, Scope, apply};
 use block::{Block, BlockContext, Projections, ResidualStream};
 use tables::Tables;
@@ -190,13 +191,13 @@ impl Model {
 
     /// Mean cross-entropy `[1, 1]` of a batch, the root of its graph. Gradients are those of the loss times the factor of `scale`.
     pub fn loss(&self, tokens: &Tokens, scale: Option<&LossScale>) -> Tensor<2> {
-        let x = self.states(tokens, None); // [n, d]
         let loss = CrossEntropy {
             targets: tokens.targets.clone(),
             version: self.config().loss,
             scale: scale.map(|it| it.factor(&self.device.clone().inner())), // [1, 1]
         };
         if loss.version == Loss::InParts {
+            let (x, _) = self.states(tokens, None, None); // [n, d]
             let op = HeadLoss {
                 head: self.setting.linear(&self.embedding),
                 loss,
@@ -205,30 +206,35 @@ impl Model {
             let w = self.embedding.value.clone(); // [vocab, d]
             return apply(Scope::outside("head"), op, [x, w]); // [1, 1]
         }
-        let logits = self.head(x); // [n, vocab]
+        let logits = self.logits(tokens, None); // [n, vocab]
         apply(Scope::outside("loss"), loss, [logits]) // [1, 1]
     }
 
     /// Logits `[n, vocab]`; `seen` collects the residual stream on the way.
     pub fn logits(&self, tokens: &Tokens, seen: Option<&mut ForwardRecord>) -> Tensor<2> {
-        self.head(self.states(tokens, seen)) // [n, vocab]
-    }
-
-    fn head(&self, x: Tensor<2>) -> Tensor<2> {
+        let (x, after) = self.states(tokens, seen, Some(&self.embedding)); // [n, d]
         let head = Scope::outside("head");
-        self.setting.project(head, x, &self.embedding) // [n, vocab]
+        self.setting.of_normed(head, x, &self.embedding, after) // [n, vocab]
     }
 
-    /// What the head reads, `[n, d]`.
-    fn states(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Tensor<2> {
+    /// What the head reads, `[n, d]`, and what the norm and `head` do for each other, if that is all that reads it.
+    fn states(
+        &self,
+        tokens: &Tokens,
+        mut seen: Option<&mut ForwardRecord>,
+        head: Option<&Parameter>,
+    ) -> (Tensor<2>, AfterNorm) {
+        let table = self.embedding.value.clone(); // [vocab, d]
+        let sizes = [tokens.inputs.dims()[0], table.dims()[1]];
+        let pending = self.setting.squares("norm1", &self.device, sizes);
         let embed = Embedding {
             tokens: tokens.inputs.clone(),
             version: self.config().matmul,
+            pending: pending.clone(),
         };
-        let table = self.embedding.value.clone(); // [vocab, d]
         let mut stream = ResidualStream {
             x: apply(Scope::outside("embedding"), embed, [table]), // [n, d]
-            pending: None,
+            pending,
         };
         for (layer, block) in self.blocks.iter().enumerate() {
             if let Some(seen) = seen.as_deref_mut() {
@@ -241,11 +247,12 @@ impl Model {
             seen.residual.push(stream.x.clone());
         }
         let outside = Scope::outside("norm");
-        let (_, x) = self.setting.normed(outside, stream, &self.norm); // [n, d]
-        match self.config().gradient {
+        let (_, x, after) = self.setting.normed(outside, stream, &self.norm, head); // [n, d]
+        let x = match self.config().gradient {
             Gradient::Attached => x,
             Gradient::DetachedNorm => x.detach(), // [n, d], without history: nothing below learns
-        }
+        };
+        (x, after)
     }
 
     /// Every parameter, in a fixed order.

@@ -49,8 +49,8 @@ impl BothWorkers {
     fn new(a: &RunSpec, b: &RunSpec, opened: &OpenDevice) -> Result<Self> {
         let [make_a, make_b] = [a, b].map(|spec| {
             let (config, device) = (spec.config.clone(), opened.device.clone());
-            let matrix_cores = opened.matrix_cores;
-            move || Worker::new(&config, &device, matrix_cores)
+            let (matrix_cores, gpu) = (opened.matrix_cores, opened.gpu.clone());
+            move || Ok(Worker::new(&config, &device, matrix_cores)?.on(gpu))
         });
         let mut queue = Queue::new(opened.queued, make_a)?;
         let parked = Some(queue.ask(move |_| make_b())??);

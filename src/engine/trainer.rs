@@ -183,9 +183,9 @@ impl Trainer {
         allocator::reset_peak();
         let memory_before = allocator::current();
         let (config, device) = (spec.config.clone(), opened.device.clone());
-        let matrix_cores = opened.matrix_cores;
-        let compile_ahead = opened.gpu.clone().map(CompileAhead::begin);
-        let make = move || Worker::new(&config, &device, matrix_cores);
+        let (matrix_cores, gpu) = (opened.matrix_cores, opened.gpu.clone());
+        let compile_ahead = gpu.clone().map(CompileAhead::begin);
+        let make = move || Ok(Worker::new(&config, &device, matrix_cores)?.on(gpu));
         let mut queue = Queue::new(opened.queued, make)?;
         let source = BatchSource::new(&spec.config);
         let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;

@@ -1,8 +1,12 @@
 //! What lives on the device: model, optimizer, and the loss and gradients of the step in progress.
 
+use std::thread::yield_now;
+use std::time::{Duration, Instant};
+
 use anyhow::{Error, Result, anyhow};
 use burn::backend::Cube;
 use burn::tensor::{Device, Tensor};
+use burn_wgpu::wgpu::{self, PollType};
 
 use crate::config::RunConfig;
 use crate::data::Batch;
@@ -19,6 +23,10 @@ pub type PhaseTasks = &'static [fn(&mut Worker)];
 
 /// Steps that compile every kernel, and the one that is recorded. They take longer than those that follow.
 pub const TO_RECORD: u64 = 3;
+
+/// How long the host asks a GPU again and again whether it is done. To be woken up takes tens of microseconds, which is much of a
+/// step of a millisecond.
+const POLLED: Duration = Duration::from_millis(5);
 
 /// A step's launches.
 struct RecordedStep {
@@ -40,6 +48,8 @@ pub struct Worker {
     /// Where the run scales its loss.
     pub loss_scale: Option<LossScale>,
     pub device: Device,
+    /// Where steps may be short.
+    gpu: Option<wgpu::Device>,
     /// On a GPU that gets its launches recorded: how many steps were taken, and then the recording.
     records: bool,
     taken: u64,
@@ -72,7 +82,13 @@ impl Worker {
             recorded: None,
             failed: None,
             device,
+            gpu: None,
         })
+    }
+
+    /// The worker of this GPU.
+    pub fn on(self, gpu: Option<wgpu::Device>) -> Self {
+        Self { gpu, ..self }
     }
 
     /// Applies knobs that keep parameters and optimizer state.
@@ -232,9 +248,34 @@ impl Worker {
     /// Waits for the device.
     pub fn sync(&mut self) -> Result<()> {
         self.working()?;
+        if self.polled()? {
+            return Ok(());
+        }
         let synced = self.device.clone().inner().sync();
-        synced.map_err(|error| anyhow!("the device was lost: {error:?}"))
+        synced.map_err(lost)
     }
+
+    /// Whether a GPU got done while it was asked.
+    fn polled(&self) -> Result<bool> {
+        let Some(gpu) = &self.gpu else {
+            return Ok(false);
+        };
+        let any = primitive::<Cube>(self.model.parameters()[0].value.clone().inner());
+        let flushed = any.client.flush();
+        flushed.map_err(lost)?;
+        let began = Instant::now();
+        while began.elapsed() < POLLED {
+            if gpu.poll(PollType::Poll)?.is_queue_empty() {
+                return Ok(true);
+            }
+            yield_now();
+        }
+        Ok(false)
+    }
+}
+
+fn lost(error: impl std::fmt::Debug) -> Error {
+    anyhow!("the device was lost: {error:?}")
 }
 
 #[cfg(test)]

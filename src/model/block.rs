@@ -11,7 +11,7 @@ use crate::ops::fused::{LinearRope, LinearSwiglu, SwigluLinear, takes_swiglu};
 use crate::ops::kernels;
 use crate::ops::linear::{Linear, LinearResidual};
 use crate::ops::live;
-use crate::ops::pending::PendingSum;
+use crate::ops::pending::{AfterNorm, ForNorm, Pending};
 use crate::ops::rms_norm::RmsNorm;
 use crate::ops::rope::Rope;
 use crate::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
@@ -33,6 +33,14 @@ impl<const N: usize> Projections<N> {
         match self {
             Self::Separate(all) => all,
             Self::Fused(one) => std::slice::from_ref(one),
+        }
+    }
+
+    /// The matrix with the rows of all, if there is one.
+    fn one(&self) -> Option<&Parameter> {
+        match self {
+            Self::Separate(_) => None,
+            Self::Fused(one) => Some(one),
         }
     }
 
@@ -64,10 +72,10 @@ pub(super) struct BlockContext {
     pub tables: Tables,
 }
 
-/// The residual stream x `[n, d]` between two operations. If `pending`, the next norm computes x.
+/// The residual stream x `[n, d]` between two operations, and what is left to the norm that reads it.
 pub(super) struct ResidualStream {
     pub x: Tensor<2>,
-    pub pending: Option<PendingSum>,
+    pub pending: Option<ForNorm>,
 }
 
 impl Block {
@@ -115,7 +123,7 @@ impl BlockContext {
             attention.rope = Some(self.rope(wide));
         }
         let in_product = attention.rope.is_some();
-        let (x, h) = self.normed(at("norm1"), stream, &block.norm1); // [n, d] each
+        let (x, h, after) = self.normed(at("norm1"), stream, &block.norm1, block.qkv.one()); // [n, d] twice
         let mixed = match &block.qkv {
             Projections::Separate(qkv) => {
                 let parts = [
@@ -126,13 +134,14 @@ impl BlockContext {
                 // [n, d], [n, kv] and [n, kv]
                 let [q, k, v] = [0, 1, 2].map(|i| {
                     let (part, turned) = parts[i];
-                    self.rotated(at(part), h.clone(), &qkv[i], turned, in_product, false)
+                    let after = AfterNorm::default();
+                    self.rotated(at(part), h.clone(), &qkv[i], turned, in_product, after)
                 });
                 apply(at("attention"), SeparateAttention(attention), [q, k, v]) // [n, d]
             }
             Projections::Fused(qkv) => {
-                let (scope, turned, adds) = (at("attention.qkv"), wide + narrow, self.norm_adds());
-                let packed = self.rotated(scope, h, qkv, turned, in_product, adds); // [n, d + 2·kv]
+                let (scope, turned) = (at("attention.qkv"), wide + narrow);
+                let packed = self.rotated(scope, h, qkv, turned, in_product, after); // [n, d + 2·kv]
                 apply(at("attention"), PackedAttention(attention), [packed]) // [n, d]
             }
         };
@@ -147,7 +156,7 @@ impl BlockContext {
         stream: ResidualStream,
     ) -> ResidualStream {
         let at = |part| Scope::layer(layer, part);
-        let (x, h) = self.normed(at("norm2"), stream, &block.norm2); // [n, d] each
+        let (x, h, after) = self.normed(at("norm2"), stream, &block.norm2, block.gate_up.one()); // [n, d] twice
         let active = match (&block.gate_up, self.config.swiglu) {
             (Projections::Separate([gate, up]), Swiglu::NaiveKernel) => {
                 let naive = NaiveSwiglu {
@@ -165,7 +174,7 @@ impl BlockContext {
                 let op = LinearSwiglu {
                     format: self.format,
                     operand: both.operand.clone(),
-                    normed: self.norm_adds(),
+                    after,
                 };
                 let gated = apply(at("mlp.gate-up"), op, [h, both.value.clone()]); // [3n, ffn]
                 let pending = self.pending("mlp.down", &x, &block.down);
@@ -174,7 +183,7 @@ impl BlockContext {
                 return ResidualStream { x, pending };
             }
             (Projections::Fused(both), swiglu) => {
-                let packed = self.of_normed(at("mlp.gate-up"), h, both, self.norm_adds()); // [n, 2·ffn]
+                let packed = self.of_normed(at("mlp.gate-up"), h, both, after); // [n, 2·ffn]
                 let op = PackedActivation {
                     fused: swiglu == Swiglu::FusedActivation,
                     format: self.format,
@@ -212,25 +221,34 @@ impl BlockContext {
         ResidualStream { x, pending }
     }
 
-    /// For the sum of x `[n, d]` and a product with W, if the product is in parts and the next norm's own kernel adds them.
-    fn pending(&self, product: &str, x: &Tensor<2>, w: &Parameter) -> Option<PendingSum> {
+    /// What the sum of x `[n, d]` and a product with W leaves to the next norm's own kernel: parts if the product is in parts.
+    fn pending(&self, product: &str, x: &Tensor<2>, w: &Parameter) -> Option<ForNorm> {
         let next = if product == "mlp.down" {
             "norm1"
         } else {
             "norm2"
         };
-        let own = self.config.matmul != Matmul::Library && self.config.norm == Norm::Fused;
         let [_, inner] = w.value.dims();
-        let adds = own && live::of(next).is_none() && kernels::in_parts(x, inner, self.format);
-        adds.then(PendingSum::default)
+        let in_parts = kernels::in_parts(x, inner, self.format);
+        let sum = || ForNorm::Sum(Pending::default());
+        let in_parts = (in_parts && self.own_norm(next)).then(sum);
+        in_parts.or_else(|| self.squares(next, &x.device(), x.dims()))
     }
 
-    /// Whether the backward pass of a norm adds the parts of a gradient, if its output has one reader.
-    fn norm_adds(&self) -> bool {
-        self.config.norm == Norm::Fused
+    /// Sums of squares for the norm `next` of an x of these `[n, d]`, if the product that follows may apply it.
+    pub(super) fn squares(&self, next: &str, on: &Device, sizes: [usize; 2]) -> Option<ForNorm> {
+        let applies = kernels::applies_norm(on, sizes, sizes[1], self.format);
+        let applied = applies && self.own_norm(next);
+        applied.then(|| ForNorm::Squares(Pending::default()))
     }
 
-    fn residual(&self, w: &Parameter, pending: Option<PendingSum>) -> LinearResidual {
+    /// Whether the norm and the products around it are our own kernels.
+    fn own_norm(&self, part: &str) -> bool {
+        let own = self.config.matmul != Matmul::Library && self.config.norm == Norm::Fused;
+        own && live::of(part).is_none()
+    }
+
+    fn residual(&self, w: &Parameter, pending: Option<ForNorm>) -> LinearResidual {
         LinearResidual {
             format: self.format,
             operand: w.operand.clone(),
@@ -249,7 +267,7 @@ impl BlockContext {
         fits && takes_swiglu(c.hidden, c.ffn) && live::of("mlp.activation").is_none()
     }
 
-    /// x·Wᵀ with its first `rotated` columns rotated, `[n, out]`; `in_product` by the product itself. `normed` as in [`Linear`].
+    /// x·Wᵀ with its first `rotated` columns rotated, `[n, out]`; `in_product` by the product itself. `after` as in [`Linear`].
     fn rotated(
         &self,
         scope: Scope,
@@ -257,7 +275,7 @@ impl BlockContext {
         w: &Parameter,
         rotated: usize,
         in_product: bool,
-        normed: bool,
+        after: AfterNorm,
     ) -> Tensor<2> {
         let rope = self.rope(rotated);
         if in_product {
@@ -265,11 +283,11 @@ impl BlockContext {
             let op = LinearRope {
                 rope,
                 operand,
-                normed,
+                after,
             };
             return apply(scope, op, [x, w.value.clone()]); // [n, out]
         }
-        let y = self.of_normed(scope, x, w, normed); // [n, out]
+        let y = self.of_normed(scope, x, w, after); // [n, out]
         if rotated == 0 {
             return y;
         }
@@ -277,21 +295,35 @@ impl BlockContext {
         apply(Scope { part, ..scope }, rope, [y]) // [n, out]
     }
 
-    /// x and the normed x, `[n, d]` each.
+    /// x and the normed x, `[n, d]` each, and what the norm and the product with `reader` do for each other, if that is all that reads
+    /// it.
     pub(super) fn normed(
         &self,
         scope: Scope,
         ResidualStream { x, pending }: ResidualStream,
         gain: &Parameter,
-    ) -> (Tensor<2>, Tensor<2>) {
+        reader: Option<&Parameter>,
+    ) -> (Tensor<2>, Tensor<2>, AfterNorm) {
+        let applies = |w: &Parameter| {
+            let outputs = w.value.dims()[0];
+            kernels::applies_norm(&x.device(), x.dims(), outputs, self.format)
+        };
+        let squares = matches!(pending, Some(ForNorm::Squares(_)));
+        let applied = squares && self.own_norm(scope.part) && reader.is_some_and(applies);
+        let unnormed = applied.then(Pending::default);
         let norm = RmsNorm {
             version: self.config.norm,
             on_trunk: scope.layer.is_some(),
             format: self.format,
             pending,
+            unnormed: unnormed.clone(),
         };
         let h = apply(scope, norm, [x.clone(), gain.value.clone()]); // [n, d]
-        (x, h)
+        let after = AfterNorm {
+            adds_parts: self.config.norm == Norm::Fused && reader.is_some(),
+            unnormed,
+        };
+        (x, h, after)
     }
 
     /// x·Wᵀ, `[n, out]`.
@@ -299,10 +331,16 @@ impl BlockContext {
         apply(scope, self.linear(w), [x, w.value.clone()]) // [n, out]
     }
 
-    /// The same of an input that a norm wrote for it alone, as in [`Linear`].
-    fn of_normed(&self, scope: Scope, x: Tensor<2>, w: &Parameter, normed: bool) -> Tensor<2> {
+    /// The same of the output of a norm; `after` as in [`Linear`].
+    pub(super) fn of_normed(
+        &self,
+        scope: Scope,
+        x: Tensor<2>,
+        w: &Parameter,
+        after: AfterNorm,
+    ) -> Tensor<2> {
         let op = Linear {
-            normed,
+            after,
             ..self.linear(w)
         };
         apply(scope, op, [x, w.value.clone()]) // [n, out]
@@ -313,7 +351,7 @@ impl BlockContext {
             matmul: self.config.matmul,
             format: self.format,
             operand: w.operand.clone(),
-            normed: false,
+            after: AfterNorm::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
 
+use super::pending::ForNorm;
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::Matmul;
 
@@ -12,6 +13,8 @@ pub struct Embedding {
     /// `[n]`
     pub tokens: Tensor<1, Int>,
     pub version: Matmul,
+    /// For the norm that follows, with our own kernel.
+    pub pending: Option<ForNorm>,
 }
 
 impl Operation<1> for Embedding {
@@ -27,7 +30,7 @@ impl Operation<1> for Embedding {
         let tokens = B::indices(&self.tokens);
         let y = match self.version {
             Matmul::Library => B::float_select(weight.clone(), 0, tokens),
-            _ => B::embedding_own(weight.clone(), tokens),
+            _ => B::embedding_own(weight.clone(), tokens, self.pending.as_ref()),
         };
         (y, weight)
     }

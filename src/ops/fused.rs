@@ -6,6 +6,7 @@ use burn::tensor::{Slice, Tensor};
 
 use super::format::Format;
 use super::linear::{self, LinearResidual};
+use super::pending::AfterNorm;
 use super::shapes::Rope;
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::Matmul;
@@ -18,7 +19,7 @@ pub struct LinearRope {
     /// As in [`Linear`](super::linear::Linear).
     pub operand: Option<Tensor<2>>,
     /// Likewise.
-    pub normed: bool,
+    pub after: AfterNorm,
 }
 
 impl Operation<2> for LinearRope {
@@ -35,12 +36,13 @@ impl Operation<2> for LinearRope {
         let [x, w] = linear::operands::<B>([x, w], self.operand.as_ref(), format);
         let rotation = self.rope.rotation(w.shape()[0]);
         let tables = self.rope.tables::<B>();
-        let y = B::linear_rope(x.clone(), w.clone(), tables, rotation, format);
+        let norm = self.after.take();
+        let y = B::linear_rope(x.clone(), w.clone(), tables, rotation, format, norm);
         (y, [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        B::linear_backward_own(dy, x, w, self.rope.format, self.normed)
+        B::linear_backward_own(dy, x, w, self.rope.format, self.after.adds_parts)
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -60,7 +62,7 @@ pub struct LinearSwiglu {
     /// As in [`Linear`](super::linear::Linear).
     pub operand: Option<Tensor<2>>,
     /// Likewise.
-    pub normed: bool,
+    pub after: AfterNorm,
 }
 
 /// Whether a product of these widths can have gates beside their ups.
@@ -79,11 +81,13 @@ impl Operation<2> for LinearSwiglu {
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = linear::operands::<B>([x, w], self.operand.as_ref(), self.format);
-        (B::linear_swiglu(x.clone(), w.clone(), self.format), [x, w])
+        let norm = self.after.take();
+        let y = B::linear_swiglu(x.clone(), w.clone(), self.format, norm);
+        (y, [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
-        B::linear_backward_own(dy, x, w, self.format, self.normed)
+        B::linear_backward_own(dy, x, w, self.format, self.after.adds_parts)
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {

@@ -48,7 +48,7 @@ pub fn empty(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
 }
 
 /// The same for f32 or f16.
-fn empty_of(dtype: DType, like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
+pub fn empty_of(dtype: DType, like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
     empty_device_contiguous_dtype(
         like.client.clone(),
         like.device.clone(),

@@ -52,7 +52,7 @@ impl Operation<2> for HeadLoss {
             let rows = Slice::from(start..end);
             let x = B::float_slice(x.clone(), &[rows, Slice::full()]); // [r, d]
             let targets = B::int_slice(targets.clone(), &[rows]); // [r]
-            let logits = self.head.product::<B>(x.clone(), w.clone()); // [r, vocab]
+            let logits = self.head.product::<B>(x.clone(), w.clone(), None); // [r, vocab]
             let (loss, dlogits) = B::cross_entropy(logits, targets, scale.clone(), n); // [1, 1], [r, vocab]
             let gradients = self.with_gradients.then(|| {
                 let operands = [x, w.clone(), B::operand(dlogits, format)];

@@ -7,13 +7,14 @@ mod on_gpu;
 
 use burn::backend::{Backend, Cube, DispatchDevice, Flex, TensorMetadata};
 use burn::tensor::{Device, Int, Shape, Slice, Tensor};
+use burn_cubecl::tensor::CubeTensor;
 
 use crate::config::Precision;
 
 use super::format::Format;
 use super::gpu;
 use super::live::LiveKernel;
-use super::pending::{PendingSum, Summands};
+use super::pending::{ForNorm, Pending, Summands, Unnormed};
 use super::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A backend's float tensor.
@@ -49,23 +50,22 @@ pub trait Kernels: Backend {
         }
     }
 
-    /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, plus the residual `[n, m]`, if given.
+    /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`. If a norm left its work, x is its output, which has no values yet: here and in the
+    /// other products.
     fn linear_own(
         x: Float<Self>,
         w: Float<Self>,
-        residual: Option<Float<Self>>,
         format: Format,
+        norm: Option<Unnormed>,
     ) -> Float<Self>;
-    /// x·Wᵀ + residual, computed now or by [`Self::rms_norm`], for which `sum` then holds the summands.
-    fn linear_pending(
+    /// x·Wᵀ + residual `[n, m]`. Leaves to the norm that follows what `pending` says.
+    fn linear_residual(
         x: Float<Self>,
         w: Float<Self>,
         residual: Float<Self>,
         format: Format,
-        _sum: &PendingSum,
-    ) -> Float<Self> {
-        Self::linear_own(x, w, Some(residual), format)
-    }
+        pending: Option<&ForNorm>,
+    ) -> Float<Self>;
     /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x. With `in_parts`, dx may be `[parts·n, k]`, which `rms_norm_backward`
     /// adds.
     fn linear_backward_own(
@@ -83,13 +83,19 @@ pub trait Kernels: Backend {
         [cos, sin]: [Float<Self>; 2],
         rotation: Rotation,
         _format: Format,
+        _norm: Option<Unnormed>,
     ) -> Float<Self> {
-        let y = Self::linear_own(x, w, None, Format::Full); // [n, m]
+        let y = Self::linear_own(x, w, Format::Full, None); // [n, m]
         Self::rope(y, cos, sin, rotation, Format::Full)
     }
     /// x·Wᵀ `[n, 2f]` as gates, ups and silu(gate)·up stacked, `[3n, f]`; in f16 if matrix cores compute them.
-    fn linear_swiglu(x: Float<Self>, w: Float<Self>, _format: Format) -> Float<Self> {
-        let packed = Self::linear_own(x, w, None, Format::Full); // [n, 2f]
+    fn linear_swiglu(
+        x: Float<Self>,
+        w: Float<Self>,
+        _format: Format,
+        _norm: Option<Unnormed>,
+    ) -> Float<Self> {
+        let packed = Self::linear_own(x, w, Format::Full, None); // [n, 2f]
         let active = Self::swiglu_packed(packed.clone(), Format::Full); // [n, f]
         let [gate, up] = halves::<Self>(packed); // [n, f] each
         Self::float_cat(vec![gate, up, active], 0)
@@ -120,6 +126,16 @@ pub trait Kernels: Backend {
         format: Format,
         sum: Option<Summands>,
     ) -> (Float<Self>, Float<Self>);
+    /// The same, left to the product that follows, if `squares` of x are given.
+    fn rms_norm_in_product(
+        x: Float<Self>,
+        gain: Float<Self>,
+        format: Format,
+        _squares: Option<CubeTensor>,
+        _unnormed: &Pending<Unnormed>,
+    ) -> (Float<Self>, Float<Self>) {
+        Self::rms_norm(x, gain, format, None)
+    }
     /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from dy `[n, d]` or its parts.
     fn rms_norm_backward(
         x: Float<Self>,
@@ -165,7 +181,11 @@ pub trait Kernels: Backend {
     fn strided_attention(qkv: [Float<Self>; 3], a: &Attention) -> Float<Self>;
 
     /// `[n, d]`
-    fn embedding_own(weight: Float<Self>, tokens: Ints<Self>) -> Float<Self>;
+    fn embedding_own(
+        weight: Float<Self>,
+        tokens: Ints<Self>,
+        pending: Option<&ForNorm>,
+    ) -> Float<Self>;
     /// `[vocab, d]`
     fn embedding_backward_own(
         weight: Float<Self>,
@@ -221,6 +241,11 @@ pub fn is_cpu(device: &Device) -> bool {
 pub fn in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
     let like = || primitive::<Cube>(x.clone().without_autodiff());
     !is_cpu(&x.device()) && gpu::linear::number_of_parts(&like(), inner, format) > 1
+}
+
+/// Whether a product of a normed x of these `[n, d]` with a W `[outputs, d]` may apply the norm.
+pub fn applies_norm(device: &Device, sizes: [usize; 2], outputs: usize, format: Format) -> bool {
+    !is_cpu(device) && gpu::linear::applies_norm(sizes, outputs, format)
 }
 
 /// Whether products in f32 rotate q and k of x `[n, d]`, and attention in f32 rotates their gradients back.

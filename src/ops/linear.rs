@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use burn_cubecl::kernel::into_contiguous;
 
 use super::format::Format;
-use super::pending::PendingSum;
+use super::pending::{AfterNorm, ForNorm, Unnormed};
 use super::{Cost, Float, Kernels, Operation, Parameter, gpu, primitive};
 use crate::config::Matmul;
 
@@ -18,8 +18,8 @@ pub struct Linear {
     pub format: Format,
     /// W in the product's format, if that copy exists already.
     pub operand: Option<Tensor<2>>,
-    /// Whether x is the output of a norm and nothing else reads it: the norm's fused backward pass adds the parts of dx.
-    pub normed: bool,
+    /// If x is the output of a norm.
+    pub after: AfterNorm,
 }
 
 impl Operation<2> for Linear {
@@ -33,12 +33,13 @@ impl Operation<2> for Linear {
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        (self.product::<B>(x.clone(), w.clone()), [x, w])
+        let norm = self.after.take();
+        (self.product::<B>(x.clone(), w.clone(), norm), [x, w])
     }
 
     fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
         let dy = B::operand(dy, self.format);
-        gradients::<B>(self.matmul, self.format, self.normed, [x, w, dy])
+        gradients::<B>(self.matmul, self.format, self.after.adds_parts, [x, w, dy])
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
@@ -48,10 +49,15 @@ impl Operation<2> for Linear {
 
 impl Linear {
     /// x·Wᵀ of operands in the run's format.
-    pub(super) fn product<B: Kernels>(&self, x: Float<B>, w: Float<B>) -> Float<B> {
+    pub(super) fn product<B: Kernels>(
+        &self,
+        x: Float<B>,
+        w: Float<B>,
+        norm: Option<Unnormed>,
+    ) -> Float<B> {
         match self.matmul {
             Matmul::Library => forward::<B>(x, w),
-            _ => B::linear_own(x, w, None, self.format),
+            _ => B::linear_own(x, w, self.format, norm),
         }
     }
 }
@@ -62,8 +68,8 @@ pub struct LinearResidual {
     pub format: Format,
     /// As in [`Linear`].
     pub operand: Option<Tensor<2>>,
-    /// For the norm that follows, if its kernel computes y from parts of the product.
-    pub pending: Option<PendingSum>,
+    /// For the norm that follows.
+    pub pending: Option<ForNorm>,
 }
 
 impl Operation<3> for LinearResidual {
@@ -77,10 +83,8 @@ impl Operation<3> for LinearResidual {
 
     fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        let y = match &self.pending {
-            Some(sum) => B::linear_pending(x.clone(), w.clone(), residual, self.format, sum),
-            None => B::linear_own(x.clone(), w.clone(), Some(residual), self.format),
-        };
+        let pending = self.pending.as_ref();
+        let y = B::linear_residual(x.clone(), w.clone(), residual, self.format, pending);
         (y, [x, w])
     }
 
@@ -92,7 +96,7 @@ impl Operation<3> for LinearResidual {
 
     fn cost(&self, [x, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
         let (mut forward, backward) = cost(x, w, self.format);
-        if self.pending.is_none() {
+        if !matches!(self.pending, Some(ForNorm::Sum(_))) {
             forward.flops += residual.iter().product::<usize>() as f64;
             forward.bytes += 4.0 * residual.iter().product::<usize>() as f64;
         }

@@ -1,13 +1,23 @@
-//! A sum that the next kernel computes. A norm follows each product with a residual; on a GPU the product stores its parts of the inner
-//! dimension, and the norm's kernel adds them to the residual while it reads its input. That saves the launch that adds the parts.
+//! What an operation leaves to the kernel of the next one, which saves a launch on a GPU. A product with a residual may store parts of
+//! its inner dimension, which the norm that follows adds while it reads its input. Or it stores the sums of squares of its rows as
+//! well: with them the product that follows the norm can apply it while it reads its operand.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn_cubecl::tensor::CubeTensor;
 
-/// How a product passes its sum x `[n, d]` to the norm that follows, which writes x: until then x has no values.
-#[derive(Clone, Debug, Default)]
-pub struct PendingSum(Arc<Mutex<Option<Summands>>>);
+/// How an operation passes `T` to the one that follows.
+#[derive(Debug)]
+pub struct Pending<T>(Arc<Mutex<Option<T>>>);
+
+/// What a product with a residual, or the embedding, leaves to the norm of its x `[n, d]`.
+#[derive(Clone, Debug)]
+pub enum ForNorm {
+    /// x itself, which has no values until the norm writes it.
+    Sum(Pending<Summands>),
+    /// The sums of squares of x's rows.
+    Squares(Pending<CubeTensor>),
+}
 
 /// x `[n, d]` = residual + the sum of parts.
 #[derive(Clone, Debug)]
@@ -18,21 +28,68 @@ pub struct Summands {
     pub parts: CubeTensor,
 }
 
-impl PendingSum {
-    /// For the product's forward pass.
-    pub fn put(&self, sum: Summands) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sum);
+/// What a norm leaves to the product that reads its output y `[n, d]`: y = x·gain·r with r = 1/√(mean(x²) + ε).
+#[derive(Clone, Debug)]
+pub struct Unnormed {
+    pub x: CubeTensor,
+    /// `[1, d]`
+    pub gain: CubeTensor,
+    /// Σx² of each row, in parts `[parts, n]`.
+    pub squares: CubeTensor,
+    /// r `[n, 1]`, which the product writes, as it does y.
+    pub inverse: CubeTensor,
+}
+
+/// What a product and the norm before it do for each other, if nothing else reads the norm's output.
+#[derive(Clone, Debug, Default)]
+pub struct AfterNorm {
+    /// Whether the norm's fused backward pass adds the parts of dx.
+    pub adds_parts: bool,
+    /// From the norm, if the product may apply it.
+    pub unnormed: Option<Pending<Unnormed>>,
+}
+
+impl<T> Pending<T> {
+    /// For the forward pass of the first operation.
+    pub fn put(&self, left: T) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(left);
     }
 
-    /// For the norm's forward pass; `None` if the product has computed the sum.
-    pub fn take(&self) -> Option<Summands> {
+    /// For that of the second; `None` if nothing is left to it.
+    pub fn take(&self) -> Option<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether x has no values yet.
+    /// Whether something is left.
     pub fn is_due(&self) -> bool {
-        let sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sum.is_some()
+        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        left.is_some()
+    }
+}
+
+impl<T> Clone for Pending<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Default for Pending<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl ForNorm {
+    /// x has no values yet.
+    pub fn is_sum_due(&self) -> bool {
+        matches!(self, Self::Sum(sum) if sum.is_due())
+    }
+}
+
+impl AfterNorm {
+    /// For the product's forward pass.
+    pub fn take(&self) -> Option<Unnormed> {
+        self.unnormed.as_ref().and_then(Pending::take)
     }
 }
 
@@ -51,12 +108,13 @@ mod tests {
     /// A product, the norm of its sum with a residual, a product with what is normed, and one with both: with inner dimensions long
     /// enough for parts, forward and backward.
     #[test]
-    fn a_norm_that_adds_parts_changes_no_output_and_no_gradient() {
+    fn what_norms_and_products_do_for_each_other_changes_no_output_and_no_gradient() {
         let Some(device) = check::TestDevice::any() else {
             return;
         };
         let on_device = device.burn().autodiff();
-        let run = |fused: bool, format, d: usize| -> Vec<Vec<f32>> {
+        // Neither, or the norm adds the parts of the products around it, or the product behind it applies the norm.
+        let run = |adds_parts: bool, applied: bool, format, d: usize| -> Vec<Vec<f32>> {
             let (n, wide) = (16, 1024);
             let shapes = [[n, wide], [d, wide], [n, d], [1, d], [wide, d], [d, wide]];
             let inputs = shapes.map(|shape| {
@@ -65,7 +123,9 @@ mod tests {
                 Tensor::<2>::from_data(data, &on_device).require_grad()
             });
             let [active, down, residual, gain, up, last] = inputs.clone();
-            let pending = fused.then(PendingSum::default);
+            let unnormed = applied.then(Pending::default);
+            let squares = applied.then(|| ForNorm::Squares(Pending::default()));
+            let pending = squares.or(adds_parts.then(|| ForNorm::Sum(Pending::default())));
             let onto = |pending| LinearResidual {
                 format,
                 operand: None,
@@ -78,16 +138,22 @@ mod tests {
                 on_trunk: true,
                 format,
                 pending: pending.clone(),
+                unnormed: unnormed.clone(),
             };
             let h = apply(at, norm, [x.clone(), gain]); // [n, d]
-            assert!(!pending.is_some_and(|it| it.is_due()));
+            assert!(!pending.is_some_and(|it| it.is_sum_due()));
+            assert_eq!(unnormed.as_ref().is_some_and(Pending::is_due), applied);
             let product = Linear {
                 matmul: Matmul::Own,
                 format,
                 operand: None,
-                normed: fused,
+                after: AfterNorm {
+                    adds_parts,
+                    unnormed: unnormed.clone(),
+                },
             };
             let y = apply(at, product, [h, up]); // [n, wide]
+            assert!(!unnormed.is_some_and(|it| it.is_due()));
             let z = apply(at, onto(None), [y, last, x.clone()]); // [n, d]
             let mut found = vec![x.clone().inner(), z.clone().inner()];
             let gradients = (z.clone() * z).sum().backward();
@@ -97,11 +163,16 @@ mod tests {
         };
         let native = check::has_matrix_cores().then_some((Format::Native, 3e-3));
         for (format, off) in [(Format::Full, 1e-5)].into_iter().chain(native) {
-            for d in [16, 18, 60] {
-                let (want, got) = (run(false, format, d), run(true, format, d));
-                assert_eq!(got.len(), 8);
-                for (i, (got, want)) in got.iter().zip(&want).enumerate() {
-                    check::close(&format!("{format:?} {d}, {i}"), got, want, off);
+            for d in [16, 18, 60, 512] {
+                let want = run(false, false, format, d);
+                let applied = (format == Format::Native && d % 4 == 0).then_some((true, true));
+                for (adds_parts, applied) in [(true, false)].into_iter().chain(applied) {
+                    let got = run(adds_parts, applied, format, d);
+                    assert_eq!(got.len(), 8);
+                    for (i, (got, want)) in got.iter().zip(&want).enumerate() {
+                        let name = format!("{format:?} {d}, {adds_parts} {applied}, {i}");
+                        check::close(&name, got, want, off);
+                    }
                 }
             }
         }

@@ -7,7 +7,7 @@ use burn::tensor::Shape;
 
 use super::format::Format;
 use super::live::{LiveKernel, LivePart, WorkgroupCount};
-use super::pending::PendingSum;
+use super::pending::{ForNorm, Pending, Unnormed};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{NORM_EPS, Norm};
 
@@ -20,8 +20,10 @@ pub struct RmsNorm {
     pub on_trunk: bool,
     /// Format of the products that take y.
     pub format: Format,
-    /// From the product before it, if this norm's kernel computes x.
-    pub pending: Option<PendingSum>,
+    /// From the operation before it.
+    pub pending: Option<ForNorm>,
+    /// For the product that reads y, if it applies this norm.
+    pub unnormed: Option<Pending<Unnormed>>,
 }
 
 impl Operation<2> for RmsNorm {
@@ -38,10 +40,17 @@ impl Operation<2> for RmsNorm {
     }
 
     fn forward<B: Kernels>(&self, [x, gain]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 3]) {
-        let (y, inverse) = match self.version {
-            Norm::Composed => forward::<B>(x.clone(), gain.clone()),
-            Norm::Fused => {
-                let sum = self.pending.as_ref().and_then(PendingSum::take);
+        let (y, inverse) = match (self.version, &self.pending, &self.unnormed) {
+            (Norm::Composed, ..) => forward::<B>(x.clone(), gain.clone()),
+            (Norm::Fused, Some(ForNorm::Squares(squares)), Some(unnormed)) => {
+                let (x, gain) = (x.clone(), gain.clone());
+                B::rms_norm_in_product(x, gain, self.format, squares.take(), unnormed)
+            }
+            (Norm::Fused, pending, _) => {
+                let sum = match pending {
+                    Some(ForNorm::Sum(sum)) => sum.take(),
+                    _ => None,
+                };
                 B::rms_norm(x.clone(), gain.clone(), self.format, sum)
             }
         };
@@ -75,7 +84,7 @@ impl Operation<2> for RmsNorm {
         live: &LivePart,
         [x, gain]: &[Float<B>; 2],
     ) -> Option<(Float<B>, [Float<B>; 3])> {
-        if self.pending.as_ref().is_some_and(PendingSum::is_due) {
+        if self.pending.as_ref().is_some_and(ForNorm::is_sum_due) {
             return None;
         }
         let [rows, columns] = x.shape().dims();
@@ -95,14 +104,12 @@ impl Operation<2> for RmsNorm {
         let n = x.iter().product::<usize>() as f64;
         let written = n * self.format.written(self.version == Norm::Fused);
         // The sum is one addition; the product and the residual are read, and x is written.
-        let (flops, moved) = match self.pending {
-            Some(_) => (5.0 * n, 3.0 * n),
-            None => (4.0 * n, n),
+        let forward = match (&self.pending, &self.unnormed) {
+            (_, Some(_)) => Cost::nothing("the product that follows applies it"),
+            (Some(ForNorm::Sum(_)), None) => Cost::new(5.0 * n, 3.0 * n + written),
+            _ => Cost::new(4.0 * n, n + written),
         };
-        (
-            Cost::new(flops, moved + written),
-            Cost::new(9.0 * n, 3.0 * n),
-        )
+        (forward, Cost::new(9.0 * n, 3.0 * n))
     }
 }
 

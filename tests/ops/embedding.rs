@@ -25,6 +25,7 @@ fn tokens_by_row(device: &Device) {
         let versions = [Matmul::Library, Matmul::Own].map(|version| Embedding {
             tokens: on(&tokens, device),
             version,
+            pending: None,
         });
         Case {
             name: &format!("{n} of {vocab} tokens, width {d}"),

@@ -5,6 +5,7 @@ use perflings::config::Matmul;
 use perflings::ops::add::Add;
 use perflings::ops::format::Format;
 use perflings::ops::linear::{Linear, LinearResidual};
+use perflings::ops::pending::AfterNorm;
 
 use crate::ops::case::Case;
 use crate::ops::formula;
@@ -26,7 +27,7 @@ fn versions() -> [Linear; 2] {
         matmul,
         format: Format::Full,
         operand: None,
-        normed: false,
+        after: AfterNorm::default(),
     })
 }
 

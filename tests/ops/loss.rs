@@ -6,6 +6,7 @@ use perflings::ops::cross_entropy::CrossEntropy;
 use perflings::ops::format::Format;
 use perflings::ops::head_loss::HeadLoss;
 use perflings::ops::linear::Linear;
+use perflings::ops::pending::AfterNorm;
 use perflings::ops::{Scope, apply};
 
 use crate::ops::case::{Case, run};
@@ -133,7 +134,7 @@ fn with_the_head(targets: &[i32], device: &Device, scale: f32, format: Format) -
             matmul,
             format,
             operand: None,
-            normed: false,
+            after: AfterNorm::default(),
         },
         loss: CrossEntropy {
             version,

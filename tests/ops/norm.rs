@@ -15,6 +15,7 @@ fn versions() -> [RmsNorm; 2] {
         on_trunk: false,
         format: Format::Full,
         pending: None,
+        unnormed: None,
     })
 }
 

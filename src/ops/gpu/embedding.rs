@@ -1,37 +1,58 @@
-//! Embedding rows by token, and their gradient without atomics, with the same order of additions in every run.
+//! Embedding rows by token, `wgsl/embedding_forward.wgsl`, and their gradient without atomics, with the same order of additions in
+//! every run.
 
+use super::wgsl::{self, Binding, Program};
 use super::{arg, empty, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
+use serde::Serialize;
 
 const THREADS: usize = 128;
-/// Fewest invocations of a workgroup that searches the tokens: a subgroup.
+/// Fewest invocations of a workgroup: a subgroup.
 const FEWEST: usize = 32;
 /// No token has this number.
 const NO_TOKEN: u32 = u32::MAX;
 
-/// y\[n\] = weight\[tokens\[n\]\]; weight `[V, D]`, tokens `[N]` of 32-bit integers, y `[N, D]`. 1 launch.
-pub fn forward(weight: &CubeTensor, tokens: &CubeTensor) -> CubeTensor {
+/// The values that fill in the file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+struct EmbeddingValues {
+    bindings: Vec<Binding>,
+    threads: usize,
+    groups: [usize; 3],
+    rows: usize,
+    vocab: usize,
+    /// Vectors of a row, and values of a vector.
+    columns: usize,
+    lanes: usize,
+}
+
+/// y\[n\] = weight\[tokens\[n\]\]; weight `[V, D]`, tokens `[N]` of 32-bit integers, y `[N, D]`. Returns y and the sums of
+/// squares of its rows `[1, N]`. 1 launch.
+pub fn forward(weight: &CubeTensor, tokens: &CubeTensor) -> (CubeTensor, CubeTensor) {
     let rows = tokens.meta.num_elements();
     let [vocab, width] = weight.meta.shape().dims();
-    let out = empty(weight, [rows, width]);
+    let (y, squares) = (empty(weight, [rows, width]), empty(weight, [1, rows]));
     let lanes = vector_width(&[width]);
-    let count = rows * width / lanes;
-    unsafe {
-        embedding_gather::launch_unchecked(
-            &weight.client,
-            groups(count.div_ceil(THREADS)),
-            CubeDim::new_1d(THREADS as u32),
-            lanes,
-            arg(weight),
-            arg(tokens),
-            arg(&out),
-            count,
-            width / lanes,
-            vocab,
-        );
-    }
-    out
+    let buffers = [("weight", weight), ("y", &y), ("squares", &squares)];
+    let mut bindings = wgsl::bindings(&buffers, |name| if name == "squares" { 1 } else { lanes });
+    bindings.push(Binding {
+        name: "tokens".to_owned(),
+        of: "u32",
+    });
+    let columns = width / lanes;
+    let values = EmbeddingValues {
+        bindings,
+        threads: columns.next_power_of_two().clamp(FEWEST, THREADS),
+        groups: wgsl::groups(rows),
+        rows,
+        vocab,
+        columns,
+        lanes,
+    };
+    let (threads, groups) = (values.threads, values.groups);
+    let program = Program::new("embedding_forward.wgsl", threads, values);
+    wgsl::launch(program, groups, &[weight, &y, &squares, tokens]);
+    (y, squares)
 }
 
 /// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\]; dy `[N, D]`, dweight `[V, D]`.
@@ -59,23 +80,6 @@ pub fn backward(dy: &CubeTensor, tokens: &CubeTensor, [vocab, width]: [usize; 2]
         );
     }
     out
-}
-
-#[cube(launch_unchecked)]
-fn embedding_gather<N: Size>(
-    weight: &[Vector<f32, N>],
-    tokens: &[u32],
-    out: &mut [Vector<f32, N>],
-    count: usize,
-    columns: usize,
-    vocab: usize,
-) {
-    let i = ABSOLUTE_POS;
-    if i >= count {
-        terminate!();
-    }
-    let token = min(tokens[i / columns] as usize, vocab - 1);
-    out[i] = weight[token * columns + i % columns];
 }
 
 /// Each invocation stages four tokens at a time and sums `owned` vectors of the row.

@@ -14,7 +14,8 @@ pub enum Epilogue<'a> {
     Plain,
     /// As `Plain`, but leaves parts of the inner dimension to the next kernel, which adds them.
     Parts,
-    Onto(&'a CubeTensor),
+    /// Adds a matrix, and keeps the sums of squares of the rows of each block `[blocks across, n]`, if a norm follows.
+    Onto(&'a CubeTensor, Option<&'a CubeTensor>),
     /// Rotates by cos and sin.
     Rope([&'a CubeTensor; 2], Rotation),
     Swiglu,
@@ -29,7 +30,10 @@ pub enum Store {
     /// Nothing.
     Plain,
     /// Adds a matrix of the same shape.
-    Onto,
+    Onto {
+        /// Whether each block's sums of squares of rows are stored as well.
+        squares: bool,
+    },
     /// Rotates its columns.
     Rope(Rotation),
     /// C holds gates and ups side by side. Stores gates, ups and silu(gate)·up stacked, `[3n, m / 2]`.
@@ -39,11 +43,6 @@ pub enum Store {
 }
 
 impl<'a> Epilogue<'a> {
-    /// `Onto` of a matrix, if there is one.
-    pub fn onto(residual: Option<&'a CubeTensor>) -> Self {
-        residual.map_or(Self::Plain, Self::Onto)
-    }
-
     /// `Parts` where the next kernel adds them.
     pub fn in_parts(in_parts: bool) -> Self {
         if in_parts { Self::Parts } else { Self::Plain }
@@ -52,18 +51,21 @@ impl<'a> Epilogue<'a> {
     pub fn store(self) -> Store {
         match self {
             Self::Plain | Self::Parts => Store::Plain,
-            Self::Onto(_) => Store::Onto,
+            Self::Onto(_, squares) => Store::Onto {
+                squares: squares.is_some(),
+            },
             Self::Rope(_, rotation) => Store::Rope(rotation),
             Self::Swiglu => Store::Swiglu,
             Self::SwigluBackward(_) => Store::SwigluBackward,
         }
     }
 
-    /// Its inputs.
-    pub fn read(self) -> Vec<&'a CubeTensor> {
+    /// Its inputs, and squares.
+    pub fn buffers(self) -> Vec<&'a CubeTensor> {
         match self {
             Self::Plain | Self::Parts | Self::Swiglu => Vec::new(),
-            Self::Onto(one) | Self::SwigluBackward(one) => vec![one],
+            Self::Onto(one, squares) => [one].into_iter().chain(squares).collect(),
+            Self::SwigluBackward(one) => vec![one],
             Self::Rope(tables, _) => tables.to_vec(),
         }
     }
@@ -71,7 +73,10 @@ impl<'a> Epilogue<'a> {
     /// The number of parts of a product's inner dimension, if `wanted` would be best: a second launch can add them only before an
     /// epilogue that is linear.
     pub fn splits(self, wanted: usize) -> usize {
-        if self.store().is_linear() { wanted } else { 1 }
+        match self.store() {
+            Store::Plain | Store::Onto { squares: false } => wanted,
+            _ => 1,
+        }
     }
 
     /// What a product whose inner dimension is in `splits` parts stores itself; a second launch does the rest ([`Self::finish`]).
@@ -88,7 +93,7 @@ impl<'a> Epilogue<'a> {
         if splits == 1 || matches!(self, Self::Parts) {
             return out;
         }
-        reduce::sum_parts(&out, splits, self.read().pop())
+        reduce::sum_parts(&out, splits, self.buffers().pop())
     }
 }
 
@@ -108,14 +113,16 @@ pub fn finish_pair(
 impl Store {
     /// Whether the stored sum of two results is the stored result of their sum, with R added to one of them.
     pub fn is_linear(&self) -> bool {
-        matches!(self, Self::Plain | Self::Onto)
+        matches!(self, Self::Plain | Self::Onto { .. })
     }
 
-    /// Names and elements of its inputs, which have the elements `of` of the stored result, or are tables.
-    pub fn inputs(&self, of: &'static str) -> Vec<(&'static str, &'static str)> {
+    /// Names and elements of its buffers: inputs, which have the elements `of` of the stored result, or are tables, and
+    /// squares.
+    pub fn buffers(&self, of: &'static str) -> Vec<(&'static str, &'static str)> {
         match self {
             Self::Plain | Self::Swiglu => Vec::new(),
-            Self::Onto => vec![("residual", of)],
+            Self::Onto { squares: false } => vec![("residual", of)],
+            Self::Onto { squares: true } => vec![("residual", of), ("squares", "f32")],
             Self::Rope(_) => vec![("cos", "vec2<f32>"), ("sin", "vec2<f32>")],
             Self::SwigluBackward => vec![("gated", of)],
         }
@@ -124,7 +131,7 @@ impl Store {
     /// An empty tensor for the stored result of a product in `splits` parts, on the device of `like`.
     pub fn empty(&self, dtype: DType, like: &CubeTensor, p: &Problem, splits: usize) -> CubeTensor {
         let shape = match self {
-            Self::Plain | Self::Onto | Self::Rope(_) => [splits * p.rows, p.columns],
+            Self::Plain | Self::Onto { .. } | Self::Rope(_) => [splits * p.rows, p.columns],
             Self::Swiglu => [3 * p.rows, p.columns / 2],
             Self::SwigluBackward => [p.rows, 2 * p.columns],
         };

@@ -7,14 +7,28 @@ use super::matmul::{self, Problem, limits};
 use super::matrix_cores::{self, Largest, Operands};
 use crate::config::Precision;
 use crate::ops::format::Format;
+use crate::ops::pending::Unnormed;
 use burn_cubecl::tensor::CubeTensor;
 
+/// Most elements of an f32 operand that the product itself converts: reading twice the bytes, or applying a norm in each block, takes
+/// less time than a launch.
+pub const ROUNDED_ON_THE_WAY: usize = 1 << 20;
+
 /// x·Wᵀ, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. One product. The result is f16 if matrix cores apply an epilogue that
-/// is not linear.
-pub fn forward(x: &CubeTensor, weight: &CubeTensor, then: Epilogue, format: Format) -> CubeTensor {
+/// is not linear. With `norm`, which [`applies_norm`] allows, x is the output of that norm, and this launch writes it as well.
+pub fn forward(
+    x: &CubeTensor,
+    weight: &CubeTensor,
+    then: Epilogue,
+    format: Format,
+    norm: Option<&Unnormed>,
+) -> CubeTensor {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     let problem = Problem::new([rows, columns, inner], false, true);
     let largest = (format == Format::Split).then(|| Largest::of(&[x, weight]));
+    if let Some(norm) = norm {
+        return matrix_cores::matmul_of_norm(x, weight, norm, then, problem);
+    }
     let operands = operands(format, largest.as_ref(), [0, 1]);
     product(x, weight, operands, then, problem)
 }
@@ -28,6 +42,24 @@ pub fn number_of_parts(like: &CubeTensor, inner: usize, format: Format) -> usize
     } else {
         matmul::choose(&problem, limits(like)).splits
     }
+}
+
+/// Whether [`forward`] of x `[n, d]` and a W `[outputs, d]` may apply the norm before it. Blocks of outputs share the work of writing
+/// x, so there have to be enough of them.
+pub fn applies_norm([n, d]: [usize; 2], outputs: usize, format: Format) -> bool {
+    let problem = Problem::new([n, outputs, d], false, true);
+    format == Format::Native
+        && matrix_cores::fits(&problem)
+        && outputs >= d
+        && n * d <= ROUNDED_ON_THE_WAY
+}
+
+/// For the sums of squares of the rows of x·Wᵀ, by blocks; `None` if [`forward`] does not write them.
+pub fn empty_squares(x: &CubeTensor, weight: &CubeTensor, format: Format) -> Option<CubeTensor> {
+    let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
+    let problem = Problem::new([rows, columns, inner], false, true);
+    let writes = format == Format::Native && matrix_cores::fits(&problem);
+    writes.then(|| super::empty(x, [matrix_cores::blocks_across(&problem), rows]))
 }
 
 /// How matrix cores multiply the operands, if they do; `which` are the indices of the operands' largest magnitudes.
@@ -171,7 +203,7 @@ mod tests {
                     check::close(&format!("{name} {format:?} {n} {d} {f}"), &got, &want, off);
                 };
                 let (x, w) = (matrix(1, [n, d]), matrix(2, [2 * f, d]));
-                let forward = |then| forward(&x, &w, then, format);
+                let forward = |then| forward(&x, &w, then, format, None);
                 let plain = forward(Epilogue::Plain);
                 let of = Rotation {
                     width: 2 * f,

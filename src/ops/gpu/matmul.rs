@@ -50,7 +50,7 @@ fn matmul_by(
         store: first.store(),
     };
     let out = product.empty(a);
-    let buffers = [a, b, &out].into_iter().chain(first.read());
+    let buffers = [a, b, &out].into_iter().chain(first.buffers());
     launch(plan, vec![product], buffers.collect());
     then.finish(out, plan.splits)
 }
@@ -87,7 +87,7 @@ pub fn pair_by(
     order.sort_by_key(|i| Reverse(product(*i).share(&plan)));
     let buffers = order.iter().flat_map(|i| {
         let [a, b] = pairs[*i];
-        [a, b, &outs[*i]].into_iter().chain(thens[*i].read())
+        [a, b, &outs[*i]].into_iter().chain(thens[*i].buffers())
     });
     launch(plan, order.map(product).to_vec(), buffers.collect());
     epilogue::finish_pair(outs, thens, splits)
@@ -152,7 +152,7 @@ mod tests {
                 let more: Vec<f32> = plain.iter().zip(&extra).map(|(x, y)| x + y).collect();
                 for &plan in plans {
                     let name = format!("{plan:?} {problem:?}");
-                    let got = matmul_by(plan, &ga, &gb, Epilogue::Onto(&gextra), problem);
+                    let got = matmul_by(plan, &ga, &gb, Epilogue::Onto(&gextra, None), problem);
                     check::close(&name, &device.read(&got), &more, 1e-5);
                 }
             }
@@ -245,7 +245,7 @@ mod tests {
                     problem: problems[i],
                     splits: splits[i],
                     store: if splits[i] == 1 {
-                        Store::Onto
+                        Store::Onto { squares: false }
                     } else {
                         Store::Plain
                     },

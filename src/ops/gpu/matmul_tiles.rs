@@ -167,7 +167,7 @@ impl TiledProduct {
             name: format!("{name}{n}"),
             of,
         };
-        all.chain(self.store.inputs(out)).map(binding).collect()
+        all.chain(self.store.buffers(out)).map(binding).collect()
     }
 
     fn groups(&self, plan: &TilePlan) -> [usize; 3] {

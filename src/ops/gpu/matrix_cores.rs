@@ -12,6 +12,7 @@ use super::matmul_plan::Problem;
 use super::matrix_cores_plan::{BlockPlan, BlockedProduct, BlockedProducts, LANES, Staged};
 use super::wgsl;
 use super::{grad_norm, is_f16};
+use crate::ops::pending::Unnormed;
 use burn_cubecl::tensor::CubeTensor;
 use std::ops::Range;
 
@@ -19,6 +20,8 @@ use std::ops::Range;
 const FULL: usize = 128;
 /// The smallest share of the inner dimension for one workgroup.
 const SHORTEST: usize = 256;
+/// An inner dimension that is not worth a second launch.
+const SHORT: usize = 2 * SHORTEST;
 /// Longest inner dimension for small blocks, which read the operands more often.
 const LONG: usize = 1024;
 /// Number of blocks of a pair from which a few long ones at the end do not matter.
@@ -28,6 +31,7 @@ const MANY: usize = 4 * FULL;
 const LARGE: BlockPlan = BlockPlan {
     tiles: (2, 4),
     subgroups: (4, 2),
+    slices: 1,
     step: 64,
     splits: 1,
 };
@@ -37,14 +41,17 @@ const LARGE: BlockPlan = BlockPlan {
 const CROWDED: BlockPlan = BlockPlan {
     tiles: (4, 4),
     subgroups: (2, 2),
+    slices: 1,
     step: 32,
     splits: 1,
 };
 
-/// For results with too few tiles for a large GPU.
+/// For results with too few tiles for a large GPU: as many invocations as a large block, so that one workgroup keeps a multiprocessor
+/// busy.
 const SMALL: BlockPlan = BlockPlan {
     tiles: (2, 2),
     subgroups: (2, 2),
+    slices: 2,
     ..LARGE
 };
 
@@ -56,33 +63,68 @@ const MIDDLE: BlockPlan = BlockPlan {
 
 /// Blocks from large to small. f32 operands are staged as halves, which take twice the workgroup memory.
 fn blocks(halves: bool) -> [BlockPlan; 3] {
-    let step = if halves { 32 } else { 64 };
-    [LARGE, MIDDLE, SMALL].map(|plan| BlockPlan { step, ..plan })
+    let all = [LARGE, MIDDLE, SMALL];
+    let of_halves = |plan| BlockPlan {
+        slices: 1,
+        step: 32,
+        ..plan
+    };
+    if halves { all.map(of_halves) } else { all }
 }
 
 /// Chooses blocks that need no second launch and keep a large GPU busy, otherwise large blocks with a split inner dimension,
 /// otherwise small blocks. `halves` means f32 operands.
 fn choose(problem: &Problem, halves: bool) -> BlockPlan {
-    let [large, middle, small] = blocks(halves);
-    let in_parts = |plan: BlockPlan| filling(plan, problem);
+    let [_, _, small] = blocks(halves);
     let enough = |plan: &BlockPlan| fills(plan, problem);
-    // Large blocks of halves leave no workgroup memory for edges.
-    let large = Some(large).filter(|plan| !(halves && plan.is_ragged(problem)));
-    let short = [middle, small]
-        .into_iter()
-        .filter(|_| problem.inner <= LONG);
-    let whole = large.into_iter().chain(short).find(enough);
-    let parts = || large.map(in_parts).filter(enough);
-    whole.or_else(parts).unwrap_or_else(|| in_parts(small))
+    let large = || large_blocks(problem, halves).map(|plan| filling(plan, problem));
+    let found = whole(problem, halves).or_else(|| large().filter(enough));
+    in_long_steps(found.unwrap_or_else(|| filling(small, problem)), problem)
 }
 
-/// As [`choose`] where the next kernel adds the parts, so that they cost no launch: the largest blocks whose parts keep a large GPU
-/// busy.
+/// As [`choose`] where the next kernel adds the parts: the largest blocks whose parts keep a large GPU busy. f16 is in parts only where
+/// it has to be, because a norm whose input is there needs no launch.
 fn choose_parts(problem: &Problem, halves: bool) -> BlockPlan {
-    let [large, middle, small] = blocks(halves).map(|plan| filling(plan, problem));
-    let large = Some(large).filter(|plan| !(halves && plan.is_ragged(problem)));
-    let mut wide = large.into_iter().chain([middle]);
-    wide.find(|plan| fills(plan, problem)).unwrap_or(small)
+    let [_, middle, small] = blocks(halves).map(|plan| filling(plan, problem));
+    let whole = whole(problem, halves).filter(|_| !halves);
+    let large = large_blocks(problem, halves).map(|plan| filling(plan, problem));
+    let wide = large.into_iter().chain([middle]);
+    let wide = || wide.into_iter().find(|plan| fills(plan, problem));
+    in_long_steps(whole.or_else(wide).unwrap_or(small), problem)
+}
+
+/// The largest blocks that keep a large GPU busy without parts of the inner dimension. f16 with a short one is never in parts, because
+/// a launch that adds them costs more.
+fn whole(problem: &Problem, halves: bool) -> Option<BlockPlan> {
+    let [_, middle, small] = blocks(halves);
+    let large = large_blocks(problem, halves).map(|plan| (plan, usize::MAX));
+    let longest = if halves { LONG } else { 2 * LONG };
+    let mut plans = large.into_iter().chain([(middle, LONG), (small, longest)]);
+    let found = plans.find(|(plan, longest)| problem.inner <= *longest && fills(plan, problem));
+    let short = !halves && problem.inner <= SHORT;
+    found.map(|(plan, _)| plan).or(short.then_some(small))
+}
+
+/// Large blocks of halves leave no workgroup memory for edges.
+fn large_blocks(problem: &Problem, halves: bool) -> Option<BlockPlan> {
+    let [large, ..] = blocks(halves);
+    Some(large).filter(|plan| !(halves && plan.is_ragged(problem)))
+}
+
+/// The plan with fewer barriers, if it has small blocks of f16 and a long inner dimension.
+fn in_long_steps(plan: BlockPlan, problem: &Problem) -> BlockPlan {
+    let is_small = plan.tiles == SMALL.tiles && plan.step == SMALL.step;
+    if !is_small || problem.inner / plan.splits <= SHORT {
+        return plan;
+    }
+    let step = 2 * plan.step;
+    BlockPlan { step, ..plan }.in_parts(plan.splits, problem)
+}
+
+/// Blocks along a row of an f16 product that is not in parts.
+pub fn blocks_across(problem: &Problem) -> usize {
+    let (_, width) = choose(problem, false).block();
+    problem.columns.div_ceil(width)
 }
 
 /// The number of parts that [`Epilogue::Parts`] leaves.
@@ -146,7 +188,8 @@ fn choose_pair(problems: &[Problem; 2], halves: bool, parts_are_free: bool) -> [
         plans
     };
     let of_middle = Some(plans).filter(|plans| 4 * groups(plans) >= 3 * FULL);
-    of_middle.unwrap_or_else(|| by(small))
+    let plans = of_middle.unwrap_or_else(|| by(small));
+    [0, 1].map(|i| in_long_steps(plans[i], &problems[i]))
 }
 
 /// Whether the operands' rows start at whole vectors.
@@ -222,11 +265,37 @@ pub fn matmul(
         plan,
         store: first.store(),
         staged: operands.staged([a, b]),
+        norm_parts: 0,
     };
     let out = product.empty(a);
-    let all = [a, b, &out].into_iter().chain(first.read());
+    let all = [a, b, &out].into_iter().chain(first.buffers());
     launch(vec![product], all.collect(), operands.largest());
     then.finish(out, plan.splits)
+}
+
+/// As [`matmul`], where A `[n, d]` is the output of a norm, f16 without values, which the product writes. 1 launch.
+pub fn matmul_of_norm(
+    a: &CubeTensor,
+    b: &CubeTensor,
+    norm: &Unnormed,
+    then: Epilogue,
+    problem: Problem,
+) -> CubeTensor {
+    let product = BlockedProduct {
+        problem,
+        plan: BlockPlan {
+            splits: 1,
+            ..choose(&problem, false)
+        },
+        store: then.store(),
+        staged: Operands::F16.staged([&norm.x, b]),
+        norm_parts: norm.squares.meta.num_elements() / problem.rows,
+    };
+    let out = product.empty(&norm.x);
+    let of_norm = [&norm.gain, &norm.squares, &norm.inverse, a];
+    let all = [&norm.x, b, &out].into_iter().chain(then.buffers());
+    launch(vec![product], all.chain(of_norm).collect(), None);
+    out
 }
 
 /// A·B, stored by the epilogue `then`, and C·D in f32, in 1 launch, or 2 if an inner dimension is split; with [`Epilogue::Parts`]
@@ -256,6 +325,7 @@ fn pair_by(
         plan: plans[i],
         store: thens[i].store(),
         staged: operands[i].staged(pairs[i]),
+        norm_parts: 0,
     };
     let outs = [0, 1].map(|i| product(i).empty(pairs[i][0]));
     let mut order = [0, 1];
@@ -263,7 +333,7 @@ fn pair_by(
     order.sort_by_key(|i| std::cmp::Reverse(problems[*i].inner / plans[*i].splits));
     let buffers = order.iter().flat_map(|i| {
         let [a, b] = pairs[*i];
-        [a, b, &outs[*i]].into_iter().chain(thens[*i].read())
+        [a, b, &outs[*i]].into_iter().chain(thens[*i].buffers())
     });
     let products = order.map(product).to_vec();
     launch(products, buffers.collect(), operands[0].largest());
@@ -298,10 +368,13 @@ mod tests {
             let split = [Staged::Halves(0..1), Staged::Halves(1..300)];
             let short = [Staged::Short, Staged::Short];
             let mixed = [Staged::Short, Staged::Rounded];
-            for staged in [split, short, mixed] {
+            let of_norm = [Staged::Rounded, Staged::Short];
+            for (staged, norm_parts) in [(split, 0), (short, 0), (mixed, 0), (of_norm, 3)] {
                 let halves = matches!(staged, [Staged::Halves(_), _]);
                 let plan = choose(&problem, halves);
-                let stores = [(1, Store::Onto), (3, Store::Plain)].into_iter();
+                let onto = [(1, Store::Onto { squares: false }), (3, Store::Plain)];
+                let squares = (1, Store::Onto { squares: true });
+                let stores = onto.into_iter().chain((!halves).then_some(squares));
                 let rope = Store::Rope(rotation(&problem));
                 let fused = [(1, rope), (1, Store::Swiglu), (1, Store::SwigluBackward)];
                 for (splits, store) in stores.chain(fused.into_iter().filter(|_| !halves)) {
@@ -310,6 +383,7 @@ mod tests {
                         plan: BlockPlan { splits, ..plan },
                         store,
                         staged: staged.clone(),
+                        norm_parts,
                     }]);
                     check::valid_wgsl(&program.program().text());
                 }
@@ -325,6 +399,7 @@ mod tests {
                     plan,
                     store: Store::Plain,
                     staged: staged.clone(),
+                    norm_parts: 0,
                 });
                 check::valid_wgsl(&BlockedProducts(products.collect()).program().text());
             }
@@ -395,13 +470,13 @@ mod tests {
                     pair[0],
                     pair[1],
                     &Operands::F16,
-                    Epilogue::Onto(&added),
+                    Epilogue::Onto(&added, None),
                     problem,
                 );
                 let want = want(&a16, &b16);
                 check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
             }
-            for then in [Epilogue::Onto(&added), Epilogue::Parts] {
+            for then in [Epilogue::Onto(&added, None), Epilogue::Parts] {
                 let got = device.read(&matmul(&x, &y, &Operands::F16, then, problem));
                 let mut got = sum(&got, rows * columns);
                 if matches!(then, Epilogue::Parts) {
@@ -414,7 +489,13 @@ mod tests {
                 let [x, y] = on_device(a, b);
                 let largest = Largest::of(&[&x, &y]);
                 let operands = Operands::F32(&largest, [0, 1]);
-                let got = device.read(&matmul(&x, &y, &operands, Epilogue::Onto(&added), problem));
+                let got = device.read(&matmul(
+                    &x,
+                    &y,
+                    &operands,
+                    Epilogue::Onto(&added, None),
+                    problem,
+                ));
                 check::close(&format!("{problem:?}, split"), &got, &want(a, b), 1e-6);
                 if b == &large {
                     alike(&device, [&x, &y], &operands, problem, 1e-6);
@@ -425,13 +506,14 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_a_norm_adds_allow_wide_blocks() {
+    fn f16_is_in_parts_only_where_it_has_to_be() {
         let of = |sizes| {
             let plan = choose_parts(&Problem::new(sizes, false, true), false);
             (plan.block(), plan.splits)
         };
-        assert_eq!(of([1024, 512, 512]), ((64, 128), 2));
-        assert_eq!(of([1024, 512, 2048]), ((128, 128), 4));
+        assert_eq!(of([1024, 512, 512]), ((64, 64), 1));
+        assert_eq!(of([1024, 512, 2048]), ((64, 64), 1));
+        assert_eq!(of([1024, 512, 4096]), ((128, 128), 4));
         assert_eq!(of([4096, 1024, 1024]), ((128, 128), 1));
         assert_eq!(of([100, 72, 68]), ((64, 64), 1));
     }

@@ -3,6 +3,7 @@
 use super::epilogue::Store;
 use super::matmul_plan::Problem;
 use super::wgsl::{self, Binding, Program};
+use crate::config::NORM_EPS;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use serde::{Serialize, Serializer};
@@ -24,6 +25,8 @@ pub struct BlockPlan {
     pub tiles: (usize, usize),
     /// Subgroups of a workgroup, rows by columns.
     pub subgroups: (usize, usize),
+    /// Groups of these subgroups, which compute the same block from different inner values of each step: 1 or 2.
+    pub slices: usize,
     /// Inner values staged together.
     pub step: usize,
     /// Workgroups along the inner dimension, whose results a second launch or the next kernel adds.
@@ -51,7 +54,7 @@ impl BlockPlan {
     }
 
     pub fn invocations(&self) -> usize {
-        self.subgroups.0 * self.subgroups.1 * SUBGROUP
+        self.slices * self.subgroups.0 * self.subgroups.1 * SUBGROUP
     }
 
     /// Inner values of one part: whole steps.
@@ -89,10 +92,13 @@ pub struct BlockedProduct {
     pub store: Store,
     /// How A and B are staged.
     pub staged: [Staged; 2],
+    /// Parts of the sums of squares of A's rows, if A is the input of a norm whose output is multiplied; otherwise 0.
+    pub norm_parts: usize,
 }
 
 /// Products in one launch, whose plans have equally many invocations and whose operands have one format. Bindings: for each product
-/// A, B, the result and the inputs of its store; then the largest magnitudes of f32 operands.
+/// A, B, the result, the buffers of its store, and for a norm gain, squares, 1/rms and its output; then the largest magnitudes of f32
+/// operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BlockedProducts(pub Vec<BlockedProduct>);
 
@@ -136,7 +142,14 @@ impl BlockedProducts {
             }
             let of = product.stored();
             bind(format!("out{i}"), of);
-            for (name, of) in product.store.inputs(of) {
+            let of_norm = [
+                ("gain", "vec4<f32>"),
+                ("squares_of_a", "f32"),
+                ("inverse", "f32"),
+                ("normed", "vec4<f16>"),
+            ];
+            let of_norm = of_norm.into_iter().filter(|_| product.norm_parts > 0);
+            for (name, of) in product.store.buffers(of).into_iter().chain(of_norm) {
                 bind(format!("{name}{i}"), of);
             }
         }
@@ -164,6 +177,7 @@ struct ProductValues {
     /// Whether other workgroups follow.
     bounded: bool,
     store: Store,
+    norm_parts: usize,
     /// Whether results pass through workgroup memory, where an invocation reads four adjacent values of a row.
     by_vectors: bool,
     ragged: bool,
@@ -209,6 +223,7 @@ impl Serialize for BlockedProducts {
             bindings: Vec<Binding>,
             halves: bool,
             by_vectors: bool,
+            eps: f64,
             threads: usize,
             groups: [usize; 3],
             products: Vec<ProductValues>,
@@ -226,6 +241,7 @@ impl Serialize for BlockedProducts {
             bindings: self.bindings(),
             halves: self.halves(),
             by_vectors: self.0.iter().any(BlockedProduct::by_vectors),
+            eps: NORM_EPS,
             threads: self.invocations(),
             groups: self.groups(),
             products,
@@ -255,7 +271,8 @@ impl BlockedProduct {
     }
 
     fn by_vectors(&self) -> bool {
-        self.is_ragged() || !self.store.is_linear()
+        let sums = self.plan.slices > 1 || self.store == Store::Onto { squares: true };
+        self.is_ragged() || !self.store.is_linear() || sums || self.norm_parts > 0
     }
 
     /// Element type of the stored result.
@@ -294,6 +311,7 @@ impl BlockedProduct {
             end,
             bounded,
             store: self.store,
+            norm_parts: self.norm_parts,
             by_vectors: self.by_vectors(),
             ragged: self.is_ragged(),
             a,

@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = files![
     "attention_rows.wgsl",
     "attention_tile.wgsl",
     "cross_entropy_rows.wgsl",
+    "embedding_forward.wgsl",
     "flash_attention.wgsl",
     "flash_attention_backward_kv.wgsl",
     "flash_attention_backward_matrix_cores.wgsl",

@@ -9,7 +9,7 @@ use crate::ops::cpu::matmul::{Matrix, matmul, matmuls};
 use crate::ops::cpu::strided_attention::Strided;
 use crate::ops::cpu::{self, swiglu_naive};
 use crate::ops::format::Format;
-use crate::ops::pending::Summands;
+use crate::ops::pending::{ForNorm, Summands, Unnormed};
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A tensor of burn-flex.
@@ -82,15 +82,18 @@ impl Kernels for Flex {
         Self::rounded(x, Precision::F16)
     }
 
-    fn linear_own(x: T, w: T, residual: Option<T>, _format: Format) -> T {
+    fn linear_own(x: T, w: T, _format: Format, _norm: Option<Unnormed>) -> T {
         let (n, m) = (x.shape()[0], w.shape()[0]);
         let [x, w] = [&x, &w].map(Values::of);
-        let residual = residual.as_ref().map(Values::of);
-        let residual = residual.as_ref().map(Values::get);
-        tensor(
-            matmul(residual, x.matrix(), w.matrix().transposed()),
-            [n, m],
-        )
+        let product = matmul(None, x.matrix(), w.matrix().transposed());
+        tensor(product, [n, m])
+    }
+
+    fn linear_residual(x: T, w: T, residual: T, _format: Format, _pending: Option<&ForNorm>) -> T {
+        let shape = residual.shape();
+        let [x, w, residual] = [&x, &w, &residual].map(Values::of);
+        let (x, w) = (x.matrix(), w.matrix().transposed());
+        tensor(matmul(Some(residual.get()), x, w), shape)
     }
 
     fn linear_backward_own(dy: T, x: T, w: T, _format: Format, _in_parts: bool) -> [T; 2] {
@@ -185,7 +188,7 @@ impl Kernels for Flex {
         tensor(out, [batch * time, heads * width])
     }
 
-    fn embedding_own(weight: T, indices: Ints<Self>) -> T {
+    fn embedding_own(weight: T, indices: Ints<Self>, _pending: Option<&ForNorm>) -> T {
         let (width, tokens) = (weight.shape()[1], tokens(indices));
         let y = cpu::embedding::forward(Values::of(&weight).get(), &tokens, width);
         tensor(y, [tokens.len(), width])

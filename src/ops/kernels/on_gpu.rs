@@ -14,14 +14,11 @@ use crate::ops::gpu::attention_simple::Strided;
 use crate::ops::gpu::epilogue::Epilogue;
 use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
 use crate::ops::live::LiveKernel;
-use crate::ops::pending::{PendingSum, Summands};
+use crate::ops::pending::{ForNorm, Pending, Summands, Unnormed};
 use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
 
 /// A tensor of this backend.
 type T = CubeTensor;
-
-/// Most elements of an f32 operand that the product itself rounds to f16: reading twice the bytes takes less time than a launch.
-const ROUNDED_ON_THE_WAY: usize = 1 << 20;
 
 /// The output type of a kernel that reads x, for products in `format`. f16 saves the products a conversion; the conversion back
 /// handles four values at a time.
@@ -52,24 +49,38 @@ impl Kernels for Cube {
 
     fn half(x: T) -> T {
         let x = into_contiguous(x);
-        if x.meta.num_elements() <= ROUNDED_ON_THE_WAY {
+        if x.meta.num_elements() <= gpu::linear::ROUNDED_ON_THE_WAY {
             x
         } else {
             gpu::format::half(x)
         }
     }
 
-    fn linear_own(x: T, w: T, residual: Option<T>, format: Format) -> T {
-        let ([x, w], residual) = ([x, w].map(into_contiguous), residual.map(into_contiguous));
-        gpu::linear::forward(&x, &w, Epilogue::onto(residual.as_ref()), format)
+    fn linear_own(x: T, w: T, format: Format, norm: Option<Unnormed>) -> T {
+        let [x, w] = [x, w].map(into_contiguous);
+        gpu::linear::forward(&x, &w, Epilogue::Plain, format, norm.as_ref())
     }
 
-    fn linear_pending(x: T, w: T, residual: T, format: Format, sum: &PendingSum) -> T {
+    fn linear_residual(x: T, w: T, residual: T, format: Format, pending: Option<&ForNorm>) -> T {
         let [x, w, residual] = [x, w, residual].map(into_contiguous);
-        let y = gpu::empty(&residual, residual.meta.shape());
-        let parts = gpu::linear::forward(&x, &w, Epilogue::Parts, format);
-        sum.put(Summands { residual, parts });
-        y
+        let forward = |then| gpu::linear::forward(&x, &w, then, format, None);
+        match pending {
+            Some(ForNorm::Sum(sum)) => {
+                let y = gpu::empty(&residual, residual.meta.shape());
+                let parts = forward(Epilogue::Parts);
+                sum.put(Summands { residual, parts });
+                y
+            }
+            Some(ForNorm::Squares(squares)) => {
+                let empty = gpu::linear::empty_squares(&x, &w, format);
+                let y = forward(Epilogue::Onto(&residual, empty.as_ref()));
+                if let Some(written) = empty {
+                    squares.put(written);
+                }
+                y
+            }
+            None => forward(Epilogue::Onto(&residual, None)),
+        }
     }
 
     fn linear_backward_own(dy: T, x: T, w: T, format: Format, in_parts: bool) -> [T; 2] {
@@ -77,14 +88,22 @@ impl Kernels for Cube {
         gpu::linear::backward(&dy, &x, &w, Epilogue::in_parts(in_parts), format)
     }
 
-    fn linear_rope(x: T, w: T, [cos, sin]: [T; 2], rotation: Rotation, format: Format) -> T {
+    fn linear_rope(
+        x: T,
+        w: T,
+        [cos, sin]: [T; 2],
+        rotation: Rotation,
+        format: Format,
+        norm: Option<Unnormed>,
+    ) -> T {
         let [x, w] = [x, w].map(into_contiguous);
-        gpu::linear::forward(&x, &w, Epilogue::Rope([&cos, &sin], rotation), format)
+        let then = Epilogue::Rope([&cos, &sin], rotation);
+        gpu::linear::forward(&x, &w, then, format, norm.as_ref())
     }
 
-    fn linear_swiglu(x: T, w: T, format: Format) -> T {
+    fn linear_swiglu(x: T, w: T, format: Format, norm: Option<Unnormed>) -> T {
         let [x, w] = [x, w].map(into_contiguous);
-        gpu::linear::forward(&x, &w, Epilogue::Swiglu, format)
+        gpu::linear::forward(&x, &w, Epilogue::Swiglu, format, norm.as_ref())
     }
 
     fn linear_backward_swiglu(dy: T, gated: T, active: T, w: T, format: Format) -> [T; 2] {
@@ -98,6 +117,28 @@ impl Kernels for Cube {
         let element = element(format, &x);
         let sum = sum.as_ref().map(|it| [&it.residual, &it.parts]);
         gpu::rms_norm::forward(&x, &gain, NORM_EPS as f32, element, sum)
+    }
+
+    fn rms_norm_in_product(
+        x: T,
+        gain: T,
+        format: Format,
+        squares: Option<T>,
+        unnormed: &Pending<Unnormed>,
+    ) -> (T, T) {
+        let Some(squares) = squares else {
+            return Self::rms_norm(x, gain, format, None);
+        };
+        let [x, gain] = [x, gain].map(into_contiguous);
+        let y = gpu::empty_of(DType::F16, &x, x.meta.shape());
+        let inverse = gpu::empty(&x, [x.shape()[0], 1]);
+        unnormed.put(Unnormed {
+            x,
+            gain,
+            squares,
+            inverse: inverse.clone(),
+        });
+        (y, inverse)
     }
 
     fn rms_norm_backward(x: T, gain: T, inverse: T, dy: T, earlier: Option<T>) -> (T, T) {
@@ -167,8 +208,12 @@ impl Kernels for Cube {
         }
     }
 
-    fn embedding_own(weight: T, tokens: Ints<Self>) -> T {
-        gpu::embedding::forward(&into_contiguous(weight), &tokens)
+    fn embedding_own(weight: T, tokens: Ints<Self>, pending: Option<&ForNorm>) -> T {
+        let (y, squares) = gpu::embedding::forward(&into_contiguous(weight), &tokens);
+        if let Some(ForNorm::Squares(pending)) = pending {
+            pending.put(squares);
+        }
+        y
     }
 
     fn embedding_backward_own(weight: T, tokens: Ints<Self>, dy: T) -> T {

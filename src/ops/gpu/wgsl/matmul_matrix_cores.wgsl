@@ -14,7 +14,10 @@
 // 3. Early loads. While a step is multiplied, the next step's values are loaded into registers.
 // 4. Epilogue. The operation after a product is applied to four adjacent values of a row when they pass through workgroup memory,
 //    which saves another kernel that reads and writes them.
-// 5. Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.
+// 5. Slices. Two groups of subgroups may compute the same block from different inner values of each step. The epilogue adds their sums.
+// 6. Norm. A may be y = x·gain·r, where x is in memory and r = 1/rms of each row. Then x·gain is multiplied, and the rows of the result
+//    by r. Each block of C's columns writes a share of y, which the backward pass reads.
+// 7. Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.
 enable f16;
 enable wgpu_cooperative_matrix;
 
@@ -37,6 +40,10 @@ var<workgroup> bits: array<atomic<u32>, 4>;
 // A tile of C for each subgroup.
 var<workgroup> tiles: array<vec4<f32>, {{ 64 * threads // 32 }}>;
 {% endif %}
+{% set with_norm = products | selectattr("norm_parts") | list %}
+{% if with_norm %}
+var<workgroup> inverse_rms: array<f32, {{ products | map(attribute="block") | map("first") | max }}>;
+{% endif %}
 {% set stores = products | map(attribute="store.name") %}
 {% if "rope" in stores %}
 {% include "rotated.wgsl" %}
@@ -54,6 +61,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% set down = p.tiles[0] %}
 {% set across = p.tiles[1] %}
 {% set operands = [p.a, p.b] %}
+{% set sliced = p.slices > 1 %}
+{% set with_squares = p.store.name == "onto" and p.store.squares %}
+{% set of_slice = p.subgroups[0] * p.subgroups[1] %}
   {{ "if place < " ~ p.end ~ "u " if p.bounded }}{
   let at = place - {{ p.begin }}u;
   let group = vec3<u32>(at % {{ p.groups[0] }}u, at / {{ p.groups[0] }}u % {{ p.groups[1] }}u, at / {{ p.groups[0] * p.groups[1] }}u);
@@ -61,7 +71,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   // The block of C, this subgroup's tiles in it, and the part of the inner dimension.
   let row = group.y * {{ p.block[0] }}u;
   let column = group.x * {{ p.block[1] }}u;
-  let subgroup = lane / 32u;
+  let subgroup = lane / 32u{{ " % " ~ of_slice ~ "u" if sliced }};
+{% if sliced %}
+  let slice_of_step = lane / {{ 32 * of_slice }}u;
+{% endif %}
   let a_first = subgroup / {{ p.subgroups[1] }}u * {{ down * 16 }}u;
   let b_first = subgroup % {{ p.subgroups[1] }}u * {{ across * 16 }}u;
   let target_first = group.z * {{ p.rows * p.columns }}u + (row + a_first) * {{ p.columns }}u + column + b_first;
@@ -104,13 +117,46 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     if {{ line }} < {{ o.whole[0] }}u && {{ value }} < {{ o.whole[1] }}u { {{ o.name }}_{{ load }} = {{ read }}; }
 {% endif %}
 {% endfor %}
+{% if o.name == "a" and p.norm_parts %}
+    // The same columns of every line.
+    a_gain = gain{{ n }}[{{ "next / 4u + lane % " ~ o.across ~ "u" if o.even else "min(next / 4u + lane % " ~ o.across ~ "u, " ~ (p.inner // 4 - 1) ~ "u)" }}];
+{% endif %}
 {% endmacro %}
+{% if p.norm_parts %}
+  var a_gain = vec4<f32>();
+{% endif %}
 {% for o in operands %}
 {% for load in range(o.loads) %}
   var {{ o.name }}_{{ load }} = {{ o.vector }}();
 {% endfor %}
   {{ fetch(o) | trim }}
 {% endfor %}
+{% if p.norm_parts %}
+{% set share = (p.inner // 4 + p.groups[0] - 1) // p.groups[0] %}
+{% set loads = (p.block[0] * share + threads - 1) // threads %}
+
+  // 1/rms of the block's rows, and this block's share of y. Its loads do not wait for 1/rms.
+{% for load in range(loads) %}
+{% set at = "(lane + " ~ load * threads ~ "u)" %}
+  let y_line{{ load }} = {{ at }} / {{ share }}u;
+  let y_column{{ load }} = group.x * {{ share }}u + {{ at }} % {{ share }}u;
+  let y_at{{ load }} = (row + y_line{{ load }}) * {{ p.inner // 4 }}u + y_column{{ load }};
+  let y_inside{{ load }} = y_line{{ load }} < {{ p.block[0] }}u && y_column{{ load }} < {{ p.inner // 4 }}u{{ " && row + y_line" ~ load ~ " < " ~ p.rows ~ "u" if p.ragged }};
+  var y_value{{ load }} = vec4<f32>();
+  if y_inside{{ load }} { y_value{{ load }} = a{{ n }}[y_at{{ load }}] * gain{{ n }}[y_column{{ load }}]; }
+{% endfor %}
+  if lane < {{ p.block[0] }}u {
+    let of_row = {{ "min(row + lane, " ~ (p.rows - 1) ~ "u)" if p.ragged else "row + lane" }};
+    let squares = {% for part in range(p.norm_parts) %}{{ " + " if part > 0 }}squares_of_a{{ n }}[of_row + {{ part * p.rows }}u]{% endfor %};
+    let r = 1.0 / sqrt(squares / {{ p.inner }}.0 + {{ eps }});
+    inverse_rms[lane] = r;
+    if group.x == 0u{{ " && row + lane < " ~ p.rows ~ "u" if p.ragged }} { inverse{{ n }}[of_row] = r; }
+  }
+  workgroupBarrier();
+{% for load in range(loads) %}
+  if y_inside{{ load }} { normed{{ n }}[y_at{{ load }}] = vec4<f16>(y_value{{ load }} * inverse_rms[y_line{{ load }}]); }
+{% endfor %}
+{% endif %}
 
   while k < end {
     // Copies registers to workgroup memory.
@@ -125,7 +171,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       {{ o.name }}_high[{{ to }}] = vec4<f16>(high);
       {{ o.name }}_low[{{ to }}] = vec4<f16>(value - high); }
 {% else %}
-    {{ o.name }}_high[{{ to }}] = vec4<f16>({{ o.name }}_{{ load }});
+    {{ o.name }}_high[{{ to }}] = vec4<f16>({{ o.name }}_{{ load }}{{ " * a_gain" if o.name == "a" and p.norm_parts }});
 {% endif %}
 {% endfor %}
 {% endfor %}
@@ -139,7 +185,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endfor %}
 
     // A loop instead of {{ p.step // 32 }} copies of its body: kernels alternate in training, and a longer program waits longer for its instructions.
-    for (var slice = 0u; slice < {{ p.step }}u; slice += 32u) {
+    for (var slice = {{ "slice_of_step * 32u" if sliced else "0u" }}; slice < {{ p.step }}u; slice += {{ 32 * p.slices }}u) {
 {# Matrix `index` of 16 lines of an operand, at inner value `inner` + slice. `coopLoadT` loads a matrix stored row by row. #}
 {% macro load(o, half, index, inner) %}
 {% set outer = "(" ~ o.name ~ "_first + " ~ index * 16 ~ "u)" %}
@@ -169,12 +215,19 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   }
 
   // Stores the sums in C after undoing the scale.
+{# The halves of a tile of which an invocation stores four values: one in each slice. #}
+{% set halves_of_tile = ["slice_of_step"] if sliced else ["0u", "1u"] %}
+{% if with_squares %}
+{% for i in range(down) %}{% for part in halves_of_tile %}
+  var squares{{ i }}_{{ part }} = 0.0;
+{% endfor %}{% endfor %}
+{% endif %}
 {# Stores values {{ i }}, {{ j }} of C at row r and column c. #}
 {% macro put(i, j, part) %}
 {% set value = "value" ~ i ~ "_" ~ j ~ "_" ~ part %}
 {% set first = "(column + b_first) / 2u + " ~ j // 2 * 16 if p.store.name == "swiglu" else "column + b_first + " ~ j * 16 %}
 {% set width = p.columns // 2 if p.store.name == "swiglu" else p.columns %}
-  { let r = row + a_first + {{ i * 16 + part * 8 }}u + lane % 32u / 4u;
+  { let r = row + a_first + {{ i * 16 }}u + {{ part }} * 8u + lane % 32u / 4u;
     let c = {{ first }}u + lane % 4u * 4u;
     {{ "if r < " ~ p.rows ~ "u && c < " ~ width ~ "u " if p.ragged }}{
       let at = (r * {{ width }}u + c) / 4u;
@@ -198,17 +251,21 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       out{{ n }}[to] = vec4<f16>(gate_gradient({{ value }}, gate, up));
       out{{ n }}[to + {{ width // 4 }}u] = vec4<f16>(up_gradient({{ value }}, gate));
 {% else %}
-      out{{ n }}[group.z * {{ p.rows * width // 4 }}u + at] = {{ value }}{{ " + residual" ~ n ~ "[at]" if p.store.name == "onto" }};
+      let stored = {{ value }}{{ " + residual" ~ n ~ "[at]" if p.store.name == "onto" }};
+      out{{ n }}[group.z * {{ p.rows * width // 4 }}u + at] = stored;
+{% if with_squares %}
+      squares{{ i }}_{{ part }} += dot(stored, stored);
+{% endif %}
 {% endif %}
     } }
 {% endmacro %}
 {# Loads the gates and ups of a row of tiles: while one row is stored, the next one's are on their way. #}
 {% macro load_gated(i) %}
-{% for j in range(across) %}{% for part in [0, 1] %}
+{% for j in range(across) %}{% for part in halves_of_tile %}
 {% set of = i ~ "_" ~ j ~ "_" ~ part %}
   var gate{{ of }} = vec4<f16>();
   var up{{ of }} = vec4<f16>();
-  { let r = row + a_first + {{ i * 16 + part * 8 }}u + lane % 32u / 4u;
+  { let r = row + a_first + {{ i * 16 }}u + {{ part }} * 8u + lane % 32u / 4u;
     let c = column + b_first + {{ j * 16 }}u + lane % 4u * 4u;
     {{ "if r < " ~ p.rows ~ "u && c < " ~ p.columns ~ "u " if p.ragged }}{
       let at = (r * {{ p.columns }}u + c) / 4u;
@@ -231,14 +288,16 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   {{ sum }} = {{ sum }} * a_inverse * b_inverse;
 {% endif %}
 {% if p.by_vectors %}
-  coopStoreT({{ sum }}, &tiles[subgroup * 64u], 4u);
+  coopStoreT({{ sum }}, &tiles[lane / 32u * 64u], 4u);
   workgroupBarrier();
-{% for part in [0, 1] %}
-  let value{{ i }}_{{ j }}_{{ part }} = tiles[subgroup * 64u + {{ part * 32 }}u + lane % 32u];
+{% for part in halves_of_tile %}
+{% set at = "tiles[subgroup * 64u + " ~ part ~ " * 32u + lane % 32u" %}
+{% set by = " * inverse_rms[a_first + " ~ i * 16 ~ "u + " ~ part ~ " * 8u + lane % 32u / 4u]" if p.norm_parts else "" %}
+  let value{{ i }}_{{ j }}_{{ part }} = {{ "(" ~ at ~ "] + " ~ at ~ " + " ~ 64 * of_slice ~ "u])" if sliced else at ~ "]" }}{{ by }};
 {% endfor %}
   workgroupBarrier();
 {% if p.store.name != "swiglu" or j % 2 == 1 %}
-{% for part in [0, 1] %}
+{% for part in halves_of_tile %}
   {{ put(i, j, part) | trim }}
 {% endfor %}
 {% endif %}
@@ -249,6 +308,21 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   coopStoreT({{ sum }}, &out{{ n }}[{{ at }}], {{ p.columns }}u);
 {% endif %}
 {% endfor %}{% endfor %}
+{% if with_squares %}
+{% set count = halves_of_tile | length %}
+
+  // Σ C² of the block's rows, each from the four invocations of {{ p.subgroups[1] }} subgroups that have a part of it.
+  tiles[lane] = vec4<f32>({% for i in range(4) %}{{ ", " if i > 0 }}{{ "squares" ~ i // count ~ "_" ~ halves_of_tile[i % count] if i < down * count else "0.0" }}{% endfor %});
+  workgroupBarrier();
+  if lane < {{ p.block[0] }}u{{ " && row + lane < " ~ p.rows ~ "u" if p.ragged }} {
+    let half = lane % 16u / 8u;
+    let which = lane % {{ 16 * down }}u / 16u{{ " * 2u + half" if not sliced }};
+    let first = ({{ "half * " ~ of_slice ~ "u + " if sliced }}lane / {{ 16 * down }}u * {{ p.subgroups[1] }}u) * 32u + lane % 8u * 4u;
+    var squares = 0.0;
+    for (var i = 0u; i < {{ 4 * p.subgroups[1] }}u; i += 1u) { squares += tiles[first + i / 4u * 32u + i % 4u][which]; }
+    squares{{ n }}[group.x * {{ p.rows }}u + row + lane] = squares;
+  }
+{% endif %}
   }{{ " else" if not loop.last }}
 {% endfor %}
 }
