@@ -14,6 +14,7 @@ use perflings::ops::format::Format;
 use perflings::ops::kernels::is_cpu;
 use perflings::ops::linear::{Linear, LinearResidual};
 use perflings::ops::optimizer::Optimizer;
+use perflings::ops::pending::AfterNorm;
 use perflings::ops::rms_norm::RmsNorm;
 use perflings::ops::rope::{Rope, tables};
 use perflings::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
@@ -64,6 +65,7 @@ where
         let embeddings = both.map(|version| Embedding {
             tokens: inputs.clone(),
             version,
+            pending: None,
         });
         self.add("embedding", &embeddings, [[vocab, d]], [n, d]);
         let norms = [Norm::Composed, Norm::Fused].map(|version| RmsNorm {
@@ -71,13 +73,14 @@ where
             on_trunk: false,
             format: Format::Full,
             pending: None,
+            unnormed: None,
         });
         self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);
         let linear = both.map(|matmul| Linear {
             matmul,
             format: Format::Full,
             operand: None,
-            normed: false,
+            after: AfterNorm::default(),
         });
         for (part, out, inner) in [
             ("q", d, d),
