@@ -13,8 +13,8 @@ pub use knobs::{
 };
 pub use problems::ConfigProblem;
 pub use run::{
-    Attention, Data, Gradient, INIT_STD, Init, KvLayout, Loss, LossScaling, MAX_CONTEXT, Matmul,
-    MeasureConfig, ModelConfig, NORM_EPS, Norm, Optimizer, Precision, Preset, Qkv, ROPE_THETA,
-    RunConfig, Swiglu, Sync, TrainConfig,
+    Attention, Data, Gradient, INIT_STD, Init, KvLayout, Launches, Loss, LossScaling, MAX_CONTEXT,
+    Matmul, MeasureConfig, ModelConfig, NORM_EPS, Norm, Optimizer, Precision, Preset, Qkv,
+    ROPE_THETA, RunConfig, Swiglu, Sync, TrainConfig,
 };
 pub use spelling::{close, nearest};

@@ -48,7 +48,7 @@ pub struct Worker {
     /// Where the run scales its loss.
     pub loss_scale: Option<LossScale>,
     pub device: Device,
-    /// Where steps may be short.
+    /// A GPU, which is asked whether it is done.
     gpu: Option<wgpu::Device>,
     /// On a GPU that gets its launches recorded: how many steps were taken, and then the recording.
     records: bool,

@@ -10,7 +10,7 @@ use super::super::worker::Worker;
 use super::super::{allocator, audit, roof};
 use super::Trainer;
 use crate::config::Sync;
-use crate::lints::coverage_limit;
+use crate::lints::longest_kernels_ms;
 use crate::profile::stats::median;
 use crate::protocol::{Event, GradSummary, Gradients, LogMessage, Memory, Num, Step, StepProfile};
 
@@ -22,11 +22,11 @@ const AGREEMENT: f64 = 0.1;
 /// After this many discarded profiles in a row the next one is kept, with the lint on its coverage.
 const MOST_DISCARDED: u32 = 8;
 
-/// Whether the device ran at one speed during a profile: its sum, and the steps before and after it, in ms. `limit`: the
-/// largest share of a step.
-fn agree(before: f64, after: f64, device: f64, limit: f64) -> bool {
+/// Whether the device ran at one speed during a profile: the steps before and after it, its sum and the `longest` sum possible for the
+/// shorter of them, in ms.
+fn agree(before: f64, after: f64, device: f64, longest: impl Fn(f64) -> f64) -> bool {
     let (least, most) = (before.min(after), before.max(after));
-    most <= (1.0 + AGREEMENT) * least && device <= limit * least
+    most <= (1.0 + AGREEMENT) * least && device <= longest(least)
 }
 
 /// The first gradient that is not finite although the loss was not scaled up: every step like this one would be left out.
@@ -71,9 +71,10 @@ impl Trainer {
             }
             let device_ms: f64 = looked.profiled.rows.iter().map(|row| row.ms).sum();
             let around = before.transpose()?.flatten().zip(self.stats.end_synced_ms);
-            let limit = coverage_limit(&self.spec.config);
+            let (config, launches) = (&self.spec.config, looked.profiled.launches);
+            let longest = |step_ms| longest_kernels_ms(config, launches, step_ms);
             let agrees =
-                around.is_none_or(|(before, after)| agree(before, after, device_ms, limit));
+                around.is_none_or(|(before, after)| agree(before, after, device_ms, longest));
             if agrees || discarded == MOST_DISCARDED || self.bad_step.is_some() {
                 self.profiled(looked.profiled, step, total_ms, discarded);
                 break looked.kept;
@@ -300,13 +301,14 @@ mod tests {
 
     #[test]
     fn a_profile_counts_when_the_device_ran_at_one_speed() {
+        let longest = |step_ms| 1.05 * step_ms;
         assert!(
-            agree(8.5, 8.6, 8.2, 1.05),
+            agree(8.5, 8.6, 8.2, longest),
             "the device waits for the host a little"
         );
-        assert!(agree(8.5, 8.6, 4.0, 1.05), "or half the time");
+        assert!(agree(8.5, 8.6, 4.0, longest), "or half the time");
         // Seen on an H200: the clock rose during the profile.
-        assert!(!agree(24.5, 8.6, 12.8, 1.05));
-        assert!(!agree(8.6, 8.5, 11.8, 1.05), "and fell before it");
+        assert!(!agree(24.5, 8.6, 12.8, longest));
+        assert!(!agree(8.6, 8.5, 11.8, longest), "and fell before it");
     }
 }
