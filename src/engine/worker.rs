@@ -255,7 +255,7 @@ impl Worker {
         synced.map_err(lost)
     }
 
-    /// Whether a GPU got done while it was asked.
+    /// Whether a GPU got done while it was asked. A loss of the device shows when the losses are read.
     fn polled(&self) -> Result<bool> {
         let Some(gpu) = &self.gpu else {
             return Ok(false);

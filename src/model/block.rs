@@ -232,7 +232,11 @@ impl BlockContext {
         let in_parts = kernels::in_parts(x, inner, self.format);
         let sum = || ForNorm::Sum(Pending::default());
         let in_parts = (in_parts && self.own_norm(next)).then(sum);
-        in_parts.or_else(|| self.squares(next, &x.device(), x.dims()))
+        if in_parts.is_some() || !inner.is_multiple_of(4) {
+            // Matrix cores, which find the squares, read whole vectors.
+            return in_parts;
+        }
+        self.squares(next, &x.device(), x.dims())
     }
 
     /// Sums of squares for the norm `next` of an x of these `[n, d]`, if the product that follows may apply it.

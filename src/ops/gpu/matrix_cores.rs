@@ -22,7 +22,7 @@ const FULL: usize = 128;
 const SHORTEST: usize = 256;
 /// An inner dimension that is not worth a second launch.
 const SHORT: usize = 2 * SHORTEST;
-/// Longest inner dimension for small blocks, which read the operands more often.
+/// Longest inner dimension for blocks that are not large, which read the operands more often; in f16 small ones take twice as many.
 const LONG: usize = 1024;
 /// Number of blocks of a pair from which a few long ones at the end do not matter.
 const MANY: usize = 4 * FULL;
