@@ -46,7 +46,7 @@ impl Operation<2> for LinearRope {
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        let (mut forward, backward) = linear::cost(x, w, self.rope.format);
+        let (mut forward, backward) = linear::cost_after(&self.after, x, w, self.rope.format);
         forward.flops += 3.0 * (x[0] * self.rope.rotated) as f64;
         // The result is f16 on matrix cores.
         forward.bytes += (4.0 * self.rope.format.bytes_per_f32_byte() - 4.0) * (x[0] * w[0]) as f64;
@@ -91,7 +91,7 @@ impl Operation<2> for LinearSwiglu {
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        let (mut forward, backward) = linear::cost(x, w, self.format);
+        let (mut forward, backward) = linear::cost_after(&self.after, x, w, self.format);
         let n = (x[0] * w[0]) as f64 / 2.0;
         forward.flops += 8.0 * n;
         // For each activation, three values in place of two in f32.

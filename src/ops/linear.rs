@@ -43,7 +43,7 @@ impl Operation<2> for Linear {
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        cost(x, w, self.format)
+        cost_after(&self.after, x, w, self.format)
     }
 }
 
@@ -154,6 +154,22 @@ pub fn gradients<B: Kernels>(
         }
         _ => B::linear_backward_own(dy, x, w, format, in_parts),
     }
+}
+
+/// As [`cost`] of a product that may apply the norm before it: x is then read in f32, and the normed x is written.
+pub(super) fn cost_after(
+    after: &AfterNorm,
+    x: &[usize],
+    w: &[usize],
+    format: Format,
+) -> (Cost, Cost) {
+    let (mut forward, backward) = cost(x, w, format);
+    if after.unnormed.is_some() {
+        let n = x.iter().product::<usize>() as f64;
+        forward.flops += 4.0 * n;
+        forward.bytes += 4.0 * n;
+    }
+    (forward, backward)
 }
 
 pub(super) fn cost(x: &[usize], w: &[usize], format: Format) -> (Cost, Cost) {
