@@ -24,21 +24,10 @@ const SHORTEST: usize = 256;
 const SHORT: usize = 2 * SHORTEST;
 /// Longest inner dimension for blocks that are not large, which read the operands more often; in f16 small ones take twice as many.
 const LONG: usize = 1024;
-/// Number of blocks of a pair from which a few long ones at the end do not matter.
-const MANY: usize = 4 * FULL;
 
-/// For results with enough tiles for a large GPU.
+/// For results with enough tiles for a large GPU. NVIDIA's driver gives the workgroups of a multiprocessor 48 KiB together, so two of
+/// these share it and hide each other's latency.
 const LARGE: BlockPlan = BlockPlan {
-    tiles: (2, 4),
-    subgroups: (4, 2),
-    slices: 1,
-    step: 64,
-    splits: 1,
-};
-
-/// The same block with fewer invocations: for pairs of f16 products that give a multiprocessor several workgroups, which hide each
-/// other's latency.
-const CROWDED: BlockPlan = BlockPlan {
     tiles: (4, 4),
     subgroups: (2, 2),
     slices: 1,
@@ -52,7 +41,8 @@ const SMALL: BlockPlan = BlockPlan {
     tiles: (2, 2),
     subgroups: (2, 2),
     slices: 2,
-    ..LARGE
+    step: 64,
+    splits: 1,
 };
 
 /// Between the two.
@@ -61,15 +51,22 @@ const MIDDLE: BlockPlan = BlockPlan {
     ..SMALL
 };
 
-/// Blocks from large to small. f32 operands are staged as halves, which take twice the workgroup memory.
+/// Blocks from large to small. f32 operands are staged as halves, which take twice the workgroup memory, and more registers.
 fn blocks(halves: bool) -> [BlockPlan; 3] {
-    let all = [LARGE, MIDDLE, SMALL];
-    let of_halves = |plan| BlockPlan {
+    if !halves {
+        return [LARGE, MIDDLE, SMALL];
+    }
+    let large = BlockPlan {
+        tiles: (2, 4),
+        subgroups: (4, 2),
+        ..LARGE
+    };
+    let whole = |plan| BlockPlan {
         slices: 1,
         step: 32,
         ..plan
     };
-    if halves { all.map(of_halves) } else { all }
+    [large, whole(MIDDLE), whole(SMALL)]
 }
 
 /// Chooses blocks that need no second launch and keep a large GPU busy, otherwise large blocks with a split inner dimension,
@@ -143,18 +140,18 @@ fn fills(plan: &BlockPlan, problem: &Problem) -> bool {
     4 * plan.groups(problem) * plan.splits >= 3 * FULL
 }
 
-/// Plans for two products in one launch: the longer inner dimension is split into parts as long as the other, unless there are so
-/// many blocks that the long ones do not delay the end, or that half a block spares the second launch. `parts_are_free` means that
-/// the next kernel adds the parts of the first product, which then has two where there are few blocks.
+/// Plans for two products in one launch. An inner dimension is split if its blocks would still be at work after the others: into parts
+/// as long as all the work takes the workgroups that a large GPU has at once, or as long as the other's. Half a block is taken where it
+/// spares the second launch. `parts_are_free` means that the next kernel adds the parts of the first product, which then has two where
+/// there are few blocks.
 fn choose_pair(problems: &[Problem; 2], halves: bool, parts_are_free: bool) -> [BlockPlan; 2] {
     let inner = problems.map(|it| it.inner);
     let shortest = inner[0].min(inner[1]).max(1);
     let by = |plan: BlockPlan| {
-        let groups: usize = problems.iter().map(|it| plan.groups(it)).sum();
-        problems.map(|it| match groups {
-            0..MANY => plan.in_parts((it.inner / shortest).clamp(1, 8), &it),
-            _ => plan,
-        })
+        let at_once = if plan == LARGE { 2 * FULL } else { FULL };
+        let all: usize = problems.iter().map(|it| plan.groups(it) * it.inner).sum();
+        let longest = (all / at_once).max(shortest);
+        problems.map(|it| plan.in_parts((it.inner / longest).clamp(1, 8), &it))
     };
     let groups = |plans: &[BlockPlan; 2]| -> usize {
         let each = plans.iter().zip(problems);
@@ -164,14 +161,11 @@ fn choose_pair(problems: &[Problem; 2], halves: bool, parts_are_free: bool) -> [
     let [large, middle, small] = blocks(halves);
     // Splitting costs a second launch. In f16, large blocks are faster although there are half as many.
     let whole = [middle; 2];
-    if inner[0].max(inner[1]) <= LONG && (3 * FULL..MANY).contains(&groups(&whole)) {
+    if inner[0].max(inner[1]) <= LONG && (3 * FULL..4 * FULL).contains(&groups(&whole)) {
         return if halves { whole } else { [large; 2] };
     }
     let of_large = by(large);
     let count = groups(&of_large);
-    if !halves && count >= 2 * FULL {
-        return of_large.map(|BlockPlan { splits, .. }| BlockPlan { splits, ..CROWDED });
-    }
     if !(halves && ragged(&large)) && 2 * count >= 3 * FULL {
         return of_large;
     }
@@ -581,7 +575,7 @@ mod tests {
         ));
         let halves = operands.largest().is_some();
         let [_, middle, small] = blocks(halves);
-        let others = [LARGE, CROWDED].into_iter().filter(|_| !halves);
+        let others = [LARGE].into_iter().filter(|_| !halves);
         let in_parts = |plan: BlockPlan| plan.in_parts(2, &problem);
         let alike = others.chain([small]).map(|plan| [plan, in_parts(plan)]);
         for plans in alike.chain([[small, in_parts(middle)]]) {

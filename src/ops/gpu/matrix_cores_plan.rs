@@ -203,13 +203,14 @@ struct Operand {
     across: usize,
     pitch: usize,
     vectors: usize,
-    /// Vectors that each invocation loads.
+    /// Vectors that each invocation loads, and lines between one and the next.
     loads: usize,
+    lines_of_load: usize,
     /// Lines and values of the whole operand, and whether they are whole steps.
     whole: (usize, usize),
     even: bool,
-    /// Start of the staged part.
-    at: (&'static str, &'static str),
+    /// First row of A or column of B.
+    outer: &'static str,
     /// Whether its lines are gates and ups, which are interleaved.
     in_turns: bool,
     /// The largest magnitude is the largest of these values.
@@ -340,10 +341,10 @@ impl BlockedProduct {
     ) -> Operand {
         let part = (block, self.plan.step);
         let size = (whole, self.problem.inner);
-        let (part, whole, at) = if inner_lines {
-            ((part.1, part.0), (size.1, size.0), ("next", outer))
+        let (part, whole) = if inner_lines {
+            ((part.1, part.0), (size.1, size.0))
         } else {
-            (part, size, (outer, "next"))
+            (part, size)
         };
         let pitch = (part.1 + PADDING) / LANES;
         Operand {
@@ -360,9 +361,10 @@ impl BlockedProduct {
             pitch,
             vectors: part.0 * pitch,
             loads: part.0 * part.1 / LANES / self.plan.invocations(),
+            lines_of_load: self.plan.invocations() * LANES / part.1,
             whole,
             even: whole.0.is_multiple_of(part.0) && whole.1.is_multiple_of(part.1),
-            at,
+            outer,
             in_turns: name == "b" && self.store == Store::Swiglu,
             largest: match staged {
                 Staged::Halves(range) => range.clone(),

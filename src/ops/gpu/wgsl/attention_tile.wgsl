@@ -34,7 +34,9 @@ const tiles = {{ context // own }}u;
   let mine = row * {{ score_pitch }}u + quarter;
   let weight = row * {{ weight_pitch }}u + quarter;
   // {{ each }} invocations load a row of the other side: vectors `vector`, vector + {{ each }}, and so on of row `line`.
-  let line = lane / {{ each }}u;
+{# Lines that are stored together are as far apart as their banks need. #}
+{% set line = {4: "lane / 32u * 8u + lane / 16u % 2u + lane / 4u % 4u * 2u", 8: "lane / 64u * 8u + lane / 16u % 4u + lane / 8u % 2u * 4u"} %}
+  let line = {{ line[each] if each in line else "lane / " ~ each ~ "u" }};
   let vector = lane % {{ each }}u;
   let to = line * {{ pitch }}u + vector;
 {% endmacro %}

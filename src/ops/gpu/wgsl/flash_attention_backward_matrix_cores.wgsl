@@ -81,7 +81,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     let other = first + step % count * {{ other }}u;
     {{ put("q_", 0) | trim }}
     {{ put("dout_", other) | trim }}
-    shares[lane] = {% for i in range(row_vectors // each) %}{{ " + " if i }}dot(dout_{{ i }}, vec4<f32>(out_{{ i }})){% endfor %};
+    shares[line * {{ each }}u + vector] = {% for i in range(row_vectors // each) %}{{ " + " if i }}dot(dout_{{ i }}, vec4<f32>(out_{{ i }})){% endfor %};
     if vector == 0u { line_logs[line] = log; }
     workgroupBarrier();
     // One invocation writes each vector; no two write components of the same vector.

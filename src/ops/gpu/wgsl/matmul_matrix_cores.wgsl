@@ -37,12 +37,8 @@ var<workgroup> {{ name }}_{{ part }}: array<vec4<f16>, {{ products | map(attribu
 var<workgroup> bits: array<atomic<u32>, 4>;
 {% endif %}
 {% if by_vectors %}
-// A tile of C for each subgroup.
+// A tile of C for each subgroup{{ "; before, 1/rms of the block's rows" if products | selectattr("norm_parts") | list }}.
 var<workgroup> tiles: array<vec4<f32>, {{ 64 * threads // 32 }}>;
-{% endif %}
-{% set with_norm = products | selectattr("norm_parts") | list %}
-{% if with_norm %}
-var<workgroup> inverse_rms: array<f32, {{ products | map(attribute="block") | map("first") | max }}>;
 {% endif %}
 {% set stores = products | map(attribute="store.name") %}
 {% if "rope" in stores %}
@@ -64,6 +60,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% set sliced = p.slices > 1 %}
 {% set with_squares = p.store.name == "onto" and p.store.squares %}
 {% set of_slice = p.subgroups[0] * p.subgroups[1] %}
+{# The halves of a tile of which an invocation stores four values: one in each slice. #}
+{% set halves_of_tile = ["slice_of_step"] if sliced else ["0u", "1u"] %}
   {{ "if place < " ~ p.end ~ "u " if p.bounded }}{
   let at = place - {{ p.begin }}u;
   let group = vec3<u32>(at % {{ p.groups[0] }}u, at / {{ p.groups[0] }}u % {{ p.groups[1] }}u, at / {{ p.groups[0] * p.groups[1] }}u);
@@ -99,22 +97,19 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endfor %}{% endfor %}
   let begin = group.z * {{ p.share }}u;
   let end = min(begin + {{ p.share }}u, {{ p.inner }}u);
-  var k = begin;
   var next = begin;
-{# Reads this invocation's share of the step at `next` into registers; zeros past the operand's ends. #}
+{# Reads this invocation's vectors of the step at `next` into registers; zeros past the operand's ends. #}
 {% macro fetch(o) %}
 {% for load in range(o.loads) %}
-{% set at = "(lane + " ~ load * threads ~ "u)" %}
-{% set line = o.at[0] ~ " + " ~ at ~ " / " ~ o.across ~ "u" %}
-{# 16 gates, then the 16 ups that belong to them, and so on: a subgroup has both. #}
-{% if o.in_turns %}{% set line = "(" ~ line ~ ") / 32u * 16u + (" ~ line ~ ") % 16u + (" ~ line ~ ") / 16u % 2u * " ~ o.whole[0] // 2 ~ "u" %}{% endif %}
-{% set value = o.at[1] ~ " + " ~ at ~ " % " ~ o.across ~ "u * 4u" %}
-{% set read = o.name ~ n ~ "[((" ~ line ~ ") * " ~ o.whole[1] ~ "u + " ~ value ~ ") / 4u]" %}
+{% set further = load * o.lines_of_load %}
+{% if o.in_turns %}{% set further = further // 32 * 16 + further % 16 + further // 16 % 2 * (o.whole[0] // 2) %}{% endif %}
+{% set at_step = "next * " ~ o.whole[1] // 4 ~ "u" if o.inner_lines else "next / 4u" %}
+{% set read = o.name ~ n ~ "[" ~ o.name ~ "_at + " ~ at_step ~ " + " ~ further * o.whole[1] // 4 ~ "u]" %}
 {% if o.even %}
     {{ o.name }}_{{ load }} = {{ read }};
 {% else %}
     {{ o.name }}_{{ load }} = {{ o.vector }}();
-    if {{ line }} < {{ o.whole[0] }}u && {{ value }} < {{ o.whole[1] }}u { {{ o.name }}_{{ load }} = {{ read }}; }
+    if {{ o.name }}_line + {{ further }}u{{ " + next" if o.inner_lines }} < {{ o.whole[0] }}u && {{ o.name }}_value{{ " + next" if not o.inner_lines }} < {{ o.whole[1] }}u { {{ o.name }}_{{ load }} = {{ read }}; }
 {% endif %}
 {% endfor %}
 {% if o.name == "a" and p.norm_parts %}
@@ -126,6 +121,25 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   var a_gain = vec4<f32>();
 {% endif %}
 {% for o in operands %}
+{# Of lines that are no longer than 64 bytes, neighbours are stored together that are four apart, because these differ in their banks. #}
+{% set line = "(lane / 64u * 8u + lane / 16u % 4u + lane / 8u % 2u * 4u)" if o.across == 8 else "lane / " ~ o.across ~ "u" %}
+{% set value = "lane % " ~ o.across ~ "u * 4u" %}
+  // The line and the value of this invocation's first vector of {{ o.name | upper }}, its place in memory and in workgroup memory. Others are
+  // {{ o.lines_of_load }}, {{ 2 * o.lines_of_load }}, … lines further.
+{% if o.inner_lines %}
+  let {{ o.name }}_line = {{ line }};
+  let {{ o.name }}_value = {{ o.outer }} + {{ value }};
+{% else %}
+{% if o.in_turns %}
+  // 16 gates, then the 16 ups that belong to them, and so on: a subgroup has both.
+  let {{ o.name }}_line = {{ o.outer }} / 2u + {{ line }} % 16u + {{ line }} / 16u % 2u * {{ o.whole[0] // 2 }}u;
+{% else %}
+  let {{ o.name }}_line = {{ o.outer }} + {{ line }};
+{% endif %}
+  let {{ o.name }}_value = {{ value }};
+{% endif %}
+  let {{ o.name }}_at = ({{ o.name }}_line * {{ o.whole[1] }}u + {{ o.name }}_value) / 4u;
+  let {{ o.name }}_to = {{ line }} * {{ o.pitch }}u + lane % {{ o.across }}u;
 {% for load in range(o.loads) %}
   var {{ o.name }}_{{ load }} = {{ o.vector }}();
 {% endfor %}
@@ -149,21 +163,23 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     let of_row = {{ "min(row + lane, " ~ (p.rows - 1) ~ "u)" if p.ragged else "row + lane" }};
     let squares = {% for part in range(p.norm_parts) %}{{ " + " if part > 0 }}squares_of_a{{ n }}[of_row + {{ part * p.rows }}u]{% endfor %};
     let r = 1.0 / sqrt(squares / {{ p.inner }}.0 + {{ eps }});
-    inverse_rms[lane] = r;
+    tiles[lane] = vec4<f32>(r);
     if group.x == 0u{{ " && row + lane < " ~ p.rows ~ "u" if p.ragged }} { inverse{{ n }}[of_row] = r; }
   }
   workgroupBarrier();
+{% for i in range(down) %}{% for part in halves_of_tile %}
+  let inverse{{ i }}_{{ part }} = tiles[a_first + {{ i * 16 }}u + {{ part }} * 8u + lane % 32u / 4u].x;
+{% endfor %}{% endfor %}
 {% for load in range(loads) %}
-  if y_inside{{ load }} { normed{{ n }}[y_at{{ load }}] = vec4<f16>(y_value{{ load }} * inverse_rms[y_line{{ load }}]); }
+  if y_inside{{ load }} { normed{{ n }}[y_at{{ load }}] = vec4<f16>(y_value{{ load }} * tiles[y_line{{ load }}].x); }
 {% endfor %}
 {% endif %}
 
-  while k < end {
+  loop {
     // Copies registers to workgroup memory.
 {% for o in operands %}
 {% for load in range(o.loads) %}
-{% set at = "(lane + " ~ load * threads ~ "u)" %}
-{% set to = at ~ " / " ~ o.across ~ "u * " ~ o.pitch ~ "u + " ~ at ~ " % " ~ o.across ~ "u" %}
+{% set to = o.name ~ "_to + " ~ load * o.lines_of_load * o.pitch ~ "u" %}
 {% if halves %}
     // `high` gets the 11 leading bits of the significand, as many as f16 has. Drivers would remove a conversion to f16 and back.
     { let value = {{ o.name }}_{{ load }} * {{ o.name }}_scale;
@@ -175,17 +191,27 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endif %}
 {% endfor %}
 {% endfor %}
+{# Where two workgroups share a multiprocessor, loads begin before the barrier. #}
+{% set early = threads == 128 %}
+{% if not early %}
     workgroupBarrier();
+{% endif %}
 
     // Fetches the next step's values while this step is multiplied; the last step fetches the first one's again.
-    k += {{ p.step }}u;
-    next = select(k, begin, k >= end);
+    let k = next;
+    next = select(begin, k + {{ p.step }}u, k + {{ p.step }}u < end);
 {% for o in operands %}
     {{ fetch(o) | trim }}
 {% endfor %}
+{% if early %}
+    workgroupBarrier();
+{% endif %}
 
-    // A loop instead of {{ p.step // 32 }} copies of its body: kernels alternate in training, and a longer program waits longer for its instructions.
-    for (var slice = {{ "slice_of_step * 32u" if sliced else "0u" }}; slice < {{ p.step }}u; slice += {{ 32 * p.slices }}u) {
+    // A loop, so that drivers do not write out several rounds of the loop around it: kernels alternate in training, and a long program
+    // waits for its instructions.
+{% set inners = [0, 16] if halves else [0] %}
+{% set inner_step = 16 * inners | length %}
+    for (var slice = {{ "slice_of_step * " ~ inner_step ~ "u" if sliced else "0u" }}; slice < {{ p.step }}u; slice += {{ inner_step * p.slices }}u) {
 {# Matrix `index` of 16 lines of an operand, at inner value `inner` + slice. `coopLoadT` loads a matrix stored row by row. #}
 {% macro load(o, half, index, inner) %}
 {% set outer = "(" ~ o.name ~ "_first + " ~ index * 16 ~ "u)" %}
@@ -193,11 +219,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% if o.inner_lines %}{% set at = inner_at ~ " * " ~ o.pitch ~ "u + " ~ outer ~ " / 4u" %}{% else %}{% set at = outer ~ " * " ~ o.pitch ~ "u + " ~ inner_at ~ " / 4u" %}{% endif %}
       let {{ o.name }}_{{ half }}{{ index }}_{{ inner }} = {{ "coopLoadT" if o.by_rows else "coopLoad" }}<coop_mat16x16<f16, {{ o.role }}>>(&{{ o.name }}_{{ half }}[{{ at }}], {{ o.pitch }}u);
 {% endmacro %}
-{% for half in parts %}{% for i in range(down) %}{% for inner in [0, 16] %}
+{% for half in parts %}{% for i in range(down) %}{% for inner in inners %}
       {{ load(p.a, half, i, inner) | trim }}
 {% endfor %}{% endfor %}{% endfor %}
 {% for j in range(across) %}
-{% for half in parts %}{% for inner in [0, 16] %}
+{% for half in parts %}{% for inner in inners %}
       {{ load(p.b, half, j, inner) | trim }}
 {% endfor %}{% endfor %}
 {% for i in range(down) %}
@@ -206,17 +232,16 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% set first = "coopMultiplyAdd(a_high" ~ i ~ "_0, b_high" ~ j ~ "_0, coopMultiplyAdd(a_high" ~ i ~ "_0, b_low" ~ j ~ "_0, coopMultiplyAdd(a_low" ~ i ~ "_0, b_high" ~ j ~ "_0, coop_mat16x16<f32, C>())))" %}
       {{ sum }} = {{ sum }} + coopMultiplyAdd(a_high{{ i }}_16, b_high{{ j }}_16, coopMultiplyAdd(a_high{{ i }}_16, b_low{{ j }}_16, coopMultiplyAdd(a_low{{ i }}_16, b_high{{ j }}_16, {{ first }})));
 {% else %}
-      {{ sum }} = coopMultiplyAdd(a_high{{ i }}_16, b_high{{ j }}_16, coopMultiplyAdd(a_high{{ i }}_0, b_high{{ j }}_0, {{ sum }}));
+      {{ sum }} = coopMultiplyAdd(a_high{{ i }}_0, b_high{{ j }}_0, {{ sum }});
 {% endif %}
 {% endfor %}
 {% endfor %}
     }
     workgroupBarrier();
+    if next == begin { break; }
   }
 
   // Stores the sums in C after undoing the scale.
-{# The halves of a tile of which an invocation stores four values: one in each slice. #}
-{% set halves_of_tile = ["slice_of_step"] if sliced else ["0u", "1u"] %}
 {% if with_squares %}
 {% for i in range(down) %}{% for part in halves_of_tile %}
   var squares{{ i }}_{{ part }} = 0.0;
@@ -292,7 +317,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   workgroupBarrier();
 {% for part in halves_of_tile %}
 {% set at = "tiles[subgroup * 64u + " ~ part ~ " * 32u + lane % 32u" %}
-{% set by = " * inverse_rms[a_first + " ~ i * 16 ~ "u + " ~ part ~ " * 8u + lane % 32u / 4u]" if p.norm_parts else "" %}
+{% set by = " * inverse" ~ i ~ "_" ~ part if p.norm_parts else "" %}
   let value{{ i }}_{{ j }}_{{ part }} = {{ "(" ~ at ~ "] + " ~ at ~ " + " ~ 64 * of_slice ~ "u])" if sliced else at ~ "]" }}{{ by }};
 {% endfor %}
   workgroupBarrier();
