@@ -10,7 +10,6 @@ pub(crate) mod cpu;
 pub mod cross_entropy;
 pub mod embedding;
 pub mod format;
-pub mod fused;
 pub(crate) mod gpu;
 pub mod grad_norm;
 pub mod head_loss;
@@ -75,6 +74,11 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
 
     /// What the forward pass keeps for the backward pass.
     type Saved<B: Kernels>: Clone + Debug + Send + 'static;
+
+    /// [`Self::NAME`], or one for more than that in one launch.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
 
     /// Which version computes: `library` for burn's primitives, or the name of one of ours.
     fn version(&self) -> &'static str;
@@ -179,7 +183,7 @@ impl<O> Call<O> {
         let row = trace::SpanRow {
             scope: self.scope,
             phase: Phase::Forward,
-            op: O::NAME,
+            op: self.op.name(),
             version: self.op.version(),
             cost: self.cost.0,
         };
@@ -230,7 +234,7 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
         let row = trace::SpanRow {
             scope: call.scope,
             phase: Phase::Backward,
-            op: O::NAME,
+            op: call.op.name(),
             version: call.op.version(),
             cost: call.cost.1,
         };

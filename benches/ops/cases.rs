@@ -12,7 +12,7 @@ use perflings::ops::cross_entropy::CrossEntropy;
 use perflings::ops::embedding::Embedding;
 use perflings::ops::format::Format;
 use perflings::ops::kernels::is_cpu;
-use perflings::ops::linear::{Linear, LinearResidual};
+use perflings::ops::linear::{Linear, LinearResidual, Then};
 use perflings::ops::optimizer::Optimizer;
 use perflings::ops::pending::AfterNorm;
 use perflings::ops::rms_norm::RmsNorm;
@@ -81,6 +81,7 @@ where
             format: Format::Full,
             operand: None,
             after: AfterNorm::default(),
+            then: Then::Nothing,
         });
         for (part, out, inner) in [
             ("q", d, d),
@@ -103,6 +104,7 @@ where
                     format: Format::Full,
                     operand: None,
                     pending: None,
+                    gated: false,
                 }],
                 shapes,
                 [n, d],

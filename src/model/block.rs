@@ -7,9 +7,8 @@ use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, ModelConfig
 use crate::ops::add::Add;
 use crate::ops::attention::{Attention, PackedAttention, SeparateAttention};
 use crate::ops::format::Format;
-use crate::ops::fused::{LinearRope, LinearSwiglu, SwigluLinear, takes_swiglu};
 use crate::ops::kernels;
-use crate::ops::linear::{Linear, LinearResidual};
+use crate::ops::linear::{Linear, LinearResidual, Then, takes_swiglu};
 use crate::ops::live;
 use crate::ops::pending::{AfterNorm, ForNorm, Pending};
 use crate::ops::rms_norm::RmsNorm;
@@ -171,14 +170,17 @@ impl BlockContext {
                 apply(at("mlp.activation"), Activation, [gate, up]) // [n, ffn]
             }
             (Projections::Fused(both), Swiglu::FusedActivation) if self.swiglu_in_product(&x) => {
-                let op = LinearSwiglu {
-                    format: self.format,
-                    operand: both.operand.clone(),
+                let op = Linear {
                     after,
+                    then: Then::Swiglu,
+                    ..self.linear(both)
                 };
                 let gated = apply(at("mlp.gate-up"), op, [h, both.value.clone()]); // [3n, ffn]
                 let pending = self.pending("mlp.down", &x, &block.down);
-                let op = SwigluLinear(self.residual(&block.down, pending.clone()));
+                let op = LinearResidual {
+                    gated: true,
+                    ..self.residual(&block.down, pending.clone())
+                };
                 let x = apply(at("mlp.down"), op, [gated, block.down.value.clone(), x]); // [n, d]
                 return ResidualStream { x, pending };
             }
@@ -257,6 +259,7 @@ impl BlockContext {
             format: self.format,
             operand: w.operand.clone(),
             pending,
+            gated: false,
         }
     }
 
@@ -283,11 +286,10 @@ impl BlockContext {
     ) -> Tensor<2> {
         let rope = self.rope(rotated);
         if in_product {
-            let operand = w.operand.clone();
-            let op = LinearRope {
-                rope,
-                operand,
+            let op = Linear {
                 after,
+                then: Then::Rope(Box::new(rope)),
+                ..self.linear(w)
             };
             return apply(scope, op, [x, w.value.clone()]); // [n, out]
         }
@@ -356,6 +358,7 @@ impl BlockContext {
             format: self.format,
             operand: w.operand.clone(),
             after: AfterNorm::default(),
+            then: Then::Nothing,
         }
     }
 

@@ -24,6 +24,7 @@ pub mod matmul_plan;
 mod matmul_tiles;
 pub mod matrix_cores;
 mod matrix_cores_plan;
+mod products;
 pub mod recording;
 pub mod reduce;
 pub mod rms_norm;

@@ -7,15 +7,14 @@ mod on_gpu;
 
 use burn::backend::{Backend, Cube, DispatchDevice, Flex, TensorMetadata};
 use burn::tensor::{Device, Int, Shape, Slice, Tensor};
-use burn_cubecl::tensor::CubeTensor;
 
 use crate::config::Precision;
 
 use super::format::Format;
 use super::gpu;
 use super::live::LiveKernel;
-use super::pending::{ForNorm, Pending, Summands, Unnormed};
-use super::shapes::{Attention, Heads, Rotation, Rows};
+use super::pending::{ForNorm, Pending, Unnormed};
+use super::shapes::{Attention, Heads, Rotation, Rows, Then};
 
 /// A backend's float tensor.
 pub type Float<B> = burn::backend::tensor::FloatTensor<B>;
@@ -50,13 +49,14 @@ pub trait Kernels: Backend {
         }
     }
 
-    /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`. If a norm left its work, x is its output, which has no values yet: here and in the
-    /// other products.
+    /// y `[n, m]` = x `[n, k]` · Wᵀ, W `[m, k]`, or what `then` makes of it, which is `Nothing` on the CPU. If a norm left its work, x is
+    /// its output, which has no values yet.
     fn linear_own(
         x: Float<Self>,
         w: Float<Self>,
         format: Format,
         norm: Option<Unnormed>,
+        then: &Then,
     ) -> Float<Self>;
     /// x·Wᵀ + residual `[n, m]`. Leaves to the norm that follows what `pending` says.
     fn linear_residual(
@@ -67,75 +67,26 @@ pub trait Kernels: Backend {
         pending: Option<&ForNorm>,
     ) -> Float<Self>;
     /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x. With `in_parts`, dx may be `[parts·n, k]`, which `rms_norm_backward`
-    /// adds.
+    /// adds. With `gated`, the output of a product with [`Then::Swiglu`] whose last third is x, dx are the gradients `[n, 2k]` of gate and
+    /// up; never on the CPU.
     fn linear_backward_own(
         dy: Float<Self>,
         x: Float<Self>,
         w: Float<Self>,
         format: Format,
         in_parts: bool,
+        gated: Option<Float<Self>>,
     ) -> [Float<Self>; 2];
 
-    /// x·Wᵀ rotated; in f16 if matrix cores compute it.
-    fn linear_rope(
-        x: Float<Self>,
-        w: Float<Self>,
-        [cos, sin]: [Float<Self>; 2],
-        rotation: Rotation,
-        _format: Format,
-        _norm: Option<Unnormed>,
-    ) -> Float<Self> {
-        let y = Self::linear_own(x, w, Format::Full, None); // [n, m]
-        Self::rope(y, cos, sin, rotation, Format::Full)
-    }
-    /// x·Wᵀ `[n, 2f]` as gates, ups and silu(gate)·up stacked, `[3n, f]`; in f16 if matrix cores compute them.
-    fn linear_swiglu(
-        x: Float<Self>,
-        w: Float<Self>,
-        _format: Format,
-        _norm: Option<Unnormed>,
-    ) -> Float<Self> {
-        let packed = Self::linear_own(x, w, Format::Full, None); // [n, 2f]
-        let active = Self::swiglu_packed(packed.clone(), Format::Full); // [n, f]
-        let [gate, up] = halves::<Self>(packed); // [n, f] each
-        Self::float_cat(vec![gate, up, active], 0)
-    }
-    /// Gradients `[n, 2f]` of gate and up, and dW, from dy `[n, m]`, the output `gated` of `linear_swiglu`, silu(gate)·up `[n, f]` and
-    /// W `[m, f]`.
-    fn linear_backward_swiglu(
-        dy: Float<Self>,
-        gated: Float<Self>,
-        active: Float<Self>,
-        w: Float<Self>,
-        _format: Format,
-    ) -> [Float<Self>; 2] {
-        let [n, _] = active.shape().dims();
-        let half = |from: usize| {
-            let rows = Slice::from(from..from + n);
-            Self::float_slice(gated.clone(), &[rows, Slice::full()]) // [n, f]
-        };
-        let packed = Self::float_cat(vec![half(0), half(n)], 1); // [n, 2f]
-        let [dx, dw] = Self::linear_backward_own(dy, active, w, Format::Full, false);
-        [Self::swiglu_packed_backward(packed, dx, Format::Full), dw]
-    }
-
-    /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`. Writes x first if it is a pending `sum`.
+    /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`. Writes x first if it is a sum that is pending. Leaves the
+    /// work to the product that follows, if `unnormed` and the squares of x are given.
     fn rms_norm(
         x: Float<Self>,
         gain: Float<Self>,
         format: Format,
-        sum: Option<Summands>,
+        pending: Option<&ForNorm>,
+        unnormed: Option<&Pending<Unnormed>>,
     ) -> (Float<Self>, Float<Self>);
-    /// The same, left to the product that follows, if `squares` of x are given.
-    fn rms_norm_in_product(
-        x: Float<Self>,
-        gain: Float<Self>,
-        format: Format,
-        _squares: Option<CubeTensor>,
-        _unnormed: &Pending<Unnormed>,
-    ) -> (Float<Self>, Float<Self>) {
-        Self::rms_norm(x, gain, format, None)
-    }
     /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from dy `[n, d]` or its parts.
     fn rms_norm_backward(
         x: Float<Self>,

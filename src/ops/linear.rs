@@ -2,16 +2,17 @@
 //!
 //! Backward: dx = dy·W, dW = dyᵀ·x. These are two products of the forward pass's size, so a training step costs three forward passes.
 
-use burn::backend::Cube;
-use burn::tensor::Tensor;
+use burn::backend::{Cube, TensorMetadata};
+use burn::tensor::{Slice, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 
 use super::format::Format;
 use super::pending::{AfterNorm, ForNorm, Unnormed};
+pub use super::shapes::Then;
 use super::{Cost, Float, Kernels, Operation, Parameter, gpu, primitive};
 use crate::config::Matmul;
 
-/// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`.
+/// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`, or what `then` makes of it. The backward pass expects the gradient of x·Wᵀ.
 #[derive(Clone, Debug)]
 pub struct Linear {
     pub matmul: Matmul,
@@ -20,12 +21,21 @@ pub struct Linear {
     pub operand: Option<Tensor<2>>,
     /// If x is the output of a norm.
     pub after: AfterNorm,
+    pub then: Then,
 }
 
 impl Operation<2> for Linear {
     const NAME: &'static str = "linear";
 
     type Saved<B: Kernels> = [Float<B>; 2];
+
+    fn name(&self) -> &'static str {
+        match self.then {
+            Then::Nothing => Self::NAME,
+            Then::Rope(_) => "linear+rope",
+            Then::Swiglu => "linear+swiglu",
+        }
+    }
 
     fn version(&self) -> &'static str {
         version(self.matmul, self.format)
@@ -43,7 +53,27 @@ impl Operation<2> for Linear {
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        cost_after(&self.after, x, w, self.format)
+        let (mut forward, backward) = cost(x, w, self.format);
+        let (n, y) = (x[0] as f64, (x[0] * w[0]) as f64);
+        if self.after.unnormed.is_some() {
+            // It may apply the norm before it: x is then read in f32, and the normed x is written.
+            forward.flops += 4.0 * n * x[1] as f64;
+            forward.bytes += 4.0 * n * x[1] as f64;
+        }
+        let written = 4.0 * self.format.bytes_per_f32_byte();
+        match &self.then {
+            Then::Nothing => {}
+            Then::Rope(rope) => {
+                forward.flops += 3.0 * n * rope.rotated as f64;
+                forward.bytes += (written - 4.0) * y;
+            }
+            Then::Swiglu => {
+                // For each activation, three values in place of two in f32.
+                forward.flops += 4.0 * y;
+                forward.bytes += (1.5 * written - 4.0) * y;
+            }
+        }
+        (forward, backward)
     }
 }
 
@@ -57,7 +87,7 @@ impl Linear {
     ) -> Float<B> {
         match self.matmul {
             Matmul::Library => forward::<B>(x, w),
-            _ => B::linear_own(x, w, self.format, norm),
+            _ => B::linear_own(x, w, self.format, norm, &self.then),
         }
     }
 }
@@ -70,38 +100,72 @@ pub struct LinearResidual {
     pub operand: Option<Tensor<2>>,
     /// For the norm that follows.
     pub pending: Option<ForNorm>,
+    /// Whether x is the last third of the input, which is the output of a product with [`Then::Swiglu`]. The backward pass includes the
+    /// activation's.
+    pub gated: bool,
 }
 
 impl Operation<3> for LinearResidual {
     const NAME: &'static str = "linear+residual";
 
+    /// The input and W.
     type Saved<B: Kernels> = [Float<B>; 2];
 
     fn version(&self) -> &'static str {
         version(Matmul::Own, self.format)
     }
 
-    fn forward<B: Kernels>(&self, [x, w, residual]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 2]) {
+    fn forward<B: Kernels>(
+        &self,
+        [input, w, residual]: [Float<B>; 3],
+    ) -> (Float<B>, [Float<B>; 2]) {
+        let (x, gated) = self.split::<B>(input);
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
         let pending = self.pending.as_ref();
         let y = B::linear_residual(x.clone(), w.clone(), residual, self.format, pending);
-        (y, [x, w])
+        (y, [gated.unwrap_or(x), w])
     }
 
-    fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
+    fn backward<B: Kernels>(&self, [input, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
         let operand = B::operand(dy.clone(), self.format);
-        let [dx, dw] = gradients::<B>(Matmul::Own, self.format, false, [x, w, operand]);
-        [dx, dw, dy]
+        let (x, gated) = self.split::<B>(input);
+        let [dinput, dw] = B::linear_backward_own(operand, x, w, self.format, false, gated);
+        [dinput, dw, dy]
     }
 
-    fn cost(&self, [x, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
-        let (mut forward, backward) = cost(x, w, self.format);
+    fn cost(&self, [input, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
+        let x = [residual[0], input[1]];
+        let (mut forward, mut backward) = cost(&x, w, self.format);
         if !matches!(self.pending, Some(ForNorm::Sum(_))) {
             forward.flops += residual.iter().product::<usize>() as f64;
             forward.bytes += 4.0 * residual.iter().product::<usize>() as f64;
         }
+        if self.gated {
+            let n = (x[0] * x[1]) as f64;
+            backward.flops += 14.0 * n;
+            // Gate and up are read, and their gradients are written in place of one in f32.
+            backward.bytes += (16.0 * self.format.bytes_per_f32_byte() - 4.0) * n;
+        }
         (forward, backward)
     }
+}
+
+impl LinearResidual {
+    /// x `[n, in]`, and the whole input if that is more.
+    fn split<B: Kernels>(&self, input: Float<B>) -> (Float<B>, Option<Float<B>>) {
+        if !self.gated {
+            return (input, None);
+        }
+        let n = input.shape()[0] / 3;
+        let last = Slice::from(2 * n..3 * n);
+        let x = B::float_slice(input.clone(), &[last, Slice::full()]); // [n, in]
+        (x, Some(input))
+    }
+}
+
+/// Whether a product of these widths can have gates beside their ups.
+pub fn takes_swiglu(hidden: usize, ffn: usize) -> bool {
+    hidden.is_multiple_of(4) && ffn.is_multiple_of(16)
 }
 
 /// x and W in the run's format.
@@ -152,24 +216,8 @@ pub fn gradients<B: Kernels>(
             let dw = B::float_matmul(B::float_swap_dims(dy, 0, 1), x); // [out, in]
             [dx, dw]
         }
-        _ => B::linear_backward_own(dy, x, w, format, in_parts),
+        _ => B::linear_backward_own(dy, x, w, format, in_parts, None),
     }
-}
-
-/// As [`cost`] of a product that may apply the norm before it: x is then read in f32, and the normed x is written.
-pub(super) fn cost_after(
-    after: &AfterNorm,
-    x: &[usize],
-    w: &[usize],
-    format: Format,
-) -> (Cost, Cost) {
-    let (mut forward, backward) = cost(x, w, format);
-    if after.unnormed.is_some() {
-        let n = x.iter().product::<usize>() as f64;
-        forward.flops += 4.0 * n;
-        forward.bytes += 4.0 * n;
-    }
-    (forward, backward)
 }
 
 pub(super) fn cost(x: &[usize], w: &[usize], format: Format) -> (Cost, Cost) {

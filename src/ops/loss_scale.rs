@@ -133,10 +133,8 @@ impl LossScale {
             }
             Self::Device(state) => {
                 let gradients = gradients.iter().map(|it| (*it).clone());
-                let all: Vec<CubeTensor> = gradients
-                    .map(|it| into_contiguous(primitive::<Cube>(it)))
-                    .collect();
-                let all: Vec<_> = all.iter().collect();
+                let gradients = gradients.map(primitive::<Cube>).map(into_contiguous);
+                let all: Vec<CubeTensor> = gradients.collect();
                 gpu::loss_scale::advance(state, &all, GROWTH_INTERVAL, LARGEST);
             }
         }

@@ -11,21 +11,13 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
+pub use super::cpu::adamw::{BETA_1, BETA_2, EPSILON, WEIGHT_DECAY};
 use super::gpu::{self, adamw, adamw::AdamwTensors};
 use super::kernels::is_cpu;
 use super::loss_scale::{LossScale, ScaleState};
 use super::trace::{self, Cost, Phase, Scope, SpanRow};
 use super::{Parameter, linear, primitive};
 use crate::config;
-
-/// β₁ of the published configuration.
-pub const BETA_1: f64 = 0.9;
-/// β₂
-pub const BETA_2: f64 = 0.999;
-/// ε
-pub const EPSILON: f64 = 1e-8;
-/// Weight decay, on every parameter.
-pub const WEIGHT_DECAY: f64 = 0.01;
 
 /// AdamW with its state: one slot per parameter, empty until the parameter's first gradient.
 pub struct Optimizer(Version);
@@ -174,7 +166,8 @@ impl Optimizer {
                 trace::span(row("own", elements), || {
                     // Oldest first: their clock advances before a younger one takes its place.
                     for (updates, work) in by_age.into_iter().rev() {
-                        let rule = rule(lr, updates + 1, unscale);
+                        let time = updates + 1;
+                        let rule = OwnAdamW { lr, time, unscale };
                         if is_cpu(&work[0].0.value.device()) {
                             on_cpu(&rule, work);
                         } else {
@@ -184,18 +177,6 @@ impl Optimizer {
                 });
             }
         }
-    }
-}
-
-fn rule(lr: f64, time: i32, unscale: f32) -> OwnAdamW {
-    OwnAdamW {
-        lr,
-        beta1: BETA_1,
-        beta2: BETA_2,
-        eps: EPSILON,
-        weight_decay: WEIGHT_DECAY,
-        time,
-        unscale,
     }
 }
 

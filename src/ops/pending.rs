@@ -100,7 +100,7 @@ mod tests {
     use crate::ops::cpu::testing::numbers;
     use crate::ops::format::Format;
     use crate::ops::gpu::check;
-    use crate::ops::linear::{Linear, LinearResidual};
+    use crate::ops::linear::{Linear, LinearResidual, Then};
     use crate::ops::rms_norm::RmsNorm;
     use crate::ops::{Scope, apply};
     use burn::tensor::{Tensor, TensorData};
@@ -130,6 +130,7 @@ mod tests {
                 format,
                 operand: None,
                 pending,
+                gated: false,
             };
             let at = Scope::outside("test");
             let x = apply(at, onto(pending.clone()), [active, down, residual]); // [n, d]
@@ -151,6 +152,7 @@ mod tests {
                     adds_parts,
                     unnormed: unnormed.clone(),
                 },
+                then: Then::Nothing,
             };
             let y = apply(at, product, [h, up]); // [n, wide]
             assert!(!unnormed.is_some_and(|it| it.is_due()));

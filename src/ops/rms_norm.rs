@@ -40,18 +40,11 @@ impl Operation<2> for RmsNorm {
     }
 
     fn forward<B: Kernels>(&self, [x, gain]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 3]) {
-        let (y, inverse) = match (self.version, &self.pending, &self.unnormed) {
-            (Norm::Composed, ..) => forward::<B>(x.clone(), gain.clone()),
-            (Norm::Fused, Some(ForNorm::Squares(squares)), Some(unnormed)) => {
-                let (x, gain) = (x.clone(), gain.clone());
-                B::rms_norm_in_product(x, gain, self.format, squares.take(), unnormed)
-            }
-            (Norm::Fused, pending, _) => {
-                let sum = match pending {
-                    Some(ForNorm::Sum(sum)) => sum.take(),
-                    _ => None,
-                };
-                B::rms_norm(x.clone(), gain.clone(), self.format, sum)
+        let (y, inverse) = match self.version {
+            Norm::Composed => forward::<B>(x.clone(), gain.clone()),
+            Norm::Fused => {
+                let (pending, unnormed) = (self.pending.as_ref(), self.unnormed.as_ref());
+                B::rms_norm(x.clone(), gain.clone(), self.format, pending, unnormed)
             }
         };
         (y, [x, gain, inverse])
@@ -96,7 +89,7 @@ impl Operation<2> for RmsNorm {
             shares: 1,
         };
         let y = B::learner(it, vec![x.clone(), gain.clone()], &[[rows, columns]])?.pop()?;
-        let (_, inverse) = B::rms_norm(x.clone(), gain.clone(), self.format, None);
+        let (_, inverse) = B::rms_norm(x.clone(), gain.clone(), self.format, None, None);
         Some((y, [x.clone(), gain.clone(), inverse]))
     }
 

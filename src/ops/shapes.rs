@@ -59,8 +59,8 @@ pub struct Attention {
     pub format: Format,
     /// [`causal_mask`](super::attention::causal_mask) as `[context, context]`, kept between steps; flash attention needs none.
     pub mask: Option<Tensor<2>>,
-    /// The rotation of q and k if [`LinearRope`](super::fused::LinearRope) computed them, in f16 for kernels on matrix cores; gradients
-    /// then have the form that this operation expects.
+    /// The rotation of q and k if the products before it did it ([`Then::Rope`]), in f16 for kernels on matrix cores; gradients then have
+    /// the form that those products expect.
     pub rope: Option<Rope>,
 }
 
@@ -147,6 +147,17 @@ pub struct Rope {
     pub fused: bool,
     /// Format of the products that take its gradient.
     pub format: Format,
+}
+
+/// What a product x·Wᵀ on a GPU does with its result before it stores it, in place of a launch: the forward pass of the operation after
+/// it, which does its own backward pass. The results are f16 on matrix cores.
+#[derive(Clone, Debug)]
+pub enum Then {
+    Nothing,
+    /// Rotates the first columns.
+    Rope(Box<Rope>),
+    /// The result is gates and ups side by side, `[n, 2f]`. Stores gates, ups and silu(gate)·up stacked, `[3n, f]`.
+    Swiglu,
 }
 
 /// The columns to rotate, and the rows of the tables.

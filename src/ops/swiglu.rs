@@ -55,14 +55,9 @@ impl Operation<2> for Activation {
     }
 
     fn cost(&self, [gate, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        cost(gate.iter().product())
+        let n = gate.iter().product::<usize>() as f64;
+        (Cost::new(8.0 * n, 3.0 * n), Cost::new(14.0 * n, 5.0 * n))
     }
-}
-
-/// Cost of `count` activations.
-fn cost(count: usize) -> (Cost, Cost) {
-    let n = count as f64;
-    (Cost::new(8.0 * n, 3.0 * n), Cost::new(14.0 * n, 5.0 * n))
 }
 
 /// Runs a learner's kernel with one invocation for each element.
@@ -111,11 +106,11 @@ impl Operation<1> for PackedActivation {
     }
 
     fn backward<B: Kernels>(&self, packed: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
-        [if self.fused {
-            B::swiglu_packed_backward(packed, dy, self.format)
-        } else {
-            packed_backward::<B>(packed, dy)
-        }]
+        if self.fused {
+            return [B::swiglu_packed_backward(packed, dy, self.format)];
+        }
+        let [gate, up] = halves::<B>(packed);
+        [B::float_cat(backward::<B>(gate, up, dy).into(), 1)] // [n, 2f]
     }
 
     fn cost(&self, [packed]: &[Vec<usize>; 1]) -> (Cost, Cost) {
@@ -187,10 +182,4 @@ fn backward<B: Kernels>(gate: Float<B>, up: Float<B>, dy: Float<B>) -> [Float<B>
     let slope = B::float_add(s, B::float_mul(silu.clone(), rest)); // [n, f]
     let dgate = B::float_mul(B::float_mul(dy.clone(), up), slope);
     [dgate, B::float_mul(dy, silu)]
-}
-
-/// The packed gradient `[n, 2f]`, by slices.
-fn packed_backward<B: Kernels>(packed: Float<B>, dy: Float<B>) -> Float<B> {
-    let [gate, up] = halves::<B>(packed);
-    B::float_cat(backward::<B>(gate, up, dy).into(), 1)
 }

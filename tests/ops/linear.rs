@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use perflings::config::Matmul;
 use perflings::ops::add::Add;
 use perflings::ops::format::Format;
-use perflings::ops::linear::{Linear, LinearResidual};
+use perflings::ops::linear::{Linear, LinearResidual, Then};
 use perflings::ops::pending::AfterNorm;
 
 use crate::ops::case::Case;
@@ -28,6 +28,7 @@ fn versions() -> [Linear; 2] {
         format: Format::Full,
         operand: None,
         after: AfterNorm::default(),
+        then: Then::Nothing,
     })
 }
 
@@ -61,6 +62,7 @@ fn products_onto_a_residual(device: &Device) {
                 format: Format::Full,
                 operand: None,
                 pending: None,
+                gated: false,
             }],
         );
     }

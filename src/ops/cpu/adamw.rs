@@ -5,16 +5,19 @@ use rayon::prelude::*;
 
 use super::GRAIN;
 
-/// The optimizer's settings, and the number of this update.
+/// β₁ of the published configuration.
+pub const BETA_1: f64 = 0.9;
+/// β₂
+pub const BETA_2: f64 = 0.999;
+/// ε, added to the square root to avoid division by zero.
+pub const EPSILON: f64 = 1e-8;
+/// Weight decay, on every parameter: weights shrink by `lr · WEIGHT_DECAY` per update.
+pub const WEIGHT_DECAY: f64 = 0.01;
+
+/// An update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamW {
     pub lr: f64,
-    pub beta1: f64,
-    pub beta2: f64,
-    /// Added to the square root to avoid division by zero.
-    pub eps: f64,
-    /// Weights shrink by `lr · weight_decay` per update.
-    pub weight_decay: f64,
     /// The number of this update, from 1.
     pub time: i32,
     /// Factor for gradients.
@@ -32,20 +35,6 @@ pub struct Parameter<'a> {
     pub square: &'a mut [f32],
 }
 
-/// Factors of the update, computed once per step.
-#[derive(Clone, Copy)]
-struct Factors {
-    keep: f32,
-    beta1: f32,
-    rest1: f32,
-    beta2: f32,
-    rest2: f32,
-    step: f32,
-    inv_root: f32,
-    eps: f32,
-    unscale: f32,
-}
-
 impl AdamW {
     /// Updates several tensors in one parallel region.
     ///
@@ -55,7 +44,12 @@ impl AdamW {
     /// # Panics
     /// If the lengths of a tensor's parts differ.
     pub fn step<'a>(&self, parameters: impl IntoIterator<Item = Parameter<'a>>) {
-        let factors = self.factors();
+        let factors = [
+            1.0 - self.lr * WEIGHT_DECAY,
+            self.lr / (1.0 - BETA_1.powi(self.time)),
+            1.0 / (1.0 - BETA_2.powi(self.time)).sqrt(),
+        ];
+        let factors = factors.map(|factor| factor as f32);
         let mut tasks = Vec::new();
         for Parameter {
             value,
@@ -73,29 +67,25 @@ impl AdamW {
         tasks
             .into_par_iter()
             .for_each(|((value, gradient), (mean, square))| {
-                update(value, gradient, mean, square, factors);
+                update(value, gradient, mean, square, factors, self.unscale);
             });
-    }
-
-    fn factors(&self) -> Factors {
-        Factors {
-            keep: (1.0 - self.lr * self.weight_decay) as f32,
-            beta1: self.beta1 as f32,
-            // In double precision, because 1 - 0.999 in single precision is wrong in the fifth digit.
-            rest1: (1.0 - self.beta1) as f32,
-            beta2: self.beta2 as f32,
-            rest2: (1.0 - self.beta2) as f32,
-            step: (self.lr / (1.0 - self.beta1.powi(self.time))) as f32,
-            inv_root: (1.0 / (1.0 - self.beta2.powi(self.time)).sqrt()) as f32,
-            eps: self.eps as f32,
-            unscale: self.unscale,
-        }
     }
 }
 
 simd! {
-    fn update(value: &mut [f32], gradient: &[f32], mean: &mut [f32], square: &mut [f32], factors: Factors) {
-        let Factors { keep, beta1, rest1, beta2, rest2, step, inv_root, eps, unscale } = factors;
+    /// `keep` is for values, `step` for means; `inv_root` corrects the bias of the root.
+    fn update(
+        value: &mut [f32],
+        gradient: &[f32],
+        mean: &mut [f32],
+        square: &mut [f32],
+        factors: [f32; 3],
+        unscale: f32,
+    ) {
+        let [keep, step, inv_root] = factors;
+        let (beta1, beta2, eps) = (BETA_1 as f32, BETA_2 as f32, EPSILON as f32);
+        // In double precision, because 1 - 0.999 in single precision is wrong in the fifth digit.
+        let (rest1, rest2) = ((1.0 - BETA_1) as f32, (1.0 - BETA_2) as f32);
         for (((value, gradient), mean), square) in value.iter_mut().zip(gradient).zip(mean).zip(square) {
             let gradient = unscale * *gradient;
             *mean = beta1 * *mean + rest1 * gradient;

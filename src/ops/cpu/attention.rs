@@ -9,10 +9,10 @@ pub use backward::backward;
 
 use rayon::prelude::*;
 
-use super::matmul::{Product, Write};
+use super::matmul::multiply;
 use super::reduce::STEP;
 use super::{SharedSlice, exp, max, sum};
-use crate::ops::shapes::{Heads, Rows};
+use crate::ops::shapes::{Columns, Heads, Rows};
 use blocks::{BLOCK, BlockWorkspace, HeadRows};
 
 /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
@@ -20,32 +20,20 @@ use blocks::{BLOCK, BlockWorkspace, HeadRows};
 /// Returns out, B·T × H·dh, and `lse`, B × H × T, the logarithm of the sum of exponentials, for the backward pass.
 pub fn forward(rows: Rows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
     let [q, k, v] = HeadRows::of_rows(rows, shape);
-    let row_stride = shape.heads * shape.head_dim;
-    let len = shape.rows() * row_stride;
+    let (offset, stride) = (0, shape.heads * shape.head_dim);
+    let len = shape.rows() * stride;
     let mut result = Vec::with_capacity(len);
     let mut logarithms = vec![0.0; shape.rows() * shape.heads];
-    let out = HeadRows {
-        start: result.as_mut_ptr(),
-        row_stride,
-        shape,
-    };
+    let out = HeadRows::new(result.as_mut_ptr(), Columns { offset, stride }, shape);
     let lse = SharedSlice::new(&mut logarithms);
     let blocks = shape.context.div_ceil(BLOCK);
     let tasks = (0..shape.batch * shape.kv_heads * blocks).into_par_iter();
     tasks.for_each_init(
         || BlockWorkspace::new(shape),
         |workspace, index| {
-            let (batch, kv_head) = (
-                index / blocks / shape.kv_heads,
-                index / blocks % shape.kv_heads,
-            );
-            forward_block(
-                &out,
-                lse,
-                [&q, &k, &v],
-                workspace,
-                (batch, kv_head, index % blocks * BLOCK),
-            );
+            let (head, first) = (index / blocks, index % blocks * BLOCK);
+            let place = (head / shape.kv_heads, head % shape.kv_heads, first);
+            forward_block(&out, lse, [&q, &k, &v], workspace, place);
         },
     );
     // SAFETY: the first block of keys writes every row of every head.
@@ -55,9 +43,9 @@ pub fn forward(rows: Rows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
 
 /// The outputs of a block of queries, for all query heads that share one key and value head.
 fn forward_block(
-    out: &HeadRows<*mut f32>,
+    out: &HeadRows,
     lse: SharedSlice,
-    [q, k, v]: [&HeadRows<*const f32>; 3],
+    [q, k, v]: [&HeadRows; 3],
     workspace: &mut BlockWorkspace,
     (batch, kv_head, first): (usize, usize, usize),
 ) {
@@ -76,50 +64,34 @@ fn forward_block(
         let keys = BLOCK.min(shape.context - key);
         k.copy_transposed(transposed, (batch, key, kv_head), keys);
         for (index, head) in shape.queries_of(kv_head).enumerate() {
-            let (most, total) = (
-                &mut most[index * BLOCK..][..rows],
-                &mut total[index * BLOCK..][..rows],
-            );
-            let to_scores = Product {
-                m: rows,
-                n: keys,
-                k: width,
-                a: q.at(batch, first, head),
-                a_strides: (q.row_stride, 1),
-                b: transposed.as_ptr(),
-                b_strides: (BLOCK, 1),
-                out: scores.as_mut_ptr(),
-                out_stride: BLOCK,
-                write: Write::Replace,
-            };
-            let to_out = Product {
-                m: rows,
-                n: width,
-                k: keys,
-                a: scores.as_ptr(),
-                a_strides: (BLOCK, 1),
-                b: v.at(batch, key, kv_head),
-                b_strides: (v.row_stride, 1),
-                out: out.at(batch, first, head),
-                out_stride: out.row_stride,
-                write: if key == 0 { Write::Replace } else { Write::Add },
-            };
+            let most = &mut most[index * BLOCK..][..rows];
+            let total = &mut total[index * BLOCK..][..rows];
             // SAFETY: the views were checked against the shape; these rows of these heads are this task's alone.
             unsafe {
-                to_scores.run();
+                multiply(
+                    [rows, keys, width],
+                    q.factor(batch, first, head),
+                    (transposed.as_ptr(), (BLOCK, 1)),
+                    (scores.as_mut_ptr(), BLOCK),
+                    false,
+                );
                 let rescale = softmax_rows(scores, most, total, keys, key == first, shape.scale());
                 if key > 0 {
                     scale_rows(out, (batch, head, first), &rescale[..rows]);
                 }
-                to_out.run();
+                multiply(
+                    [rows, width, keys],
+                    (scores.as_ptr(), (BLOCK, 1)),
+                    v.factor(batch, key, kv_head),
+                    out.result(batch, first, head),
+                    key > 0,
+                );
             }
         }
     }
     for (index, head) in shape.queries_of(kv_head).enumerate() {
-        let (most, total) = (
-            &most[index * BLOCK..][..rows],
-            &mut total[index * BLOCK..][..rows],
-        );
+        let most = &most[index * BLOCK..][..rows];
+        let total = &mut total[index * BLOCK..][..rows];
         // SAFETY: as above.
         unsafe {
             let lse = lse.part((batch * shape.heads + head) * shape.context + first, rows);
@@ -136,16 +108,11 @@ fn forward_block(
 ///
 /// # Safety
 /// Nothing else uses these rows of this head meanwhile, and they are in bounds.
-unsafe fn scale_rows(
-    out: &HeadRows<*mut f32>,
-    (batch, head, first): (usize, usize, usize),
-    factors: &[f32],
-) {
+unsafe fn scale_rows(out: &HeadRows, (batch, head, first): (usize, usize, usize), factors: &[f32]) {
     for (row, factor) in factors.iter().enumerate() {
+        let (row, _) = out.result(batch, first + row, head);
         // SAFETY: passed on to the caller.
-        let row = unsafe {
-            std::slice::from_raw_parts_mut(out.at(batch, first + row, head), out.shape.head_dim)
-        };
+        let row = unsafe { std::slice::from_raw_parts_mut(row, out.shape.head_dim) };
         scale_row(row, *factor);
     }
 }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use super::transpose::transpose;
 use super::{SharedSlice, for_each};
-pub(crate) use product::{Product, Write};
+pub(crate) use product::multiply;
 use tiles::Tiles;
 
 /// A matrix inside a slice: element (row, column) is `data[row * row_stride + column * column_stride]`.
@@ -46,6 +46,12 @@ impl<'a> Matrix<'a> {
             row_stride: self.column_stride,
             column_stride: self.row_stride,
         }
+    }
+
+    /// The address of element `start`, and the strides.
+    fn place(&self, start: usize) -> (*const f32, (usize, usize)) {
+        let strides = (self.row_stride, self.column_stride);
+        (self.data.as_ptr().wrapping_add(start), strides)
     }
 
     /// The same matrix with adjacent columns: either `self`, or a transposed copy in `scratch`.
@@ -144,24 +150,10 @@ impl Job<'_> {
         } = self;
         let ([rows, columns], width) = (self.tiles.at(tile), b.columns);
         let start = rows.start * width + columns.start;
-        let product = Product {
-            m: rows.len(),
-            n: columns.len(),
-            k: a.columns,
-            a: a.data.as_ptr().wrapping_add(rows.start * a.row_stride),
-            a_strides: (a.row_stride, a.column_stride),
-            b: b.data
-                .as_ptr()
-                .wrapping_add(columns.start * b.column_stride),
-            b_strides: (b.row_stride, b.column_stride),
-            out: out.pointer(start),
-            out_stride: width,
-            write: if base.is_some() {
-                Write::Add
-            } else {
-                Write::Replace
-            },
-        };
+        let sizes = [rows.len(), columns.len(), a.columns];
+        let of_a = a.place(rows.start * a.row_stride);
+        let of_b = b.place(columns.start * b.column_stride);
+        let to = (out.pointer(start), width);
         // SAFETY: `Matrix` checked that a and b are in bounds, `matmuls` that out is; tiles do not overlap.
         unsafe {
             if base.is_none() && a.columns == 0 {
@@ -179,7 +171,7 @@ impl Job<'_> {
                         .copy_from_nonoverlapping(base.as_ptr(), columns.len());
                 }
             }
-            product.run();
+            multiply(sizes, of_a, of_b, to, base.is_some());
         }
     }
 }

@@ -53,11 +53,8 @@ pub fn forward([q, k, v]: [Strided; 3], shape: Heads) -> Vec<f32> {
     (0..batch * heads).into_par_iter().for_each(|index| {
         let (batch, head) = (index / heads, index % heads);
         let kv_head = head / (heads / shape.kv_heads);
-        let (q, k, v) = (
-            q.head(batch, head),
-            k.head(batch, kv_head),
-            v.head(batch, kv_head),
-        );
+        let q = q.head(batch, head);
+        let [k, v] = [k, v].map(|it| it.head(batch, kv_head));
         let mut scores = vec![0.0; time * time];
         for (query, row) in scores.chunks_exact_mut(time).enumerate() {
             score(&mut row[..=query], q, k, head_dim);

@@ -50,10 +50,8 @@ pub(crate) fn transpose_serial(
     for row in (0..rows).step_by(BLOCK) {
         for column in (0..columns).step_by(BLOCK) {
             let size = [BLOCK.min(rows - row), BLOCK.min(columns - column)];
-            let (to, from) = (
-                &mut to[column * to_stride + row..],
-                &from[row * from_stride + column..],
-            );
+            let to = &mut to[column * to_stride + row..];
+            let from = &from[row * from_stride + column..];
             transpose_block(to, to_stride, from, from_stride, size);
         }
     }
@@ -71,10 +69,8 @@ fn transpose_block(
         let (whole_rows, whole_columns) = (rows / 8 * 8, columns / 8 * 8);
         for column in (0..whole_columns).step_by(8) {
             for row in (0..whole_rows).step_by(8) {
-                let (to, from) = (
-                    &mut to[column * to_stride + row..],
-                    &from[row * from_stride + column..],
-                );
+                let to = &mut to[column * to_stride + row..];
+                let from = &from[row * from_stride + column..];
                 // SAFETY: AVX2 was found.
                 unsafe {
                     transpose_8(to, to_stride, from, from_stride);

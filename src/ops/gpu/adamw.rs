@@ -2,11 +2,12 @@
 //! on the device, and a kernel with one invocation advances them.
 
 use super::arg;
-use super::wgsl::{self, Binding, Program};
-use crate::ops::cpu::adamw::AdamW;
+use super::wgsl::{self, LaunchValues, Program};
+use crate::ops::cpu::adamw::{AdamW, BETA_1, BETA_2, EPSILON, WEIGHT_DECAY};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 const THREADS: usize = 256;
 /// Vectors per invocation: several loads at once, and few workgroups.
@@ -34,10 +35,10 @@ pub fn step(slots: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule
             CubeDim::new_1d(1),
             arg(clock),
             arg(scale),
-            rule.beta1 as f32,
-            rule.beta2 as f32,
-            (1.0 - rule.beta1) as f32,
-            (1.0 - rule.beta2) as f32,
+            BETA_1 as f32,
+            BETA_2 as f32,
+            (1.0 - BETA_1) as f32,
+            (1.0 - BETA_2) as f32,
         );
     }
     // The clock and the scale need one binding each.
@@ -45,24 +46,19 @@ pub fn step(slots: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule
     let most = |each: usize| (bindings.min(MOST_BINDINGS).saturating_sub(2) / each).max(1);
     let (with, without): (Vec<_>, Vec<_>) = slots.iter().partition(|it| it.copy.is_some());
     for batch in with.chunks(most(5)).chain(without.chunks(most(4))) {
-        launch(batch, clock, scale, rule);
+        let (program, buffers) = program(batch, clock, scale, rule);
+        let groups = program.values.groups;
+        wgsl::launch(program, groups, &buffers);
     }
 }
 
-/// Launches slots that all have copies, or none.
-fn launch(batch: &[&AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
-    let (program, buffers) = program(batch, clock, scale, rule);
-    let groups = program.values.groups;
-    wgsl::launch(program, groups, &buffers);
-}
-
-/// The program for these slots, and its buffers.
+/// The program for these slots, which all have copies, or none, and its buffers.
 fn program<'a>(
     batch: &[&AdamwTensors<'a>],
     clock: &'a CubeTensor,
     scale: &'a CubeTensor,
     rule: &AdamW,
-) -> (Program<AdamwValues>, Vec<&'a CubeTensor>) {
+) -> (Program<LaunchValues<AdamwValues>>, Vec<&'a CubeTensor>) {
     let size = |it: &&AdamwTensors| it.tensors[0].meta.num_elements();
     let sizes: Vec<usize> = batch.iter().map(size).collect();
     let lanes = super::vector_width(&sizes);
@@ -73,32 +69,35 @@ fn program<'a>(
         ParameterRange { begin, end, size }
     });
     let slots: Vec<ParameterRange> = slots.collect();
-    let mut named = vec![("clock".to_owned(), clock), ("scale".to_owned(), scale)];
+    let mut named = vec![
+        ("clock".to_owned(), 1, clock),
+        ("scale".to_owned(), 1, scale),
+    ];
     for (n, slot) in batch.iter().enumerate() {
-        let names = ["param", "grad", "m", "v"].map(|name| format!("{name}{n}"));
-        named.extend(names.into_iter().zip(slot.tensors));
-        named.extend(slot.copy.map(|copy| (format!("copy{n}"), copy)));
+        let all = ["param", "grad", "m", "v"].into_iter().zip(slot.tensors);
+        let all = all.chain(slot.copy.map(|copy| ("copy", copy)));
+        named.extend(all.map(|(name, it)| (format!("{name}{n}"), lanes, it)));
     }
-    let buffers: Vec<(&str, &CubeTensor)> = named.iter().map(|(name, it)| (&**name, *it)).collect();
-    let is_value = |name: &str| matches!(name, "clock" | "scale");
-    let values = AdamwValues {
-        bindings: wgsl::bindings(&buffers, |name| if is_value(name) { 1 } else { lanes }),
-        threads: THREADS,
+    let buffers = named.iter().map(|(name, lanes, it)| (&**name, *lanes, *it));
+    let buffers: Vec<_> = buffers.collect();
+    let rule = [
+        ("beta1", BETA_1),
+        ("beta2", BETA_2),
+        ("rest1", 1.0 - BETA_1),
+        ("rest2", 1.0 - BETA_2),
+        ("rate", rule.lr),
+        ("decay", rule.lr * WEIGHT_DECAY),
+        ("eps", EPSILON),
+    ];
+    let own = AdamwValues {
         items: ITEMS,
-        groups: wgsl::groups(end),
-        lanes,
         slots,
         copies: batch[0].copy.is_some(),
-        beta1: text(rule.beta1),
-        beta2: text(rule.beta2),
-        rest1: text(1.0 - rule.beta1),
-        rest2: text(1.0 - rule.beta2),
-        rate: text(rule.lr),
-        decay: text(rule.lr * rule.weight_decay),
-        eps: text(rule.eps),
+        rule: rule.map(|(name, number)| (name, text(number))).into(),
     };
-    let program = Program::new("adamw_update.wgsl", THREADS, values);
-    (program, buffers.into_iter().map(|(_, it)| it).collect())
+    let sizes = [THREADS, end, lanes];
+    let program = Program::with_buffers("adamw_update.wgsl", sizes, &buffers, own);
+    (program, named.into_iter().map(|(_, _, it)| it).collect())
 }
 
 /// A number of the rule as f32 in a text, which has no infinity.
@@ -109,23 +108,13 @@ fn text(number: f64) -> String {
 /// The values that fill in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct AdamwValues {
-    bindings: Vec<Binding>,
-    threads: usize,
-    /// Vectors of an invocation, and values of a vector.
+    /// Vectors of an invocation.
     items: usize,
-    lanes: usize,
-    groups: [usize; 3],
     slots: Vec<ParameterRange>,
     copies: bool,
-    beta1: String,
-    beta2: String,
-    /// 1 − β₁ and 1 − β₂.
-    rest1: String,
-    rest2: String,
-    rate: String,
-    /// Rate times weight decay.
-    decay: String,
-    eps: String,
+    /// Numbers of the rule; `decay` is the rate times the weight decay.
+    #[serde(flatten)]
+    rule: BTreeMap<&'static str, String>,
 }
 
 /// The first workgroup of a parameter, the one after its last, and its length in vectors.
@@ -167,10 +156,6 @@ mod tests {
         };
         let rule = AdamW {
             lr: 1e39,
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-8,
-            weight_decay: 0.01,
             time: 1,
             unscale: 1.0,
         };

@@ -1,13 +1,14 @@
 //! Flash attention in f32: `wgsl/flash_attention.wgsl` and the two files of its backward pass. A workgroup owns some rows of one head
 //! and iterates over the other side's rows in tiles; scores and sums stay in registers.
 
-use super::attention_wgsl::{self, Buffers, Shape, Values};
+use super::attention_wgsl::{self, Shape, Values};
 use super::wgsl::{self, Program};
 use super::{MAX_GROUPS, empty};
 use crate::ops::shapes::{Heads, Rows};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
-use serde::Serialize;
+use minijinja::{Value, context};
+use serde::{Serialize, Serializer};
 
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 128;
@@ -86,173 +87,152 @@ impl Tile {
     }
 }
 
-/// Rows that are copied to workgroup memory together.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct StagedRows {
-    source: &'static str,
-    /// Rows of the source.
-    lines: &'static str,
-    first: String,
-    rows: usize,
-    /// Number of staged vectors of a row, and the first of them.
-    wide: usize,
-    from: usize,
-    /// Offset in workgroup memory, and distance between rows there, in vectors.
-    at: usize,
-    pitch: usize,
-    interleaved: bool,
-    /// Vectors that each invocation loads, and the register of the first.
-    loads: usize,
-    register: usize,
+/// The kernels, each in a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kernel {
+    /// For output and logarithms.
+    Output,
+    /// For δ = rowsum(dout∘out) and dq.
+    Queries,
+    /// For dk and dv.
+    Keys,
 }
 
-/// What a step stages and computes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct TileStep {
-    stages: Vec<StagedRows>,
-    /// Whether the step computes scores; otherwise it computes sums.
-    scores: bool,
-    /// The name of the scores or sums.
-    to: &'static str,
-    /// Slice of the other side that is added.
-    slice: usize,
-    /// Whether weights are computed from the scores; all invocations read them after the next step is staged.
-    weighs: bool,
-}
-
-/// Sizes of the tile and the steps, with the names of the files.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct AttentionPlan {
-    #[serde(flatten)]
-    tile: Tile,
-    own: usize,
-    other: usize,
-    staged: usize,
-    registers_of_a_step: usize,
-    steps: Vec<TileStep>,
-}
-
-/// The steps of an iteration.
-struct Steps {
+/// A kernel with its tile, for rows of `vectors`: the file's values for the steps of an iteration. A step stages rows in workgroup
+/// memory, and computes a part of a tile's scores or adds a part of its sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct TiledKernel {
+    kernel: Kernel,
     tile: Tile,
     vectors: usize,
-    steps: Vec<TileStep>,
 }
 
-impl Steps {
-    fn of(tile: Tile, sizes: &Heads) -> Self {
-        Self {
-            tile,
-            vectors: sizes.head_dim / 4,
-            steps: Vec::new(),
-        }
+impl Serialize for TiledKernel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let steps = match self.kernel {
+            Kernel::Output => vec![
+                self.scores("s", ["q", "q"], ["k", "k"], true),
+                self.sums("sum", ["v", "v"]),
+            ],
+            Kernel::Queries => vec![
+                self.scores("s", ["q", "q"], ["k", "k"], false),
+                self.scores("g", ["dout", "out"], ["v", "v"], true),
+                self.sums("sum", ["k", "k"]),
+            ],
+            Kernel::Keys => vec![
+                self.scores("s", ["k", "k"], ["q", "q"], true),
+                self.sums("dvalue", ["dout", "out"]),
+                self.scores("g", ["v", "v"], ["dout", "out"], true),
+                self.sums("dkey", ["q", "q"]),
+            ],
+        };
+        let (own, other) = (self.tile.own(), self.tile.other());
+        let Tile { part, slice, .. } = self.tile;
+        let of_scores = self.loads(own * part) + self.loads(other * part);
+        let values = context! {
+            own,
+            other,
+            staged => self.tile.staged(self.vectors),
+            registers_of_a_step => of_scores.max(self.loads(slice * self.vectors)),
+            steps => steps.concat(),
+            ..Value::from_serialize(self.tile)
+        };
+        values.serialize(serializer)
     }
+}
 
-    /// Adds steps for the scores `to` of own rows with the other side's, each given by its buffer and its rows.
-    fn scores(
-        mut self,
-        to: &'static str,
-        own: (&'static str, &'static str),
-        other: (&'static str, &'static str),
-    ) -> Self {
-        let Tile { part, .. } = self.tile;
-        let (own_rows, other_rows) = (self.tile.own(), self.tile.other());
-        for from in (0..self.vectors).step_by(part) {
-            let stage = |(source, lines), first: &str, rows: usize, at, register| StagedRows {
-                source,
-                lines,
-                first: first.to_owned(),
-                rows,
-                wide: part,
-                from,
-                at,
-                pitch: part + 1,
-                interleaved: at > 0,
-                loads: self.loads(rows * part),
-                register,
-            };
-            let of_own = stage(own, "first", own_rows, 0, 0);
-            let register = of_own.loads;
-            let of_other = stage(other, "other", other_rows, own_rows * (part + 1), register);
-            self.steps.push(TileStep {
-                stages: vec![of_own, of_other],
-                scores: true,
-                to,
-                slice: 0,
-                weighs: from + part >= self.vectors,
-            });
-        }
-        self
-    }
-
-    /// Marks the scores as ones without weights.
-    fn unweighed(mut self) -> Self {
-        for step in &mut self.steps {
-            step.weighs = false;
-        }
-        self
-    }
-
-    /// Adds steps for the sums `to` += weights · the other side's rows.
-    fn sums(mut self, to: &'static str, (source, lines): (&'static str, &'static str)) -> Self {
-        let Tile { slice, .. } = self.tile;
-        for n in 0..self.tile.other() / slice {
-            let stage = StagedRows {
-                source,
-                lines,
-                first: format!("other + {}u", n * slice),
-                rows: slice,
-                wide: self.vectors,
-                from: 0,
-                at: self.tile.own() * (self.tile.across + 1),
-                pitch: self.vectors,
-                interleaved: false,
-                loads: self.loads(slice * self.vectors),
-                register: 0,
-            };
-            self.steps.push(TileStep {
-                stages: vec![stage],
-                scores: false,
-                to,
-                slice: n,
-                weighs: false,
-            });
-        }
-        self
-    }
-
+impl TiledKernel {
+    /// Vectors that each invocation loads.
     fn loads(&self, vectors: usize) -> usize {
         vectors.div_ceil(self.tile.invocations())
     }
 
-    fn program(
-        self,
-        file: &'static str,
-        shape: Shape,
-        buffers: Buffers,
-    ) -> Program<Values<AttentionPlan>> {
-        let Self {
-            tile,
-            vectors,
-            steps,
-        } = self;
-        let loads = |step: &TileStep| step.stages.iter().map(|it| it.loads).sum();
-        let plan = AttentionPlan {
-            tile,
-            own: tile.own(),
-            other: tile.other(),
-            staged: tile.staged(vectors),
-            registers_of_a_step: steps.iter().map(loads).max().unwrap_or(0),
-            steps,
+    /// Steps for the scores `to` of own rows with the other side's, each given by its buffer and its rows. If they are `weighed`, the last
+    /// step turns them into weights; all invocations read these after the next step is staged.
+    fn scores(&self, to: &str, own: [&str; 2], other: [&str; 2], weighed: bool) -> Vec<Value> {
+        let (tile, pitch) = (self.tile, self.tile.part + 1);
+        let of_own = self.loads(tile.own() * tile.part);
+        let sides = [
+            (own, "first", tile.own(), 0, 0),
+            (other, "other", tile.other(), tile.own() * pitch, of_own),
+        ];
+        let step = |from: usize| {
+            let stages = sides.map(|([source, lines], first, rows, at, register)| {
+                context! {
+                    source,
+                    // Rows of the source.
+                    lines,
+                    first,
+                    rows,
+                    // Number of staged vectors of a row, and the first of them.
+                    wide => tile.part,
+                    from,
+                    // Offset in workgroup memory, and distance between rows there, in vectors.
+                    at,
+                    pitch,
+                    interleaved => at > 0,
+                    // Vectors that each invocation loads, and the register of the first.
+                    loads => self.loads(rows * tile.part),
+                    register,
+                }
+            });
+            let weighs = weighed && from + tile.part >= self.vectors;
+            context! { stages, scores => true, to, weighs }
         };
-        let values = Values {
-            shape,
-            buffers,
-            vector: "vec4<f32>",
-            tile: plan,
-        };
-        Program::new(file, tile.invocations(), values)
+        (0..self.vectors).step_by(tile.part).map(step).collect()
     }
+
+    /// Steps for the sums `to` += weights · the other side's rows, a slice of these in each.
+    fn sums(&self, to: &str, [source, lines]: [&str; 2]) -> Vec<Value> {
+        let (tile, wide) = (self.tile, self.vectors);
+        let step = |slice: usize| {
+            let stage = context! {
+                source,
+                lines,
+                first => format!("other + {}u", slice * tile.slice),
+                rows => tile.slice,
+                wide,
+                from => 0,
+                at => tile.own() * (tile.across + 1),
+                pitch => wide,
+                interleaved => false,
+                loads => self.loads(tile.slice * wide),
+                register => 0,
+            };
+            context! { stages => [stage], scores => false, to, slice, weighs => false }
+        };
+        (0..tile.other() / tile.slice).map(step).collect()
+    }
+}
+
+/// The program of a kernel; in the backward pass, gradients may be rotated.
+fn program(
+    kernel: Kernel,
+    tile: Tile,
+    shape: Shape,
+    rotated: bool,
+) -> Program<Values<TiledKernel>> {
+    let (file, buffers) = match kernel {
+        Kernel::Output => ("flash_attention.wgsl", &OUTPUT[..]),
+        Kernel::Queries => ("flash_attention_backward_q.wgsl", &QUERIES[..]),
+        Kernel::Keys => ("flash_attention_backward_kv.wgsl", &KEYS[..]),
+    };
+    let tiled = TiledKernel {
+        kernel,
+        tile,
+        vectors: shape.sizes.head_dim / 4,
+    };
+    let values = Values {
+        shape,
+        buffers: if rotated {
+            buffers
+        } else {
+            &buffers[..buffers.len().min(8)]
+        },
+        vector: "vec4<f32>",
+        tile: tiled,
+    };
+    Program::new(file, tile.invocations(), values)
 }
 
 /// The tile for a problem on the device of `tensor`; `None` if no tile fits, or if a launch cannot have so many workgroups.
@@ -274,7 +254,7 @@ pub fn rotates(sizes: &Heads, like: &CubeTensor) -> bool {
 /// with its square. `None` if no tile fits. (Dao et al., 2022, arXiv 2205.14135.) 1 launch.
 pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> Option<(CubeTensor, CubeTensor)> {
     let tile = tile(&sizes, rows.first())?;
-    let program = |shape| output(tile, shape);
+    let program = |shape| program(Kernel::Output, tile, shape, false);
     let own = (tile.own(), DType::F32);
     Some(attention_wgsl::forward(rows, sizes, own, program))
 }
@@ -303,45 +283,15 @@ pub fn backward(
                 .collect();
             wgsl::launch(program, groups, &buffers);
         };
-        let program = queries(tile, shape.clone(), rotated);
-        launch(program, groups[0], [q, k, v, dout, out, dq, lse, delta]);
-        let program = keys(tile, shape, rotated);
-        launch(program, groups[1], [q, k, v, dout, dk, dv, lse, delta]);
+        let of_queries = program(Kernel::Queries, tile, shape.clone(), rotated);
+        launch(of_queries, groups[0], [q, k, v, dout, out, dq, lse, delta]);
+        let of_keys = program(Kernel::Keys, tile, shape, rotated);
+        launch(of_keys, groups[1], [q, k, v, dout, dk, dv, lse, delta]);
     })
 }
 
-/// The program for output and logarithms.
-fn output(tile: Tile, shape: Shape) -> Program<Values<AttentionPlan>> {
-    let steps = Steps::of(tile, &shape.sizes)
-        .scores("s", ("q", "q"), ("k", "k"))
-        .sums("sum", ("v", "v"));
-    let buffers = &["q", "k", "v", "out", "lse"];
-    steps.program("flash_attention.wgsl", shape, buffers)
-}
-
-/// The program for δ = rowsum(dout∘out) and dq.
-fn queries(tile: Tile, shape: Shape, rotated: bool) -> Program<Values<AttentionPlan>> {
-    let steps = Steps::of(tile, &shape.sizes)
-        .scores("s", ("q", "q"), ("k", "k"))
-        .unweighed()
-        .scores("g", ("dout", "out"), ("v", "v"))
-        .sums("sum", ("k", "k"));
-    let buffers = if rotated { &QUERIES } else { &QUERIES[..8] };
-    steps.program("flash_attention_backward_q.wgsl", shape, buffers)
-}
-
-/// The program for dk and dv.
-fn keys(tile: Tile, shape: Shape, rotated: bool) -> Program<Values<AttentionPlan>> {
-    let steps = Steps::of(tile, &shape.sizes)
-        .scores("s", ("k", "k"), ("q", "q"))
-        .sums("dvalue", ("dout", "out"))
-        .scores("g", ("v", "v"), ("dout", "out"))
-        .sums("dkey", ("q", "q"));
-    let buffers = if rotated { &KEYS } else { &KEYS[..8] };
-    steps.program("flash_attention_backward_kv.wgsl", shape, buffers)
-}
-
-/// Buffers of the backward pass; the last two only where gradients are rotated.
+/// Buffers; the last two of the backward pass only where gradients are rotated.
+const OUTPUT: [&str; 5] = ["q", "k", "v", "out", "lse"];
 const QUERIES: [&str; 10] = [
     "q", "k", "v", "dout", "out", "dq", "lse", "delta", "cos", "sin",
 ];
@@ -374,10 +324,11 @@ mod tests {
         for sizes in problems(PROBLEMS) {
             for available in AVAILABLE {
                 let tile = Tile::choose(&sizes, available).expect("some tile fits");
-                valid(sizes, |shape| output(tile, shape));
+                valid(sizes, |shape| program(Kernel::Output, tile, shape, false));
                 for rotated in [false, true] {
-                    valid(sizes, |shape| queries(tile, shape, rotated));
-                    valid(sizes, |shape| keys(tile, shape, rotated));
+                    for kernel in [Kernel::Queries, Kernel::Keys] {
+                        valid(sizes, |shape| program(kernel, tile, shape, rotated));
+                    }
                 }
             }
         }

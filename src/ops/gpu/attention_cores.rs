@@ -4,11 +4,10 @@
 
 use super::MAX_GROUPS;
 use super::attention_wgsl::{self, Buffers, Shape, Values};
-use super::wgsl::{self, Program};
+use super::wgsl::{self, Numbers, Program};
 use crate::ops::shapes::{Heads, Rows};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
-use serde::Serialize;
 
 /// Side of the matrices that one instruction multiplies.
 const SIDE: usize = 16;
@@ -20,7 +19,7 @@ const WIDE: usize = 128;
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 256;
 /// A score that exceeds its row's reference by less needs no rescaling: e^8 is far below f16's largest number.
-const SLACK: f32 = 8.0;
+const SLACK: usize = 8;
 
 /// Whether tiles fit a problem, and a launch can have their workgroups. Each team has half of a head's columns, and a row of a tile is
 /// loaded by as many invocations as [`backward_tile`] leaves it.
@@ -65,15 +64,21 @@ pub fn backward(
 }
 
 /// The program for output and logarithms.
-fn forward_program(shape: Shape) -> Program<Values<Tile>> {
+fn forward_program(shape: Shape) -> Program<Values<Numbers>> {
     let buffers = &["q", "k", "v", "out", "lse"];
     let other = forward_tile(shape.sizes.head_dim);
-    let tile = Tile::new(other, other, OWN, PADDING);
-    program("flash_attention_matrix_cores.wgsl", shape, buffers, tile)
+    let rows = [other, other, OWN];
+    program(
+        "flash_attention_matrix_cores.wgsl",
+        shape,
+        buffers,
+        rows,
+        PADDING,
+    )
 }
 
 /// The program whose first workgroups compute dk and dv, which takes longer, and whose other workgroups compute dq.
-fn backward_program(shape: Shape) -> Program<Values<Tile>> {
+fn backward_program(shape: Shape) -> Program<Values<Numbers>> {
     let buffers = &[
         "q", "k", "v", "dout", "out", "dq", "dk", "dv", "lse", "cos", "sin",
     ];
@@ -84,59 +89,37 @@ fn backward_program(shape: Shape) -> Program<Values<Tile>> {
         _ => 2 * SIDE - backward_tile(WIDEST) + PADDING / 2,
     };
     let other = backward_tile(shape.sizes.head_dim);
-    let tile = Tile::new(other, 2 * other, 2 * OWN, score_padding);
-    program(
-        "flash_attention_backward_matrix_cores.wgsl",
-        shape,
-        buffers,
-        tile,
-    )
+    let file = "flash_attention_backward_matrix_cores.wgsl";
+    let rows = [other, 2 * other, 2 * OWN];
+    program(file, shape, buffers, rows, score_padding)
 }
 
 /// Values between rows of scores, against bank conflicts.
 const PADDING: usize = 8;
 
-/// Sizes of the tile, with the names of the files.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct Tile {
-    own: usize,
-    /// Rows of the other side in one step, and rows in workgroup memory.
-    other: usize,
-    rows: usize,
-    side: usize,
-    threads: usize,
-    /// Rows of scores in workgroup memory, and values between them.
-    score_rows: usize,
-    score_padding: usize,
-    slack: String,
-}
-
-impl Tile {
-    fn new(other: usize, rows: usize, score_rows: usize, score_padding: usize) -> Self {
-        Self {
-            own: OWN,
-            other,
-            rows,
-            side: SIDE,
-            threads: INVOCATIONS,
-            score_rows,
-            score_padding,
-            slack: format!("{SLACK:?}"),
-        }
-    }
-}
-
+/// `rows` are those of the other side in one step, those in workgroup memory, and those of scores there.
 fn program(
     file: &'static str,
     shape: Shape,
     buffers: Buffers,
-    tile: Tile,
-) -> Program<Values<Tile>> {
+    [other, rows, score_rows]: [usize; 3],
+    score_padding: usize,
+) -> Program<Values<Numbers>> {
+    let tile = [
+        ("own", OWN),
+        ("other", other),
+        ("rows", rows),
+        ("side", SIDE),
+        ("threads", INVOCATIONS),
+        ("score_rows", score_rows),
+        ("score_padding", score_padding),
+        ("slack", SLACK),
+    ];
     let values = Values {
         shape,
         buffers,
         vector: "vec4<f16>",
-        tile,
+        tile: tile.into(),
     };
     Program::new(file, INVOCATIONS, values)
 }
@@ -147,7 +130,7 @@ mod tests {
         agrees, agrees_on, problems, rotated_again, valid,
     };
     use super::super::check::{self, TestDevice};
-    use super::super::format::{full, half};
+    use super::super::format::converted;
     use super::*;
     use crate::ops::cpu::testing::numbers;
 
@@ -166,6 +149,14 @@ mod tests {
             valid(sizes, forward_program);
             valid(sizes, backward_program);
         }
+    }
+
+    fn half(x: CubeTensor) -> CubeTensor {
+        converted(x, DType::F16)
+    }
+
+    fn full(x: CubeTensor) -> CubeTensor {
+        converted(x, DType::F32)
     }
 
     /// Forward pass from f32 rows, as if q and k were already rotated.

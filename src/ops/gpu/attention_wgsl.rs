@@ -5,6 +5,7 @@ use super::{empty, empty_of};
 use crate::ops::shapes::{Columns, Heads, Rows};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
+use minijinja::{Value, context};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -60,42 +61,25 @@ pub struct Values<T> {
     pub tile: T,
 }
 
-/// The rows of one head in a buffer, as WGSL: the offset of row 0, and the distance between rows.
-#[derive(Serialize)]
-struct Lines {
-    start: String,
-    stride: usize,
-}
-
 impl<T: Serialize> Serialize for Values<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct All<'a, T> {
-            #[serde(flatten)]
-            sizes: Heads,
-            scale: String,
-            lines: BTreeMap<&'static str, Lines>,
-            buffers: Vec<(&'static str, &'static str)>,
-            /// Whether gradients of q and k are rotated back.
-            rotated: bool,
-            #[serde(flatten)]
-            tile: &'a T,
-        }
         let of = |name: &str| match name {
             "lse" | "delta" => "f32",
             "cos" | "sin" => "vec2<f32>",
             "dout" => "vec4<f32>",
             _ => self.vector,
         };
-        let all = All {
-            sizes: self.shape.sizes,
-            scale: format!("{:?}", self.shape.sizes.scale()),
-            lines: self.shape.lines(),
-            buffers: self.buffers.iter().map(|name| (*name, of(name))).collect(),
-            rotated: self.buffers.contains(&"cos"),
-            tile: &self.tile,
+        let binding = |name: &&'static str| context! { name, of => of(name) };
+        let sizes = self.shape.sizes;
+        let own = context! {
+            scale => format!("{:?}", sizes.scale()),
+            lines => self.shape.lines(),
+            bindings => self.buffers.iter().map(binding).collect::<Vec<_>>(),
+            // Whether gradients of q and k are rotated back.
+            rotated => self.buffers.contains(&"cos"),
+            ..Value::from_serialize(sizes)
         };
-        all.serialize(serializer)
+        context! { ..own, ..Value::from_serialize(&self.tile) }.serialize(serializer)
     }
 }
 
@@ -113,29 +97,23 @@ impl Shape {
         [context.div_ceil(own), batch * heads, 1]
     }
 
-    /// The rows of q, k and v, and of the output and its gradient, whose buffers hold nothing else.
-    fn lines(&self) -> BTreeMap<&'static str, Lines> {
+    /// The rows of one head, as WGSL: the offset of row 0, and the distance between rows. For q, k and v, and for the output and its
+    /// gradient, whose buffers hold nothing else.
+    fn lines(&self) -> BTreeMap<&'static str, Value> {
+        let [q, k, v] = self.columns;
         let Heads {
             heads, head_dim, ..
         } = self.sizes;
-        let [q, k, v] = self.columns;
-        let out = Columns {
-            offset: 0,
-            stride: heads * head_dim,
-        };
+        let (offset, stride) = (0, heads * head_dim);
         let all = [
             ("q", "head", q),
             ("k", "kv_head", k),
             ("v", "kv_head", v),
-            ("out", "head", out),
+            ("out", "head", Columns { offset, stride }),
         ];
         let lines = all.map(|(name, head, Columns { offset, stride })| {
-            let offset = match name {
-                "out" => String::new(),
-                _ => format!(" + {offset}u"),
-            };
-            let start = format!("(sequence * {stride}u{offset} + {head} * {head_dim}u)");
-            (name, Lines { start, stride })
+            let start = format!("(sequence * {stride}u + {offset}u + {head} * {head_dim}u)");
+            (name, context! { start, stride })
         });
         lines.into()
     }

@@ -1,30 +1,16 @@
 //! Embedding rows by token, `wgsl/embedding_forward.wgsl`, and their gradient without atomics, with the same order of additions in
 //! every run.
 
-use super::wgsl::{self, Binding, Program};
+use super::wgsl::{Numbers, launch_file};
 use super::{arg, empty, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
-use serde::Serialize;
 
 const THREADS: usize = 128;
 /// Fewest invocations of a workgroup: a subgroup.
 const FEWEST: usize = 32;
 /// No token has this number.
 const NO_TOKEN: u32 = u32::MAX;
-
-/// The values that fill in the file.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct EmbeddingValues {
-    bindings: Vec<Binding>,
-    threads: usize,
-    groups: [usize; 3],
-    rows: usize,
-    vocab: usize,
-    /// Vectors of a row, and values of a vector.
-    columns: usize,
-    lanes: usize,
-}
 
 /// y\[n\] = weight\[tokens\[n\]\]; weight `[V, D]`, tokens `[N]` of 32-bit integers, y `[N, D]`. Returns y and the sums of
 /// squares of its rows `[1, N]`. 1 launch.
@@ -33,25 +19,17 @@ pub fn forward(weight: &CubeTensor, tokens: &CubeTensor) -> (CubeTensor, CubeTen
     let [vocab, width] = weight.meta.shape().dims();
     let (y, squares) = (empty(weight, [rows, width]), empty(weight, [1, rows]));
     let lanes = vector_width(&[width]);
-    let buffers = [("weight", weight), ("y", &y), ("squares", &squares)];
-    let mut bindings = wgsl::bindings(&buffers, |name| if name == "squares" { 1 } else { lanes });
-    bindings.push(Binding {
-        name: "tokens".to_owned(),
-        of: "u32",
-    });
     let columns = width / lanes;
-    let values = EmbeddingValues {
-        bindings,
-        threads: columns.next_power_of_two().clamp(FEWEST, THREADS),
-        groups: wgsl::groups(rows),
-        rows,
-        vocab,
-        columns,
-        lanes,
-    };
-    let (threads, groups) = (values.threads, values.groups);
-    let program = Program::new("embedding_forward.wgsl", threads, values);
-    wgsl::launch(program, groups, &[weight, &y, &squares, tokens]);
+    let threads = columns.next_power_of_two().clamp(FEWEST, THREADS);
+    let buffers = [
+        ("weight", lanes, weight),
+        ("y", lanes, &y),
+        ("squares", 1, &squares),
+        ("tokens", 1, tokens),
+    ];
+    let own = Numbers::from([("rows", rows), ("vocab", vocab), ("columns", columns)]);
+    let sizes = [threads, rows, lanes];
+    launch_file("embedding_forward.wgsl", sizes, &buffers, own);
     (y, squares)
 }
 

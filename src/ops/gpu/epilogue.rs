@@ -87,27 +87,24 @@ impl<'a> Epilogue<'a> {
             Self::Plain
         }
     }
-
-    /// The stored result of [`Self::of_parts`] with this epilogue applied. 1 launch where parts have to be added, otherwise none.
-    pub fn finish(self, out: CubeTensor, splits: usize) -> CubeTensor {
-        if splits == 1 || matches!(self, Self::Parts) {
-            return out;
-        }
-        reduce::sum_parts(&out, splits, self.buffers().pop())
-    }
 }
 
-/// As [`Epilogue::finish`] for two products in one launch, with the shapes of `outs`.
-pub fn finish_pair(
-    outs: [CubeTensor; 2],
-    then: [Epilogue; 2],
-    splits: [usize; 2],
-) -> [CubeTensor; 2] {
-    let counts = [0, 1].map(|i| match then[i] {
+/// The stored results of [`Epilogue::of_parts`] with these epilogues applied, of which only the first adds a matrix. 1 launch if parts
+/// have to be added, otherwise none.
+pub fn finish<const N: usize>(
+    outs: [CubeTensor; N],
+    thens: [Epilogue; N],
+    splits: [usize; N],
+) -> [CubeTensor; N] {
+    let counts = std::array::from_fn(|i| match thens[i] {
         Epilogue::Parts => 1,
         _ => splits[i],
     });
-    reduce::sum_pair(outs, counts)
+    let add = match thens[0] {
+        Epilogue::Onto(added, _) => Some(added),
+        _ => None,
+    };
+    reduce::sum_parts(outs, counts, add)
 }
 
 impl Store {

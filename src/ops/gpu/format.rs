@@ -55,28 +55,23 @@ fn round_values(x: &[f32], out: &mut [f32], count: usize, #[comptime] bf16: bool
     }
 }
 
-/// Converts f32 to f16 if the size is a multiple of four; otherwise, or for f16, returns the tensor itself. 1 launch.
-pub fn half(x: CubeTensor) -> CubeTensor {
-    converted(x, DType::F16)
-}
-
-/// Converts f16 to f32; returns an f32 tensor itself. 1 launch.
-pub fn full(x: CubeTensor) -> CubeTensor {
-    converted(x, DType::F32)
-}
-
-fn converted(x: CubeTensor, to: DType) -> CubeTensor {
+/// Converts f32 to f16, or f16 to f32, if the size is a multiple of four; otherwise, or if it has this type, returns the tensor itself.
+/// 1 launch.
+pub fn converted(x: CubeTensor, to: DType) -> CubeTensor {
     if x.dtype == to || !x.meta.num_elements().is_multiple_of(4) {
         return x;
     }
     convert(std::slice::from_ref(&x), to).pop().unwrap_or(x)
 }
 
-/// [`half`] of many tensors, 1 launch for each 32 (15 where a device has 31 bindings).
+/// Many f32 tensors in f16, 1 launch for each 32 (15 where a device has 31 bindings).
 pub fn halves(all: Vec<CubeTensor>) -> Vec<CubeTensor> {
     let fits = |it: &CubeTensor| !super::is_f16(it) && it.meta.num_elements().is_multiple_of(4);
     if !all.iter().all(fits) {
-        return all.into_iter().map(half).collect();
+        return all
+            .into_iter()
+            .map(|it| converted(it, DType::F16))
+            .collect();
     }
     convert(&all, DType::F16)
 }
@@ -193,7 +188,7 @@ mod tests {
         }
         let gain = device.tensor(&numbers(2, d), [1, d]);
         let dy = device.tensor(&numbers(3, n * d / 2), [n, d / 2]);
-        let read = |it: CubeTensor| device.read(&full(it));
+        let read = |it: CubeTensor| device.read(&converted(it, DType::F32));
         let copies = halves(vec![x.clone(), gain.clone(), dy.clone()]);
         for (copy, from) in copies.into_iter().zip([&x, &gain, &dy]) {
             let near = |x: f32| nearest(x, Precision::F16);
@@ -210,7 +205,7 @@ mod tests {
         };
         let all = |element| {
             [
-                rms_norm::forward(&x, &gain, 1e-5, element, None).0,
+                rms_norm::forward(&x, &gain, element, None).0,
                 swiglu::forward(&x, element),
                 swiglu::backward(&dy, &x, element),
                 rope::apply(&x, &tables[0], &tables[1], rotation, element),
@@ -218,7 +213,7 @@ mod tests {
         };
         for (short, long) in all(DType::F16).into_iter().zip(all(DType::F32)) {
             assert!(super::super::is_f16(&short));
-            assert_eq!(read(short), read(half(long)));
+            assert_eq!(read(short), read(converted(long, DType::F16)));
         }
     }
 }

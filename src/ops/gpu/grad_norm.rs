@@ -13,21 +13,12 @@ const LARGE: usize = 1 << 23;
 /// Most tensors in one launch; each needs a binding.
 const MOST_TENSORS: usize = 24;
 
-/// Sums of squares `[parts]`, each of a part of one tensor, and the number of parts of each tensor, in the order of the tensors.
-/// 1 launch for each 24 tensors.
+/// Sums of squares `[parts]`, each of a part of one tensor, and the number of parts of each tensor, in the order of the tensors. With
+/// `largest`, the largest magnitudes instead of sums; infinities and NaN may or may not count there. 1 launch for each 24 tensors.
 ///
 /// # Panics
 /// When there is no tensor.
-pub fn parts_of_squares(tensors: &[&CubeTensor]) -> (CubeTensor, Vec<usize>) {
-    parts_of(tensors, false)
-}
-
-/// The same for the largest magnitudes. Infinities and NaN may or may not count.
-pub fn largest(tensors: &[&CubeTensor]) -> (CubeTensor, Vec<usize>) {
-    parts_of(tensors, true)
-}
-
-fn parts_of(tensors: &[&CubeTensor], largest: bool) -> (CubeTensor, Vec<usize>) {
+pub fn reduced(tensors: &[CubeTensor], largest: bool) -> (CubeTensor, Vec<usize>) {
     let like = tensors.first().expect("a norm of at least one tensor");
     let bindings = like.client.properties().hardware.max_bindings as usize;
     let most = bindings.saturating_sub(2).clamp(1, MOST_TENSORS);
@@ -163,7 +154,7 @@ mod tests {
                 .iter()
                 .map(|all| device.tensor(all, [all.len()]))
                 .collect();
-            let (values, parts) = largest(&tensors.iter().collect::<Vec<_>>());
+            let (values, parts) = reduced(&tensors, true);
             let mut values = device.read(&values).into_iter();
             for (all, parts) in some.iter().zip(parts) {
                 let most = |values: &mut dyn Iterator<Item = f32>| values.fold(0.0, f32::max);

@@ -1,13 +1,14 @@
 //! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
 
 use super::epilogue::Epilogue;
-use super::format::{full, rounded};
+use super::format::{converted, rounded};
 use super::is_f16;
 use super::matmul::{self, Problem, limits};
-use super::matrix_cores::{self, Largest, Operands};
+use super::matrix_cores;
 use crate::config::Precision;
 use crate::ops::format::Format;
 use crate::ops::pending::Unnormed;
+use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 /// Most elements of an f32 operand that the product itself converts: reading twice the bytes, or applying a norm in each block, takes
@@ -23,14 +24,11 @@ pub fn forward(
     format: Format,
     norm: Option<&Unnormed>,
 ) -> CubeTensor {
-    let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
-    let problem = Problem::new([rows, columns, inner], false, true);
-    let largest = (format == Format::Split).then(|| Largest::of(&[x, weight]));
-    if let Some(norm) = norm {
-        return matrix_cores::matmul_of_norm(x, weight, norm, then, problem);
+    let problem = of_forward(x, weight);
+    match norm {
+        Some(norm) => matrix_cores::matmul_of_norm([x, weight], norm, then, problem),
+        None => product([x, weight], then, problem, format),
     }
-    let operands = operands(format, largest.as_ref(), [0, 1]);
-    product(x, weight, operands, then, problem)
 }
 
 /// The number of parts that [`forward`] leaves with [`Epilogue::Parts`], for a product as large as `like` `[N, M]`.
@@ -56,43 +54,28 @@ pub fn applies_norm([n, d]: [usize; 2], outputs: usize, format: Format) -> bool 
 
 /// For the sums of squares of the rows of x·Wᵀ, by blocks; `None` if [`forward`] does not write them.
 pub fn empty_squares(x: &CubeTensor, weight: &CubeTensor, format: Format) -> Option<CubeTensor> {
-    let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
-    let problem = Problem::new([rows, columns, inner], false, true);
+    let problem = of_forward(x, weight);
     let writes = format == Format::Native && matrix_cores::fits(&problem);
-    writes.then(|| super::empty(x, [matrix_cores::blocks_across(&problem), rows]))
+    writes.then(|| super::empty(x, [matrix_cores::blocks_across(&problem), problem.rows]))
 }
 
-/// How matrix cores multiply the operands, if they do; `which` are the indices of the operands' largest magnitudes.
-fn operands(format: Format, largest: Option<&Largest>, which: [usize; 2]) -> Option<Operands<'_>> {
-    let split = largest.map(|largest| Operands::F32(largest, which));
-    split.or_else(|| (format == Format::Native).then_some(Operands::F16))
-}
-
-/// A·B, stored by `then`, on matrix cores if `operands` is given and the rows allow it.
-fn product(
-    a: &CubeTensor,
-    b: &CubeTensor,
-    operands: Option<Operands>,
-    then: Epilogue,
-    problem: Problem,
-) -> CubeTensor {
-    match operands {
-        Some(operands) if matrix_cores::fits(&problem) => {
-            matrix_cores::matmul(a, b, &operands, then, problem)
-        }
-        Some(Operands::F16) => {
-            let [a, b] = [a, b].map(|it| match is_f16(it) {
-                true => full(it.clone()),
-                false => rounded(it, Precision::F16),
-            });
-            matmul::matmul(&a, &b, then, problem)
-        }
-        _ => matmul::matmul(a, b, then, problem),
+/// A·B, stored by `then`, on matrix cores if the format and the rows allow it.
+fn product(pair: [&CubeTensor; 2], then: Epilogue, problem: Problem, format: Format) -> CubeTensor {
+    if format.on_matrix_cores() && matrix_cores::fits(&problem) {
+        return matrix_cores::matmul(pair, then, problem, format == Format::Split);
     }
+    if format != Format::Native {
+        return matmul::matmul(pair, then, problem);
+    }
+    let [a, b] = pair.map(|it| match is_f16(it) {
+        true => converted(it.clone(), DType::F32),
+        false => rounded(it, Precision::F16),
+    });
+    matmul::matmul([&a, &b], then, problem)
 }
 
 /// Both gradients, dx = dy·W `[N, K]`, stored by the epilogue `then`, and dW = dyᵀ·x `[M, K]`, in one launch; in two if matrix cores
-/// can compute only one of them. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
+/// cannot compute them. dy `[N, M]`, x `[N, K]`, W `[M, K]`.
 pub fn backward(
     dy: &CubeTensor,
     x: &CubeTensor,
@@ -102,18 +85,20 @@ pub fn backward(
 ) -> [CubeTensor; 2] {
     let problems = backward_problems(dy, weight);
     let pairs = [[dy, weight], [dy, x]];
-    let largest = (format == Format::Split).then(|| Largest::of(&[dy, weight, x]));
-    let operands = |which| operands(format, largest.as_ref(), which);
-    match (operands([0, 1]), operands([0, 2])) {
-        (Some(of_dx), Some(of_dw)) if problems.iter().all(matrix_cores::fits) => {
-            matrix_cores::matmul_pair(pairs, [&of_dx, &of_dw], then, problems)
-        }
-        (None, None) => matmul::matmul_pair(pairs, then, problems),
-        (of_dx, of_dw) => [
-            product(dy, weight, of_dx, then, problems[0]),
-            product(dy, x, of_dw, Epilogue::Plain, problems[1]),
-        ],
+    if !format.on_matrix_cores() {
+        return matmul::matmul_pair(pairs, then, problems);
     }
+    if problems.iter().all(matrix_cores::fits) {
+        return matrix_cores::matmul_pair(pairs, then, problems, format == Format::Split);
+    }
+    let thens = [then, Epilogue::Plain];
+    [0, 1].map(|i| product(pairs[i], thens[i], problems[i], format))
+}
+
+/// The product that gives x·Wᵀ.
+fn of_forward(x: &CubeTensor, weight: &CubeTensor) -> Problem {
+    let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
+    Problem::new([rows, columns, inner], false, true)
 }
 
 /// The products that give dx and dW.
@@ -140,7 +125,6 @@ mod tests {
     use super::*;
     use crate::ops::cpu::testing::numbers;
     use crate::ops::shapes::Rotation;
-    use burn::tensor::DType;
 
     #[test]
     fn gradients_in_one_launch_and_in_parts_agree_with_the_definition() {
@@ -165,7 +149,9 @@ mod tests {
                 let problems = backward_problems(&gdy, &gw);
                 for in_parts in [false, true] {
                     let then = Epilogue::in_parts(in_parts);
-                    let [gdx, gdw] = matmul::pair_by(plan, pairs, then, problems, splits);
+                    let plans = splits.map(|splits| plan.splits(splits));
+                    let thens = [then, Epilogue::Plain];
+                    let [gdx, gdw] = matmul::matmul_by(plans, pairs, thens, problems);
                     let name = format!("{splits:?} {in_parts}");
                     let parts = device.read(&gdx);
                     assert_eq!(parts.len(), n * k * if in_parts { splits[0] } else { 1 });
@@ -197,7 +183,7 @@ mod tests {
                 };
                 let same = |name: &str, got: CubeTensor, want: CubeTensor| {
                     let [got, want] = [got, want].map(|it| match is_f16(&it) {
-                        true => device.read(&full(it)),
+                        true => device.read(&converted(it, DType::F32)),
                         false => device.read(&it),
                     });
                     check::close(&format!("{name} {format:?} {n} {d} {f}"), &got, &want, off);

@@ -30,11 +30,11 @@ pub fn neutral(like: &CubeTensor) -> CubeTensor {
 
 /// Advances the state by a step with these gradients; the factor doubles after `interval` clean steps, up to `largest`. Sums of
 /// squares show whether all gradients are finite: 1 launch for each 24 tensors, and 1.
-pub fn advance(state: &CubeTensor, gradients: &[&CubeTensor], interval: u32, largest: f32) {
+pub fn advance(state: &CubeTensor, gradients: &[CubeTensor], interval: u32, largest: f32) {
     if gradients.is_empty() {
         return;
     }
-    let (sums, _) = grad_norm::parts_of_squares(gradients);
+    let (sums, _) = grad_norm::reduced(gradients, false);
     let count = sums.meta.num_elements();
     unsafe {
         advance_loss_scale::launch_unchecked(

@@ -1,28 +1,17 @@
 //! Matrix products in f32 for every transposition and any sizes, with an epilogue. The kernel is
 //! `wgsl/matmul.wgsl`; `matmul_plan` holds its plans and chooses one.
 
-use super::epilogue::{self, Epilogue};
+use super::epilogue::Epilogue;
 pub use super::matmul_plan::{Limits, Problem, TilePlan, choose, choose_pair, choose_whole};
-use super::matmul_tiles::{TiledProduct, TiledProducts};
-use super::wgsl;
+use super::matmul_tiles::TiledProduct;
+use super::products::multiply;
 use burn::cubecl::ir::features::Plane;
 use burn_cubecl::tensor::CubeTensor;
-use std::cmp::Reverse;
 
 /// Workgroups that keep a large GPU busy: an H100 has 132 multiprocessors.
 const LARGE_DEVICE: usize = 120;
 /// The same for a CPU.
 const SMALL_DEVICE: usize = 4;
-
-/// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for
-/// [`Epilogue::Parts`].
-pub fn matmul(a: &CubeTensor, b: &CubeTensor, then: Epilogue, problem: Problem) -> CubeTensor {
-    let plan = match then.store().is_linear() {
-        true => choose(&problem, limits(a)),
-        false => choose_whole(&problem, limits(a)),
-    };
-    matmul_by(plan, a, b, then, problem)
-}
 
 /// The limits of the tensor's device. A device without subgroup operations counts as small, which means a CPU.
 pub fn limits(tensor: &CubeTensor) -> Limits {
@@ -35,24 +24,15 @@ pub fn limits(tensor: &CubeTensor) -> Limits {
     }
 }
 
-/// [`matmul`] with a given plan.
-fn matmul_by(
-    plan: TilePlan,
-    a: &CubeTensor,
-    b: &CubeTensor,
-    then: Epilogue,
-    problem: Problem,
-) -> CubeTensor {
-    let first = then.of_parts(plan.splits);
-    let product = TiledProduct {
-        problem,
-        splits: plan.splits,
-        store: first.store(),
+/// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for
+/// [`Epilogue::Parts`].
+pub fn matmul(pair: [&CubeTensor; 2], then: Epilogue, problem: Problem) -> CubeTensor {
+    let plan = match then.store().is_linear() {
+        true => choose(&problem, limits(pair[0])),
+        false => choose_whole(&problem, limits(pair[0])),
     };
-    let out = product.empty(a);
-    let buffers = [a, b, &out].into_iter().chain(first.buffers());
-    launch(plan, vec![product], buffers.collect());
-    then.finish(out, plan.splits)
+    let [out] = matmul_by([plan], [pair], [then], [problem]);
+    out
 }
 
 /// A·B, stored by the epilogue `then`, and C·D, in 1 launch, or 2 if an inner dimension is split; with [`Epilogue::Parts`] A·B is
@@ -62,47 +42,25 @@ pub fn matmul_pair(
     then: Epilogue,
     problems: [Problem; 2],
 ) -> [CubeTensor; 2] {
-    let (plan, [first, second]) = choose_pair(problems.each_ref(), limits(pairs[0][0]));
-    let splits = [then.splits(first), second];
-    pair_by(plan, pairs, then, problems, splits)
+    let [first, second] = choose_pair(&problems, limits(pairs[0][0]));
+    let plans = [first.splits(then.splits(first.splits)), second];
+    matmul_by(plans, pairs, [then, Epilogue::Plain], problems)
 }
 
-/// [`matmul_pair`] with a given plan.
-pub fn pair_by(
-    plan: TilePlan,
-    pairs: [[&CubeTensor; 2]; 2],
-    then: Epilogue,
-    problems: [Problem; 2],
-    splits: [usize; 2],
-) -> [CubeTensor; 2] {
-    let thens = [then, Epilogue::Plain];
-    let product = |i: usize| TiledProduct {
+/// Products with given plans, which differ in the number of parts.
+pub fn matmul_by<const N: usize>(
+    plans: [TilePlan; N],
+    pairs: [[&CubeTensor; 2]; N],
+    thens: [Epilogue; N],
+    problems: [Problem; N],
+) -> [CubeTensor; N] {
+    debug_assert!(plans.iter().all(TilePlan::is_sound), "{plans:?}");
+    let product = |i: usize, store| TiledProduct {
         problem: problems[i],
-        splits: splits[i],
-        store: thens[i].store(),
+        plan: plans[i],
+        store,
     };
-    let outs = [0, 1].map(|i| product(i).empty(pairs[i][0]));
-    let mut order = [0, 1];
-    // Workgroups start in order, so the longer ones come first.
-    order.sort_by_key(|i| Reverse(product(*i).share(&plan)));
-    let buffers = order.iter().flat_map(|i| {
-        let [a, b] = pairs[*i];
-        [a, b, &outs[*i]].into_iter().chain(thens[*i].buffers())
-    });
-    launch(plan, order.map(product).to_vec(), buffers.collect());
-    epilogue::finish_pair(outs, thens, splits)
-}
-
-/// Launches products with their buffers.
-fn launch(plan: TilePlan, products: Vec<TiledProduct>, buffers: Vec<&CubeTensor>) {
-    debug_assert!(plan.is_sound(), "{plan:?} breaks the rules of its fields");
-    let products = TiledProducts {
-        // The number of parts is in the products.
-        plan: plan.splits(1),
-        products,
-    };
-    let groups = products.groups();
-    wgsl::launch(products.program(), groups, &buffers);
+    multiply(pairs, thens, plans.map(|plan| plan.splits), product, &[])
 }
 
 #[cfg(test)]
@@ -110,6 +68,7 @@ mod tests {
     use super::super::check::{self, TestDevice};
     use super::super::epilogue::Store;
     use super::super::matmul_plan::SMALLEST;
+    use super::super::products::{Product as _, Products};
     use super::super::wgsl::Wgsl as _;
     use super::*;
     use crate::ops::cpu::testing::numbers;
@@ -152,7 +111,8 @@ mod tests {
                 let more: Vec<f32> = plain.iter().zip(&extra).map(|(x, y)| x + y).collect();
                 for &plan in plans {
                     let name = format!("{plan:?} {problem:?}");
-                    let got = matmul_by(plan, &ga, &gb, Epilogue::Onto(&gextra, None), problem);
+                    let then = Epilogue::Onto(&gextra, None);
+                    let [got] = matmul_by([plan], [[&ga, &gb]], [then], [problem]);
                     check::close(&name, &device.read(&got), &more, 1e-5);
                 }
             }
@@ -211,13 +171,15 @@ mod tests {
                 device.tensor(&down, [inner, f]),
             );
             for plan in plans {
-                let got = matmul_by(plan, &x, &w, Epilogue::Swiglu, gates);
+                let [got] = matmul_by([plan], [[&x, &w]], [Epilogue::Swiglu], [gates]);
                 check::close(&format!("{plan:?}"), &device.read(&got), &stacked, 1e-5);
-                let active = matmul_by(plan, &dy, &down, Epilogue::Plain, of_active);
+                let plain = Epilogue::Plain;
+                let [active] = matmul_by([plan], [[&dy, &down]], [plain], [of_active]);
                 let pairs = [[&dy, &down], [&dy, &active]];
-                let then = Epilogue::SwigluBackward(&got);
+                let thens = [Epilogue::SwigluBackward(&got), plain];
                 let problems = [of_active, of_down];
-                let [got, _] = pair_by(plan, pairs, then, problems, [1, 2]);
+                let plans = [1, 2].map(|splits| plan.splits(splits));
+                let [got, _] = matmul_by(plans, pairs, thens, problems);
                 check::close(
                     &format!("{plan:?}, back"),
                     &device.read(&got),
@@ -240,18 +202,18 @@ mod tests {
                 };
                 let problems = [(false, true), (true, false)];
                 let problems = problems.map(|(a, b)| Problem::new([rows, columns, inner], a, b));
-                let (plan, splits) = choose_pair(problems.each_ref(), limits);
+                let plans = choose_pair(&problems, limits);
                 let products = [0, 1].map(|i| TiledProduct {
                     problem: problems[i],
-                    splits: splits[i],
-                    store: if splits[i] == 1 {
+                    plan: plans[i],
+                    store: if plans[i].splits == 1 {
                         Store::Onto { squares: false }
                     } else {
                         Store::Plain
                     },
                 });
-                let products = products.to_vec();
-                check::valid_wgsl(&TiledProducts { plan, products }.program().text());
+                let program = TiledProduct::program(Products(products.to_vec()));
+                check::valid_wgsl(&program.text());
             }
         }
     }

@@ -28,6 +28,20 @@ impl Problem {
         }
     }
 
+    /// Workgroups along each axis: one for each block of the result, rows by columns, and each of `splits` parts.
+    pub fn groups(&self, (height, width): (usize, usize), splits: usize) -> [usize; 3] {
+        [
+            self.columns.div_ceil(width),
+            self.rows.div_ceil(height),
+            splits,
+        ]
+    }
+
+    /// Whether blocks extend past an edge of the result.
+    pub fn is_ragged(&self, (height, width): (usize, usize)) -> bool {
+        !self.rows.is_multiple_of(height) || !self.columns.is_multiple_of(width)
+    }
+
     /// Widths of the widest loads from A and from B, and of stores.
     pub fn lanes(&self) -> [usize; 3] {
         let a = if self.a_transposed {
@@ -122,7 +136,7 @@ impl TilePlan {
 
     /// Workgroups for a problem.
     pub fn groups(&self, problem: &Problem) -> usize {
-        problem.rows.div_ceil(self.tile.0) * problem.columns.div_ceil(self.tile.1) * self.splits
+        problem.groups(self.tile, self.splits).iter().product()
     }
 }
 
@@ -198,7 +212,7 @@ pub fn choose(problem: &Problem, limits: Limits) -> TilePlan {
         Some(plan) if plan == largest || problem.inner < LONG => plan,
         _ => {
             let plan = full.map_or(smallest, |_| largest);
-            let [splits] = even([problem], &plan, limits.full);
+            let [splits] = even(&[*problem], &plan, limits.full);
             plan.splits(splits)
         }
     }
@@ -215,14 +229,14 @@ pub fn choose_whole(problem: &Problem, limits: Limits) -> TilePlan {
     *full.or(plans.last()).unwrap_or(&SMALLEST)
 }
 
-/// The plan for two products in one launch, and the number of parts of each.
-pub fn choose_pair(problems: [&Problem; 2], limits: Limits) -> (TilePlan, [usize; 2]) {
+/// The plans for two products in one launch, which differ in the number of parts.
+pub fn choose_pair(problems: &[Problem; 2], limits: Limits) -> [TilePlan; 2] {
     let plan = limits.plans()[0];
-    (plan, even(problems, &plan, limits.full))
+    even(problems, &plan, limits.full).map(|splits| plan.splits(splits))
 }
 
 /// Splits the inner dimensions into parts: workgroups fill the device, and none has much more work than the others.
-fn even<const N: usize>(problems: [&Problem; N], plan: &TilePlan, full: usize) -> [usize; N] {
+fn even<const N: usize>(problems: &[Problem; N], plan: &TilePlan, full: usize) -> [usize; N] {
     let work: usize = problems
         .iter()
         .map(|problem| plan.groups(problem) * problem.inner)
@@ -267,7 +281,7 @@ mod tests {
 
     #[test]
     fn pairs_are_split_until_their_workgroups_have_like_amounts_of_work() {
-        let of = |dx: Problem, dw: Problem| choose_pair([&dx, &dw], LARGE_DEVICE).1;
+        let of = |dx, dw| choose_pair(&[dx, dw], LARGE_DEVICE).map(|plan| plan.splits);
         assert_eq!(of(problem(1024, 512, 512), problem(512, 512, 1024)), [2, 4]);
         assert_eq!(
             of(problem(1024, 512, 4096), problem(4096, 512, 1024)),

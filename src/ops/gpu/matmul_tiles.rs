@@ -2,252 +2,146 @@
 
 use super::epilogue::Store;
 use super::matmul_plan::{Problem, TilePlan, padding};
-use super::wgsl::{self, Binding, Program};
+use super::products::{Product, Products};
+use super::wgsl::Program;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
-use serde::{Serialize, Serializer};
+use minijinja::{Value, context};
 
-/// A product whose inner dimension is in `splits` parts, each stored by itself.
+/// A product whose inner dimension is in `plan.splits` parts, each stored by itself. Plans of one launch differ in nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TiledProduct {
     pub problem: Problem,
-    pub splits: usize,
+    pub plan: TilePlan,
     pub store: Store,
 }
 
-/// Products in one launch. Bindings: for each product A, B, the result and the inputs of its store.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TiledProducts {
-    pub plan: TilePlan,
-    pub products: Vec<TiledProduct>,
-}
-
-impl TiledProducts {
-    pub fn program(self) -> Program<Self> {
-        Program::new("matmul.wgsl", self.plan.threads(), self)
+impl Product for TiledProduct {
+    fn program(all: Products<Self>) -> Program<Products<Self>> {
+        Program::new("matmul.wgsl", all.0[0].plan.threads(), all)
     }
 
-    /// Workgroups along each axis.
-    pub fn groups(&self) -> [usize; 3] {
-        match self.products.as_slice() {
-            [one] => one.groups(&self.plan),
-            all => {
-                let all = all.iter().map(|it| it.groups(&self.plan));
-                wgsl::groups(all.map(|groups| groups.iter().product::<usize>()).sum())
-            }
+    fn groups(&self) -> [usize; 3] {
+        self.problem.groups(self.plan.tile, self.plan.splits)
+    }
+
+    /// Whole steps.
+    fn length(&self) -> usize {
+        let share = self.problem.inner.div_ceil(self.plan.splits);
+        share.next_multiple_of(self.plan.step)
+    }
+
+    fn empty(&self, like: &CubeTensor) -> CubeTensor {
+        let splits = self.plan.splits;
+        self.store.empty(DType::F32, like, &self.problem, splits)
+    }
+
+    fn buffers(&self) -> Vec<(&'static str, &'static str)> {
+        let of = |width| if width == 4 { "vec4<f32>" } else { "f32" };
+        let [a, b, out] = self.problem.lanes().map(of);
+        let all = [("a", a), ("b", b), ("out", out)].into_iter();
+        all.chain(self.store.buffers(out)).collect()
+    }
+
+    fn values(&self) -> Value {
+        let Problem { rows, columns, .. } = self.problem;
+        let (a_turned, b_turned) = (!self.problem.a_transposed, self.problem.b_transposed);
+        let [a_width, b_width, width] = self.problem.lanes();
+        let (height, across) = self.plan.tile;
+        let after_a = self.pitch(height, a_turned) * self.plan.step;
+        context! {
+            // Inner values of a workgroup.
+            share => self.length(),
+            store => self.store,
+            // Values of a store.
+            width,
+            // Whether tiles extend past an edge of the result.
+            ragged => self.problem.is_ragged(self.plan.tile),
+            // Whether inner values have the order 0, 4, 8, …, 1, 5, 9, …, because an operand is transposed.
+            reordered => a_turned || b_turned,
+            a => self.operand(("a", "row"), [height, rows], a_turned, a_width, 0),
+            b => self.operand(("b", "column"), [across, columns], b_turned, b_width, after_a),
+            ..Value::from_serialize(self.problem),
         }
     }
-}
 
-/// An item of the file's `products`.
-#[derive(Serialize)]
-struct TiledValues {
-    #[serde(flatten)]
-    problem: Problem,
-    /// Inner values of a workgroup.
-    share: usize,
-    /// Workgroups along each axis, the first workgroup of this product in the launch, and the one after its last.
-    groups: [usize; 3],
-    begin: usize,
-    end: usize,
-    /// Whether other workgroups follow.
-    bounded: bool,
-    store: Store,
-    /// Values of a store.
-    width: usize,
-    /// Whether tiles extend past an edge of the result.
-    ragged: bool,
-    /// Whether inner values have the order 0, 4, 8, …, 1, 5, 9, …, because an operand is transposed.
-    reordered: bool,
-    a: TiledOperand,
-    b: TiledOperand,
-}
-
-/// The part of an operand that a workgroup stages in a step: `side` rows of A or columns of B, for each of the step's inner values.
-#[derive(Serialize)]
-struct TiledOperand {
-    name: &'static str,
-    /// First row or column of the tile.
-    outer: &'static str,
-    /// Whether inner values are adjacent in memory. An invocation then loads pieces of four lines by four inner values.
-    transposed: bool,
-    /// Values of a load, the distance between lines in memory, and the ends of lines and of a line's values.
-    width: usize,
-    stride: usize,
-    lines: String,
-    values: String,
-    /// Whether steps and tiles end where the matrix ends.
-    even: bool,
-    /// Whether the first half of a tile's lines are gates, and the other half their ups, `lines` further.
-    gated: bool,
-    /// Vectors of a line in workgroup memory, the distance between lines, and the first line.
-    line: usize,
-    pitch: usize,
-    first: usize,
-    /// Pieces that are loaded in a step, the most that an invocation loads, and their vectors.
-    pieces: usize,
-    shares: usize,
-    held: usize,
-}
-
-impl Serialize for TiledProducts {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Values {
-            bindings: Vec<Binding>,
-            /// Vectors of workgroup memory.
-            vectors: usize,
-            threads: usize,
-            groups: [usize; 3],
-            tile: (usize, usize),
-            block: (usize, usize),
-            /// Blocks of a tile along each axis.
-            blocks: [usize; 2],
-            /// Whether 32 invocations can have 4 × 8 blocks.
-            in_fours: bool,
-            step: usize,
-            /// Vectors of a step's inner values.
-            quads: usize,
-            unroll: usize,
-            slices: usize,
-            per_slice: usize,
-            /// Half of the slices, a quarter, … 1.
-            halves: Vec<usize>,
-            products: Vec<TiledValues>,
-        }
-        let plan = &self.plan;
-        let launched: usize = self.groups().iter().product();
-        let mut end = 0;
-        let products = self.products.iter().enumerate().map(|(i, product)| {
-            let begin = end;
-            end += product.groups(plan).iter().product::<usize>();
-            let bounded = i + 1 < self.products.len() || end < launched;
-            product.values(plan, begin, end, bounded)
-        });
-        let products: Vec<TiledValues> = products.collect();
-        let bindings = self.products.iter().zip(&products).enumerate();
-        let bindings = bindings.flat_map(|(n, (product, values))| product.bindings(n, values));
-        let bindings = bindings.collect();
+    fn values_of_launch(all: &Products<Self>) -> Value {
+        let plan = &all.0[0].plan;
         let blocks = [plan.tile.0 / plan.block.0, plan.tile.1 / plan.block.1];
-        let values = Values {
-            bindings,
-            vectors: plan.shared_vectors(),
-            threads: plan.threads(),
-            groups: self.groups(),
-            tile: plan.tile,
-            block: plan.block,
+        let halves = (1..=plan.slices.ilog2()).map(|i| plan.slices >> i);
+        context! {
+            bindings => all.bindings(),
+            // Vectors of workgroup memory.
+            vectors => plan.shared_vectors(),
+            threads => plan.threads(),
+            tile => plan.tile,
+            block => plan.block,
+            // Blocks of a tile along each axis, and whether 32 invocations can have 4 × 8 blocks.
             blocks,
-            in_fours: blocks[0].is_multiple_of(4) && blocks[1].is_multiple_of(8),
-            step: plan.step,
-            quads: plan.step / 4,
-            unroll: plan.unroll.min(plan.step / plan.slices),
-            slices: plan.slices,
-            per_slice: plan.slice_threads(),
-            halves: (1..=plan.slices.ilog2())
-                .map(|i| plan.slices >> i)
-                .collect(),
-            products,
-        };
-        values.serialize(serializer)
+            in_fours => blocks[0].is_multiple_of(4) && blocks[1].is_multiple_of(8),
+            step => plan.step,
+            // Vectors of a step's inner values.
+            quads => plan.step / 4,
+            unroll => plan.unroll.min(plan.step / plan.slices),
+            slices => plan.slices,
+            per_slice => plan.slice_threads(),
+            // Half of the slices, a quarter, … 1.
+            halves => halves.collect::<Vec<_>>(),
+        }
     }
 }
 
 impl TiledProduct {
-    /// An empty tensor for the stored result, on the device of `like`.
-    pub fn empty(&self, like: &CubeTensor) -> CubeTensor {
-        self.store
-            .empty(DType::F32, like, &self.problem, self.splits)
+    /// Vectors between lines in workgroup memory.
+    fn pitch(&self, side: usize, transposed: bool) -> usize {
+        side / 4
+            + if transposed {
+                padding(self.plan.step)
+            } else {
+                0
+            }
     }
 
-    fn bindings(&self, n: usize, values: &TiledValues) -> Vec<Binding> {
-        let of = |width| if width == 4 { "vec4<f32>" } else { "f32" };
-        let (a, b, out) = (of(values.a.width), of(values.b.width), of(values.width));
-        let all = [("a", a), ("b", b), ("out", out)].into_iter();
-        let binding = |(name, of)| Binding {
-            name: format!("{name}{n}"),
-            of,
-        };
-        all.chain(self.store.buffers(out)).map(binding).collect()
-    }
-
-    fn groups(&self, plan: &TilePlan) -> [usize; 3] {
-        let Problem { rows, columns, .. } = self.problem;
-        [
-            columns.div_ceil(plan.tile.1),
-            rows.div_ceil(plan.tile.0),
-            self.splits,
-        ]
-    }
-
-    /// Inner values of one part: whole steps.
-    pub fn share(&self, plan: &TilePlan) -> usize {
-        let share = self.problem.inner.div_ceil(self.splits);
-        share.next_multiple_of(plan.step)
-    }
-
-    fn values(&self, plan: &TilePlan, begin: usize, end: usize, bounded: bool) -> TiledValues {
-        let problem = self.problem;
-        let Problem { rows, columns, .. } = problem;
-        let [a_width, b_width, width] = problem.lanes();
-        let (a_side, b_side) = ([plan.tile.0, rows], [plan.tile.1, columns]);
-        let (a_turned, b_turned) = (!problem.a_transposed, problem.b_transposed);
-        let a = self.operand(plan, ("a", "row"), a_side, a_turned, a_width);
-        let mut b = self.operand(plan, ("b", "column"), b_side, b_turned, b_width);
-        b.first = a.pitch * plan.step;
-        b.gated = self.store == Store::Swiglu;
-        if b.gated {
-            b.lines = format!("{}u", columns / 2);
-        }
-        TiledValues {
-            problem,
-            share: self.share(plan),
-            groups: self.groups(plan),
-            begin,
-            end,
-            bounded,
-            store: self.store,
-            width,
-            ragged: !rows.is_multiple_of(plan.tile.0) || !columns.is_multiple_of(plan.tile.1),
-            reordered: a.transposed || b.transposed,
-            a,
-            b,
-        }
-    }
-
-    /// The operand with `side` of `whole` rows or columns in a tile, from line 0 on.
+    /// The part of an operand that a workgroup stages in a step: `side` of `whole` rows of A or columns of B from `outer` on, for each of
+    /// the step's inner values. If these are adjacent in memory (`transposed`), an invocation loads pieces of four lines by four of them.
     fn operand(
         &self,
-        plan: &TilePlan,
-        (name, outer): (&'static str, &'static str),
+        (name, outer): (&str, &str),
         [side, whole]: [usize; 2],
         transposed: bool,
         width: usize,
-    ) -> TiledOperand {
-        let (line, inner) = (side / 4, self.problem.inner);
-        let (of_side, of_inner) = (format!("{whole}u"), "end".to_owned());
-        let (stride, lines, values, vectors) = if transposed {
-            (inner, of_side, of_inner, 4)
-        } else {
-            (whole, of_inner, of_side, 1)
+        first: usize,
+    ) -> Value {
+        let (step, inner) = (self.plan.step, self.problem.inner);
+        let gated = name == "b" && self.store == Store::Swiglu;
+        let ends = (format!("{whole}u"), "end".to_owned());
+        let (stride, (lines, values), vectors) = match transposed {
+            true => (inner, ends, 4),
+            false => (whole, (ends.1, ends.0), 1),
         };
-        let pieces = line * plan.step / vectors;
-        let shares = pieces.div_ceil(plan.threads());
-        TiledOperand {
+        let pieces = side / 4 * step / vectors;
+        let shares = pieces.div_ceil(self.plan.threads());
+        context! {
             name,
             outer,
             transposed,
+            // Values of a load, the distance between lines in memory, and the ends of lines and of a line's values.
             width,
             stride,
-            lines,
+            lines => if gated { format!("{}u", whole / 2) } else { lines },
             values,
-            gated: false,
-            even: whole.is_multiple_of(side) && inner.is_multiple_of(self.splits * plan.step),
-            line,
-            pitch: line + if transposed { padding(plan.step) } else { 0 },
-            first: 0,
+            // Whether steps and tiles end where the matrix ends.
+            even => whole.is_multiple_of(side) && inner.is_multiple_of(self.plan.splits * step),
+            // Whether the first half of a tile's lines are gates, and the other half their ups, `lines` further.
+            gated,
+            // Vectors of a line in workgroup memory, the distance between lines, and the first line.
+            line => side / 4,
+            pitch => self.pitch(side, transposed),
+            first,
+            // Pieces that are loaded in a step, the most that an invocation loads, and their vectors.
             pieces,
             shares,
-            held: shares * vectors,
+            held => shares * vectors,
         }
     }
 }

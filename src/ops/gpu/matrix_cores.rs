@@ -7,14 +7,13 @@
 //! towards zero, so each step's products start from zero and are added to the sums with an f32 addition
 //! (Ootomo and Yokota, 2022, arXiv 2203.03341).
 
-use super::epilogue::{self, Epilogue};
+use super::epilogue::Epilogue;
 use super::matmul_plan::Problem;
-use super::matrix_cores_plan::{BlockPlan, BlockedProduct, BlockedProducts, LANES, Staged};
-use super::wgsl;
+use super::matrix_cores_plan::{BlockPlan, BlockedProduct, LANES, Staged};
+use super::products::multiply;
 use super::{grad_norm, is_f16};
 use crate::ops::pending::Unnormed;
 use burn_cubecl::tensor::CubeTensor;
-use std::ops::Range;
 
 /// Workgroups that keep a large GPU busy.
 const FULL: usize = 128;
@@ -105,7 +104,7 @@ fn whole(problem: &Problem, halves: bool) -> Option<BlockPlan> {
 /// Large blocks of halves leave no workgroup memory for edges.
 fn large_blocks(problem: &Problem, halves: bool) -> Option<BlockPlan> {
     let [large, ..] = blocks(halves);
-    Some(large).filter(|plan| !(halves && plan.is_ragged(problem)))
+    Some(large).filter(|plan| !(halves && problem.is_ragged(plan.block())))
 }
 
 /// The plan with fewer barriers, if it has small blocks of f16 and a long inner dimension.
@@ -157,7 +156,7 @@ fn choose_pair(problems: &[Problem; 2], halves: bool, parts_are_free: bool) -> [
         let each = plans.iter().zip(problems);
         each.map(|(plan, it)| plan.groups(it) * plan.splits).sum()
     };
-    let ragged = |plan: &BlockPlan| problems.iter().any(|it| plan.is_ragged(it));
+    let ragged = |plan: &BlockPlan| problems.iter().any(|it| it.is_ragged(plan.block()));
     let [large, middle, small] = blocks(halves);
     // Splitting costs a second launch. In f16, large blocks are faster although there are half as many.
     let whole = [middle; 2];
@@ -191,168 +190,119 @@ pub fn fits(problem: &Problem) -> bool {
     problem.lanes().iter().all(|lanes| *lanes == LANES)
 }
 
-/// The largest magnitudes of tensors, each as several values of which the largest counts.
-pub struct Largest {
-    values: CubeTensor,
-    of: Vec<Range<usize>>,
-}
-
-impl Largest {
-    /// 1 launch.
-    pub fn of(tensors: &[&CubeTensor]) -> Self {
-        let (values, parts) = grad_norm::largest(tensors);
-        let mut end = 0;
-        let of = parts.into_iter().map(|count| {
-            end += count;
-            end - count..end
-        });
-        Self {
-            of: of.collect(),
-            values,
-        }
-    }
-}
-
-/// How operands are multiplied.
-pub enum Operands<'a> {
-    /// As f16; f32 is rounded when it is staged.
-    F16,
-    /// f32 as two f16, with the indices of A's and B's largest magnitudes.
-    F32(&'a Largest, [usize; 2]),
-}
-
-impl Operands<'_> {
-    fn staged(&self, pair: [&CubeTensor; 2]) -> [Staged; 2] {
-        [0, 1].map(|i| match self {
-            Self::F32(largest, which) => Staged::Halves(largest.of[which[i]].clone()),
-            Self::F16 if is_f16(pair[i]) => Staged::Short,
-            Self::F16 => Staged::Rounded,
-        })
-    }
-
-    fn largest(&self) -> Option<&CubeTensor> {
-        match self {
-            Self::F16 => None,
-            Self::F32(largest, _) => Some(&largest.values),
-        }
-    }
-}
-
 /// A·B, stored by the epilogue `then`. 1 launch, or 2 if the inner dimension is split; `[parts·rows, columns]` for
-/// [`Epilogue::Parts`].
+/// [`Epilogue::Parts`]. `halves` as in [`choose`]: their largest magnitudes need another launch.
 pub fn matmul(
-    a: &CubeTensor,
-    b: &CubeTensor,
-    operands: &Operands,
+    pair: [&CubeTensor; 2],
     then: Epilogue,
     problem: Problem,
+    halves: bool,
 ) -> CubeTensor {
-    let halves = operands.largest().is_some();
     let mut plan = match then {
         Epilogue::Parts => choose_parts(&problem, halves),
         _ => choose(&problem, halves),
     };
     plan.splits = then.splits(plan.splits);
-    let first = then.of_parts(plan.splits);
-    let product = BlockedProduct {
-        problem,
-        plan,
-        store: first.store(),
-        staged: operands.staged([a, b]),
-        norm_parts: 0,
-    };
-    let out = product.empty(a);
-    let all = [a, b, &out].into_iter().chain(first.buffers());
-    launch(vec![product], all.collect(), operands.largest());
-    then.finish(out, plan.splits)
+    let [out] = matmul_by([plan], [pair], [then], [problem], halves);
+    out
 }
 
 /// As [`matmul`], where A `[n, d]` is the output of a norm, f16 without values, which the product writes. 1 launch.
 pub fn matmul_of_norm(
-    a: &CubeTensor,
-    b: &CubeTensor,
+    [a, b]: [&CubeTensor; 2],
     norm: &Unnormed,
     then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
-    let product = BlockedProduct {
+    let plan = choose(&problem, false);
+    let product = |_, store| BlockedProduct {
         problem,
-        plan: BlockPlan {
-            splits: 1,
-            ..choose(&problem, false)
-        },
-        store: then.store(),
-        staged: Operands::F16.staged([&norm.x, b]),
+        plan: BlockPlan { splits: 1, ..plan },
+        store,
+        staged: [Staged::Rounded, as_f16(b)],
         norm_parts: norm.squares.meta.num_elements() / problem.rows,
     };
-    let out = product.empty(&norm.x);
     let of_norm = [&norm.gain, &norm.squares, &norm.inverse, a];
-    let all = [&norm.x, b, &out].into_iter().chain(then.buffers());
-    launch(vec![product], all.chain(of_norm).collect(), None);
+    let [out] = multiply([[&norm.x, b]], [then], [1], product, &of_norm);
     out
 }
 
-/// A·B, stored by the epilogue `then`, and C·D in f32, in 1 launch, or 2 if an inner dimension is split; with [`Epilogue::Parts`]
-/// A·B is `[parts·rows, columns]`.
+/// A·B, stored by the epilogue `then`, and a second product of A, which may be transposed there, in f32: 1 launch, or 2 if an inner
+/// dimension is split. With [`Epilogue::Parts`] A·B is `[parts·rows, columns]`; `halves` as in [`matmul`].
 pub fn matmul_pair(
     pairs: [[&CubeTensor; 2]; 2],
-    operands: [&Operands; 2],
     then: Epilogue,
     problems: [Problem; 2],
+    halves: bool,
 ) -> [CubeTensor; 2] {
     let in_parts = matches!(then, Epilogue::Parts);
-    let mut plans = choose_pair(&problems, operands[0].largest().is_some(), in_parts);
+    let mut plans = choose_pair(&problems, halves, in_parts);
     plans[0].splits = then.splits(plans[0].splits);
-    pair_by(plans, pairs, operands, then, problems)
+    matmul_by(plans, pairs, [then, Epilogue::Plain], problems, halves)
 }
 
-fn pair_by(
-    plans: [BlockPlan; 2],
-    pairs: [[&CubeTensor; 2]; 2],
-    operands: [&Operands; 2],
-    then: Epilogue,
-    problems: [Problem; 2],
-) -> [CubeTensor; 2] {
-    let thens = [then, Epilogue::Plain];
-    let product = |i: usize| BlockedProduct {
+/// Products of one A with given plans.
+fn matmul_by<const N: usize>(
+    plans: [BlockPlan; N],
+    pairs: [[&CubeTensor; 2]; N],
+    thens: [Epilogue; N],
+    problems: [Problem; N],
+    halves: bool,
+) -> [CubeTensor; N] {
+    let operands = [pairs[0][0]].into_iter().chain(pairs.map(|[_, b]| b));
+    let operands: Vec<CubeTensor> = operands.cloned().collect();
+    // The largest magnitudes of A and of each B, as several values of which the largest counts.
+    let largest = halves.then(|| grad_norm::reduced(&operands, true));
+    let mut end = 0;
+    let staged: Vec<Staged> = match &largest {
+        None => operands.iter().map(as_f16).collect(),
+        Some((_, counts)) => {
+            let range = |count: &usize| {
+                end += count;
+                Staged::Halves(end - count..end)
+            };
+            counts.iter().map(range).collect()
+        }
+    };
+    let product = |i: usize, store| BlockedProduct {
         problem: problems[i],
         plan: plans[i],
-        store: thens[i].store(),
-        staged: operands[i].staged(pairs[i]),
+        store,
+        staged: [staged[0].clone(), staged[i + 1].clone()],
         norm_parts: 0,
     };
-    let outs = [0, 1].map(|i| product(i).empty(pairs[i][0]));
-    let mut order = [0, 1];
-    // Workgroups start in order, so the longer ones come first.
-    order.sort_by_key(|i| std::cmp::Reverse(problems[*i].inner / plans[*i].splits));
-    let buffers = order.iter().flat_map(|i| {
-        let [a, b] = pairs[*i];
-        [a, b, &outs[*i]].into_iter().chain(thens[*i].buffers())
-    });
-    let products = order.map(product).to_vec();
-    launch(products, buffers.collect(), operands[0].largest());
-    epilogue::finish_pair(outs, thens, plans.map(|plan| plan.splits))
+    let largest: Vec<&CubeTensor> = largest.iter().map(|(values, _)| values).collect();
+    multiply(
+        pairs,
+        thens,
+        plans.map(|plan| plan.splits),
+        product,
+        &largest,
+    )
 }
 
-/// Launches products with their buffers.
-fn launch(products: Vec<BlockedProduct>, buffers: Vec<&CubeTensor>, largest: Option<&CubeTensor>) {
-    let products = BlockedProducts(products);
-    let groups = products.groups();
-    let buffers: Vec<&CubeTensor> = buffers.into_iter().chain(largest).collect();
-    wgsl::launch(products.program(), groups, &buffers);
+/// f32 is rounded when it is staged.
+fn as_f16(operand: &CubeTensor) -> Staged {
+    if is_f16(operand) {
+        Staged::Short
+    } else {
+        Staged::Rounded
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, TestDevice};
     use super::super::epilogue::Store;
-    use super::super::format::half;
+    use super::super::format::converted;
+    use super::super::products::{Product as _, Products};
     use super::super::wgsl::Wgsl as _;
     use super::*;
     use crate::config::Precision;
     use crate::ops::cpu::format::nearest;
     use crate::ops::cpu::testing::numbers;
     use crate::ops::shapes::Rotation;
+    use burn::tensor::DType;
 
     #[test]
     fn every_text_is_valid_wgsl() {
@@ -372,14 +322,15 @@ mod tests {
                 let rope = Store::Rope(rotation(&problem));
                 let fused = [(1, rope), (1, Store::Swiglu), (1, Store::SwigluBackward)];
                 for (splits, store) in stores.chain(fused.into_iter().filter(|_| !halves)) {
-                    let program = BlockedProducts(vec![BlockedProduct {
+                    let product = BlockedProduct {
                         problem,
                         plan: BlockPlan { splits, ..plan },
                         store,
                         staged: staged.clone(),
                         norm_parts,
-                    }]);
-                    check::valid_wgsl(&program.program().text());
+                    };
+                    let program = BlockedProduct::program(Products(vec![product]));
+                    check::valid_wgsl(&program.text());
                 }
                 let transposed = Problem {
                     a_transposed: true,
@@ -395,7 +346,8 @@ mod tests {
                     staged: staged.clone(),
                     norm_parts: 0,
                 });
-                check::valid_wgsl(&BlockedProducts(products.collect()).program().text());
+                let program = BlockedProduct::program(Products(products.collect()));
+                check::valid_wgsl(&program.text());
             }
         }
     }
@@ -458,20 +410,14 @@ mod tests {
                 all.iter().map(|x| nearest(*x, Precision::F16)).collect()
             });
             let [x32, y32] = on_device(&a16, &b16);
-            let [x, y] = [&x32, &y32].map(|it| half(it.clone()));
+            let [x, y] = [&x32, &y32].map(|it| converted(it.clone(), DType::F16));
             for pair in [[&x, &y32], [&x32, &y]] {
-                let got = matmul(
-                    pair[0],
-                    pair[1],
-                    &Operands::F16,
-                    Epilogue::Onto(&added, None),
-                    problem,
-                );
+                let got = matmul(pair, Epilogue::Onto(&added, None), problem, false);
                 let want = want(&a16, &b16);
                 check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
             }
             for then in [Epilogue::Onto(&added, None), Epilogue::Parts] {
-                let got = device.read(&matmul(&x, &y, &Operands::F16, then, problem));
+                let got = device.read(&matmul([&x, &y], then, problem, false));
                 let mut got = sum(&got, rows * columns);
                 if matches!(then, Epilogue::Parts) {
                     got.iter_mut().zip(&residual).for_each(|(x, r)| *x += r);
@@ -481,21 +427,14 @@ mod tests {
 
             for (a, b) in [(&a, &b), (&small, &large), (&vec![0.0; a.len()], &b)] {
                 let [x, y] = on_device(a, b);
-                let largest = Largest::of(&[&x, &y]);
-                let operands = Operands::F32(&largest, [0, 1]);
-                let got = device.read(&matmul(
-                    &x,
-                    &y,
-                    &operands,
-                    Epilogue::Onto(&added, None),
-                    problem,
-                ));
+                let then = Epilogue::Onto(&added, None);
+                let got = device.read(&matmul([&x, &y], then, problem, true));
                 check::close(&format!("{problem:?}, split"), &got, &want(a, b), 1e-6);
                 if b == &large {
-                    alike(&device, [&x, &y], &operands, problem, 1e-6);
+                    alike(&device, [&x, &y], true, problem, 1e-6);
                 }
             }
-            alike(&device, [&x, &y], &Operands::F16, problem, 1e-5);
+            alike(&device, [&x, &y], false, problem, 1e-5);
         }
     }
 
@@ -562,18 +501,11 @@ mod tests {
     fn alike(
         device: &TestDevice,
         pair: [&CubeTensor; 2],
-        operands: &Operands,
+        halves: bool,
         problem: Problem,
         off: f32,
     ) {
-        let alone = device.read(&matmul(
-            pair[0],
-            pair[1],
-            operands,
-            Epilogue::Plain,
-            problem,
-        ));
-        let halves = operands.largest().is_some();
+        let alone = device.read(&matmul(pair, Epilogue::Plain, problem, halves));
         let [_, middle, small] = blocks(halves);
         let others = [LARGE].into_iter().filter(|_| !halves);
         let in_parts = |plan: BlockPlan| plan.in_parts(2, &problem);
@@ -581,7 +513,8 @@ mod tests {
         for plans in alike.chain([[small, in_parts(middle)]]) {
             let swapped = [plans[1], plans[0]];
             for (plans, then) in [(plans, Epilogue::Plain), (swapped, Epilogue::Parts)] {
-                for got in pair_by(plans, [pair; 2], [operands; 2], then, [problem; 2]) {
+                let thens = [then, Epilogue::Plain];
+                for got in matmul_by(plans, [pair; 2], thens, [problem; 2], halves) {
                     let got = sum(&device.read(&got), alone.len());
                     check::close(&format!("{problem:?} {plans:?}"), &got, &alone, off);
                 }

@@ -2,11 +2,11 @@
 
 use super::epilogue::Store;
 use super::matmul_plan::Problem;
-use super::wgsl::{self, Binding, Program};
-use crate::config::NORM_EPS;
+use super::products::{Product, Products};
+use super::wgsl::{Binding, Program};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
-use serde::{Serialize, Serializer};
+use minijinja::{Value, context};
 use std::ops::Range;
 
 /// Side of the matrices that one instruction multiplies.
@@ -19,7 +19,7 @@ const PADDING: usize = 8;
 const SUBGROUP: usize = 32;
 
 /// The blocking of a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockPlan {
     /// 16×16 tiles of the result that a subgroup holds, rows by columns.
     pub tiles: (usize, usize),
@@ -42,15 +42,9 @@ impl BlockPlan {
         )
     }
 
-    /// Whether blocks extend past an edge of the result.
-    pub fn is_ragged(&self, problem: &Problem) -> bool {
-        let (height, width) = self.block();
-        !problem.rows.is_multiple_of(height) || !problem.columns.is_multiple_of(width)
-    }
-
+    /// Workgroups for a problem in one part.
     pub fn groups(&self, problem: &Problem) -> usize {
-        let (rows, columns) = self.block();
-        problem.rows.div_ceil(rows) * problem.columns.div_ceil(columns)
+        problem.groups(self.block(), 1).iter().product()
     }
 
     pub fn invocations(&self) -> usize {
@@ -84,6 +78,16 @@ pub enum Staged {
     Halves(Range<usize>),
 }
 
+impl Staged {
+    /// Four values in memory.
+    fn vector(&self) -> &'static str {
+        match self {
+            Self::Short => "vec4<f16>",
+            Self::Rounded | Self::Halves(_) => "vec4<f32>",
+        }
+    }
+}
+
 /// A problem with its plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BlockedProduct {
@@ -96,277 +100,150 @@ pub struct BlockedProduct {
     pub norm_parts: usize,
 }
 
-/// Products in one launch, whose plans have equally many invocations and whose operands have one format. Bindings: for each product
-/// A, B, the result, the buffers of its store, and for a norm gain, squares, 1/rms and its output; then the largest magnitudes of f32
-/// operands.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct BlockedProducts(pub Vec<BlockedProduct>);
-
-impl BlockedProducts {
-    pub fn program(self) -> Program<Self> {
-        let name = match (&self.0[..], self.halves()) {
-            ([_], false) => "matmul_matrix_cores",
-            ([_], true) => "matmul_split_matrix_cores",
-            (_, false) => "matmul_pair_matrix_cores",
-            (_, true) => "matmul_pair_split_matrix_cores",
+impl Product for BlockedProduct {
+    fn program(all: Products<Self>) -> Program<Products<Self>> {
+        let name = match &all.0[..] {
+            [one] if !one.halves() => "matmul_matrix_cores",
+            [_] => "matmul_split_matrix_cores",
+            [one, ..] if !one.halves() => "matmul_pair_matrix_cores",
+            _ => "matmul_pair_split_matrix_cores",
         };
-        let invocations = self.invocations();
+        let invocations = all.0[0].plan.invocations();
         Program {
             name,
-            ..Program::new("matmul_matrix_cores.wgsl", invocations, self)
+            ..Program::new("matmul_matrix_cores.wgsl", invocations, all)
         }
     }
 
-    /// Workgroups along each axis.
-    pub fn groups(&self) -> [usize; 3] {
-        match &self.0[..] {
-            [one] => one.groups(),
-            several => wgsl::groups(several.iter().map(BlockedProduct::count).sum()),
-        }
+    fn groups(&self) -> [usize; 3] {
+        self.problem.groups(self.plan.block(), self.plan.splits)
     }
 
-    fn halves(&self) -> bool {
-        self.0.iter().any(BlockedProduct::halves)
+    fn length(&self) -> usize {
+        self.problem.inner / self.plan.splits
     }
 
-    fn invocations(&self) -> usize {
-        self.0.first().map_or(1, |it| it.plan.invocations())
-    }
-
-    fn bindings(&self) -> Vec<Binding> {
-        let mut bindings = Vec::new();
-        let mut bind = |name: String, of| bindings.push(Binding { name, of });
-        for (i, product) in self.0.iter().enumerate() {
-            for operand in product.operands() {
-                bind(format!("{}{i}", operand.name), operand.vector);
-            }
-            let of = product.stored();
-            bind(format!("out{i}"), of);
-            let of_norm = [
-                ("gain", "vec4<f32>"),
-                ("squares_of_a", "f32"),
-                ("inverse", "f32"),
-                ("normed", "vec4<f16>"),
-            ];
-            let of_norm = of_norm.into_iter().filter(|_| product.norm_parts > 0);
-            for (name, of) in product.store.buffers(of).into_iter().chain(of_norm) {
-                bind(format!("{name}{i}"), of);
-            }
-        }
-        if self.halves() {
-            bind("largest".to_owned(), "f32");
-        }
-        bindings
-    }
-}
-
-/// An item of the file's `products`.
-#[derive(Serialize)]
-struct ProductValues {
-    #[serde(flatten)]
-    problem: Problem,
-    #[serde(flatten)]
-    plan: BlockPlan,
-    block: (usize, usize),
-    /// Inner values of a workgroup.
-    share: usize,
-    /// Workgroups along each axis, the first workgroup of this product in the launch, and the one after its last.
-    groups: [usize; 3],
-    begin: usize,
-    end: usize,
-    /// Whether other workgroups follow.
-    bounded: bool,
-    store: Store,
-    norm_parts: usize,
-    /// Whether results pass through workgroup memory, where an invocation reads four adjacent values of a row.
-    by_vectors: bool,
-    ragged: bool,
-    a: Operand,
-    b: Operand,
-}
-
-/// An operand in memory: lines of adjacent values, which are copied to workgroup memory in this layout.
-#[derive(Serialize)]
-struct Operand {
-    name: &'static str,
-    /// The matrix's role in an instruction.
-    role: &'static str,
-    /// Vector of four values in memory.
-    vector: &'static str,
-    /// Whether a line belongs to one inner value; otherwise it belongs to one row of A or column of B.
-    inner_lines: bool,
-    /// Whether the rows of a matrix are lines.
-    by_rows: bool,
-    /// Lines that a workgroup stages in a step, vectors of each line, and in workgroup memory the distance between lines in vectors
-    /// and the vectors of all.
-    lines: usize,
-    across: usize,
-    pitch: usize,
-    vectors: usize,
-    /// Vectors that each invocation loads, and lines between one and the next.
-    loads: usize,
-    lines_of_load: usize,
-    /// Lines and values of the whole operand, and whether they are whole steps.
-    whole: (usize, usize),
-    even: bool,
-    /// First row of A or column of B.
-    outer: &'static str,
-    /// Whether its lines are gates and ups, which are interleaved.
-    in_turns: bool,
-    /// The largest magnitude is the largest of these values.
-    largest: Range<usize>,
-}
-
-impl Serialize for BlockedProducts {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Values {
-            bindings: Vec<Binding>,
-            halves: bool,
-            by_vectors: bool,
-            eps: f64,
-            threads: usize,
-            groups: [usize; 3],
-            products: Vec<ProductValues>,
-        }
-        let launched: usize = self.groups().iter().product();
-        let mut end = 0;
-        let products = self.0.iter().enumerate().map(|(i, product)| {
-            let begin = end;
-            end += product.count();
-            let bounded = i + 1 < self.0.len() || end < launched;
-            product.values(begin, end, bounded)
-        });
-        let products = products.collect();
-        let values = Values {
-            bindings: self.bindings(),
-            halves: self.halves(),
-            by_vectors: self.0.iter().any(BlockedProduct::by_vectors),
-            eps: NORM_EPS,
-            threads: self.invocations(),
-            groups: self.groups(),
-            products,
+    fn empty(&self, like: &CubeTensor) -> CubeTensor {
+        let dtype = match self.store.is_linear() {
+            true => DType::F32,
+            false => DType::F16,
         };
-        values.serialize(serializer)
+        let splits = self.plan.splits;
+        self.store.empty(dtype, like, &self.problem, splits)
+    }
+
+    /// And those of a norm: gain, squares, 1/rms and its output.
+    fn buffers(&self) -> Vec<(&'static str, &'static str)> {
+        let [a, b] = self.staged.each_ref().map(Staged::vector);
+        let out = match (self.store.is_linear(), self.by_vectors()) {
+            (true, false) => "f32",
+            (true, true) => "vec4<f32>",
+            (false, _) => "vec4<f16>",
+        };
+        let mut all = vec![("a", a), ("b", b), ("out", out)];
+        all.extend(self.store.buffers(out));
+        if self.norm_parts > 0 {
+            all.extend([("gain", "vec4<f32>"), ("squares_of_a", "f32")]);
+            all.extend([("inverse", "f32"), ("normed", "vec4<f16>")]);
+        }
+        all
+    }
+
+    fn values(&self) -> Value {
+        let (problem, plan) = (&self.problem, &self.plan);
+        let (height, width) = plan.block();
+        // In an untransposed A and a transposed B, the inner values of a row or column are adjacent.
+        let (a_lines, b_lines) = (problem.a_transposed, !problem.b_transposed);
+        context! {
+            tiles => plan.tiles,
+            subgroups => plan.subgroups,
+            slices => plan.slices,
+            step => plan.step,
+            block => plan.block(),
+            // Inner values of a workgroup.
+            share => plan.share(problem),
+            store => self.store,
+            norm_parts => self.norm_parts,
+            by_vectors => self.by_vectors(),
+            ragged => problem.is_ragged(plan.block()),
+            a => self.operand("a", a_lines, ("row", height, problem.rows)),
+            b => self.operand("b", b_lines, ("column", width, problem.columns)),
+            ..Value::from_serialize(problem),
+        }
+    }
+
+    /// The largest magnitudes of f32 operands are the last binding.
+    fn values_of_launch(all: &Products<Self>) -> Value {
+        let mut bindings = all.bindings();
+        let halves = all.0[0].halves();
+        bindings.extend(halves.then(|| Binding {
+            name: "largest".to_owned(),
+            of: "f32",
+        }));
+        context! {
+            bindings,
+            halves,
+            by_vectors => all.0.iter().any(Self::by_vectors),
+            threads => all.0[0].plan.invocations(),
+        }
     }
 }
 
 impl BlockedProduct {
-    fn groups(&self) -> [usize; 3] {
-        let (height, width) = self.plan.block();
-        let Problem { rows, columns, .. } = self.problem;
-        [
-            columns.div_ceil(width),
-            rows.div_ceil(height),
-            self.plan.splits,
-        ]
-    }
-
-    /// Number of workgroups.
-    fn count(&self) -> usize {
-        self.groups().iter().product()
-    }
-
-    fn is_ragged(&self) -> bool {
-        self.plan.is_ragged(&self.problem)
-    }
-
+    /// Whether results pass through workgroup memory, where an invocation reads four adjacent values of a row.
     fn by_vectors(&self) -> bool {
         let sums = self.plan.slices > 1 || self.store == Store::Onto { squares: true };
-        self.is_ragged() || !self.store.is_linear() || sums || self.norm_parts > 0
-    }
-
-    /// Element type of the stored result.
-    fn stored(&self) -> &'static str {
-        match (self.store.is_linear(), self.by_vectors()) {
-            (true, false) => "f32",
-            (true, true) => "vec4<f32>",
-            (false, _) => "vec4<f16>",
-        }
+        let ragged = self.problem.is_ragged(self.plan.block());
+        ragged || !self.store.is_linear() || sums || self.norm_parts > 0
     }
 
     fn halves(&self) -> bool {
         matches!(self.staged, [Staged::Halves(_), _])
     }
 
-    /// An empty tensor for the stored result with the plan's parts, on the device of `like`.
-    pub fn empty(&self, like: &CubeTensor) -> CubeTensor {
-        let dtype = if self.store.is_linear() {
-            DType::F32
-        } else {
-            DType::F16
-        };
-        self.store
-            .empty(dtype, like, &self.problem, self.plan.splits)
-    }
-
-    fn values(&self, begin: usize, end: usize, bounded: bool) -> ProductValues {
-        let [a, b] = self.operands();
-        ProductValues {
-            problem: self.problem,
-            plan: self.plan,
-            block: self.plan.block(),
-            share: self.plan.share(&self.problem),
-            groups: self.groups(),
-            begin,
-            end,
-            bounded,
-            store: self.store,
-            norm_parts: self.norm_parts,
-            by_vectors: self.by_vectors(),
-            ragged: self.is_ragged(),
-            a,
-            b,
-        }
-    }
-
-    /// A and B.
-    fn operands(&self) -> [Operand; 2] {
-        let (problem, (height, width)) = (&self.problem, self.plan.block());
-        let [of_a, of_b] = &self.staged;
-        // In an untransposed A and a transposed B, the inner values of a row or column are adjacent.
-        let (a_lines, b_lines) = (problem.a_transposed, !problem.b_transposed);
-        [
-            self.operand("a", a_lines, ("row", height, problem.rows), of_a),
-            self.operand("b", b_lines, ("column", width, problem.columns), of_b),
-        ]
-    }
-
+    /// An operand in memory: lines of adjacent values, which are copied to workgroup memory in this layout. A line belongs to one inner
+    /// value (`inner_lines`), or to one row of A or column of B.
     fn operand(
         &self,
-        name: &'static str,
+        name: &str,
         inner_lines: bool,
-        (outer, block, whole): (&'static str, usize, usize),
-        staged: &Staged,
-    ) -> Operand {
-        let part = (block, self.plan.step);
-        let size = (whole, self.problem.inner);
-        let (part, whole) = if inner_lines {
-            ((part.1, part.0), (size.1, size.0))
+        (outer, block, whole): (&str, usize, usize),
+    ) -> Value {
+        let is_b = name == "b";
+        let staged = &self.staged[usize::from(is_b)];
+        // Each with the number in a step and in the whole operand.
+        let (of_outer, of_inner) = ((block, whole), (self.plan.step, self.problem.inner));
+        let [lines, values] = if inner_lines {
+            [of_inner, of_outer]
         } else {
-            (part, size)
+            [of_outer, of_inner]
         };
-        let pitch = (part.1 + PADDING) / LANES;
-        Operand {
+        let invocations = self.plan.invocations();
+        let pitch = (values.0 + PADDING) / LANES;
+        context! {
             name,
-            role: if name == "a" { "A" } else { "B" },
-            vector: match staged {
-                Staged::Short => "vec4<f16>",
-                Staged::Rounded | Staged::Halves(_) => "vec4<f32>",
-            },
+            // The matrix's role in an instruction, and whether the matrix's rows are lines.
+            role => if is_b { "B" } else { "A" },
+            by_rows => inner_lines == is_b,
+            // Vector of four values in memory.
+            vector => staged.vector(),
             inner_lines,
-            by_rows: inner_lines == (name == "b"),
-            lines: part.0,
-            across: part.1 / LANES,
+            // Vectors of a line, and in workgroup memory the distance between lines in vectors and the vectors of all.
+            across => values.0 / LANES,
             pitch,
-            vectors: part.0 * pitch,
-            loads: part.0 * part.1 / LANES / self.plan.invocations(),
-            lines_of_load: self.plan.invocations() * LANES / part.1,
-            whole,
-            even: whole.0.is_multiple_of(part.0) && whole.1.is_multiple_of(part.1),
+            vectors => lines.0 * pitch,
+            // Vectors that each invocation loads, and lines between one and the next.
+            loads => lines.0 * values.0 / LANES / invocations,
+            lines_of_load => invocations * LANES / values.0,
+            // First row of A or column of B.
             outer,
-            in_turns: name == "b" && self.store == Store::Swiglu,
-            largest: match staged {
+            whole => [lines.1, values.1],
+            // Whether the operand is whole steps.
+            even => lines.1.is_multiple_of(lines.0) && values.1.is_multiple_of(values.0),
+            // Whether its lines are gates and ups, which are interleaved.
+            in_turns => is_b && self.store == Store::Swiglu,
+            // The largest magnitude is the largest of these values.
+            largest => match staged {
                 Staged::Halves(range) => range.clone(),
                 Staged::Short | Staged::Rounded => 0..0,
             },

@@ -59,9 +59,9 @@ mod tests {
         };
         let x = device.tensor(&[1.0, 2.0, 3.0, 4.0], [2, 2]);
         let mut sum = None;
-        let work = || sum = Some(sum_parts(&x, 2, None));
+        let work = || sum = Some(sum_parts([x.clone()], [2], None));
         let recording = LaunchRecording::new(&x, work).expect("one launch");
-        let sum = sum.expect("it worked");
+        let [sum] = sum.expect("it worked");
         recording.replay().expect("the device works");
         assert_eq!(device.read(&sum), [4.0, 6.0]);
         let bits = [5.0_f32, 6.0, 7.0, 8.0].map(|value| value.to_bits() as i32);
@@ -82,9 +82,9 @@ mod tests {
                 data,
                 (&device.burn(), DType::I32),
             ));
-            drop(sum_parts(&x, 2, None));
+            drop(sum_parts([x.clone()], [2], None));
         };
         assert!(LaunchRecording::new(&x, copies).is_err());
-        assert!(LaunchRecording::new(&x, || drop(sum_parts(&x, 2, None))).is_ok());
+        assert!(LaunchRecording::new(&x, || drop(sum_parts([x.clone()], [2], None))).is_ok());
     }
 }

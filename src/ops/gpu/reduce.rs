@@ -6,51 +6,35 @@ use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
 
-/// Σ parts (+ `add`), `[rows, columns]`, of `count` parts `[count·rows, columns]`. 1 launch.
-pub fn sum_parts(parts: &CubeTensor, count: usize, add: Option<&CubeTensor>) -> CubeTensor {
-    let [sum] = sums([parts], [count], add);
-    sum
-}
-
-/// [`sum_parts`] of two tensors. 1 launch, or none if both have one part.
-pub fn sum_pair(all: [CubeTensor; 2], counts: [usize; 2]) -> [CubeTensor; 2] {
-    let [one, two] = &all;
-    match counts {
-        [1, 1] => all,
-        [1, count] => [one.clone(), sum_parts(two, count, None)],
-        [count, 1] => [sum_parts(one, count, None), two.clone()],
-        counts => sums([one, two], counts, None),
-    }
-}
-
-fn sums<const N: usize>(
-    all: [&CubeTensor; N],
+/// Σ parts (+ `add`), `[rows, columns]`, of each tensor of `counts` parts `[count·rows, columns]`; one part is already the sum. 1 launch,
+/// or none.
+pub fn sum_parts<const N: usize>(
+    mut all: [CubeTensor; N],
     counts: [usize; N],
     add: Option<&CubeTensor>,
 ) -> [CubeTensor; N] {
-    let outs: [CubeTensor; N] = std::array::from_fn(|i| {
-        let [rows, columns] = all[i].meta.shape().dims();
-        empty(all[i], [rows / counts[i], columns])
-    });
-    let sizes = outs.each_ref().map(|out| out.meta.num_elements());
+    let in_parts: Vec<usize> = (0..N).filter(|i| counts[*i] > 1).collect();
+    if in_parts.is_empty() {
+        return all;
+    }
+    let client = all[0].client.clone();
+    let size = |i: &usize| all[*i].meta.num_elements() / counts[*i];
+    let sizes: Vec<usize> = in_parts.iter().map(size).collect();
     let lanes = vector_width(&sizes);
     let mut args = SequenceArg::new();
     let mut first = 0;
-    for (i, parts) in all.into_iter().enumerate() {
-        let (add, out, size) = (arg(add.unwrap_or(parts)), arg(&outs[i]), sizes[i] / lanes);
-        args.push(SumDataLaunch::new(
-            arg(parts),
-            add,
-            out,
-            first,
-            counts[i],
-            size,
-        ));
+    for (i, size) in in_parts.into_iter().zip(sizes) {
+        let (parts, count, size) = (&all[i], counts[i], size / lanes);
+        let [rows, columns] = parts.meta.shape().dims();
+        let out = empty(parts, [rows / count, columns]);
+        let [parts, added, sum] = [parts, add.unwrap_or(parts), &out].map(arg);
+        args.push(SumDataLaunch::new(parts, added, sum, first, count, size));
         first += size.div_ceil(THREADS);
+        all[i] = out;
     }
     unsafe {
         sum_of_parts::launch_unchecked(
-            &outs[0].client,
+            &client,
             groups(first),
             CubeDim::new_1d(THREADS as u32),
             lanes,
@@ -58,7 +42,7 @@ fn sums<const N: usize>(
             add.is_some(),
         );
     }
-    outs
+    all
 }
 
 /// The buffers of a sum, its first workgroup, its number of parts, and their length in vectors.

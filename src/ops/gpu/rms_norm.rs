@@ -1,11 +1,10 @@
 //! RMSNorm with one launch forward and one backward, which add what products leave in parts: `wgsl/rms_norm_forward.wgsl` and
 //! `wgsl/rms_norm_backward.wgsl`.
 
-use super::wgsl::{self, Binding, Program};
+use super::wgsl::{Numbers, launch_file};
 use super::{empty, empty_of, is_f16, vector_width};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
-use serde::Serialize;
 
 const THREADS: usize = 128;
 /// Vectors of dgain that one workgroup sums: 32 bytes of a row, the smallest unit that a GPU reads.
@@ -13,57 +12,14 @@ const GAIN_COLUMNS: usize = 2;
 /// Rows whose values an invocation loads together to sum dgain.
 const ROWS_AT_ONCE: usize = 4;
 
-/// The values that fill in the files.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct RmsNormValues {
-    bindings: Vec<Binding>,
-    threads: usize,
-    groups: [usize; 3],
-    rows: usize,
-    /// Vectors of a row, and values of a vector.
-    columns: usize,
-    lanes: usize,
-    /// Vectors of a row that an invocation has.
-    owned: usize,
-    /// Parts of x or of dy.
-    count: usize,
-    eps: String,
-    /// Whether y is f16.
-    half: bool,
-    /// Workgroups that sum dgain, the vectors of each, and the rows that they load together.
-    of_gain: usize,
-    wide: usize,
-    rows_at_once: usize,
-    has_residual: bool,
-}
-
-impl RmsNormValues {
-    fn new(rows: usize, width: usize, count: usize, bindings: &[(&str, &CubeTensor)]) -> Self {
-        let lanes = vector_width(&[width]);
-        let columns = width / lanes;
-        Self {
-            bindings: wgsl::bindings(bindings, |name| if name == "inverse" { 1 } else { lanes }),
-            threads: THREADS,
-            groups: wgsl::groups(rows),
-            rows,
-            columns,
-            lanes,
-            owned: columns.div_ceil(THREADS),
-            count,
-            eps: "0.0".to_owned(),
-            half: false,
-            of_gain: 0,
-            wide: GAIN_COLUMNS,
-            rows_at_once: ROWS_AT_ONCE,
-            has_residual: false,
-        }
-    }
-
-    fn launch(self, file: &'static str, buffers: &[(&str, &CubeTensor)]) {
-        let groups = self.groups;
-        let buffers: Vec<&CubeTensor> = buffers.iter().map(|(_, buffer)| *buffer).collect();
-        wgsl::launch(Program::new(file, THREADS, self), groups, &buffers);
-    }
+/// What both files need: rows, vectors of a row and those that an invocation has, and parts of x or of dy.
+fn own_values(rows: usize, columns: usize, count: usize) -> Numbers {
+    Numbers::from([
+        ("rows", rows),
+        ("columns", columns),
+        ("owned", columns.div_ceil(THREADS)),
+        ("count", count),
+    ])
 }
 
 /// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[1, D]`.
@@ -73,25 +29,24 @@ impl RmsNormValues {
 pub fn forward(
     x: &CubeTensor,
     gain: &CubeTensor,
-    eps: f32,
     element: DType,
     sum: Option<[&CubeTensor; 2]>,
 ) -> (CubeTensor, CubeTensor) {
     let width = gain.meta.num_elements();
     let rows = x.meta.num_elements() / width;
     let (y, inv_rms) = (empty_of(element, x, [rows, width]), empty(x, [rows, 1]));
-    let mut buffers = vec![("x", x), ("gain", gain), ("y", &y), ("inverse", &inv_rms)];
+    let lanes = vector_width(&[width]);
+    let mut buffers = vec![("x", lanes, x), ("gain", lanes, gain), ("y", lanes, &y)];
+    buffers.push(("inverse", 1, &inv_rms));
     let mut count = 0;
     if let Some([residual, parts]) = sum {
         count = parts.meta.num_elements() / x.meta.num_elements();
-        buffers.extend([("residual", residual), ("parts", parts)]);
+        buffers.extend([("residual", lanes, residual), ("parts", lanes, parts)]);
     }
-    let values = RmsNormValues {
-        eps: format!("{eps:?}"),
-        half: is_f16(&y),
-        ..RmsNormValues::new(rows, width, count, &buffers)
-    };
-    values.launch("rms_norm_forward.wgsl", &buffers);
+    let mut own = own_values(rows, width / lanes, count);
+    own.insert("half", usize::from(is_f16(&y)));
+    let sizes = [THREADS, rows, lanes];
+    launch_file("rms_norm_forward.wgsl", sizes, &buffers, own);
     (y, inv_rms)
 }
 
@@ -110,31 +65,35 @@ pub fn backward(
     let width = gain.meta.num_elements();
     let rows = inv_rms.meta.num_elements();
     let (dx, dgain) = (empty(x, [rows, width]), empty(x, [1, width]));
-    let mut buffers = vec![("dy", dy), ("x", x), ("gain", gain), ("inverse", inv_rms)];
-    buffers.extend([("dx", &dx), ("dgain", &dgain)]);
-    buffers.extend(residual.map(|residual| ("residual", residual)));
+    let lanes = vector_width(&[width]);
+    let mut buffers = vec![("dy", lanes, dy), ("x", lanes, x), ("gain", lanes, gain)];
+    buffers.push(("inverse", 1, inv_rms));
+    buffers.extend([("dx", lanes, &dx), ("dgain", lanes, &dgain)]);
+    buffers.extend(residual.map(|residual| ("residual", lanes, residual)));
     let count = dy.meta.num_elements() / x.meta.num_elements();
-    let values = RmsNormValues::new(rows, width, count, &buffers);
-    let of_gain = values.columns.div_ceil(GAIN_COLUMNS);
-    let values = RmsNormValues {
-        groups: wgsl::groups(of_gain + rows),
-        of_gain,
-        has_residual: residual.is_some(),
-        ..values
-    };
-    values.launch("rms_norm_backward.wgsl", &buffers);
+    let columns = width / lanes;
+    let of_gain = columns.div_ceil(GAIN_COLUMNS);
+    let mut own = own_values(rows, columns, count);
+    own.extend([
+        // Workgroups that sum dgain, the vectors of each, and the rows that they load together.
+        ("of_gain", of_gain),
+        ("wide", GAIN_COLUMNS),
+        ("rows_at_once", ROWS_AT_ONCE),
+        ("has_residual", usize::from(residual.is_some())),
+    ]);
+    let sizes = [THREADS, of_gain + rows, lanes];
+    launch_file("rms_norm_backward.wgsl", sizes, &buffers, own);
     (dx, dgain)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, TestDevice};
-    use super::super::format::full;
-    use super::super::wgsl::Wgsl as _;
+    use super::super::format::converted;
+    use super::super::wgsl::{Program, Wgsl as _};
     use super::*;
     use crate::ops::cpu::testing::numbers;
 
-    const EPS: f32 = 1e-5;
     const SIZES: [[usize; 2]; 4] = [[5, 32], [8, 33], [3, 516], [2, 1030]];
 
     /// The sum of `parts` matrices of `size` numbers.
@@ -151,16 +110,16 @@ mod tests {
         for (width, count) in [(512, 0), (516, 3), (33, 1)] {
             let x = device.tensor(&vec![0.0; width], [1, width]);
             let y = empty_of(DType::F16, &x, [1, width]);
-            let mut buffers = vec![("x", &x), ("gain", &x), ("y", &y), ("inverse", &x)];
+            let lanes = vector_width(&[width]);
+            let mut buffers = vec![("x", lanes, &x), ("gain", lanes, &x), ("y", lanes, &y)];
+            buffers.push(("inverse", 1, &x));
             if count > 0 {
-                buffers.extend([("residual", &x), ("parts", &x)]);
+                buffers.extend([("residual", lanes, &x), ("parts", lanes, &x)]);
             }
-            let values = RmsNormValues {
-                half: true,
-                eps: "1e-5".to_owned(),
-                ..RmsNormValues::new(3, width, count, &buffers)
-            };
-            let program = Program::new("rms_norm_forward.wgsl", THREADS, values);
+            let mut own = own_values(3, width / lanes, count);
+            own.insert("half", 1);
+            let (file, sizes) = ("rms_norm_forward.wgsl", [THREADS, 3, lanes]);
+            let program = Program::with_buffers(file, sizes, &buffers, own);
             check::valid_wgsl(&program.text());
         }
     }
@@ -180,14 +139,15 @@ mod tests {
                     let want: Vec<f32> = pairs.map(|(part, rest)| part + rest).collect();
                     let [gwant, gx] = [(); 2].map(|()| device.tensor(&want, [n, d]));
                     let gain = device.tensor(&gain, [1, d]);
-                    let (y, inverse) = forward(&gwant, &gain, EPS, element, None);
+                    let (y, inverse) = forward(&gwant, &gain, element, None);
                     let [gresidual, parts, empty] =
                         [(&residual, n), (&parts, count * n), (&vec![0.0; n * d], n)]
                             .map(|(values, rows)| device.tensor(values, [rows, d]));
-                    let got = forward(&empty, &gain, EPS, element, Some([&gresidual, &parts]));
+                    let got = forward(&empty, &gain, element, Some([&gresidual, &parts]));
                     let name = format!("{element:?} [{n}, {d}] of {count}");
                     let same = |got: &CubeTensor, want: &CubeTensor| {
-                        let [got, want] = [got, want].map(|it| device.read(&full(it.clone())));
+                        let [got, want] =
+                            [got, want].map(|it| device.read(&converted(it.clone(), DType::F32)));
                         check::close(&name, &got, &want, off);
                     };
                     same(&got.0, &y);
@@ -206,7 +166,7 @@ mod tests {
         for [n, d] in SIZES.into_iter().chain([[300, 20]]) {
             let [x, earlier] = [1, 2].map(|seed| device.tensor(&numbers(seed, n * d), [n, d]));
             let gain = device.tensor(&numbers(3, d), [1, d]);
-            let (_, inverse) = forward(&x, &gain, EPS, DType::F32, None);
+            let (_, inverse) = forward(&x, &gain, DType::F32, None);
             for count in 1..=4 {
                 let parts = numbers(4, count * n * d);
                 let whole = device.tensor(&sum(&parts, n * d), [n, d]);

@@ -1,11 +1,10 @@
 //! Kernels that reach a device's peaks: multiply-adds on registers only, matrix products on registers only, and a triad that does
 //! little arithmetic on much memory. Their results are not used.
 
-use super::wgsl::{self, Program};
+use super::wgsl::{self, Numbers, Program};
 use super::{Float4, arg, horizontal};
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
-use serde::Serialize;
 
 const THREADS: usize = 256;
 /// Sums of four numbers for each invocation. Eight independent numbers hide the latency of an addition, and also fit in the registers
@@ -95,21 +94,14 @@ pub fn matrix_products(out: &CubeTensor, groups: u32, rounds: usize) {
     wgsl::launch(matrix_program(rounds), [groups as usize, 1, 1], &[out]);
 }
 
-fn matrix_program(rounds: usize) -> Program<MatrixProducts> {
+fn matrix_program(rounds: usize) -> Program<Numbers> {
     let threads = SUBGROUPS * SUBGROUP;
-    let values = MatrixProducts {
-        rounds,
-        operands: OPERANDS,
-        threads,
-    };
-    Program::new("roof_matrix_cores.wgsl", threads, values)
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-struct MatrixProducts {
-    rounds: usize,
-    operands: usize,
-    threads: usize,
+    let own = Numbers::from([
+        ("rounds", rounds),
+        ("operands", OPERANDS),
+        ("threads", threads),
+    ]);
+    Program::new("roof_matrix_cores.wgsl", threads, own)
 }
 
 /// Bytes that [`triad`] moves over `len` values: two read, one written.

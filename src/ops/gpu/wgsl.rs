@@ -2,6 +2,7 @@
 //! minijinja template. Rust chooses the plan and the buffers, and the plan's values fill in the file. Only devices that compile WGSL
 //! run these kernels.
 
+use crate::config::NORM_EPS;
 use burn::cubecl::ir::metadata::Info;
 use burn::cubecl::ir::{self, ElemType, UIntKind};
 use burn::cubecl::prelude::*;
@@ -11,7 +12,7 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
@@ -27,6 +28,7 @@ const FILES: &[(&str, &str)] = files![
     "attention_batch.wgsl",
     "attention_rows.wgsl",
     "attention_tile.wgsl",
+    "bindings.wgsl",
     "cross_entropy_rows.wgsl",
     "embedding_forward.wgsl",
     "flash_attention.wgsl",
@@ -107,6 +109,7 @@ fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Erro
     files.set_trim_blocks(true);
     files.set_lstrip_blocks(true);
     files.set_undefined_behavior(UndefinedBehavior::Strict);
+    files.add_global("eps", NORM_EPS);
     for (name, text) in FILES {
         files.add_template(name, text)?;
     }
@@ -120,18 +123,51 @@ pub struct Binding {
     pub of: &'static str,
 }
 
-/// Bindings for these buffers of f32 or f16, in their order; `lanes` tells whether a buffer's elements are vectors of four or values.
-pub fn bindings(buffers: &[(&str, &CubeTensor)], lanes: impl Fn(&str) -> usize) -> Vec<Binding> {
-    let binding = |(name, buffer): &(&str, &CubeTensor)| Binding {
-        name: (*name).to_owned(),
-        of: match (buffer.dtype == DType::F16, lanes(name)) {
-            (true, 4) => "vec4<f16>",
-            (true, _) => "f16",
-            (false, 4) => "vec4<f32>",
-            (false, _) => "f32",
-        },
-    };
-    buffers.iter().map(binding).collect()
+/// A file's own values, flags as 0 or 1.
+pub type Numbers = BTreeMap<&'static str, usize>;
+
+/// The values of a file whose bindings and workgroups follow from a launch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct LaunchValues<V> {
+    bindings: Vec<Binding>,
+    threads: usize,
+    pub groups: [usize; 3],
+    /// Values of a vector.
+    lanes: usize,
+    #[serde(flatten)]
+    own: V,
+}
+
+/// A buffer of f32, f16 or 32-bit integers: its name and the values of an element.
+pub type Buffer<'a> = (&'a str, usize, &'a CubeTensor);
+
+impl<V> Program<LaunchValues<V>> {
+    /// The kernel of a file with these buffers and at least `count` workgroups of `threads` invocations.
+    pub fn with_buffers(
+        file: &'static str,
+        [threads, count, lanes]: [usize; 3],
+        buffers: &[Buffer],
+        own: V,
+    ) -> Self {
+        let binding = |(name, lanes, buffer): &Buffer| Binding {
+            name: (*name).to_owned(),
+            of: match (buffer.dtype, lanes) {
+                (DType::F16, 4) => "vec4<f16>",
+                (DType::F16, _) => "f16",
+                (DType::F32, 4) => "vec4<f32>",
+                (DType::F32, _) => "f32",
+                _ => "u32",
+            },
+        };
+        let values = LaunchValues {
+            bindings: buffers.iter().map(binding).collect(),
+            threads,
+            groups: groups(count),
+            lanes,
+            own,
+        };
+        Self::new(file, threads, values)
+    }
 }
 
 /// Most workgroups along one dimension of a dispatch on every device.
@@ -151,6 +187,17 @@ pub fn launch(program: impl Wgsl, groups: [usize; 3], buffers: &[&CubeTensor]) {
         all.with_buffer(buffer.handle.clone().binding())
     });
     launch_with(program, groups, first, arguments);
+}
+
+/// Launches the kernel of a file on its buffers; see [`Program::with_buffers`].
+pub fn launch_file<V>(file: &'static str, sizes: [usize; 3], buffers: &[Buffer], own: V)
+where
+    Program<LaunchValues<V>>: Wgsl,
+{
+    let program = Program::with_buffers(file, sizes, buffers, own);
+    let groups = program.values.groups;
+    let buffers: Vec<&CubeTensor> = buffers.iter().map(|(_, _, it)| *it).collect();
+    launch(program, groups, &buffers);
 }
 
 /// Launches a program with these buffers, or parts of buffers, on the device of `like`.

@@ -9,8 +9,8 @@ use crate::ops::cpu::matmul::{Matrix, matmul, matmuls};
 use crate::ops::cpu::strided_attention::Strided;
 use crate::ops::cpu::{self, swiglu_naive};
 use crate::ops::format::Format;
-use crate::ops::pending::{ForNorm, Summands, Unnormed};
-use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
+use crate::ops::pending::{ForNorm, Pending, Unnormed};
+use crate::ops::shapes::{Attention, Heads, Rotation, Rows, Then};
 
 /// A tensor of burn-flex.
 type T = Float<Flex>;
@@ -82,7 +82,8 @@ impl Kernels for Flex {
         Self::rounded(x, Precision::F16)
     }
 
-    fn linear_own(x: T, w: T, _format: Format, _norm: Option<Unnormed>) -> T {
+    fn linear_own(x: T, w: T, _format: Format, _norm: Option<Unnormed>, then: &Then) -> T {
+        debug_assert!(matches!(then, Then::Nothing), "{then:?} on the CPU");
         let (n, m) = (x.shape()[0], w.shape()[0]);
         let [x, w] = [&x, &w].map(Values::of);
         let product = matmul(None, x.matrix(), w.matrix().transposed());
@@ -96,7 +97,15 @@ impl Kernels for Flex {
         tensor(matmul(Some(residual.get()), x, w), shape)
     }
 
-    fn linear_backward_own(dy: T, x: T, w: T, _format: Format, _in_parts: bool) -> [T; 2] {
+    fn linear_backward_own(
+        dy: T,
+        x: T,
+        w: T,
+        _format: Format,
+        _in_parts: bool,
+        gated: Option<T>,
+    ) -> [T; 2] {
+        debug_assert!(gated.is_none(), "no product has gates on the CPU");
         let (of_x, of_w) = (x.shape(), w.shape());
         let [dy, x, w] = [&dy, &x, &w].map(Values::of);
         let (dy, x, w) = (dy.matrix(), x.matrix(), w.matrix());
@@ -104,7 +113,13 @@ impl Kernels for Flex {
         [tensor(dx, of_x), tensor(dw, of_w)]
     }
 
-    fn rms_norm(x: T, gain: T, _format: Format, _sum: Option<Summands>) -> (T, T) {
+    fn rms_norm(
+        x: T,
+        gain: T,
+        _format: Format,
+        _pending: Option<&ForNorm>,
+        _unnormed: Option<&Pending<Unnormed>>,
+    ) -> (T, T) {
         let shape = x.shape();
         let [x, gain] = [&x, &gain].map(Values::of);
         let (y, inverse) = cpu::rms_norm::forward(x.get(), gain.get(), NORM_EPS as f32);

@@ -7,7 +7,7 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::{Ints, Kernels, primitive};
-use crate::config::{KvLayout, NORM_EPS, Precision};
+use crate::config::{KvLayout, Precision};
 use crate::ops::cpu;
 use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
@@ -15,7 +15,7 @@ use crate::ops::gpu::epilogue::Epilogue;
 use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
 use crate::ops::live::LiveKernel;
 use crate::ops::pending::{ForNorm, Pending, Summands, Unnormed};
-use crate::ops::shapes::{Attention, Heads, Rotation, Rows};
+use crate::ops::shapes::{Attention, Heads, Rotation, Rows, Then};
 
 /// A tensor of this backend.
 type T = CubeTensor;
@@ -52,13 +52,21 @@ impl Kernels for Cube {
         if x.meta.num_elements() <= gpu::linear::ROUNDED_ON_THE_WAY {
             x
         } else {
-            gpu::format::half(x)
+            gpu::format::converted(x, DType::F16)
         }
     }
 
-    fn linear_own(x: T, w: T, format: Format, norm: Option<Unnormed>) -> T {
+    fn linear_own(x: T, w: T, format: Format, norm: Option<Unnormed>, then: &Then) -> T {
         let [x, w] = [x, w].map(into_contiguous);
-        gpu::linear::forward(&x, &w, Epilogue::Plain, format, norm.as_ref())
+        let forward = |then| gpu::linear::forward(&x, &w, then, format, norm.as_ref());
+        match then {
+            Then::Nothing => forward(Epilogue::Plain),
+            Then::Swiglu => forward(Epilogue::Swiglu),
+            Then::Rope(rope) => {
+                let [cos, sin] = rope.tables::<Self>();
+                forward(Epilogue::Rope([&cos, &sin], rope.rotation(w.shape()[0])))
+            }
+        }
     }
 
     fn linear_residual(x: T, w: T, residual: T, format: Format, pending: Option<&ForNorm>) -> T {
@@ -83,62 +91,49 @@ impl Kernels for Cube {
         }
     }
 
-    fn linear_backward_own(dy: T, x: T, w: T, format: Format, in_parts: bool) -> [T; 2] {
-        let [dy, x, w] = [dy, x, w].map(into_contiguous);
-        gpu::linear::backward(&dy, &x, &w, Epilogue::in_parts(in_parts), format)
-    }
-
-    fn linear_rope(
+    fn linear_backward_own(
+        dy: T,
         x: T,
         w: T,
-        [cos, sin]: [T; 2],
-        rotation: Rotation,
         format: Format,
-        norm: Option<Unnormed>,
-    ) -> T {
-        let [x, w] = [x, w].map(into_contiguous);
-        let then = Epilogue::Rope([&cos, &sin], rotation);
-        gpu::linear::forward(&x, &w, then, format, norm.as_ref())
+        in_parts: bool,
+        gated: Option<T>,
+    ) -> [T; 2] {
+        let [dy, x, w] = [dy, x, w].map(into_contiguous);
+        let then = match &gated {
+            Some(gated) => Epilogue::SwigluBackward(gated),
+            None => Epilogue::in_parts(in_parts),
+        };
+        gpu::linear::backward(&dy, &x, &w, then, format)
     }
 
-    fn linear_swiglu(x: T, w: T, format: Format, norm: Option<Unnormed>) -> T {
-        let [x, w] = [x, w].map(into_contiguous);
-        gpu::linear::forward(&x, &w, Epilogue::Swiglu, format, norm.as_ref())
-    }
-
-    fn linear_backward_swiglu(dy: T, gated: T, active: T, w: T, format: Format) -> [T; 2] {
-        let [dy, active, w] = [dy, active, w].map(into_contiguous);
-        let then = Epilogue::SwigluBackward(&gated);
-        gpu::linear::backward(&dy, &active, &w, then, format)
-    }
-
-    fn rms_norm(x: T, gain: T, format: Format, sum: Option<Summands>) -> (T, T) {
-        let [x, gain] = [x, gain].map(into_contiguous);
-        let element = element(format, &x);
-        let sum = sum.as_ref().map(|it| [&it.residual, &it.parts]);
-        gpu::rms_norm::forward(&x, &gain, NORM_EPS as f32, element, sum)
-    }
-
-    fn rms_norm_in_product(
+    fn rms_norm(
         x: T,
         gain: T,
         format: Format,
-        squares: Option<T>,
-        unnormed: &Pending<Unnormed>,
+        pending: Option<&ForNorm>,
+        unnormed: Option<&Pending<Unnormed>>,
     ) -> (T, T) {
-        let Some(squares) = squares else {
-            return Self::rms_norm(x, gain, format, None);
-        };
         let [x, gain] = [x, gain].map(into_contiguous);
-        let y = gpu::empty_of(DType::F16, &x, x.meta.shape());
-        let inverse = gpu::empty(&x, [x.shape()[0], 1]);
-        unnormed.put(Unnormed {
-            x,
-            gain,
-            squares,
-            inverse: inverse.clone(),
-        });
-        (y, inverse)
+        if let (Some(ForNorm::Squares(squares)), Some(unnormed)) = (pending, unnormed)
+            && let Some(squares) = squares.take()
+        {
+            let y = gpu::empty_of(DType::F16, &x, x.meta.shape());
+            let inverse = gpu::empty(&x, [x.shape()[0], 1]);
+            unnormed.put(Unnormed {
+                x,
+                gain,
+                squares,
+                inverse: inverse.clone(),
+            });
+            return (y, inverse);
+        }
+        let sum = match pending {
+            Some(ForNorm::Sum(sum)) => sum.take(),
+            _ => None,
+        };
+        let sum = sum.as_ref().map(|it| [&it.residual, &it.parts]);
+        gpu::rms_norm::forward(&x, &gain, element(format, &x), sum)
     }
 
     fn rms_norm_backward(x: T, gain: T, inverse: T, dy: T, earlier: Option<T>) -> (T, T) {
@@ -240,7 +235,7 @@ impl Kernels for Cube {
 
     fn squares(tensors: &[T]) -> Vec<f64> {
         let tensors: Vec<CubeTensor> = tensors.iter().cloned().map(into_contiguous).collect();
-        let (sums, parts) = gpu::grad_norm::parts_of_squares(&tensors.iter().collect::<Vec<_>>());
+        let (sums, parts) = gpu::grad_norm::reduced(&tensors, false);
         let Some(sums) = gpu::read(&sums) else {
             return vec![f64::NAN; tensors.len()];
         };

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::super::matmul::{Product, Write};
+use super::super::matmul::multiply;
 use super::super::{exp, sum2, zeros};
 use super::blocks::{BLOCK, BlockWorkspace, HeadRows};
 use crate::ops::shapes::{Columns, Heads, Rows};
@@ -22,19 +22,15 @@ pub fn backward(
     assert_eq!(lse.len(), shape.rows() * shape.heads);
     let mut gradients = rows.map(|x| zeros(x.len()));
     let starts = gradients.as_mut().map(|x| x.as_mut_ptr());
-    let dense = Columns {
-        offset: 0,
-        stride: shape.heads * shape.head_dim,
-    };
+    let (offset, stride) = (0, shape.heads * shape.head_dim);
+    let dense = Columns { offset, stride };
     let context = Backward {
-        to: starts.columns(&shape).map(|(start, at)| HeadRows {
-            start: start.wrapping_add(at.offset),
-            row_stride: at.stride,
-            shape,
-        }),
+        to: starts
+            .columns(&shape)
+            .map(|(start, at)| HeadRows::new(*start, at, shape)),
         from,
-        out: HeadRows::new(out, dense, shape),
-        dout: HeadRows::new(dout, dense, shape),
+        out: HeadRows::of(out, dense, shape),
+        dout: HeadRows::of(dout, dense, shape),
         lse,
         shape,
     };
@@ -51,10 +47,10 @@ pub fn backward(
 
 /// Inputs and outputs of the backward pass.
 struct Backward<'a> {
-    to: [HeadRows<*mut f32>; 3],
-    from: [HeadRows<*const f32>; 3],
-    out: HeadRows<*const f32>,
-    dout: HeadRows<*const f32>,
+    to: [HeadRows; 3],
+    from: [HeadRows; 3],
+    out: HeadRows,
+    dout: HeadRows,
     lse: &'a [f32],
     shape: Heads,
 }
@@ -75,19 +71,10 @@ impl Backward<'_> {
             v.copy_transposed(&mut workspace.values, (batch, key, kv_head), keys);
             for (index, head) in self.shape.queries_of(kv_head).enumerate() {
                 for query in (key..time).step_by(BLOCK) {
-                    let write = if index == 0 && query == key {
-                        Write::Replace
-                    } else {
-                        Write::Add
-                    };
                     let delta = &delta[index * time..][query..time];
-                    self.block(
-                        workspace,
-                        delta,
-                        (batch, head, kv_head),
-                        (query, key),
-                        write,
-                    );
+                    let heads = (batch, head, kv_head);
+                    let adds = index > 0 || query > key;
+                    self.block(workspace, delta, heads, (query, key), adds);
                 }
             }
         }
@@ -103,14 +90,14 @@ impl Backward<'_> {
         })
     }
 
-    /// One block of queries and one block of keys; `write` applies to the gradients of keys and values.
+    /// One block of queries and one block of keys, which `adds` to the gradients of keys and values.
     fn block(
         &self,
         workspace: &mut BlockWorkspace,
         delta: &[f32],
         (batch, head, kv_head): (usize, usize, usize),
         (query, key): (usize, usize),
-        write: Write,
+        adds: bool,
     ) {
         let BlockWorkspace {
             scores,
@@ -119,67 +106,45 @@ impl Backward<'_> {
             values: turned_values,
             ..
         } = workspace;
-        let time = self.shape.context;
-        let (queries, keys, width) = (
-            BLOCK.min(time - query),
-            BLOCK.min(time - key),
-            self.shape.head_dim,
-        );
+        let (time, width) = (self.shape.context, self.shape.head_dim);
+        let [queries, keys] = [query, key].map(|first| BLOCK.min(time - first));
         let [dq, dk, dv] = &self.to;
         let [q, k, _] = &self.from;
-        let to_block = |a: &HeadRows<*const f32>, transposed: &[f32], out: &mut [f32]| Product {
-            m: queries,
-            n: keys,
-            k: width,
-            a: a.at(batch, query, head),
-            a_strides: (a.row_stride, 1),
-            b: transposed.as_ptr(),
-            b_strides: (BLOCK, 1),
-            out: out.as_mut_ptr(),
-            out_stride: BLOCK,
-            write: Write::Replace,
+        // SAFETY of all products: the views were checked against the shape; only this task writes this key head and its query heads.
+        let to_block = |a: &HeadRows, transposed: &[f32], out: &mut [f32]| unsafe {
+            multiply(
+                [queries, keys, width],
+                a.factor(batch, query, head),
+                (transposed.as_ptr(), (BLOCK, 1)),
+                (out.as_mut_ptr(), BLOCK),
+                false,
+            );
         };
-        let to_keys = |block: &[f32], b: &HeadRows<*const f32>, out: &HeadRows<*mut f32>| Product {
-            m: keys,
-            n: width,
-            k: queries,
-            a: block.as_ptr(),
-            a_strides: (1, BLOCK),
-            b: b.at(batch, query, head),
-            b_strides: (b.row_stride, 1),
-            out: out.at(batch, key, kv_head),
-            out_stride: out.row_stride,
-            write,
+        let to_keys = |block: &[f32], b: &HeadRows, out: &HeadRows| unsafe {
+            multiply(
+                [keys, width, queries],
+                (block.as_ptr(), (1, BLOCK)),
+                b.factor(batch, query, head),
+                out.result(batch, key, kv_head),
+                adds,
+            );
         };
         let lse = &self.lse[(batch * self.shape.heads + head) * time + query..][..queries];
-        // SAFETY: the views were checked against the shape; only this task writes this key head and its query heads.
+        to_block(q, turned_keys, scores);
+        to_block(&self.dout, turned_values, dscores);
+        let (diagonal, scale) = (query == key, self.shape.scale());
+        softmax_backward(scores, dscores, lse, delta, keys, diagonal, scale);
+        to_keys(scores, &self.dout, dv);
+        to_keys(dscores, q, dk);
+        // SAFETY: as above.
         unsafe {
-            to_block(q, turned_keys, scores).run();
-            to_block(&self.dout, turned_values, dscores).run();
-            softmax_backward(
-                scores,
-                dscores,
-                lse,
-                delta,
-                keys,
-                query == key,
-                self.shape.scale(),
+            multiply(
+                [queries, width, keys],
+                (dscores.as_ptr(), (BLOCK, 1)),
+                k.factor(batch, key, kv_head),
+                dq.result(batch, query, head),
+                key > 0,
             );
-            to_keys(scores, &self.dout, dv).run();
-            to_keys(dscores, q, dk).run();
-            let to_queries = Product {
-                m: queries,
-                n: width,
-                k: keys,
-                a: dscores.as_ptr(),
-                a_strides: (BLOCK, 1),
-                b: k.at(batch, key, kv_head),
-                b_strides: (k.row_stride, 1),
-                out: dq.at(batch, query, head),
-                out_stride: dq.row_stride,
-                write: if key == 0 { Write::Replace } else { Write::Add },
-            };
-            to_queries.run();
         }
     }
 }

@@ -8,37 +8,53 @@ pub(super) const BLOCK: usize = 64;
 
 /// The address of heads, shared by tasks: value (b, t, h, d) is at `start + (b·T + t)·row_stride + h·dh + d`.
 #[derive(Clone, Copy)]
-pub(super) struct HeadRows<P> {
-    pub start: P,
-    pub row_stride: usize,
+pub(super) struct HeadRows {
+    start: *mut f32,
+    row_stride: usize,
     pub shape: Heads,
 }
 
 // SAFETY: `HeadRows` is only an address; tasks read what nothing writes, and write their own parts.
-unsafe impl<P> Sync for HeadRows<P> {}
+unsafe impl Sync for HeadRows {}
 
-impl HeadRows<*const f32> {
-    pub fn new(data: &[f32], at: Columns, shape: Heads) -> Self {
-        assert_eq!(data.len(), shape.rows() * at.stride, "{shape:?}");
+impl HeadRows {
+    /// In a buffer that starts here.
+    pub fn new(buffer: *mut f32, at: Columns, shape: Heads) -> Self {
         Self {
-            start: data.as_ptr().wrapping_add(at.offset),
+            start: buffer.wrapping_add(at.offset),
             row_stride: at.stride,
             shape,
         }
     }
 
-    /// Queries, keys and values.
+    /// To be read only.
+    pub fn of(data: &[f32], at: Columns, shape: Heads) -> Self {
+        assert_eq!(data.len(), shape.rows() * at.stride, "{shape:?}");
+        Self::new(data.as_ptr().cast_mut(), at, shape)
+    }
+
+    /// Queries, keys and values, to be read only.
     pub fn of_rows(rows: Rows<&[f32]>, shape: Heads) -> [Self; 3] {
         assert!(shape.heads.is_multiple_of(shape.kv_heads), "{shape:?}");
         rows.columns(&shape)
-            .map(|(data, at)| Self::new(data, at, shape))
+            .map(|(data, at)| Self::of(data, at, shape))
     }
 
     /// Head `head` of row `time` of sequence `batch`.
-    pub fn at(&self, batch: usize, time: usize, head: usize) -> *const f32 {
+    fn at(&self, batch: usize, time: usize, head: usize) -> *mut f32 {
         self.start.wrapping_add(
             (batch * self.shape.context + time) * self.row_stride + head * self.shape.head_dim,
         )
+    }
+
+    /// The rows of a head from there on, as a factor.
+    pub fn factor(&self, batch: usize, time: usize, head: usize) -> (*const f32, (usize, usize)) {
+        (self.at(batch, time, head), (self.row_stride, 1))
+    }
+
+    /// The same as a result.
+    pub fn result(&self, batch: usize, time: usize, head: usize) -> (*mut f32, usize) {
+        (self.at(batch, time, head), self.row_stride)
     }
 
     /// One row of one head.
@@ -64,15 +80,6 @@ impl HeadRows<*const f32> {
             self.row_stride,
             [count, self.shape.head_dim],
         );
-    }
-}
-
-impl HeadRows<*mut f32> {
-    /// Head `head` of row `time` of sequence `batch`.
-    pub fn at(&self, batch: usize, time: usize, head: usize) -> *mut f32 {
-        self.start.wrapping_add(
-            (batch * self.shape.context + time) * self.row_stride + head * self.shape.head_dim,
-        )
     }
 }
 

@@ -16,9 +16,7 @@
 // 3. f16 copies of the parameters, which products read, are written here, too.
 enable f16;
 {% endif %}
-{% for binding in bindings %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
-{% endfor %}
+{% include "bindings.wgsl" %}
 const beta1 = {{ beta1 }}f;
 const beta2 = {{ beta2 }}f;
 const rest1 = {{ rest1 }}f;

@@ -4,9 +4,7 @@
 {% set owned = (row_vectors + across - 1) // across %}
 {% set pitch = part + 1 %}
 {% set weight_pitch = other // 4 + 1 %}
-{% for name, of in buffers %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ name }}: array<{{ of }}>;
-{% endfor %}
+{% include "bindings.wgsl" %}
 
 // Operands of a step: parts of own rows and of the other side's rows, or weights and rows of the other side. Padded against bank conflicts.
 var<workgroup> staged: array<vec4<f32>, {{ staged }}>;

@@ -2,9 +2,7 @@
 enable f16;
 enable wgpu_cooperative_matrix;
 
-{% for name, of in buffers %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ name }}: array<{{ of }}>;
-{% endfor %}
+{% include "bindings.wgsl" %}
 
 {% set row_vectors = head_dim // 4 %}
 {% set pitch = (head_dim + 8) // 4 %}

@@ -13,9 +13,7 @@
 //    Each of a vector's values has a sum of its own.
 // 2. log(total) alone keeps digits that log(total) + highest would lose where logits are large.
 {% from "workgroup.wgsl" import over_workgroup, across %}
-{% for binding in bindings %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
-{% endfor %}
+{% include "bindings.wgsl" %}
 var<workgroup> shares: array<f32, {{ threads + 16 }}>;
 // Below every logit, but finite: the difference of two infinities is no number.
 const lowest = -3.0e38;

@@ -8,9 +8,7 @@
 //
 // 1. A workgroup copies a row; neighbouring invocations copy neighbouring vectors. Their squares pass through workgroup memory.
 {% from "workgroup.wgsl" import over_workgroup, across %}
-{% for binding in bindings %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
-{% endfor %}
+{% include "bindings.wgsl" %}
 var<workgroup> shares: array<f32, {{ threads + 16 }}>;
 
 {{ over_workgroup("sum_of_workgroup") }}

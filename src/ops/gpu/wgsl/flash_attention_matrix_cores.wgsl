@@ -63,7 +63,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     let most = {% for i in range(1, vectors) %}max({% endfor %}x0{% for i in range(1, vectors) %}, x{{ i }}){% endfor %};
     let highest = max(max(most.x, most.y), max(most.z, most.w));
     shares[row * 4u + quarter] = highest;
-    if other > 0u && highest > top + {{ slack }} { atomicStore(&rises[0], 1u); }
+    if other > 0u && highest > top + {{ slack }}.0 { atomicStore(&rises[0], 1u); }
     let rescales = workgroupUniformLoad(&rises[0]);
     if other == 0u { top = row_highest(row); }
     if rescales == 1u {

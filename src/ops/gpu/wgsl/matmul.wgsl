@@ -22,9 +22,7 @@
 
 // Operands are declared read_write, although they are only read: otherwise a driver would move their loads down to their use,
 // after the products that should hide them.
-{% for binding in bindings %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
-{% endfor %}
+{% include "bindings.wgsl" %}
 // For each inner value of a step a line of A's rows, then for each a line of B's columns; at the end the sums of slices.
 var<workgroup> staged: array<vec4<f32>, {{ vectors }}>;
 {% set rows = block[0] %}

@@ -23,9 +23,7 @@ enable wgpu_cooperative_matrix;
 
 // Operands are declared read_write, although they are only read: otherwise a driver would move their loads down to their use,
 // after the products that should hide them.
-{% for binding in bindings %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
-{% endfor %}
+{% include "bindings.wgsl" %}
 {# The staged matrices of an operand. The product that needs the most determines the sizes. #}
 {% set parts = ["high", "low"] if halves else ["high"] %}
 {% for name in ["a", "b"] %}{% for part in parts %}

@@ -1,8 +1,6 @@
 // loss = Σ_n losses[n] / {{ of }} over {{ rows }} rows, by one workgroup.
 {% from "workgroup.wgsl" import over_workgroup %}
-{% for binding in bindings %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
-{% endfor %}
+{% include "bindings.wgsl" %}
 var<workgroup> shares: array<f32, {{ threads + 16 }}>;
 
 {{ over_workgroup("sum_of_workgroup") }}

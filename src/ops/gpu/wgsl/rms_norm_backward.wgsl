@@ -13,9 +13,7 @@
 // 2. Registers. A row's g stays in registers; its sum passes through workgroup memory.
 // 3. Slices. {{ threads // wide }} groups of invocations add every {{ threads // wide }}th row of a workgroup's {{ wide }} vectors of dgain, and their sums are added at the end.
 {% from "workgroup.wgsl" import over_workgroup, across %}
-{% for binding in bindings %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
-{% endfor %}
+{% include "bindings.wgsl" %}
 var<workgroup> shares: array<f32, {{ threads + 16 }}>;
 {% set v = "vec4<f32>" if lanes == 4 else "f32" %}
 var<workgroup> sums: array<{{ v }}, {{ threads }}>;

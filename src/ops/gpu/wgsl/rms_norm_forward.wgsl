@@ -15,9 +15,7 @@
 {% if half %}
 enable f16;
 {% endif %}
-{% for binding in bindings %}
-@group(0) @binding({{ loop.index0 }}) var<storage, read_write> {{ binding.name }}: array<{{ binding.of }}>;
-{% endfor %}
+{% include "bindings.wgsl" %}
 var<workgroup> shares: array<f32, {{ threads + 16 }}>;
 
 {{ over_workgroup("sum_of_workgroup") }}
