@@ -14,7 +14,7 @@ use perflings::ops::format::Format;
 use perflings::ops::kernels::is_cpu;
 use perflings::ops::linear::{Linear, LinearResidual, Then};
 use perflings::ops::optimizer::Optimizer;
-use perflings::ops::pending::AfterNorm;
+use perflings::ops::pending::{AfterNorm, Pending};
 use perflings::ops::rms_norm::RmsNorm;
 use perflings::ops::rope::{Rope, tables};
 use perflings::ops::swiglu::{Activation, NaiveSwiglu, PackedActivation};
@@ -73,6 +73,7 @@ where
             on_trunk: false,
             format: Format::Full,
             pending: None,
+            gradient: Pending::default(),
             unnormed: None,
         });
         self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);
@@ -104,6 +105,7 @@ where
                     format: Format::Full,
                     operand: None,
                     pending: None,
+                    gradient: Pending::default(),
                     gated: false,
                 }],
                 shapes,

@@ -71,10 +71,12 @@ pub(super) struct BlockContext {
     pub tables: Tables,
 }
 
-/// The residual stream x `[n, d]` between two operations, and what is left to the norm that reads it.
+/// The residual stream x `[n, d]` between two operations, what is left to the norm that reads it, and what that leaves in the backward
+/// pass.
 pub(super) struct ResidualStream {
     pub x: Tensor<2>,
     pub pending: Option<ForNorm>,
+    pub gradient: Pending<Tensor<2>>,
 }
 
 impl Block {
@@ -181,8 +183,13 @@ impl BlockContext {
                     gated: true,
                     ..self.residual(&block.down, pending.clone())
                 };
+                let gradient = op.gradient.clone();
                 let x = apply(at("mlp.down"), op, [gated, block.down.value.clone(), x]); // [n, d]
-                return ResidualStream { x, pending };
+                return ResidualStream {
+                    x,
+                    pending,
+                    gradient,
+                };
             }
             (Projections::Fused(both), swiglu) => {
                 let packed = self.of_normed(at("mlp.gate-up"), h, both, after); // [n, 2·ffn]
@@ -205,9 +212,10 @@ impl BlockContext {
         w: &Parameter,
     ) -> ResidualStream {
         let pending = self.pending(scope.part, &residual, w);
+        let op = self.residual(w, pending.clone());
+        let gradient = op.gradient.clone();
         let x = match self.config.matmul {
             Matmul::Own | Matmul::Split => {
-                let op = self.residual(w, pending.clone());
                 apply(scope, op, [y, w.value.clone(), residual]) // [n, d]
             }
             Matmul::Library => {
@@ -220,7 +228,11 @@ impl BlockContext {
                 apply(Scope { part, ..scope }, Add, [residual, y]) // [n, d]
             }
         };
-        ResidualStream { x, pending }
+        ResidualStream {
+            x,
+            pending,
+            gradient,
+        }
     }
 
     /// What the sum of x `[n, d]` and a product with W leaves to the next norm's own kernel: parts if the product is in parts.
@@ -259,6 +271,7 @@ impl BlockContext {
             format: self.format,
             operand: w.operand.clone(),
             pending,
+            gradient: Pending::default(),
             gated: false,
         }
     }
@@ -306,7 +319,11 @@ impl BlockContext {
     pub(super) fn normed(
         &self,
         scope: Scope,
-        ResidualStream { x, pending }: ResidualStream,
+        ResidualStream {
+            x,
+            pending,
+            gradient,
+        }: ResidualStream,
         gain: &Parameter,
         reader: Option<&Parameter>,
     ) -> (Tensor<2>, Tensor<2>, AfterNorm) {
@@ -323,6 +340,7 @@ impl BlockContext {
             format: self.format,
             pending,
             unnormed: unnormed.clone(),
+            gradient,
         };
         let h = apply(scope, norm, [x.clone(), gain.value.clone()]); // [n, d]
         let after = AfterNorm {

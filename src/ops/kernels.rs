@@ -87,13 +87,15 @@ pub trait Kernels: Backend {
         pending: Option<&ForNorm>,
         unnormed: Option<&Pending<Unnormed>>,
     ) -> (Float<Self>, Float<Self>);
-    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from dy `[n, d]` or its parts.
+    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from dy `[n, d]` or its parts. A large dx is also `left` in f16, if the product that
+    /// takes it has that format.
     fn rms_norm_backward(
         x: Float<Self>,
         gain: Float<Self>,
         inverse: Float<Self>,
         dy: Float<Self>,
         earlier: Option<Float<Self>>,
+        left: Option<(&Pending<Tensor<2>>, Format)>,
     ) -> (Float<Self>, Float<Self>);
 
     /// `[n, w]` → `[n, w]` with the first `rotated` columns rotated, as an operand of products in `format`.

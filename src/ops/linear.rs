@@ -7,7 +7,7 @@ use burn::tensor::{Slice, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 
 use super::format::Format;
-use super::pending::{AfterNorm, ForNorm, Unnormed};
+use super::pending::{AfterNorm, ForNorm, Pending, Unnormed};
 pub use super::shapes::Then;
 use super::{Cost, Float, Kernels, Operation, Parameter, gpu, primitive};
 use crate::config::Matmul;
@@ -100,6 +100,8 @@ pub struct LinearResidual {
     pub operand: Option<Tensor<2>>,
     /// For the norm that follows.
     pub pending: Option<ForNorm>,
+    /// dy in f16, if that norm leaves it.
+    pub gradient: Pending<Tensor<2>>,
     /// Whether x is the last third of the input, which is the output of a product with [`Then::Swiglu`]. The backward pass includes the
     /// activation's.
     pub gated: bool,
@@ -127,7 +129,10 @@ impl Operation<3> for LinearResidual {
     }
 
     fn backward<B: Kernels>(&self, [input, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
-        let operand = B::operand(dy.clone(), self.format);
+        let operand = match self.gradient.take() {
+            Some(rounded) => B::constant(&rounded),
+            None => B::operand(dy.clone(), self.format),
+        };
         let (x, gated) = self.split::<B>(input);
         let [dinput, dw] = B::linear_backward_own(operand, x, w, self.format, false, gated);
         [dinput, dw, dy]

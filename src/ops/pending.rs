@@ -1,6 +1,7 @@
 //! What an operation leaves to the kernel of the next one, which saves a launch on a GPU. A product with a residual may store parts of
 //! its inner dimension, which the norm that follows adds while it reads its input. Or it stores the sums of squares of its rows as
-//! well: with them the product that follows the norm can apply it while it reads its operand.
+//! well: with them the product that follows the norm can apply it while it reads its operand. In the backward pass, a norm leaves its
+//! gradient in f16 as well to the product before it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -50,12 +51,12 @@ pub struct AfterNorm {
 }
 
 impl<T> Pending<T> {
-    /// For the forward pass of the first operation.
+    /// For the operation that comes first.
     pub fn put(&self, left: T) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(left);
     }
 
-    /// For that of the second; `None` if nothing is left to it.
+    /// For the second; `None` if nothing is left to it.
     pub fn take(&self) -> Option<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -130,6 +131,7 @@ mod tests {
                 format,
                 operand: None,
                 pending,
+                gradient: Pending::default(),
                 gated: false,
             };
             let at = Scope::outside("test");
@@ -140,6 +142,7 @@ mod tests {
                 format,
                 pending: pending.clone(),
                 unnormed: unnormed.clone(),
+                gradient: Pending::default(),
             };
             let h = apply(at, norm, [x.clone(), gain]); // [n, d]
             assert!(!pending.is_some_and(|it| it.is_sum_due()));

@@ -3,7 +3,7 @@
 //! With r = 1/√(mean(x²)+ε), x̂ = x·r and ĝ = dy·γ: dγ = Σ_rows dy·x̂, dx = r·(ĝ − x̂·mean(ĝ·x̂)).
 
 use burn::backend::TensorMetadata;
-use burn::tensor::Shape;
+use burn::tensor::{Shape, Tensor};
 
 use super::format::Format;
 use super::live::{LiveKernel, LivePart, WorkgroupCount};
@@ -24,6 +24,8 @@ pub struct RmsNorm {
     pub pending: Option<ForNorm>,
     /// For the product that reads y, if it applies this norm.
     pub unnormed: Option<Pending<Unnormed>>,
+    /// For the backward pass of the product that gave x.
+    pub gradient: Pending<Tensor<2>>,
 }
 
 impl Operation<2> for RmsNorm {
@@ -66,7 +68,12 @@ impl Operation<2> for RmsNorm {
     ) -> [Float<B>; 2] {
         let (dx, dgain) = match self.version {
             Norm::Composed => backward::<B>(x, gain, inverse, dy),
-            Norm::Fused => B::rms_norm_backward(x, gain, inverse, dy, earlier),
+            Norm::Fused => {
+                // The gradient is complete only with that of the residual path.
+                let complete = earlier.is_some() || !self.on_trunk;
+                let left = complete.then_some((&self.gradient, self.format));
+                B::rms_norm_backward(x, gain, inverse, dy, earlier, left)
+            }
         };
         [dx, dgain]
     }

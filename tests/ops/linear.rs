@@ -5,7 +5,7 @@ use perflings::config::Matmul;
 use perflings::ops::add::Add;
 use perflings::ops::format::Format;
 use perflings::ops::linear::{Linear, LinearResidual, Then};
-use perflings::ops::pending::AfterNorm;
+use perflings::ops::pending::{AfterNorm, Pending};
 
 use crate::ops::case::Case;
 use crate::ops::formula;
@@ -62,6 +62,7 @@ fn products_onto_a_residual(device: &Device) {
                 format: Format::Full,
                 operand: None,
                 pending: None,
+                gradient: Pending::default(),
                 gated: false,
             }],
         );

@@ -3,6 +3,7 @@
 use burn::tensor::Device;
 use perflings::config::Norm;
 use perflings::ops::format::Format;
+use perflings::ops::pending::Pending;
 use perflings::ops::rms_norm::RmsNorm;
 
 use crate::ops::case::{Case, run};
@@ -15,6 +16,7 @@ fn versions() -> [RmsNorm; 2] {
         on_trunk: false,
         format: Format::Full,
         pending: None,
+        gradient: Pending::default(),
         unnormed: None,
     })
 }

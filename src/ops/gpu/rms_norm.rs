@@ -51,7 +51,7 @@ pub fn forward(
 }
 
 /// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
-/// gradient that reaches x past the norm), dgain = Σ_n dy·x·r; dy `[N, D]`, or parts `[parts·N, D]` that are added.
+/// gradient that reaches x past the norm; also stored in f16 in `rounded`), dgain = Σ_n dy·x·r; dy `[N, D]`, or parts `[parts·N, D]` that are added.
 /// Returns dx `[N, D]` and dgain `[1, D]`.
 /// 1 launch: workgroups that each sum a few columns of dgain over all rows, which take longest and begin first, then one for each row
 /// of dx.
@@ -61,6 +61,7 @@ pub fn backward(
     gain: &CubeTensor,
     inv_rms: &CubeTensor,
     residual: Option<&CubeTensor>,
+    rounded: Option<&CubeTensor>,
 ) -> (CubeTensor, CubeTensor) {
     let width = gain.meta.num_elements();
     let rows = inv_rms.meta.num_elements();
@@ -70,6 +71,7 @@ pub fn backward(
     buffers.push(("inverse", 1, inv_rms));
     buffers.extend([("dx", lanes, &dx), ("dgain", lanes, &dgain)]);
     buffers.extend(residual.map(|residual| ("residual", lanes, residual)));
+    buffers.extend(rounded.map(|rounded| ("rounded", lanes, rounded)));
     let count = dy.meta.num_elements() / x.meta.num_elements();
     let columns = width / lanes;
     let of_gain = columns.div_ceil(GAIN_COLUMNS);
@@ -80,6 +82,7 @@ pub fn backward(
         ("wide", GAIN_COLUMNS),
         ("rows_at_once", ROWS_AT_ONCE),
         ("has_residual", usize::from(residual.is_some())),
+        ("has_rounded", usize::from(rounded.is_some())),
     ]);
     let sizes = [THREADS, of_gain + rows, lanes];
     launch_file("rms_norm_backward.wgsl", sizes, &buffers, own);
@@ -173,7 +176,7 @@ mod tests {
                 let parts = device.tensor(&parts, [count * n, d]);
                 for earlier in [None, Some(&earlier)] {
                     let [want, got] =
-                        [&whole, &parts].map(|dy| backward(dy, &x, &gain, &inverse, earlier));
+                        [&whole, &parts].map(|dy| backward(dy, &x, &gain, &inverse, earlier, None));
                     let name = format!("[{n}, {d}] of {count}");
                     for (got, want) in [(got.0, want.0), (got.1, want.1)] {
                         check::close(&name, &device.read(&got), &device.read(&want), 1e-5);

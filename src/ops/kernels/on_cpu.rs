@@ -127,7 +127,14 @@ impl Kernels for Flex {
         (tensor(y, shape), tensor(inverse, [rows, 1]))
     }
 
-    fn rms_norm_backward(x: T, gain: T, inverse: T, dy: T, earlier: Option<T>) -> (T, T) {
+    fn rms_norm_backward(
+        x: T,
+        gain: T,
+        inverse: T,
+        dy: T,
+        earlier: Option<T>,
+        _: Option<(&Pending<Tensor<2>>, Format)>,
+    ) -> (T, T) {
         let shape = x.shape();
         let [x, gain, inverse, dy] = [&x, &gain, &inverse, &dy].map(Values::of);
         let earlier = earlier.as_ref().map(Values::of);

@@ -136,10 +136,25 @@ impl Kernels for Cube {
         gpu::rms_norm::forward(&x, &gain, element(format, &x), sum)
     }
 
-    fn rms_norm_backward(x: T, gain: T, inverse: T, dy: T, earlier: Option<T>) -> (T, T) {
+    fn rms_norm_backward(
+        x: T,
+        gain: T,
+        inverse: T,
+        dy: T,
+        earlier: Option<T>,
+        left: Option<(&Pending<Tensor<2>>, Format)>,
+    ) -> (T, T) {
         let [x, gain, inverse, dy] = [x, gain, inverse, dy].map(into_contiguous);
         let earlier = earlier.map(into_contiguous);
-        gpu::rms_norm::backward(&dy, &x, &gain, &inverse, earlier.as_ref())
+        let left = left.filter(|(_, format)| *format == Format::Native);
+        let left = left.filter(|_| x.meta.num_elements() > gpu::linear::ROUNDED_ON_THE_WAY);
+        let rounded = left.map(|_| gpu::empty_of(DType::F16, &x, x.meta.shape()));
+        let gradients =
+            gpu::rms_norm::backward(&dy, &x, &gain, &inverse, earlier.as_ref(), rounded.as_ref());
+        if let (Some((left, _)), Some(rounded)) = (left, rounded) {
+            left.put(Tensor::from_primitive::<Cube>(rounded));
+        }
+        gradients
     }
 
     fn rope(x: T, cos: T, sin: T, rotation: Rotation, format: Format) -> T {
