@@ -14,7 +14,7 @@ const SIDE: usize = 16;
 /// Rows that a workgroup owns.
 const OWN: usize = 64;
 const INVOCATIONS: usize = 256;
-/// Heads up to this width have larger tiles.
+/// Heads up to this width have larger tiles in the backward pass.
 const WIDE: usize = 128;
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 256;
@@ -31,9 +31,10 @@ pub fn fits(sizes: &Heads) -> bool {
         && sizes.batch * (sizes.heads + sizes.kv_heads) <= MAX_GROUPS
 }
 
-/// Rows of a tile of the other side in the forward pass: keys, then values.
+/// Rows of a tile of the other side in the forward pass: keys, then values. Half as many where two workgroups then share a multiprocessor
+/// (see `matrix_cores`).
 fn forward_tile(head_dim: usize) -> usize {
-    if head_dim > WIDE { 32 } else { 64 }
+    if head_dim > 96 { 32 } else { 64 }
 }
 
 /// Half of the rows of a tile in the backward pass, which has keys and values, or queries and gradients, at once.
@@ -73,7 +74,7 @@ fn forward_program(shape: Shape) -> Program<Values<Numbers>> {
         shape,
         buffers,
         rows,
-        PADDING,
+        PADDING * other / 64,
     )
 }
 

@@ -128,11 +128,11 @@ impl TiledProduct {
             // Values of a load, the distance between lines in memory, and the ends of lines and of a line's values.
             width,
             stride,
-            lines => if gated { format!("{}u", whole / 2) } else { lines },
+            lines,
             values,
             // Whether steps and tiles end where the matrix ends.
             even => whole.is_multiple_of(side) && inner.is_multiple_of(self.plan.splits * step),
-            // Whether the first half of a tile's lines are gates, and the other half their ups, `lines` further.
+            // Whether the first half of a tile's lines are gates, and the other half their ups, half of all columns further.
             gated,
             // Vectors of a line in workgroup memory, the distance between lines, and the first line.
             line => side / 4,

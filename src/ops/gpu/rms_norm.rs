@@ -7,8 +7,8 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 128;
-/// Vectors of dgain that one workgroup sums: 32 bytes of a row, the smallest unit that a GPU reads.
-const GAIN_COLUMNS: usize = 2;
+/// Rows from which a workgroup sums one vector of dgain. Otherwise it sums two, 32 bytes of a row, the smallest unit that a GPU reads.
+const MANY_ROWS: usize = 2048;
 /// Rows whose values an invocation loads together to sum dgain.
 const ROWS_AT_ONCE: usize = 4;
 
@@ -74,12 +74,13 @@ pub fn backward(
     buffers.extend(rounded.map(|rounded| ("rounded", lanes, rounded)));
     let count = dy.meta.num_elements() / x.meta.num_elements();
     let columns = width / lanes;
-    let of_gain = columns.div_ceil(GAIN_COLUMNS);
+    let wide = if rows < MANY_ROWS { 2 } else { 1 };
+    let of_gain = columns.div_ceil(wide);
     let mut own = own_values(rows, columns, count);
     own.extend([
         // Workgroups that sum dgain, the vectors of each, and the rows that they load together.
         ("of_gain", of_gain),
-        ("wide", GAIN_COLUMNS),
+        ("wide", wide),
         ("rows_at_once", ROWS_AT_ONCE),
         ("has_residual", usize::from(residual.is_some())),
         ("has_rounded", usize::from(rounded.is_some())),

@@ -12,7 +12,7 @@ enable wgpu_cooperative_matrix;
 {% set part_pitch = (2 * side + 8) // 4 %}
 {% set each = threads // other %}
 // Rows of the other side in f16, the scores of own rows with them, and the weights. Rows are padded against bank conflicts.
-var<workgroup> tile: array<vec4<f16>, {{ [rows * pitch, 2 * own * part_pitch] | max }}>;
+var<workgroup> tile: array<vec4<f16>, {{ rows * pitch if rows == other else [rows * pitch, 2 * own * part_pitch] | max }}>;
 var<workgroup> scores: array<vec4<f32>, {{ score_rows * score_pitch }}>;
 var<workgroup> weights: array<vec4<f16>, {{ score_rows * weight_pitch }}>;
 // Values that the invocations of a row exchange.

@@ -68,18 +68,20 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% for o in operands %}{% for i in range(o.held) %}
   var {{ o.name }}_next{{ i }} = vec4<f32>();
 {% endfor %}{% endfor %}
-{# Reads four values of an operand's line from memory, `further` lines on; zeros past its ends. #}
-{% macro read(o, to, line, value, further="") %}
-{% set from = "(" ~ line ~ further ~ ") * " ~ o.stride ~ "u + " ~ value %}
+{# Reads four values into register `to`, `far` lines after the invocation's first line; zeros past the operand's ends. #}
+{% macro read(o, to, far) %}
+{% if o.gated %}{% set far = far % (o.line * 2) + far // (o.line * 2) * (p.columns // 2) %}{% endif %}
+{% set line = o.name ~ "_line + " ~ far ~ "u" ~ (" + next" if not o.transposed) %}
+{% set value = o.name ~ "_value" ~ (" + next" if o.transposed) %}
 {% if o.width == 4 and o.even %}
-      {{ to }} = {{ o.name }}{{ n }}[({{ from }}) / 4u];
+      {{ to }} = {{ o.name }}{{ n }}[{{ o.name }}_at + {{ "next / 4u" if o.transposed else "next * " ~ o.stride // 4 ~ "u" }} + {{ far * o.stride // 4 }}u];
 {% elif o.width == 4 %}
       {{ to }} = vec4<f32>();
-      if {{ line }} < {{ o.lines }} && {{ value }} < {{ o.values }} { {{ to }} = {{ o.name }}{{ n }}[({{ from }}) / 4u]; }
+      if {{ line }} < {{ o.lines }} && {{ value }} < {{ o.values }} { {{ to }} = {{ o.name }}{{ n }}[(({{ line }}) * {{ o.stride }}u + {{ value }}) / 4u]; }
 {% else %}
       {{ to }} = vec4<f32>();
 {% for c in range(4) %}
-      if {{ line }} < {{ o.lines }} && {{ value }} + {{ c }}u < {{ o.values }} { {{ to }}[{{ c }}] = {{ o.name }}{{ n }}[{{ from }} + {{ c }}u]; }
+      if {{ line }} < {{ o.lines }} && {{ value }} + {{ c }}u < {{ o.values }} { {{ to }}[{{ c }}] = {{ o.name }}{{ n }}[({{ line }}) * {{ o.stride }}u + {{ value }} + {{ c }}u]; }
 {% endfor %}
 {% endif %}
 {% endmacro %}
@@ -87,19 +89,12 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% macro load(o) %}
 {% for share in range(o.shares) %}
     {{ "if lane < " ~ (o.pieces - share * threads) ~ "u " if o.pieces < (share + 1) * threads }}{
-      let piece = lane + {{ share * threads }}u;
 {% if o.transposed %}
 {% for i in range(4) %}
-{% set line = "piece / " ~ quads ~ "u * 4u + " ~ i ~ "u" %}
-{% set half = o.line * 2 %}
-{% if o.gated %}
-      {{ read(o, o.name ~ "_next" ~ (share * 4 + i), o.outer ~ " / 2u + (" ~ line ~ ") % " ~ half ~ "u", "next + piece % " ~ quads ~ "u * 4u", " + (" ~ line ~ ") / " ~ half ~ "u * " ~ o.lines) | trim }}
-{% else %}
-      {{ read(o, o.name ~ "_next" ~ (share * 4 + i), o.outer ~ " + " ~ line, "next + piece % " ~ quads ~ "u * 4u") | trim }}
-{% endif %}
+      {{ read(o, o.name ~ "_next" ~ (share * 4 + i), share * threads // quads * 4 + i) | trim }}
 {% endfor %}
 {% else %}
-      {{ read(o, o.name ~ "_next" ~ share, "next + piece / " ~ o.line ~ "u", o.outer ~ " + piece % " ~ o.line ~ "u * 4u") | trim }}
+      {{ read(o, o.name ~ "_next" ~ share, share * threads // o.line) | trim }}
 {% endif %}
     }
 {% endfor %}
@@ -126,6 +121,19 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endmacro %}
   var next = begin;
 {% for o in operands %}
+  // The line and the value of this invocation's first piece of {{ o.name | upper }}. Others are a fixed number of lines further.
+{% if o.gated %}
+{% set half = o.line * 2 %}
+  let {{ o.name }}_line = {{ o.outer }} / 2u + lane / {{ quads }}u * 4u % {{ half }}u + lane / {{ quads }}u * 4u / {{ half }}u * {{ p.columns // 2 }}u;
+{% elif o.transposed %}
+  let {{ o.name }}_line = {{ o.outer }} + lane / {{ quads }}u * 4u;
+{% else %}
+  let {{ o.name }}_line = lane / {{ o.line }}u;
+{% endif %}
+  let {{ o.name }}_value = {{ "lane % " ~ quads ~ "u * 4u" if o.transposed else o.outer ~ " + lane % " ~ o.line ~ "u * 4u" }};
+{% if o.width == 4 and o.even %}
+  let {{ o.name }}_at = ({{ o.name }}_line * {{ o.stride }}u + {{ o.name }}_value) / 4u;
+{% endif %}
     {{ load(o) | trim }}
 {% endfor %}
 
