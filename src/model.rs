@@ -15,7 +15,7 @@ use crate::ops::format::Format;
 use crate::ops::head_loss::HeadLoss;
 use crate::ops::linear;
 use crate::ops::loss_scale::LossScale;
-use crate::ops::pending::{AfterNorm, Pending};
+use crate::ops::pending::AfterNorm;
 use crate::ops::{Parameter, Scope, apply};
 use block::{Block, BlockContext, Projections, ResidualStream};
 use tables::Tables;
@@ -235,7 +235,7 @@ impl Model {
         let mut stream = ResidualStream {
             x: apply(Scope::outside("embedding"), embed, [table]), // [n, d]
             pending,
-            gradient: Pending::default(),
+            gradient: None,
         };
         for (layer, block) in self.blocks.iter().enumerate() {
             if let Some(seen) = seen.as_deref_mut() {

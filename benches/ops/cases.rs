@@ -73,7 +73,7 @@ where
             on_trunk: false,
             format: Format::Full,
             pending: None,
-            gradient: Pending::default(),
+            gradient: None,
             unnormed: None,
         });
         self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);

@@ -76,7 +76,7 @@ pub(super) struct BlockContext {
 pub(super) struct ResidualStream {
     pub x: Tensor<2>,
     pub pending: Option<ForNorm>,
-    pub gradient: Pending<Tensor<2>>,
+    pub gradient: Option<Pending<Tensor<2>>>,
 }
 
 impl Block {
@@ -183,7 +183,7 @@ impl BlockContext {
                     gated: true,
                     ..self.residual(&block.down, pending.clone())
                 };
-                let gradient = op.gradient.clone();
+                let gradient = Some(op.gradient.clone());
                 let x = apply(at("mlp.down"), op, [gated, block.down.value.clone(), x]); // [n, d]
                 return ResidualStream {
                     x,
@@ -213,7 +213,7 @@ impl BlockContext {
     ) -> ResidualStream {
         let pending = self.pending(scope.part, &residual, w);
         let op = self.residual(w, pending.clone());
-        let gradient = op.gradient.clone();
+        let gradient = Some(op.gradient.clone());
         let x = match self.config.matmul {
             Matmul::Own | Matmul::Split => {
                 apply(scope, op, [y, w.value.clone(), residual]) // [n, d]

@@ -25,7 +25,7 @@ pub struct RmsNorm {
     /// For the product that reads y, if it applies this norm.
     pub unnormed: Option<Pending<Unnormed>>,
     /// For the backward pass of the product that gave x.
-    pub gradient: Pending<Tensor<2>>,
+    pub gradient: Option<Pending<Tensor<2>>>,
 }
 
 impl Operation<2> for RmsNorm {
@@ -71,7 +71,8 @@ impl Operation<2> for RmsNorm {
             Norm::Fused => {
                 // The gradient is complete only with that of the residual path.
                 let complete = earlier.is_some() || !self.on_trunk;
-                let left = complete.then_some((&self.gradient, self.format));
+                let left = self.gradient.as_ref().filter(|_| complete);
+                let left = left.map(|left| (left, self.format));
                 B::rms_norm_backward(x, gain, inverse, dy, earlier, left)
             }
         };

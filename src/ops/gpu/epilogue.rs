@@ -79,7 +79,7 @@ impl<'a> Epilogue<'a> {
         }
     }
 
-    /// What a product whose inner dimension is in `splits` parts stores itself; a second launch does the rest ([`Self::finish`]).
+    /// What a product whose inner dimension is in `splits` parts stores itself; a second launch does the rest ([`finish`]).
     pub fn of_parts(self, splits: usize) -> Self {
         if splits == 1 || matches!(self, Self::Parts) {
             self

@@ -111,6 +111,9 @@ impl TilePlan {
             && self.step.is_power_of_two()
             && self.step >= 8.max(4 * self.slices)
             && (self.step / self.slices).is_multiple_of(self.unroll.min(self.step / self.slices))
+            && [self.step, self.tile.0, self.tile.1]
+                .iter()
+                .all(|side| self.threads().is_multiple_of(side / 4))
     }
 
     /// Invocations of one slice.

@@ -416,6 +416,19 @@ mod tests {
                 let want = want(&a16, &b16);
                 check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
             }
+            if choose(&problem, false).splits == 1 {
+                let squares = device.tensor(
+                    &vec![0.0; blocks_across(&problem) * rows],
+                    [blocks_across(&problem), rows],
+                );
+                let then = Epilogue::Onto(&added, Some(&squares));
+                matmul([&x, &y], then, problem, false);
+                let stored = want(&a16, &b16);
+                let of_row = |row: &[f32]| row.iter().map(|x| x * x).sum();
+                let want: Vec<f32> = stored.chunks(columns).map(of_row).collect();
+                let got = sum(&device.read(&squares), rows);
+                check::close(&format!("{problem:?}, squares"), &got, &want, 1e-4);
+            }
             for then in [Epilogue::Onto(&added, None), Epilogue::Parts] {
                 let got = device.read(&matmul([&x, &y], then, problem, false));
                 let mut got = sum(&got, rows * columns);

@@ -335,14 +335,16 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% set count = halves_of_tile | length %}
 
   // Σ C² of the block's rows, each from the four invocations of {{ p.subgroups[1] }} subgroups that have a part of it.
-  tiles[lane] = vec4<f32>({% for i in range(4) %}{{ ", " if i > 0 }}{{ "squares" ~ i // count ~ "_" ~ halves_of_tile[i % count] if i < down * count else "0.0" }}{% endfor %});
+{% for first in range(0, down * count, 4) %}
+  tiles[lane + {{ first // 4 * threads }}u] = vec4<f32>({% for i in range(first, first + 4) %}{{ ", " if i > first }}{{ "squares" ~ i // count ~ "_" ~ halves_of_tile[i % count] if i < down * count else "0.0" }}{% endfor %});
+{% endfor %}
   workgroupBarrier();
   if lane < {{ p.block[0] }}u{{ " && row + lane < " ~ p.rows ~ "u" if p.ragged }} {
     let half = lane % 16u / 8u;
     let which = lane % {{ 16 * down }}u / 16u{{ " * 2u + half" if not sliced }};
     let first = ({{ "half * " ~ of_slice ~ "u + " if sliced }}lane / {{ 16 * down }}u * {{ p.subgroups[1] }}u) * 32u + lane % 8u * 4u;
     var squares = 0.0;
-    for (var i = 0u; i < {{ 4 * p.subgroups[1] }}u; i += 1u) { squares += tiles[first + i / 4u * 32u + i % 4u][which]; }
+    for (var i = 0u; i < {{ 4 * p.subgroups[1] }}u; i += 1u) { squares += tiles[first + i / 4u * 32u + i % 4u + which / 4u * {{ threads }}u][which % 4u]; }
     squares{{ n }}[group.x * {{ p.rows }}u + row + lane] = squares;
   }
 {% endif %}
