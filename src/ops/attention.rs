@@ -45,12 +45,6 @@ impl Attention {
         }
     }
 
-    /// Whether the kernel that reads explicit strides computes the scores.
-    pub fn uses_stride_kernel(&self) -> bool {
-        self.version == Version::Kernel
-            || (self.version == Version::Composed && self.layout != KvLayout::Contiguous)
-    }
-
     /// Composed attention keeps the scores. Flash attention recomputes them in its backward pass, which has five products; the forward
     /// pass has two (Dao, 2023, arXiv 2307.08691).
     fn cost(&self, rows: usize) -> (Cost, Cost) {
@@ -100,7 +94,9 @@ impl Attention {
         }
         let qkv = separate::<B>(rows, self);
         let [q, k, v] = qkv.clone();
-        let (out, probabilities) = if self.uses_stride_kernel() {
+        let reads_strides = self.version == Version::Kernel
+            || (self.version == Version::Composed && self.layout != KvLayout::Contiguous);
+        let (out, probabilities) = if reads_strides {
             let [k, v] = [k, v].map(|x| split::<B>(x, self.kv_heads, self)); // [b, kv, t, dh]
             let q = split::<B>(q, self.heads, self); // [b, h, t, dh]
             (B::strided_attention([q, k, v], self), None)

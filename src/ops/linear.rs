@@ -43,7 +43,7 @@ impl Operation<2> for Linear {
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        let norm = self.after.take();
+        let norm = self.after.unnormed.as_ref().and_then(Pending::take);
         (self.product::<B>(x.clone(), w.clone(), norm), [x, w])
     }
 

@@ -31,12 +31,6 @@ pub fn fits(sizes: &Heads) -> bool {
         && sizes.batch * (sizes.heads + sizes.kv_heads) <= MAX_GROUPS
 }
 
-/// Rows of a tile of the other side in the forward pass: keys, then values. Half as many where two workgroups then share a multiprocessor
-/// (see `matrix_cores`).
-fn forward_tile(head_dim: usize) -> usize {
-    if head_dim > 96 { 32 } else { 64 }
-}
-
 /// Half of the rows of a tile in the backward pass, which has keys and values, or queries and gradients, at once.
 fn backward_tile(head_dim: usize) -> usize {
     if head_dim > WIDE { 16 } else { 32 }
@@ -67,15 +61,11 @@ pub fn backward(
 /// The program for output and logarithms.
 fn forward_program(shape: Shape) -> Program<Values<Numbers>> {
     let buffers = &["q", "k", "v", "out", "lse"];
-    let other = forward_tile(shape.sizes.head_dim);
+    // A tile's keys, then values: half as many of wide heads, so that two workgroups share a multiprocessor (see `matrix_cores`).
+    let other = if shape.sizes.head_dim > 96 { 32 } else { 64 };
+    let file = "flash_attention_matrix_cores.wgsl";
     let rows = [other, other, OWN];
-    program(
-        "flash_attention_matrix_cores.wgsl",
-        shape,
-        buffers,
-        rows,
-        PADDING * other / 64,
-    )
+    program(file, shape, buffers, rows, PADDING * other / 64)
 }
 
 /// The program whose first workgroups compute dk and dv, which takes longer, and whose other workgroups compute dq.

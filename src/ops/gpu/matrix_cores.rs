@@ -68,23 +68,14 @@ fn blocks(halves: bool) -> [BlockPlan; 3] {
     [large, whole(MIDDLE), whole(SMALL)]
 }
 
-/// Chooses blocks that need no second launch and keep a large GPU busy, otherwise large blocks with a split inner dimension,
-/// otherwise small blocks. `halves` means f32 operands.
-fn choose(problem: &Problem, halves: bool) -> BlockPlan {
-    let [_, _, small] = blocks(halves);
-    let enough = |plan: &BlockPlan| fills(plan, problem);
-    let large = || large_blocks(problem, halves).map(|plan| filling(plan, problem));
-    let found = whole(problem, halves).or_else(|| large().filter(enough));
-    in_long_steps(found.unwrap_or_else(|| filling(small, problem)), problem)
-}
-
-/// As [`choose`] where the next kernel adds the parts: the largest blocks whose parts keep a large GPU busy. f16 is in parts only where
-/// it has to be, because a norm whose input is there needs no launch.
-fn choose_parts(problem: &Problem, halves: bool) -> BlockPlan {
+/// Chooses blocks that need no second launch and keep a large GPU busy, otherwise large blocks with a split inner dimension, otherwise
+/// small blocks. `halves` means f32 operands. With `adds_parts` the next kernel adds the parts, which then may also be of the blocks
+/// between: f16 is in parts only where it has to be, because a norm whose input is there needs no launch.
+fn choose(problem: &Problem, halves: bool, adds_parts: bool) -> BlockPlan {
     let [_, middle, small] = blocks(halves).map(|plan| filling(plan, problem));
-    let whole = whole(problem, halves).filter(|_| !halves);
+    let whole = whole(problem, halves).filter(|_| !(halves && adds_parts));
     let large = large_blocks(problem, halves).map(|plan| filling(plan, problem));
-    let wide = large.into_iter().chain([middle]);
+    let wide = large.into_iter().chain(adds_parts.then_some(middle));
     let wide = || wide.into_iter().find(|plan| fills(plan, problem));
     in_long_steps(whole.or_else(wide).unwrap_or(small), problem)
 }
@@ -119,13 +110,13 @@ fn in_long_steps(plan: BlockPlan, problem: &Problem) -> BlockPlan {
 
 /// Blocks along a row of an f16 product that is not in parts.
 pub fn blocks_across(problem: &Problem) -> usize {
-    let (_, width) = choose(problem, false).block();
+    let (_, width) = choose(problem, false, false).block();
     problem.columns.div_ceil(width)
 }
 
 /// The number of parts that [`Epilogue::Parts`] leaves.
 pub fn number_of_parts(problem: &Problem, halves: bool) -> usize {
-    choose_parts(problem, halves).splits
+    choose(problem, halves, true).splits
 }
 
 /// The plan with as many parts as a large GPU needs.
@@ -198,10 +189,7 @@ pub fn matmul(
     problem: Problem,
     halves: bool,
 ) -> CubeTensor {
-    let mut plan = match then {
-        Epilogue::Parts => choose_parts(&problem, halves),
-        _ => choose(&problem, halves),
-    };
+    let mut plan = choose(&problem, halves, matches!(then, Epilogue::Parts));
     plan.splits = then.splits(plan.splits);
     let [out] = matmul_by([plan], [pair], [then], [problem], halves);
     out
@@ -214,7 +202,7 @@ pub fn matmul_of_norm(
     then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
-    let plan = choose(&problem, false);
+    let plan = choose(&problem, false, false);
     let product = |_, store| BlockedProduct {
         problem,
         plan: BlockPlan { splits: 1, ..plan },
@@ -315,7 +303,7 @@ mod tests {
             let of_norm = [Staged::Rounded, Staged::Short];
             for (staged, norm_parts) in [(split, 0), (short, 0), (mixed, 0), (of_norm, 3)] {
                 let halves = matches!(staged, [Staged::Halves(_), _]);
-                let plan = choose(&problem, halves);
+                let plan = choose(&problem, halves, false);
                 let onto = [(1, Store::Onto { squares: false }), (3, Store::Plain)];
                 let squares = (1, Store::Onto { squares: true });
                 let stores = onto.into_iter().chain((!halves).then_some(squares));
@@ -416,7 +404,7 @@ mod tests {
                 let want = want(&a16, &b16);
                 check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
             }
-            if choose(&problem, false).splits == 1 {
+            if choose(&problem, false, false).splits == 1 {
                 let squares = device.tensor(
                     &vec![0.0; blocks_across(&problem) * rows],
                     [blocks_across(&problem), rows],
@@ -454,7 +442,7 @@ mod tests {
     #[test]
     fn f16_is_in_parts_only_where_it_has_to_be() {
         let of = |sizes| {
-            let plan = choose_parts(&Problem::new(sizes, false, true), false);
+            let plan = choose(&Problem::new(sizes, false, true), false, true);
             (plan.block(), plan.splits)
         };
         assert_eq!(of([1024, 512, 512]), ((64, 64), 1));
@@ -497,8 +485,9 @@ mod tests {
             }
             for inner in (4..=4096).step_by(4) {
                 let problem = Problem::new([512, 512, inner], false, true);
-                within(choose(&problem, halves), &problem);
-                within(choose_parts(&problem, halves), &problem);
+                for adds_parts in [false, true] {
+                    within(choose(&problem, halves, adds_parts), &problem);
+                }
             }
         }
     }

@@ -119,25 +119,19 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   var a_gain = vec4<f32>();
 {% endif %}
 {% for o in operands %}
-{# Of lines that are no longer than 64 bytes, neighbours are stored together that are four apart, because these differ in their banks. #}
-{% set line = "(lane / 64u * 8u + lane / 16u % 4u + lane / 8u % 2u * 4u)" if o.across == 8 else "lane / " ~ o.across ~ "u" %}
-{% set value = "lane % " ~ o.across ~ "u * 4u" %}
-  // The line and the value of this invocation's first vector of {{ o.name | upper }}, its place in memory and in workgroup memory. Others are
-  // {{ o.lines_of_load }}, {{ 2 * o.lines_of_load }}, … lines further.
-{% if o.inner_lines %}
-  let {{ o.name }}_line = {{ line }};
-  let {{ o.name }}_value = {{ o.outer }} + {{ value }};
-{% else %}
+
+  // This invocation's first vector of {{ o.name | upper }} in a step: its line, the same in the matrix, its value, and its places in memory and in
+  // workgroup memory. The others are {{ o.lines_of_load }}, {{ 2 * o.lines_of_load }}, … lines further.{{ " Lines of 64 bytes that are stored together are four apart, because neighbours share banks." if o.across == 8 }}
+  let {{ o.name }}_staged = {{ "lane / 64u * 8u + lane / 16u % 4u + lane / 8u % 2u * 4u" if o.across == 8 else "lane / " ~ o.across ~ "u" }};
 {% if o.in_turns %}
   // 16 gates, then the 16 ups that belong to them, and so on: a subgroup has both.
-  let {{ o.name }}_line = {{ o.outer }} / 2u + {{ line }} % 16u + {{ line }} / 16u % 2u * {{ o.whole[0] // 2 }}u;
+  let {{ o.name }}_line = {{ o.outer }} / 2u + {{ o.name }}_staged % 16u + {{ o.name }}_staged / 16u % 2u * {{ o.whole[0] // 2 }}u;
 {% else %}
-  let {{ o.name }}_line = {{ o.outer }} + {{ line }};
+  let {{ o.name }}_line = {{ o.outer ~ " + " if not o.inner_lines }}{{ o.name }}_staged;
 {% endif %}
-  let {{ o.name }}_value = {{ value }};
-{% endif %}
+  let {{ o.name }}_value = {{ o.outer ~ " + " if o.inner_lines }}lane % {{ o.across }}u * 4u;
   let {{ o.name }}_at = ({{ o.name }}_line * {{ o.whole[1] }}u + {{ o.name }}_value) / 4u;
-  let {{ o.name }}_to = {{ line }} * {{ o.pitch }}u + lane % {{ o.across }}u;
+  let {{ o.name }}_to = {{ o.name }}_staged * {{ o.pitch }}u + lane % {{ o.across }}u;
 {% for load in range(o.loads) %}
   var {{ o.name }}_{{ load }} = {{ o.vector }}();
 {% endfor %}
@@ -189,13 +183,12 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endif %}
 {% endfor %}
 {% endfor %}
-{# Where two workgroups share a multiprocessor, loads begin before the barrier. #}
-{% set early = threads == 128 %}
+{% set early = threads == 128 and not halves %}
 {% if not early %}
     workgroupBarrier();
 {% endif %}
 
-    // Fetches the next step's values while this step is multiplied; the last step fetches the first one's again.
+    // Fetches the next step's values while this step is multiplied; the last step fetches the first one's again.{{ " They are on their way before the barrier, while another workgroup of the multiprocessor may multiply." if early }}
     let k = next;
     next = select(begin, k + {{ p.step }}u, k + {{ p.step }}u < end);
 {% for o in operands %}
