@@ -8,7 +8,7 @@ use burn::tensor::{Shape, Tensor};
 use super::format::Format;
 use super::live::{LiveKernel, LivePart, WorkgroupCount};
 use super::pending::{ForNorm, Pending, Unnormed};
-use super::{Cost, Float, Kernels, Operation};
+use super::{Cost, Float, Kernels, Operation, gpu};
 use crate::config::{NORM_EPS, Norm};
 
 /// x `[n, d]`, γ `[1, d]` → y `[n, d]`.
@@ -110,7 +110,10 @@ impl Operation<2> for RmsNorm {
             (Some(ForNorm::Sum(_)), None) => Cost::new(5.0 * n, 3.0 * n + written),
             _ => Cost::new(4.0 * n, n + written),
         };
-        (forward, Cost::new(9.0 * n, 3.0 * n))
+        let large = n > gpu::linear::ROUNDED_ON_THE_WAY as f64;
+        let copied = large && self.gradient.is_some() && self.format == Format::Native;
+        let copy = if copied { 0.5 * n } else { 0.0 };
+        (forward, Cost::new(9.0 * n, 3.0 * n + copy))
     }
 }
 
