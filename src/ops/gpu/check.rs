@@ -75,10 +75,10 @@ pub fn has_matrix_cores() -> bool {
 }
 
 /// Bytes of workgroup memory on devices with matrix cores.
-const WORKGROUP_MEMORY: u32 = 49_152;
+pub const WORKGROUP_MEMORY: u32 = 49_152;
 
-/// Fails when a text is not valid WGSL, or uses too much workgroup memory.
-pub fn valid_wgsl(text: &str) {
+/// The bytes of workgroup memory of a text. Fails when it is not valid WGSL, or uses too much.
+pub fn valid_wgsl(text: &str) -> u32 {
     let module = naga::front::wgsl::parse_str(text)
         .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
     let mut validator = naga::valid::Validator::new(
@@ -97,4 +97,5 @@ pub fn valid_wgsl(text: &str) {
         bytes <= WORKGROUP_MEMORY,
         "{bytes} bytes of workgroup memory"
     );
+    bytes
 }

@@ -318,7 +318,10 @@ mod tests {
                         norm_parts,
                     };
                     let program = BlockedProduct::program(Products(vec![product]));
-                    check::valid_wgsl(&program.text());
+                    let bytes = check::valid_wgsl(&program.text());
+                    if !halves && plan.tiles == LARGE.tiles {
+                        assert!(2 * bytes <= check::WORKGROUP_MEMORY, "{bytes}, {store:?}");
+                    }
                 }
                 let transposed = Problem {
                     a_transposed: true,
