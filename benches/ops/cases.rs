@@ -12,7 +12,7 @@ use perflings::ops::cross_entropy::CrossEntropy;
 use perflings::ops::embedding::Embedding;
 use perflings::ops::format::Format;
 use perflings::ops::kernels::is_cpu;
-use perflings::ops::linear::{Linear, LinearResidual, Then};
+use perflings::ops::linear::{Linear, LinearResidual, NextOperation};
 use perflings::ops::optimizer::Optimizer;
 use perflings::ops::pending::{AfterNorm, Pending};
 use perflings::ops::rms_norm::RmsNorm;
@@ -82,7 +82,7 @@ where
             format: Format::Full,
             operand: None,
             after: AfterNorm::default(),
-            then: Then::Nothing,
+            then: NextOperation::Nothing,
         });
         for (part, out, inner) in [
             ("q", d, d),

@@ -8,7 +8,7 @@ use crate::ops::add::Add;
 use crate::ops::attention::{Attention, PackedAttention, SeparateAttention};
 use crate::ops::format::Format;
 use crate::ops::kernels;
-use crate::ops::linear::{Linear, LinearResidual, Then, takes_swiglu};
+use crate::ops::linear::{Linear, LinearResidual, NextOperation, takes_swiglu};
 use crate::ops::live;
 use crate::ops::pending::{AfterNorm, ForNorm, Pending};
 use crate::ops::rms_norm::RmsNorm;
@@ -174,7 +174,7 @@ impl BlockContext {
             (Projections::Fused(both), Swiglu::FusedActivation) if self.swiglu_in_product(&x) => {
                 let op = Linear {
                     after,
-                    then: Then::Swiglu,
+                    then: NextOperation::Swiglu,
                     ..self.linear(both)
                 };
                 let gated = apply(at("mlp.gate-up"), op, [h, both.value.clone()]); // [3n, ffn]
@@ -183,7 +183,7 @@ impl BlockContext {
                     gated: true,
                     ..self.residual(&block.down, pending.clone())
                 };
-                let gradient = Some(op.gradient.clone());
+                let gradient = op.gradient(x.shape().num_elements());
                 let x = apply(at("mlp.down"), op, [gated, block.down.value.clone(), x]); // [n, d]
                 return ResidualStream {
                     x,
@@ -213,7 +213,7 @@ impl BlockContext {
     ) -> ResidualStream {
         let pending = self.pending(scope.part, &residual, w);
         let op = self.residual(w, pending.clone());
-        let gradient = Some(op.gradient.clone());
+        let gradient = op.gradient(residual.shape().num_elements());
         let x = match self.config.matmul {
             Matmul::Own | Matmul::Split => {
                 apply(scope, op, [y, w.value.clone(), residual]) // [n, d]
@@ -301,7 +301,7 @@ impl BlockContext {
         if in_product {
             let op = Linear {
                 after,
-                then: Then::Rope(Box::new(rope)),
+                then: NextOperation::Rope(Box::new(rope)),
                 ..self.linear(w)
             };
             return apply(scope, op, [x, w.value.clone()]); // [n, out]
@@ -376,7 +376,7 @@ impl BlockContext {
             format: self.format,
             operand: w.operand.clone(),
             after: AfterNorm::default(),
-            then: Then::Nothing,
+            then: NextOperation::Nothing,
         }
     }
 

@@ -14,7 +14,7 @@ use super::format::Format;
 use super::gpu;
 use super::live::LiveKernel;
 use super::pending::{ForNorm, Pending, Unnormed};
-use super::shapes::{Attention, Heads, Rotation, Rows, Then};
+use super::shapes::{Attention, Heads, NextOperation, Rotation, Rows};
 
 /// A backend's float tensor.
 pub type Float<B> = burn::backend::tensor::FloatTensor<B>;
@@ -56,7 +56,7 @@ pub trait Kernels: Backend {
         w: Float<Self>,
         format: Format,
         norm: Option<Unnormed>,
-        then: &Then,
+        then: &NextOperation,
     ) -> Float<Self>;
     /// x·Wᵀ + residual `[n, m]`. Leaves to the norm that follows what `pending` says.
     fn linear_residual(
@@ -67,7 +67,7 @@ pub trait Kernels: Backend {
         pending: Option<&ForNorm>,
     ) -> Float<Self>;
     /// dx `[n, k]` = dy `[n, m]` · W and dW `[m, k]` = dyᵀ · x. With `in_parts`, dx may be `[parts·n, k]`, which `rms_norm_backward`
-    /// adds. With `gated`, the output of a product with [`Then::Swiglu`] whose last third is x, dx are the gradients `[n, 2k]` of gate and
+    /// adds. With `gated`, the output of a product with [`NextOperation::Swiglu`] whose last third is x, dx are the gradients `[n, 2k]` of gate and
     /// up; never on the CPU.
     fn linear_backward_own(
         dy: Float<Self>,
@@ -87,15 +87,15 @@ pub trait Kernels: Backend {
         pending: Option<&ForNorm>,
         unnormed: Option<&Pending<Unnormed>>,
     ) -> (Float<Self>, Float<Self>);
-    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from dy `[n, d]` or its parts. A large dx is also `left` in f16, if the product that
-    /// takes it has that format.
+    /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from dy `[n, d]` or its parts. dx is also `left` in f16, if that is
+    /// given, which is never on the CPU.
     fn rms_norm_backward(
         x: Float<Self>,
         gain: Float<Self>,
         inverse: Float<Self>,
         dy: Float<Self>,
         earlier: Option<Float<Self>>,
-        left: Option<(&Pending<Tensor<2>>, Format)>,
+        left: Option<&Pending<Tensor<2>>>,
     ) -> (Float<Self>, Float<Self>);
 
     /// `[n, w]` → `[n, w]` with the first `rotated` columns rotated, as an operand of products in `format`.

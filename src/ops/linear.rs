@@ -8,7 +8,7 @@ use burn_cubecl::kernel::into_contiguous;
 
 use super::format::Format;
 use super::pending::{AfterNorm, ForNorm, Pending, Unnormed};
-pub use super::shapes::Then;
+pub use super::shapes::NextOperation;
 use super::{Cost, Float, Kernels, Operation, Parameter, gpu, primitive};
 use crate::config::Matmul;
 
@@ -21,7 +21,7 @@ pub struct Linear {
     pub operand: Option<Tensor<2>>,
     /// If x is the output of a norm.
     pub after: AfterNorm,
-    pub then: Then,
+    pub then: NextOperation,
 }
 
 impl Operation<2> for Linear {
@@ -31,9 +31,9 @@ impl Operation<2> for Linear {
 
     fn name(&self) -> &'static str {
         match self.then {
-            Then::Nothing => Self::NAME,
-            Then::Rope(_) => "linear+rope",
-            Then::Swiglu => "linear+swiglu",
+            NextOperation::Nothing => Self::NAME,
+            NextOperation::Rope(_) => "linear+rope",
+            NextOperation::Swiglu => "linear+swiglu",
         }
     }
 
@@ -62,12 +62,12 @@ impl Operation<2> for Linear {
         }
         let written = 4.0 * self.format.bytes_per_f32_byte();
         match &self.then {
-            Then::Nothing => {}
-            Then::Rope(rope) => {
+            NextOperation::Nothing => {}
+            NextOperation::Rope(rope) => {
                 forward.flops += 3.0 * n * rope.rotated as f64;
                 forward.bytes += (written - 4.0) * y;
             }
-            Then::Swiglu => {
+            NextOperation::Swiglu => {
                 // For each activation, three values in place of two in f32.
                 forward.flops += 4.0 * y;
                 forward.bytes += (1.5 * written - 4.0) * y;
@@ -102,7 +102,7 @@ pub struct LinearResidual {
     pub pending: Option<ForNorm>,
     /// dy in f16, if that norm leaves it.
     pub gradient: Pending<Tensor<2>>,
-    /// Whether x is the last third of the input, which is the output of a product with [`Then::Swiglu`]. The backward pass includes the
+    /// Whether x is the last third of the input, which is the output of a product with [`NextOperation::Swiglu`]. The backward pass includes the
     /// activation's.
     pub gated: bool,
 }
@@ -156,6 +156,12 @@ impl Operation<3> for LinearResidual {
 }
 
 impl LinearResidual {
+    /// Where the norm that follows leaves dy of `count` elements in f16, if the backward pass would copy it.
+    pub fn gradient(&self, count: usize) -> Option<Pending<Tensor<2>>> {
+        let copied = self.format == Format::Native && gpu::linear::is_copied(count);
+        copied.then(|| self.gradient.clone())
+    }
+
     /// x `[n, in]`, and the whole input if that is more.
     fn split<B: Kernels>(&self, input: Float<B>) -> (Float<B>, Option<Float<B>>) {
         if !self.gated {

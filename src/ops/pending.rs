@@ -94,7 +94,7 @@ mod tests {
     use crate::ops::cpu::testing::numbers;
     use crate::ops::format::Format;
     use crate::ops::gpu::check;
-    use crate::ops::linear::{Linear, LinearResidual, Then};
+    use crate::ops::linear::{Linear, LinearResidual, NextOperation};
     use crate::ops::rms_norm::RmsNorm;
     use crate::ops::{Scope, apply};
     use burn::tensor::{Tensor, TensorData};
@@ -128,7 +128,7 @@ mod tests {
                 gated: false,
             };
             let first = onto(pending.clone());
-            let gradient = adds_parts.then(|| first.gradient.clone());
+            let gradient = first.gradient(n * d).filter(|_| adds_parts);
             let at = Scope::outside("test");
             let x = apply(at, first, [active, down, residual]); // [n, d]
             let norm = RmsNorm {
@@ -150,7 +150,7 @@ mod tests {
                     adds_parts,
                     unnormed: unnormed.clone(),
                 },
-                then: Then::Nothing,
+                then: NextOperation::Nothing,
             };
             let y = apply(at, product, [h, up]); // [n, wide]
             assert!(!unnormed.is_some_and(|it| it.is_due()));

@@ -8,7 +8,7 @@ use burn::tensor::{Shape, Tensor};
 use super::format::Format;
 use super::live::{LiveKernel, LivePart, WorkgroupCount};
 use super::pending::{ForNorm, Pending, Unnormed};
-use super::{Cost, Float, Kernels, Operation, gpu};
+use super::{Cost, Float, Kernels, Operation};
 use crate::config::{NORM_EPS, Norm};
 
 /// x `[n, d]`, γ `[1, d]` → y `[n, d]`.
@@ -24,7 +24,7 @@ pub struct RmsNorm {
     pub pending: Option<ForNorm>,
     /// For the product that reads y, if it applies this norm.
     pub unnormed: Option<Pending<Unnormed>>,
-    /// For the backward pass of the product that gave x.
+    /// For the product that gave x: dx in f16 ([`LinearResidual::gradient`](super::linear::LinearResidual::gradient)).
     pub gradient: Option<Pending<Tensor<2>>>,
 }
 
@@ -72,7 +72,6 @@ impl Operation<2> for RmsNorm {
                 // The gradient is complete only with that of the residual path.
                 let complete = earlier.is_some() || !self.on_trunk;
                 let left = self.gradient.as_ref().filter(|_| complete);
-                let left = left.map(|left| (left, self.format));
                 B::rms_norm_backward(x, gain, inverse, dy, earlier, left)
             }
         };
@@ -110,9 +109,7 @@ impl Operation<2> for RmsNorm {
             (Some(ForNorm::Sum(_)), None) => Cost::new(5.0 * n, 3.0 * n + written),
             _ => Cost::new(4.0 * n, n + written),
         };
-        let large = n > gpu::linear::ROUNDED_ON_THE_WAY as f64;
-        let copied = large && self.gradient.is_some() && self.format == Format::Native;
-        let copy = if copied { 0.5 * n } else { 0.0 };
+        let copy = self.gradient.as_ref().map_or(0.0, |_| 0.5 * n);
         (forward, Cost::new(9.0 * n, 3.0 * n + copy))
     }
 }

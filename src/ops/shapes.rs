@@ -59,7 +59,7 @@ pub struct Attention {
     pub format: Format,
     /// [`causal_mask`](super::attention::causal_mask) as `[context, context]`, kept between steps; flash attention needs none.
     pub mask: Option<Tensor<2>>,
-    /// The rotation of q and k if the products before it did it ([`Then::Rope`]), in f16 for kernels on matrix cores; gradients then have
+    /// The rotation of q and k if the products before it did it ([`NextOperation::Rope`]), in f16 for kernels on matrix cores; gradients then have
     /// the form that those products expect.
     pub rope: Option<Rope>,
 }
@@ -152,7 +152,7 @@ pub struct Rope {
 /// What a product x·Wᵀ on a GPU does with its result before it stores it, in place of a launch: the forward pass of the operation after
 /// it, which does its own backward pass. The results are f16 on matrix cores.
 #[derive(Clone, Debug)]
-pub enum Then {
+pub enum NextOperation {
     Nothing,
     /// Rotates the first columns.
     Rope(Box<Rope>),

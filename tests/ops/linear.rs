@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use perflings::config::Matmul;
 use perflings::ops::add::Add;
 use perflings::ops::format::Format;
-use perflings::ops::linear::{Linear, LinearResidual, Then};
+use perflings::ops::linear::{Linear, LinearResidual, NextOperation};
 use perflings::ops::pending::{AfterNorm, Pending};
 
 use crate::ops::case::Case;
@@ -28,7 +28,7 @@ fn versions() -> [Linear; 2] {
         format: Format::Full,
         operand: None,
         after: AfterNorm::default(),
-        then: Then::Nothing,
+        then: NextOperation::Nothing,
     })
 }
 

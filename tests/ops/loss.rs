@@ -5,7 +5,7 @@ use perflings::config::{Loss, Matmul, Precision};
 use perflings::ops::cross_entropy::CrossEntropy;
 use perflings::ops::format::Format;
 use perflings::ops::head_loss::HeadLoss;
-use perflings::ops::linear::{Linear, Then};
+use perflings::ops::linear::{Linear, NextOperation};
 use perflings::ops::pending::AfterNorm;
 use perflings::ops::{Scope, apply};
 
@@ -135,7 +135,7 @@ fn with_the_head(targets: &[i32], device: &Device, scale: f32, format: Format) -
             format,
             operand: None,
             after: AfterNorm::default(),
-            then: Then::Nothing,
+            then: NextOperation::Nothing,
         },
         loss: CrossEntropy {
             version,

@@ -43,9 +43,9 @@ pub fn forward(rows: Rows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
 
 /// The outputs of a block of queries, for all query heads that share one key and value head.
 fn forward_block(
-    out: &HeadRows,
+    out: &HeadRows<*mut f32>,
     lse: SharedSlice,
-    [q, k, v]: [&HeadRows; 3],
+    [q, k, v]: [&HeadRows<*const f32>; 3],
     workspace: &mut BlockWorkspace,
     (batch, kv_head, first): (usize, usize, usize),
 ) {
@@ -108,7 +108,11 @@ fn forward_block(
 ///
 /// # Safety
 /// Nothing else uses these rows of this head meanwhile, and they are in bounds.
-unsafe fn scale_rows(out: &HeadRows, (batch, head, first): (usize, usize, usize), factors: &[f32]) {
+unsafe fn scale_rows(
+    out: &HeadRows<*mut f32>,
+    (batch, head, first): (usize, usize, usize),
+    factors: &[f32],
+) {
     for (row, factor) in factors.iter().enumerate() {
         let (row, _) = out.result(batch, first + row, head);
         // SAFETY: passed on to the caller.

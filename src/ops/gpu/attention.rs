@@ -89,7 +89,7 @@ impl Tile {
 
 /// The kernels, each in a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kernel {
+enum AttentionKernel {
     /// For output and logarithms.
     Output,
     /// For δ = rowsum(dout∘out) and dq.
@@ -102,7 +102,7 @@ enum Kernel {
 /// memory, and computes a part of a tile's scores or adds a part of its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct TiledKernel {
-    kernel: Kernel,
+    kernel: AttentionKernel,
     tile: Tile,
     vectors: usize,
 }
@@ -110,16 +110,16 @@ struct TiledKernel {
 impl Serialize for TiledKernel {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let steps = match self.kernel {
-            Kernel::Output => vec![
+            AttentionKernel::Output => vec![
                 self.scores("s", ["q", "q"], ["k", "k"], true),
                 self.sums("sum", ["v", "v"]),
             ],
-            Kernel::Queries => vec![
+            AttentionKernel::Queries => vec![
                 self.scores("s", ["q", "q"], ["k", "k"], false),
                 self.scores("g", ["dout", "out"], ["v", "v"], true),
                 self.sums("sum", ["k", "k"]),
             ],
-            Kernel::Keys => vec![
+            AttentionKernel::Keys => vec![
                 self.scores("s", ["k", "k"], ["q", "q"], true),
                 self.sums("dvalue", ["dout", "out"]),
                 self.scores("g", ["v", "v"], ["dout", "out"], true),
@@ -207,15 +207,15 @@ impl TiledKernel {
 
 /// The program of a kernel; in the backward pass, gradients may be rotated.
 fn program(
-    kernel: Kernel,
+    kernel: AttentionKernel,
     tile: Tile,
     shape: Shape,
     rotated: bool,
 ) -> Program<Values<TiledKernel>> {
     let (file, buffers) = match kernel {
-        Kernel::Output => ("flash_attention.wgsl", &OUTPUT[..]),
-        Kernel::Queries => ("flash_attention_backward_q.wgsl", &QUERIES[..]),
-        Kernel::Keys => ("flash_attention_backward_kv.wgsl", &KEYS[..]),
+        AttentionKernel::Output => ("flash_attention.wgsl", &OUTPUT[..]),
+        AttentionKernel::Queries => ("flash_attention_backward_q.wgsl", &QUERIES[..]),
+        AttentionKernel::Keys => ("flash_attention_backward_kv.wgsl", &KEYS[..]),
     };
     let tiled = TiledKernel {
         kernel,
@@ -254,7 +254,7 @@ pub fn rotates(sizes: &Heads, like: &CubeTensor) -> bool {
 /// with its square. `None` if no tile fits. (Dao et al., 2022, arXiv 2205.14135.) 1 launch.
 pub fn forward(rows: &Rows<CubeTensor>, sizes: Heads) -> Option<(CubeTensor, CubeTensor)> {
     let tile = tile(&sizes, rows.first())?;
-    let program = |shape| program(Kernel::Output, tile, shape, false);
+    let program = |shape| program(AttentionKernel::Output, tile, shape, false);
     let own = (tile.own(), DType::F32);
     Some(attention_wgsl::forward(rows, sizes, own, program))
 }
@@ -283,9 +283,9 @@ pub fn backward(
                 .collect();
             wgsl::launch(program, groups, &buffers);
         };
-        let of_queries = program(Kernel::Queries, tile, shape.clone(), rotated);
+        let of_queries = program(AttentionKernel::Queries, tile, shape.clone(), rotated);
         launch(of_queries, groups[0], [q, k, v, dout, out, dq, lse, delta]);
-        let of_keys = program(Kernel::Keys, tile, shape, rotated);
+        let of_keys = program(AttentionKernel::Keys, tile, shape, rotated);
         launch(of_keys, groups[1], [q, k, v, dout, dk, dv, lse, delta]);
     })
 }
@@ -324,9 +324,11 @@ mod tests {
         for sizes in problems(PROBLEMS) {
             for available in AVAILABLE {
                 let tile = Tile::choose(&sizes, available).expect("some tile fits");
-                valid(sizes, |shape| program(Kernel::Output, tile, shape, false));
+                valid(sizes, |shape| {
+                    program(AttentionKernel::Output, tile, shape, false)
+                });
                 for rotated in [false, true] {
-                    for kernel in [Kernel::Queries, Kernel::Keys] {
+                    for kernel in [AttentionKernel::Queries, AttentionKernel::Keys] {
                         valid(sizes, |shape| program(kernel, tile, shape, rotated));
                     }
                 }

@@ -13,7 +13,12 @@ use burn_cubecl::tensor::CubeTensor;
 
 /// Most elements of an f32 operand that the product itself converts: reading twice the bytes, or applying a norm in each block, takes
 /// less time than a launch.
-pub const ROUNDED_ON_THE_WAY: usize = 1 << 20;
+const ROUNDED_ON_THE_WAY: usize = 1 << 20;
+
+/// Whether products read an operand of `count` elements from a copy in f16, which needs whole vectors.
+pub fn is_copied(count: usize) -> bool {
+    count > ROUNDED_ON_THE_WAY && count.is_multiple_of(4)
+}
 
 /// x·Wᵀ, stored by the epilogue `then`; x `[N, K]`, W `[M, K]`. One product. The result is f16 if matrix cores apply an epilogue that
 /// is not linear. With `norm`, which [`applies_norm`] allows, x is the output of that norm, and this launch writes it as well.

@@ -94,12 +94,7 @@ impl Product for TiledProduct {
 impl TiledProduct {
     /// Vectors between lines in workgroup memory.
     fn pitch(&self, side: usize, transposed: bool) -> usize {
-        side / 4
-            + if transposed {
-                padding(self.plan.step)
-            } else {
-                0
-            }
+        side / 4 + usize::from(transposed) * padding(self.plan.step)
     }
 
     /// The part of an operand that a workgroup stages in a step: `side` of `whole` rows of A or columns of B from `outer` on, for each of

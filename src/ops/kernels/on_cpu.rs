@@ -10,7 +10,7 @@ use crate::ops::cpu::strided_attention::Strided;
 use crate::ops::cpu::{self, swiglu_naive};
 use crate::ops::format::Format;
 use crate::ops::pending::{ForNorm, Pending, Unnormed};
-use crate::ops::shapes::{Attention, Heads, Rotation, Rows, Then};
+use crate::ops::shapes::{Attention, Heads, NextOperation, Rotation, Rows};
 
 /// A tensor of burn-flex.
 type T = Float<Flex>;
@@ -82,8 +82,11 @@ impl Kernels for Flex {
         Self::rounded(x, Precision::F16)
     }
 
-    fn linear_own(x: T, w: T, _format: Format, _norm: Option<Unnormed>, then: &Then) -> T {
-        debug_assert!(matches!(then, Then::Nothing), "{then:?} on the CPU");
+    fn linear_own(x: T, w: T, _format: Format, _norm: Option<Unnormed>, then: &NextOperation) -> T {
+        debug_assert!(
+            matches!(then, NextOperation::Nothing),
+            "{then:?} on the CPU"
+        );
         let (n, m) = (x.shape()[0], w.shape()[0]);
         let [x, w] = [&x, &w].map(Values::of);
         let product = matmul(None, x.matrix(), w.matrix().transposed());
@@ -133,7 +136,7 @@ impl Kernels for Flex {
         inverse: T,
         dy: T,
         earlier: Option<T>,
-        _: Option<(&Pending<Tensor<2>>, Format)>,
+        _: Option<&Pending<Tensor<2>>>,
     ) -> (T, T) {
         let shape = x.shape();
         let [x, gain, inverse, dy] = [&x, &gain, &inverse, &dy].map(Values::of);

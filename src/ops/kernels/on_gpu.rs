@@ -15,7 +15,7 @@ use crate::ops::gpu::epilogue::Epilogue;
 use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
 use crate::ops::live::LiveKernel;
 use crate::ops::pending::{ForNorm, Pending, Summands, Unnormed};
-use crate::ops::shapes::{Attention, Heads, Rotation, Rows, Then};
+use crate::ops::shapes::{Attention, Heads, NextOperation, Rotation, Rows};
 
 /// A tensor of this backend.
 type T = CubeTensor;
@@ -49,20 +49,20 @@ impl Kernels for Cube {
 
     fn half(x: T) -> T {
         let x = into_contiguous(x);
-        if is_copied(&x) {
+        if gpu::linear::is_copied(x.meta.num_elements()) {
             gpu::format::converted(x, DType::F16)
         } else {
             x
         }
     }
 
-    fn linear_own(x: T, w: T, format: Format, norm: Option<Unnormed>, then: &Then) -> T {
+    fn linear_own(x: T, w: T, format: Format, norm: Option<Unnormed>, then: &NextOperation) -> T {
         let [x, w] = [x, w].map(into_contiguous);
         let forward = |then| gpu::linear::forward(&x, &w, then, format, norm.as_ref());
         match then {
-            Then::Nothing => forward(Epilogue::Plain),
-            Then::Swiglu => forward(Epilogue::Swiglu),
-            Then::Rope(rope) => {
+            NextOperation::Nothing => forward(Epilogue::Plain),
+            NextOperation::Swiglu => forward(Epilogue::Swiglu),
+            NextOperation::Rope(rope) => {
                 let [cos, sin] = rope.tables::<Self>();
                 forward(Epilogue::Rope([&cos, &sin], rope.rotation(w.shape()[0])))
             }
@@ -142,15 +142,14 @@ impl Kernels for Cube {
         inverse: T,
         dy: T,
         earlier: Option<T>,
-        left: Option<(&Pending<Tensor<2>>, Format)>,
+        left: Option<&Pending<Tensor<2>>>,
     ) -> (T, T) {
         let [x, gain, inverse, dy] = [x, gain, inverse, dy].map(into_contiguous);
         let earlier = earlier.map(into_contiguous);
-        let left = left.filter(|(_, format)| *format == Format::Native && is_copied(&x));
         let rounded = left.map(|_| gpu::empty_of(DType::F16, &x, x.meta.shape()));
         let gradients =
             gpu::rms_norm::backward(&dy, &x, &gain, &inverse, earlier.as_ref(), rounded.as_ref());
-        if let (Some((left, _)), Some(rounded)) = (left, rounded) {
+        if let (Some(left), Some(rounded)) = (left, rounded) {
             left.put(Tensor::from_primitive::<Cube>(rounded));
         }
         gradients
@@ -265,10 +264,4 @@ impl Kernels for Cube {
         });
         samples.collect()
     }
-}
-
-/// Whether products read x in f16 from a copy, and do not round it themselves.
-fn is_copied(x: &T) -> bool {
-    let count = x.meta.num_elements();
-    count > gpu::linear::ROUNDED_ON_THE_WAY && count.is_multiple_of(4)
 }

@@ -47,10 +47,10 @@ pub fn backward(
 
 /// Inputs and outputs of the backward pass.
 struct Backward<'a> {
-    to: [HeadRows; 3],
-    from: [HeadRows; 3],
-    out: HeadRows,
-    dout: HeadRows,
+    to: [HeadRows<*mut f32>; 3],
+    from: [HeadRows<*const f32>; 3],
+    out: HeadRows<*const f32>,
+    dout: HeadRows<*const f32>,
     lse: &'a [f32],
     shape: Heads,
 }
@@ -111,7 +111,7 @@ impl Backward<'_> {
         let [dq, dk, dv] = &self.to;
         let [q, k, _] = &self.from;
         // SAFETY of all products: the views were checked against the shape; only this task writes this key head and its query heads.
-        let to_block = |a: &HeadRows, transposed: &[f32], out: &mut [f32]| unsafe {
+        let to_block = |a: &HeadRows<*const f32>, transposed: &[f32], out: &mut [f32]| unsafe {
             multiply(
                 [queries, keys, width],
                 a.factor(batch, query, head),
@@ -120,7 +120,7 @@ impl Backward<'_> {
                 false,
             );
         };
-        let to_keys = |block: &[f32], b: &HeadRows, out: &HeadRows| unsafe {
+        let to_keys = |block: &[f32], b: &HeadRows<*const f32>, out: &HeadRows<*mut f32>| unsafe {
             multiply(
                 [keys, width, queries],
                 (block.as_ptr(), (1, BLOCK)),

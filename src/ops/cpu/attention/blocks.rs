@@ -8,16 +8,23 @@ pub(super) const BLOCK: usize = 64;
 
 /// The address of heads, shared by tasks: value (b, t, h, d) is at `start + (b·T + t)·row_stride + h·dh + d`.
 #[derive(Clone, Copy)]
-pub(super) struct HeadRows {
-    start: *mut f32,
+pub(super) struct HeadRows<P> {
+    start: P,
     row_stride: usize,
     pub shape: Heads,
 }
 
 // SAFETY: `HeadRows` is only an address; tasks read what nothing writes, and write their own parts.
-unsafe impl Sync for HeadRows {}
+unsafe impl<P> Sync for HeadRows<P> {}
 
-impl HeadRows {
+impl<P> HeadRows<P> {
+    /// Elements before head `head` of row `time` of sequence `batch`.
+    fn offset(&self, batch: usize, time: usize, head: usize) -> usize {
+        (batch * self.shape.context + time) * self.row_stride + head * self.shape.head_dim
+    }
+}
+
+impl HeadRows<*mut f32> {
     /// In a buffer that starts here.
     pub fn new(buffer: *mut f32, at: Columns, shape: Heads) -> Self {
         Self {
@@ -27,13 +34,24 @@ impl HeadRows {
         }
     }
 
-    /// To be read only.
+    /// The rows of a head from there on, as a result.
+    pub fn result(&self, batch: usize, time: usize, head: usize) -> (*mut f32, usize) {
+        let start = self.start.wrapping_add(self.offset(batch, time, head));
+        (start, self.row_stride)
+    }
+}
+
+impl HeadRows<*const f32> {
     pub fn of(data: &[f32], at: Columns, shape: Heads) -> Self {
         assert_eq!(data.len(), shape.rows() * at.stride, "{shape:?}");
-        Self::new(data.as_ptr().cast_mut(), at, shape)
+        Self {
+            start: data.as_ptr().wrapping_add(at.offset),
+            row_stride: at.stride,
+            shape,
+        }
     }
 
-    /// Queries, keys and values, to be read only.
+    /// Queries, keys and values.
     pub fn of_rows(rows: Rows<&[f32]>, shape: Heads) -> [Self; 3] {
         assert!(shape.heads.is_multiple_of(shape.kv_heads), "{shape:?}");
         rows.columns(&shape)
@@ -41,20 +59,13 @@ impl HeadRows {
     }
 
     /// Head `head` of row `time` of sequence `batch`.
-    fn at(&self, batch: usize, time: usize, head: usize) -> *mut f32 {
-        self.start.wrapping_add(
-            (batch * self.shape.context + time) * self.row_stride + head * self.shape.head_dim,
-        )
+    fn at(&self, batch: usize, time: usize, head: usize) -> *const f32 {
+        self.start.wrapping_add(self.offset(batch, time, head))
     }
 
     /// The rows of a head from there on, as a factor.
     pub fn factor(&self, batch: usize, time: usize, head: usize) -> (*const f32, (usize, usize)) {
         (self.at(batch, time, head), (self.row_stride, 1))
-    }
-
-    /// The same as a result.
-    pub fn result(&self, batch: usize, time: usize, head: usize) -> (*mut f32, usize) {
-        (self.at(batch, time, head), self.row_stride)
     }
 
     /// One row of one head.

@@ -189,8 +189,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% endif %}
 
     // Fetches the next step's values while this step is multiplied; the last step fetches the first one's again.{{ " They are on their way before the barrier, while another workgroup of the multiprocessor may multiply." if early }}
-    let k = next;
-    next = select(begin, k + {{ p.step }}u, k + {{ p.step }}u < end);
+    next = select(begin, next + {{ p.step }}u, next + {{ p.step }}u < end);
 {% for o in operands %}
     {{ fetch(o) | trim }}
 {% endfor %}
