@@ -34,7 +34,7 @@ const LARGE: BlockPlan = BlockPlan {
     splits: 1,
 };
 
-/// For results with too few tiles for a large GPU: as many invocations as a large block, so that one workgroup keeps a multiprocessor
+/// For results with too few tiles for a large GPU: twice the invocations of a large block, so that one workgroup keeps a multiprocessor
 /// busy.
 const SMALL: BlockPlan = BlockPlan {
     tiles: (2, 2),
