@@ -83,7 +83,7 @@ impl Tile {
 
     /// Bytes of workgroup memory.
     fn bytes(&self, vectors: usize) -> usize {
-        16 * (self.staged(vectors) + self.invocations())
+        16 * (self.staged(vectors) + self.down * (self.across + 1))
     }
 }
 

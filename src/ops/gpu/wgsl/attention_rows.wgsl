@@ -8,8 +8,8 @@
 
 // Operands of a step: parts of own rows and of the other side's rows, or weights and rows of the other side. Padded against bank conflicts.
 var<workgroup> staged: array<vec4<f32>, {{ staged }}>;
-// One value per own row and invocation of that row ({{ across }} invocations); a vector holds four rows.
-var<workgroup> shares: array<vec4<f32>, {{ down * across }}>;
+// One value per own row and invocation of that row ({{ across }} invocations, and padding); a vector holds four rows.
+var<workgroup> shares: array<vec4<f32>, {{ down * (across + 1) }}>;
 const lowest = -3.0e38;
 {% if rotated %}
 {% include "rotated.wgsl" %}
@@ -18,9 +18,10 @@ const lowest = -3.0e38;
 @compute @workgroup_size({{ down * across }})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   // This invocation has own rows y, y + {{ down }}, y + {{ 2 * down }} and y + {{ 3 * down }} of the workgroup, columns 4x to 4x + 3 of a tile of scores, and
-  // vectors x, x + {{ across }}, … of a row of the result. Neighbouring invocations have neighbouring rows.
-  let y = lane % 8u + lane / 32u % {{ down // 8 }}u * 8u;
-  let x = lane / 8u % 4u + lane / {{ down * 4 }}u * 4u;
+  // vectors x, x + {{ across }}, … of a row of the result. 16 neighbours have 8 rows by 2 columns: where neighbours
+  // read the same vector, one read of workgroup memory serves both.
+  let y = lane / 2u % 8u + lane / 32u % {{ down // 8 }}u * 8u;
+  let x = lane % 2u + lane / 16u % 2u * 2u + lane / {{ down * 4 }}u * 4u;
   let tiles = {{ (context + own - 1) // own }}u;
 {# Reads this invocation's share of a step into registers; zeros past the ends. #}
 {% macro fetch(step) %}
@@ -139,14 +140,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 {% endmacro %}
 {# `to`: the sum or the highest of `from`0 to `from`3 over the invocations of each row, as a vector of four rows. #}
 {% macro over_rows(from, to, highest) %}
-    shares[y * {{ across }}u + x] = vec4<f32>({{ from }}0, {{ from }}1, {{ from }}2, {{ from }}3);
+    shares[y * {{ across + 1 }}u + x] = vec4<f32>({{ from }}0, {{ from }}1, {{ from }}2, {{ from }}3);
     workgroupBarrier();
-    var {{ to }} = shares[y * {{ across }}u];
+    var {{ to }} = shares[y * {{ across + 1 }}u];
 {% for i in range(1, across) %}
 {% if highest %}
-    {{ to }} = max({{ to }}, shares[y * {{ across }}u + {{ i }}u]);
+    {{ to }} = max({{ to }}, shares[y * {{ across + 1 }}u + {{ i }}u]);
 {% else %}
-    {{ to }} += shares[y * {{ across }}u + {{ i }}u];
+    {{ to }} += shares[y * {{ across + 1 }}u + {{ i }}u];
 {% endif %}
 {% endfor %}
 {% endmacro %}
