@@ -189,6 +189,10 @@ static LADDER: [TilePlan; 4] = [
 
 const LARGE: TilePlan = TilePlan::new((128, 128), 32, (8, 8));
 
+/// For pairs with many tiles: three of these workgroups share a multiprocessor of a large GPU. Operands with adjacent inner values,
+/// of which a pair has one, are read in lines of 64 bytes.
+const NARROW: TilePlan = TilePlan::new((128, 64), 16, (8, 8));
+
 /// The smallest share of the inner dimension for one workgroup.
 const SHORTEST: usize = 128;
 
@@ -234,7 +238,11 @@ pub fn choose_whole(problem: &Problem, limits: Limits) -> TilePlan {
 
 /// The plans for two products in one launch, which differ in the number of parts.
 pub fn choose_pair(problems: &[Problem; 2], limits: Limits) -> [TilePlan; 2] {
-    let plan = limits.plans()[0];
+    let many = |it| NARROW.groups(it) >= 2 * limits.full;
+    let plan = match limits.plans()[0] {
+        LARGE if problems.iter().all(many) => NARROW,
+        largest => largest,
+    };
     even(problems, &plan, limits.full).map(|splits| plan.splits(splits))
 }
 
@@ -298,8 +306,21 @@ mod tests {
     }
 
     #[test]
+    fn pairs_with_many_tiles_take_narrow_ones() {
+        let of = |dx, dw| choose_pair(&[dx, dw], LARGE_DEVICE);
+        let of_qkv = of(problem(4096, 1024, 2048), problem(2048, 1024, 4096));
+        assert_eq!(of_qkv, [NARROW; 2]);
+        let of_o = of(problem(4096, 1024, 1024), problem(1024, 1024, 4096));
+        assert_eq!(of_o, [LARGE; 2]);
+    }
+
+    #[test]
     fn every_plan_keeps_the_rules_of_its_fields() {
-        for plan in LADDER.iter().chain(&SMALL_LADDER).chain([&SMALLEST]) {
+        for plan in LADDER
+            .iter()
+            .chain(&SMALL_LADDER)
+            .chain([&NARROW, &SMALLEST])
+        {
             assert!(plan.is_sound(), "{plan:?}");
             assert!(plan.shared_bytes() <= LARGE_DEVICE.shared_bytes, "{plan:?}");
         }
