@@ -17,7 +17,7 @@ use crate::ops::linear;
 use crate::ops::loss_scale::LossScale;
 use crate::ops::pending::AfterNorm;
 use crate::ops::{Parameter, Scope, apply};
-use block::{Block, BlockContext, Projections, ResidualStream};
+use block::{Block, BlockContext, Projections, ResidualStream, StreamNorm};
 use tables::Tables;
 use weights::Weight;
 
@@ -226,7 +226,16 @@ impl Model {
     ) -> (Tensor<2>, AfterNorm) {
         let table = self.embedding.value.clone(); // [vocab, d]
         let sizes = [tokens.inputs.dims()[0], table.dims()[1]];
-        let pending = self.setting.squares("norm1", &self.device, sizes);
+        let last = StreamNorm {
+            scope: Scope::outside("norm"),
+            gain: &self.norm,
+            reader: head,
+        };
+        let before = |layer: usize| match self.blocks.get(layer) {
+            Some(block) => block.norm1(layer),
+            None => last,
+        };
+        let pending = self.setting.for_norm(before(0), &self.device, sizes);
         let embed = Embedding {
             tokens: tokens.inputs.clone(),
             version: self.config().matmul,
@@ -242,13 +251,13 @@ impl Model {
                 seen.residual.push(stream.x.clone());
             }
             stream = self.setting.attention(layer, block, stream);
-            stream = self.setting.feed_forward(layer, block, stream);
+            let next = before(layer + 1);
+            stream = self.setting.feed_forward(layer, block, stream, next);
         }
         if let Some(seen) = seen {
             seen.residual.push(stream.x.clone());
         }
-        let outside = Scope::outside("norm");
-        let (_, x, after) = self.setting.normed(outside, stream, &self.norm, head); // [n, d]
+        let (_, x, after) = self.setting.normed(stream, last); // [n, d]
         let x = match self.config().gradient {
             Gradient::Attached => x,
             Gradient::DetachedNorm => x.detach(), // [n, d], without history: nothing below learns

@@ -63,6 +63,15 @@ pub(super) struct Block {
     pub norm2: Parameter,
 }
 
+/// A norm of the residual stream.
+#[derive(Clone, Copy)]
+pub(super) struct StreamNorm<'a> {
+    pub scope: Scope,
+    pub gain: &'a Parameter,
+    /// The projection that reads its output, if nothing else does.
+    pub reader: Option<&'a Parameter>,
+}
+
 /// What every block works with: the versions of the operations, and tables by shape.
 #[derive(Clone, Debug)]
 pub(super) struct BlockContext {
@@ -80,6 +89,24 @@ pub(super) struct ResidualStream {
 }
 
 impl Block {
+    /// The norm before attention.
+    pub fn norm1(&self, layer: usize) -> StreamNorm<'_> {
+        StreamNorm {
+            scope: Scope::layer(layer, "norm1"),
+            gain: &self.norm1,
+            reader: self.qkv.one(),
+        }
+    }
+
+    /// The norm before the feed-forward half.
+    fn norm2(&self, layer: usize) -> StreamNorm<'_> {
+        StreamNorm {
+            scope: Scope::layer(layer, "norm2"),
+            gain: &self.norm2,
+            reader: self.gate_up.one(),
+        }
+    }
+
     /// In the order of the weights.
     pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
         let rest = [&self.down, &self.norm1, &self.norm2];
@@ -124,7 +151,7 @@ impl BlockContext {
             attention.rope = Some(self.rope(wide));
         }
         let in_product = attention.rope.is_some();
-        let (x, h, after) = self.normed(at("norm1"), stream, &block.norm1, block.qkv.one()); // [n, d] twice
+        let (x, h, after) = self.normed(stream, block.norm1(layer)); // [n, d] twice
         let mixed = match &block.qkv {
             Projections::Separate(qkv) => {
                 let parts = [
@@ -146,18 +173,19 @@ impl BlockContext {
                 apply(at("attention"), PackedAttention(attention), [packed]) // [n, d]
             }
         };
-        self.onto(at("attention.o"), x, mixed, &block.o)
+        self.onto(at("attention.o"), x, mixed, &block.o, block.norm2(layer))
     }
 
-    /// x + down(silu(gate)·up) of the normed x; x `[n, d]`.
+    /// x + down(silu(gate)·up) of the normed x, which the norm `next` reads; x `[n, d]`.
     pub(super) fn feed_forward(
         &self,
         layer: usize,
         block: &Block,
         stream: ResidualStream,
+        next: StreamNorm,
     ) -> ResidualStream {
         let at = |part| Scope::layer(layer, part);
-        let (x, h, after) = self.normed(at("norm2"), stream, &block.norm2, block.gate_up.one()); // [n, d] twice
+        let (x, h, after) = self.normed(stream, block.norm2(layer)); // [n, d] twice
         let active = match (&block.gate_up, self.config.swiglu) {
             (Projections::Separate([gate, up]), Swiglu::NaiveKernel) => {
                 let naive = NaiveSwiglu {
@@ -178,7 +206,7 @@ impl BlockContext {
                     ..self.linear(both)
                 };
                 let gated = apply(at("mlp.gate-up"), op, [h, both.value.clone()]); // [3n, ffn]
-                let pending = self.pending("mlp.down", &x, &block.down);
+                let pending = self.pending(next, &x, &block.down);
                 let op = LinearResidual {
                     gated: true,
                     ..self.residual(&block.down, pending.clone())
@@ -200,18 +228,19 @@ impl BlockContext {
                 apply(at("mlp.activation"), op, [packed]) // [n, ffn]
             }
         };
-        self.onto(at("mlp.down"), x, active, &block.down)
+        self.onto(at("mlp.down"), x, active, &block.down, next)
     }
 
-    /// residual + y·Wᵀ `[n, d]`, in one operation where our own product stores it.
+    /// residual + y·Wᵀ `[n, d]`, which the norm `next` reads, in one operation where our own product stores it.
     fn onto(
         &self,
         scope: Scope,
         residual: Tensor<2>,
         y: Tensor<2>,
         w: &Parameter,
+        next: StreamNorm,
     ) -> ResidualStream {
-        let pending = self.pending(scope.part, &residual, w);
+        let pending = self.pending(next, &residual, w);
         let op = self.residual(w, pending.clone());
         let gradient = op.gradient(residual.shape().num_elements());
         let x = match self.config.matmul {
@@ -236,28 +265,24 @@ impl BlockContext {
     }
 
     /// What the sum of x `[n, d]` and a product with W leaves to the next norm's own kernel: parts if the product is in parts.
-    fn pending(&self, product: &str, x: &Tensor<2>, w: &Parameter) -> Option<ForNorm> {
-        let next = if product == "mlp.down" {
-            "norm1"
-        } else {
-            "norm2"
-        };
+    fn pending(&self, next: StreamNorm, x: &Tensor<2>, w: &Parameter) -> Option<ForNorm> {
         let [_, inner] = w.value.dims();
         let in_parts = kernels::in_parts(x, inner, self.format);
         let sum = || ForNorm::Sum(Pending::default());
-        let in_parts = (in_parts && self.own_norm(next)).then(sum);
+        let in_parts = (in_parts && self.own_norm(next.scope.part)).then(sum);
         if in_parts.is_some() || !inner.is_multiple_of(4) {
-            // Matrix cores, which find the squares, read whole vectors.
+            // Matrix cores, which do a part of the norm, read whole vectors.
             return in_parts;
         }
-        self.squares(next, &x.device(), x.dims())
+        self.for_norm(next, &x.device(), x.dims())
     }
 
-    /// Sums of squares for the norm `next` of an x of these `[n, d]`, if the product that follows may apply it.
-    pub(super) fn squares(&self, next: &str, on: &Device, sizes: [usize; 2]) -> Option<ForNorm> {
-        let applies = kernels::applies_norm(on, sizes, sizes[1], self.format);
-        let applied = applies && self.own_norm(next);
-        applied.then(|| ForNorm::Squares(Pending::default()))
+    /// The part of a norm of x `[n, d]` that the operation before it does, if the product that reads its output may do the rest.
+    pub(super) fn for_norm(&self, it: StreamNorm, on: &Device, x: [usize; 2]) -> Option<ForNorm> {
+        let reads = |w: &Parameter| kernels::applies_norm(on, x, w.value.dims()[0], self.format);
+        let applied = it.reader.is_some_and(reads) && self.own_norm(it.scope.part);
+        let gain = || Box::new(it.gain.value.clone());
+        applied.then(|| ForNorm::Scaled(gain(), Pending::default()))
     }
 
     /// Whether the norm and the products around it are our own kernels.
@@ -314,25 +339,21 @@ impl BlockContext {
         apply(Scope { part, ..scope }, rope, [y]) // [n, out]
     }
 
-    /// x and the normed x, `[n, d]` each, and what the norm and the product with `reader` do for each other, if that is all that reads
-    /// it.
+    /// x and the normed x, `[n, d]` each, and what the norm and the product that reads its output do for each other.
     pub(super) fn normed(
         &self,
-        scope: Scope,
         ResidualStream {
             x,
             pending,
             gradient,
         }: ResidualStream,
-        gain: &Parameter,
-        reader: Option<&Parameter>,
+        StreamNorm {
+            scope,
+            gain,
+            reader,
+        }: StreamNorm,
     ) -> (Tensor<2>, Tensor<2>, AfterNorm) {
-        let applies = |w: &Parameter| {
-            let outputs = w.value.dims()[0];
-            kernels::applies_norm(&x.device(), x.dims(), outputs, self.format)
-        };
-        let squares = matches!(pending, Some(ForNorm::Squares(_)));
-        let applied = squares && self.own_norm(scope.part) && reader.is_some_and(applies);
+        let applied = matches!(pending, Some(ForNorm::Scaled(..)));
         let unnormed = applied.then(Pending::default);
         let norm = RmsNorm {
             version: self.config.norm,

@@ -56,9 +56,9 @@ impl Operation<2> for Linear {
         let (mut forward, backward) = cost(x, w, self.format);
         let (n, y) = (x[0] as f64, (x[0] * w[0]) as f64);
         if self.after.unnormed.is_some() {
-            // It may apply the norm before it: x is then read in f32, and the normed x is written.
-            forward.flops += 4.0 * n * x[1] as f64;
-            forward.bytes += 4.0 * n * x[1] as f64;
+            // It does the rest of the norm before it: the rows of x and of the result are multiplied, and the normed x is written.
+            forward.flops += n * x[1] as f64 + y;
+            forward.bytes += 2.0 * n * x[1] as f64;
         }
         let written = 4.0 * self.format.bytes_per_f32_byte();
         match &self.then {
@@ -141,10 +141,15 @@ impl Operation<3> for LinearResidual {
     fn cost(&self, [input, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
         let x = [residual[0], input[1]];
         let (mut forward, mut backward) = cost(&x, w, self.format);
-        if !matches!(self.pending, Some(ForNorm::Sum(_))) {
-            forward.flops += residual.iter().product::<usize>() as f64;
-            forward.bytes += 4.0 * residual.iter().product::<usize>() as f64;
-        }
+        // For each element of y: the sum with the residual; for the norm, a square, its sum and y·gain, which is stored in f16.
+        let (flops, bytes) = match self.pending {
+            Some(ForNorm::Sum(_)) => (0.0, 0.0),
+            Some(ForNorm::Scaled(..)) => (4.0, 6.0),
+            None => (1.0, 4.0),
+        };
+        let count = residual.iter().product::<usize>() as f64;
+        forward.flops += flops * count;
+        forward.bytes += bytes * count;
         if self.gated {
             let n = (x[0] * x[1]) as f64;
             backward.flops += 14.0 * n;

@@ -1,10 +1,10 @@
 //! What an operation leaves to the kernel of the next one, which saves a launch on a GPU. A product with a residual may store parts of
-//! its inner dimension, which the norm that follows adds while it reads its input. Or it stores the sums of squares of its rows as
-//! well: with them the product that follows the norm can apply it while it reads its operand. In the backward pass, a norm leaves its
-//! gradient in f16 as well to the product before it.
+//! its inner dimension, which the norm that follows adds while it reads its input. Or it does a part of the norm itself, and the product
+//! that reads the norm's output does the rest. In the backward pass, a norm leaves its gradient in f16 as well to the product before it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use burn::tensor::Tensor;
 use burn_cubecl::tensor::CubeTensor;
 
 /// How an operation passes `T` to the one that follows.
@@ -16,8 +16,8 @@ pub struct Pending<T>(Arc<Mutex<Option<T>>>);
 pub enum ForNorm {
     /// x itself, which has no values until the norm writes it.
     Sum(Pending<Summands>),
-    /// The sums of squares of x's rows.
-    Squares(Pending<CubeTensor>),
+    /// What the product that reads the norm's output needs, made with the norm's gain `[1, d]`.
+    Scaled(Box<Tensor<2>>, Pending<Scaled>),
 }
 
 /// x `[n, d]` = residual + the sum of parts.
@@ -29,14 +29,21 @@ pub struct Summands {
     pub parts: CubeTensor,
 }
 
+/// The part of a norm of x `[n, d]` that needs no row to be complete.
+#[derive(Clone, Debug)]
+pub struct Scaled {
+    /// `[1, d]`
+    pub gain: CubeTensor,
+    /// x·gain `[n, d]` in f16.
+    pub values: CubeTensor,
+    /// Σx² of each row, in parts `[parts, n]`.
+    pub squares: CubeTensor,
+}
+
 /// What a norm leaves to the product that reads its output y `[n, d]`: y = x·gain·r with r = 1/√(mean(x²) + ε).
 #[derive(Clone, Debug)]
 pub struct Unnormed {
-    pub x: CubeTensor,
-    /// `[1, d]`
-    pub gain: CubeTensor,
-    /// Σx² of each row, in parts `[parts, n]`.
-    pub squares: CubeTensor,
+    pub scaled: Scaled,
     /// r `[n, 1]`, which the product writes, as it does y.
     pub inverse: CubeTensor,
 }
@@ -118,8 +125,9 @@ mod tests {
             });
             let [active, down, residual, gain, up, last] = inputs.clone();
             let unnormed = applied.then(Pending::default);
-            let squares = applied.then(|| ForNorm::Squares(Pending::default()));
-            let pending = squares.or(adds_parts.then(|| ForNorm::Sum(Pending::default())));
+            let scaled =
+                applied.then(|| ForNorm::Scaled(Box::new(gain.clone()), Pending::default()));
+            let pending = scaled.or(adds_parts.then(|| ForNorm::Sum(Pending::default())));
             let onto = |pending| LinearResidual {
                 format,
                 operand: None,

@@ -105,7 +105,7 @@ impl Operation<2> for RmsNorm {
         let written = n * self.format.written(self.version == Norm::Fused);
         // The sum is one addition; the product and the residual are read, and x is written.
         let forward = match (&self.pending, &self.unnormed) {
-            (_, Some(_)) => Cost::nothing("the product that follows applies it"),
+            (_, Some(_)) => Cost::nothing("the operations around it do its work"),
             (Some(ForNorm::Sum(_)), None) => Cost::new(5.0 * n, 3.0 * n + written),
             _ => Cost::new(4.0 * n, n + written),
         };

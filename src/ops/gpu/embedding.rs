@@ -3,6 +3,7 @@
 
 use super::wgsl::{Numbers, launch_file};
 use super::{arg, empty, groups, vector_width};
+use crate::ops::pending::Scaled;
 use burn::cubecl::{self, prelude::*};
 use burn_cubecl::tensor::CubeTensor;
 
@@ -12,25 +13,26 @@ const FEWEST: usize = 32;
 /// No token has this number.
 const NO_TOKEN: u32 = u32::MAX;
 
-/// y\[n\] = weight\[tokens\[n\]\]; weight `[V, D]`, tokens `[N]` of 32-bit integers, y `[N, D]`. Returns y and the sums of
-/// squares of its rows `[1, N]`. 1 launch.
-pub fn forward(weight: &CubeTensor, tokens: &CubeTensor) -> (CubeTensor, CubeTensor) {
+/// y\[n\] = weight\[tokens\[n\]\]; weight `[V, D]`, tokens `[N]` of 32-bit integers, y `[N, D]`. For a norm that follows, `scaled` is
+/// written as well. 1 launch.
+pub fn forward(weight: &CubeTensor, tokens: &CubeTensor, scaled: Option<&Scaled>) -> CubeTensor {
     let rows = tokens.meta.num_elements();
     let [vocab, width] = weight.meta.shape().dims();
-    let (y, squares) = (empty(weight, [rows, width]), empty(weight, [1, rows]));
+    let y = empty(weight, [rows, width]);
     let lanes = vector_width(&[width]);
     let columns = width / lanes;
     let threads = columns.next_power_of_two().clamp(FEWEST, THREADS);
-    let buffers = [
-        ("weight", lanes, weight),
-        ("y", lanes, &y),
-        ("squares", 1, &squares),
-        ("tokens", 1, tokens),
-    ];
-    let own = Numbers::from([("rows", rows), ("vocab", vocab), ("columns", columns)]);
+    let mut buffers = vec![("weight", lanes, weight), ("y", lanes, &y)];
+    buffers.push(("tokens", 1, tokens));
+    if let Some(it) = scaled {
+        buffers.extend([("gain", lanes, &it.gain), ("scaled", lanes, &it.values)]);
+        buffers.push(("squares", 1, &it.squares));
+    }
+    let mut own = Numbers::from([("rows", rows), ("vocab", vocab), ("columns", columns)]);
+    own.insert("for_norm", usize::from(scaled.is_some()));
     let sizes = [threads, rows, lanes];
     launch_file("embedding_forward.wgsl", sizes, &buffers, own);
-    (y, squares)
+    y
 }
 
 /// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\]; dy `[N, D]`, dweight `[V, D]`.

@@ -2,7 +2,8 @@
 //! (`matmul`) and on matrix cores (`matrix_cores`).
 
 use super::matmul_plan::Problem;
-use super::{empty_of, reduce};
+use super::{empty, empty_of, reduce};
+use crate::ops::pending::Scaled;
 use crate::ops::shapes::Rotation;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
@@ -14,8 +15,8 @@ pub enum Epilogue<'a> {
     Plain,
     /// As `Plain`, but leaves parts of the inner dimension to the next kernel, which adds them.
     Parts,
-    /// Adds a matrix, and keeps the sums of squares of the rows of each block `[blocks across, n]`, if a norm follows.
-    Onto(&'a CubeTensor, Option<&'a CubeTensor>),
+    /// Adds a matrix, and does its part of a norm that follows, with the squares of each block.
+    Onto(&'a CubeTensor, Option<&'a Scaled>),
     /// Rotates by cos and sin.
     Rope([&'a CubeTensor; 2], Rotation),
     Swiglu,
@@ -31,8 +32,8 @@ pub enum Store {
     Plain,
     /// Adds a matrix of the same shape.
     Onto {
-        /// Whether each block's sums of squares of rows are stored as well.
-        squares: bool,
+        /// Whether a part of the norm that follows is stored as well.
+        for_norm: bool,
     },
     /// Rotates its columns.
     Rope(Rotation),
@@ -51,8 +52,8 @@ impl<'a> Epilogue<'a> {
     pub fn store(self) -> Store {
         match self {
             Self::Plain | Self::Parts => Store::Plain,
-            Self::Onto(_, squares) => Store::Onto {
-                squares: squares.is_some(),
+            Self::Onto(_, norm) => Store::Onto {
+                for_norm: norm.is_some(),
             },
             Self::Rope(_, rotation) => Store::Rope(rotation),
             Self::Swiglu => Store::Swiglu,
@@ -60,11 +61,17 @@ impl<'a> Epilogue<'a> {
         }
     }
 
-    /// Its inputs, and squares.
+    /// Its inputs, and what it stores for a norm.
     pub fn buffers(self) -> Vec<&'a CubeTensor> {
         match self {
             Self::Plain | Self::Parts | Self::Swiglu => Vec::new(),
-            Self::Onto(one, squares) => [one].into_iter().chain(squares).collect(),
+            Self::Onto(one, norm) => {
+                let of = |it: &'a Scaled| [&it.gain, &it.values, &it.squares];
+                [one]
+                    .into_iter()
+                    .chain(norm.into_iter().flat_map(of))
+                    .collect()
+            }
             Self::SwigluBackward(one) => vec![one],
             Self::Rope(tables, _) => tables.to_vec(),
         }
@@ -74,7 +81,7 @@ impl<'a> Epilogue<'a> {
     /// epilogue that is linear.
     pub fn splits(self, wanted: usize) -> usize {
         match self.store() {
-            Store::Plain | Store::Onto { squares: false } => wanted,
+            Store::Plain | Store::Onto { for_norm: false } => wanted,
             _ => 1,
         }
     }
@@ -86,6 +93,15 @@ impl<'a> Epilogue<'a> {
         } else {
             Self::Plain
         }
+    }
+}
+
+/// What is stored for the norm of an x `[n, d]` with this gain, without values yet; `parts` of the squares.
+pub fn empty_scaled(gain: CubeTensor, parts: usize, [n, d]: [usize; 2]) -> Scaled {
+    Scaled {
+        values: empty_of(DType::F16, &gain, [n, d]),
+        squares: empty(&gain, [parts, n]),
+        gain,
     }
 }
 
@@ -113,13 +129,18 @@ impl Store {
         matches!(self, Self::Plain | Self::Onto { .. })
     }
 
-    /// Names and elements of its buffers: inputs, which have the elements `of` of the stored result, or are tables, and
-    /// squares.
+    /// Names and elements of its buffers: inputs, which have the elements `of` of the stored result, or are tables, and what is for
+    /// a norm.
     pub fn buffers(&self, of: &'static str) -> Vec<(&'static str, &'static str)> {
         match self {
             Self::Plain | Self::Swiglu => Vec::new(),
-            Self::Onto { squares: false } => vec![("residual", of)],
-            Self::Onto { squares: true } => vec![("residual", of), ("squares", "f32")],
+            Self::Onto { for_norm: false } => vec![("residual", of)],
+            Self::Onto { for_norm: true } => vec![
+                ("residual", of),
+                ("gain", "vec4<f32>"),
+                ("scaled", "vec4<f16>"),
+                ("squares", "f32"),
+            ],
             Self::Rope(_) => vec![("cos", "vec2<f32>"), ("sin", "vec2<f32>")],
             Self::SwigluBackward => vec![("gated", of)],
         }

@@ -1,18 +1,17 @@
 //! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
 
-use super::epilogue::Epilogue;
+use super::epilogue::{self, Epilogue};
 use super::format::{converted, rounded};
 use super::is_f16;
 use super::matmul::{self, Problem, limits};
 use super::matrix_cores;
 use crate::config::Precision;
 use crate::ops::format::Format;
-use crate::ops::pending::Unnormed;
+use crate::ops::pending::{Scaled, Unnormed};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
-/// Most elements of an f32 operand that the product itself converts: reading twice the bytes, or applying a norm in each block, takes
-/// less time than a launch.
+/// Most elements of an f32 operand that the product itself converts: reading twice the bytes takes less time than a launch.
 const ROUNDED_ON_THE_WAY: usize = 1 << 20;
 
 /// Whether products read an operand of `count` elements from a copy in f16, which needs whole vectors.
@@ -48,20 +47,19 @@ pub fn number_of_parts(like: &CubeTensor, inner: usize, format: Format) -> usize
 }
 
 /// Whether [`forward`] of x `[n, d]` and a W `[outputs, d]` may apply the norm before it. Blocks of outputs share the work of writing
-/// x, so there have to be enough of them.
+/// its output, so there have to be enough of them.
 pub fn applies_norm([n, d]: [usize; 2], outputs: usize, format: Format) -> bool {
     let problem = Problem::new([n, outputs, d], false, true);
-    format == Format::Native
-        && matrix_cores::fits(&problem)
-        && outputs >= d
-        && n * d <= ROUNDED_ON_THE_WAY
+    format == Format::Native && matrix_cores::fits(&problem) && 2 * outputs >= d
 }
 
-/// For the sums of squares of the rows of x·Wᵀ, by blocks; `None` if [`forward`] does not write them.
-pub fn empty_squares(x: &CubeTensor, weight: &CubeTensor, format: Format) -> Option<CubeTensor> {
+/// What [`forward`] of these writes for a norm with this gain that follows, without values yet; `None` if it does not.
+pub fn empty_scaled([x, weight, gain]: [&CubeTensor; 3], format: Format) -> Option<Scaled> {
     let problem = of_forward(x, weight);
     let writes = format == Format::Native && matrix_cores::fits(&problem);
-    writes.then(|| super::empty(x, [matrix_cores::blocks_across(&problem), problem.rows]))
+    let parts = || matrix_cores::blocks_across(&problem);
+    let sizes = [problem.rows, problem.columns];
+    writes.then(|| epilogue::empty_scaled(gain.clone(), parts(), sizes))
 }
 
 /// A·B, stored by `then`, on matrix cores if the format and the rows allow it.

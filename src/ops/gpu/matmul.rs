@@ -207,7 +207,7 @@ mod tests {
                     problem: problems[i],
                     plan: plans[i],
                     store: if plans[i].splits == 1 {
-                        Store::Onto { squares: false }
+                        Store::Onto { for_norm: false }
                     } else {
                         Store::Plain
                     },

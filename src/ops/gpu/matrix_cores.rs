@@ -12,7 +12,7 @@ use super::matmul_plan::Problem;
 use super::matrix_cores_plan::{BlockPlan, BlockedProduct, LANES, Staged};
 use super::products::multiply;
 use super::{grad_norm, is_f16};
-use crate::ops::pending::Unnormed;
+use crate::ops::pending::{Scaled, Unnormed};
 use burn_cubecl::tensor::CubeTensor;
 
 /// Workgroups that keep a large GPU busy.
@@ -202,16 +202,19 @@ pub fn matmul_of_norm(
     then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
+    let Scaled {
+        values, squares, ..
+    } = &norm.scaled;
     let plan = choose(&problem, false, false);
     let product = |_, store| BlockedProduct {
         problem,
         plan: BlockPlan { splits: 1, ..plan },
         store,
-        staged: [Staged::Rounded, as_f16(b)],
-        norm_parts: norm.squares.meta.num_elements() / problem.rows,
+        staged: [Staged::Short, as_f16(b)],
+        norm_parts: squares.meta.num_elements() / problem.rows,
     };
-    let of_norm = [&norm.gain, &norm.squares, &norm.inverse, a];
-    let [out] = multiply([[&norm.x, b]], [then], [1], product, &of_norm);
+    let of_norm = [squares, &norm.inverse, a];
+    let [out] = multiply([[values, b]], [then], [1], product, &of_norm);
     out
 }
 
@@ -281,7 +284,7 @@ fn as_f16(operand: &CubeTensor) -> Staged {
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, TestDevice};
-    use super::super::epilogue::Store;
+    use super::super::epilogue::{Store, empty_scaled};
     use super::super::format::converted;
     use super::super::products::{Product as _, Products};
     use super::super::wgsl::Wgsl as _;
@@ -300,13 +303,13 @@ mod tests {
             let split = [Staged::Halves(0..1), Staged::Halves(1..300)];
             let short = [Staged::Short, Staged::Short];
             let mixed = [Staged::Short, Staged::Rounded];
-            let of_norm = [Staged::Rounded, Staged::Short];
-            for (staged, norm_parts) in [(split, 0), (short, 0), (mixed, 0), (of_norm, 3)] {
+            let all = [(split, 0), (short.clone(), 0), (mixed, 0), (short, 3)];
+            for (staged, norm_parts) in all {
                 let halves = matches!(staged, [Staged::Halves(_), _]);
                 let plan = choose(&problem, halves, false);
-                let onto = [(1, Store::Onto { squares: false }), (3, Store::Plain)];
-                let squares = (1, Store::Onto { squares: true });
-                let stores = onto.into_iter().chain((!halves).then_some(squares));
+                let onto = [(1, Store::Onto { for_norm: false }), (3, Store::Plain)];
+                let for_norm = (1, Store::Onto { for_norm: true });
+                let stores = onto.into_iter().chain((!halves).then_some(for_norm));
                 let rope = Store::Rope(rotation(&problem));
                 let fused = [(1, rope), (1, Store::Swiglu), (1, Store::SwigluBackward)];
                 for (splits, store) in stores.chain(fused.into_iter().filter(|_| !halves)) {
@@ -408,13 +411,19 @@ mod tests {
                 check::close(&format!("{problem:?}"), &device.read(&got), &want, 1e-5);
             }
             if choose(&problem, false, false).splits == 1 {
-                let squares = device.tensor(
-                    &vec![0.0; blocks_across(&problem) * rows],
-                    [blocks_across(&problem), rows],
-                );
-                let then = Epilogue::Onto(&added, Some(&squares));
+                let gain = numbers(4, columns);
+                let on_gpu = device.tensor(&gain, [1, columns]);
+                let scaled = empty_scaled(on_gpu, blocks_across(&problem), [rows, columns]);
+                let then = Epilogue::Onto(&added, Some(&scaled));
                 matmul([&x, &y], then, problem, false);
                 let stored = want(&a16, &b16);
+                let gains = gain.iter().cycle();
+                let want: Vec<f32> = stored.iter().zip(gains).map(|(x, g)| x * g).collect();
+                let Scaled {
+                    values, squares, ..
+                } = scaled;
+                let got = device.read(&converted(values, DType::F32));
+                check::close(&format!("{problem:?}, scaled"), &got, &want, 1e-3);
                 let of_row = |row: &[f32]| row.iter().map(|x| x * x).sum();
                 let want: Vec<f32> = stored.chunks(columns).map(of_row).collect();
                 let got = sum(&device.read(&squares), rows);

@@ -96,7 +96,7 @@ pub struct BlockedProduct {
     pub store: Store,
     /// How A and B are staged.
     pub staged: [Staged; 2],
-    /// Parts of the sums of squares of A's rows, if A is the input of a norm whose output is multiplied; otherwise 0.
+    /// Parts of the sums of squares of x's rows, if A is x·gain of a norm whose output is multiplied; otherwise 0.
     pub norm_parts: usize,
 }
 
@@ -132,7 +132,7 @@ impl Product for BlockedProduct {
         self.store.empty(dtype, like, &self.problem, splits)
     }
 
-    /// And those of a norm: gain, squares, 1/rms and its output.
+    /// And those of a norm: squares, 1/rms and its output.
     fn buffers(&self) -> Vec<(&'static str, &'static str)> {
         let [a, b] = self.staged.each_ref().map(Staged::vector);
         let out = match (self.store.is_linear(), self.by_vectors()) {
@@ -143,8 +143,8 @@ impl Product for BlockedProduct {
         let mut all = vec![("a", a), ("b", b), ("out", out)];
         all.extend(self.store.buffers(out));
         if self.norm_parts > 0 {
-            all.extend([("gain", "vec4<f32>"), ("squares_of_a", "f32")]);
-            all.extend([("inverse", "f32"), ("normed", "vec4<f16>")]);
+            all.extend([("squares_of_a", "f32"), ("inverse", "f32")]);
+            all.push(("normed", "vec4<f16>"));
         }
         all
     }
@@ -192,7 +192,7 @@ impl Product for BlockedProduct {
 impl BlockedProduct {
     /// Whether results pass through workgroup memory, where an invocation reads four adjacent values of a row.
     fn by_vectors(&self) -> bool {
-        let sums = self.plan.slices > 1 || self.store == Store::Onto { squares: true };
+        let sums = self.plan.slices > 1 || self.store == Store::Onto { for_norm: true };
         let ragged = self.problem.is_ragged(self.plan.block());
         ragged || !self.store.is_linear() || sums || self.norm_parts > 0
     }

@@ -11,7 +11,7 @@ use crate::config::{KvLayout, Precision};
 use crate::ops::cpu;
 use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
-use crate::ops::gpu::epilogue::Epilogue;
+use crate::ops::gpu::epilogue::{Epilogue, empty_scaled};
 use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
 use crate::ops::live::LiveKernel;
 use crate::ops::pending::{ForNorm, Pending, Summands, Unnormed};
@@ -79,11 +79,11 @@ impl Kernels for Cube {
                 sum.put(Summands { residual, parts });
                 y
             }
-            Some(ForNorm::Squares(squares)) => {
-                let empty = gpu::linear::empty_squares(&x, &w, format);
-                let y = forward(Epilogue::Onto(&residual, empty.as_ref()));
-                if let Some(written) = empty {
-                    squares.put(written);
+            Some(ForNorm::Scaled(gain, left)) => {
+                let scaled = gpu::linear::empty_scaled([&x, &w, &Self::constant(gain)], format);
+                let y = forward(Epilogue::Onto(&residual, scaled.as_ref()));
+                if let Some(scaled) = scaled {
+                    left.put(scaled);
                 }
                 y
             }
@@ -115,15 +115,13 @@ impl Kernels for Cube {
         unnormed: Option<&Pending<Unnormed>>,
     ) -> (T, T) {
         let [x, gain] = [x, gain].map(into_contiguous);
-        if let (Some(ForNorm::Squares(squares)), Some(unnormed)) = (pending, unnormed)
-            && let Some(squares) = squares.take()
+        if let (Some(ForNorm::Scaled(_, scaled)), Some(unnormed)) = (pending, unnormed)
+            && let Some(scaled) = scaled.take()
         {
             let y = gpu::empty_of(DType::F16, &x, x.meta.shape());
             let inverse = gpu::empty(&x, [x.shape()[0], 1]);
             unnormed.put(Unnormed {
-                x,
-                gain,
-                squares,
+                scaled,
                 inverse: inverse.clone(),
             });
             return (y, inverse);
@@ -217,10 +215,14 @@ impl Kernels for Cube {
     }
 
     fn embedding_own(weight: T, tokens: Ints<Self>, pending: Option<&ForNorm>) -> T {
-        let (y, squares) = gpu::embedding::forward(&into_contiguous(weight), &tokens);
-        if let Some(ForNorm::Squares(pending)) = pending {
-            pending.put(squares);
-        }
+        let weight = into_contiguous(weight);
+        let Some(ForNorm::Scaled(gain, left)) = pending else {
+            return gpu::embedding::forward(&weight, &tokens, None);
+        };
+        let sizes = [tokens.shape()[0], weight.shape()[1]];
+        let scaled = empty_scaled(Self::constant(gain), 1, sizes);
+        let y = gpu::embedding::forward(&weight, &tokens, Some(&scaled));
+        left.put(scaled);
         y
     }
 

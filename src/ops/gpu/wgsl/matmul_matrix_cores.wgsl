@@ -15,8 +15,9 @@
 // 4. Epilogue. The operation after a product is applied to four adjacent values of a row when they pass through workgroup memory,
 //    which saves another kernel that reads and writes them.
 // 5. Slices. Two groups of subgroups may compute the same block from different inner values of each step. The epilogue adds their sums.
-// 6. Norm. A may be y = x·gain·r, where x is in memory and r = 1/rms of each row. Then x·gain is multiplied, and the rows of the result
-//    by r. Each block of C's columns writes a share of y, which the backward pass reads.
+// 6. Norm. A norm is y = x·gain·r, where r = 1/rms of each row. The product whose result is x stores x·gain, and the sums of squares of the
+//    rows. The product that reads y multiplies x·gain, and then the rows of the result by r, because all of a row has the same r. Each
+//    block of its columns writes a share of y, which the backward pass reads.
 // 7. Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.
 enable f16;
 enable wgpu_cooperative_matrix;
@@ -56,7 +57,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
 {% set across = p.tiles[1] %}
 {% set operands = [p.a, p.b] %}
 {% set sliced = p.slices > 1 %}
-{% set with_squares = p.store.name == "onto" and p.store.squares %}
+{% set for_norm = p.store.name == "onto" and p.store.for_norm %}
 {% set of_slice = p.subgroups[0] * p.subgroups[1] %}
 {# The halves of a tile of which an invocation stores four values: one in each slice. #}
 {% set halves_of_tile = ["slice_of_step"] if sliced else ["0u", "1u"] %}
@@ -110,14 +111,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     if {{ o.name }}_line + {{ further }}u{{ " + next" if o.inner_lines }} < {{ o.whole[0] }}u && {{ o.name }}_value{{ " + next" if not o.inner_lines }} < {{ o.whole[1] }}u { {{ o.name }}_{{ load }} = {{ read }}; }
 {% endif %}
 {% endfor %}
-{% if o.name == "a" and p.norm_parts %}
-    // The same columns of every line.
-    a_gain = gain{{ n }}[{{ "next / 4u + lane % " ~ o.across ~ "u" if o.even else "min(next / 4u + lane % " ~ o.across ~ "u, " ~ (p.inner // 4 - 1) ~ "u)" }}];
-{% endif %}
 {% endmacro %}
-{% if p.norm_parts %}
-  var a_gain = vec4<f32>();
-{% endif %}
 {% for o in operands %}
 
   // This invocation's first vector of {{ o.name | upper }} in a step: its line, the same in the matrix, its value, and its places in memory and in
@@ -148,8 +142,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let y_column{{ load }} = group.x * {{ share }}u + {{ at }} % {{ share }}u;
   let y_at{{ load }} = (row + y_line{{ load }}) * {{ p.inner // 4 }}u + y_column{{ load }};
   let y_inside{{ load }} = y_line{{ load }} < {{ p.block[0] }}u && y_column{{ load }} < {{ p.inner // 4 }}u{{ " && row + y_line" ~ load ~ " < " ~ p.rows ~ "u" if p.ragged }};
-  var y_value{{ load }} = vec4<f32>();
-  if y_inside{{ load }} { y_value{{ load }} = a{{ n }}[y_at{{ load }}] * gain{{ n }}[y_column{{ load }}]; }
+  var y_value{{ load }} = vec4<f16>();
+  if y_inside{{ load }} { y_value{{ load }} = a{{ n }}[y_at{{ load }}]; }
 {% endfor %}
   if lane < {{ p.block[0] }}u {
     let of_row = {{ "min(row + lane, " ~ (p.rows - 1) ~ "u)" if p.ragged else "row + lane" }};
@@ -163,7 +157,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let inverse{{ i }}_{{ part }} = tiles[a_first + {{ i * 16 }}u + {{ part }} * 8u + lane % 32u / 4u].x;
 {% endfor %}{% endfor %}
 {% for load in range(loads) %}
-  if y_inside{{ load }} { normed{{ n }}[y_at{{ load }}] = vec4<f16>(y_value{{ load }} * tiles[y_line{{ load }}].x); }
+  if y_inside{{ load }} { normed{{ n }}[y_at{{ load }}] = vec4<f16>(vec4<f32>(y_value{{ load }}) * tiles[y_line{{ load }}].x); }
 {% endfor %}
 {% endif %}
 
@@ -179,7 +173,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       {{ o.name }}_high[{{ to }}] = vec4<f16>(high);
       {{ o.name }}_low[{{ to }}] = vec4<f16>(value - high); }
 {% else %}
-    {{ o.name }}_high[{{ to }}] = vec4<f16>({{ o.name }}_{{ load }}{{ " * a_gain" if o.name == "a" and p.norm_parts }});
+    {{ o.name }}_high[{{ to }}] = vec4<f16>({{ o.name }}_{{ load }});
 {% endif %}
 {% endfor %}
 {% endfor %}
@@ -232,10 +226,14 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   }
 
   // Stores the sums in C after undoing the scale.
-{% if with_squares %}
+{% if for_norm %}
 {% for i in range(down) %}{% for part in halves_of_tile %}
   var squares{{ i }}_{{ part }} = 0.0;
 {% endfor %}{% endfor %}
+{% for j in range(across) %}
+{% set at = "(column + b_first) / 4u + " ~ j * 4 ~ "u + lane % 4u" %}
+  let gain_{{ j }} = gain{{ n }}[{{ "min(" ~ at ~ ", " ~ (p.columns // 4 - 1) ~ "u)" if p.ragged else at }}];
+{% endfor %}
 {% endif %}
 {# Stores values {{ i }}, {{ j }} of C at row r and column c. #}
 {% macro put(i, j, part) %}
@@ -266,35 +264,45 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       out{{ n }}[to] = vec4<f16>(gate_gradient({{ value }}, gate, up));
       out{{ n }}[to + {{ width // 4 }}u] = vec4<f16>(up_gradient({{ value }}, gate));
 {% else %}
-      let stored = {{ value }}{{ " + residual" ~ n ~ "[at]" if p.store.name == "onto" }};
+      let stored = {{ value }}{{ " + added" ~ i ~ "_" ~ j ~ "_" ~ part if p.store.name == "onto" }};
       out{{ n }}[group.z * {{ p.rows * width // 4 }}u + at] = stored;
-{% if with_squares %}
+{% if for_norm %}
+      scaled{{ n }}[at] = vec4<f16>(stored * gain_{{ j }});
       squares{{ i }}_{{ part }} += dot(stored, stored);
 {% endif %}
 {% endif %}
     } }
 {% endmacro %}
-{# Loads the gates and ups of a row of tiles: while one row is stored, the next one's are on their way. #}
-{% macro load_gated(i) %}
+{# Loads what a row of tiles is stored with: while one row is stored, the next one's values are on their way. #}
+{% set with_loads = p.by_vectors and p.store.name in ["onto", "swiglu_backward"] %}
+{% macro load_row(i) %}
 {% for j in range(across) %}{% for part in halves_of_tile %}
 {% set of = i ~ "_" ~ j ~ "_" ~ part %}
+{% if p.store.name == "onto" %}
+  var added{{ of }} = vec4<f32>();
+{% else %}
   var gate{{ of }} = vec4<f16>();
   var up{{ of }} = vec4<f16>();
+{% endif %}
   { let r = row + a_first + {{ i * 16 }}u + {{ part }} * 8u + lane % 32u / 4u;
     let c = column + b_first + {{ j * 16 }}u + lane % 4u * 4u;
     {{ "if r < " ~ p.rows ~ "u && c < " ~ p.columns ~ "u " if p.ragged }}{
       let at = (r * {{ p.columns }}u + c) / 4u;
+{% if p.store.name == "onto" %}
+      added{{ of }} = residual{{ n }}[at];
+{% else %}
       gate{{ of }} = gated{{ n }}[at];
       up{{ of }} = gated{{ n }}[at + {{ p.rows * p.columns // 4 }}u];
+{% endif %}
     } }
 {% endfor %}{% endfor %}
 {% endmacro %}
-{% if p.store.name == "swiglu_backward" %}
-  {{ load_gated(0) | trim }}
+{% if with_loads %}
+  {{ load_row(0) | trim }}
 {% endif %}
 {% for i in range(down) %}
-{% if p.store.name == "swiglu_backward" and i + 1 < down %}
-  {{ load_gated(i + 1) | trim }}
+{% if with_loads and i + 1 < down %}
+  {{ load_row(i + 1) | trim }}
 {% endif %}
 {% for j in range(across) %}
 {% set sum = "sum" ~ i ~ "_" ~ j %}
@@ -323,7 +331,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   coopStoreT({{ sum }}, &out{{ n }}[{{ at }}], {{ p.columns }}u);
 {% endif %}
 {% endfor %}{% endfor %}
-{% if with_squares %}
+{% if for_norm %}
 {% set count = halves_of_tile | length %}
 
   // Σ C² of the block's rows, each from the four invocations of {{ p.subgroups[1] }} subgroups that have a part of it.
