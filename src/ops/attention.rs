@@ -101,8 +101,10 @@ impl Attention {
             let q = split::<B>(q, self.heads, self); // [b, h, t, dh]
             (B::strided_attention([q, k, v], self), None)
         } else {
-            let (out, probabilities) = forward::<B>(q, k, v, self);
-            (out, Some(probabilities))
+            // The plain reference: all probabilities in memory.
+            let p = scores::<B>(q, k, self); // [b, h, t, t]
+            let v = repeat::<B>(split::<B>(v, self.kv_heads, self), self); // [b, h, t, dh]
+            (merge::<B>(B::float_matmul(p.clone(), v), self), Some(p))
         };
         (out, Saved::Scores { qkv, probabilities })
     }
@@ -123,7 +125,7 @@ impl Attention {
                 qkv: [q, k, v],
                 probabilities,
             } => {
-                let p = probabilities.unwrap_or_else(|| scores::<B>(q.clone(), k.clone(), self).0);
+                let p = probabilities.unwrap_or_else(|| scores::<B>(q.clone(), k.clone(), self));
                 let dy = B::rounded_operand(dy, self.format);
                 Rows::Separate(backward::<B>(q, k, v, p, dy, self))
             }
@@ -236,34 +238,22 @@ fn gather<B: Kernels>(x: Float<B>, a: &Attention) -> Float<B> {
     B::float_reshape(x, Shape::from([b, kv, t, dh]))
 }
 
-/// Probabilities `[b, h, t, t]` with q and repeated k, `[b, h, t, dh]` each.
-fn scores<B: Kernels>(q: Float<B>, k: Float<B>, a: &Attention) -> (Float<B>, Float<B>, Float<B>) {
+/// Probabilities `[b, h, t, t]`, from primitives.
+fn scores<B: Kernels>(q: Float<B>, k: Float<B>, a: &Attention) -> Float<B> {
     let q = split::<B>(q, a.heads, a); // [b, h, t, dh]
     let k = repeat::<B>(split::<B>(k, a.kv_heads, a), a); // [b, h, t, dh]
     let scale = 1.0 / (a.head_dim as f64).sqrt();
-    let s = B::float_matmul(q.clone(), B::float_swap_dims(k.clone(), 2, 3)); // [b, h, t, t]
+    let s = B::float_matmul(q, B::float_swap_dims(k, 2, 3)); // [b, h, t, t]
     let mask = match &a.mask {
         Some(mask) => B::constant(mask),
         None => {
             let data = TensorData::new(causal_mask(a.context), [a.context, a.context]);
-            B::float_from_data(data, &q.device())
+            B::float_from_data(data, &s.device())
         }
     };
     let mask = B::float_reshape(mask, Shape::from([1, 1, a.context, a.context]));
     let s = B::float_add(B::float_mul_scalar(s, scale.into()), mask);
-    (B::softmax(s, 3), q, k)
-}
-
-/// The plain reference: output `[n, heads·dh]` and probabilities `[b, h, t, t]`.
-fn forward<B: Kernels>(
-    q: Float<B>,
-    k: Float<B>,
-    v: Float<B>,
-    a: &Attention,
-) -> (Float<B>, Float<B>) {
-    let (p, ..) = scores::<B>(q, k, a); // [b, h, t, t]
-    let v = repeat::<B>(split::<B>(v, a.kv_heads, a), a); // [b, h, t, dh]
-    (merge::<B>(B::float_matmul(p.clone(), v), a), p)
+    B::softmax(s, 3)
 }
 
 /// dq, dk and dv with the shapes of q, k and v, from primitives.

@@ -2,7 +2,7 @@
 //! factor of loss scaling: the loss is the root of the graph, so that dL is 1.
 
 use burn::backend::TensorMetadata;
-use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
+use burn::tensor::{FloatDType, IndexingUpdateOp, Int, Shape, Tensor};
 
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::Loss;
@@ -82,14 +82,8 @@ pub fn backward<B: Kernels>(
 ) -> Float<B> {
     let rows = logs.shape()[0];
     let column = B::int_reshape(targets, Shape::from([rows, 1]));
-    let minus = B::float_add_scalar(
-        B::float_zeros(
-            Shape::from([rows, 1]),
-            &logs.device(),
-            burn::tensor::FloatDType::F32,
-        ),
-        (-1.0).into(),
-    );
+    let zeros = B::float_zeros(Shape::from([rows, 1]), &logs.device(), FloatDType::F32);
+    let minus = B::float_add_scalar(zeros, (-1.0).into()); // [n, 1]
     let difference = B::float_scatter(1, B::float_exp(logs), column, minus, IndexingUpdateOp::Add); // [n, vocab]
     let mean = B::float_mul_scalar(difference, (1.0 / rows as f64).into()); // [n, vocab]
     B::float_mul(mean, factor)

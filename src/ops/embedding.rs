@@ -1,7 +1,7 @@
 //! Token embedding: y[i] = W[token[i]]. Backward adds each row of dy to the row of its token.
 
 use burn::backend::TensorMetadata;
-use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
+use burn::tensor::{FloatDType, IndexingUpdateOp, Int, Tensor};
 
 use super::pending::ForNorm;
 use super::{Cost, Float, Kernels, Operation};
@@ -61,11 +61,6 @@ pub fn backward<B: Kernels>(
     tokens: B::IntTensorPrimitive,
     dy: Float<B>,
 ) -> Float<B> {
-    let shape = weight.shape();
-    let zeros = B::float_zeros(
-        Shape::from([shape[0], shape[1]]),
-        &weight.device(),
-        burn::tensor::FloatDType::F32,
-    );
+    let zeros = B::float_zeros(weight.shape(), &weight.device(), FloatDType::F32);
     B::float_select_assign(zeros, 0, tokens, dy, IndexingUpdateOp::Add)
 }

@@ -34,7 +34,8 @@ pub mod swiglu;
 pub mod swiglu_naive;
 pub(crate) mod wgsl;
 
-use burn::cubecl::ir::{ElemType, FloatKind};
+use burn::backend::cubecl::dtype_to_elem_type;
+use burn::cubecl::ir::ElemType;
 use burn::cubecl::{self, prelude::*};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::{ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
@@ -50,21 +51,13 @@ pub fn empty(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
 
 /// The same for f32 or f16.
 pub fn empty_of(dtype: DType, like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
-    empty_device_contiguous_dtype(
-        like.client.clone(),
-        like.device.clone(),
-        shape.into(),
-        dtype,
-    )
+    let (client, device) = (like.client.clone(), like.device.clone());
+    empty_device_contiguous_dtype(client, device, shape.into(), dtype)
 }
 
 /// The element type of a tensor, for kernels that write f32 or f16.
 fn element(tensor: &CubeTensor) -> ElemType {
-    ElemType::Float(if is_f16(tensor) {
-        FloatKind::F16
-    } else {
-        FloatKind::F32
-    })
+    dtype_to_elem_type(tensor.dtype)
 }
 
 /// Whether the tensor holds f16.

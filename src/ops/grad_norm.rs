@@ -4,7 +4,7 @@
 use burn::backend::{Cube, Flex};
 use burn::tensor::Tensor;
 
-use super::{Kernels, kernels, primitive};
+use super::{Float, Kernels, kernels};
 
 /// The norm of each tensor, in double precision from single-precision sums of parts; NaN if an entry is NaN.
 pub fn lengths(tensors: &[&Tensor<2>]) -> Vec<f64> {
@@ -12,9 +12,9 @@ pub fn lengths(tensors: &[&Tensor<2>]) -> Vec<f64> {
         return Vec::new();
     };
     let squares = if kernels::is_cpu(&first.device()) {
-        Flex::squares(&plain(tensors).map(primitive::<Flex>).collect::<Vec<_>>())
+        Flex::squares(&plain::<Flex>(tensors))
     } else {
-        Cube::squares(&plain(tensors).map(primitive::<Cube>).collect::<Vec<_>>())
+        Cube::squares(&plain::<Cube>(tensors))
     };
     squares.into_iter().map(f64::sqrt).collect()
 }
@@ -26,19 +26,13 @@ pub fn exponents(tensors: &[&Tensor<2>]) -> Vec<[u64; 256]> {
         return Vec::new();
     };
     if kernels::is_cpu(&first.device()) {
-        Flex::exponents(&plain(tensors).map(primitive::<Flex>).collect::<Vec<_>>())
+        Flex::exponents(&plain::<Flex>(tensors))
     } else {
-        Cube::exponents(&plain(tensors).map(primitive::<Cube>).collect::<Vec<_>>())
+        Cube::exponents(&plain::<Cube>(tensors))
     }
 }
 
-/// The tensors without autodiff.
-fn plain(tensors: &[&Tensor<2>]) -> impl Iterator<Item = Tensor<2>> {
-    tensors.iter().map(|tensor| {
-        if tensor.device().is_autodiff() {
-            (*tensor).clone().inner()
-        } else {
-            (*tensor).clone()
-        }
-    })
+/// The backend's tensors, without autodiff.
+fn plain<B: Kernels>(tensors: &[&Tensor<2>]) -> Vec<Float<B>> {
+    tensors.iter().map(|tensor| B::constant(tensor)).collect()
 }

@@ -183,17 +183,14 @@ where
 
 /// Whether this is our CPU device, with or without autodiff.
 pub fn is_cpu(device: &Device) -> bool {
-    matches!(
-        device.clone().inner().as_dispatch(),
-        DispatchDevice::Flex(_)
-    )
+    let device = device.clone().inner();
+    matches!(device.as_dispatch(), DispatchDevice::Flex(_))
 }
 
 /// Whether a product as large as x `[n, d]` is computed in parts of its inner dimension. With one part the product adds the residual,
 /// because then the norm need not write x.
 pub fn in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
-    let like = || primitive::<Cube>(x.clone().without_autodiff());
-    !is_cpu(&x.device()) && gpu::linear::number_of_parts(&like(), inner, format) > 1
+    !is_cpu(&x.device()) && gpu::linear::number_of_parts(&Cube::constant(x), inner, format) > 1
 }
 
 /// Whether a product of a normed x of these `[n, d]` with a W `[outputs, d]` may apply the norm.
@@ -203,8 +200,7 @@ pub fn applies_norm(device: &Device, sizes: [usize; 2], outputs: usize, format: 
 
 /// Whether products in f32 rotate q and k of x `[n, d]`, and attention in f32 rotates their gradients back.
 pub fn rotates_in_f32(x: &Tensor<2>, sizes: &Heads) -> bool {
-    let like = || primitive::<Cube>(x.clone().without_autodiff());
-    !is_cpu(&x.device()) && gpu::attention::rotates(sizes, &like())
+    !is_cpu(&x.device()) && gpu::attention::rotates(sizes, &Cube::constant(x))
 }
 
 /// Strides of a plain tensor in elements, as its backend stores them.

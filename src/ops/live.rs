@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::cubecl::prelude::ExecutionMode;
 use burn::cubecl::server::KernelArguments;
@@ -101,11 +101,14 @@ pub fn install(
         launches: AtomicU64::new(0),
         refused: Mutex::new(None),
     };
-    NOW.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert(name, Arc::new(live));
+    locked(&NOW).insert(name, Arc::new(live));
     ANY.store(true, Ordering::Release);
     Ok(())
+}
+
+/// What a mutex guards, even if a thread panicked while it held it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The sizes that texts of a part may name.
@@ -131,7 +134,7 @@ fn find(part: &str) -> Result<&'static Part, String> {
 
 /// Restores a part's own kernel, or those of all parts.
 pub fn clear(part: Option<&str>) {
-    let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut now = locked(&NOW);
     now.retain(|name, _| part.is_some_and(|part| part != *name));
     ANY.store(!now.is_empty(), Ordering::Release);
 }
@@ -158,15 +161,12 @@ pub fn of(part: &str) -> Option<Arc<LivePart>> {
     if !ANY.load(Ordering::Acquire) || OWN_KERNELS_ONLY.get() {
         return None;
     }
-    NOW.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .get(part)
-        .cloned()
+    locked(&NOW).get(part).cloned()
 }
 
 /// Kernels that were removed since the last call.
 pub fn take_dropped() -> Vec<DroppedKernel> {
-    std::mem::take(&mut DROPPED.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut locked(&DROPPED))
 }
 
 impl LivePart {
@@ -187,17 +187,14 @@ impl LivePart {
         let Some(at) = found.iter().zip(own).position(|pair| !agree(pair)) else {
             return true;
         };
-        let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);
-        if now
-            .get(self.name)
-            .is_some_and(|live| std::ptr::eq(&**live, self))
-        {
+        let mut now = locked(&NOW);
+        let current = now.get(self.name);
+        if current.is_some_and(|live| std::ptr::eq(&**live, self)) {
             now.remove(self.name);
             ANY.store(!now.is_empty(), Ordering::Release);
             let launch = self.launches();
             let (found, own) = (found[at], own[at]);
-            let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
-            dropped.push(DroppedKernel {
+            locked(&DROPPED).push(DroppedKernel {
                 exercise: self.exercise.clone(),
                 part: self.name,
                 why: format!(
@@ -215,8 +212,7 @@ impl LivePart {
 
     /// Why the part's own kernel ran in place of a launch, if it did.
     pub fn refused(&self) -> Option<String> {
-        let refused = self.refused.lock();
-        refused.unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.refused).clone()
     }
 }
 
@@ -230,8 +226,7 @@ impl LiveKernel<'_> {
                 true
             }
             Err(why) => {
-                let refused = self.live.refused.lock();
-                *refused.unwrap_or_else(PoisonError::into_inner) = Some(why);
+                *locked(&self.live.refused) = Some(why);
                 false
             }
         }
@@ -242,11 +237,8 @@ impl LiveKernel<'_> {
         let (Some((text, workgroup)), Some(first)) = (kernel, buffers.first()) else {
             return Err("there is no kernel for this direction".to_owned());
         };
-        let at: BTreeMap<String, u64> = self
-            .sizes
-            .iter()
-            .map(|(name, n)| ((*name).to_owned(), *n))
-            .collect();
+        let sizes = self.sizes.iter();
+        let at: BTreeMap<String, u64> = sizes.map(|(name, n)| ((*name).to_owned(), *n)).collect();
         if !self.live.proven.contains(&at) {
             let at: Vec<_> = at.iter().map(|(name, n)| format!("{name} = {n}")).collect();
             return Err(format!(

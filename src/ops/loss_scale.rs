@@ -4,7 +4,7 @@
 //! and nothing waits for it.
 
 use burn::backend::Cube;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
@@ -105,22 +105,16 @@ impl LossScale {
                 ..ScaleState::START
             });
         }
-        let values = vec![factor, 1.0 / factor, 0.0, 0.0];
-        let state =
-            Tensor::<2>::from_data(TensorData::new(values, [1, 4]), &device.clone().inner()); // [1, 4]
+        let values = [[factor, 1.0 / factor, 0.0, 0.0]];
+        let state = Tensor::from_data(values, &device.clone().inner()); // [1, 4]
         Self::Device(primitive::<Cube>(state))
     }
 
     /// The factor that gradients are multiplied by, `[1, 1]`, on `device`, which is one without autodiff.
     pub fn factor(&self, device: &Device) -> Tensor<2> {
         match self {
-            Self::Host(state) => {
-                Tensor::from_data(TensorData::new(vec![state.factor], [1, 1]), device) // [1, 1]
-            }
-            Self::Device(state) => {
-                let factor = gpu::loss_scale::factor(state);
-                Tensor::from_primitive::<Cube>(factor) // [1, 1]
-            }
+            Self::Host(state) => Tensor::from_data([[state.factor]], device), // [1, 1]
+            Self::Device(state) => Tensor::from_primitive::<Cube>(gpu::loss_scale::factor(state)), // [1, 1]
         }
     }
 

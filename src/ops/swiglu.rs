@@ -148,10 +148,9 @@ impl Operation<3> for NaiveSwiglu {
     fn backward<B: Kernels>(&self, saved: [Float<B>; 5], dy: Float<B>) -> [Float<B>; 3] {
         let [x, w_gate, w_up, gate, up] = saved;
         let [dgate, dup] = backward::<B>(gate, up, dy);
-        let [dx_gate, dw_gate] =
-            linear::gradients::<B>(self.matmul, Format::Full, false, [x.clone(), w_gate, dgate]);
-        let [dx_up, dw_up] =
-            linear::gradients::<B>(self.matmul, Format::Full, false, [x, w_up, dup]);
+        let gradients = |all| linear::gradients::<B>(self.matmul, Format::Full, false, all);
+        let [dx_gate, dw_gate] = gradients([x.clone(), w_gate, dgate]);
+        let [dx_up, dw_up] = gradients([x, w_up, dup]);
         [B::float_add(dx_gate, dx_up), dw_gate, dw_up]
     }
 

@@ -71,13 +71,8 @@ impl<'a> Matrix<'a> {
         if scratch.len() < len {
             scratch.resize(len, 0.0);
         }
-        transpose(
-            scratch,
-            row_stride,
-            self.data,
-            self.column_stride,
-            [self.columns, self.rows],
-        );
+        let size = [self.columns, self.rows];
+        transpose(scratch, row_stride, self.data, self.column_stride, size);
         Matrix {
             data: scratch,
             row_stride,
@@ -156,13 +151,6 @@ impl Job<'_> {
         let to = (out.pointer(start), width);
         // SAFETY: `Matrix` checked that a and b are in bounds, `matmuls` that out is; tiles do not overlap.
         unsafe {
-            if base.is_none() && a.columns == 0 {
-                for row in rows {
-                    out.pointer(row * width + columns.start)
-                        .write_bytes(0, columns.len());
-                }
-                return;
-            }
             if let Some(base) = base {
                 for row in rows {
                     let start = row * width + columns.start;

@@ -1,6 +1,8 @@
 //! Measures the CPU's peaks: multiply-adds on registers only, and a triad that does little arithmetic on much memory. These
 //! functions run on one thread; the caller starts several.
 
+use std::hint::black_box;
+
 /// Numbers of independent sums, enough to hide the latency of an addition and few enough for the registers: 48 if a register holds
 /// four numbers, 96 for eight, 192 for sixteen. The measurement shows which is fastest.
 pub const LANES: [usize; 3] = [48, 96, 192];
@@ -38,26 +40,17 @@ simd! {
 
 /// `rounds` multiply-adds on each of `LANES[which]` sums: two operations each.
 pub fn multiply_adds(which: usize, rounds: usize) {
-    use std::hint::black_box;
-    let (factor, term) = (black_box(0.999), black_box(0.001));
-    let left: f32 = match which {
-        0 => {
-            let mut sums = [1.0; LANES[0]];
-            narrow(&mut sums, factor, term, rounds);
-            sums.iter().sum()
-        }
-        1 => {
-            let mut sums = [1.0; LANES[1]];
-            middle(&mut sums, factor, term, rounds);
-            sums.iter().sum()
-        }
-        _ => {
-            let mut sums = [1.0; LANES[2]];
-            wide(&mut sums, factor, term, rounds);
-            sums.iter().sum()
-        }
-    };
-    black_box(left);
+    match which {
+        0 => run(narrow, rounds),
+        1 => run(middle, rounds),
+        _ => run(wide, rounds),
+    }
+}
+
+fn run<const N: usize>(kernel: fn(&mut [f32; N], f32, f32, usize), rounds: usize) {
+    let mut sums = [1.0; N];
+    kernel(&mut sums, black_box(0.999), black_box(0.001), rounds);
+    black_box(sums.iter().sum::<f32>());
 }
 
 #[cfg(test)]

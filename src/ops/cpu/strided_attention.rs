@@ -41,18 +41,12 @@ struct Head<'a> {
 ///
 /// The result is B·T × H·dh, contiguous. q has `shape.heads` heads, k and v `shape.kv_heads`.
 pub fn forward([q, k, v]: [Strided; 3], shape: Heads) -> Vec<f32> {
-    let Heads {
-        batch,
-        context: time,
-        heads,
-        head_dim,
-        ..
-    } = shape;
-    let mut result = vec![0.0; batch * time * heads * head_dim];
+    let (time, heads, head_dim) = (shape.context, shape.heads, shape.head_dim);
+    let mut result = vec![0.0; shape.rows() * heads * head_dim];
     let out = SharedSlice::new(&mut result);
-    (0..batch * heads).into_par_iter().for_each(|index| {
+    (0..shape.batch * heads).into_par_iter().for_each(|index| {
         let (batch, head) = (index / heads, index % heads);
-        let kv_head = head / (heads / shape.kv_heads);
+        let kv_head = head / shape.group();
         let q = q.head(batch, head);
         let [k, v] = [k, v].map(|it| it.head(batch, kv_head));
         let mut scores = vec![0.0; time * time];

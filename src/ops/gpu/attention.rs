@@ -25,13 +25,6 @@ struct Tile {
     slice: usize,
 }
 
-const SMALLEST: Tile = Tile {
-    down: 8,
-    across: 8,
-    part: 4,
-    slice: 8,
-};
-
 impl Tile {
     /// The largest tile for `available` bytes of workgroup memory; `None` if heads are too wide or are not whole vectors.
     fn choose(sizes: &Heads, available: usize) -> Option<Self> {
@@ -50,10 +43,7 @@ impl Tile {
             tile(16, across, 16, 32),
             tile(16, across, 8, 16),
             tile(8, 8, 8, 16),
-            Self {
-                part: SMALLEST.part.min(vectors),
-                ..SMALLEST
-            },
+            tile(8, 8, 4, 8),
         ];
         all.into_iter()
             .find(|tile| tile.bytes(vectors) <= available)
@@ -110,20 +100,19 @@ struct TiledKernel {
 impl Serialize for TiledKernel {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let steps = match self.kernel {
-            AttentionKernel::Output => vec![
-                self.scores("s", ["q", "q"], ["k", "k"], true),
-                self.sums("sum", ["v", "v"]),
-            ],
+            AttentionKernel::Output => {
+                vec![self.scores("s", "q", "k", true), self.sums("sum", "v")]
+            }
             AttentionKernel::Queries => vec![
-                self.scores("s", ["q", "q"], ["k", "k"], false),
-                self.scores("g", ["dout", "out"], ["v", "v"], true),
-                self.sums("sum", ["k", "k"]),
+                self.scores("s", "q", "k", false),
+                self.scores("g", "dout", "v", true),
+                self.sums("sum", "k"),
             ],
             AttentionKernel::Keys => vec![
-                self.scores("s", ["k", "k"], ["q", "q"], true),
-                self.sums("dvalue", ["dout", "out"]),
-                self.scores("g", ["v", "v"], ["dout", "out"], true),
-                self.sums("dkey", ["q", "q"]),
+                self.scores("s", "k", "q", true),
+                self.sums("dvalue", "dout"),
+                self.scores("g", "v", "dout", true),
+                self.sums("dkey", "q"),
             ],
         };
         let (own, other) = (self.tile.own(), self.tile.other());
@@ -147,9 +136,9 @@ impl TiledKernel {
         vectors.div_ceil(self.tile.invocations())
     }
 
-    /// Steps for the scores `to` of own rows with the other side's, each given by its buffer and its rows. If they are `weighed`, the last
+    /// Steps for the scores `to` of own rows with the other side's, each given by its buffer. If they are `weighed`, the last
     /// step turns them into weights; all invocations read these after the next step is staged.
-    fn scores(&self, to: &str, own: [&str; 2], other: [&str; 2], weighed: bool) -> Vec<Value> {
+    fn scores(&self, to: &str, own: &str, other: &str, weighed: bool) -> Vec<Value> {
         let (tile, pitch) = (self.tile, self.tile.part + 1);
         let of_own = self.loads(tile.own() * tile.part);
         let sides = [
@@ -157,11 +146,9 @@ impl TiledKernel {
             (other, "other", tile.other(), tile.own() * pitch, of_own),
         ];
         let step = |from: usize| {
-            let stages = sides.map(|([source, lines], first, rows, at, register)| {
+            let stages = sides.map(|(source, first, rows, at, register)| {
                 context! {
                     source,
-                    // Rows of the source.
-                    lines,
                     first,
                     rows,
                     // Number of staged vectors of a row, and the first of them.
@@ -183,12 +170,11 @@ impl TiledKernel {
     }
 
     /// Steps for the sums `to` += weights · the other side's rows, a slice of these in each.
-    fn sums(&self, to: &str, [source, lines]: [&str; 2]) -> Vec<Value> {
+    fn sums(&self, to: &str, source: &str) -> Vec<Value> {
         let (tile, wide) = (self.tile, self.vectors);
         let step = |slice: usize| {
             let stage = context! {
                 source,
-                lines,
                 first => format!("other + {}u", slice * tile.slice),
                 rows => tile.slice,
                 wide,
@@ -270,18 +256,14 @@ pub fn backward(
     tables: Option<&[CubeTensor; 2]>,
     sizes: Heads,
 ) -> Rows<CubeTensor> {
-    // A tile fits, because the forward pass has run.
-    let tile = tile(&sizes, dout).unwrap_or(SMALLEST);
+    let tile = tile(&sizes, dout).expect("one fits, because the forward pass has run");
     let delta = &empty(dout, [sizes.rows(), sizes.heads]);
     let rotated = tables.is_some();
     attention_wgsl::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
         let groups = [sizes.heads, sizes.kv_heads].map(|it| shape.groups(tile.own(), it));
         let launch = |program, groups, buffers: [&CubeTensor; 8]| {
-            let buffers: Vec<_> = buffers
-                .into_iter()
-                .chain(tables.into_iter().flatten())
-                .collect();
-            wgsl::launch(program, groups, &buffers);
+            let buffers = buffers.into_iter().chain(tables.into_iter().flatten());
+            wgsl::launch(program, groups, &buffers.collect::<Vec<_>>());
         };
         let of_queries = program(AttentionKernel::Queries, tile, shape.clone(), rotated);
         launch(of_queries, groups[0], [q, k, v, dout, out, dq, lse, delta]);

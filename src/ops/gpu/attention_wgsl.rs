@@ -110,6 +110,7 @@ impl Shape {
             ("k", "kv_head", k),
             ("v", "kv_head", v),
             ("out", "head", Columns { offset, stride }),
+            ("dout", "head", Columns { offset, stride }),
         ];
         let lines = all.map(|(name, head, Columns { offset, stride })| {
             let start = format!("(sequence * {stride}u + {offset}u + {head} * {head_dim}u)");

@@ -44,17 +44,10 @@ impl Problem {
 
     /// Widths of the widest loads from A and from B, and of stores.
     pub fn lanes(&self) -> [usize; 3] {
-        let a = if self.a_transposed {
-            self.rows
-        } else {
-            self.inner
-        };
-        let b = if self.b_transposed {
-            self.inner
-        } else {
-            self.columns
-        };
-        [a, b, self.columns].map(|size| super::vector_width(&[size]))
+        let (rows, columns, inner) = (self.rows, self.columns, self.inner);
+        let a = if self.a_transposed { rows } else { inner };
+        let b = if self.b_transposed { inner } else { columns };
+        [a, b, columns].map(|size| super::vector_width(&[size]))
     }
 }
 

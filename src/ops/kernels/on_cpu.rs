@@ -72,10 +72,8 @@ impl Kernels for Flex {
     }
 
     fn rounded(x: T, format: Precision) -> T {
-        tensor(
-            cpu::format::rounded(Values::of(&x).get(), format),
-            x.shape(),
-        )
+        let rounded = cpu::format::rounded(Values::of(&x).get(), format);
+        tensor(rounded, x.shape())
     }
 
     fn half(x: T) -> T {
@@ -83,10 +81,8 @@ impl Kernels for Flex {
     }
 
     fn linear_own(x: T, w: T, _format: Format, _norm: Option<Unnormed>, then: &NextOperation) -> T {
-        debug_assert!(
-            matches!(then, NextOperation::Nothing),
-            "{then:?} on the CPU"
-        );
+        let is_plain = matches!(then, NextOperation::Nothing);
+        debug_assert!(is_plain, "{then:?} on the CPU");
         let (n, m) = (x.shape()[0], w.shape()[0]);
         let [x, w] = [&x, &w].map(Values::of);
         let product = matmul(None, x.matrix(), w.matrix().transposed());
@@ -141,13 +137,9 @@ impl Kernels for Flex {
         let shape = x.shape();
         let [x, gain, inverse, dy] = [&x, &gain, &inverse, &dy].map(Values::of);
         let earlier = earlier.as_ref().map(Values::of);
-        let (dx, dgain) = cpu::rms_norm::backward(
-            dy.get(),
-            x.get(),
-            gain.get(),
-            inverse.get(),
-            earlier.as_ref().map(Values::get),
-        );
+        let earlier = earlier.as_ref().map(Values::get);
+        let (dx, dgain) =
+            cpu::rms_norm::backward(dy.get(), x.get(), gain.get(), inverse.get(), earlier);
         let width = shape[1];
         (tensor(dx, shape), tensor(dgain, [1, width]))
     }
@@ -235,16 +227,12 @@ impl Kernels for Flex {
     }
 
     fn squares(tensors: &[T]) -> Vec<f64> {
-        tensors
-            .iter()
-            .map(|tensor| cpu::norm::sum_of_squares(Values::of(tensor).get()))
-            .collect()
+        let sum = |tensor: &T| cpu::norm::sum_of_squares(Values::of(tensor).get());
+        tensors.iter().map(sum).collect()
     }
 
     fn exponents(tensors: &[T]) -> Vec<[u64; 256]> {
-        tensors
-            .iter()
-            .map(|tensor| cpu::norm::exponents(Values::of(tensor).get()))
-            .collect()
+        let count = |tensor: &T| cpu::norm::exponents(Values::of(tensor).get());
+        tensors.iter().map(count).collect()
     }
 }

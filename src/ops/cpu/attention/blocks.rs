@@ -84,13 +84,8 @@ impl HeadRows<*const f32> {
         let len = (count - 1) * self.row_stride + self.shape.head_dim;
         // SAFETY: as in `row`; the last row ends inside the view.
         let from = unsafe { std::slice::from_raw_parts(self.at(batch, first, head), len) };
-        transpose_serial(
-            to,
-            BLOCK,
-            from,
-            self.row_stride,
-            [count, self.shape.head_dim],
-        );
+        let size = [count, self.shape.head_dim];
+        transpose_serial(to, BLOCK, from, self.row_stride, size);
     }
 }
 

@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 {% set at = "(lane + " ~ i * down * across ~ "u)" %}
 {% set row = it.first ~ " + " ~ at ~ " / " ~ it.wide ~ "u" %}
 {% set vector = it.from ~ "u + " ~ at ~ " % " ~ it.wide ~ "u" %}
-{% set read = it.source ~ "[(" ~ lines[it.lines].start ~ " + (" ~ row ~ ") * " ~ lines[it.lines].stride ~ "u) / 4u + " ~ vector ~ "]" %}
+{% set read = it.source ~ "[(" ~ lines[it.source].start ~ " + (" ~ row ~ ") * " ~ lines[it.source].stride ~ "u) / 4u + " ~ vector ~ "]" %}
 {% set r = "r" ~ (it.register + i) %}
 {% set bounds = [] %}
 {% if context % own != 0 %}{% set bounds = bounds + [row ~ " < " ~ context ~ "u"] %}{% endif %}
