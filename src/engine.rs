@@ -32,6 +32,9 @@ pub fn serve(kernel_texts: bool) -> Result<()> {
         texts::ask();
     }
     let (outlet, commands, writer) = wire::open()?;
+    if kernel_texts {
+        texts::send_rows(outlet.clone());
+    }
     session::run(&outlet, &commands);
     outlet.close(writer);
     Ok(())

@@ -1353,6 +1353,52 @@ fn the_cause_is_hidden_until_the_prediction() {
 }
 
 #[test]
+fn a_row_opens_the_texts_that_it_launches_and_their_lines_are_whole() {
+    let mut app = toggled();
+    for run in &mut app.run.slots {
+        if let Some(started) = &mut run.started {
+            started.device.kind = "vulkan".to_owned();
+        }
+    }
+    let row = app.selected_kernel().expect("a profile");
+    let of = |text: &str, rows: &[&str]| CompiledKernel {
+        kernel: row.kernel.clone(),
+        text: text.to_owned(),
+        rows: rows.iter().map(|it| (*it).to_owned()).collect(),
+        ..CompiledKernel::default()
+    };
+    let long = format!("  // 1. {} end", "word ".repeat(40).trim_end());
+    let name = perflings::app::kernels::name(&row);
+    let shown = |app: &mut App, texts| {
+        app.view.overlay = Some(Overlay::Kernel);
+        app.kernel_texts.row = row.clone();
+        app.kernel_texts.read = Some(Ok(texts));
+        text(&screen::screen(
+            app,
+            80,
+            24,
+            ThemeName::Dark,
+            Markers::Braille,
+        ))
+    };
+    let (others, own) = (
+        of("let other = 1;", &["head fwd"]),
+        of(&long, &["x", &name]),
+    );
+    let drawn = shown(&mut app, vec![others.clone(), own]);
+    assert!(!drawn.contains("let other"), "{drawn}");
+    assert_eq!(drawn.matches("word").count(), 40, "{drawn}");
+    let behind = drawn.lines().filter(|line| line.contains("// word"));
+    assert!(behind.count() > 1 && drawn.contains("word end"), "{drawn}");
+    // Where nothing says which row launches a text, all of the name are shown.
+    let drawn = shown(&mut app, vec![others, of("let more = 2;", &[])]);
+    assert!(
+        drawn.contains("let other") && drawn.contains("(2 of 2)"),
+        "{drawn}"
+    );
+}
+
+#[test]
 fn a_first_frame_needs_no_engine() {
     let mut app = empty();
     assert_eq!(app.run.state, RunState::Starting);

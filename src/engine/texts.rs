@@ -1,9 +1,16 @@
 //! The texts of the kernels that a run compiles. cubecl writes each into its log before the driver gets it, if asked to
-//! before a device is opened; drivers then check more, so an engine that measures does not ask.
+//! before a device is opened; drivers then check more, so an engine that measures does not ask. Which rows of a profile launch a text is
+//! known of our own WGSL.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use burn::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 
-use crate::protocol::CompiledKernel;
+use super::wire::EventSender;
+use crate::ops::gpu::wgsl;
+use crate::profile::operations;
+use crate::protocol::{CompiledKernel, Event};
 
 /// Where cubecl's log speaks of compilation.
 pub const TARGET: &str = "cubecl::compilation";
@@ -16,6 +23,20 @@ pub fn ask() {
     }
 }
 
+/// Sends our texts once more for each row of the profiled step that launches them, with the row's name.
+pub fn send_rows(outlet: EventSender) {
+    let sent = Mutex::new(BTreeSet::new());
+    wgsl::read_launches(move |row, kernel, text| {
+        let name = operations::name(row.op, row.scope.part, row.phase.name());
+        let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        if sent.insert((name.clone(), text.clone())) {
+            let rows = vec![name];
+            let compiled = compiled(kernel, &text);
+            outlet.send(Event::CompiledKernel(CompiledKernel { rows, ..compiled }));
+        }
+    });
+}
+
 /// The kernel in a message of the log: `name: …`, and the source between a line that begins with three backquotes and one
 /// that is three backquotes.
 pub fn read(message: &str) -> Option<CompiledKernel> {
@@ -23,14 +44,20 @@ pub fn read(message: &str) -> Option<CompiledKernel> {
     let (_, source) = message.split_once("\n```")?;
     let (_, source) = source.split_once('\n')?;
     let (text, _) = source.rsplit_once("\n```")?;
+    Some(compiled(name, text))
+}
+
+/// A kernel by its name, which may be a path with types.
+fn compiled(name: &str, text: &str) -> CompiledKernel {
     let workgroup = text.split_once("@workgroup_size(");
     let workgroup = workgroup.and_then(|(_, rest)| Some(rest.split_once(')')?.0.to_owned()));
-    Some(CompiledKernel {
+    CompiledKernel {
         kernel: short(name),
         file: file(name, text),
         workgroup: workgroup.unwrap_or_default(),
         text: text.trim_end().to_owned(),
-    })
+        rows: Vec::new(),
+    }
 }
 
 /// `path::to::kernel_name<f32, …>` as `kernel_name`.

@@ -24,7 +24,7 @@ pub fn read_kernels(
     let (mut compiled, mut profile) = (Vec::new(), None);
     runner.measure(device, &work, |line, _| {
         match &line.event {
-            Event::CompiledKernel(text) => compiled.push(text.clone()),
+            Event::CompiledKernel(text) => add(&mut compiled, text),
             Event::Kernels(kernels) => profile = Some(kernels.clone()),
             _ => {}
         }
@@ -37,6 +37,15 @@ pub fn read_kernels(
         bail!("{reason}");
     }
     Ok(launched(&profile, &compiled))
+}
+
+/// Adds a text, or to the same text the rows that launch it.
+fn add(all: &mut Vec<CompiledKernel>, it: &CompiledKernel) {
+    let same = |other: &&mut CompiledKernel| other.kernel == it.kernel && other.text == it.text;
+    match all.iter_mut().find(same) {
+        Some(other) => other.rows.extend(it.rows.iter().cloned()),
+        None => all.push(it.clone()),
+    }
 }
 
 /// The texts of the kernels in a profile. A function of the CPU has no text: its formula stands for it.
@@ -85,11 +94,16 @@ pub fn write_kernels(folder: &Path, texts: &[CompiledKernel]) -> Result<usize> {
             before => format!("{}-{}.wgsl", it.kernel, before + 1),
         };
         // A file of ours names itself.
-        let head = match it.text.starts_with("// src/") {
-            true => String::new(),
-            false => format!("// {}\n", it.file),
+        let named = it
+            .text
+            .strip_prefix("// src/")
+            .and_then(|it| it.split_once('\n'));
+        let text = named.map_or(it.text.as_str(), |(_, text)| text);
+        let rows = match &it.rows[..] {
+            [] => String::new(),
+            rows => format!("// launched by: {}\n", rows.join(", ")),
         };
-        let text = format!("{head}{}\n", it.text);
+        let text = format!("// {}\n{rows}{text}\n", it.file);
         files::write(&folder.join(name), text.as_bytes())?;
         written += 1;
     }
@@ -126,13 +140,29 @@ mod tests {
             file: "src/norm.rs".to_owned(),
             workgroup: "64".to_owned(),
             text: text.to_owned(),
+            rows: Vec::new(),
         };
-        let texts = launched(&profile, &[text("one"), text("two")]);
+        let mut all = Vec::new();
+        add(&mut all, &text("one"));
+        add(&mut all, &text("two"));
+        for row in ["norm1 fwd", "norm2 fwd"] {
+            let rows = vec![row.to_owned()];
+            add(
+                &mut all,
+                &CompiledKernel {
+                    rows,
+                    ..text("one")
+                },
+            );
+        }
+        let texts = launched(&profile, &all);
         let names: Vec<&str> = texts.iter().map(|it| it.kernel.as_str()).collect();
         assert_eq!(names, ["norm", "norm", "rope, rope"]);
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(write_kernels(folder.path(), &texts).expect("written"), 3);
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("read");
+        let first = "// src/norm.rs\n// launched by: norm1 fwd, norm2 fwd\none\n";
+        assert_eq!(read("norm.wgsl"), first);
         assert_eq!(read("norm-2.wgsl"), "// src/norm.rs\ntwo\n");
         assert!(read("functions.txt").starts_with("rope, rope: (a, b)"));
     }

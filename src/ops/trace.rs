@@ -126,6 +126,14 @@ pub fn current() -> Option<usize> {
     RECORDER.with_borrow(|slot| slot.as_ref().and_then(|recorder| recorder.open))
 }
 
+/// What this thread's open span does, while recording.
+pub fn current_row() -> Option<SpanRow> {
+    RECORDER.with_borrow(|slot| {
+        let recorder = slot.as_ref()?;
+        Some(recorder.spans[recorder.open?].row)
+    })
+}
+
 /// Marks the open span as a learner's kernel.
 pub fn by_learner() {
     RECORDER.with_borrow_mut(|slot| {

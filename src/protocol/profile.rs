@@ -47,6 +47,9 @@ pub struct CompiledKernel {
     /// Invocations of a workgroup along x, y and z.
     pub workgroup: String,
     pub text: String,
+    /// The rows of the profile that launch it, by their names on the screen; empty where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<String>,
 }
 
 /// The profile of one step.

@@ -11,6 +11,7 @@ use crate::profile::operations::formula;
 use crate::protocol::{CompiledKernel, KernelRow};
 use crate::tui::keys;
 use crate::tui::surface::{Surface, closes};
+use crate::tui::text::wrap;
 use crate::tui::theme::Theme;
 
 /// Columns and rows that the card wants.
@@ -73,18 +74,24 @@ fn of_cpu(s: &mut Surface<'_, '_>, row: &KernelRow) -> u16 {
     s.show_card(w.lines)
 }
 
-/// The texts of all kernels of the row's name, one after the other.
+/// The texts that the row launches, one after the other; all of its kernel's name where that is not known.
 fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let own: Vec<&CompiledKernel> = texts.iter().filter(|it| it.kernel == row.kernel).collect();
+    let named: Vec<&CompiledKernel> = texts.iter().filter(|it| it.kernel == row.kernel).collect();
+    let launched = named.iter().filter(|it| it.rows.contains(&name(row)));
+    let launched: Vec<&CompiledKernel> = launched.copied().collect();
+    let own = if launched.is_empty() {
+        &named
+    } else {
+        &launched
+    };
     let search = &app.view.search;
     let mut lines = Vec::new();
     let mut count = 0;
     for (at, it) in own.iter().enumerate() {
         let numbered = it.text.lines().enumerate();
         let found = numbered.filter(|(_, line)| search.text.is_empty() || search.finds(line));
-        let found = found.map(|(number, line)| numbered_line(number + 1, line, theme));
-        let found: Vec<Line<'static>> = found.collect();
+        let found: Vec<(usize, &str)> = found.collect();
         if found.is_empty() {
             continue;
         }
@@ -100,7 +107,9 @@ fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) ->
                 theme.dim,
             ),
         ]));
-        lines.extend(found);
+        let columns = usize::from(s.area.width);
+        let wrapped = found.iter();
+        lines.extend(wrapped.flat_map(|(at, line)| wrapped_line(at + 1, line, columns, theme)));
         lines.push(Line::default());
     }
     if own.is_empty() {
@@ -110,6 +119,23 @@ fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) ->
         draw_search(s, &format!("{count} lines"));
     }
     s.show_card(lines)
+}
+
+/// As [`numbered_line`], but what is too long goes on below, behind the beginning of a comment or further to the right.
+fn wrapped_line(number: usize, line: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let whole = numbered_line(number, line, theme);
+    if whole.width() <= columns {
+        return vec![whole];
+    }
+    let rest = line.trim_start_matches([' ', '/']);
+    let begin = &line[..line.len() - rest.len()];
+    let (style, further) = match begin.trim() {
+        "" => (theme.text, "    "),
+        _ => (theme.dim, ""),
+    };
+    let first = Span::styled(format!("{number:>4} {begin}"), theme.dim);
+    let others = Span::styled(format!("     {begin}{further}"), theme.dim);
+    wrap(&[Span::styled(rest, style)], columns, first, others)
 }
 
 /// A line of WGSL behind its number; comments are dimmed.
