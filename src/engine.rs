@@ -22,6 +22,8 @@ mod worker;
 
 use anyhow::Result;
 
+use crate::protocol::Event;
+
 /// Serves one reader until its input ends or it says `quit`. With `kernel_texts` it also sends the text of each kernel that it
 /// compiles.
 ///
@@ -33,7 +35,8 @@ pub fn serve(kernel_texts: bool) -> Result<()> {
     }
     let (outlet, commands, writer) = wire::open()?;
     if kernel_texts {
-        texts::send_rows(outlet.clone());
+        let outlet = outlet.clone();
+        texts::send_rows(move |it| outlet.send(Event::CompiledKernel(it)));
     }
     session::run(&outlet, &commands);
     outlet.close(writer);

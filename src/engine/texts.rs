@@ -1,16 +1,15 @@
 //! The texts of the kernels that a run compiles. cubecl writes each into its log before the driver gets it, if asked to
-//! before a device is opened; drivers then check more, so an engine that measures does not ask. Which rows of a profile launch a text is
-//! known of our own WGSL.
+//! before a device is opened; drivers then check more, so an engine that measures does not ask. For our own WGSL we also know which rows
+//! of a profile launch it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use burn::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 
-use super::wire::EventSender;
 use crate::ops::gpu::wgsl;
 use crate::profile::operations;
-use crate::protocol::{CompiledKernel, Event};
+use crate::protocol::CompiledKernel;
 
 /// Where cubecl's log speaks of compilation.
 pub const TARGET: &str = "cubecl::compilation";
@@ -23,18 +22,18 @@ pub fn ask() {
     }
 }
 
-/// Sends our texts once more for each row of the profiled step that launches them, with the row's name.
-pub fn send_rows(outlet: EventSender) {
+/// Gives our texts to `send` once more for each row of the profiled step that launches them, with the row's name.
+pub fn send_rows(send: impl Fn(CompiledKernel) + Send + Sync + 'static) {
     let sent = Mutex::new(BTreeSet::new());
-    wgsl::read_launches(move |row, kernel, text| {
+    wgsl::read_launches(Box::new(move |row, kernel, hash, text| {
         let name = operations::name(row.op, row.scope.part, row.phase.name());
         let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
-        if sent.insert((name.clone(), text.clone())) {
+        if sent.insert((name.clone(), hash)) {
             let rows = vec![name];
-            let compiled = compiled(kernel, &text);
-            outlet.send(Event::CompiledKernel(CompiledKernel { rows, ..compiled }));
+            let compiled = compiled(kernel, &text());
+            send(CompiledKernel { rows, ..compiled });
         }
-    });
+    }));
 }
 
 /// The kernel in a message of the log: `name: …`, and the source between a line that begins with three backquotes and one

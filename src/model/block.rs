@@ -264,7 +264,8 @@ impl BlockContext {
         }
     }
 
-    /// What the sum of x `[n, d]` and a product with W leaves to the next norm's own kernel: parts if the product is in parts.
+    /// What the sum of x `[n, d]` and a product with W leaves to the norm that follows: parts if the product is in parts, otherwise
+    /// what the norm's reader needs to do the rest.
     fn pending(&self, next: StreamNorm, x: &Tensor<2>, w: &Parameter) -> Option<ForNorm> {
         let [_, inner] = w.value.dims();
         let in_parts = kernels::in_parts(x, inner, self.format);
@@ -281,7 +282,7 @@ impl BlockContext {
     pub(super) fn for_norm(&self, it: StreamNorm, on: &Device, x: [usize; 2]) -> Option<ForNorm> {
         let reads = |w: &Parameter| kernels::applies_norm(on, x, w.value.dims()[0], self.format);
         let applied = it.reader.is_some_and(reads) && self.own_norm(it.scope.part);
-        let gain = || Box::new(it.gain.value.clone());
+        let gain = || Box::new(it.gain.value.clone().without_autodiff()); // [1, d]
         applied.then(|| ForNorm::Scaled(gain(), Pending::default()))
     }
 

@@ -1,5 +1,5 @@
 //! The number format of matrix products: f32, or 16-bit operands with f32 sums as in mixed precision (Micikevicius et al., 2017,
-//! arXiv 1710.03740). Norms, softmax, loss and optimizer use f32 in every format.
+//! arXiv 1710.03740). Norms, softmax, loss and optimizer use f32 in every format; what a product reads of a norm is rounded.
 
 use crate::config::{Matmul, Precision, RunConfig};
 

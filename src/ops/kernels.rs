@@ -79,7 +79,7 @@ pub trait Kernels: Backend {
     ) -> [Float<Self>; 2];
 
     /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`. Writes x first if it is a sum that is pending. Leaves the
-    /// work to the product that follows, if `unnormed` and the squares of x are given.
+    /// rest of the work to the product that follows, if `unnormed` is given and the operation before left its part.
     fn rms_norm(
         x: Float<Self>,
         gain: Float<Self>,

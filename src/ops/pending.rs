@@ -16,7 +16,7 @@ pub struct Pending<T>(Arc<Mutex<Option<T>>>);
 pub enum ForNorm {
     /// x itself, which has no values until the norm writes it.
     Sum(Pending<Summands>),
-    /// What the product that reads the norm's output needs, made with the norm's gain `[1, d]`.
+    /// What the product that reads the norm's output needs, made with the norm's gain `[1, d]`, which is without autodiff.
     Scaled(Box<Tensor<2>>, Pending<Scaled>),
 }
 
@@ -34,7 +34,7 @@ pub struct Summands {
 pub struct Scaled {
     /// `[1, d]`
     pub gain: CubeTensor,
-    /// x·gain `[n, d]` in f16.
+    /// x·gain `[n, d]` in f16. Where x·gain is over 65,504, y is infinite.
     pub values: CubeTensor,
     /// Σx² of each row, in parts `[parts, n]`.
     pub squares: CubeTensor,
@@ -125,8 +125,10 @@ mod tests {
             });
             let [active, down, residual, gain, up, last] = inputs.clone();
             let unnormed = applied.then(Pending::default);
-            let scaled =
-                applied.then(|| ForNorm::Scaled(Box::new(gain.clone()), Pending::default()));
+            let scaled = applied.then(|| {
+                let gain = gain.clone().without_autodiff(); // [1, d]
+                ForNorm::Scaled(Box::new(gain), Pending::default())
+            });
             let pending = scaled.or(adds_parts.then(|| ForNorm::Sum(Pending::default())));
             let onto = |pending| LinearResidual {
                 format,

@@ -124,3 +124,67 @@ fn embedding_scatter_add<N: Size>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{self, TestDevice};
+    use super::super::empty_of;
+    use super::super::epilogue::empty_scaled;
+    use super::super::format::converted;
+    use super::*;
+    use crate::ops::cpu::testing::numbers;
+    use burn::tensor::DType;
+
+    #[test]
+    fn rows_are_copied_and_scaled_for_a_norm() {
+        let Some(device) = TestDevice::any() else {
+            return;
+        };
+        for width in [32, 33, 516] {
+            let (weight, gain) = (numbers(1, 7 * width), numbers(2, width));
+            let (on_device, gains) = (
+                device.tensor(&weight, [7, width]),
+                device.tensor(&gain, [1, width]),
+            );
+            let rows = [3, 0, 6, 3, 5];
+            let mut tokens = empty_of(DType::I32, &gains, [rows.len()]);
+            let bytes: Vec<u8> = rows
+                .iter()
+                .flat_map(|row| (*row as i32).to_le_bytes())
+                .collect();
+            tokens.handle = gains.client.create_from_slice(&bytes);
+            let want: Vec<f32> = rows
+                .iter()
+                .flat_map(|row| &weight[row * width..][..width])
+                .copied()
+                .collect();
+            let y = forward(&on_device, &tokens, None);
+            assert_eq!(device.read(&y), want);
+            if !check::has_matrix_cores() {
+                continue;
+            }
+            let scaled = empty_scaled(gains, 1, [rows.len(), width]);
+            assert_eq!(
+                device.read(&forward(&on_device, &tokens, Some(&scaled))),
+                want
+            );
+            let products: Vec<f32> = want
+                .iter()
+                .zip(gain.iter().cycle())
+                .map(|(x, g)| x * g)
+                .collect();
+            let got = device.read(&converted(scaled.values, DType::F32));
+            check::close(&format!("scaled, {width}"), &got, &products, 1e-3);
+            let squares = want
+                .chunks(width)
+                .map(|row| row.iter().map(|x| x * x).sum());
+            let squares: Vec<f32> = squares.collect();
+            check::close(
+                &format!("squares, {width}"),
+                &device.read(&scaled.squares),
+                &squares,
+                1e-5,
+            );
+        }
+    }
+}

@@ -15,7 +15,7 @@ pub enum Epilogue<'a> {
     Plain,
     /// As `Plain`, but leaves parts of the inner dimension to the next kernel, which adds them.
     Parts,
-    /// Adds a matrix, and does its part of a norm that follows, with the squares of each block.
+    /// Adds a matrix. For a norm that follows it also stores x·gain and each block's sums of squares.
     Onto(&'a CubeTensor, Option<&'a Scaled>),
     /// Rotates by cos and sin.
     Rope([&'a CubeTensor; 2], Rotation),

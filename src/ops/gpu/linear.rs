@@ -47,7 +47,7 @@ pub fn number_of_parts(like: &CubeTensor, inner: usize, format: Format) -> usize
 }
 
 /// Whether [`forward`] of x `[n, d]` and a W `[outputs, d]` may apply the norm before it. Blocks of outputs share the work of writing
-/// its output, so there have to be enough of them.
+/// the norm's output, so there have to be enough of them.
 pub fn applies_norm([n, d]: [usize; 2], outputs: usize, format: Format) -> bool {
     let problem = Problem::new([n, outputs, d], false, true);
     format == Format::Native && matrix_cores::fits(&problem) && 2 * outputs >= d

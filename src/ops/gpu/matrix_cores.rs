@@ -195,7 +195,7 @@ pub fn matmul(
     out
 }
 
-/// As [`matmul`], where A `[n, d]` is the output of a norm, f16 without values, which the product writes. 1 launch.
+/// As [`matmul`] of the output of a norm. The product reads x·gain, and also writes that output to `a` `[n, d]` in f16. 1 launch.
 pub fn matmul_of_norm(
     [a, b]: [&CubeTensor; 2],
     norm: &Unnormed,

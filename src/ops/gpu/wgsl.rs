@@ -224,14 +224,14 @@ struct FirstLaunches {
     seen: BTreeSet<(u64, u64)>,
 }
 
-/// Takes the row, the name and the text of a launch.
-type LaunchReader = Box<dyn Fn(SpanRow, &'static str, String) + Send + Sync>;
+/// Takes a launch: its row, the kernel's name, the program's hash, and its text.
+pub type LaunchReader = dyn Fn(SpanRow, &'static str, u64, &dyn Fn() -> String) + Send + Sync;
 
-static READER: OnceLock<LaunchReader> = OnceLock::new();
+static READER: OnceLock<Box<LaunchReader>> = OnceLock::new();
 
-/// From now on gives `reader` every launch of a program while a step is recorded.
-pub fn read_launches(reader: impl Fn(SpanRow, &'static str, String) + Send + Sync + 'static) {
-    let _ = READER.set(Box::new(reader));
+/// From now on gives `reader` every launch of a program while a step is profiled.
+pub fn read_launches(reader: Box<LaunchReader>) {
+    let _ = READER.set(reader);
 }
 
 static FIRST_LAUNCHES: Mutex<FirstLaunches> = Mutex::new(FirstLaunches {
@@ -251,7 +251,7 @@ pub fn send_first_launches(to: Option<Sender<String>>, device: impl Hash) {
 
 fn note_launch<P: Wgsl>(program: &P) {
     if let (Some(read), Some(row)) = (READER.get(), trace::current_row()) {
-        read(row, program.name(), program.text());
+        read(row, program.name(), hash_of(&program), &|| program.text());
     }
     // Learners' texts are compiled with other checks.
     if P::MODE != ExecutionMode::Unchecked {

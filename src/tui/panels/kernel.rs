@@ -121,7 +121,7 @@ fn of_gpu(s: &mut Surface<'_, '_>, row: &KernelRow, texts: &[CompiledKernel]) ->
     s.show_card(lines)
 }
 
-/// As [`numbered_line`], but what is too long goes on below, behind the beginning of a comment or further to the right.
+/// As [`numbered_line`], but what is too long continues on the next line: a comment repeats its `//`, code is indented.
 fn wrapped_line(number: usize, line: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let whole = numbered_line(number, line, theme);
     if whole.width() <= columns {
@@ -133,9 +133,11 @@ fn wrapped_line(number: usize, line: &str, columns: usize, theme: &Theme) -> Vec
         "" => (theme.text, "    "),
         _ => (theme.dim, ""),
     };
+    let (code, comment) = rest.split_at(rest.find("//").unwrap_or(rest.len()));
+    let runs = [Span::styled(code, style), Span::styled(comment, theme.dim)];
     let first = Span::styled(format!("{number:>4} {begin}"), theme.dim);
     let others = Span::styled(format!("     {begin}{further}"), theme.dim);
-    wrap(&[Span::styled(rest, style)], columns, first, others)
+    wrap(&runs, columns, first, others)
 }
 
 /// A line of WGSL behind its number; comments are dimmed.

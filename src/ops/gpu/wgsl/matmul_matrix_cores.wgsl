@@ -15,8 +15,8 @@
 // 4. Epilogue. The operation after a product is applied to four adjacent values of a row when they pass through workgroup memory,
 //    which saves another kernel that reads and writes them.
 // 5. Slices. Two groups of subgroups may compute the same block from different inner values of each step. The epilogue adds their sums.
-// 6. Norm. A norm is y = x·gain·r, where r = 1/rms of each row. The product whose result is x stores x·gain, and the sums of squares of the
-//    rows. The product that reads y multiplies x·gain, and then the rows of the result by r, because all of a row has the same r. Each
+// 6. Norm. A norm is y = x·gain·r, where r = 1/rms of each row. The operation before, a product or the embedding, stores x·gain and the
+//    sums of squares of the rows. The product that reads y multiplies x·gain, and then the rows of the result by r, because all of a row has the same r. Each
 //    block of its columns writes a share of y, which the backward pass reads.
 // 7. Halves. An f32 operand becomes two f16, x·scale = high + low, and A·B = high·high + high·low + low·high.
 enable f16;
