@@ -72,13 +72,12 @@ pub fn of(opened: &OpenDevice, mut say: impl FnMut(String)) -> Result<Roof> {
     }
 }
 
-/// Whether a kept roof is measured again: while it bears the mark of other programs; once, where nobody looked for them; and where
-/// its numbers lie apart, a few times.
+/// Whether a kept roof is measured again: while it bears the mark of other programs, and where its numbers lie apart, a few times.
 fn due(kept: &cache::CachedRoof) -> bool {
     let roof = &kept.roof;
     let rates = [&roof.flops, &roof.bytes].into_iter();
     let apart = rates.chain(&roof.matrix_cores).any(roofline::unsteady);
-    roof.load().is_some() || !kept.watched || apart && kept.tries < TRIES
+    roof.load().is_some() || apart && kept.tries < TRIES
 }
 
 /// Whether other programs leave the cores idle, as far as the system reports it.
@@ -163,7 +162,6 @@ fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut say: impl FnMut(String)
         driver: opened.driver.clone(),
         roof: roof.clone(),
         tries,
-        watched: true,
     };
     unwritten().retain(|it| !it.is(&entry.device, &entry.driver));
     let folder = folder().ok_or_else(|| "there is no folder for caches".to_owned());
@@ -190,12 +188,11 @@ mod tests {
             load: Some(0.5),
             ..steady
         };
-        for (flops, watched, tries, expected) in [
-            (steady, true, 1, false),
-            (steady, false, 1, true),
-            (apart, true, TRIES - 1, true),
-            (apart, true, TRIES, false),
-            (disturbed, true, TRIES, true),
+        for (flops, tries, expected) in [
+            (steady, 1, false),
+            (apart, TRIES - 1, true),
+            (apart, TRIES, false),
+            (disturbed, TRIES, true),
         ] {
             let entry = cache::CachedRoof {
                 device: Device::default(),
@@ -206,7 +203,6 @@ mod tests {
                     ..Roof::default()
                 },
                 tries,
-                watched,
             };
             assert_eq!(due(&entry), expected, "{entry:?}");
         }

@@ -57,6 +57,9 @@ pub fn plausible(roof: &Roof) -> Result<(), String> {
     check("a memory bandwidth", &roof.bytes, MOST_BYTES)
 }
 
+/// The largest share of a roof of arithmetic that noise explains.
+const MOST_OF_ARITHMETIC: f64 = 1.05;
+
 /// Whether the repeats lay so far apart that something else was running: the middle half spans a quarter of the median.
 pub fn unsteady(rate: &Rate) -> bool {
     rate.p75 - rate.p25 > 0.25 * rate.median
@@ -178,14 +181,21 @@ pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Row
     let per_second = |work: Option<f64>| work.filter(|_| seconds > 0.0).map(|work| work / seconds);
     let bound = work.zip(roof);
     let bound = bound.map(|((flops, bytes), roof)| least(roof, flops, bytes));
+    let memory_bound = bound.map(|(_, memory)| memory);
+    // A cache may serve more than memory does. More than another roof, or than one that was measured under load, says only that this roof is
+    // too low.
+    let loaded = roof.is_some_and(|roof| roof.load().is_some());
+    let most = match memory_bound {
+        _ if loaded => 1.0,
+        Some(true) => f64::INFINITY,
+        _ => MOST_OF_ARITHMETIC,
+    };
     RowRates {
         flops_per_s: per_second(work.map(|(flops, _)| flops)),
         bytes_per_s: per_second(work.map(|(_, bytes)| bytes)),
         intensity: work.filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
-        // More than a roof that was measured under load says only that this roof is too low.
-        share: per_second(bound.map(|(seconds, _)| seconds))
-            .filter(|share| *share <= 1.0 || roof.is_none_or(|roof| roof.load().is_none())),
-        memory_bound: bound.map(|(_, memory)| memory),
+        share: per_second(bound.map(|(seconds, _)| seconds)).filter(|share| *share <= most),
+        memory_bound,
     }
 }
 
@@ -283,7 +293,7 @@ mod tests {
 
     #[test]
     fn work_on_matrix_cores_has_a_roof_of_its_own() {
-        let row = KernelRow {
+        let mut row = KernelRow {
             ms: 500.0,
             flops: Some(500e6),
             bytes: Some(1e6),
@@ -298,6 +308,11 @@ mod tests {
         };
         let it = reached(&row, Some(&both));
         assert_eq!((it.share, it.memory_bound), (Some(0.5), Some(false)));
+        // No cache computes: more than noise explains is no share, because the roof is too low.
+        row.ms = 240.0;
+        assert!(reached(&row, Some(&both)).share.is_some_and(|it| it > 1.0));
+        row.ms = 200.0;
+        assert_eq!(reached(&row, Some(&both)).share, None);
         assert_eq!(better(both, roof()).matrix_cores, Some(steady(2e9)));
     }
 

@@ -13,7 +13,7 @@ use crate::protocol::{Device, Roof};
 
 const FILE: &str = "roofs.json";
 /// Changes when roofs are measured in another way: older entries are then measured again.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const MAX_BYTES: u64 = 1 << 20;
 /// Entries that are kept; the oldest are dropped.
 const MAX_ENTRIES: usize = 64;
@@ -26,9 +26,6 @@ pub struct CachedRoof {
     pub roof: Roof,
     /// How often it was measured.
     pub tries: u32,
-    /// The load of other programs was measured, which older versions did not do.
-    #[serde(default)]
-    pub watched: bool,
 }
 
 impl CachedRoof {
@@ -122,7 +119,6 @@ mod tests {
             },
             driver: driver.to_owned(),
             tries: 1,
-            watched: true,
             roof: Roof {
                 flops: rate(peak),
                 bytes: rate(1e12),

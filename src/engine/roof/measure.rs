@@ -1,5 +1,7 @@
 //! Measures a device's roofs. A GPU's launches are timed on its own clock where it has one; the CPU's on the host's.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, anyhow, ensure};
 use burn::backend::Cube;
 use burn::tensor::{Device, Tensor};
@@ -19,6 +21,9 @@ const REPEATS: usize = 9;
 /// Length of a timed launch: on the device's clock, and where submitting it counts.
 const LENGTH: f64 = 4e-3;
 const LENGTH_WITH_SUBMISSION: f64 = 20e-3;
+/// How long a GPU works before it is timed. An idle one keeps a fraction of its clock for a third of a second after work begins: an H200
+/// then computes 11 in place of 65 TFLOP/s.
+const WARM_UP: Duration = Duration::from_millis(1500);
 /// Workgroups that fill a small device, and a large one.
 const FEW: u32 = 1024;
 const MANY: u32 = 16_384;
@@ -53,18 +58,19 @@ pub fn roof(opened: &OpenDevice) -> Result<Roof> {
 fn on_gpu(opened: &OpenDevice) -> Result<(HostRates, Option<HostRates>, HostRates, &'static str)> {
     let device = &opened.device;
     let out = buffer(device, gpu::outputs(MANY));
-    let (flops, clock) = arithmetic(device, gpu::flops, |groups, rounds| {
+    let on_cpu = opened.info.kind == "vulkan-cpu";
+    let warm_up = if on_cpu { Duration::ZERO } else { WARM_UP };
+    let (flops, clock) = arithmetic(device, warm_up, gpu::flops, |groups, rounds| {
         gpu::multiply_add(&out, groups, rounds);
     })?;
     let cores = match opened.matrix_cores {
         true => {
             let out = buffer(device, gpu::MATRIX_OUTPUTS);
             let products = |groups, rounds| gpu::matrix_products(&out, groups, rounds);
-            Some(arithmetic(device, gpu::matrix_flops, products)?.0)
+            Some(arithmetic(device, Duration::ZERO, gpu::matrix_flops, products)?.0)
         }
         false => None,
     };
-    let on_cpu = opened.info.kind == "vulkan-cpu";
     let first = if on_cpu {
         host::array_bytes(memory_available())
     } else {
@@ -83,6 +89,7 @@ fn buffer(device: &Device, values: usize) -> CubeTensor {
 /// The rate of a kernel that only computes: so many operations for so many workgroups and rounds of its loop.
 fn arithmetic(
     device: &Device,
+    warm_up: Duration,
     flops: fn(u32, usize) -> f64,
     launch: impl Fn(u32, usize),
 ) -> Result<(HostRates, &'static str)> {
@@ -91,8 +98,9 @@ fn arithmetic(
     once(FEW, 1)?;
     let (mut groups, mut rounds) = (FEW, 4);
     let mut clock = "device";
-    // Longer until the clock's steps and the clock frequency's rise no longer matter.
-    for _ in 0..4 {
+    let mut warm = warm_up.is_zero();
+    // Longer until the clock's steps no longer matter, then once more after the warm-up.
+    for _ in 0..8 {
         let (seconds, by) = once(groups, rounds)?;
         clock = by;
         let reached = flops(groups, rounds) / seconds;
@@ -107,7 +115,14 @@ fn arithmetic(
         let wanted = length * reached / flops(groups, 1);
         rounds = (wanted as usize).clamp(1, 1 << 16);
         if seconds > length / 2.0 {
-            break;
+            if warm {
+                break;
+            }
+            warm = true;
+            let began = Instant::now();
+            while began.elapsed() < warm_up {
+                once(groups, rounds)?;
+            }
         }
     }
     let seconds = repeat(|| once(groups, rounds))?;
