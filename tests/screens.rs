@@ -833,9 +833,25 @@ fn the_log_of_attempts_has_each_figure_whole() {
     act(&mut app, Action::KnobTurn(1));
     act(&mut app, Action::Restart);
     train(&mut app, 30);
+    let mut many = app.clone();
     act(&mut app, Action::Open(perflings::app::Overlay::Attempts));
     for (width, height) in [(60, 16), (80, 24), (120, 36)] {
         dark("log_of_attempts", &mut app.clone(), width, height);
+    }
+    // Attempts may differ in the last of many knobs.
+    let started = many.run.slots[1].started.as_mut().expect("B ran");
+    let train = &mut started.run.config.train;
+    (train.batch, train.seed, train.context) = (16, 1234, 96);
+    act(&mut many, Action::Open(perflings::app::Overlay::Attempts));
+    let drawn = text(&screen::screen(
+        &mut many,
+        80,
+        24,
+        ThemeName::Dark,
+        Markers::Braille,
+    ));
+    for knob in ["train.batch 16", "train.seed 1234", "train.context 96"] {
+        assert!(drawn.contains(knob), "{drawn}");
     }
 }
 

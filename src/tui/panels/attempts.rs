@@ -1,6 +1,6 @@
 //! The log of attempts: A, and each B that ran, with what it measured. Enter goes back to one.
 
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 
 use crate::app::{App, SlotRun};
 use crate::protocol::{Pair, Slot};
@@ -20,10 +20,14 @@ pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
             Some(Slot::B) => (format!("B {at}"), app.knobs_of_attempt(attempt)),
             _ => ("A".to_owned(), "as found".to_owned()),
         };
-        let line = format!("{mark} {}  {knobs}", text::left(&name, 4));
         let selected = at == app.view.selected;
         let style = if selected { theme.selected } else { theme.text };
-        list.add(at, Line::styled(text::left(&line, columns), style));
+        let first = format!("{mark} {}  ", text::left(&name, 4));
+        // What tells attempts apart may be any of the knobs, so all are whole.
+        for line in text::wrap(&[Span::raw(knobs)], columns, first, " ".repeat(8)) {
+            let line = text::left(&line.to_string(), columns);
+            list.add(at, Line::styled(line, style));
+        }
         let figures = figures(attempt, app.pair_of_attempt(attempt), app.now_ms);
         let parts = figures.iter().map(String::as_str);
         let said = joined(parts, columns.saturating_sub(8), " · ");
