@@ -31,6 +31,7 @@ const FILES: &[(&str, &str)] = files![
     "attention_tile.wgsl",
     "bindings.wgsl",
     "cross_entropy_rows.wgsl",
+    "embedding_backward.wgsl",
     "embedding_forward.wgsl",
     "flash_attention.wgsl",
     "flash_attention_backward_kv.wgsl",
