@@ -182,7 +182,7 @@ static LADDER: [TilePlan; 4] = [
 
 const LARGE: TilePlan = TilePlan::new((128, 128), 32, (8, 8));
 
-/// For pairs with many tiles: three of these workgroups share a multiprocessor of a large GPU. Of an operand whose inner values are
+/// For pairs with many tiles: by their workgroup memory, three share a multiprocessor of a large GPU. Of an operand whose inner values are
 /// adjacent, a step reads 64 bytes of each line; in a pair only dy of dx is one.
 const NARROW: TilePlan = TilePlan::new((128, 64), 16, (8, 8));
 
