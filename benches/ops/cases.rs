@@ -74,7 +74,7 @@ where
             format: Format::Full,
             pending: None,
             gradient: None,
-            unnormed: None,
+            unfinished: None,
         });
         self.add("rms-norm", &norms, [[n, d], [1, d]], [n, d]);
         let linear = both.map(|matmul| Linear {

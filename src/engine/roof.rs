@@ -7,6 +7,8 @@ mod host;
 mod measure;
 pub mod words;
 
+pub use measure::WARM_UP;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -283,7 +283,7 @@ impl BlockContext {
         let reads = |w: &Parameter| kernels::applies_norm(on, x, w.value.dims()[0], self.format);
         let applied = it.reader.is_some_and(reads) && self.own_norm(it.scope.part);
         let gain = || Box::new(it.gain.value.clone().without_autodiff()); // [1, d]
-        applied.then(|| ForNorm::Scaled(gain(), Pending::default()))
+        applied.then(|| ForNorm::Partial(gain(), Pending::default()))
     }
 
     /// Whether the norm and the products around it are our own kernels.
@@ -354,20 +354,20 @@ impl BlockContext {
             reader,
         }: StreamNorm,
     ) -> (Tensor<2>, Tensor<2>, AfterNorm) {
-        let applied = matches!(pending, Some(ForNorm::Scaled(..)));
-        let unnormed = applied.then(Pending::default);
+        let applied = matches!(pending, Some(ForNorm::Partial(..)));
+        let unfinished = applied.then(Pending::default);
         let norm = RmsNorm {
             version: self.config.norm,
             on_trunk: scope.layer.is_some(),
             format: self.format,
             pending,
-            unnormed: unnormed.clone(),
+            unfinished: unfinished.clone(),
             gradient,
         };
         let h = apply(scope, norm, [x.clone(), gain.value.clone()]); // [n, d]
         let after = AfterNorm {
             adds_parts: self.config.norm == Norm::Fused && reader.is_some(),
-            unnormed,
+            unfinished,
         };
         (x, h, after)
     }

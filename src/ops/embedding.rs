@@ -46,12 +46,11 @@ impl Operation<1> for Embedding {
     fn cost(&self, [weight]: &[Vec<usize>; 1]) -> (Cost, Cost) {
         let rows = self.tokens.dims()[0] as f64 * weight[1] as f64;
         let table = (weight[0] * weight[1]) as f64;
-        // As in a product with a residual.
-        let (flops, elements) = self.pending.as_ref().map_or((0.0, 2.0), |_| (3.0, 2.5));
-        (
-            Cost::new(flops * rows, elements * rows),
-            Cost::new(rows, 2.0 * rows + table),
-        )
+        let mut forward = Cost::new(0.0, 2.0 * rows);
+        if let Some(norm) = &self.pending {
+            norm.add_work(&mut forward, rows);
+        }
+        (forward, Cost::new(rows, 2.0 * rows + table))
     }
 }
 

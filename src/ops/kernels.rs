@@ -13,7 +13,7 @@ use crate::config::Precision;
 use super::format::Format;
 use super::gpu;
 use super::live::LiveKernel;
-use super::pending::{ForNorm, Pending, Unnormed};
+use super::pending::{ForNorm, Pending, UnfinishedNorm};
 use super::shapes::{Attention, Heads, NextOperation, Rotation, Rows};
 
 /// A backend's float tensor.
@@ -55,7 +55,7 @@ pub trait Kernels: Backend {
         x: Float<Self>,
         w: Float<Self>,
         format: Format,
-        norm: Option<Unnormed>,
+        norm: Option<UnfinishedNorm>,
         then: &NextOperation,
     ) -> Float<Self>;
     /// x·Wᵀ + residual `[n, m]`. Leaves to the norm that follows what `pending` says.
@@ -79,13 +79,13 @@ pub trait Kernels: Backend {
     ) -> [Float<Self>; 2];
 
     /// y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`. Writes x first if it is a sum that is pending. Leaves the
-    /// rest of the work to the product that follows, if `unnormed` is given and the operation before left its part.
+    /// rest of the work to the product that follows, if `unfinished` is given and the operation before left its part.
     fn rms_norm(
         x: Float<Self>,
         gain: Float<Self>,
         format: Format,
         pending: Option<&ForNorm>,
-        unnormed: Option<&Pending<Unnormed>>,
+        unfinished: Option<&Pending<UnfinishedNorm>>,
     ) -> (Float<Self>, Float<Self>);
     /// dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from dy `[n, d]` or its parts. dx is also `left` in f16, if that is
     /// given, which is never on the CPU.

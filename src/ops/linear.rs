@@ -7,7 +7,7 @@ use burn::tensor::{Slice, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 
 use super::format::Format;
-use super::pending::{AfterNorm, ForNorm, Pending, Unnormed};
+use super::pending::{AfterNorm, ForNorm, Pending, UnfinishedNorm};
 pub use super::shapes::NextOperation;
 use super::{Cost, Float, Kernels, Operation, Parameter, gpu, primitive};
 use crate::config::Matmul;
@@ -43,7 +43,7 @@ impl Operation<2> for Linear {
 
     fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
         let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
-        let norm = self.after.unnormed.as_ref().and_then(Pending::take);
+        let norm = self.after.unfinished.as_ref().and_then(Pending::take);
         (self.product::<B>(x.clone(), w.clone(), norm), [x, w])
     }
 
@@ -55,7 +55,7 @@ impl Operation<2> for Linear {
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let (mut forward, backward) = cost(x, w, self.format);
         let (n, y) = (x[0] as f64, (x[0] * w[0]) as f64);
-        if self.after.unnormed.is_some() {
+        if self.after.unfinished.is_some() {
             // It does the rest of the norm before it: the rows of x and of the result are multiplied, and the normed x is written.
             forward.flops += n * x[1] as f64 + y;
             forward.bytes += 2.0 * n * x[1] as f64;
@@ -83,7 +83,7 @@ impl Linear {
         &self,
         x: Float<B>,
         w: Float<B>,
-        norm: Option<Unnormed>,
+        norm: Option<UnfinishedNorm>,
     ) -> Float<B> {
         match self.matmul {
             Matmul::Library => forward::<B>(x, w),
@@ -141,15 +141,14 @@ impl Operation<3> for LinearResidual {
     fn cost(&self, [input, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
         let x = [residual[0], input[1]];
         let (mut forward, mut backward) = cost(&x, w, self.format);
-        // For each element of y: the sum with the residual; for the norm, a square, its sum and y·gain, which is stored in f16.
-        let (flops, bytes) = match self.pending {
-            Some(ForNorm::Sum(_)) => (0.0, 0.0),
-            Some(ForNorm::Scaled(..)) => (4.0, 6.0),
-            None => (1.0, 4.0),
-        };
         let count = residual.iter().product::<usize>() as f64;
-        forward.flops += flops * count;
-        forward.bytes += bytes * count;
+        if !matches!(self.pending, Some(ForNorm::Sum(_))) {
+            forward.flops += count;
+            forward.bytes += 4.0 * count;
+        }
+        if let Some(norm) = &self.pending {
+            norm.add_work(&mut forward, count);
+        }
         if self.gated {
             let n = (x[0] * x[1]) as f64;
             backward.flops += 14.0 * n;

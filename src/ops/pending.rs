@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::trace::Cost;
 use burn::tensor::Tensor;
 use burn_cubecl::tensor::CubeTensor;
 
@@ -17,7 +18,7 @@ pub enum ForNorm {
     /// x itself, which has no values until the norm writes it.
     Sum(Pending<Summands>),
     /// What the product that reads the norm's output needs, made with the norm's gain `[1, d]`, which is without autodiff.
-    Scaled(Box<Tensor<2>>, Pending<Scaled>),
+    Partial(Box<Tensor<2>>, Pending<PartialNorm>),
 }
 
 /// x `[n, d]` = residual + the sum of parts.
@@ -31,19 +32,19 @@ pub struct Summands {
 
 /// The part of a norm of x `[n, d]` that needs no row to be complete.
 #[derive(Clone, Debug)]
-pub struct Scaled {
+pub struct PartialNorm {
     /// `[1, d]`
     pub gain: CubeTensor,
     /// x·gain `[n, d]` in f16. Where x·gain is over 65,504, y is infinite.
-    pub values: CubeTensor,
+    pub scaled: CubeTensor,
     /// Σx² of each row, in parts `[parts, n]`.
     pub squares: CubeTensor,
 }
 
 /// What a norm leaves to the product that reads its output y `[n, d]`: y = x·gain·r with r = 1/√(mean(x²) + ε).
 #[derive(Clone, Debug)]
-pub struct Unnormed {
-    pub scaled: Scaled,
+pub struct UnfinishedNorm {
+    pub partial: PartialNorm,
     /// r `[n, 1]`, which the product writes, as it does y.
     pub inverse: CubeTensor,
 }
@@ -54,7 +55,7 @@ pub struct AfterNorm {
     /// Whether the norm's fused backward pass adds the parts of dx.
     pub adds_parts: bool,
     /// From the norm, if the product may apply it.
-    pub unnormed: Option<Pending<Unnormed>>,
+    pub unfinished: Option<Pending<UnfinishedNorm>>,
 }
 
 impl<T> Pending<T> {
@@ -88,6 +89,14 @@ impl<T> Default for Pending<T> {
 }
 
 impl ForNorm {
+    /// Adds what the operation before the norm does for it, by x's number of elements: squares, their sums, and x·gain, stored in f16.
+    pub fn add_work(&self, to: &mut Cost, count: f64) {
+        if let Self::Partial(..) = self {
+            to.flops += 3.0 * count;
+            to.bytes += 2.0 * count;
+        }
+    }
+
     /// x has no values yet.
     pub fn is_sum_due(&self) -> bool {
         matches!(self, Self::Sum(sum) if sum.is_due())
@@ -124,12 +133,12 @@ mod tests {
                 Tensor::<2>::from_data(data, &on_device).require_grad()
             });
             let [active, down, residual, gain, up, last] = inputs.clone();
-            let unnormed = applied.then(Pending::default);
-            let scaled = applied.then(|| {
+            let unfinished = applied.then(Pending::default);
+            let partial = applied.then(|| {
                 let gain = gain.clone().without_autodiff(); // [1, d]
-                ForNorm::Scaled(Box::new(gain), Pending::default())
+                ForNorm::Partial(Box::new(gain), Pending::default())
             });
-            let pending = scaled.or(adds_parts.then(|| ForNorm::Sum(Pending::default())));
+            let pending = partial.or(adds_parts.then(|| ForNorm::Sum(Pending::default())));
             let onto = |pending| LinearResidual {
                 format,
                 operand: None,
@@ -146,24 +155,24 @@ mod tests {
                 on_trunk: true,
                 format,
                 pending: pending.clone(),
-                unnormed: unnormed.clone(),
+                unfinished: unfinished.clone(),
                 gradient,
             };
             let h = apply(at, norm, [x.clone(), gain]); // [n, d]
             assert!(!pending.is_some_and(|it| it.is_sum_due()));
-            assert_eq!(unnormed.as_ref().is_some_and(Pending::is_due), applied);
+            assert_eq!(unfinished.as_ref().is_some_and(Pending::is_due), applied);
             let product = Linear {
                 matmul: Matmul::Own,
                 format,
                 operand: None,
                 after: AfterNorm {
                     adds_parts,
-                    unnormed: unnormed.clone(),
+                    unfinished: unfinished.clone(),
                 },
                 then: NextOperation::Nothing,
             };
             let y = apply(at, product, [h, up]); // [n, wide]
-            assert!(!unnormed.is_some_and(|it| it.is_due()));
+            assert!(!unfinished.is_some_and(|it| it.is_due()));
             let z = apply(at, onto(None), [y, last, x.clone()]); // [n, d]
             let mut found = vec![x.clone().inner(), z.clone().inner()];
             // Small enough for f16 at every size.

@@ -7,7 +7,7 @@ use burn::tensor::{Shape, Tensor};
 
 use super::format::Format;
 use super::live::{LiveKernel, LivePart, WorkgroupCount};
-use super::pending::{ForNorm, Pending, Unnormed};
+use super::pending::{ForNorm, Pending, UnfinishedNorm};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{NORM_EPS, Norm};
 
@@ -23,7 +23,7 @@ pub struct RmsNorm {
     /// From the operation before it.
     pub pending: Option<ForNorm>,
     /// For the product that reads y, if it applies this norm.
-    pub unnormed: Option<Pending<Unnormed>>,
+    pub unfinished: Option<Pending<UnfinishedNorm>>,
     /// For the product that gave x: dx in f16 ([`LinearResidual::gradient`](super::linear::LinearResidual::gradient)).
     pub gradient: Option<Pending<Tensor<2>>>,
 }
@@ -45,8 +45,8 @@ impl Operation<2> for RmsNorm {
         let (y, inverse) = match self.version {
             Norm::Composed => forward::<B>(x.clone(), gain.clone()),
             Norm::Fused => {
-                let (pending, unnormed) = (self.pending.as_ref(), self.unnormed.as_ref());
-                B::rms_norm(x.clone(), gain.clone(), self.format, pending, unnormed)
+                let (pending, unfinished) = (self.pending.as_ref(), self.unfinished.as_ref());
+                B::rms_norm(x.clone(), gain.clone(), self.format, pending, unfinished)
             }
         };
         (y, [x, gain, inverse])
@@ -104,7 +104,7 @@ impl Operation<2> for RmsNorm {
         let n = x.iter().product::<usize>() as f64;
         let written = n * self.format.written(self.version == Norm::Fused);
         // The sum is one addition; the product and the residual are read, and x is written.
-        let forward = match (&self.pending, &self.unnormed) {
+        let forward = match (&self.pending, &self.unfinished) {
             (_, Some(_)) => Cost::nothing("the operations around it do its work"),
             (Some(ForNorm::Sum(_)), None) => Cost::new(5.0 * n, 3.0 * n + written),
             _ => Cost::new(4.0 * n, n + written),

@@ -182,8 +182,8 @@ pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Row
     let bound = work.zip(roof);
     let bound = bound.map(|((flops, bytes), roof)| least(roof, flops, bytes));
     let memory_bound = bound.map(|(_, memory)| memory);
-    // A cache may serve more than memory does. More than another roof, or than one that was measured under load, says only that this roof is
-    // too low.
+    // Caches may serve more than memory does. But nothing computes more than arithmetic allows: then the measured roof is too low, as one
+    // that was measured under load may be.
     let loaded = roof.is_some_and(|roof| roof.load().is_some());
     let most = match memory_bound {
         _ if loaded => 1.0,

@@ -16,7 +16,7 @@ fn versions() -> [RmsNorm; 2] {
         format: Format::Full,
         pending: None,
         gradient: None,
-        unnormed: None,
+        unfinished: None,
     })
 }
 

@@ -23,7 +23,7 @@ const LENGTH: f64 = 4e-3;
 const LENGTH_WITH_SUBMISSION: f64 = 20e-3;
 /// How long a GPU works before it is timed. An idle one keeps a fraction of its clock for a third of a second after work begins: an H200
 /// then computes 11 in place of 65 TFLOP/s.
-const WARM_UP: Duration = Duration::from_millis(1500);
+pub const WARM_UP: Duration = Duration::from_millis(1500);
 /// Workgroups that fill a small device, and a large one.
 const FEW: u32 = 1024;
 const MANY: u32 = 16_384;

@@ -147,7 +147,7 @@ fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
             "{:.0} % of this device's measured {roof} peak",
             100.0 * share
         ),
-        None => "share of peak: not measured".to_owned(),
+        None => "share of peak: not known".to_owned(),
     };
     let (shape, clock) = (&time.shape, &time.clock);
     card.push(remark(format!(

@@ -3,7 +3,7 @@
 
 use super::matmul_plan::Problem;
 use super::{empty, empty_of, reduce};
-use crate::ops::pending::Scaled;
+use crate::ops::pending::PartialNorm;
 use crate::ops::shapes::Rotation;
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
@@ -16,7 +16,7 @@ pub enum Epilogue<'a> {
     /// As `Plain`, but leaves parts of the inner dimension to the next kernel, which adds them.
     Parts,
     /// Adds a matrix. For a norm that follows it also stores x·gain and each block's sums of squares.
-    Onto(&'a CubeTensor, Option<&'a Scaled>),
+    Onto(&'a CubeTensor, Option<&'a PartialNorm>),
     /// Rotates by cos and sin.
     Rope([&'a CubeTensor; 2], Rotation),
     Swiglu,
@@ -66,7 +66,7 @@ impl<'a> Epilogue<'a> {
         match self {
             Self::Plain | Self::Parts | Self::Swiglu => Vec::new(),
             Self::Onto(one, norm) => {
-                let of = |it: &'a Scaled| [&it.gain, &it.values, &it.squares];
+                let of = |it: &'a PartialNorm| [&it.gain, &it.scaled, &it.squares];
                 [one]
                     .into_iter()
                     .chain(norm.into_iter().flat_map(of))
@@ -97,9 +97,9 @@ impl<'a> Epilogue<'a> {
 }
 
 /// What is stored for the norm of an x `[n, d]` with this gain, without values yet; `parts` of the squares.
-pub fn empty_scaled(gain: CubeTensor, parts: usize, [n, d]: [usize; 2]) -> Scaled {
-    Scaled {
-        values: empty_of(DType::F16, &gain, [n, d]),
+pub fn empty_partial_norm(gain: CubeTensor, parts: usize, [n, d]: [usize; 2]) -> PartialNorm {
+    PartialNorm {
+        scaled: empty_of(DType::F16, &gain, [n, d]),
         squares: empty(&gain, [parts, n]),
         gain,
     }

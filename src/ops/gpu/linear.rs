@@ -7,7 +7,7 @@ use super::matmul::{self, Problem, limits};
 use super::matrix_cores;
 use crate::config::Precision;
 use crate::ops::format::Format;
-use crate::ops::pending::{Scaled, Unnormed};
+use crate::ops::pending::{PartialNorm, UnfinishedNorm};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
@@ -26,7 +26,7 @@ pub fn forward(
     weight: &CubeTensor,
     then: Epilogue,
     format: Format,
-    norm: Option<&Unnormed>,
+    norm: Option<&UnfinishedNorm>,
 ) -> CubeTensor {
     let problem = of_forward(x, weight);
     match norm {
@@ -54,12 +54,15 @@ pub fn applies_norm([n, d]: [usize; 2], outputs: usize, format: Format) -> bool 
 }
 
 /// What [`forward`] of these writes for a norm with this gain that follows, without values yet; `None` if it does not.
-pub fn empty_scaled([x, weight, gain]: [&CubeTensor; 3], format: Format) -> Option<Scaled> {
+pub fn empty_partial_norm(
+    [x, weight, gain]: [&CubeTensor; 3],
+    format: Format,
+) -> Option<PartialNorm> {
     let problem = of_forward(x, weight);
     let writes = format == Format::Native && matrix_cores::fits(&problem);
     let parts = || matrix_cores::blocks_across(&problem);
     let sizes = [problem.rows, problem.columns];
-    writes.then(|| epilogue::empty_scaled(gain.clone(), parts(), sizes))
+    writes.then(|| epilogue::empty_partial_norm(gain.clone(), parts(), sizes))
 }
 
 /// A·B, stored by `then`, on matrix cores if the format and the rows allow it.

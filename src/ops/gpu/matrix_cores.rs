@@ -12,7 +12,7 @@ use super::matmul_plan::Problem;
 use super::matrix_cores_plan::{BlockPlan, BlockedProduct, LANES, Staged};
 use super::products::multiply;
 use super::{grad_norm, is_f16};
-use crate::ops::pending::{Scaled, Unnormed};
+use crate::ops::pending::{PartialNorm, UnfinishedNorm};
 use burn_cubecl::tensor::CubeTensor;
 
 /// Workgroups that keep a large GPU busy.
@@ -198,13 +198,13 @@ pub fn matmul(
 /// As [`matmul`] of the output of a norm. The product reads x·gain, and also writes that output to `a` `[n, d]` in f16. 1 launch.
 pub fn matmul_of_norm(
     [a, b]: [&CubeTensor; 2],
-    norm: &Unnormed,
+    norm: &UnfinishedNorm,
     then: Epilogue,
     problem: Problem,
 ) -> CubeTensor {
-    let Scaled {
-        values, squares, ..
-    } = &norm.scaled;
+    let PartialNorm {
+        scaled, squares, ..
+    } = &norm.partial;
     let plan = choose(&problem, false, false);
     let product = |_, store| BlockedProduct {
         problem,
@@ -214,7 +214,7 @@ pub fn matmul_of_norm(
         norm_parts: squares.meta.num_elements() / problem.rows,
     };
     let of_norm = [squares, &norm.inverse, a];
-    let [out] = multiply([[values, b]], [then], [1], product, &of_norm);
+    let [out] = multiply([[scaled, b]], [then], [1], product, &of_norm);
     out
 }
 
@@ -284,7 +284,7 @@ fn as_f16(operand: &CubeTensor) -> Staged {
 #[cfg(test)]
 mod tests {
     use super::super::check::{self, TestDevice};
-    use super::super::epilogue::{Store, empty_scaled};
+    use super::super::epilogue::{Store, empty_partial_norm};
     use super::super::format::converted;
     use super::super::products::{Product as _, Products};
     use super::super::wgsl::Wgsl as _;
@@ -413,16 +413,16 @@ mod tests {
             if choose(&problem, false, false).splits == 1 {
                 let gain = numbers(4, columns);
                 let on_gpu = device.tensor(&gain, [1, columns]);
-                let scaled = empty_scaled(on_gpu, blocks_across(&problem), [rows, columns]);
-                let then = Epilogue::Onto(&added, Some(&scaled));
+                let partial = empty_partial_norm(on_gpu, blocks_across(&problem), [rows, columns]);
+                let then = Epilogue::Onto(&added, Some(&partial));
                 matmul([&x, &y], then, problem, false);
                 let stored = want(&a16, &b16);
                 let gains = gain.iter().cycle();
                 let want: Vec<f32> = stored.iter().zip(gains).map(|(x, g)| x * g).collect();
-                let Scaled {
-                    values, squares, ..
-                } = scaled;
-                let got = device.read(&converted(values, DType::F32));
+                let PartialNorm {
+                    scaled, squares, ..
+                } = partial;
+                let got = device.read(&converted(scaled, DType::F32));
                 check::close(&format!("{problem:?}, scaled"), &got, &want, 1e-3);
                 let of_row = |row: &[f32]| row.iter().map(|x| x * x).sum();
                 let want: Vec<f32> = stored.chunks(columns).map(of_row).collect();

@@ -9,7 +9,7 @@ use crate::ops::cpu::matmul::{Matrix, matmul, matmuls};
 use crate::ops::cpu::strided_attention::Strided;
 use crate::ops::cpu::{self, swiglu_naive};
 use crate::ops::format::Format;
-use crate::ops::pending::{ForNorm, Pending, Unnormed};
+use crate::ops::pending::{ForNorm, Pending, UnfinishedNorm};
 use crate::ops::shapes::{Attention, Heads, NextOperation, Rotation, Rows};
 
 /// A tensor of burn-flex.
@@ -80,7 +80,13 @@ impl Kernels for Flex {
         Self::rounded(x, Precision::F16)
     }
 
-    fn linear_own(x: T, w: T, _format: Format, _norm: Option<Unnormed>, then: &NextOperation) -> T {
+    fn linear_own(
+        x: T,
+        w: T,
+        _format: Format,
+        _norm: Option<UnfinishedNorm>,
+        then: &NextOperation,
+    ) -> T {
         let is_plain = matches!(then, NextOperation::Nothing);
         debug_assert!(is_plain, "{then:?} on the CPU");
         let (n, m) = (x.shape()[0], w.shape()[0]);
@@ -117,7 +123,7 @@ impl Kernels for Flex {
         gain: T,
         _format: Format,
         _pending: Option<&ForNorm>,
-        _unnormed: Option<&Pending<Unnormed>>,
+        _unfinished: Option<&Pending<UnfinishedNorm>>,
     ) -> (T, T) {
         let shape = x.shape();
         let [x, gain] = [&x, &gain].map(Values::of);

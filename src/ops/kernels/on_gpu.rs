@@ -11,10 +11,10 @@ use crate::config::{KvLayout, Precision};
 use crate::ops::cpu;
 use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
-use crate::ops::gpu::epilogue::{Epilogue, empty_scaled};
+use crate::ops::gpu::epilogue::{Epilogue, empty_partial_norm};
 use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
 use crate::ops::live::LiveKernel;
-use crate::ops::pending::{ForNorm, Pending, Summands, Unnormed};
+use crate::ops::pending::{ForNorm, Pending, Summands, UnfinishedNorm};
 use crate::ops::shapes::{Attention, Heads, NextOperation, Rotation, Rows};
 
 /// A tensor of this backend.
@@ -56,7 +56,13 @@ impl Kernels for Cube {
         }
     }
 
-    fn linear_own(x: T, w: T, format: Format, norm: Option<Unnormed>, then: &NextOperation) -> T {
+    fn linear_own(
+        x: T,
+        w: T,
+        format: Format,
+        norm: Option<UnfinishedNorm>,
+        then: &NextOperation,
+    ) -> T {
         let [x, w] = [x, w].map(into_contiguous);
         let forward = |then| gpu::linear::forward(&x, &w, then, format, norm.as_ref());
         match then {
@@ -79,11 +85,12 @@ impl Kernels for Cube {
                 sum.put(Summands { residual, parts });
                 y
             }
-            Some(ForNorm::Scaled(gain, left)) => {
-                let scaled = gpu::linear::empty_scaled([&x, &w, &Self::constant(gain)], format);
-                let y = forward(Epilogue::Onto(&residual, scaled.as_ref()));
-                if let Some(scaled) = scaled {
-                    left.put(scaled);
+            Some(ForNorm::Partial(gain, left)) => {
+                let partial =
+                    gpu::linear::empty_partial_norm([&x, &w, &Self::constant(gain)], format);
+                let y = forward(Epilogue::Onto(&residual, partial.as_ref()));
+                if let Some(partial) = partial {
+                    left.put(partial);
                 }
                 y
             }
@@ -112,16 +119,16 @@ impl Kernels for Cube {
         gain: T,
         format: Format,
         pending: Option<&ForNorm>,
-        unnormed: Option<&Pending<Unnormed>>,
+        unfinished: Option<&Pending<UnfinishedNorm>>,
     ) -> (T, T) {
         let [x, gain] = [x, gain].map(into_contiguous);
-        if let (Some(ForNorm::Scaled(_, scaled)), Some(unnormed)) = (pending, unnormed)
-            && let Some(scaled) = scaled.take()
+        if let (Some(ForNorm::Partial(_, partial)), Some(unfinished)) = (pending, unfinished)
+            && let Some(partial) = partial.take()
         {
             let y = gpu::empty_of(DType::F16, &x, x.meta.shape());
             let inverse = gpu::empty(&x, [x.shape()[0], 1]);
-            unnormed.put(Unnormed {
-                scaled,
+            unfinished.put(UnfinishedNorm {
+                partial,
                 inverse: inverse.clone(),
             });
             return (y, inverse);
@@ -216,13 +223,13 @@ impl Kernels for Cube {
 
     fn embedding_own(weight: T, tokens: Ints<Self>, pending: Option<&ForNorm>) -> T {
         let weight = into_contiguous(weight);
-        let Some(ForNorm::Scaled(gain, left)) = pending else {
+        let Some(ForNorm::Partial(gain, left)) = pending else {
             return gpu::embedding::forward(&weight, &tokens, None);
         };
         let sizes = [tokens.shape()[0], weight.shape()[1]];
-        let scaled = empty_scaled(Self::constant(gain), 1, sizes);
-        let y = gpu::embedding::forward(&weight, &tokens, Some(&scaled));
-        left.put(scaled);
+        let partial = empty_partial_norm(Self::constant(gain), 1, sizes);
+        let y = gpu::embedding::forward(&weight, &tokens, Some(&partial));
+        left.put(partial);
         y
     }
 

@@ -43,7 +43,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     match &app.kernel_texts.read {
         None => say(
             s,
-            "A second engine runs one step to read the texts, and compiles every kernel once more: seconds on a GPU, up to a minute on a CPU.",
+            "A second engine runs one step to read the texts. It compiles every kernel once more, so this takes longer than the first step took here.",
         ),
         Some(Err(why)) => say(s, &format!("The texts cannot be read: {why}")),
         Some(Ok(texts)) => of_gpu(s, row, texts),
