@@ -1,7 +1,6 @@
 //! The configuration of a run as plain data: its types, the table of its keys, its file, its checks and its content hash.
 
 mod figures;
-pub mod file;
 mod knobs;
 mod ladder;
 mod problems;

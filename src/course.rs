@@ -2,6 +2,7 @@
 //! It runs no model and opens no terminal: the checks read what a run reported, the screen decides what is shown when.
 
 pub mod check;
+pub mod config_file;
 pub mod context;
 pub mod embedded;
 pub mod exercise;
@@ -34,7 +35,7 @@ pub use stage::{
 
 use serde::Deserialize;
 
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 
 /// Everything a learner can go through, in order.
 #[derive(Clone, Debug, Default)]

@@ -4,16 +4,15 @@
 pub(crate) mod adapters;
 pub mod allocator;
 pub mod audit;
-pub mod client;
 mod compile_ahead;
 pub mod devices;
 mod host;
 pub mod kernel;
-pub mod load;
 mod observer;
 mod pair;
 mod queue;
 pub mod roof;
+mod rows;
 mod session;
 mod texts;
 mod trainer;

@@ -56,31 +56,6 @@ impl From<&Failed> for ExitError {
     }
 }
 
-/// What the system lacks, and what to do, where its own words in `text` say so.
-pub fn lack(text: &str) -> Option<&'static str> {
-    const MEMORY: &str = "memory is used up, or limited with `ulimit -v`";
-    const THREADS: &str = "no more threads may be started: see `ulimit -u`, and `ulimit -v` for the memory of their stacks";
-    const LACKS: [(&str, &str); 9] = [
-        (
-            "Too many open files",
-            "too few files may be open: raise the limit with `ulimit -n 1024`",
-        ),
-        ("memory allocation of", MEMORY),
-        ("Cannot allocate memory", MEMORY),
-        ("failed to spawn thread", THREADS),
-        ("ThreadPoolBuildError", THREADS),
-        ("Failed to start a thread", THREADS),
-        ("Resource temporarily unavailable", THREADS),
-        ("No space left on device", "the disk is full"),
-        (
-            "File too large (os error",
-            "files may not grow any more: see `ulimit -f`",
-        ),
-    ];
-    let known = LACKS.iter().find(|(words, _)| text.contains(words));
-    known.map(|(_, meaning)| *meaning)
-}
-
 /// An error in what was typed: arguments, a configuration or a course.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
     ExitError {
@@ -88,16 +63,4 @@ pub fn usage(text: impl Into<String>) -> anyhow::Error {
         text: text.into(),
     }
     .into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_system_lacks_is_said_in_plain_words() {
-        let full = lack("Failed to write run.jsonl: No space left on device (os error 28)");
-        assert_eq!(full, Some("the disk is full"));
-        assert_eq!(lack("no such stage"), None);
-    }
 }

@@ -81,21 +81,6 @@ pub fn copy_with(path: &Path, endings: &[&str]) -> io::Result<(TempDir, PathBuf)
     Ok((folder, copy))
 }
 
-/// The same as text; empty where it cannot be read. For what the system says of itself, such as `/proc/meminfo`.
-pub fn system(path: impl AsRef<Path>) -> io::Result<String> {
-    let bytes = read(path.as_ref(), 16 * 1024 * 1024)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Bytes that such a text gives in kB behind this key: `MemTotal`.
-pub fn kilobytes(path: &str, key: &str) -> Option<u64> {
-    let text = system(path).ok()?;
-    let mut lines = text.lines();
-    let line = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
-}
-
 /// Whether something has this name, if only a link to nothing.
 pub fn is_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()

@@ -3,6 +3,7 @@
 
 pub mod configs;
 pub mod course;
+pub mod fit;
 pub mod kernel;
 pub mod mystery;
 pub mod stage;

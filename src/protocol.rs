@@ -1,6 +1,7 @@
 //! Everything that crosses between the engine and its readers: commands in, events out, one JSON object a line.
 //! Plain data only. Screens, `--json`, recordings, replays, checks and tests read these same events.
 
+pub mod handle;
 mod kernel;
 mod profile;
 mod report;

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 
 use super::series::Series;
 use crate::config::RunConfig;
-use crate::profile::roofline::{self, better};
-use crate::profile::rows;
-use crate::profile::stats::{quantile, sorted};
 use crate::protocol::*;
+use crate::stats::robust::{quantile, sorted};
+use crate::stats::roofline::{self, better};
+use crate::stats::typical::{times_of, typical};
 
 /// Where the run is. A request (`Pausing`) is not its confirmation (`Paused`).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -252,12 +252,12 @@ impl SlotRun {
 
     /// Milliseconds of a kernel row in each of the profiles at hand.
     fn times_of(&self, row: &KernelRow) -> Vec<f64> {
-        rows::times_of(self.profiles.iter(), row)
+        times_of(self.profiles.iter(), row)
     }
 
     /// The latest profile, each row's time the median over the profiles at hand.
     pub fn typical(&self) -> Option<StepProfile> {
-        Some(rows::typical(self.kernels.as_ref()?, self.profiles.iter()))
+        Some(typical(self.kernels.as_ref()?, self.profiles.iter()))
     }
 
     /// Whether a row's time swings: the middle half of its profiles spans more than a quarter of the median.

@@ -8,14 +8,14 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::DoctorArgs;
-use crate::drivers::harmless;
-use crate::engine::client::{Client, ClientEvent, EngineCommand};
-use crate::engine::load;
-use crate::engine::roof::words::rate;
+use crate::machine;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, result, usage};
-use crate::profile::roofline::{ridge, unsteady};
+use crate::protocol::handle::driver_noise::harmless;
+use crate::protocol::handle::{Client, ClientEvent, EngineCommand};
 use crate::protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL, Rate, Roof};
+use crate::stats::roofline::repeats;
+use crate::stats::roofline::{ridge, unsteady};
 use crate::table;
 use crate::tui::terminal;
 use crate::tui::theme::Colours;
@@ -35,7 +35,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     if args.calibrate {
         found.calibrate(&command);
     }
-    found.others = load::look(LOOK);
+    found.others = machine::look(LOOK);
     found.advise();
     if args.json {
         out::json(&found)?;
@@ -281,7 +281,7 @@ impl DoctorReport {
             let name = &d.device.name;
             format!("{name} has no timestamps: its kernels are timed with the host's clock.")
         }));
-        let busy = self.others.filter(|it| load::disturbs(*it));
+        let busy = self.others.filter(|it| machine::disturbs(*it));
         found.extend(busy.map(|it| {
             format!(
                 "Other programs use {:.0} % of this machine: end them, or times are longer than necessary.",
@@ -412,12 +412,12 @@ fn peaks(info: &DeviceInfo) -> String {
         None => String::new(),
     };
     let cores = roof.matrix_cores.map_or_else(String::new, |it| {
-        format!(" (matrix cores, f16: {})", rate(&it, "FLOP/s"))
+        format!(" (matrix cores, f16: {})", repeats(&it, "FLOP/s"))
     });
     format!(
         "peak {}{cores}, {}; arithmetic binds from {:.1} FLOP/byte on; {} clock, {}{noisy}",
-        rate(&roof.flops, "FLOP/s"),
-        rate(&roof.bytes, "B/s"),
+        repeats(&roof.flops, "FLOP/s"),
+        repeats(&roof.bytes, "B/s"),
         ridge(roof),
         roof.clock,
         roof.date

@@ -17,6 +17,7 @@ use crate::course::placeholder::{FigureSources, fill_known};
 use crate::course::progress;
 use crate::export::{class, html};
 use crate::files;
+use crate::machine;
 use crate::out::{self, Exit, notice, result, usage};
 use crate::room::board::Board;
 use crate::room::folder;
@@ -192,7 +193,7 @@ fn codes(dir: &Path) -> Result<RoomSecrets> {
 
 /// The name that others on the network may know this machine by.
 pub fn host_name() -> String {
-    let name = files::system("/proc/sys/kernel/hostname");
+    let name = machine::system("/proc/sys/kernel/hostname");
     let name = name.ok().or_else(|| std::env::var("COMPUTERNAME").ok());
     match name.unwrap_or_default().trim() {
         "" => "THIS-MACHINE".to_owned(),

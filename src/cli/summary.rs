@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::engine::load;
 use crate::export::report::short;
-use crate::profile::operations;
+use crate::machine;
 use crate::protocol::{Finished, GradSummary, PhaseTimes};
+use crate::stats::operations;
 use crate::table;
 use crate::units::{Digits, bytes, percent, show, signed_percent};
 
@@ -52,7 +52,7 @@ fn with_figures(f: &Finished, lints: Vec<Vec<String>>) -> String {
     let longest = longest_kernels(f).into_iter();
     rows.extend(longest.map(|kernel| row("", format!("  {kernel}"))));
     rows.push(row("memory", memory(f)));
-    rows.extend(f.others.filter(|it| load::disturbs(*it)).map(|it| {
+    rows.extend(f.others.filter(|it| machine::disturbs(*it)).map(|it| {
         let said = format!(
             "other programs used {:.0} % of it: times are longer than necessary",
             Digits(100.0 * it)

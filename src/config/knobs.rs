@@ -28,7 +28,7 @@ impl KnobValue {
 
     fn describe(&self) -> String {
         match self {
-            Self::Text(text) => format!("\"{}\"", crate::clean::line(text)),
+            Self::Text(text) => format!("\"{text}\""),
             Self::Integer(n) => n.to_string(),
             Self::Number(x) => x.to_string(),
             Self::Other(kind) => (*kind).to_owned(),
@@ -239,8 +239,7 @@ impl Knob {
     pub fn find(path: &str) -> Result<&'static Self, String> {
         Self::known(path).ok_or_else(|| {
             format!(
-                "unknown key `{}`; the nearest known key is `{}`",
-                crate::clean::line(path),
+                "unknown key `{path}`; the nearest known key is `{}`",
                 Self::nearest(path)
             )
         })

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::files::kilobytes;
+use crate::machine::kilobytes;
 use crate::units::bytes;
 
 /// Bytes of memory that can be had without swapping, where the system says.

@@ -18,9 +18,9 @@ use anyhow::{Result, anyhow};
 
 use super::allocator;
 use super::devices::OpenDevice;
-use super::load;
-use crate::profile::roofline;
+use crate::machine;
 use crate::protocol::{Device, Roof};
+use crate::stats::roofline;
 
 /// How often a device is measured again while its repeats differ widely.
 const TRIES: u32 = 4;
@@ -84,15 +84,15 @@ fn due(kept: &cache::CachedRoof) -> bool {
 
 /// Whether other programs leave the cores idle, as far as the system reports it.
 fn quiet() -> bool {
-    load::look(LOOK).is_none_or(|others| !load::disturbs(others))
+    machine::look(LOOK).is_none_or(|others| !machine::disturbs(others))
 }
 
 /// Waits a limited time until other programs are idle.
 fn wait_until_quiet(say: &mut impl FnMut(String)) {
     let until = Instant::now() + PATIENCE;
     let mut told = false;
-    while let Some(others) = load::look(LOOK)
-        && load::disturbs(others)
+    while let Some(others) = machine::look(LOOK)
+        && machine::disturbs(others)
         && Instant::now() < until
     {
         if !told {
@@ -147,12 +147,12 @@ fn on_cores(device: &Device) -> bool {
 /// Measures the device. Implausible results are an error; the result is marked where other programs disturbed it.
 fn measured(opened: &OpenDevice) -> Result<Roof> {
     let (measured, others) =
-        load::during(|| catch_unwind(AssertUnwindSafe(|| measure::roof(opened))));
+        machine::during(|| catch_unwind(AssertUnwindSafe(|| measure::roof(opened))));
     // The arrays are large and are not needed again.
     allocator::release();
     allocator::reset_peak();
     let mut roof = measured.map_err(|_| anyhow!("the device failed while it was measured"))??;
-    let load = others.filter(|it| on_cores(&opened.info) && load::disturbs(*it));
+    let load = others.filter(|it| on_cores(&opened.info) && machine::disturbs(*it));
     (roof.flops.load, roof.bytes.load) = (load, load);
     roofline::plausible(&roof).map_err(|why| anyhow!("{why}; it is not kept"))?;
     Ok(roof)
@@ -179,7 +179,7 @@ fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut say: impl FnMut(String)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::roofline::rate;
+    use crate::stats::roofline::rate;
 
     #[test]
     fn what_was_disturbed_is_measured_again_and_what_is_steady_is_not() {

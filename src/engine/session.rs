@@ -10,9 +10,10 @@ use super::host::{ensure_memory, today};
 use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::EventSender;
-use super::{allocator, load, roof};
-use crate::ops::progress;
-use crate::profile::load::ProcessorTime;
+use super::{allocator, roof};
+use crate::machine;
+use crate::machine::ProcessorTime;
+use crate::ops::compile_progress;
 use crate::protocol::{
     Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, LogMessage, PROTOCOL, RunSpec,
     Slot,
@@ -45,12 +46,12 @@ pub fn run(outlet: &EventSender, commands: &Receiver<Command>) {
         opened: Vec::new(),
         work: Work::Nothing,
         swaps: Vec::new(),
-        began: load::read(),
+        began: machine::read(),
     };
     loop {
         let next = match session.work {
             Work::Nothing | Work::Paused(..) => {
-                progress::DEVICE.rest();
+                compile_progress::DEVICE.rest();
                 commands.recv().map_err(|_| TryRecvError::Disconnected)
             }
             _ => commands.try_recv(),
@@ -58,14 +59,14 @@ pub fn run(outlet: &EventSender, commands: &Receiver<Command>) {
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
             Ok(command) => {
-                progress::DEVICE.begin();
+                compile_progress::DEVICE.begin();
                 if !session.carry_out(command) {
                     break;
                 }
             }
             Err(TryRecvError::Empty) => {}
         }
-        progress::DEVICE.step();
+        compile_progress::DEVICE.step();
         session.advance();
     }
     session.end(Some("stopped"));
@@ -236,7 +237,7 @@ impl Session<'_> {
             self.fail(FailedKind::Usage, &error);
             return None;
         }
-        self.began = load::read();
+        self.began = machine::read();
         Some((opened, due))
     }
 
@@ -340,7 +341,7 @@ impl Session<'_> {
             Work::Comparing(_, opened) => opened.queued,
             Work::Nothing | Work::Paused(..) => return,
         };
-        for dropped in super::kernel::live::take_dropped() {
+        for dropped in super::kernel::learner_kernel::take_dropped() {
             self.swaps.retain(|swap| swap.part != dropped.part);
             self.outlet.send(Event::KernelUsed {
                 exercise: dropped.exercise,
@@ -374,7 +375,7 @@ impl Session<'_> {
                 }
             }
         };
-        summary.others = load::since(&self.began);
+        summary.others = machine::since(&self.began);
         self.outlet.send(Event::Finished(Box::new(summary)));
         allocator::release();
         for (_, opened) in &self.opened {

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::load::LoadMeter;
 use super::texts;
-use crate::clean;
-use crate::ops::progress;
+use crate::machine::LoadMeter;
+use crate::ops::compile_progress;
 use crate::protocol::{Command, Event, Failed, FailedKind, LogMessage, StreamLine, read};
 
 /// Time between two heartbeats.
@@ -95,7 +94,7 @@ pub fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
         let mut meter = LoadMeter::start();
         for beat in 1_u64.. {
             std::thread::sleep(HEARTBEAT);
-            let device_s = progress::DEVICE.since().map(|it| it.as_secs_f64());
+            let device_s = compile_progress::DEVICE.since().map(|it| it.as_secs_f64());
             heart.send(Event::Heartbeat { device_s });
             if beat.is_multiple_of(2)
                 && let Some(load) = meter.window()
@@ -172,7 +171,7 @@ fn write(
         let Ok(text) = serde_json::to_string(&line) else {
             continue;
         };
-        let line = format!("{}\n", clean::json(&text));
+        let line = format!("{text}\n");
         if output.write_all(line.as_bytes()).is_err() || output.flush().is_err() {
             return;
         }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::config::RunConfig;
-use crate::files::{kilobytes, system};
+use crate::machine::{kilobytes, system};
 use crate::out::usage;
 use crate::units::{bytes, show};
 

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::load;
-use crate::profile::load::{ProcessorTime, others};
+use crate::machine;
+use crate::machine::{ProcessorTime, others};
 use crate::protocol::KernelWait;
 
 /// How often the load is read.
@@ -37,11 +37,11 @@ impl WorkClock {
     pub fn start() -> Self {
         Self {
             began: Instant::now(),
-            processor: load::own_time(),
+            processor: machine::own_time(),
             quiet: Duration::ZERO,
             busy: false,
             looked: Instant::now(),
-            load: load::read().ok(),
+            load: machine::read().ok(),
         }
     }
 
@@ -53,17 +53,17 @@ impl WorkClock {
     pub fn spent(&mut self) -> TimeUsed {
         let since = self.looked.elapsed();
         if since >= GLANCE {
-            let now = load::read().ok();
+            let now = machine::read().ok();
             let share = self.load.as_ref().zip(now.as_ref());
             self.busy = share
                 .and_then(|(before, now)| others(before, now))
-                .is_some_and(load::disturbs);
+                .is_some_and(machine::disturbs);
             if !self.busy {
                 self.quiet += since;
             }
             (self.looked, self.load) = (Instant::now(), now);
         }
-        let processor = load::own_time().zip(self.processor);
+        let processor = machine::own_time().zip(self.processor);
         TimeUsed {
             processor: processor.map(|(now, before)| now.saturating_sub(before)),
             quiet: self.quiet,

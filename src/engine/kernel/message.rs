@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use crate::clean;
 use crate::protocol::KernelError;
 
-/// Bytes of the offending text that are shown.
+/// Characters of the offending text that a message quotes.
 const SHOWN: usize = 60;
+/// Longest message, in characters.
+const LONGEST: usize = 400;
 
 /// A message about the bytes `range` of the learner's file.
 pub fn error(
@@ -24,9 +25,9 @@ pub fn error(
     KernelError {
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
-        text: clean::printable(text, SHOWN),
+        text: text.chars().take(SHOWN).collect(),
         // The front end quotes the whole of a comment that does not end.
-        message: clean::bounded(&message, clean::LINE),
+        message: message.chars().take(LONGEST).collect(),
         instead,
         launch: false,
     }

@@ -7,9 +7,9 @@ use super::cost;
 use super::gpu::{Gpu, GpuError, KernelPipeline};
 use super::trial::KernelTrial;
 use crate::engine::roof::WARM_UP;
-use crate::profile::sequential::{FIRST_LOOK, PairPlan};
-use crate::profile::{roofline, stats};
 use crate::protocol::{KernelRatio, KernelTime};
+use crate::stats::sequential::{FIRST_LOOK, PairPlan};
+use crate::stats::{robust, roofline};
 
 /// Bytes of other buffers that are used before a buffer is used again, and the most sets of buffers.
 const TURNOVER: usize = 256 << 20;
@@ -87,13 +87,13 @@ pub fn time(
     let solution = solution.map(|_| 1 + usize::from(starter.is_some()));
     Ok(KernelTime {
         shape: trial.shape.label.clone(),
-        ms: stats::spread(&column(0)),
-        starter_ms: starter.map(|which| stats::spread(&column(which))),
-        solution_ms: solution.map(|which| stats::spread(&column(which))),
+        ms: robust::spread(&column(0)),
+        starter_ms: starter.map(|which| robust::spread(&column(which))),
+        solution_ms: solution.map(|which| robust::spread(&column(which))),
         against_starter: starter.and_then(against),
         against_solution: solution.and_then(against),
         clock: if gpu.timestamps { "device" } else { "host" }.to_owned(),
-        ..shares(gpu, trial, stats::median(&column(0)))
+        ..shares(gpu, trial, robust::median(&column(0)))
     })
 }
 

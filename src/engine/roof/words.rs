@@ -2,20 +2,11 @@
 
 use std::path::Path;
 
-use crate::protocol::{Rate, Roof};
+use crate::protocol::Roof;
+use crate::stats::roofline::repeats;
 
 /// Two measurements that differ by less than this share of the earlier one agree.
 const AGREE: f64 = 0.15;
-
-/// `61.2 TFLOP/s (9 repeats, middle half 60.8-61.1)`: the best, and how far the repeats lie apart.
-pub fn rate(it: &Rate, unit: &str) -> String {
-    let (divisor, prefix) = crate::units::prefix(it.best);
-    let [best, p25, p75] = [it.best, it.p25, it.p75].map(|x| x / divisor);
-    format!(
-        "{best:.1} {prefix}{unit} ({} repeats, middle half {p25:.1}-{p75:.1})",
-        it.n
-    )
-}
 
 /// A sentence for each peak that was measured far from what is on file, with the one that is kept and why. `file` is where
 /// peaks are kept.
@@ -32,8 +23,8 @@ pub fn disagreements(before: &Roof, now: &Roof, file: Option<&Path>) -> Vec<Stri
         if !change.is_finite() || change.abs() <= AGREE {
             continue;
         }
-        let (percent, then) = (100.0 * change.abs(), rate(old, unit));
-        let now = rate(new, unit);
+        let (percent, then) = (100.0 * change.abs(), repeats(old, unit));
+        let now = repeats(new, unit);
         said.push(if change > 0.0 {
             format!(
                 "peak of {what}: {now}, {percent:.0} % above the {then} of {}, which something else on this machine \
@@ -57,6 +48,7 @@ pub fn disagreements(before: &Roof, now: &Roof, file: Option<&Path>) -> Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Rate;
 
     fn roof(flops: f64, bytes: f64) -> Roof {
         let rate = |best: f64| Rate {

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use super::{TOP, Trainer, roof};
-use crate::profile::roofline::top;
-use crate::profile::rows;
-use crate::profile::stats::typical_phases;
 use crate::protocol::{Event, Finished, KernelSummary, Num, StepProfile, Throughput};
+use crate::stats::robust::typical_phases;
+use crate::stats::roofline::top;
+use crate::stats::typical::typical;
 
 impl Trainer {
     /// Statistics so far.
@@ -84,7 +84,7 @@ impl Trainer {
         let throughput = throughput.as_ref();
         let profiles = std::mem::take(&mut self.stats.profiles);
         let kernels = match self.stats.kernels.take() {
-            Some(latest) => rows::typical(&latest, profiles.iter()),
+            Some(latest) => typical(&latest, profiles.iter()),
             None => StepProfile {
                 reason: Some("no step was profiled".to_owned()),
                 ..StepProfile::default()

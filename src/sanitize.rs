@@ -144,20 +144,6 @@ pub fn html(text: &str) -> String {
     out
 }
 
-/// A line that a program wrote, of at most so many bytes: control characters become spaces, since they were meant for a terminal.
-pub fn printable(text: &str, limit: usize) -> String {
-    let mut clean = String::with_capacity(text.len().min(limit));
-    for c in text.trim_end().chars() {
-        if clean.len() + c.len_utf8() > limit {
-            clean.push('…');
-            break;
-        }
-        clean.push(if c.is_control() { ' ' } else { shown(c) });
-    }
-    clean.truncate(clean.trim_end().len());
-    clean
-}
-
 /// JSON with the same meaning: what would be harmful in it can only stand in its strings, and is escaped there.
 pub fn json(text: &str) -> Cow<'_, str> {
     if !text.chars().any(harmful) {
@@ -271,11 +257,5 @@ mod tests {
             serde_json::from_str::<String>(&escaped).expect("still JSON"),
             text
         );
-    }
-
-    #[test]
-    fn control_characters_become_spaces() {
-        assert_eq!(printable("a\u{1b}[31mred\u{7}\r\n", 100), "a [31mred");
-        assert_eq!(printable("äöü", 4), "äö…");
     }
 }

@@ -2,7 +2,9 @@
 //! ends, replaces and reaps it. It knows the protocol and no screen; it never opens a device.
 
 mod command;
+pub mod driver_noise;
 mod event;
+mod lack;
 mod pipes;
 
 use std::process::Child;
@@ -11,17 +13,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::clean;
-use crate::drivers::harmless;
-use crate::exit::lack;
+use crate::protocol::handle::driver_noise::harmless;
 use crate::protocol::{Command, Event, FailedKind, Hello, PROTOCOL, StreamLine, read};
 
 pub use command::{EngineCommand, split_words};
 pub use event::{ClientEvent, EngineEnd};
+pub use lack::lack;
 pub use pipes::MAX_LINE;
 
 use event::{describe, newer, nothing_spoken, told_why};
-use pipes::{FromPipe, Pipes};
+use pipes::{FromPipe, Pipes, printable};
 
 /// After this many lines in a row that are not of the protocol, the engine is stopped.
 const MAX_NONSENSE: u32 = 100;
@@ -365,7 +366,7 @@ impl Client {
             let text = newer(u32::try_from(protocol).unwrap_or(u32::MAX), &version);
             return Some(self.refuse(text));
         }
-        self.nonsense(clean::printable(text, 200), why)
+        self.nonsense(printable(text, 200), why)
     }
 
     fn nonsense(&mut self, line: String, why: String) -> Option<ClientEvent> {

@@ -20,7 +20,7 @@
 //! another beside them, and the pairs are a mixture. So the interval reaches to the ratio of the third of the pairs that were
 //! slowed least and to that of the third that were slowed most.
 
-use super::stats::{median, quantile};
+use super::robust::{median, quantile};
 use crate::protocol::Verdict;
 
 /// Pairs at the first look: there is no interval below.

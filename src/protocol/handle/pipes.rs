@@ -11,7 +11,6 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::command::{EngineCommand, kill_group};
-use crate::clean::printable;
 use crate::protocol::{Command, PROTOCOL};
 
 /// Messages held for a reader that is slow; beyond that the engine's pipe fills, which costs no timed step.
@@ -105,6 +104,25 @@ fn attach(child: &mut Child) -> io::Result<Pipes> {
         outbox: Some(outbox),
         last_byte,
     })
+}
+
+/// Returns a line that a program wrote, cut to at most `limit` bytes. Control characters become spaces, because they were meant
+/// for a terminal; whoever shows the line makes the rest of it safe.
+pub(super) fn printable(text: &str, limit: usize) -> String {
+    let mut line = String::with_capacity(text.len().min(limit));
+    for character in text.trim_end().chars() {
+        if line.len() + character.len_utf8() > limit {
+            line.push('…');
+            break;
+        }
+        line.push(if character.is_control() {
+            ' '
+        } else {
+            character
+        });
+    }
+    line.truncate(line.trim_end().len());
+    line
 }
 
 fn named(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
@@ -213,5 +231,11 @@ mod tests {
             }
         }
         assert_eq!(seen, ["abcd+", "xy", "", "end"]);
+    }
+
+    #[test]
+    fn control_characters_become_spaces() {
+        assert_eq!(printable("a\u{1b}[31mred\u{7}\r\n", 100), "a [31mred");
+        assert_eq!(printable("äöü", 4), "äö…");
     }
 }

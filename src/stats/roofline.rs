@@ -1,7 +1,7 @@
 //! The roofline (Williams, Waterman and Patterson, 2009): how fast work of a given arithmetic intensity can be on a device
 //! with measured roofs, and how near a kernel comes. Pure arithmetic.
 
-use super::stats::spread;
+use super::robust::spread;
 use crate::protocol::{Device, KernelRow, Rate, Roof, Started, TopKernel};
 use crate::units;
 
@@ -101,6 +101,16 @@ pub fn bounding(roof: &Roof, matrix_cores: bool) -> Option<Roof> {
         roof.flops = roof.matrix_cores?;
     }
     Some(roof)
+}
+
+/// `61.2 TFLOP/s (9 repeats, middle half 60.8-61.1)`: the best, and how far the repeats lie apart.
+pub fn repeats(it: &Rate, unit: &str) -> String {
+    let (divisor, prefix) = units::prefix(it.best);
+    let [best, p25, p75] = [it.best, it.p25, it.p75].map(|x| x / divisor);
+    format!(
+        "{best:.1} {prefix}{unit} ({} repeats, middle half {p25:.1}-{p75:.1})",
+        it.n
+    )
 }
 
 /// `peak 265 GFLOP/s, 38.1 GB/s (measured under load)`, the matrix cores' between the two.
