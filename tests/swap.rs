@@ -10,7 +10,7 @@ use perflings::config::{Preset, RunConfig};
 use perflings::course::Course;
 use perflings::data::BatchSource;
 use perflings::engine::devices;
-use perflings::engine::kernel::{CheckLimits, adopt, check, live, reason_unused};
+use perflings::engine::kernel::{CheckLimits, adopt, check, learner_kernel, reason_unused};
 use perflings::judge::kernel::verdict;
 use perflings::model::{Model, Tokens, weights};
 use perflings::protocol::{KernelJob, KernelSwap};
@@ -132,7 +132,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
         "{why}"
     );
     // One that is wrong all the same, forward or backward, never reaches the model: it is taken out, and the reason kept.
-    let (own, _) = (computed(&config, &device), live::take_dropped());
+    let (own, _) = (computed(&config, &device), learner_kernel::take_dropped());
     for file in 0..2 {
         let mut swap = swaps[0].clone();
         let text = &mut swap.kernels[file].text;
@@ -143,7 +143,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
         for ((name, old), (_, new)) in own.iter().zip(&after) {
             assert!(difference(old, new) < 1e-4, "{name}");
         }
-        let dropped = live::take_dropped();
+        let dropped = learner_kernel::take_dropped();
         assert_eq!(dropped.len(), 1, "{dropped:?}");
         assert_eq!(
             (dropped[0].exercise.as_str(), dropped[0].part),
@@ -153,7 +153,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
             dropped[0].why.contains("but the model's own kernel gives"),
             "{dropped:?}"
         );
-        assert!(live::of("mlp.activation").is_none());
+        assert!(learner_kernel::of("mlp.activation").is_none());
     }
     adopt(&swaps[0]).expect("fits");
     computed(&config, &device);
@@ -161,7 +161,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let mut wrong = swaps[0].clone();
     wrong.kernels[0].text = "nonsense".to_owned();
     adopt(&wrong).expect_err("does not read");
-    let kept = live::of("mlp.activation").expect("is still in");
+    let kept = learner_kernel::of("mlp.activation").expect("is still in");
     assert!(kept.launches() > 0, "the one that computed");
     // A form of the part that the kernel does not know is left to our own, and named.
     config.model.swiglu = perflings::config::Swiglu::FusedActivation;
@@ -171,5 +171,5 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     assert!(why.contains("no `mlp.activation` of this form"), "{why}");
     let why = reason_unused("mlp.activation", true).expect("not launched");
     assert!(why.contains("on the CPU"), "{why}");
-    live::clear(None);
+    learner_kernel::clear(None);
 }
