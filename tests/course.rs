@@ -89,7 +89,7 @@ fn example() -> (tempfile::TempDir, PathBuf) {
 
 fn open(course: &Path) -> (CourseFiles, Course) {
     let source = CourseFiles::folder(course).expect("a course folder");
-    let loaded = Course::open(&source, "en");
+    let loaded = Course::open(&source);
     (source, loaded)
 }
 
@@ -124,7 +124,7 @@ fn the_shipped_course_is_whole() {
 
 #[test]
 fn every_stage_has_all_its_parts() {
-    for stage in Course::builtin("en").stages {
+    for stage in Course::builtin().stages {
         let kinds: Vec<SectionKind> = stage
             .lesson
             .sections
@@ -164,7 +164,7 @@ fn every_stage_has_all_its_parts() {
 /// The learner decides between the knobs of the panel; the file that they edit has the same ones. `BLESS=1` writes the files.
 #[test]
 fn every_starter_says_what_each_offered_knob_takes() {
-    for stage in Course::builtin("en").stages {
+    for stage in Course::builtin().stages {
         let offered = |knob: &&Knob| stage.offers.iter().any(|path| path == knob.path);
         let knobs: Vec<&Knob> = KNOBS.iter().filter(offered).collect();
         let starter = &stage.files[0].starter;
@@ -181,7 +181,7 @@ fn every_starter_says_what_each_offered_knob_takes() {
 #[test]
 fn a_stage_keeps_its_own_shape_at_another_preset() {
     use perflings::config::Preset;
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let strides = course
         .stage_by_id("strides")
         .expect("stage 2")
@@ -215,7 +215,7 @@ fn german_covers_stage_1_and_the_rest_stays_english() {
         ),
         ("de", "en")
     );
-    let english = Course::builtin("en");
+    let english = Course::builtin();
     assert_eq!(
         course.stages[0].prediction.answer,
         english.stages[0].prediction.answer
@@ -583,7 +583,7 @@ fn course_check_tells_starters_from_solutions() {
 
 #[test]
 fn checks_answer_line_by_line() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let stage = course.stage_by_id("broken-init").expect("stage 1");
     let mut run = Finished {
         steps: 60,
@@ -635,7 +635,7 @@ fn checks_answer_line_by_line() {
 
 #[test]
 fn an_unclear_ratio_passes_by_its_whole_interval_alone() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let stage = course.stage_by_id("naive-swiglu").expect("stage 4");
     let ratio = |pair: &Pair| {
         let report = evaluate(

@@ -13,7 +13,7 @@ use perflings::app::{
 };
 use perflings::config::{Precision, Preset, RunConfig};
 use perflings::course::Course;
-use perflings::course::progress::{Prediction, StageState};
+use perflings::course::save_file::{Prediction, StageState};
 use perflings::judge::Outcome;
 use perflings::judge::kernel::KernelVerdict;
 use perflings::protocol::*;
@@ -418,7 +418,7 @@ fn mysteries(said: &mut Said) {
         mystery: Some((Some(14), 1)),
         ..Options::default()
     };
-    let (mut app, _) = begin(Course::builtin("en"), options);
+    let (mut app, _) = begin(Course::builtin(), options);
     train(&mut app, 20);
     said.look(&app);
     said.did(&mut app, Action::Knobs);
@@ -460,7 +460,7 @@ fn the_rest(said: &mut Said) {
         free: Some(RunConfig::preset(Preset::Tiny)),
         ..Options::default()
     };
-    let (mut app, _) = begin(Course::builtin("en"), free);
+    let (mut app, _) = begin(Course::builtin(), free);
     train(&mut app, 5);
     said.look(&app);
     app.view.knobs = false;
@@ -495,7 +495,7 @@ fn the_rest(said: &mut Said) {
         free: Some(config),
         ..Options::default()
     };
-    let (mut short, _) = begin(Course::builtin("en"), free);
+    let (mut short, _) = begin(Course::builtin(), free);
     let run = short.run.wanted.clone().expect("a free run");
     let mut started = sample::started(&run, 0);
     if let Event::Started(started) = &mut started {
@@ -523,7 +523,7 @@ fn the_rest(said: &mut Said) {
         recording: Some(badge),
         ..Options::default()
     };
-    said.look(&begin(Course::builtin("en"), recording).0);
+    said.look(&begin(Course::builtin(), recording).0);
     for confirm in [Confirm::ShowSolution, Confirm::Reset, Confirm::GiveUp] {
         let mut app = at(1, "en");
         app.view.confirm = Some(confirm);

@@ -23,7 +23,7 @@ fn shown(it: &Opened, size: (u16, u16), markers: Markers) -> String {
 fn opened() -> Opened {
     let trace = bytes("a.json", fixtures::kineto(&fixtures::run(3, 700, 250))).unwrap();
     let figures = summary(&trace);
-    let course = Course::open(&CourseFiles::Embedded, "en");
+    let course = Course::builtin();
     Opened::new(trace, figures, &course.readings)
 }
 

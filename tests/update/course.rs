@@ -4,7 +4,7 @@ use perflings::app::figures::figures;
 use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, RunState, update};
 use perflings::course::Course;
-use perflings::course::progress::{Prediction, Progress, StageState};
+use perflings::course::save_file::{Prediction, Progress, StageState};
 use perflings::protocol::{Command, Event, StreamLine};
 
 use super::session::{act, begin, open, play_recording, resize, train, wanted};
@@ -12,7 +12,7 @@ use super::{sample, start_of};
 
 /// The course inside the program, at its first stage, trained a little.
 fn shipped() -> App {
-    let (mut app, _) = begin(Course::builtin("en"), Options::default());
+    let (mut app, _) = begin(Course::builtin(), Options::default());
     resize(&mut app, 80, 24);
     train(&mut app, 3);
     app
@@ -54,7 +54,7 @@ fn a_start_at_a_later_stage_marks_the_ones_before() {
         stage: Some(3),
         ..Options::default()
     };
-    let (app, effects) = App::new(Course::builtin("en"), Progress::default(), options);
+    let (app, effects) = App::new(Course::builtin(), Progress::default(), options);
     assert_eq!(state(&app, "strides"), StageState::Skipped);
     assert_eq!(start_of(&effects).1.stage, 3);
 }
@@ -218,7 +218,7 @@ fn a_stage_without_a_translation_is_english_and_says_so_once() {
     assert_eq!(figures(&app).as_deref(), Some("en"), "also its notices");
     act(&mut app, Action::Stage(3));
     assert_eq!(app.notice, None);
-    let (mut app, _) = begin(Course::builtin("en"), Options::default());
+    let (mut app, _) = begin(Course::builtin(), Options::default());
     act(&mut app, Action::Stage(2));
     assert_eq!(app.notice, None);
 }
