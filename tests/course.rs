@@ -9,6 +9,8 @@ use crate::readme;
 mod exercises;
 #[path = "courses/kernels.rs"]
 mod kernels;
+#[path = "courses/sums.rs"]
+mod sums;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +35,7 @@ const COMMANDS: &str =
     "run compare check course list hint reset init doctor replay export bench open";
 
 /// All problems of a course, as lines.
-fn findings(source: &CourseFiles, language: &str) -> Vec<String> {
+fn findings(source: &CourseFiles) -> Vec<String> {
     let words = |list: &str| {
         list.split_whitespace()
             .map(str::to_owned)
@@ -54,7 +56,7 @@ fn findings(source: &CourseFiles, language: &str) -> Vec<String> {
         lints: &lints,
         command: &command,
     };
-    let course = Course::open(source, language);
+    let course = Course::open(source);
     structure(source, &course, &vocabulary)
         .iter()
         .map(ToString::to_string)
@@ -96,7 +98,7 @@ fn open(course: &Path) -> (CourseFiles, Course) {
 /// Messages of a folder, its own path taken out.
 fn messages(course: &Path) -> Vec<String> {
     let prefix = format!("{}/", course.display());
-    findings(&CourseFiles::folder(course).expect("a course folder"), "en")
+    findings(&CourseFiles::folder(course).expect("a course folder"))
         .into_iter()
         .map(|line| line.replace(&prefix, ""))
         .collect()
@@ -104,22 +106,17 @@ fn messages(course: &Path) -> Vec<String> {
 
 #[test]
 fn the_shipped_course_is_whole() {
-    for language in ["en", "de"] {
-        assert_eq!(
-            findings(&CourseFiles::Embedded, language),
-            Vec::<String>::new()
-        );
-        let course = Course::builtin(language);
-        assert_eq!(
-            course
-                .stages
-                .iter()
-                .map(|stage| stage.number)
-                .collect::<Vec<_>>(),
-            [1, 2, 3, 4, 5, 6, 7, 8, 9]
-        );
-        assert!(course.glossary.is_some());
-    }
+    assert_eq!(findings(&CourseFiles::Embedded), Vec::<String>::new());
+    let course = Course::builtin();
+    assert_eq!(
+        course
+            .stages
+            .iter()
+            .map(|stage| stage.number)
+            .collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    );
+    assert!(course.glossary.is_some());
 }
 
 #[test]
@@ -199,31 +196,6 @@ fn a_stage_keeps_its_own_shape_at_another_preset() {
         (init.model.hidden, init.model.layers, init.train.batch),
         (512, 8, 8)
     );
-}
-
-#[test]
-fn german_covers_stage_1_and_the_rest_stays_english() {
-    let course = Course::builtin("de");
-    assert_eq!(
-        course.stages[0].title,
-        "Ein Loss, den es nicht geben dürfte"
-    );
-    assert_eq!(
-        (
-            course.stages[0].language.as_str(),
-            course.stages[1].language.as_str()
-        ),
-        ("de", "en")
-    );
-    let english = Course::builtin();
-    assert_eq!(
-        course.stages[0].prediction.answer,
-        english.stages[0].prediction.answer
-    );
-    for (german, english) in course.stages[0].quiz.iter().zip(&english.stages[0].quiz) {
-        assert_ne!(german.prompt, english.prompt);
-        assert_ne!(german.choices, english.choices);
-    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ const FLAGS: &[(&str, &str)] = &[
 ];
 
 /// What is said about a key that has no effect any more.
-const RETIRED: &str = "is no setting any more, because all lessons are in English; `perflings config language --unset` removes it";
+const RETIRED: &str = "has no effect any more, because all lessons are in English; `perflings config language --unset` removes it";
 
 pub fn config(args: &ConfigArgs) -> Result<Exit> {
     let Some(key) = args.key.as_deref() else {

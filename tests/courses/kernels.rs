@@ -1,8 +1,8 @@
 //! The WGSL of the kernel exercises: every starter and every solution is valid at every shape, binds what its exercise
 //! says, and stays within the limits of any device. Nothing here launches one.
 
+use perflings::course::Course;
 use perflings::course::exercise::{Exercise, Kernel, Kernels};
-use perflings::course::{Course, CourseFiles};
 use perflings::engine::kernel::real::Functions;
 use perflings::engine::kernel::reference;
 use perflings::engine::kernel::validate::validate;

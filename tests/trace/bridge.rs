@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perflings::course::{Course, CourseFiles};
+use perflings::course::Course;
 use perflings::trace::lints;
 
 /// Runs python3 in a folder of its own; what it says on stderr where it fails, `None` where there is none.

@@ -4,7 +4,7 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use perflings::app::opened::{Opened, OpenedAction, OpenedPanel};
 use perflings::app::timeline::TimelineMove;
 use perflings::app::{Markers, ThemeName};
-use perflings::course::{Course, CourseFiles};
+use perflings::course::Course;
 use perflings::trace::summary::summary;
 use perflings::tui::opened::{draw, mouse};
 use perflings::tui::theme::{Terminal, Theme};

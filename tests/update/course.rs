@@ -1,6 +1,5 @@
 //! Stages that were jumped over, recorded runs as exercises, background texts.
 
-use perflings::app::figures::figures;
 use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, RunState, update};
 use perflings::course::Course;
@@ -204,21 +203,4 @@ fn a_late_comer_reads_what_was_skipped_and_can_go_back() {
         [0],
         "a stage that is entered again stays skipped"
     );
-}
-
-#[test]
-fn a_stage_without_a_translation_is_english_and_says_so_once() {
-    let (mut app, _) = begin(Course::builtin("de"), Options::default());
-    assert_eq!(app.notice, None, "stage 1 is in German");
-    let figures = |app: &App| figures(app).map(|it| it.language.to_owned());
-    assert_eq!(figures(&app).as_deref(), Some("de"));
-    act(&mut app, Action::Stage(2));
-    let told = app.notice.take().expect("it is said").text;
-    assert!(told.contains("`de`") && told.contains("English"), "{told}");
-    assert_eq!(figures(&app).as_deref(), Some("en"), "also its notices");
-    act(&mut app, Action::Stage(3));
-    assert_eq!(app.notice, None);
-    let (mut app, _) = begin(Course::builtin(), Options::default());
-    act(&mut app, Action::Stage(2));
-    assert_eq!(app.notice, None);
 }
