@@ -116,7 +116,7 @@ pub struct CourseArgs {
     /// Read the course from this folder instead of the one inside the program
     #[arg(long, value_name = "DIR", overrides_with = "course")]
     pub course: Option<PathBuf>,
-    /// Ignored since 0.1: all lessons are in English
+    /// Has no effect any more: all lessons are in English
     #[arg(long, value_name = "CODE", hide = true)]
     lang: Option<String>,
 }
