@@ -13,8 +13,8 @@ use super::source::within;
 use super::text::hash;
 use super::workspace::{self, Workspace};
 use super::{Course, CourseFiles, Exercise, Stage, at_preset, embedded, save_file};
-use crate::config::file::{FileError, MAX_BYTES, load, read_text};
 use crate::config::{Preset, close};
+use crate::course::config_file::{FileError, MAX_BYTES, load, read_text};
 use crate::exit::usage;
 use crate::files;
 
@@ -94,7 +94,7 @@ impl CourseContext {
 
     /// What to say where no stage has this name.
     fn no_stage(&self, name: &str, is_number: bool) -> String {
-        let (shown, stages) = (crate::clean::line(name), &self.course.stages);
+        let (shown, stages) = (crate::sanitize::line(name), &self.course.stages);
         if let Some(broken) = self.course.broken.iter().find(|it| it.answers_to(name)) {
             return format!("{} cannot be used: {}", broken.folder, broken.why);
         }

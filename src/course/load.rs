@@ -7,8 +7,8 @@ use super::{
     Agenda, BackgroundText, Course, Lesson, Stage, UnusableContent, exercise, lesson, stage,
     toml_file,
 };
-use crate::clean;
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
+use crate::sanitize;
 
 impl Course {
     /// The course inside this binary.
@@ -94,7 +94,7 @@ impl Course {
                 }
             }
             None => {
-                let folder = clean::one_line(folder);
+                let folder = sanitize::one_line(folder);
                 let like = exercise::KINDS
                     .iter()
                     .map(|row| format!("`{}01-name`", row.letter));
@@ -137,7 +137,7 @@ fn readings(loader: &Loader<'_>, stages: &[Stage]) -> Vec<BackgroundText> {
         let lesson = one_lesson(loader, &path)?;
         let raw = loader.source.read(&path).ok()?;
         let title = raw.lines().find_map(|line| line.strip_prefix("# "));
-        let title = clean::one_line(title.unwrap_or(&file));
+        let title = sanitize::one_line(title.unwrap_or(&file));
         Some(BackgroundText {
             file,
             title,
