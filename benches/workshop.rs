@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use perflings::config::{Preset, RunConfig};
-use perflings::course::progress::{self, ProgressChange};
+use perflings::course::save_file::{self, ProgressChange};
 use perflings::protocol::{Command, Event, PROTOCOL, RunSpec, Slot, StreamLine};
 use perflings::stats::robust;
 use pty_process::Size;
@@ -51,7 +51,7 @@ impl Terminal {
     fn run(args: &[&str], parse: bool) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         // The welcome of a first start would take the first key.
-        progress::save(&pty::state(&home), &[ProgressChange::Welcomed]).expect("written");
+        save_file::save(&pty::state(&home), &[ProgressChange::Welcomed]).expect("written");
         let begun = Instant::now();
         let (child, pty) = pty::launch(&home, Size::new(36, 120), args, &[]);
         let shown = Shown {
@@ -138,7 +138,7 @@ fn ms(duration: Duration) -> f64 {
 
 fn report(name: &str, target: &str, mut values: Vec<f64>) {
     values.sort_by(f64::total_cmp);
-    let q = |share| stats::quantile(&values, share);
+    let q = |share| robust::quantile(&values, share);
     println!(
         "{name:<44} n {:>3}  median {:.3}, middle half {:.3} to {:.3}, p95 {:.3}, p99 {:.3}, largest {:.3}  [target: {target}]",
         values.len(),

@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use crate::config::{Preset, RunConfig};
 use crate::course::journey::LastJourney;
-use crate::course::progress::Progress;
+use crate::course::save_file::Progress;
 use crate::course::{Course, Exercise, Stage};
 use crate::protocol::{Device, Load, Slot};
 use crate::sanitize;
@@ -151,8 +151,6 @@ pub struct App {
     pub kernel_texts: KernelTexts,
     pub threads: Threads,
     pub notice: Option<Notice>,
-    /// The learner was told that a stage has no text in the requested language.
-    told_untranslated: bool,
     /// Why progress is not saved: shown before anything else until it is.
     pub unsaved: Option<String>,
     pub preset: Option<Preset>,
@@ -206,7 +204,6 @@ impl App {
             kernel_texts: KernelTexts::default(),
             threads: Threads::default(),
             notice: None,
-            told_untranslated: false,
             unsaved: None,
             preset: options.preset,
             malformed: 0,

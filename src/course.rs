@@ -14,13 +14,12 @@ pub mod metric;
 pub mod mystery;
 pub mod named;
 pub mod placeholder;
-pub mod progress;
+pub mod save_file;
 pub mod source;
 pub mod stage;
 pub mod sweep;
 pub mod text;
 mod toml_file;
-mod translation;
 pub mod validate;
 pub mod workspace;
 
@@ -43,8 +42,6 @@ pub struct Course {
     /// Names the folder of the learner's progress: lower-case letters, digits and `-`.
     pub id: String,
     pub title: String,
-    /// Language of the prose that was asked for; stages without it fall back to English.
-    pub language: String,
     /// Sorted by number.
     pub stages: Vec<Stage>,
     /// What could not be loaded, and why: shown as a card.

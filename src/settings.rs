@@ -1,5 +1,4 @@
-//! The learner's settings: `config.toml` in the settings folder. They stand for flags that are not given. Which values a key
-//! takes is known where the flag is.
+//! Defaults for command-line flags, from the user's config file.
 
 use std::path::PathBuf;
 
@@ -15,10 +14,12 @@ pub const KEYS: &[(&str, &str)] = &[
     ("theme", "the colours"),
     ("markers", "what curves are drawn with"),
     ("device", "what computes"),
-    ("language", "language of lessons"),
     ("editor", "the command that opens a file"),
     ("threads", "threads of the CPU device"),
 ];
+
+/// A key of earlier versions, which files may still hold. It has no effect.
+pub const RETIRED_KEY: &str = "language";
 
 /// What the file says.
 #[derive(Debug, Default)]
@@ -42,7 +43,9 @@ pub fn load() -> Result<Settings, FileError> {
     let text = read_text(&path, MAX_BYTES)?;
     let document = Document::parse(text.as_str())
         .map_err(|error| not_toml(&shown, &text, error.message(), error.span()))?;
-    let unknown = |(key, _): &(&str, &Item)| !KEYS.iter().any(|(known, _)| known == key);
+    let unknown = |(key, _): &(&str, &Item)| {
+        *key != RETIRED_KEY && !KEYS.iter().any(|(known, _)| known == key)
+    };
     if let Some((key, _)) = document.iter().find(unknown) {
         let near = nearest(key, KEYS.iter().map(|(known, _)| *known));
         let what = format!("unknown key `{key}`; the nearest known key is `{near}`");

@@ -22,7 +22,7 @@ use anyhow::Result;
 use crate::app::source::{EventSource, FromEngine};
 use crate::app::{App, Effect, Message, Options, update};
 use crate::course::context::CourseContext;
-use crate::course::progress::Progress;
+use crate::course::save_file::Progress;
 use crate::export::report::RunCollector;
 use crate::out::notice;
 use crate::protocol::handle::EngineCommand;

@@ -52,7 +52,7 @@ fn save(path: &PathBuf, text: impl AsRef<[u8]>) {
 
 #[test]
 fn a_saved_solution_turns_the_card_green_and_nonsense_is_placed() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let (entry, exercise) = k01(&course);
     let mut terminal = Terminal::start(&[]);
     terminal.resize(120, 50);
@@ -95,7 +95,7 @@ fn a_saved_solution_turns_the_card_green_and_nonsense_is_placed() {
 
 #[test]
 fn whatever_is_saved_is_answered_with_a_card() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let (entry, exercise) = k01(&course);
     let mut terminal = Terminal::start(&[]);
     terminal.resize(120, 50);

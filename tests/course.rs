@@ -9,6 +9,8 @@ use crate::readme;
 mod exercises;
 #[path = "courses/kernels.rs"]
 mod kernels;
+#[path = "courses/sums.rs"]
+mod sums;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +35,7 @@ const COMMANDS: &str =
     "run compare check course list hint reset init doctor replay export bench open";
 
 /// All problems of a course, as lines.
-fn findings(source: &CourseFiles, language: &str) -> Vec<String> {
+fn findings(source: &CourseFiles) -> Vec<String> {
     let words = |list: &str| {
         list.split_whitespace()
             .map(str::to_owned)
@@ -54,7 +56,7 @@ fn findings(source: &CourseFiles, language: &str) -> Vec<String> {
         lints: &lints,
         command: &command,
     };
-    let course = Course::open(source, language);
+    let course = Course::open(source);
     structure(source, &course, &vocabulary)
         .iter()
         .map(ToString::to_string)
@@ -89,14 +91,14 @@ fn example() -> (tempfile::TempDir, PathBuf) {
 
 fn open(course: &Path) -> (CourseFiles, Course) {
     let source = CourseFiles::folder(course).expect("a course folder");
-    let loaded = Course::open(&source, "en");
+    let loaded = Course::open(&source);
     (source, loaded)
 }
 
 /// Messages of a folder, its own path taken out.
 fn messages(course: &Path) -> Vec<String> {
     let prefix = format!("{}/", course.display());
-    findings(&CourseFiles::folder(course).expect("a course folder"), "en")
+    findings(&CourseFiles::folder(course).expect("a course folder"))
         .into_iter()
         .map(|line| line.replace(&prefix, ""))
         .collect()
@@ -104,27 +106,22 @@ fn messages(course: &Path) -> Vec<String> {
 
 #[test]
 fn the_shipped_course_is_whole() {
-    for language in ["en", "de"] {
-        assert_eq!(
-            findings(&CourseFiles::Embedded, language),
-            Vec::<String>::new()
-        );
-        let course = Course::builtin(language);
-        assert_eq!(
-            course
-                .stages
-                .iter()
-                .map(|stage| stage.number)
-                .collect::<Vec<_>>(),
-            [1, 2, 3, 4, 5, 6, 7, 8, 9]
-        );
-        assert!(course.glossary.is_some());
-    }
+    assert_eq!(findings(&CourseFiles::Embedded), Vec::<String>::new());
+    let course = Course::builtin();
+    assert_eq!(
+        course
+            .stages
+            .iter()
+            .map(|stage| stage.number)
+            .collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    );
+    assert!(course.glossary.is_some());
 }
 
 #[test]
 fn every_stage_has_all_its_parts() {
-    for stage in Course::builtin("en").stages {
+    for stage in Course::builtin().stages {
         let kinds: Vec<SectionKind> = stage
             .lesson
             .sections
@@ -164,7 +161,7 @@ fn every_stage_has_all_its_parts() {
 /// The learner decides between the knobs of the panel; the file that they edit has the same ones. `BLESS=1` writes the files.
 #[test]
 fn every_starter_says_what_each_offered_knob_takes() {
-    for stage in Course::builtin("en").stages {
+    for stage in Course::builtin().stages {
         let offered = |knob: &&Knob| stage.offers.iter().any(|path| path == knob.path);
         let knobs: Vec<&Knob> = KNOBS.iter().filter(offered).collect();
         let starter = &stage.files[0].starter;
@@ -181,7 +178,7 @@ fn every_starter_says_what_each_offered_knob_takes() {
 #[test]
 fn a_stage_keeps_its_own_shape_at_another_preset() {
     use perflings::config::Preset;
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let strides = course
         .stage_by_id("strides")
         .expect("stage 2")
@@ -199,31 +196,6 @@ fn a_stage_keeps_its_own_shape_at_another_preset() {
         (init.model.hidden, init.model.layers, init.train.batch),
         (512, 8, 8)
     );
-}
-
-#[test]
-fn german_covers_stage_1_and_the_rest_stays_english() {
-    let course = Course::builtin("de");
-    assert_eq!(
-        course.stages[0].title,
-        "Ein Loss, den es nicht geben dürfte"
-    );
-    assert_eq!(
-        (
-            course.stages[0].language.as_str(),
-            course.stages[1].language.as_str()
-        ),
-        ("de", "en")
-    );
-    let english = Course::builtin("en");
-    assert_eq!(
-        course.stages[0].prediction.answer,
-        english.stages[0].prediction.answer
-    );
-    for (german, english) in course.stages[0].quiz.iter().zip(&english.stages[0].quiz) {
-        assert_ne!(german.prompt, english.prompt);
-        assert_ne!(german.choices, english.choices);
-    }
 }
 
 #[test]
@@ -583,7 +555,7 @@ fn course_check_tells_starters_from_solutions() {
 
 #[test]
 fn checks_answer_line_by_line() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let stage = course.stage_by_id("broken-init").expect("stage 1");
     let mut run = Finished {
         steps: 60,
@@ -635,7 +607,7 @@ fn checks_answer_line_by_line() {
 
 #[test]
 fn an_unclear_ratio_passes_by_its_whole_interval_alone() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let stage = course.stage_by_id("naive-swiglu").expect("stage 4");
     let ratio = |pair: &Pair| {
         let report = evaluate(

@@ -8,7 +8,7 @@ use perflings::app::{
     Action, App, Confirm, Effect, Markers, Message, Options, Overlay, RunState, ThemeName, update,
 };
 use perflings::course::Course;
-use perflings::course::progress::StageState;
+use perflings::course::save_file::StageState;
 use perflings::course::sweep::{SweepRow, SweepTable};
 use perflings::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use perflings::judge::{self, Outcome};
@@ -19,7 +19,7 @@ use session::{act, hear, open, resize, train};
 
 fn course() -> Course {
     Course {
-        exercises: Course::builtin("en").exercises,
+        exercises: Course::builtin().exercises,
         ..sample::course()
     }
 }

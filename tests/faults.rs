@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use perflings::course::progress::{self, Prediction};
+use perflings::course::save_file::{self, Prediction};
 use perflings::random::Rng;
 use pty::{Terminal, is_engine, state, wait};
 use pty_process::Size;
@@ -25,7 +25,7 @@ fn predict(terminal: &mut Terminal) {
 }
 
 fn predicted(terminal: &Terminal) -> bool {
-    let stage = progress::load(&state(&terminal.home))
+    let stage = save_file::load(&state(&terminal.home))
         .0
         .stage("broken-init");
     matches!(stage.prediction, Some(Prediction::Choice { .. }))
@@ -100,14 +100,14 @@ fn a_lost_state_folder_is_made_again_with_all_that_was_in_it() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
     let folder = state(&terminal.home);
-    wait("the place", || progress::load(&folder).0.current.is_some());
+    wait("the place", || save_file::load(&folder).0.current.is_some());
     fs::remove_dir_all(&folder).expect("removed");
     fs::write(&folder, "in its place").expect("written");
     predict(&mut terminal);
     see_unsaved(&mut terminal, "");
     fs::remove_file(&folder).expect("removed");
     terminal.see_that("saved progress", |text| !text.contains(UNSAVED));
-    let (kept, problem) = progress::load(&folder);
+    let (kept, problem) = save_file::load(&folder);
     assert!(kept.welcomed && problem.is_none(), "{kept:?}");
     see_saved(&mut terminal);
 }
@@ -140,7 +140,7 @@ fn progress_that_cannot_be_saved_is_told_after_the_end() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
     let folder = state(&terminal.home);
-    wait("the place", || progress::load(&folder).0.current.is_some());
+    wait("the place", || save_file::load(&folder).0.current.is_some());
     fs::remove_dir_all(&folder).expect("removed");
     fs::write(&folder, "in its place").expect("written");
     predict(&mut terminal);
@@ -209,7 +209,7 @@ fn a_limit_for_files_is_told_like_a_full_disk() {
     let mut terminal = Terminal::start(&[]);
     terminal.see_training();
     wait("the place", || {
-        progress::load(&state(&terminal.home)).0.current.is_some()
+        save_file::load(&state(&terminal.home)).0.current.is_some()
     });
     let program = Pid::from_raw(terminal.program().cast_signed());
     let none = Rlimit {
@@ -284,7 +284,7 @@ fn a_screen_that_is_killed_again_and_again_loses_nothing() {
         // It is killed in the middle of whatever it does.
         terminal = terminal.again(&[]);
         wait("the engine's end", || !is_engine(engine));
-        let (_, problem) = progress::load(&state(&terminal.home));
+        let (_, problem) = save_file::load(&state(&terminal.home));
         assert!(predicted(&terminal) && problem.is_none(), "{problem:?}");
         terminal.see(&["running A broken"]);
     }
@@ -342,7 +342,7 @@ fn random_keys_and_sizes_neither_end_the_program_nor_harm_progress() {
     assert_eq!(terminal.ended(), 130);
     assert!(!terminal.shown().parser.screen().alternate_screen());
     wait("the engine's end", || !is_engine(engine));
-    let (_, problem) = progress::load(&state(&terminal.home));
+    let (_, problem) = save_file::load(&state(&terminal.home));
     assert_eq!(problem, None);
 }
 

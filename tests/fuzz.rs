@@ -15,7 +15,7 @@ use mutate::{Input, damaged};
 use perflings::config::{KNOBS, Knob, Preset, RunConfig};
 use perflings::course::config_file::{self, FileError, MAX_BYTES, read_text};
 use perflings::course::exercise::Kernels;
-use perflings::course::progress::{self, ProgressChange, StageState};
+use perflings::course::save_file::{self, ProgressChange, StageState};
 use perflings::course::validate::{Vocabulary, structure};
 use perflings::course::{Course, CourseFiles};
 use perflings::engine::kernel::validate::validate;
@@ -294,7 +294,7 @@ fn progress_that_was_damaged() {
     hold("progress", 8.0, files, |input| {
         let home = folder();
         fs::write(home.path().join("progress.toml"), &input.bytes).expect("written");
-        let (first, problem) = progress::load(home.path());
+        let (first, problem) = save_file::load(home.path());
         if let Some(problem) = problem {
             let aside = home.path().join("progress.toml.damaged-1");
             assert_eq!(
@@ -304,15 +304,15 @@ fn progress_that_was_damaged() {
             );
             is_short(&problem);
         }
-        let (second, problem) = progress::load(home.path());
+        let (second, problem) = save_file::load(home.path());
         assert_eq!(problem, None);
         assert_eq!(second, first);
         let mut stage = first.stage("strides");
         stage.state = StageState::Passed;
         let change = ProgressChange::Stage("strides".to_owned(), Box::new(stage));
-        let (saved, problem) = progress::save(home.path(), &[change]).expect("saved");
+        let (saved, problem) = save_file::save(home.path(), &[change]).expect("saved");
         assert_eq!(problem, None);
-        assert_eq!(progress::load(home.path()), (saved.clone(), None));
+        assert_eq!(save_file::load(home.path()), (saved.clone(), None));
         assert_eq!(saved.stage("strides").state, StageState::Passed);
         let others = |id: &&String| *id != "strides";
         for id in first.stages.keys().filter(others) {
@@ -378,7 +378,7 @@ fn a_file_of_a_course() {
         let path = course.join(&input.name);
         fs::write(&path, &input.bytes).expect("written");
         let source = CourseFiles::folder(&course).expect("a course");
-        let opened = Course::open(&source, "en");
+        let opened = Course::open(&source);
         let command = |_: &str| Ok(());
         let vocabulary = Vocabulary {
             keys: &words,
@@ -402,7 +402,7 @@ fn a_file_of_a_course() {
 
 #[test]
 fn the_text_of_a_kernel() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let all = course.exercises.iter();
     let exercises: Vec<(&str, &Kernels)> = all
         .filter_map(|exercise| Some((exercise.id.as_str(), exercise.kernels()?)))

@@ -13,7 +13,7 @@ use perflings::app::{
 };
 use perflings::config::{Precision, Preset, RunConfig};
 use perflings::course::Course;
-use perflings::course::progress::{Prediction, StageState};
+use perflings::course::save_file::{Prediction, StageState};
 use perflings::judge::Outcome;
 use perflings::judge::kernel::KernelVerdict;
 use perflings::protocol::*;
@@ -101,17 +101,17 @@ fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn at(stage: u32, language: &str) -> App {
+fn at(stage: u32) -> App {
     let options = Options {
         stage: Some(stage),
         ..Options::default()
     };
-    begin(Course::builtin(language), options).0
+    begin(Course::builtin(), options).0
 }
 
 /// A stage from its beginning to its end.
 fn stage(said: &mut Said, number: u32) {
-    let mut app = at(number, "en");
+    let mut app = at(number);
     let of = app.stage().expect("a stage").clone();
     said.look(&app);
     train(&mut app, 10);
@@ -325,14 +325,14 @@ fn news(app: &mut App, news: ExerciseNews) {
 }
 
 fn exercises(said: &mut Said) {
-    let labels: Vec<String> = at(1, "en")
+    let labels: Vec<String> = at(1)
         .course
         .exercises
         .iter()
         .map(|it| it.label().to_owned())
         .collect();
     for label in &labels {
-        let mut app = at(1, "en");
+        let mut app = at(1);
         train(&mut app, 5);
         open(&mut app, label);
         said.look(&app);
@@ -418,7 +418,7 @@ fn mysteries(said: &mut Said) {
         mystery: Some((Some(14), 1)),
         ..Options::default()
     };
-    let (mut app, _) = begin(Course::builtin("en"), options);
+    let (mut app, _) = begin(Course::builtin(), options);
     train(&mut app, 20);
     said.look(&app);
     said.did(&mut app, Action::Knobs);
@@ -460,7 +460,7 @@ fn the_rest(said: &mut Said) {
         free: Some(RunConfig::preset(Preset::Tiny)),
         ..Options::default()
     };
-    let (mut app, _) = begin(Course::builtin("en"), free);
+    let (mut app, _) = begin(Course::builtin(), free);
     train(&mut app, 5);
     said.look(&app);
     app.view.knobs = false;
@@ -474,16 +474,16 @@ fn the_rest(said: &mut Said) {
         Overlay::Stages,
         Overlay::Glossary,
     ] {
-        let mut covered = at(3, "en");
+        let mut covered = at(3);
         covered.notice = None;
         covered.view.overlay = Some(overlay);
         said.look(&covered);
     }
-    let mut typed = at(3, "en");
+    let mut typed = at(3);
     typed.notice = None;
     (typed.view.knobs, typed.view.value) = (true, Some(String::new()));
     said.look(&typed);
-    let mut gone = at(1, "en");
+    let mut gone = at(1);
     let reason = "ended by signal 9 (killed)".to_owned();
     update(&mut gone, Message::Engine(FromEngine::Gone { reason }));
     said.look(&gone);
@@ -495,7 +495,7 @@ fn the_rest(said: &mut Said) {
         free: Some(config),
         ..Options::default()
     };
-    let (mut short, _) = begin(Course::builtin("en"), free);
+    let (mut short, _) = begin(Course::builtin(), free);
     let run = short.run.wanted.clone().expect("a free run");
     let mut started = sample::started(&run, 0);
     if let Event::Started(started) = &mut started {
@@ -505,7 +505,7 @@ fn the_rest(said: &mut Said) {
     hear(&mut short, Event::Failed(Failed::default()));
     short.notice = None;
     said.look(&short);
-    let mut failed = at(1, "en");
+    let mut failed = at(1);
     let kind = FailedKind::Device;
     let reason = "no adapter of kind gpu; looked for Vulkan, Metal, DX12".to_owned();
     hear(&mut failed, Event::Failed(Failed { kind, reason }));
@@ -523,26 +523,24 @@ fn the_rest(said: &mut Said) {
         recording: Some(badge),
         ..Options::default()
     };
-    said.look(&begin(Course::builtin("en"), recording).0);
+    said.look(&begin(Course::builtin(), recording).0);
     for confirm in [Confirm::ShowSolution, Confirm::Reset, Confirm::GiveUp] {
-        let mut app = at(1, "en");
+        let mut app = at(1);
         app.view.confirm = Some(confirm);
         said.look(&app);
     }
     // The room of a presenter.
-    for language in ["en", "de"] {
-        for number in 1..=9 {
-            let mut app = at(number, language);
-            train(&mut app, 20);
-            act(&mut app, Action::Present);
-            app.view.confirm = Some(Confirm::Quit);
+    for number in 1..=9 {
+        let mut app = at(number);
+        train(&mut app, 20);
+        act(&mut app, Action::Present);
+        app.view.confirm = Some(Confirm::Quit);
+        said.look(&app);
+        app.view.confirm = None;
+        for _ in 0..12 {
+            app.notice = None;
             said.look(&app);
-            app.view.confirm = None;
-            for _ in 0..12 {
-                app.notice = None;
-                said.look(&app);
-                act(&mut app, Action::NextBeat);
-            }
+            act(&mut app, Action::NextBeat);
         }
     }
 }

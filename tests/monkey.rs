@@ -9,7 +9,7 @@ use perflings::app::exercise::measuring::{AnswerFile, Measurement};
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Message, Options, spec, update};
 use perflings::course::Course;
-use perflings::course::progress::Progress;
+use perflings::course::save_file::Progress;
 use perflings::judge::kernel::{CardLine, KernelVerdict};
 use perflings::protocol::*;
 use perflings::tui::keys::BINDINGS;
@@ -201,7 +201,7 @@ fn message(app: &App, happens: Happens) -> Option<Message> {
 fn states() -> &'static [App] {
     static ALL: OnceLock<Vec<App>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let exercises = Course::builtin("en").exercises;
+        let exercises = Course::builtin().exercises;
         let course = Course {
             exercises,
             ..sample::course()

@@ -18,7 +18,7 @@ use perflings::app::{
 use perflings::config::{Preset, RunConfig};
 use perflings::course::config_file::FileError;
 use perflings::course::journey::{JourneyRow, LastJourney};
-use perflings::course::progress::{Prediction, Progress};
+use perflings::course::save_file::{Prediction, Progress};
 use perflings::course::{Course, TextBlock, TextSpan, UnusableContent};
 use perflings::judge::Outcome;
 use perflings::protocol::*;
@@ -728,7 +728,7 @@ fn the_ending_shows_the_table_of_the_last_journey() {
 
 /// The course inside the program, at 80 columns.
 fn shipped() -> App {
-    let mut app = begin(Course::builtin("en"));
+    let mut app = begin(Course::builtin());
     let (width, height) = (80, 24);
     update(&mut app, Message::Resized { width, height });
     train(&mut app, 40);

@@ -17,7 +17,7 @@ use perflings::protocol::{KernelJob, KernelSwap};
 
 /// The check of a solution, marked as somebody's own work.
 fn own(id: &str) -> KernelJob {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let exercise = course
         .exercises
         .iter()

@@ -5,7 +5,7 @@
 use crate::pty;
 use std::io::Read;
 
-use perflings::course::progress::{self, StageState};
+use perflings::course::save_file::{self, StageState};
 use perflings::tui::terminal::Screen;
 use pty::{Terminal, is_engine, state, wait};
 use pty_process::Size;
@@ -132,7 +132,7 @@ fn the_very_first_start_begins_with_a_welcome_that_any_key_closes() {
     terminal.see_that("panels", |text| !text.contains("welcome"));
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
-    let (kept, problem) = progress::load(&state(&terminal.home));
+    let (kept, problem) = save_file::load(&state(&terminal.home));
     assert!(kept.welcomed && problem.is_none());
 }
 
@@ -164,7 +164,7 @@ fn a_mystery_is_mended_through_the_knobs_and_judged() {
     terminal.see(&["Solved: ", "train.learning-rate was 0.0000001"]);
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
-    let (kept, problem) = progress::load(&state(&terminal.home));
+    let (kept, problem) = save_file::load(&state(&terminal.home));
     assert!(kept.mysteries.contains_key("14-1") && problem.is_none());
 }
 
@@ -304,7 +304,7 @@ fn a_learner_mends_stage_2_and_finds_all_of_it_after_a_restart() {
     terminal.see(&["1 differs", "running B custom"]);
     let kept = state(&terminal.home);
     wait("a pass", || {
-        progress::load(&kept).0.stage("strides").state == StageState::Passed
+        save_file::load(&kept).0.stage("strides").state == StageState::Passed
     });
     // Measured in pairs, whatever comes of it on this machine; the knobs give way to them.
     terminal.press("T");
@@ -316,7 +316,7 @@ fn a_learner_mends_stage_2_and_finds_all_of_it_after_a_restart() {
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
     let file = kept.join("work/strides/config.toml");
-    let of_stage = || progress::load(&kept).0.stage("strides");
+    let of_stage = || save_file::load(&kept).0.stage("strides");
     let text = || std::fs::read_to_string(&file).expect("the learner's file");
     let (before, mine) = (of_stage(), text());
     assert!(

@@ -19,7 +19,7 @@ use session::{act, open};
 
 /// An exercise's first solution with some words changed.
 fn job(label: &str, changes: &[(&str, &str)]) -> KernelJob {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let mut all = course.exercises.iter();
     let exercise = all
         .find(|it| it.label() == label)
@@ -229,7 +229,7 @@ fn a_file_that_does_not_compile_says_so() {
 
 #[test]
 fn every_exercise_can_be_looked_at() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     for exercise in course.exercises.iter().filter(|it| it.kernels().is_some()) {
         let run = run(exercise.label(), &[]);
         assert!(
@@ -266,7 +266,7 @@ fn the_text_has_the_first_round_of_each_loop_and_what_is_wrong() {
 /// The exercise is open, and its last check failed as these threads show.
 fn opened() -> App {
     let course = Course {
-        exercises: Course::builtin("en").exercises,
+        exercises: Course::builtin().exercises,
         ..sample::course()
     };
     let (mut app, _) = session::begin(course, Options::default());

@@ -30,7 +30,7 @@ use perflings::app::{
 use perflings::config::{Matmul, Precision, Preset, RunConfig};
 use perflings::course::Course;
 use perflings::course::check::{Check, Metric, Starter, Target, Test};
-use perflings::course::progress::{Prediction, Progress, StageProgress, StageState};
+use perflings::course::save_file::{Prediction, Progress, StageProgress, StageState};
 use perflings::judge::Outcome;
 use perflings::protocol::*;
 

@@ -13,7 +13,7 @@ use super::runs::solution;
 use super::study::Study;
 use super::{Action, App, Effect, Overlay, Panel, SlotRun};
 use crate::course::placeholder::fill_known;
-use crate::course::progress::StageState;
+use crate::course::save_file::StageState;
 use crate::course::{Beat, BeatChange, KernelFigure, Stage};
 use crate::protocol::{Command, RunSpec, Slot};
 

@@ -7,7 +7,7 @@ use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, RunState, ScreenSize};
 use crate::config::{KnobValue, RunConfig};
 use crate::course::at_preset;
-use crate::course::progress::StageState;
+use crate::course::save_file::StageState;
 use crate::protocol::{FailedKind, Slot};
 
 /// Most letters of a typed value.

@@ -14,7 +14,7 @@ use super::{App, Effect, Mode, RunState, SlotRun};
 use crate::course::Stage;
 use crate::course::check::Starter;
 use crate::course::placeholder::number;
-use crate::course::progress::{Prediction, StageState};
+use crate::course::save_file::{Prediction, StageState};
 use crate::judge::stage::{StageFacts, evaluate};
 use crate::protocol::*;
 

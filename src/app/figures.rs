@@ -12,7 +12,6 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
     let wanted = app.run.wanted.as_ref().map(|run| &run.config);
     Some(FigureSources {
         config: wanted.unwrap_or(&stage.broken),
-        language: &stage.language,
         slots: [app.run.fullest_a(), app.b_of_lesson()].map(summary),
         shown: app.run.active,
         pair: app.study.pair.as_ref(),

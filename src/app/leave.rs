@@ -1,7 +1,7 @@
 //! Leaving a stage for another one: asks for confirmation where something would be lost.
 
 use super::{App, Confirm};
-use crate::course::progress::{Prediction, StageState};
+use crate::course::save_file::{Prediction, StageState};
 
 /// What stays unfinished when the learner leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::view::Overlay;
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
 use crate::course::journey::LastJourney;
-use crate::course::progress::{MysteryScore, Progress, StageProgress};
+use crate::course::save_file::{MysteryScore, Progress, StageProgress};
 use crate::panel::Panel;
 use crate::protocol::{Command, CompiledKernel};
 use crate::room::news::RoomNews;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::config::RunConfig;
 use crate::course::mystery::{LEVELS, Mystery};
-use crate::course::progress::Progress;
+use crate::course::save_file::Progress;
 use crate::judge::StageReport;
 use crate::panel::Panel;
 use crate::protocol::Finished;

@@ -139,7 +139,7 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
         } else {
             ""
         };
-        let letter = crate::course::progress::letter(at);
+        let letter = crate::course::save_file::letter(at);
         format!("{letter}  {choice}{right}")
     });
     Some(SpeakerNotes {

@@ -39,7 +39,6 @@ impl App {
         if self.run.wanted.is_some() {
             self.notice = None;
         }
-        self.tell_untranslated(stage);
         if !self.mode.is_live() {
             return;
         }
@@ -54,17 +53,6 @@ impl App {
         self.effects.push(Effect::SaveCurrent {
             stage: stage.id.clone(),
         });
-    }
-
-    /// Says once that a stage's text is English although another language was requested.
-    fn tell_untranslated(&mut self, stage: &Stage) {
-        let asked = &self.course.language;
-        let english = asked != "en" && stage.language != *asked;
-        if english && !self.told_untranslated && self.notice.is_none() {
-            let text = format!("This stage has no text in `{asked}` yet; it is shown in English");
-            self.tell(&text, false);
-            self.told_untranslated = true;
-        }
     }
 
     /// Runs a configuration without a stage.

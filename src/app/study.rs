@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::estimate::RangeSteps;
-use crate::course::progress::{Prediction, Progress, StageProgress, StageState};
+use crate::course::save_file::{Prediction, Progress, StageProgress, StageState};
 use crate::course::{Estimate, Question, SectionKind, Stage};
 use crate::judge::StageReport;
 use crate::panel::Panel;

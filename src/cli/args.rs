@@ -1,6 +1,6 @@
 //! The grammar of the command line: commands, flags, their values, defaults and help.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -96,7 +96,7 @@ pub enum CliCommand {
     Export(ExportArgs),
     /// Open a class: learners share where they are, you see the board, open votes and offer stages
     Room(RoomArgs),
-    /// Show and set defaults for flags: theme, markers, device, language, editor, threads
+    /// Show and set defaults for flags: theme, markers, device, editor, threads
     Config(ConfigArgs),
     /// Print the script that completes this command line in a shell
     Completions(CompletionsArgs),
@@ -116,9 +116,9 @@ pub struct CourseArgs {
     /// Read the course from this folder instead of the one inside the program
     #[arg(long, value_name = "DIR", overrides_with = "course")]
     pub course: Option<PathBuf>,
-    /// Language of lessons, where there is a translation
-    #[arg(long, value_name = "CODE")]
-    pub lang: Option<String>,
+    /// Has no effect any more: all lessons are in English
+    #[arg(long, value_name = "CODE", hide = true)]
+    lang: Option<String>,
 }
 
 /// What computes.
@@ -433,7 +433,7 @@ Examples:
   perflings config theme projector
   perflings config device --unset")]
 pub struct ConfigArgs {
-    /// theme, markers, device, language, editor or threads; without it, all of them
+    /// theme, markers, device, editor or threads; without it, all of them
     #[arg(value_parser = key(), hide_possible_values = true)]
     pub key: Option<String>,
     /// What to set it to
@@ -625,7 +625,20 @@ impl EngineArgs {
 impl CourseArgs {
     /// The course that the command line names, as its learner sees it.
     pub fn load(&self) -> Result<CourseContext> {
-        CourseContext::load(self.course.as_deref(), self.lang.as_deref())
+        CourseContext::load(self.folder())
+    }
+
+    /// The course that the command line names, as its author sees it.
+    pub fn load_as_author(&self) -> Result<CourseContext> {
+        CourseContext::load_as_author(self.folder())
+    }
+
+    /// The folder that `--course` names; says that `--lang` has no effect any more.
+    fn folder(&self) -> Option<&Path> {
+        if self.lang.is_some() {
+            notice("--lang has no effect any more: all lessons are in English; leave it out");
+        }
+        self.course.as_deref()
     }
 
     /// As `load`; names what could not be loaded on stderr.

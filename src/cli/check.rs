@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::args::CheckArgs;
 use super::exercise;
 use super::meter::ProgressMeter;
-use super::progress::{change, progress_of, say_file};
+use super::saved::{change, progress_of, say_file};
 use super::variant::stage_named;
 use crate::config::RunConfig;
 use crate::course::Stage;
 use crate::course::check::Metric;
-use crate::course::progress::{
+use crate::course::save_file::{
     Prediction, StageProgress, StageState, Times, letter, times as times_of,
 };
 use crate::judge::StageReport;

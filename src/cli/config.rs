@@ -12,23 +12,28 @@ use crate::app::{Markers, ThemeName};
 use crate::config::nearest;
 use crate::out::{Exit, notice, result, usage};
 use crate::protocol::handle::split_words;
-use crate::settings::{self, KEYS, Settings};
+use crate::settings::{self, KEYS, RETIRED_KEY, Settings};
 use crate::table;
 
 /// The flags that a setting stands for.
 const FLAGS: &[(&str, &str)] = &[
     ("theme", "theme"),
     ("device", "device"),
-    ("language", "lang"),
     ("threads", "threads"),
 ];
+
+/// What is said about a key that has no effect any more.
+const RETIRED: &str = "has no effect any more, because all lessons are in English; `perflings config language --unset` removes it";
 
 pub fn config(args: &ConfigArgs) -> Result<Exit> {
     let Some(key) = args.key.as_deref() else {
         return show();
     };
     let known = || KEYS.iter().map(|(known, _)| *known);
-    if !known().any(|it| it == key) {
+    if key == RETIRED_KEY && !args.unset {
+        return Err(usage(format!("{key} {RETIRED}")));
+    }
+    if key != RETIRED_KEY && !known().any(|it| it == key) {
         let near = nearest(key, known());
         let shown = crate::sanitize::line(key);
         return Err(usage(format!(
@@ -76,6 +81,9 @@ pub fn usable() -> Settings {
         notice(&format!("no setting is used: {error}"));
         Settings::default()
     });
+    if settings.get(RETIRED_KEY).is_some() {
+        notice(&format!("the setting {RETIRED_KEY} {RETIRED}"));
+    }
     for (key, _) in KEYS {
         if let Some(value) = settings.get(key)
             && let Err(what) = check(key, &value)
@@ -105,14 +113,6 @@ fn check(key: &str, value: &str) -> Result<(), String> {
             named(Markers::parse(value).is_some(), &mut all)
         }
         "device" => values::device(value).map(drop),
-        "language" => {
-            let all = values::languages();
-            let mut all = all.iter().map(String::as_str);
-            match all.clone().any(|it| it == value) {
-                true => Ok(()),
-                false => Err(values::unknown(key, value, &mut all)),
-            }
-        }
         "editor" => match split_words(value)? {
             words if words.is_empty() => Err("is empty; write a command such as `vim`".to_owned()),
             _ => Ok(()),

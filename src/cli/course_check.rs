@@ -29,7 +29,7 @@ pub fn course_check(
     engine: &EngineArgs,
     args: &CourseArgs,
 ) -> Result<Exit> {
-    let context = CourseContext::load_as_author(args.course.as_deref(), args.lang.as_deref())?;
+    let context = args.load_as_author()?;
     let lints: Vec<String> = lints::names().map(str::to_owned).collect();
     let vocabulary = Vocabulary {
         keys: &keys(),

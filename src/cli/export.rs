@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::args::{ExportArgs, ExportFormat, ExportTable, ReportArgs};
 use super::exercise::detective::refuse_as_file;
 use super::open;
-use super::progress::progress_of;
+use super::saved::progress_of;
 use super::variant::{change, named};
 use crate::course::context::CourseContext;
 use crate::course::{Stage, journey};

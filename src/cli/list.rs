@@ -6,11 +6,11 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
-use super::progress::{change, progress_of, report_saved, unsaved};
+use super::saved::{change, progress_of, report_saved, unsaved};
 use super::variant::stage_named;
 use crate::course::context::CourseContext;
 use crate::course::placeholder::{FigureSources, told};
-use crate::course::progress::{
+use crate::course::save_file::{
     self, Prediction, ProgressChange, StageProgress, StageState, letter,
 };
 use crate::course::workspace::{restore, write};
@@ -160,7 +160,7 @@ pub fn reset(args: &ResetArgs) -> Result<Exit> {
         .chain(left)
         .collect();
     let (_, aside) =
-        progress::save(state()?, &changes).map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
+        save_file::save(state()?, &changes).map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
     report_saved(Ok(aside));
     result(&format!("{name} ({id}) is reset{stays}"))?;
     for path in kept {

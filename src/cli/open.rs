@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::args::OpenArgs;
 use super::exercise::detective::refuse_as_file;
-use super::progress::note_seen;
+use super::saved::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
 use crate::export::sheet::Sheet;

@@ -11,14 +11,14 @@ use ratatui::backend::TestBackend;
 use super::args::ReplayArgs;
 use super::exercise::detective::refuse_as_file;
 use super::export::open;
-use super::progress::note_seen;
+use super::saved::note_seen;
 use super::summary;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::source::FromEngine;
 use crate::app::{self, App, Message, Options, update};
 use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
-use crate::course::progress;
+use crate::course::save_file;
 use crate::export::report::collect;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, result, usage};
@@ -77,7 +77,7 @@ fn show_recording(
     let options = options(args, &context, &recording, detective);
     let collector = Rc::new(RefCell::new(collect(&recording)));
     let mut replay = ReplaySource::new(recording, args.speed);
-    let progress = progress::Progress::default();
+    let progress = save_file::Progress::default();
     let command = engine_command(None)?;
     let outcome = show(
         &mut replay,
@@ -141,7 +141,7 @@ fn picture(
     };
     let (width, height) = args.size;
     let mut screen = ratatui::Terminal::new(TestBackend::new(width, height))?;
-    let (mut app, _) = App::new(context.course, progress::Progress::default(), options);
+    let (mut app, _) = App::new(context.course, save_file::Progress::default(), options);
     update(&mut app, Message::Resized { width, height });
     let last = recording.len().saturating_sub(1);
     let [begin, end] = [0, last].map(|at| recording.time(at).unwrap_or(0.0));

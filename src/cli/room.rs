@@ -14,7 +14,7 @@ use crate::course::Course;
 use crate::course::context::CourseContext;
 use crate::course::mystery::LEVELS;
 use crate::course::placeholder::{FigureSources, fill_known};
-use crate::course::progress;
+use crate::course::save_file;
 use crate::export::{class, html};
 use crate::files;
 use crate::machine;
@@ -174,7 +174,8 @@ fn latest_room(base: &Path) -> Option<PathBuf> {
 
 /// Where rooms over the network are kept.
 fn default_folder() -> Result<PathBuf> {
-    progress::directory("room").context("this system names no folder for the room; write --dir DIR")
+    save_file::directory("room")
+        .context("this system names no folder for the room; write --dir DIR")
 }
 
 /// The codes of the room in this folder: those it had, so that everybody comes back after a restart.

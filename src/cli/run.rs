@@ -6,7 +6,7 @@ use anyhow::Result;
 use super::args::{As, RunArgs};
 use super::journey::{self, ALL};
 use super::meter::ProgressMeter;
-use super::progress::say_file;
+use super::saved::say_file;
 use super::summary;
 use super::variant::{change, stage_named};
 use crate::course::named::NamedConfig;

@@ -8,7 +8,6 @@ use clap::{Arg, Command};
 
 use crate::app::ThemeName;
 use crate::config::{Preset, VERSIONS, nearest};
-use crate::course::CourseFiles;
 use crate::settings::KEYS;
 
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
@@ -56,13 +55,6 @@ impl TypedValueParser for ThemeParser {
 /// The names of all themes.
 pub fn themes() -> impl Iterator<Item = &'static str> {
     ThemeName::ALL.iter().map(|theme| theme.name())
-}
-
-/// The languages of the course in this program.
-pub fn languages() -> Vec<String> {
-    let entries = CourseFiles::Embedded.entries("lessons").into_iter();
-    let folders = entries.filter(|it| it.folder).map(|it| it.name);
-    std::iter::once("en".to_owned()).chain(folders).collect()
 }
 
 /// The message for a word that is none of these.

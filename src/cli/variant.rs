@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn versions_take_their_preset() {
-        let context = CourseContext::load(None, None).expect("a course");
+        let context = CourseContext::load(None).expect("a course");
         let named = |text| super::named(text, &context, None).expect("known").config;
         assert_eq!(named("v1"), RunConfig::preset(Preset::Tiny));
         assert_eq!(named("small:v1"), RunConfig::preset(Preset::Small));

@@ -14,7 +14,7 @@ use crate::app::{Markers, Options};
 use crate::config::RunConfig;
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
-use crate::course::progress;
+use crate::course::save_file;
 use crate::export::report::RunCollector;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
@@ -76,7 +76,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         .map(|name| stage_named(name, &context).map(|stage| stage.number))
         .transpose()?;
     let (progress, aside) = match &context.state {
-        Some(state) => progress::load(state),
+        Some(state) => save_file::load(state),
         None => Default::default(),
     };
     let (room, member) = match &args.room {

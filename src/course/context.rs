@@ -12,8 +12,8 @@ use super::named::NamedConfig;
 use super::source::within;
 use super::text::hash;
 use super::workspace::{self, Workspace};
-use super::{Course, CourseFiles, Exercise, Stage, at_preset, embedded, progress, translation};
-use crate::config::{Preset, close, nearest};
+use super::{Course, CourseFiles, Exercise, Stage, at_preset, embedded, save_file};
+use crate::config::{Preset, close};
 use crate::course::config_file::{FileError, MAX_BYTES, load, read_text};
 use crate::exit::usage;
 use crate::files;
@@ -33,27 +33,14 @@ pub struct CourseContext {
 
 impl CourseContext {
     /// The course as its author sees it: what could not be loaded is in `course.problems`. Without a folder it is the
-    /// course inside the program; without a language it is in English.
-    pub fn load_as_author(folder: Option<&Path>, language: Option<&str>) -> Result<Self> {
+    /// course inside the program.
+    pub fn load_as_author(folder: Option<&Path>) -> Result<Self> {
         let source = match folder {
             Some(folder) => CourseFiles::folder(folder)?,
             None => CourseFiles::Embedded,
         };
-        let language = language.unwrap_or("en");
-        // A language of the built-in course may be one's own in every course.
-        let mut known = translation::languages(&source);
-        known.extend(translation::languages(&CourseFiles::Embedded));
-        known.sort();
-        known.dedup();
-        if !known.iter().any(|it| it == language) {
-            let near = nearest(language, known.iter().map(String::as_str));
-            let (shown, all) = (crate::sanitize::line(language), known.join(", "));
-            return Err(usage(format!(
-                "there are no lessons in `{shown}`; did you mean `{near}`? There are {all}"
-            )));
-        }
-        let course = Course::open(&source, language);
-        let state = progress::directory(&course.id);
+        let course = Course::open(&source);
+        let state = save_file::directory(&course.id);
         Ok(Self {
             course,
             source,
@@ -63,8 +50,8 @@ impl CourseContext {
     }
 
     /// The same course as its learner sees it: starters and answers that they edited are theirs, not the course's.
-    pub fn load(folder: Option<&Path>, language: Option<&str>) -> Result<Self> {
-        let mut context = Self::load_as_author(folder, language)?;
+    pub fn load(folder: Option<&Path>) -> Result<Self> {
+        let mut context = Self::load_as_author(folder)?;
         context.edits = edits::adopt(&mut context.course, &context.source);
         context.compare_copy(Path::new("."));
         Ok(context)

@@ -5,31 +5,21 @@ use serde::Deserialize;
 use super::source::{CourseFiles, Loader};
 use super::{
     Agenda, BackgroundText, Course, Lesson, Stage, UnusableContent, exercise, lesson, stage,
-    toml_file, translation,
+    toml_file,
 };
 use crate::course::config_file::FileError;
 use crate::sanitize;
 
 impl Course {
     /// The course inside this binary.
-    pub fn builtin(language: &str) -> Self {
-        Self::open(&CourseFiles::Embedded, language)
+    pub fn builtin() -> Self {
+        Self::open(&CourseFiles::Embedded)
     }
 
-    /// Reads a course with its prose in `language`, where there is such prose, else in English.
-    pub fn open(source: &CourseFiles, language: &str) -> Self {
+    /// Reads a course.
+    pub fn open(source: &CourseFiles) -> Self {
         let loader = Loader::new(source);
-        let mut course = Self {
-            language: "en".to_owned(),
-            ..Self::default()
-        };
-        if stage::plain_name(language) {
-            language.clone_into(&mut course.language);
-        } else {
-            let language = sanitize::one_line(language);
-            let what = format!("`{language}` is not a language; write a code such as `de`");
-            loader.fail("lessons", 0, what);
-        }
+        let mut course = Self::default();
         let head = loader.usable(head(&loader)).unwrap_or_else(|| CourseToml {
             id: "course".to_owned(),
             title: "A course without a title".to_owned(),
@@ -47,10 +37,11 @@ impl Course {
                 "holds no stage that can be used; add a folder like `01-name` with a stage.toml";
             loader.fail("exercises", 0, what);
         }
-        if let Some((path, _)) = translation::find(source, "glossary.md", &course.language) {
-            course.glossary = one_lesson(&loader, &path);
+        let glossary = "lessons/glossary.md";
+        if source.exists(glossary) {
+            course.glossary = one_lesson(&loader, glossary);
         }
-        course.readings = readings(&loader, &course.language, &course.stages);
+        course.readings = readings(&loader, &course.stages);
         course.problems = loader.problems.into_inner();
         course
     }
@@ -74,7 +65,7 @@ impl Course {
     fn add_sound(&mut self, loader: &Loader<'_>, folder: &str) {
         match kind(folder) {
             Some(FolderKind::Stage(number)) => {
-                let Some(stage) = one_stage(loader, folder, number, &self.language) else {
+                let Some(stage) = one_stage(loader, folder, number) else {
                     return;
                 };
                 let path = format!("{}/stage.toml", stage.path);
@@ -129,7 +120,7 @@ impl Course {
 }
 
 /// Lessons that belong to no stage, in the order of their names: background to turn to.
-fn readings(loader: &Loader<'_>, language: &str, stages: &[Stage]) -> Vec<BackgroundText> {
+fn readings(loader: &Loader<'_>, stages: &[Stage]) -> Vec<BackgroundText> {
     let entries = loader.source.entries("lessons").into_iter();
     let loose = entries.filter(|entry| {
         let of_stage = stages.iter().any(|stage| stage.lesson_file == entry.name);
@@ -142,7 +133,7 @@ fn readings(loader: &Loader<'_>, language: &str, stages: &[Stage]) -> Vec<Backgr
         !entry.folder && plain && !of_stage && entry.name != "glossary.md" && !numbered
     });
     let reading = |file: String| {
-        let (path, _) = translation::find(loader.source, &file, language)?;
+        let path = format!("lessons/{file}");
         let lesson = one_lesson(loader, &path)?;
         let raw = loader.source.read(&path).ok()?;
         let title = raw.lines().find_map(|line| line.strip_prefix("# "));
@@ -196,17 +187,10 @@ fn two_digits(text: &str) -> Option<u32> {
     (text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
-fn one_stage(loader: &Loader<'_>, folder: &str, number: u32, language: &str) -> Option<Stage> {
+fn one_stage(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {
     let mut stage = stage::read(loader, folder, number)?;
     let path = format!("lessons/{}", stage.lesson_file);
-    let (path, found) = translation::find(loader.source, &stage.lesson_file, language)
-        .unwrap_or_else(|| (path, stage.language.clone()));
-    if let Some(lesson) = one_lesson(loader, &path) {
-        (stage.lesson, stage.language) = (lesson, found);
-    }
-    if language != "en" {
-        translation::apply(loader, folder, language, &mut stage);
-    }
+    stage.lesson = one_lesson(loader, &path).unwrap_or_default();
     Some(stage)
 }
 

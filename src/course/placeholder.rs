@@ -20,8 +20,6 @@ pub const NOT_MEASURED: &str = "not measured yet";
 pub struct FigureSources<'a> {
     /// The configuration that formulas and `config.…` speak about.
     pub config: &'a RunConfig,
-    /// The language of the text they stand in.
-    pub language: &'a str,
     /// The runs of slots A and B.
     pub slots: [Option<Finished>; 2],
     /// The slot of the run on the screen.
@@ -37,7 +35,6 @@ impl<'a> FigureSources<'a> {
     pub const fn none(config: &'a RunConfig) -> Self {
         Self {
             config,
-            language: "en",
             slots: [None, None],
             shown: Slot::A,
             pair: None,

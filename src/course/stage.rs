@@ -96,9 +96,6 @@ pub struct Stage {
     pub fixed: RunConfig,
     #[serde(skip)]
     pub lesson: Lesson,
-    /// Language of the lesson that was found.
-    #[serde(skip)]
-    pub language: String,
     /// Where the stage came from, for messages: `exercises/01-broken-init`.
     #[serde(skip)]
     pub path: String,
@@ -392,7 +389,6 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(
     let checks = checks.map(|(at, raw)| check::checked(file, &format!("check.{at}"), raw));
     stage.checks = checks.collect::<Result<_, _>>()?;
     stage.id_line = file.line("id");
-    "en".clone_into(&mut stage.language);
     Ok(())
 }
 

@@ -1,21 +1,16 @@
 //! What `perflings course check` finds: first by reading alone, then by running every starter and every solution
 //! through a closure that the caller supplies. It trains nothing itself.
 
-mod arithmetic;
-mod numbers;
-mod prose;
-
 use unicode_width::UnicodeWidthStr;
 
 use super::check::{Metric, Starter};
 use super::exercise::Exercise;
 use super::lesson::{LessonReference, LessonReferenceKind, parse};
 use super::source::Loader;
-use super::{Course, CourseFiles, Stage, placeholder, text, translation};
+use super::{Course, CourseFiles, Stage, placeholder};
 use crate::config::nearest;
 use crate::course::config_file::FileError;
 use crate::sanitize;
-use numbers::Sources;
 
 /// Widest line of a drawing, a table or a line of code: what cannot be wrapped must fit an overlay at 80 columns.
 pub const READING_WIDTH: usize = 76;
@@ -38,11 +33,10 @@ pub fn structure(
 ) -> Vec<FileError> {
     let loader = Loader::new(source);
     loader.problems.borrow_mut().clone_from(&course.problems);
-    let mut check = Structure {
+    let check = Structure {
         loader: &loader,
         course,
         vocabulary,
-        sources: Sources::read(&loader, course),
     };
     for stage in &course.stages {
         check.stage(stage);
@@ -50,30 +44,11 @@ pub fn structure(
     for exercise in &course.exercises {
         check.exercise(exercise);
     }
-    let (folders, files): (Vec<_>, Vec<_>) = source
-        .entries("lessons")
-        .into_iter()
-        .partition(|entry| entry.folder);
-    for file in files.iter().filter(|file| file.name.ends_with(".md")) {
-        check.lesson(&file.name, "lessons");
-    }
-    for language in folders {
-        let folder = format!("lessons/{}", language.name);
-        for entry in source.entries(&folder) {
-            let original = match entry.name.strip_suffix(".toml") {
-                Some(stem) => format!("exercises/{stem}/stage.toml"),
-                None if entry.name.ends_with(".md") => {
-                    check.lesson(&entry.name, &folder);
-                    format!("lessons/{}", entry.name)
-                }
-                None => continue,
-            };
-            check.translation(&format!("{folder}/{}", entry.name), &original);
+    for entry in source.entries("lessons") {
+        if !entry.folder && entry.name.ends_with(".md") {
+            check.lesson(&entry.name);
         }
     }
-    let mut sources = check.sources;
-    prose::check(&loader, &mut sources);
-    sources.unused(&loader);
     let mut unique: Vec<FileError> = Vec::new();
     for problem in loader.problems.into_inner() {
         if !unique.contains(&problem) {
@@ -88,7 +63,6 @@ struct Structure<'a> {
     loader: &'a Loader<'a>,
     course: &'a Course,
     vocabulary: &'a Vocabulary<'a>,
-    sources: Sources,
 }
 
 impl Structure<'_> {
@@ -143,7 +117,7 @@ impl Structure<'_> {
     fn exercise(&self, exercise: &Exercise) {
         let path = format!("{}/exercise.toml", exercise.path);
         if let Some(lesson) = &exercise.lesson
-            && let Some(what) = self.link_problem("lessons", lesson)
+            && let Some(what) = self.link_problem(lesson)
         {
             self.fail(&path, 0, what);
         }
@@ -151,8 +125,8 @@ impl Structure<'_> {
         problems.into_iter().for_each(|it| self.loader.report(it));
     }
 
-    fn lesson(&mut self, name: &str, folder: &str) {
-        let path = format!("{folder}/{name}");
+    fn lesson(&self, name: &str) {
+        let path = format!("lessons/{name}");
         let Some(raw) = self.loader.usable(self.loader.text(&path)) else {
             return;
         };
@@ -164,10 +138,8 @@ impl Structure<'_> {
         if parsed.lesson.sections.is_empty() {
             self.fail(&path, 0, "is empty; write the stage's lesson");
         }
-        let prose = prose::of_lesson(&parsed.marks);
-        self.sources.check(self.loader, &path, &prose);
         for mark in &parsed.marks {
-            if let Some(what) = self.mark_problem(mark, folder) {
+            if let Some(what) = self.mark_problem(mark) {
                 self.fail(&path, mark.line, what);
             }
         }
@@ -180,10 +152,9 @@ impl Structure<'_> {
     }
 
     /// What is wrong with something that a lesson names.
-    fn mark_problem(&self, mark: &LessonReference, folder: &str) -> Option<String> {
+    fn mark_problem(&self, mark: &LessonReference) -> Option<String> {
         let text = &mark.text;
         match mark.kind {
-            LessonReferenceKind::Prose => None,
             LessonReferenceKind::Exercise => {
                 let mut exercises = self.course.exercises.iter();
                 if exercises.any(|one| one.folder() == text || one.label() == text) {
@@ -201,7 +172,7 @@ impl Structure<'_> {
             LessonReferenceKind::Command => (self.vocabulary.command)(text)
                 .err()
                 .map(|what| format!("`{text}` is not a command: {}", sanitize::one_line(&what))),
-            LessonReferenceKind::Link => self.link_problem(folder, text),
+            LessonReferenceKind::Link => self.link_problem(text),
             LessonReferenceKind::Code if text.width() > READING_WIDTH => Some(format!(
                 "a line of code is {} columns wide; keep it within {READING_WIDTH}",
                 text.width()
@@ -212,7 +183,7 @@ impl Structure<'_> {
         }
     }
 
-    fn link_problem(&self, folder: &str, to: &str) -> Option<String> {
+    fn link_problem(&self, to: &str) -> Option<String> {
         if to.starts_with("https://") {
             return None;
         }
@@ -222,37 +193,14 @@ impl Structure<'_> {
             ));
         }
         let file = to.split('#').next().unwrap_or("");
-        // A translation may link to a lesson that is not translated yet.
-        let known = |folder: &str| self.loader.source.read(&format!("{folder}/{file}")).is_ok();
-        if file.is_empty() || known(folder) || known("lessons") {
+        let path = format!("lessons/{file}");
+        if file.is_empty() || self.loader.source.read(&path).is_ok() {
             return None;
         }
-        let entries = self.loader.source.entries(folder);
+        let entries = self.loader.source.entries("lessons");
         let near = nearest(file, entries.iter().map(|entry| entry.name.as_str()));
         Some(format!(
             "links to `{to}`, which is missing; the nearest lesson is `{near}`"
         ))
-    }
-
-    /// Reports a translation that was not made from the original as it is.
-    fn translation(&self, path: &str, original: &str) {
-        let read = |path| self.loader.source.read(path);
-        let (Ok(raw), Ok(text)) = (read(path), read(original)) else {
-            let what = "which cannot be read; name it like its original";
-            return self.fail(path, 0, format!("translates {original}, {what}"));
-        };
-        let now = text::hash(&text);
-        let record = format!("record `translates` {now}");
-        match translation::recorded(&raw) {
-            Some(then) if then == now => {}
-            Some(_) => {
-                let what = format!("is older than {original}; bring it up to date and {record}");
-                self.fail(path, 1, what);
-            }
-            None => {
-                let what = format!("does not say what it translates; {record} for {original}");
-                self.fail(path, 1, what);
-            }
-        }
     }
 }

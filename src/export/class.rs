@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable, interval};
-use crate::course::progress::letter;
+use crate::course::save_file::letter;
 use crate::course::{Course, Stage};
 use crate::room::board::{RaceRank, VoteTally, duration, race, tally};
 use crate::room::record::{Participant, RaceResult, SharedWork, Vote, mystery_of};
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn the_report_of_a_class_counts_and_escapes() {
-        let course = Course::builtin("en");
+        let course = Course::builtin();
         let stage = &course.stages[0];
         let mut room = RoomState::new(ClassState::new());
         for (id, name, vote) in [("1", "<script>x", stage.prediction.answer), ("2", "Bo", 3)] {

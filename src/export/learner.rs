@@ -6,7 +6,7 @@ use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable};
 use crate::config::{KNOBS, RunConfig};
 use crate::course::check::Starter;
 use crate::course::journey::LastJourney;
-use crate::course::progress::{Prediction, Progress, StageProgress, StageState};
+use crate::course::save_file::{Prediction, Progress, StageProgress, StageState};
 use crate::course::{Course, Estimate, Exercise, Stage};
 use crate::sanitize::one_line;
 use crate::units::{bounds, number};
@@ -286,9 +286,7 @@ mod tests {
 
     #[test]
     fn a_stage_tells_its_cause_once_it_is_passed() {
-        let course = CourseContext::load(None, None)
-            .expect("the built-in one")
-            .course;
+        let course = CourseContext::load(None).expect("the built-in one").course;
         let stage = &course.stages[0];
         let mut known = StageProgress {
             state: StageState::Predicted,

@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn the_board_says_who_needs_help() {
-        let course = Course::builtin("en");
+        let course = Course::builtin();
         let board = Board::of(&room(&course), &course, 20_000);
         let rows: Vec<_> = board
             .rows
@@ -457,7 +457,7 @@ mod tests {
 
     #[test]
     fn an_open_vote_shows_only_how_many_have_voted() {
-        let course = Course::builtin("en");
+        let course = Course::builtin();
         let mut room = room(&course);
         let stage = course.stages[0].id.clone();
         room.apply(&InstructorRequest::OpenVote(stage.clone()));
@@ -522,7 +522,7 @@ mod tests {
 
     #[test]
     fn hands_stand_in_the_order_in_which_they_were_raised() {
-        let course = Course::builtin("en");
+        let course = Course::builtin();
         let mut room = room(&course);
         let mut ana = room.people["0"].record.clone();
         (ana.raised, ana.sequence) = (true, 2);
@@ -535,7 +535,7 @@ mod tests {
     #[test]
     fn kernels_rank_by_ratio_within_a_kind_of_device_and_mysteries_by_points_time_and_configurations()
      {
-        let course = Course::builtin("en");
+        let course = Course::builtin();
         let room = room(&course);
         let ranks = |task: &str| -> Vec<(String, Option<usize>)> {
             let ranks = race(&room, task).ranks.into_iter();

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::link::{ParticipantLink, RoomError};
 use super::record::{ClassState, MOST_BYTES, Participant, REMOVED, RecordError};
-use crate::course::progress::in_words;
+use crate::course::save_file::in_words;
 use crate::files;
 use crate::sanitize;
 

@@ -12,7 +12,7 @@ use super::link::{InstructorLink, RoomError};
 use super::record::{ClassState, InstructorRequest, Participant};
 use super::state::{JoinError, RoomState};
 use crate::course::Course;
-use crate::course::progress::in_words;
+use crate::course::save_file::in_words;
 
 /// Interval at which the folder is read, or received records are written to it.
 const LOOK: Duration = Duration::from_secs(1);

@@ -476,7 +476,7 @@ mod tests {
 
     #[test]
     fn what_cannot_have_been_measured_is_left_out() {
-        let course = Course::builtin("en");
+        let course = Course::builtin();
         let stage = course.stages[0].id.clone();
         let shared = |range| SharedWork {
             range: Some(range),

@@ -18,7 +18,7 @@ use super::table::{Columns, FigureColumn, or_dash};
 use super::text;
 use super::theme::Theme;
 use super::votes::bars;
-use crate::course::progress::letter;
+use crate::course::save_file::letter;
 use crate::room::board::{Board, ParticipantRow, Presence, Race, VoteTally, duration};
 
 mod act;

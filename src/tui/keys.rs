@@ -164,7 +164,7 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
 
 /// The keys of so many choices: `a-d`.
 fn letters(choices: usize) -> String {
-    let last = crate::course::progress::letter(choices.saturating_sub(1));
+    let last = crate::course::save_file::letter(choices.saturating_sub(1));
     format!("a-{last}")
 }
 

@@ -368,7 +368,7 @@ mod tests {
     use crate::app::{Markers, Options, ThemeName};
     use crate::config::{Preset, RunConfig};
     use crate::course::Course;
-    use crate::course::progress::Progress;
+    use crate::course::save_file::Progress;
     use crate::tui::theme::Terminal;
 
     #[test]

@@ -23,7 +23,7 @@ use crate::course::config_file::{FileError, load};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
-use crate::course::progress::{Progress, ProgressChange, StageState};
+use crate::course::save_file::{Progress, ProgressChange, StageState};
 use crate::course::workspace;
 use crate::course::{Course, CourseFiles, Exercise, Stage};
 use crate::export::report::RunCollector;
@@ -481,7 +481,7 @@ mod tests {
     }
 
     fn workshop(dir: &std::path::Path) -> Workshop {
-        let mut context = CourseContext::load(None, None).expect("the built-in course");
+        let mut context = CourseContext::load(None).expect("the built-in course");
         context.state = Some(dir.join("state"));
         // Ends at once: the text of the failed check is enough here.
         let engine = EngineCommand::parse("true").expect("a command");

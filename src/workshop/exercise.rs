@@ -452,7 +452,7 @@ exec sleep 1000"#;
     #[test]
     fn a_kernel_is_checked_anew_at_the_sizes_of_a_changed_model() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut context = CourseContext::load_as_author(None, None).expect("the course");
+        let mut context = CourseContext::load_as_author(None).expect("the course");
         context.state = Some(folder.path().to_owned());
         let mut runner = ExerciseRunner::new(EngineCommand::new("sh", ["-c", SILENT]));
         let apply = |batch: usize, rate: f64| {

@@ -11,7 +11,7 @@ use super::saving::AGAIN;
 use crate::config::{KNOBS, Knob, RunConfig};
 use crate::course::config_file::{FileError, MAX_BYTES, read_text, rewritten};
 use crate::course::context::CourseContext;
-use crate::course::progress::in_words;
+use crate::course::save_file::in_words;
 use crate::course::workspace;
 
 /// Knobs of stages that are not in the learner's files yet.
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn what_the_disk_refuses_is_written_later_and_nothing_else_is_lost() {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut context = CourseContext::load(None, None).expect("the built-in course");
+        let mut context = CourseContext::load(None).expect("the built-in course");
         context.state = Some(dir.path().join("state"));
         let stage = &context.course.stages[0];
         let mut config = stage.broken.clone();

@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::app::Message;
-use crate::course::progress::{Busy, Progress, ProgressChange, save_knowing};
+use crate::course::save_file::{Busy, Progress, ProgressChange, save_knowing};
 
 /// How long to wait before another attempt.
 pub const AGAIN: Duration = Duration::from_secs(1);

@@ -9,15 +9,6 @@ fn a_setting_stands_for_a_flag_that_is_not_given() {
     learner
         .run(&["config", "theme", "darc"])
         .fails(2, &["did you mean `dark`?"]);
-    learner.run(&["config", "language", "dee"]).fails(
-        2,
-        &["unknown language `dee`; did you mean `de`? It is one of en, de"],
-    );
-    assert_eq!(learner.run(&["config", "language", "de"]).code, Some(0));
-    assert_eq!(
-        learner.run(&["config", "language", "--unset"]).code,
-        Some(0)
-    );
     learner
         .run(&["config", "threads", "0"])
         .fails(2, &["from 1 to 1024"]);
@@ -48,10 +39,6 @@ fn a_setting_that_cannot_be_used_is_told_and_left_out() {
     for (text, wanted) in [
         ("theme = \"purple\"\n", "the setting theme is not used"),
         (
-            "language = \"xx\"\n",
-            "It is one of en, de; `perflings config language --unset` removes it",
-        ),
-        (
             "teme = \"dark\"\n",
             ":1: unknown key `teme`; the nearest known key is `theme`",
         ),
@@ -71,14 +58,39 @@ fn a_setting_that_cannot_be_used_is_told_and_left_out() {
 }
 
 #[test]
+fn a_language_is_read_and_has_no_effect() {
+    let learner = Learner::new();
+    assert_eq!(learner.run(&["config", "device", "gpu:7"]).code, Some(0));
+    let file = learner.path("perflings/config.toml");
+    std::fs::write(&file, "language = \"de\"\ndevice = \"gpu:7\"\n").expect("written");
+    let told = "all lessons are in English; `perflings config language --unset` removes it";
+    let help = learner.run(&["run", "--help"]);
+    help.succeeds(&["[default: gpu:7]"]);
+    assert_eq!(help.err.matches(told).count(), 1, "{}", help.err);
+    learner
+        .run(&["config", "language", "de"])
+        .fails(2, &["language has no effect any more", told]);
+    let unset = learner.run(&["config", "language", "--unset"]);
+    assert_eq!(unset.code, Some(0), "{}", unset.err);
+    let kept = std::fs::read_to_string(&file).expect("a file");
+    assert_eq!(kept, "device = \"gpu:7\"\n");
+    let listed = learner.run(&["--lang", "dee", "list"]);
+    listed.succeeds(&["broken-init"]);
+    let told = "--lang has no effect any more: all lessons are in English";
+    assert_eq!(listed.err.matches(told).count(), 1, "{}", listed.err);
+}
+
+#[test]
 fn flags_stand_before_or_after_the_command() {
     let learner = Learner::new();
-    let after = learner.run(&["list", "--lang", "de", "--quiet"]);
-    after.succeeds(&["broken-init"]);
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/courses/example");
+    let joined = format!("--course={example}");
+    let after = learner.run(&["list", "--course", example, "--quiet"]);
+    after.succeeds(&["too-fast"]);
     for before in [
-        &["--lang", "de", "--quiet", "list"][..],
-        &["--lang=de", "list", "--quiet"],
-        &["--quiet", "list", "--lang=de"],
+        &["--course", example, "--quiet", "list"][..],
+        &[&joined, "list", "--quiet"],
+        &["--quiet", "list", &joined],
     ] {
         assert_eq!(learner.run(before).out, after.out);
     }
@@ -97,16 +109,13 @@ fn flags_stand_before_or_after_the_command() {
     for line in [
         &["help", "course", "check"][..],
         &["--quiet", "help", "course", "check"],
-        &["help", "--lang", "de", "course", "check"],
+        &["help", "--course", ".", "course", "check"],
     ] {
         assert_eq!(learner.run(line).out, help, "{line:?}");
     }
     learner
         .run(&["course", "--quiet", "check", "--course", "nowhere"])
         .fails(2, &["nowhere: cannot be read"]);
-    learner
-        .run(&["--lang", "dee", "list"])
-        .fails(2, &["did you mean `de`?"]);
     learner
         .run(&["--theme", "darc"])
         .fails(2, &["did you mean `dark`?"]);

@@ -19,7 +19,7 @@ fn detectives(course: &Course) -> Vec<(&Exercise, &Detective)> {
 
 #[test]
 fn config_exercises_begin_without_answers() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let mut seen = 0;
     for exercise in &course.exercises {
         let Some(configs) = exercise.configs() else {
@@ -40,7 +40,7 @@ fn config_exercises_begin_without_answers() {
 
 #[test]
 fn five_recorded_runs_hide_their_fault_and_show_it() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let all = detectives(&course);
     assert_eq!(all.len(), 5);
     for (exercise, detective) in &all {
@@ -171,15 +171,10 @@ fn links_in_a_course_do_not_lead_out_of_it() {
     let toml = toml.replace("../../../Cargo.toml", "run.jsonl");
     fs::write(exercise.join("exercise.toml"), toml).expect("written");
     std::os::unix::fs::symlink(&secret, exercise.join("run.jsonl")).expect("linked");
-    std::os::unix::fs::symlink(&secret, course.join("lessons/sources.toml")).expect("linked");
     std::os::unix::fs::symlink("/etc/passwd", course.join("lessons/passwords.md")).expect("linked");
     let what = "is a link that leads out of the course folder; copy the file into it";
     let told = messages(&course);
-    for file in [
-        "exercises/d01-run/run.jsonl",
-        "lessons/sources.toml",
-        "lessons/passwords.md",
-    ] {
+    for file in ["exercises/d01-run/run.jsonl", "lessons/passwords.md"] {
         assert!(
             told.contains(&format!("{file}: {what}")),
             "{file}: {told:#?}"
@@ -218,7 +213,7 @@ fn with_measure_a_ratio_decides_and_unclear_never_passes() {
     use perflings::judge::course::{WITH_MEASURE, behaviour};
     use perflings::protocol::{Finished, Pair, Verdict};
 
-    let mut course = Course::builtin("en");
+    let mut course = Course::builtin();
     course.stages.retain(|stage| stage.id == "naive-swiglu");
     let mut run = |_: &_, steps| {
         Ok(Finished {

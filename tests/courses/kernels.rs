@@ -1,8 +1,8 @@
 //! The WGSL of the kernel exercises: every starter and every solution is valid at every shape, binds what its exercise
 //! says, and stays within the limits of any device. Nothing here launches one.
 
+use perflings::course::Course;
 use perflings::course::exercise::{Exercise, Kernel, Kernels};
-use perflings::course::{Course, CourseFiles};
 use perflings::engine::kernel::real::Functions;
 use perflings::engine::kernel::reference;
 use perflings::engine::kernel::validate::validate;
@@ -21,7 +21,7 @@ fn facts(body: &Kernels, kernel: &Kernel, text: &str) -> Result<KernelFacts, Ker
 
 #[test]
 fn what_can_be_checked_without_a_device_tells_starter_from_solution() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     for (exercise, body) in kernels(&course) {
         for kernel in &body.kernels {
             let (starter, solution) = (&kernel.file.starter, &kernel.file.solution);
@@ -55,7 +55,7 @@ fn what_can_be_checked_without_a_device_tells_starter_from_solution() {
 
 #[test]
 fn references_fit_their_bindings() {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     assert_eq!(kernels(&course).len(), 10);
     for (exercise, body) in kernels(&course) {
         assert!(
@@ -102,7 +102,7 @@ fn references_fit_their_bindings() {
 
 #[test]
 fn the_course_holds_its_config_exercises() {
-    let course = Course::open(&CourseFiles::Embedded, "en");
+    let course = Course::builtin();
     let configs = course.exercises.iter().filter_map(Exercise::configs);
     assert_eq!(configs.count(), 4);
 }

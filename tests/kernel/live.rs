@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, DeviceKind, Tensor};
 use burn_cubecl::CubeBackend;
-use perflings::engine::kernel::live::{self, LiveKernel, WorkgroupCount};
+use perflings::engine::kernel::learner_kernel::{self, LiveKernel, WorkgroupCount};
 use perflings::engine::kernel::{CheckLimits, adopt};
 use perflings::protocol::{KernelSwap, KernelText};
 
@@ -29,9 +29,9 @@ fn only_what_fits_gets_in() {
         adopt(&swap("norm1", &[good, good])),
         Err("`norm1` needs 1 kernels, and there are 2".to_owned())
     );
-    assert!(live::of("norm1").is_none());
+    assert!(learner_kernel::of("norm1").is_none());
     assert_eq!(adopt(&swap("norm1", &[good])), Ok(()));
-    let first = live::of("norm1").expect("is in");
+    let first = learner_kernel::of("norm1").expect("is in");
     assert_eq!(first.exercise, "test");
     // The last good one stays.
     assert_eq!(
@@ -45,10 +45,10 @@ fn only_what_fits_gets_in() {
     );
     assert!(std::sync::Arc::ptr_eq(
         &first,
-        &live::of("norm1").expect("is still in")
+        &learner_kernel::of("norm1").expect("is still in")
     ));
     assert_eq!(adopt(&swap("norm1", &[])), Ok(()));
-    assert!(live::of("norm1").is_none());
+    assert!(learner_kernel::of("norm1").is_none());
 }
 
 /// A passing kernel computes in the model's own memory, on the model's own device.
@@ -64,7 +64,7 @@ fn a_kernel_that_passed_computes_for_the_model() {
         return adapter::skip("vulkan-cpu does not open");
     };
     adopt(&swap).expect("fits");
-    let live = live::of("mlp.activation").expect("is in");
+    let live = learner_kernel::of("mlp.activation").expect("is in");
 
     let count = 997_usize;
     let values = |shift: f32| {
@@ -106,7 +106,7 @@ fn a_kernel_that_passed_computes_for_the_model() {
     );
     let third = LiveKernel { which: 2, ..whole };
     assert!(!third.launch(&[&g]), "there is no third kernel");
-    live::clear(None);
+    learner_kernel::clear(None);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn every_part_an_exercise_replaces_is_there() {
                 workgroup: [64, 1, 1],
             })
             .collect();
-        let known = live::PARTS
+        let known = learner_kernel::PARTS
             .iter()
             .find(|(name, _, _)| name == part)
             .unwrap_or_else(|| panic!("{part} is no part"));

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use perflings::course::Course;
-use perflings::course::progress::{self, ProgressChange};
+use perflings::course::save_file::{self, ProgressChange};
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use tempfile::TempDir;
@@ -41,7 +41,7 @@ pub struct Terminal {
 
 /// The learner's progress.
 pub fn state(home: &TempDir) -> PathBuf {
-    let course = Course::builtin("en").id;
+    let course = Course::builtin().id;
     home.path().join("STATE/perflings").join(course)
 }
 
@@ -83,7 +83,7 @@ impl Terminal {
     /// The same with further arguments.
     pub fn start_with(args: &[&str], more: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a folder");
-        progress::save(&state(&home), &[ProgressChange::Welcomed]).expect("written");
+        save_file::save(&state(&home), &[ProgressChange::Welcomed]).expect("written");
         Self::start_in(home, args, more)
     }
 

@@ -18,7 +18,7 @@ use super::participant;
 
 /// A class of four with a vote, a race and an offer, and its course.
 fn room() -> (RoomState, Course) {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let mut room = RoomState::new(ClassState::new());
     for (digit, name) in [
         ('a', "Ana"),

@@ -49,7 +49,7 @@ fn a_class_is_exported() {
     let learner = Learner::new();
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().display().to_string();
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     drop(RoomHandle::open(dir.path().to_owned(), true, course).expect("opened"));
     RoomFolder::new(dir.path().to_owned())
         .share(&participant('a', "Ana"))

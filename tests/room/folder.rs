@@ -14,7 +14,7 @@ use perflings::room::record::InstructorRequest;
 use super::{news, participant, wait};
 
 fn open(dir: &tempfile::TempDir) -> RoomHandle {
-    RoomHandle::open(dir.path().to_owned(), true, Course::builtin("en")).expect("opened")
+    RoomHandle::open(dir.path().to_owned(), true, Course::builtin()).expect("opened")
 }
 
 fn names(handle: &RoomHandle) -> Vec<String> {

@@ -29,7 +29,7 @@ fn codes() -> RoomSecrets {
 }
 
 fn room_at(listener: TcpListener, dir: tempfile::TempDir) -> Room {
-    let course = Course::builtin("en");
+    let course = Course::builtin();
     let handle = RoomHandle::open(dir.path().to_owned(), false, course).expect("opened");
     let at = host(listener, handle.clone(), codes()).expect("served");
     Room { dir, handle, at }
@@ -339,7 +339,7 @@ fn a_member_outlives_its_room() {
     });
     // What came over the network is kept in the folder.
     let kept = || {
-        RoomHandle::read(room.dir.path().to_owned(), &Course::builtin("en"))
+        RoomHandle::read(room.dir.path().to_owned(), &Course::builtin())
             .ok()?
             .people
             .values()
@@ -375,7 +375,7 @@ fn who_is_removed_stays_out() {
         .expect("shared");
     assert!(class.removed.is_empty());
     let again =
-        RoomHandle::open(room.dir.path().to_owned(), false, Course::builtin("en")).expect("opened");
+        RoomHandle::open(room.dir.path().to_owned(), false, Course::builtin()).expect("opened");
     assert_eq!(again.state().class.removed.len(), 1);
 }
 

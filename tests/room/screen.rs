@@ -2,7 +2,7 @@
 
 use perflings::app::member::{InstructorCall, JoinSettings, Link};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
-use perflings::course::progress::Prediction;
+use perflings::course::save_file::Prediction;
 use perflings::room::board::Board;
 use perflings::room::news::RoomNews;
 use perflings::room::record::{ClassState, InstructorRequest, Participant};

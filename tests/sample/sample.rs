@@ -163,7 +163,6 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
         cues: Vec::new(),
         hides: Vec::new(),
         lesson_file: format!("{number:02}-{id}.md"),
-        language: "en".to_owned(),
         path: format!("exercises/0{number}-{id}"),
         id_line: 1,
     }
@@ -181,7 +180,6 @@ pub fn course() -> Course {
     Course {
         id: "sample".to_owned(),
         title: "Sample course".to_owned(),
-        language: "en".to_owned(),
         stages: vec![
             stage(
                 1,

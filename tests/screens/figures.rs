@@ -259,7 +259,7 @@ fn the_speed_is_named_as_a_share_of_the_peak() {
     };
     step.loss = 5.0.into();
     hear(&mut wrong, Event::Step(step));
-    let mut shipped = session::begin(Course::builtin("en"), Options::default()).0;
+    let mut shipped = session::begin(Course::builtin(), Options::default()).0;
     train(&mut shipped, 40);
     for mut app in [shipped, first(), wrong, toggled(), detached()] {
         for width in 60..=200 {

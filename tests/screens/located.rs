@@ -17,7 +17,7 @@ impl Play {
             stage: Some(number),
             ..Options::default()
         };
-        let mut app = session::begin(Course::builtin("en"), options).0;
+        let mut app = session::begin(Course::builtin(), options).0;
         train(&mut app, 40);
         act(&mut app, Action::Answer(0));
         if app.asked_here() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::course::Course;
-use perflings::course::progress::Progress;
+use perflings::course::save_file::Progress;
 use perflings::protocol::{Event, RunSpec, Started, StreamLine};
 use perflings::record::Recording;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perflings::course::{Course, CourseFiles};
+use perflings::course::Course;
 use perflings::trace::lints;
 
 /// Runs python3 in a folder of its own; what it says on stderr where it fails, `None` where there is none.
@@ -25,7 +25,7 @@ fn root() -> &'static Path {
 
 /// The course, and the scripts of its stages.
 fn course() -> (Course, Vec<PathBuf>) {
-    let course = Course::open(&CourseFiles::Embedded, "en");
+    let course = Course::builtin();
     let script = |stage: &perflings::course::Stage| root().join(&stage.path).join("pytorch.py");
     let scripts = course.stages.iter().map(script).collect();
     (course, scripts)

@@ -4,7 +4,7 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use perflings::app::opened::{Opened, OpenedAction, OpenedPanel};
 use perflings::app::timeline::TimelineMove;
 use perflings::app::{Markers, ThemeName};
-use perflings::course::{Course, CourseFiles};
+use perflings::course::Course;
 use perflings::trace::summary::summary;
 use perflings::tui::opened::{draw, mouse};
 use perflings::tui::theme::{Terminal, Theme};
@@ -23,7 +23,7 @@ fn shown(it: &Opened, size: (u16, u16), markers: Markers) -> String {
 fn opened() -> Opened {
     let trace = bytes("a.json", fixtures::kineto(&fixtures::run(3, 700, 250))).unwrap();
     let figures = summary(&trace);
-    let course = Course::open(&CourseFiles::Embedded, "en");
+    let course = Course::builtin();
     Opened::new(trace, figures, &course.readings)
 }
 

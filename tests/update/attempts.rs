@@ -350,7 +350,7 @@ fn a_b_that_is_again_the_same_as_a_shows_nothing_of_its_own() {
 /// Issue 25: a stage passed by a loss that was low for one step, beside a check that then failed.
 #[test]
 fn the_last_loss_is_judged_at_the_step_where_the_checks_end() {
-    let (mut app, _) = begin(perflings::course::Course::builtin("en"), Options::default());
+    let (mut app, _) = begin(perflings::course::Course::builtin(), Options::default());
     let stage = app.stage().expect("a stage").clone();
     super::session::act(&mut app, perflings::app::Action::Answer(1));
     super::session::solve(&mut app);

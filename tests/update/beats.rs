@@ -6,7 +6,7 @@ use perflings::app::beats::{BeatState, VoteState, beats};
 use perflings::app::pages::LessonPage;
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
-use perflings::course::progress::Progress;
+use perflings::course::save_file::Progress;
 use perflings::course::{BeatChange, Course};
 use perflings::protocol::{Command, Event, RunSpec, Slot, Started, StreamLine};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ use super::session::{act, begin, hear, train, wanted};
 use super::{begin_with, commands, sample};
 
 fn presented() -> App {
-    let (mut app, _) = begin(Course::builtin("en"), Options::default());
+    let (mut app, _) = begin(Course::builtin(), Options::default());
     train(&mut app, 3);
     act(&mut app, Action::Present);
     app
@@ -276,7 +276,7 @@ fn leaving_gives_the_learner_s_own_stage_back() {
 
 #[test]
 fn every_shipped_stage_has_its_beats_and_others_get_some() {
-    for (at, stage) in Course::builtin("en").stages.iter().enumerate() {
+    for (at, stage) in Course::builtin().stages.iter().enumerate() {
         let all = beats(at, stage);
         assert!(all.len() >= 5, "{}", stage.id);
         let votes = all.iter().filter(|beat| beat.vote == VoteState::Open);
@@ -343,14 +343,14 @@ fn the_next_presentation_goes_on_where_the_last_one_was() {
         stage,
         ..Options::default()
     };
-    let again = |stage| App::new(Course::builtin("en"), progress.clone(), options(stage)).0;
+    let again = |stage| App::new(Course::builtin(), progress.clone(), options(stage)).0;
     assert_eq!(at(&again(None)), (2, 1));
     assert_eq!(
         at(&again(Some(2))),
         (1, 0),
         "a stage that is named comes first"
     );
-    let (mut app, _) = App::new(Course::builtin("en"), progress.clone(), Options::default());
+    let (mut app, _) = App::new(Course::builtin(), progress.clone(), Options::default());
     act(&mut app, Action::PresentFrom(false));
     assert_eq!(at(&app), (2, 1));
     act(&mut app, Action::PresentFrom(true));
@@ -513,7 +513,7 @@ fn previews_and_agendas_are_complete() {
 
 #[test]
 fn every_vote_has_a_beat_that_shows_what_happened() {
-    for stage in &Course::builtin("en").stages {
+    for stage in &Course::builtin().stages {
         let vote = stage
             .cues
             .iter()
@@ -526,7 +526,7 @@ fn every_vote_has_a_beat_that_shows_what_happened() {
         assert!(after.iter().any(shows), "stage {}", stage.number);
     }
     // Stage 8 asks for the peak with twice the context.
-    let stage = &Course::builtin("en").stages[7];
+    let stage = &Course::builtin().stages[7];
     let double = |cue: &perflings::course::Beat| cue.large.contains("peak_composed_double_mib");
     assert!(stage.cues.iter().any(double));
 }

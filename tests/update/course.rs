@@ -1,10 +1,9 @@
 //! Stages that were jumped over, recorded runs as exercises, background texts.
 
-use perflings::app::figures::figures;
 use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, RunState, update};
 use perflings::course::Course;
-use perflings::course::progress::{Prediction, Progress, StageState};
+use perflings::course::save_file::{Prediction, Progress, StageState};
 use perflings::protocol::{Command, Event, StreamLine};
 
 use super::session::{act, begin, open, play_recording, resize, train, wanted};
@@ -12,7 +11,7 @@ use super::{sample, start_of};
 
 /// The course inside the program, at its first stage, trained a little.
 fn shipped() -> App {
-    let (mut app, _) = begin(Course::builtin("en"), Options::default());
+    let (mut app, _) = begin(Course::builtin(), Options::default());
     resize(&mut app, 80, 24);
     train(&mut app, 3);
     app
@@ -54,7 +53,7 @@ fn a_start_at_a_later_stage_marks_the_ones_before() {
         stage: Some(3),
         ..Options::default()
     };
-    let (app, effects) = App::new(Course::builtin("en"), Progress::default(), options);
+    let (app, effects) = App::new(Course::builtin(), Progress::default(), options);
     assert_eq!(state(&app, "strides"), StageState::Skipped);
     assert_eq!(start_of(&effects).1.stage, 3);
 }
@@ -204,21 +203,4 @@ fn a_late_comer_reads_what_was_skipped_and_can_go_back() {
         [0],
         "a stage that is entered again stays skipped"
     );
-}
-
-#[test]
-fn a_stage_without_a_translation_is_english_and_says_so_once() {
-    let (mut app, _) = begin(Course::builtin("de"), Options::default());
-    assert_eq!(app.notice, None, "stage 1 is in German");
-    let figures = |app: &App| figures(app).map(|it| it.language.to_owned());
-    assert_eq!(figures(&app).as_deref(), Some("de"));
-    act(&mut app, Action::Stage(2));
-    let told = app.notice.take().expect("it is said").text;
-    assert!(told.contains("`de`") && told.contains("English"), "{told}");
-    assert_eq!(figures(&app).as_deref(), Some("en"), "also its notices");
-    act(&mut app, Action::Stage(3));
-    assert_eq!(app.notice, None);
-    let (mut app, _) = begin(Course::builtin("en"), Options::default());
-    act(&mut app, Action::Stage(2));
-    assert_eq!(app.notice, None);
 }

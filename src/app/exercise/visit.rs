@@ -6,7 +6,7 @@ use crate::app::mode::{HeldRun, OpenExercise};
 use crate::app::{App, Effect, Mode, Panel, Replay, RequestedRun, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::Detective;
-use crate::course::progress::StageState;
+use crate::course::save_file::StageState;
 use crate::protocol::Command;
 
 impl App {

@@ -3,7 +3,7 @@
 use super::Checking;
 use crate::app::{Action, App, Effect};
 use crate::course::exercise::Detective;
-use crate::course::progress::{StageState, letter};
+use crate::course::save_file::{StageState, letter};
 use crate::course::{Exercise, Question};
 
 impl App {

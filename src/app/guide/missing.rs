@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::app::study::Activity;
 use crate::course::Stage;
 use crate::course::check::Metric;
-use crate::course::progress::StageState;
+use crate::course::save_file::StageState;
 use crate::judge::{CriterionResult, Outcome};
 use crate::protocol::Slot;
 

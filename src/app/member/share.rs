@@ -6,7 +6,7 @@ use crate::app::mode::Mode;
 use crate::app::mystery::MysteryEnd;
 use crate::app::{Action, App, Effect, Overlay};
 use crate::course::Stage;
-use crate::course::progress::{Prediction, StageProgress, StageState, letter};
+use crate::course::save_file::{Prediction, StageProgress, StageState, letter};
 use crate::judge::Outcome;
 use crate::protocol::Pair;
 use crate::room::board::VoteTally;

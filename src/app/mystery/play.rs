@@ -7,7 +7,7 @@ use crate::app::view::{Confirm, Overlay};
 use crate::app::{Action, App, Effect, Mode};
 use crate::config::Preset;
 use crate::course::mystery::{Mystery, offers, score};
-use crate::course::progress::MysteryScore;
+use crate::course::save_file::MysteryScore;
 use crate::judge::StageReport;
 use crate::judge::mystery::{STEPS, evaluate, only_speed_is_open};
 use crate::judge::stage::StageFacts;

@@ -10,7 +10,6 @@ use serde::Serialize;
 use crate::cli::args::{CourseArgs, EngineArgs};
 use crate::cli::exercise::kernels::{Text, check as check_kernel, job};
 use crate::cli::meter::ProgressMeter;
-use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::equal::equal;
@@ -113,7 +112,7 @@ pub fn check(
     engine: &EngineArgs,
     args: &CourseArgs,
 ) -> Result<Exit> {
-    let context = CourseContext::load_as_author(args.course.as_deref(), args.lang.as_deref())?;
+    let context = args.load_as_author()?;
     let mut checker = Checker::new(engine_command(engine.engine.as_deref())?);
     let device = engine.device.as_str();
     let mut subjects = Vec::new();

@@ -6,7 +6,7 @@ use anyhow::Result;
 use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::check::text;
 use crate::cli::meter::ProgressMeter;
-use crate::cli::progress::note_tried;
+use crate::cli::saved::note_tried;
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{ConfigMetric, Configs, Exercise};

@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::{Asked, Bench, Commands, Tried, trial};
 use crate::cli::args::CourseArgs;
-use crate::cli::progress::{note_answer, progress_of};
+use crate::cli::saved::{note_answer, progress_of};
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise, is_label};
 use crate::course::placeholder::{FigureSources, NOT_MEASURED, fill};
-use crate::course::progress::{StageState, letter};
+use crate::course::save_file::{StageState, letter};
 use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 

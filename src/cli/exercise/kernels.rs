@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::meter::ProgressMeter;
-use crate::cli::progress::note_tried;
+use crate::cli::saved::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::threads;
@@ -251,7 +251,7 @@ mod tests {
     use crate::protocol::{Device, KernelError, KernelReport, KernelResult};
 
     fn matmul() -> Kernels {
-        let course = Course::builtin("en");
+        let course = Course::builtin();
         let found = course.exercises.iter().find(|one| one.id == "matmul");
         found.and_then(Exercise::kernels).cloned().expect("k04")
     }

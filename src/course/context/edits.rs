@@ -27,7 +27,7 @@ pub fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<String, Edit
     let CourseFiles::Folder { root, .. } = source else {
         return found;
     };
-    let builtin = Course::builtin("en");
+    let builtin = Course::builtin();
     if builtin.id != course.id {
         return found;
     }

@@ -40,8 +40,6 @@ pub enum LessonReferenceKind {
     Exercise,
     /// A line of a drawing or of code, which cannot be wrapped.
     Code,
-    /// The words of one block, line breaks kept; names, code, keys and links stand as `\u{fffc}`.
-    Prose,
 }
 
 const KINDS: &[(&str, SectionKind)] = &[
@@ -99,12 +97,7 @@ struct Builder<'a> {
     marker: Option<String>,
     /// Rows of the table so far, the head first.
     rows: Vec<Vec<Vec<TextSpan>>>,
-    /// Words of the block so far, and the line they began at.
-    prose: (usize, String),
 }
-
-/// What stands in `LessonReferenceKind::Prose` for anything but words.
-const OBJECT: &str = "\u{fffc}";
 
 impl Builder<'_> {
     /// The line of the current event.
@@ -124,12 +117,10 @@ impl Builder<'_> {
                 if names_exercise(&text) {
                     self.mark(LessonReferenceKind::Exercise, &text);
                 }
-                self.words(OBJECT);
                 self.spans.push(TextSpan::Code(text.into_string()));
             }
             Event::Html(html) | Event::InlineHtml(html) => self.html(html.trim()),
             Event::SoftBreak | Event::HardBreak => {
-                self.words("\n");
                 let soft = matches!(event, Event::SoftBreak);
                 self.text(if soft { " " } else { "\n" });
             }
@@ -202,7 +193,6 @@ impl Builder<'_> {
                 self.lists.pop();
             }
             TagEnd::TableCell => {
-                self.end_prose();
                 let spans = std::mem::take(&mut self.spans);
                 self.rows.last_mut().unwrap_or(&mut Vec::new()).push(spans);
             }
@@ -226,7 +216,6 @@ impl Builder<'_> {
 
     fn end_heading(&mut self) {
         let level = self.heading.take().unwrap_or(1);
-        self.prose.1.clear();
         let spans = std::mem::take(&mut self.spans);
         // The title of the lesson is the stage's title; sections begin at the second level.
         match level {
@@ -246,7 +235,6 @@ impl Builder<'_> {
 
     /// Ends the block under construction.
     fn flush(&mut self) {
-        self.end_prose();
         let marker = self.marker.take();
         let spans = std::mem::take(&mut self.spans);
         if spans.is_empty() {
@@ -299,7 +287,6 @@ impl Builder<'_> {
             return;
         }
         if self.key {
-            self.words(OBJECT);
             self.mark(LessonReferenceKind::Key, text);
             self.spans.push(TextSpan::Code(text.to_owned()));
             return;
@@ -307,24 +294,16 @@ impl Builder<'_> {
         if let Some((label, to)) = &mut self.link {
             label.push_str(text);
             let to = to.clone();
-            self.words(OBJECT);
             self.mark(LessonReferenceKind::Link, &to);
             return;
         }
         for piece in placeholder::pieces(text) {
             match piece {
                 TextPiece::Name(name) => {
-                    self.words(OBJECT);
                     self.mark(LessonReferenceKind::Placeholder, name);
                     self.spans.push(TextSpan::Placeholder(name.to_owned()));
                 }
-                TextPiece::Text(text) => {
-                    // A line break was noted as one already.
-                    if !matches!(text, " " | "\n") {
-                        self.words(text);
-                    }
-                    self.plain_text(text);
-                }
+                TextPiece::Text(text) => self.plain_text(text),
             }
         }
     }
@@ -361,21 +340,6 @@ impl Builder<'_> {
             let near = nearest(word, KINDS.iter().map(|(name, _)| *name));
             let what = format!("unknown kind of section `{word}`");
             self.problem(format!("{what}; the nearest known one is `{near}`"));
-        }
-    }
-
-    /// Adds to the block's words.
-    fn words(&mut self, text: &str) {
-        if self.prose.1.is_empty() {
-            self.prose.0 = self.line();
-        }
-        self.prose.1.push_str(text);
-    }
-
-    fn end_prose(&mut self) {
-        let (line, text) = std::mem::take(&mut self.prose);
-        if !text.trim().is_empty() {
-            self.mark_at(line, LessonReferenceKind::Prose, &text);
         }
     }
 

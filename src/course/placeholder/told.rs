@@ -6,49 +6,25 @@ use super::{FigureSources, NOT_MEASURED, RUNS, TextPiece, fill, pieces, problem,
 /// Shown in a cell of a table whose figure is missing.
 pub const NO_FIGURE: &str = "–";
 
-/// The notices that replace missing figures.
-struct Notices {
-    run: &'static str,
-    fixed: &'static str,
-    /// `{}` is the key that measures pairs.
-    pairs: &'static str,
-    never: &'static str,
-    skipped: &'static str,
-}
-
-fn words(language: &str) -> Notices {
-    match language {
-        "de" => Notices {
-            run: "(Hier stehen die Zahlen dieses Laufs, sobald er genug Schritte gemacht hat.)",
-            fixed: "(Hier stehen die Zahlen des korrigierten Laufs, sobald er genug Schritte gemacht hat.)",
-            pairs: "({} misst beide Läufe im Wechsel; dann stehen hier die Zahlen.)",
-            never: "(nicht gemessen)",
-            skipped: "(übersprungen)",
-        },
-        _ => Notices {
-            run: "(The figures of this run appear here once it has made enough steps.)",
-            fixed: "(The figures of the fixed run appear here once it has made enough steps.)",
-            pairs: "({} measures both runs in turns; then the figures appear here.)",
-            never: "(not measured)",
-            skipped: "(skipped)",
-        },
-    }
-}
-
 /// The notice to show instead of these names while their figures can still come; `key` is the key that measures pairs.
 pub fn notice<'a>(
     names: impl Iterator<Item = &'a str>,
     from: &FigureSources<'_>,
     key: &str,
 ) -> Option<String> {
-    let words = words(from.language);
     // Pairs before all else, because they measure both runs.
     let first = |one, next| if one == Awaited::Pairs { one } else { next };
     let awaited = names.filter_map(|name| awaits(name, from)).reduce(first);
     Some(match awaited? {
-        Awaited::Run => words.run.to_owned(),
-        Awaited::Fixed => words.fixed.to_owned(),
-        Awaited::Pairs => words.pairs.replace("{}", key),
+        Awaited::Run => {
+            "(The figures of this run appear here once it has made enough steps.)".to_owned()
+        }
+        Awaited::Fixed => {
+            "(The figures of the fixed run appear here once it has made enough steps.)".to_owned()
+        }
+        Awaited::Pairs => {
+            format!("({key} measures both runs in turns; then the figures appear here.)")
+        }
     })
 }
 
@@ -82,11 +58,10 @@ fn awaits(name: &str, from: &FigureSources<'_>) -> Option<Awaited> {
 
 /// A single figure as it stands in a sentence.
 pub fn figure(name: &str, from: &FigureSources<'_>) -> String {
-    let words = words(from.language);
     match resolve(name, from) {
         text if text != NOT_MEASURED => text,
-        _ if name.starts_with("prediction.") => words.skipped.to_owned(),
-        _ => words.never.to_owned(),
+        _ if name.starts_with("prediction.") => "(skipped)".to_owned(),
+        _ => "(not measured)".to_owned(),
     }
 }
 
@@ -176,17 +151,13 @@ mod tests {
             told(text, &none, "T"),
             "ln V is 6.908. (The figures of this run appear here once it has made enough steps.) Why?"
         );
-        let german = FigureSources {
-            language: "de",
-            ..none.clone()
-        };
         for text in [
             "Wrong by {{pair.ratio}}",
             "{{ratio.step_ms}} of {{fixed.step_ms}}",
         ] {
             assert_eq!(
-                told(text, &german, "T"),
-                "(T misst beide Läufe im Wechsel; dann stehen hier die Zahlen.)"
+                told(text, &none, "T"),
+                "(T measures both runs in turns; then the figures appear here.)"
             );
         }
         assert_eq!(

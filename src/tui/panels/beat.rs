@@ -11,7 +11,7 @@ use crate::app::figures::{as_found, figures};
 use crate::app::{Action, RunState};
 use crate::course::lesson::plain;
 use crate::course::placeholder::{NOT_MEASURED, fill};
-use crate::course::progress::letter;
+use crate::course::save_file::letter;
 use crate::course::{Beat, BeatChange, SectionKind, Stage, TextBlock};
 use crate::panel::Panel;
 use crate::protocol::Pair;

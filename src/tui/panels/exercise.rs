@@ -11,7 +11,7 @@ use crate::app::exercise::ExerciseState;
 use crate::app::{Action, App, Overlay, ScreenSize};
 use crate::course::Exercise;
 use crate::course::placeholder::FigureSources;
-use crate::course::progress::letter;
+use crate::course::save_file::letter;
 use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 use crate::tui::theme::Theme;

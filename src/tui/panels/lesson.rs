@@ -12,7 +12,7 @@ use crate::app::beats::VoteState;
 use crate::app::figures::{as_found, figures};
 use crate::app::study::{Activity, LessonPage};
 use crate::app::{Action, App, Overlay};
-use crate::course::progress::{Prediction, StageState, letter};
+use crate::course::save_file::{Prediction, StageState, letter};
 use crate::course::{SectionKind, Stage};
 use crate::judge::{Outcome, StageReport};
 use crate::tui::keys;

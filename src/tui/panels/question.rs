@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::Action;
 use crate::app::estimate::{POINTS, points, share};
-use crate::course::progress::letter;
+use crate::course::save_file::letter;
 use crate::course::{Estimate, Question, Stage};
 use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::{keys, text};

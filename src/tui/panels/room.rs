@@ -4,7 +4,7 @@ use ratatui::text::Line;
 
 use crate::app::member::{Link, Membership};
 use crate::app::{Action, App};
-use crate::course::progress::letter;
+use crate::course::save_file::letter;
 use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
 use crate::units::number;

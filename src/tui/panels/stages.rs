@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use crate::app::{App, Mode};
-use crate::course::progress::{Prediction, StageState};
+use crate::course::save_file::{Prediction, StageState};
 use crate::course::{Exercise, Stage, UnusableContent};
 use crate::tui::list::List;
 use crate::tui::surface::joined;

@@ -8,7 +8,7 @@ use crate::app::estimate::{POINTS, points};
 use crate::app::{Action, App, Overlay};
 use crate::course::check::Starter;
 use crate::course::journey::{JourneyRow, LastJourney};
-use crate::course::progress::{Prediction, StageState};
+use crate::course::save_file::{Prediction, StageState};
 use crate::course::{Stage, TextSpan as Words};
 use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::text;

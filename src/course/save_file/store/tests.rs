@@ -1,7 +1,7 @@
 //! What is kept of the progress, and what of a damaged file.
 
 use super::*;
-use crate::course::progress::{MysteryScore, Prediction, StageProgress, StageState};
+use crate::course::save_file::{MysteryScore, Prediction, StageProgress, StageState};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")

@@ -6,7 +6,7 @@ use crate::course::Stage;
 use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Exercise;
-use crate::course::progress::{self, Progress, ProgressChange, StageProgress, StageState};
+use crate::course::save_file::{self, Progress, ProgressChange, StageProgress, StageState};
 use crate::out::notice;
 
 /// The learner's progress; a damaged file is reported and set aside.
@@ -14,7 +14,7 @@ pub fn progress_of(context: &CourseContext) -> Progress {
     let Some(state) = &context.state else {
         return Progress::default();
     };
-    let (progress, aside) = progress::load(state);
+    let (progress, aside) = save_file::load(state);
     if let Some(problem) = aside {
         notice(&problem.to_string());
     }
@@ -77,6 +77,6 @@ pub fn change(context: &CourseContext, id: &str, change: impl FnOnce(&mut StageP
     change(&mut known);
     if known != before {
         let change = ProgressChange::Stage(id.to_owned(), Box::new(known));
-        report_saved(progress::save(state, &[change]).map(|(_, aside)| aside));
+        report_saved(save_file::save(state, &[change]).map(|(_, aside)| aside));
     }
 }
