@@ -294,11 +294,6 @@ impl CellSpeed {
 }
 
 impl CellMemory {
-    /// What stays between steps.
-    pub const fn kept(&self) -> u64 {
-        self.weights + self.gradients + self.moments
-    }
-
     fn of(runs: &[&Finished]) -> Self {
         let all = || runs.iter().map(|f| &f.memory);
         let most = |kind: fn(&protocol::Memory) -> u64| all().map(kind).max().unwrap_or(0);

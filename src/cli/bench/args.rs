@@ -46,7 +46,7 @@ pub struct BenchArgs {
     /// Runs of each version
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Measure every version in so many pairs of steps with the first one, which is beside itself, too; 0 goes on until it is clear
+    /// Measure every version in N pairs of steps with the first one, itself included; 0 goes on until the verdict is clear
     #[arg(long, value_name = "N", conflicts_with_all = ["steps", "rounds", "baseline"])]
     pub pairs: Option<u32>,
     /// Change one key in every version; may be repeated
