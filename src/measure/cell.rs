@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::runner::{EngineTask, TaskResult};
 use crate::config::Preset;
-use crate::profile::stats::median;
 use crate::protocol::{
     self, Device, Finished, GradSummary, KernelSummary, Lint, Num, Spread, TimingState,
 };
+use crate::stats::robust::median;
 
 /// One configuration on one device, or two that are compared there.
 #[derive(Clone, Debug)]

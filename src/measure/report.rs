@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::{BaselineVerdict, BenchCell, Subject};
 use super::plan::{self, MeasureJob, PlanProgress};
 use super::runner::{EngineTask, Runner, TaskResult};
-use crate::config::file::read_text;
+use crate::course::config_file::read_text;
 use crate::out::{Exit, usage};
 use crate::protocol::{Device, Hello, Pair};
 
@@ -168,7 +168,7 @@ impl BenchReport {
             }
             (Some(other), _) => format!(
                 "is the result of another kind of bench (`{}`), and a baseline is one of versions",
-                crate::clean::line(other)
+                crate::sanitize::line(other)
             ),
             (None, _) => "is not a result of `bench`".to_owned(),
         };

@@ -9,8 +9,8 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::cli::values::{devices, positive, preset, unknown, versions};
-use crate::config::file::set;
 use crate::config::{Knob, Preset, RunConfig, VERSIONS};
+use crate::course::config_file::set;
 use crate::out::usage;
 
 #[derive(Args, Clone, Debug)]

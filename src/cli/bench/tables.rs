@@ -1,10 +1,10 @@
 //! The report of a bench for people, and what each figure of a measured row looks like in any table.
 
-use crate::engine::load;
 use crate::export::sheet::{Sheet, SheetBlock, SheetColumn, SheetTable, digits, interval, worth};
+use crate::machine;
 use crate::measure::cell::{BaselineVerdict, BenchCell, Ratio};
 use crate::measure::report::{BenchReport, Machine, MissingCell, PairedRow};
-use crate::profile::operations;
+use crate::stats::operations;
 use crate::units::{bytes, percent, show};
 
 /// The whole report.
