@@ -1,25 +1,23 @@
-//! `perflings bench`: versions of presets on devices, each a finite run of a fresh engine, as a table, JSON or
-//! Markdown; against an earlier result, knob by knob, or over sizes. Figures come from the runs and from nowhere else.
+//! `perflings bench`: versions of presets on devices, each a finite run of a fresh engine or measured in pairs with the
+//! first one, as a table, JSON or Markdown; and against an earlier result. Figures come from the runs and from nowhere else.
 
 pub mod args;
-mod tables;
+pub mod tables;
 
 use std::path::Path;
 
 use anyhow::Result;
 
 use super::meter::ProgressMeter;
-use crate::config::{Preset, RunConfig};
-use crate::course::config_file::set;
+use crate::config::{Knob, Preset, RunConfig};
 use crate::files;
 use crate::measure::cell::Subject;
 use crate::measure::plan::{MeasureEvent, PlanProgress};
-use crate::measure::report::{self, BenchReport, MemoryFit};
+use crate::measure::report::{self, BenchReport};
 use crate::measure::runner::{EngineTask, Runner, engine_command};
-use crate::measure::{ablation, gate};
 use crate::out::{self, Exit, notice, result, usage};
 use crate::protocol::Event;
-use args::{BenchArgs, Extent};
+use args::BenchArgs;
 
 /// The smallest ratio of speeds that passes where `--min-ratio` names none.
 const MIN_RATIO: f64 = 0.95;
@@ -34,11 +32,7 @@ pub fn bench(args: &BenchArgs) -> Result<Exit> {
         .as_deref()
         .map(BenchReport::read)
         .transpose()?;
-    let (bench, subjects) = match (args.ablate, &args.sweep) {
-        (Some(extent), _) => ("ablation", comparisons(args, extent)?),
-        (None, Some(_)) => ("sweep", versions(args)?),
-        (None, None) => ("versions", versions(args)?),
-    };
+    let subjects = subjects(args)?;
     let mut runner = Runner::new(engine_command(args.engine.as_deref())?, None)?;
     let meter = ProgressMeter::begin();
     let mut tell = |now: PlanProgress<'_>| {
@@ -58,125 +52,76 @@ pub fn bench(args: &BenchArgs) -> Result<Exit> {
         }
         Ok(())
     };
-    let mut report = report::measure(&mut runner, &subjects, args.rounds(), &mut tell)?;
+    let rounds = if args.pairs.is_some() { 1 } else { args.rounds };
+    let mut report = report::measure(&mut runner, &subjects, rounds, &mut tell)?;
     drop(meter);
-    report.bench = bench.to_owned();
-    if args.ablate.is_none() {
-        (report.steps, report.rounds) = (Some(args.steps), Some(args.rounds()));
+    match args.pairs {
+        Some(_) => report.bench = "pairs".to_owned(),
+        None => {
+            report.bench = "versions".to_owned();
+            (report.steps, report.rounds) = (Some(args.steps), Some(rounds));
+        }
     }
-    report.axis = args.sweep.as_ref().map(|sweep| sweep.axis);
-    report.fits = report.axis.map(|axis| {
-        let versions = report.cells.chunk_by(|a, b| a.same_version(b));
-        versions.map(|cells| MemoryFit::of(axis, cells)).collect()
-    });
-    let min_ratio = args.min_ratio.unwrap_or(MIN_RATIO);
-    report.gate = baseline.map(|then| gate::gate(&report.cells, &then.cells, min_ratio));
+    if let Some(then) = baseline {
+        report.compare(&then, args.min_ratio.unwrap_or(MIN_RATIO));
+    }
     for missing in &report.missing {
         notice(&missing.text());
     }
     let text = match (args.json, args.markdown) {
         (true, _) => serde_json::to_string(&report)?,
-        (_, true) => tables::sheet(&report, args.baseline.as_deref()).markdown(),
-        _ => tables::sheet(&report, args.baseline.as_deref()).text(),
+        (_, true) => tables::sheet(&report).markdown(),
+        _ => tables::sheet(&report).text(),
     };
     match &args.output {
         None if args.json => out::json_line(&text)?,
         None => result(text.trim_end())?,
         Some(path) => out::file(path, format!("{}\n", text.trim_end()).as_bytes())?,
     }
-    if let Some(gate) = report.gate.as_ref().filter(|gate| !gate.passed()) {
-        notice(&gate.summary());
+    if let Some((false, text)) = report.compared() {
+        notice(&text);
     }
     Ok(report.exit())
 }
 
-/// What an ablation compares: pairs of combinations of knobs, on each device at each preset.
-fn comparisons(args: &BenchArgs, extent: Extent) -> Result<Vec<Subject>> {
+/// Every device × preset × version. Versions of one preset and device are measured in turns, or in pairs with the first.
+fn subjects(args: &BenchArgs) -> Result<Vec<Subject>> {
     let mut subjects = Vec::new();
-    for device in args.devices() {
-        for preset in args.presets() {
-            let base = changed(args, RunConfig::preset(preset))?;
-            ablation::check_base(&base).map_err(|path| {
-                usage(format!(
-                    "--set {path}: --ablate gives this key its values; leave out one of {}",
-                    args.sets.join(", ")
-                ))
-            })?;
-            for contrast in ablation::contrasts(extent == Extent::Full) {
-                let [a, b] = [contrast.a, contrast.b].map(ablation::name);
-                let with_a = ablation::combine(&base, contrast.a)?;
-                let with_b = ablation::combine(&base, contrast.b)?;
-                subjects.push(Subject {
-                    group: 0,
-                    device: device.clone(),
-                    preset,
-                    version: format!("{b} against {a}"),
-                    value: None,
-                    contrast: Some(contrast),
-                    work: EngineTask::pair((&a, &with_a), (&b, &with_b), args.pairs),
-                });
-            }
+    let of_device = |device| args.presets.iter().map(move |preset| (device, *preset));
+    let groups = args.devices.iter().flat_map(of_device);
+    for (group, (device, preset)) in groups.enumerate() {
+        let rows = args.rows(preset)?;
+        for (name, config) in &rows {
+            subjects.push(Subject {
+                group,
+                device: device.clone(),
+                preset,
+                version: name.clone(),
+                work: work(args, preset, &rows[0], (name, config))?,
+            });
         }
     }
     Ok(subjects)
 }
 
-/// Every device × preset × version, and with a sweep × value: versions of one preset and device are measured in turns,
-/// or the values of one version.
-fn versions(args: &BenchArgs) -> Result<Vec<Subject>> {
-    let mut subjects = Vec::new();
-    let mut group = 0;
-    let mut add = |group, device: &str, preset: Preset, version: &str, value: Option<u64>| {
-        let mut config = RunConfig::version(version)
-            .ok_or_else(|| usage(format!("unknown version `{version}`")))?;
-        config.set_preset(preset);
-        let mut config = changed(args, config)?;
-        if let (Some(sweep), Some(value)) = (&args.sweep, value) {
-            set(&mut config, &format!("{}={value}", sweep.path()))
-                .map_err(|why| usage(format!("--sweep: {why}")))?;
-            config = possible(config)?;
-        }
-        subjects.push(Subject {
-            group,
-            device: device.to_owned(),
-            preset,
-            version: version.to_owned(),
-            value,
-            contrast: None,
-            work: EngineTask::run(version, &config, args.steps),
-        });
-        anyhow::Ok(())
+/// A run of the row, or pairs of it with the first one.
+fn work(
+    args: &BenchArgs,
+    preset: Preset,
+    (first, base): &(String, RunConfig),
+    (name, config): (&str, &RunConfig),
+) -> Result<EngineTask> {
+    let Some(pairs) = args.pairs else {
+        return Ok(EngineTask::run(name, config, args.steps));
     };
-    for device in args.devices() {
-        for preset in args.presets() {
-            for version in args.versions() {
-                let Some(sweep) = &args.sweep else {
-                    add(group, &device, preset, &version, None)?;
-                    continue;
-                };
-                for value in &sweep.values {
-                    add(group, &device, preset, &version, Some(*value))?;
-                }
-                group += 1;
-            }
-            group += 1;
-        }
-    }
-    Ok(subjects)
-}
-
-/// The configuration with what `--set` changes.
-fn changed(args: &BenchArgs, mut config: RunConfig) -> Result<RunConfig> {
-    for assignment in &args.sets {
-        set(&mut config, assignment).map_err(|why| usage(format!("--set {assignment}: {why}")))?;
-    }
-    possible(config)
-}
-
-fn possible(config: RunConfig) -> Result<RunConfig> {
-    match config.problems().first() {
-        Some(problem) => Err(usage(problem.what.clone())),
-        None => Ok(config),
+    let differs = base.differences(config).into_iter();
+    let other_work = |knob: &&Knob| knob.changes_work() && !knob.changes_tokens();
+    match differs.filter_map(Knob::known).find(other_work) {
+        Some(knob) => Err(usage(format!(
+            "--pairs: {first} and {name} do different work at {preset}, because {} differs; leave one out, or measure without --pairs",
+            knob.path
+        ))),
+        None => Ok(EngineTask::pair((first, base), (name, config), pairs)),
     }
 }
 

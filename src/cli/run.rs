@@ -4,9 +4,9 @@
 use anyhow::Result;
 
 use super::args::{As, RunArgs};
-use super::journey::{self, ALL};
 use super::meter::ProgressMeter;
 use super::saved::say_file;
+use super::stage_table::{self, ALL};
 use super::summary;
 use super::variant::{change, stage_named};
 use crate::course::named::NamedConfig;
@@ -16,7 +16,7 @@ use crate::protocol::{Event, RunSpec, Slot};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     if args.stage.as_deref() == Some(ALL) {
-        return journey::run(args);
+        return stage_table::run(args);
     }
     for (given, flag) in [
         (args.out.is_some(), "--out"),

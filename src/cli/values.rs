@@ -18,9 +18,10 @@ pub fn preset() -> impl TypedValueParser<Value = Preset> {
     names.try_map(|name| Preset::parse(&name).ok_or("unknown preset"))
 }
 
-/// The name of a version.
-pub fn version() -> impl TypedValueParser<Value = String> {
-    PossibleValuesParser::new(VERSIONS.iter().map(|(name, _)| *name))
+/// Names of versions; what may stand behind one is decided where it is read.
+pub fn versions() -> Completed {
+    let names = VERSIONS.iter().map(|(name, _)| *name).collect();
+    Completed(names, |text| Ok(text.to_owned()))
 }
 
 /// The name of a theme.

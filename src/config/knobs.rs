@@ -93,7 +93,7 @@ pub struct Knob {
     pub changes: Changes,
     pub parameters: Parameters,
     pub reference: ParityReference,
-    /// The value that `bench --ablate` turns on, where the key has a faster version.
+    /// The value that `bench --knobs` turns on, where the key has a faster version.
     pub fast: Option<&'static str>,
     /// The key in one line, for people.
     pub about: &'static str,
@@ -268,7 +268,7 @@ impl Knob {
         of.map(|it| it.why)
     }
 
-    /// The keys that `bench --ablate` turns on and off, in the order of the table.
+    /// The keys that `bench --knobs` turns on and off, in the order of the table.
     pub fn with_fast_version() -> impl Iterator<Item = &'static Self> {
         KNOBS.iter().filter(|knob| knob.fast.is_some())
     }

@@ -1,7 +1,7 @@
 //! A polynomial through measured points by least squares, with what it leaves over.
 
 /// y = c₀ + c₁·x + c₂·x² …
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
     pub coefficients: Vec<f64>,
     /// Root mean square of measured − fitted.

@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ablation::Contrast;
 use super::runner::{EngineTask, TaskResult};
 use crate::config::Preset;
 use crate::protocol::{
@@ -18,16 +17,12 @@ pub struct Subject {
     pub group: usize,
     pub device: String,
     pub preset: Preset,
-    /// `v1`; of a comparison, `all against none`.
+    /// `v1`, or `v1+train.batch=4`.
     pub version: String,
-    /// What a sweep gave its key.
-    pub value: Option<u64>,
-    /// What an ablation compares.
-    pub contrast: Option<Contrast>,
     pub work: EngineTask,
 }
 
-/// One device × preset × version (× value of a sweep), over all its rounds.
+/// One device × preset × version, over all its rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchCell {
     /// As it was asked for.
@@ -35,7 +30,6 @@ pub struct BenchCell {
     pub device: Device,
     pub preset: String,
     pub version: String,
-    pub value: Option<u64>,
     /// Content hash of the configuration.
     pub config: String,
     pub batch: u64,
@@ -60,6 +54,28 @@ pub struct BenchCell {
     pub lints: Vec<Lint>,
     /// The largest share of the machine that other programs used in a round, where the system tells.
     pub others: Option<f64>,
+    /// What became of it since an earlier result, where it was compared with one.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub since: Option<BaselineVerdict>,
+}
+
+/// Tokens per second over those of a baseline, and where that lies given both spreads.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A cell beside the same cell of an earlier result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BaselineVerdict {
+    Pass(Ratio),
+    /// Surely below the ratio asked for.
+    Slower(Ratio),
+    /// The reason. Such a cell never counts as passed.
+    NotComparable(String),
 }
 
 /// Speed over the rounds.
@@ -122,7 +138,6 @@ impl BenchCell {
             device: first.device.clone(),
             preset: subject.preset.to_string(),
             version: subject.version.clone(),
-            value: subject.value,
             config: first.config.clone(),
             batch: train.batch as u64,
             context: train.context as u64,
@@ -140,7 +155,60 @@ impl BenchCell {
             loss_last: last.loss_last,
             others: finished.iter().filter_map(|f| f.others).reduce(f64::max),
             lints,
+            since: None,
         })
+    }
+
+    /// Speed per token over a baseline's, so that a batch of its own is not compared by its steps; or why there is none.
+    pub fn against(&self, baseline: &Self) -> Result<Ratio, String> {
+        let [now, low, high] = self.ms_per_token()?;
+        let [base, base_low, base_high] = baseline
+            .ms_per_token()
+            .map_err(|why| format!("no baseline: {why}"))?;
+        Ok(Ratio {
+            ratio: base / now,
+            low: base_low / high,
+            high: base_high / low,
+        })
+    }
+
+    fn ms_per_token(&self) -> Result<[f64; 3], String> {
+        let why = || self.speed_reason.clone().unwrap_or_default();
+        let speed = self.speed.as_ref().ok_or_else(why)?;
+        let tokens = (self.batch * self.context) as f64;
+        let times = [speed.step_ms.median, speed.low_ms, speed.high_ms].map(|ms| ms / tokens);
+        match times.iter().all(|x| x.is_finite() && *x > 0.0) {
+            true => Ok(times),
+            false => Err("its step time is not a positive number".to_owned()),
+        }
+    }
+
+    /// Judges the cell by the same one of an earlier result.
+    pub fn judge(&mut self, earlier: &[Self], min_ratio: f64) {
+        let then = earlier.iter().find(|other| self.same_version(other));
+        let ratio = match then {
+            None => Err("the baseline does not have it".to_owned()),
+            Some(then) if then.device != self.device => Err(format!(
+                "other device: `{}` then, `{}` now",
+                then.device.name, self.device.name
+            )),
+            Some(then) if then.config != self.config => Err(format!(
+                "other configuration: {} then, {} now",
+                then.config, self.config
+            )),
+            Some(then) => self.against(then),
+        };
+        self.since = Some(match ratio {
+            // Even at the favourable ends of both intervals it is too slow.
+            Ok(ratio) if ratio.high < min_ratio => BaselineVerdict::Slower(ratio),
+            Ok(ratio) => BaselineVerdict::Pass(ratio),
+            Err(why) => BaselineVerdict::NotComparable(why),
+        });
+    }
+
+    /// `cpu tiny v3`.
+    pub fn name(&self) -> String {
+        format!("{} {} {}", self.select, self.preset, self.version)
     }
 
     /// Whether the speed is that of the whole run, because no step waited for the device.
@@ -226,11 +294,6 @@ impl CellSpeed {
 }
 
 impl CellMemory {
-    /// What stays between steps.
-    pub const fn kept(&self) -> u64 {
-        self.weights + self.gradients + self.moments
-    }
-
     fn of(runs: &[&Finished]) -> Self {
         let all = || runs.iter().map(|f| &f.memory);
         let most = |kind: fn(&protocol::Memory) -> u64| all().map(kind).max().unwrap_or(0);
@@ -264,8 +327,6 @@ pub mod tests {
             device: "cpu".to_owned(),
             preset: Preset::Tiny,
             version: version.to_owned(),
-            value: None,
-            contrast: None,
             work: EngineTask::run(version, &RunConfig::preset(Preset::Tiny), 30),
         };
         let runs: Vec<&TaskResult> = runs.iter().collect();
@@ -355,5 +416,59 @@ pub mod tests {
         let speed = cell.speed.expect("speed");
         assert_eq!(speed.samples_per_s, 400.0);
         assert_eq!((speed.low_ms, speed.high_ms), (16.0, 25.0));
+    }
+
+    #[test]
+    fn slower_is_only_what_is_slower_beyond_both_intervals() {
+        let then = [cell("v1", &[20.0, 20.1, 20.2], 25)];
+        for (ms, slower) in [
+            ([20.0, 20.1, 20.2], false),
+            ([10.0, 10.1, 10.2], false),
+            ([30.0, 30.1, 30.2], true),
+            // The median is 1.5 times as slow, but one round was as fast as ever.
+            ([20.0, 30.1, 30.2], false),
+        ] {
+            let mut now = cell("v1", &ms, 25);
+            now.judge(&then, 0.95);
+            match now.since.clone().expect("a verdict") {
+                BaselineVerdict::Slower(_) => assert!(slower, "{ms:?}"),
+                BaselineVerdict::Pass(_) => assert!(!slower, "{ms:?}"),
+                BaselineVerdict::NotComparable(why) => panic!("{why}"),
+            }
+            now.judge(&then, 0.5);
+            assert!(matches!(now.since, Some(BaselineVerdict::Pass(_))));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_compared_never_passes() {
+        let mut now = cell("v1", &[20.0], 25);
+        let other = |change: fn(&mut BenchCell)| {
+            let mut cell = cell("v1", &[20.0], 25);
+            change(&mut cell);
+            vec![cell]
+        };
+        for (then, says) in [
+            (
+                other(|cell| cell.device.name = "Other".to_owned()),
+                "other device: `Other` then, `Chip` now",
+            ),
+            (
+                other(|cell| cell.config = "c1".to_owned()),
+                "other configuration: c1 then, c0 now",
+            ),
+            (other(|cell| cell.speed = None), "no baseline"),
+            (
+                other(|cell| cell.speed = Some(Default::default())),
+                "is not a positive number",
+            ),
+            (Vec::new(), "the baseline does not have it"),
+        ] {
+            now.judge(&then, 0.95);
+            let Some(BaselineVerdict::NotComparable(why)) = &now.since else {
+                panic!("{:?}", now.since);
+            };
+            assert!(why.contains(says), "{says}: {why}");
+        }
     }
 }

@@ -5,15 +5,12 @@ use std::path::Path;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::ablation::{self, PresetEffects};
-use super::cell::{BenchCell, Subject};
-use super::gate::Gate;
+use super::cell::{BaselineVerdict, BenchCell, Subject};
 use super::plan::{self, MeasureJob, PlanProgress};
 use super::runner::{EngineTask, Runner, TaskResult};
 use crate::course::config_file::read_text;
-use crate::judge::fit::{Fit, polynomial};
 use crate::out::{Exit, usage};
-use crate::protocol::Hello;
+use crate::protocol::{Device, Hello, Pair};
 
 /// Version of the JSON form. A larger one is refused.
 pub const FORMAT: u32 = 1;
@@ -23,29 +20,24 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// The result of a bench.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchReport {
-    /// `versions`, `sweep` or `ablation`.
+    /// `versions`, or `pairs`.
     pub bench: String,
     pub format: u32,
     pub machine: Machine,
-    /// Steps of each run, and runs of each cell asked for; an ablation has pairs instead.
+    /// Steps of each run, and runs of each cell asked for, where they were not measured in pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
     pub cells: Vec<BenchCell>,
-    /// What an ablation found.
-    #[serde(skip_deserializing)]
-    pub groups: Vec<PresetEffects>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<PairedRow>,
     pub missing: Vec<MissingCell>,
     /// Whether it was broken off before all was measured.
     pub interrupted: bool,
+    /// Cells of the earlier result that were not measured now; none where there was nothing to compare with.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
-    pub gate: Option<Gate>,
-    /// What a sweep varied, and what memory follows over it.
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
-    pub axis: Option<SweepAxis>,
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
-    pub fits: Option<Vec<MemoryFit>>,
+    pub only_then: Option<Vec<String>>,
 }
 
 /// The machine and the program that measured.
@@ -67,7 +59,6 @@ pub struct MissingCell {
     /// None: all of this device.
     pub preset: Option<String>,
     pub version: Option<String>,
-    pub value: Option<u64>,
     pub reason: String,
 }
 
@@ -83,60 +74,17 @@ pub enum MissingKind {
     Interrupted,
 }
 
-/// What a sweep varies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SweepAxis {
-    Batch,
-    Context,
-}
-
-impl SweepAxis {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Batch => "batch",
-            Self::Context => "context",
-        }
-    }
-
-    /// Degree of the polynomial that memory follows.
-    const fn degree(self) -> usize {
-        match self {
-            Self::Batch => 1,
-            Self::Context => 2,
-        }
-    }
-}
-
-/// The polynomial that one version's peak memory follows, in bytes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MemoryFit {
-    pub device: String,
+/// A version measured in pairs of steps with the first one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairedRow {
+    /// As it was asked for.
+    pub select: String,
+    pub device: Device,
     pub preset: String,
+    /// The first version, over whose times those of `version` are.
+    pub first: String,
     pub version: String,
-    pub fit: Option<Fit>,
-    /// Why there is none.
-    pub reason: Option<String>,
-}
-
-impl MemoryFit {
-    /// Over the cells of one version.
-    pub fn of(axis: SweepAxis, cells: &[BenchCell]) -> Self {
-        let point = |cell: &BenchCell| Some((cell.value? as f64, cell.memory.peak? as f64));
-        let points: Vec<(f64, f64)> = cells.iter().filter_map(point).collect();
-        let unmeasured = cells.iter().find_map(|cell| cell.memory.reason.as_ref());
-        let fit = polynomial(&points, axis.degree()).map_err(|why| match unmeasured {
-            Some(reason) => format!("{why} (not measured: {reason})"),
-            None => why,
-        });
-        Self {
-            device: cells[0].select.clone(),
-            preset: cells[0].preset.clone(),
-            version: cells[0].version.clone(),
-            reason: fit.as_ref().err().cloned(),
-            fit: fit.ok(),
-        }
-    }
+    pub pair: Pair,
 }
 
 /// Measures every subject in so many rounds. A run has an engine of its own; comparisons share one.
@@ -176,24 +124,24 @@ pub fn measure(
     for (at, subject) in subjects.iter().enumerate() {
         let runs = outcome.measured.iter().filter(|(of, _)| *of == at);
         let runs: Vec<&TaskResult> = runs.map(|(_, measured)| measured).collect();
-        if let Some(contrast) = &subject.contrast {
-            let effects = runs.iter().filter_map(|measured| {
-                let effect = ablation::effect(contrast, measured.pair.as_ref()?);
-                Some((effect, &measured.finished.as_ref()?.device))
-            });
-            for (effect, device) in effects {
-                let (select, preset) = (&subject.device, subject.preset.name());
-                ablation::add(&mut report.groups, select, preset, &device.name, effect);
-            }
+        if let EngineTask::Pair { a, .. } = &subject.work {
+            let paired = |measured: &&TaskResult| {
+                Some(PairedRow {
+                    select: subject.device.clone(),
+                    device: measured.finished.as_ref()?.device.clone(),
+                    preset: subject.preset.to_string(),
+                    first: a.variant.clone(),
+                    version: subject.version.clone(),
+                    pair: measured.pair.clone()?,
+                })
+            };
+            report.pairs.extend(runs.iter().filter_map(paired));
         } else if let Some(cell) = BenchCell::of(subject, &runs) {
             report.cells.push(cell);
         } else if !outcome.skips(at, &subject.device) {
             let missing = MissingCell::of(subject, MissingKind::Interrupted, "interrupted");
             report.missing.push(missing);
         }
-    }
-    for group in &mut report.groups {
-        group.means = ablation::means(&group.effects);
     }
     Ok(report)
 }
@@ -227,14 +175,52 @@ impl BenchReport {
         Err(refuse(problem))
     }
 
+    /// Judges every cell by an earlier result.
+    pub fn compare(&mut self, then: &Self, min_ratio: f64) {
+        for cell in &mut self.cells {
+            cell.judge(&then.cells, min_ratio);
+        }
+        let dropped = then
+            .cells
+            .iter()
+            .filter(|cell| !self.cells.iter().any(|now| now.same_version(cell)));
+        self.only_then = Some(dropped.map(BenchCell::name).collect());
+    }
+
+    /// Whether something passed and nothing got slower since the earlier result, and it in words:
+    /// `2 passed, 1 slower (cpu tiny v3), 1 not comparable`. None where nothing was compared.
+    pub fn compared(&self) -> Option<(bool, String)> {
+        let (mut passed, mut slower) = (0, Vec::new());
+        let mut other = self.only_then.as_ref()?.len();
+        for cell in &self.cells {
+            match &cell.since {
+                Some(BaselineVerdict::Pass(_)) => passed += 1,
+                Some(BaselineVerdict::Slower(_)) => slower.push(cell.name()),
+                Some(BaselineVerdict::NotComparable(_)) | None => other += 1,
+            }
+        }
+        let named = match slower.len() {
+            0 => String::new(),
+            _ => format!(" ({})", slower.join(", ")),
+        };
+        let nothing = match passed + slower.len() {
+            0 => "; nothing was comparable, so nothing passed",
+            _ => "",
+        };
+        let count = slower.len();
+        let text =
+            format!("{passed} passed, {count} slower{named}, {other} not comparable{nothing}");
+        Some((passed > 0 && slower.is_empty(), text))
+    }
+
     /// The exit code: interrupted; or failed where a run broke off or got slower; or no device, where nothing ran.
     pub fn exit(&self) -> Exit {
-        let any = !self.cells.is_empty() || !self.groups.is_empty();
+        let any = !self.cells.is_empty() || !self.pairs.is_empty();
         let mut missing = self.missing.iter();
         let failed = missing.find(|missing| missing.kind != MissingKind::NoDevice);
         match (any, failed) {
             _ if self.interrupted => Exit::Interrupted,
-            (true, None) if self.gate.as_ref().is_some_and(|gate| !gate.passed()) => Exit::Failed,
+            (true, None) if self.compared().is_some_and(|(passed, _)| !passed) => Exit::Failed,
             (true, None) => Exit::Ok,
             (false, None) => Exit::NoDevice,
             (false, Some(failed)) if failed.kind == MissingKind::Refused => Exit::Usage,
@@ -246,8 +232,7 @@ impl BenchReport {
 impl Subject {
     /// What messages call it.
     fn name(&self) -> String {
-        let value = self.value.map(|v| format!(" {v}")).unwrap_or_default();
-        format!("{} {}{value} on {}", self.preset, self.version, self.device)
+        format!("{} {} on {}", self.preset, self.version, self.device)
     }
 }
 
@@ -270,18 +255,14 @@ impl MissingCell {
             device: subject.device.clone(),
             preset: named.then(|| subject.preset.to_string()),
             version: named.then(|| subject.version.clone()),
-            value: subject.value.filter(|_| named),
             reason: reason.to_owned(),
         }
     }
 
     /// `gpu is skipped: …`.
     pub fn text(&self) -> String {
-        let value = self.value.map(|v| format!(" {v}")).unwrap_or_default();
         let what = match (&self.preset, &self.version) {
-            (Some(preset), Some(version)) => {
-                format!("{preset} {version}{value} on {}", self.device)
-            }
+            (Some(preset), Some(version)) => format!("{preset} {version} on {}", self.device),
             _ => self.device.clone(),
         };
         let verb = match self.kind {
@@ -307,7 +288,6 @@ mod tests {
                 device: "gpu".to_owned(),
                 preset: None,
                 version: None,
-                value: None,
                 reason: "none".to_owned(),
             };
             BenchReport {
@@ -328,6 +308,29 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_passes_when_nothing_got_slower() {
+        let report = |cells: &[BenchCell]| BenchReport {
+            cells: cells.to_vec(),
+            ..BenchReport::default()
+        };
+        let (then, now) = (cell("v1", &[20.0], 25), cell("v1", &[30.0], 25));
+        let compared = |now: &[BenchCell], min_ratio| {
+            let mut now = report(now);
+            now.compare(&report(std::slice::from_ref(&then)), min_ratio);
+            now.compared().expect("compared")
+        };
+        let slower = "0 passed, 1 slower (cpu tiny v1), 0 not comparable";
+        assert_eq!(
+            compared(std::slice::from_ref(&now), 0.95),
+            (false, slower.to_owned())
+        );
+        assert!(compared(&[now], 0.5).0);
+        let (passed, text) = compared(&[], 0.95);
+        assert!(!passed && text.ends_with("nothing passed"), "{text}");
+        assert_eq!(report(&[then]).compared(), None);
+    }
+
+    #[test]
     fn a_baseline_is_read_back_or_refused_with_its_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("b.json");
@@ -342,7 +345,7 @@ mod tests {
         assert_eq!(BenchReport::read(&path).expect("reads"), report);
         for (text, says) in [
             ("[1]", "not a result of `bench`"),
-            (r#"{"bench":"sweep","format":1}"#, "(`sweep`)"),
+            (r#"{"bench":"pairs","format":1}"#, "(`pairs`)"),
             (r#"{"bench":"versions","format":9}"#, "format 9"),
             (r#"{"bench":"versions","format":1}"#, "is damaged"),
             (&written[..written.len() / 2], "not a result of `bench`"),

@@ -128,7 +128,7 @@ fn logs(pairs: &[(f64, f64)]) -> Vec<f64> {
 }
 
 /// What an interval says beyond the dead band.
-pub fn verdict(interval: Option<(f64, f64)>) -> Verdict {
+fn verdict(interval: Option<(f64, f64)>) -> Verdict {
     let (least, most) = (1.0 / (1.0 + DEAD_BAND), 1.0 + DEAD_BAND);
     match interval {
         Some((low, _)) if low > most => Verdict::Faster,

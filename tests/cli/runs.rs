@@ -192,7 +192,16 @@ fn ctrl_c_exits_with_130_everywhere() {
         &["check", "1"],
         &["check", "c03", "--answer", "c,a,b,e,d"],
         &["bench", "--devices", "cpu", "--versions", "v1,v3"],
-        &["bench", "--devices", "cpu", "--ablate"],
+        &[
+            "bench",
+            "--devices",
+            "cpu",
+            "--presets",
+            "tiny",
+            "--knobs",
+            "--pairs",
+            "30",
+        ],
         &["course", "check", "--measure"],
     ] {
         let output = interrupted(&Learner::new(), args);

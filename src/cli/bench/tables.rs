@@ -1,361 +1,238 @@
-//! The report of a bench for people: which figures stand in which table, and what they say together.
+//! The report of a bench for people, and what each figure of a measured row looks like in any table.
 
-use std::path::Path;
+use crate::export::sheet::{Sheet, SheetBlock, SheetColumn, SheetTable, digits, interval, worth};
+use crate::machine;
+use crate::measure::cell::{BaselineVerdict, BenchCell, Ratio};
+use crate::measure::report::{BenchReport, Machine, MissingCell, PairedRow};
+use crate::stats::operations;
+use crate::units::{bytes, percent, show};
 
-use crate::config::Knob;
-use crate::export::sheet::{Sheet, SheetBlock, SheetTable, absent, digits, interval, worth};
-use crate::measure::ablation::{ChangeEffect, EffectPlace, PresetEffects, rank};
-use crate::measure::cell::{BenchCell, CellMemory, CellSpeed};
-use crate::measure::gate::{Gate, GateVerdict, GatedCell};
-use crate::measure::report::{BenchReport, MemoryFit, MissingCell, SweepAxis};
-use crate::protocol::{KernelSummary, Spread, Verdict};
-use crate::units::bytes;
-
-/// The whole report; `baseline` is the file that it was compared with.
-pub fn sheet(report: &BenchReport, baseline: Option<&Path>) -> Sheet {
-    let title = match report.axis {
-        Some(axis) => format!("Speed and memory over {}", axis.name()),
-        None if report.bench == "ablation" => "What each knob is worth".to_owned(),
-        None => "Versions compared".to_owned(),
-    };
-    let how = match (report.steps, report.rounds) {
-        (Some(steps), Some(rounds)) => format!(
-            "{steps} steps a run, {} of each in turns, an engine of its own for each run.",
-            match rounds {
-                1 => "one run".to_owned(),
-                n => format!("{n} runs"),
-            }
+/// The whole report.
+pub fn sheet(report: &BenchReport) -> Sheet {
+    let how = match report.steps.zip(report.rounds) {
+        Some((steps, rounds)) => how(steps, rounds, "", &report.machine),
+        None => format!(
+            "Step time of the first version over that of each other one, in pairs, with a 95 % interval; above 1 the other one is \
+             faster; {}.",
+            of_machine(&report.machine)
         ),
-        _ => "Time without a knob over time with it, in pairs, with a 95 % interval; above 1 the knob helps."
-            .to_owned(),
     };
-    let mut blocks = vec![SheetBlock::Title(title), SheetBlock::Intro(how)];
-    let m = &report.machine;
-    if !m.version.is_empty() {
-        blocks.push(SheetBlock::Intro(format!(
-            "perflings {} on {}, {} threads, {}.",
-            m.version, m.os, m.cores, m.date
-        )));
+    let mut blocks = vec![
+        SheetBlock::Title("Versions compared".to_owned()),
+        SheetBlock::Intro(how),
+    ];
+    blocks.extend(disturbances(report.interrupted, report.cells.iter()));
+    let same = |a: &BenchCell, b: &BenchCell| (&a.select, &a.preset) == (&b.select, &b.preset);
+    for cells in report.cells.chunk_by(same) {
+        versions(&mut blocks, cells, report.only_then.is_some());
     }
-    if report.interrupted {
-        let text = "Interrupted: the following was measured before that.";
-        blocks.push(SheetBlock::Intro(text.to_owned()));
-    }
-    if let (Some(axis), Some(fits)) = (report.axis, &report.fits) {
-        let versions = report.cells.chunk_by(|a, b| a.same_version(b));
-        for (cells, fit) in versions.zip(fits) {
-            sweep(&mut blocks, axis, cells, fit);
-        }
-    } else {
-        let same = |a: &BenchCell, b: &BenchCell| (&a.select, &a.preset) == (&b.select, &b.preset);
-        let groups = report.cells.chunk_by(same);
-        groups.for_each(|cells| versions(&mut blocks, cells));
-    }
-    let groups = report.groups.iter();
-    groups.for_each(|group| ablation(&mut blocks, group));
-    if let (Some(result), Some(path)) = (&report.gate, baseline) {
-        gate(&mut blocks, result, path);
+    let same = |a: &PairedRow, b: &PairedRow| (&a.select, &a.preset) == (&b.select, &b.preset);
+    let groups = report.pairs.chunk_by(same);
+    blocks.extend(groups.flat_map(paired));
+    if let Some((_, text)) = report.compared() {
+        blocks.push(SheetBlock::Heading("Against the baseline".to_owned()));
+        blocks.push(SheetBlock::Remark(text));
+        let dropped = report.only_then.iter().flatten();
+        let dropped = dropped.map(|name| format!("{name}: it was not measured now"));
+        blocks.extend(dropped.map(SheetBlock::Remark));
     }
     if !report.missing.is_empty() {
         blocks.push(SheetBlock::Heading("Not measured".to_owned()));
-        blocks.extend(
-            report
-                .missing
-                .iter()
-                .map(MissingCell::text)
-                .map(SheetBlock::Remark),
-        );
+        let missing = report.missing.iter().map(MissingCell::text);
+        blocks.extend(missing.map(SheetBlock::Remark));
     }
     Sheet(blocks)
 }
 
-fn why(reason: &Option<String>) -> &str {
-    reason.as_deref().unwrap_or("no reason given")
+/// How rows were measured in turns, and on what.
+pub fn how(steps: u64, rounds: u32, device: &str, machine: &Machine) -> String {
+    let runs = match rounds {
+        1 => "one run".to_owned(),
+        n => format!("{n} runs"),
+    };
+    let machine = of_machine(machine);
+    format!(
+        "{steps} steps a run, {runs} of each in turns, an engine of its own for each{device}; {machine}."
+    )
 }
 
-fn speed(cell: &BenchCell) -> Result<&CellSpeed, &str> {
-    cell.speed.as_ref().ok_or_else(|| why(&cell.speed_reason))
+fn of_machine(machine: &Machine) -> String {
+    let (version, os, cores) = (&machine.version, &machine.os, machine.cores);
+    let date = &machine.date;
+    format!("perflings {version} on {os}, {cores} threads, {date}")
 }
 
-fn kernels(cell: &BenchCell) -> Result<&KernelSummary, &str> {
-    let kernels = cell.kernels.as_ref();
-    kernels.ok_or_else(|| why(&cell.kernels_reason))
+/// What makes the figures fewer or worse than they could be.
+pub fn disturbances<'a>(
+    interrupted: bool,
+    cells: impl Iterator<Item = &'a BenchCell>,
+) -> Vec<SheetBlock> {
+    let mut blocks = Vec::new();
+    if interrupted {
+        let text = "Interrupted: the following was measured before that.";
+        blocks.push(SheetBlock::Intro(text.to_owned()));
+    }
+    let most = cells.filter_map(|cell| cell.others).reduce(f64::max);
+    if let Some(most) = most.filter(|share| machine::disturbs(*share)) {
+        blocks.push(SheetBlock::Intro(format!(
+            "Other programs used up to {:.0} % of the machine meanwhile: times are longer than necessary, and ratios imprecise. \
+             `perflings compare` measures pairs; they need a steady load, too.",
+            100.0 * most
+        )));
+    }
+    blocks
 }
 
-/// Samples a second with those of the slow and of the fast quartile of its steps.
-fn samples(cell: &BenchCell) -> Result<String, String> {
-    let (batch, speed) = (1e3 * cell.batch as f64, speed(cell)?);
-    let ms = &speed.step_ms;
-    Ok(interval(
-        speed.samples_per_s,
-        batch / ms.p75,
-        batch / ms.p25,
-    ))
+/// Samples a second, and where they lie over the runs.
+pub fn samples(cell: &BenchCell) -> Option<String> {
+    let speed = cell.speed.as_ref()?;
+    let rate = |ms: f64| 1e3 * cell.batch as f64 / ms;
+    let (low, high) = (rate(speed.high_ms), rate(speed.low_ms));
+    Some(interval(speed.samples_per_s, low, high))
+}
+
+pub fn launches(cell: &BenchCell) -> Option<String> {
+    let launches = cell.kernels.as_ref()?.launches_per_step;
+    Some(show(f64::from(launches), 0))
+}
+
+pub fn device_ms(cell: &BenchCell) -> Option<String> {
+    Some(digits(cell.kernels.as_ref()?.device_ms))
+}
+
+pub fn memory(cell: &BenchCell) -> Option<String> {
+    cell.memory.peak.map(bytes)
+}
+
+/// The share of parameters with a gradient.
+pub fn trained(cell: &BenchCell) -> Option<String> {
+    Some(format!("{} %", percent(cell.grad.params_pct)))
+}
+
+/// The operation that takes longest.
+pub fn top_kernel(cell: &BenchCell) -> Option<String> {
+    let top = cell.kernels.as_ref()?.top.first()?;
+    let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));
+    let name = operations::name(&top.op, part, phase);
+    Some(format!("{name} {} ms", digits(top.ms)))
+}
+
+pub fn ratio(ratio: Ratio) -> String {
+    interval(ratio.ratio, ratio.low, ratio.high)
+}
+
+/// Why figures are missing, or are of another kind.
+pub fn reasons(cell: &BenchCell) -> impl Iterator<Item = String> {
+    let because = |what: &str, why: &Option<String>| Some(format!("{what}: {}", why.as_ref()?));
+    let by_wall = "speed by wall time: no step waited for the device";
+    let reasons = [
+        because("no speed", &cell.speed_reason),
+        cell.by_wall_time().then(|| by_wall.to_owned()),
+        because("no kernels", &cell.kernels_reason),
+        because("no memory", &cell.memory.reason),
+    ];
+    reasons.into_iter().flatten()
+}
+
+/// A figure, or the sign for none: its reason is a remark.
+pub fn or_dash(figure: Option<String>) -> Result<String, String> {
+    Ok(figure.unwrap_or_else(|| "-".to_owned()))
 }
 
 /// The versions of one preset on one device.
-fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell]) {
+fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
     let first = &cells[0];
     let (device, kind) = (&first.device.name, &first.device.kind);
     blocks.push(SheetBlock::Heading(format!(
         "{} on {}: {device} ({kind}), batch {}, context {}",
         first.preset, first.select, first.batch, first.context
     )));
-    let version = |cell: &&BenchCell| Ok(cell.version.clone());
-    let seconds = |s: Option<f64>, why: &str| match s {
-        Some(s) => format!("{s:.2} s"),
-        None => absent(why),
+    let against = format!("against {}", first.version);
+    let seconds = |seconds: Option<f64>| or_dash(seconds.map(|s| format!("{s:.2} s")));
+    let speed = |cell: &&BenchCell| cell.speed.clone();
+    let step_ms = |cell: &&BenchCell| {
+        let ms = speed(cell)?.step_ms;
+        Some(interval(ms.median, ms.p25, ms.p75))
     };
-    let peak = |c: &BenchCell| c.memory.peak.ok_or(why(&c.memory.reason).to_owned());
-    let longest = cells.iter().flat_map(|cell| match kernels(cell) {
-        Ok(kernels) => kernels.top.iter().map(|row| (cell, Ok(row))).collect(),
-        Err(why) => vec![(cell, Err(why))],
-    });
-    #[rustfmt::skip] // One line for each column.
-    let tables = [
-        SheetTable::of(cells, &[
-            ("version", &version),
-            ("samples/s [IQR]", &|c| samples(c)),
-            ("step ms [IQR]", &|c| quartiles(&speed(c)?.step_ms)),
-            ("p95", &|c| Ok(digits(speed(c)?.step_ms.p95))),
-            ("n", &|c| Ok(speed(c)?.step_ms.n.to_string())),
-            ("state", &|c| Ok(speed(c)?.state.to_string())),
-            (&format!("against {}", first.version), &|c| against(first, c)),
-        ]),
-        SheetTable::of(cells, &[
-            ("version", &version),
-            ("first point", &|c| Ok(seconds(c.first_point_s, "no loss was reported"))),
-            ("later", &|c| Ok(seconds(c.later_points_s, "one round only"))),
-            ("gradients", &|c| Ok(format!("{:.1} %", c.grad.params_pct))),
-            ("launches", &|c| Ok(kernels(c)?.launches_per_step.to_string())),
-            ("kinds", &|c| Ok(kernels(c)?.unique.to_string())),
-            ("device ms", &|c| Ok(digits(kernels(c)?.device_ms))),
-            ("coverage", &|c| Ok(format!("{:.0} %", 100.0 * kernels(c)?.coverage))),
-        ]),
-        SheetTable::of(cells, &[
-            ("version", &version),
-            ("weights", &|c| weights(&c.memory)),
-            ("gradients", &|c| Ok(bytes(c.memory.gradients))),
-            ("moments", &|c| Ok(bytes(c.memory.moments))),
-            ("the rest at peak", &|c| Ok(bytes(peak(c)?.saturating_sub(c.memory.kept())))),
-            ("peak memory", &|c| peak(c).map(bytes)),
-        ]),
-        SheetTable::of(longest, &[
-            ("version", &|(cell, _)| Ok(cell.version.clone())),
-            ("ms", &|(_, row)| Ok(digits((*row)?.ms))),
-            ("calls", &|(_, row)| Ok((*row)?.calls.to_string())),
-            ("longest operations", &|(_, row)| Ok((*row)?.scope.clone())),
-            ("computed by", &|(_, row)| Ok((*row)?.kernel.clone())),
-        ]),
+    let columns: [SheetColumn<'_, &BenchCell>; 14] = [
+        ("version", &|cell| Ok(cell.version.clone())),
+        ("samples/s", &|cell| or_dash(samples(cell))),
+        (&against, &|cell| or_dash(faster(first, cell))),
+        ("step ms [IQR]", &|cell| or_dash(step_ms(cell))),
+        ("n", &|cell| {
+            or_dash(speed(cell).map(|speed| speed.step_ms.n.to_string()))
+        }),
+        ("state", &|cell| {
+            or_dash(speed(cell).map(|speed| speed.state.to_string()))
+        }),
+        ("first point", &|cell| seconds(cell.first_point_s)),
+        ("later", &|cell| seconds(cell.later_points_s)),
+        ("launches", &|cell| or_dash(launches(cell))),
+        ("device ms", &|cell| or_dash(device_ms(cell))),
+        ("memory", &|cell| or_dash(memory(cell))),
+        ("trained", &|cell| or_dash(trained(cell))),
+        ("top kernel", &|cell| or_dash(top_kernel(cell))),
+        ("now / then", &|cell| or_dash(verdict(cell))),
     ];
-    blocks.extend(tables.map(SheetBlock::Table));
-    let mut lints = Vec::new();
+    let shown = columns.len() - usize::from(!since);
+    blocks.push(SheetBlock::Table(SheetTable::of(cells, &columns[..shown])));
     for cell in cells {
-        for lint in &cell.lints {
-            let (version, why) = (&cell.version, lint.why.trim_end_matches('.'));
-            lints.push(format!(
-                "{version}: {}: {why}. Next: {}",
-                lint.name, lint.next
-            ));
-        }
-    }
-    if lints.is_empty() {
-        lints.push("lints: none".to_owned());
-    }
-    blocks.extend(lints.into_iter().map(SheetBlock::Remark));
-}
-
-fn quartiles(ms: &Spread) -> Result<String, String> {
-    Ok(interval(ms.median, ms.p25, ms.p75))
-}
-
-fn weights(memory: &CellMemory) -> Result<String, String> {
-    match (memory.weights, &memory.reason) {
-        (0, Some(reason)) => Err(reason.clone()),
-        (0, None) => Err("no step was profiled".to_owned()),
-        (weights, _) => Ok(bytes(weights)),
+        let lints = cell.lints.iter().map(|lint| {
+            let why = lint.why.trim_end_matches('.');
+            format!("{}: {why}. Next: {}", lint.name, lint.next)
+        });
+        let remarks = reasons(cell).chain(lints);
+        blocks.extend(remarks.map(|why| SheetBlock::Remark(format!("{}: {why}", cell.version))));
     }
 }
 
-/// How much faster than the first version.
-fn against(first: &BenchCell, cell: &BenchCell) -> Result<String, String> {
-    if cell.version == first.version {
-        return Ok("1".to_owned());
-    }
-    let now = speed(cell)?;
-    let then = speed(first).map_err(|_| "the first has no speed")?;
-    let ratio = then.step_ms.median / now.step_ms.median;
-    Ok(interval(
-        ratio,
-        then.low_ms / now.high_ms,
-        then.high_ms / now.low_ms,
-    ))
-}
-
-/// One version over batch sizes or context lengths.
-fn sweep(blocks: &mut Vec<SheetBlock>, axis: SweepAxis, cells: &[BenchCell], fit: &MemoryFit) {
-    let first = &cells[0];
-    let other = match axis {
-        SweepAxis::Batch => format!("context {}", first.context),
-        SweepAxis::Context => format!("batch {}", first.batch),
-    };
-    let peak = |cell: &BenchCell| match cell.memory.peak {
-        Some(peak) => bytes(peak),
-        None => absent(why(&cell.memory.reason)),
-    };
-    #[rustfmt::skip] // One line for each column.
-    let table = SheetTable::of(cells, &[
-        (axis.name(), &|c| Ok(c.value.unwrap_or_default().to_string())),
-        ("peak memory", &|c| Ok(peak(c))),
-        ("samples/s [IQR]", &|c| samples(c)),
-        ("tokens/s", &|c| Ok(digits(speed(c)?.tokens_per_s))),
-        ("step ms", &|c| Ok(digits(speed(c)?.step_ms.median))),
-        ("n", &|c| Ok(speed(c)?.step_ms.n.to_string())),
-        ("state", &|c| Ok(speed(c)?.state.to_string())),
-    ]);
-    blocks.extend([
-        SheetBlock::Heading(format!(
-            "{} {} on {}: {}, {other}",
-            first.preset, first.version, first.select, first.device.name
-        )),
-        SheetBlock::Table(table),
-        SheetBlock::Remark(formula(axis, fit)),
-    ]);
-}
-
-/// The fit as a formula in bytes, with its residual.
-fn formula(axis: SweepAxis, fitted: &MemoryFit) -> String {
-    let Some(fit) = &fitted.fit else {
-        return format!("peak memory: {}", why(&fitted.reason));
-    };
-    let mut formula = signed_bytes(fit.coefficients[0]);
-    for (power, c) in fit.coefficients.iter().enumerate().skip(1) {
-        let sign = if *c < 0.0 { '-' } else { '+' };
-        let square = if power == 2 { "²" } else { "" };
-        let c = signed_bytes(c.abs());
-        formula += &format!(" {sign} {c}·{}{square}", axis.name());
-    }
-    format!(
-        "peak memory = {formula}; residual {} rms, {} at most, n = {}",
-        signed_bytes(fit.residual),
-        signed_bytes(fit.largest),
-        fit.n
-    )
-}
-
-fn signed_bytes(x: f64) -> String {
-    let sign = if x < 0.0 { "-" } else { "" };
-    match x.abs() {
-        a if a < 1024.0 => format!("{sign}{} B", digits(a)),
-        // Saturates at the largest u64.
-        a => format!("{sign}{}", bytes(a.round() as u64)),
+/// Tokens a second over those of the first version.
+fn faster(first: &BenchCell, cell: &BenchCell) -> Option<String> {
+    match cell.version == first.version {
+        true => Some("1".to_owned()),
+        false => cell.against(first).ok().map(ratio),
     }
 }
 
-/// Each cell against its baseline.
-fn gate(blocks: &mut Vec<SheetBlock>, gate: &Gate, baseline: &Path) {
-    let verdict = |judgement| match judgement {
-        GateVerdict::Pass => "pass",
-        GateVerdict::Slower => "SLOWER",
-        GateVerdict::NotComparable => "not comparable",
-    };
-    let figure = |it: &GatedCell| match (it.ratio, it.low, it.high) {
-        (Some(ratio), Some(low), Some(high)) => Ok(interval(ratio, low, high)),
-        _ => Ok(it.reason.clone().unwrap_or_default()),
-    };
-    #[rustfmt::skip] // One line for each column.
-    let table = SheetTable::of(&gate.cells, &[
-        ("device", &|it| Ok(it.device.clone())),
-        ("preset", &|it| Ok(it.preset.clone())),
-        ("version", &|it| Ok(it.version.clone())),
-        ("verdict", &|it| Ok(verdict(it.judgement).to_owned())),
-        ("speed now / then", &|it| figure(it)),
-    ]);
-    let (baseline, least) = (baseline.display(), digits(gate.min_ratio));
-    blocks.extend([
-        SheetBlock::Heading(format!("Against {baseline}: at least {least}")),
-        SheetBlock::Table(table),
-        SheetBlock::Remark(gate.summary()),
-    ]);
+/// What became of the cell since the baseline.
+fn verdict(cell: &BenchCell) -> Option<String> {
+    Some(match cell.since.as_ref()? {
+        BaselineVerdict::Pass(now) => format!("pass {}", ratio(*now)),
+        BaselineVerdict::Slower(now) => format!("SLOWER {}", ratio(*now)),
+        BaselineVerdict::NotComparable(why) => format!("not comparable: {why}"),
+    })
 }
 
-/// What each knob is worth, at one preset on one device.
-fn ablation(blocks: &mut Vec<SheetBlock>, group: &PresetEffects) {
-    let heading = format!("{} on {}: {}", group.preset, group.select, group.device);
-    blocks.push(SheetBlock::Heading(heading));
-    let at = |place: EffectPlace| -> Vec<ChangeEffect> {
-        let here = group.effects.iter().filter(|e| e.place == place);
-        rank(here.cloned().collect())
-    };
-    let ends: Vec<ChangeEffect> = [EffectPlace::None, EffectPlace::All]
-        .into_iter()
-        .flat_map(at)
-        .collect();
-    for (head, effects) in [
-        ("everything, and nothing", &ends),
-        ("turned on alone", &at(EffectPlace::FromPlain)),
-        ("turned on last, all others on", &at(EffectPlace::FromFull)),
-        ("mean over all combinations", &group.means),
-        ("combination", &at(EffectPlace::Combination)),
-    ] {
-        if !effects.is_empty() {
-            blocks.push(SheetBlock::Table(effect_table(head, effects)));
-        }
-    }
-    let from_plain = group
-        .effects
-        .iter()
-        .filter(|e| e.place == EffectPlace::FromPlain);
-    let alone: Vec<f64> = from_plain.map(|e| e.ratio).collect();
-    let all = group.effects.iter().find(|e| e.place == EffectPlace::All);
-    if let Some(all) = all.filter(|_| alone.len() == Knob::with_fast_version().count()) {
-        blocks.push(SheetBlock::Remark(format!(
-            "the product of the single effects is {}, all of them together give {}",
-            digits(alone.iter().product()),
-            digits(all.ratio)
-        )));
-    }
-    let unclear = group
-        .effects
-        .iter()
-        .filter(|e| e.verdict == Verdict::Unclear);
-    let unclear: Vec<String> = unclear
-        .filter_map(|e| match e.place {
-            EffectPlace::FromPlain => Some(format!("{} from plain", e.name)),
-            EffectPlace::FromFull => Some(format!("{} turned on last", e.name)),
-            _ => None,
-        })
-        .collect();
-    if !unclear.is_empty() {
-        blocks.push(SheetBlock::Remark(format!(
-            "unclear, so not ranked: {}; more --pairs may decide",
-            unclear.join(", ")
-        )));
-    }
-}
-
-fn effect_table(head: &str, effects: &[ChangeEffect]) -> SheetTable {
-    let rank = |at: usize, effect: &ChangeEffect| match (effect.place, effect.verdict) {
-        (EffectPlace::None | EffectPlace::All, _) | (_, Verdict::Unclear) => "-".to_owned(),
-        _ => (at + 1).to_string(),
-    };
-    #[rustfmt::skip] // One line for each column.
-    let table = SheetTable::of(effects.iter().enumerate(), &[
-        ("rank", &|(at, it)| Ok(rank(*at, it))),
-        (head, &|(_, it)| Ok(it.name.clone())),
-        ("worth [95 %]", &|(_, it)| Ok(worth(it.ratio, it.low, it.high))),
-        ("n", &|(_, it)| Ok(it.n.to_string())),
-        ("verdict", &|(_, it)| Ok(it.verdict.to_string())),
-    ]);
-    table
+/// The versions of one preset on one device in pairs with the first one, in the order in which they were asked for.
+fn paired(rows: &[PairedRow]) -> [SheetBlock; 2] {
+    let first = &rows[0];
+    let table = SheetTable::of(
+        rows,
+        &[
+            ("version", &|row| Ok(row.version.clone())),
+            (&format!("against {} [95 %]", first.first), &|row| {
+                Ok(worth(row.pair.ratio, row.pair.low, row.pair.high))
+            }),
+            ("n", &|row| Ok(row.pair.n.to_string())),
+            ("verdict", &|row| Ok(row.pair.verdict.to_string())),
+            ("step ms [IQR]", &|row| {
+                let ms = &row.pair.b_ms;
+                Ok(interval(ms.median, ms.p25, ms.p75))
+            }),
+        ],
+    );
+    let heading = format!(
+        "{} on {}: {}",
+        first.preset, first.select, first.device.name
+    );
+    [SheetBlock::Heading(heading), SheetBlock::Table(table)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::ablation::{Contrast, contrasts, effect};
     use crate::measure::cell::tests::cell;
-    use crate::protocol::Pair;
+    use crate::protocol::{Pair, Verdict};
 
     #[test]
     fn a_report_has_every_figure_or_its_reason() {
@@ -369,92 +246,50 @@ mod tests {
             ],
             ..BenchReport::default()
         };
-        let sheet = sheet(&report, None);
+        let sheet = sheet(&report);
         for text in [sheet.text(), sheet.markdown()] {
             for says in [
                 "tiny on cpu: Chip (cpu), batch 8, context 64",
-                "400.0 [396.0, 404.0]",
+                "400.0 [397.5, 402.5]",
                 "20.00 [19.80, 20.20]",
                 "2.025 [",
-                "not measured: no synchronised, unprofiled step",
-                "not measured: the engine did not say",
-                "90 %",
-                "lints: none",
+                "v4: no speed: no synchronised, unprofiled step",
+                "v4: no memory: the engine did not say",
             ] {
                 assert!(text.contains(says), "`{says}` is missing in\n{text}");
             }
         }
     }
 
-    fn swept(value: u64, peak: Option<u64>) -> BenchCell {
-        let mut cell = cell("v1", &[20.0], 25);
-        cell.value = Some(value);
-        cell.memory.peak = peak;
-        cell.memory.reason = peak.is_none().then(|| "no counter".to_owned());
-        cell
-    }
-
-    fn batch_remark(cells: &[BenchCell]) -> String {
-        formula(SweepAxis::Batch, &MemoryFit::of(SweepAxis::Batch, cells))
-    }
-
     #[test]
-    fn memory_over_batch_is_a_line_or_says_what_is_missing() {
-        let mib = 1024 * 1024;
-        assert_eq!(
-            batch_remark(&[4, 8, 16].map(|b| swept(b, Some((10 + 2 * b) * mib)))),
-            "peak memory = 10.0 MiB + 2.0 MiB·batch; residual 0.000 B rms, 0.000 B at most, n = 3"
-        );
-        let few = batch_remark(&[swept(4, Some(1)), swept(8, Some(2))]);
-        assert!(
-            few.contains("needs at least 3 points, and there are 2"),
-            "{few}"
-        );
-        let none = batch_remark(&[4, 8, 16].map(|b| swept(b, None)));
-        assert!(
-            none.contains("there are 0 (not measured: no counter)"),
-            "{none}"
-        );
-    }
-
-    #[test]
-    fn knobs_are_ranked_and_unclear_ones_are_named() {
-        let effect = |(at, contrast): (usize, &Contrast)| {
-            let (ratio, verdict) = match at {
-                // The last knob of the table, turned on alone.
-                8 => (1.8, Verdict::Unclear),
-                at => (1.0 + at as f64 / 10.0, Verdict::Faster),
-            };
-            let pair = Pair {
+    fn pairs_are_rows_with_their_verdicts() {
+        let row = |version: &str, ratio, verdict| PairedRow {
+            select: "cpu".to_owned(),
+            device: cell("v1", &[20.0], 25).device,
+            preset: "tiny".to_owned(),
+            first: "v1".to_owned(),
+            version: version.to_owned(),
+            pair: Pair {
                 n: 30,
                 ratio,
                 low: Some(1.0),
                 high: Some(3.0),
                 verdict,
                 ..Pair::default()
-            };
-            effect(contrast, &pair)
-        };
-        let group = PresetEffects {
-            select: "cpu".to_owned(),
-            device: "Chip".to_owned(),
-            preset: "tiny".to_owned(),
-            effects: contrasts(false).iter().enumerate().map(effect).collect(),
-            means: Vec::new(),
+            },
         };
         let report = BenchReport {
-            groups: vec![group],
+            pairs: vec![
+                row("v1", 1.0, Verdict::Same),
+                row("v1+model.norm=fused", 1.8, Verdict::Unclear),
+            ],
             ..BenchReport::default()
         };
-        let text = sheet(&report, None).text();
+        let text = sheet(&report).text();
         for says in [
-            "tiny on cpu: Chip",
-            "1     model.matmul = own",
-            "-     train.optimizer = fused",
-            // Unclear effects come last, whatever their size.
-            "1.800 [1.000, 3.000]  30  unclear\n\n",
-            "unclear, so not ranked: train.optimizer = fused from plain; more",
-            "all of them together give 1.100",
+            "tiny on cpu: Chip\n",
+            "against v1 [95 %]",
+            "v1+model.norm=fused  1.800 [1.000, 3.000]  30  unclear",
         ] {
             assert!(text.contains(says), "`{says}` is missing in\n{text}");
         }

@@ -1,10 +1,10 @@
-//! The journey: every stage of a course, broken and fixed, and the plain baseline, each measured in turns at one size on one
+//! The table of `run all`: every stage of a course, broken and fixed, and the plain baseline, each measured in turns at one size on one
 //! device. A table as data: the command prints it, and whoever shows it later reads the same rows.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::cell::{BenchCell, Subject};
+use super::cell::{BenchCell, Ratio, Subject};
 use super::plan::PlanProgress;
 use super::report::{self, BenchReport, Machine, MissingCell, MissingKind};
 use super::runner::{EngineTask, Runner};
@@ -19,7 +19,7 @@ pub const BASELINE: &str = "v1";
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub struct JourneyPlan {
+pub struct StageTablePlan {
     pub preset: Preset,
     pub device: String,
     /// Steps of each run.
@@ -29,7 +29,7 @@ pub struct JourneyPlan {
 
 /// The whole table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Journey {
+pub struct StageTable {
     pub format: u32,
     pub machine: Machine,
     pub preset: String,
@@ -58,21 +58,13 @@ pub struct StageTiming {
     /// Why nothing was, and of what kind that is.
     pub reason: Option<String>,
     pub missing: Option<MissingKind>,
-    /// Speed over the baseline's; none for a baseline.
+    /// Speed over that of the baseline with the same model and context; none for a baseline.
     pub ratio: Option<Ratio>,
     /// Why there is no ratio.
     pub ratio_reason: Option<String>,
     /// Files about it, where they were asked for.
     #[serde(default)]
     pub files: Vec<String>,
-}
-
-/// Tokens per second over those of the baseline with the same model and context, and where that lies given both spreads.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ratio {
-    pub ratio: f64,
-    pub low: f64,
-    pub high: f64,
 }
 
 /// A row that is to be measured.
@@ -185,9 +177,9 @@ fn clause(mut clauses: Vec<String>, word: &str) -> Vec<String> {
 pub fn measure(
     runner: &mut Runner,
     course: &Course,
-    plan: &JourneyPlan,
+    plan: &StageTablePlan,
     tell: &mut dyn FnMut(&StageTiming, PlanProgress<'_>) -> Result<()>,
-) -> Result<Journey> {
+) -> Result<StageTable> {
     let mut all = planned(course, plan.preset);
     let mut subjects = Vec::new();
     // The row of each subject.
@@ -206,8 +198,6 @@ pub fn measure(
             device: plan.device.clone(),
             preset: plan.preset,
             version: it.row.name(),
-            value: None,
-            contrast: None,
             work,
         });
     }
@@ -219,7 +209,7 @@ pub fn measure(
 }
 
 /// Puts what was measured into the rows.
-fn table(mut all: Vec<Planned>, report: BenchReport, plan: &JourneyPlan) -> Journey {
+fn table(mut all: Vec<Planned>, report: BenchReport, plan: &StageTablePlan) -> StageTable {
     for it in &mut all {
         let name = it.row.name();
         it.row.cell = report
@@ -242,7 +232,7 @@ fn table(mut all: Vec<Planned>, report: BenchReport, plan: &JourneyPlan) -> Jour
             Err(why) => it.row.ratio_reason = Some(why),
         }
     }
-    Journey {
+    StageTable {
         format: FORMAT,
         machine: report.machine,
         preset: plan.preset.to_string(),
@@ -253,24 +243,11 @@ fn table(mut all: Vec<Planned>, report: BenchReport, plan: &JourneyPlan) -> Jour
     }
 }
 
-/// Speed per token over the baseline's, so that a stage with a batch of its own is not compared by its steps.
 fn against(row: &StageTiming, baseline: &StageTiming) -> Result<Ratio, String> {
-    let per_token = |row: &StageTiming| {
-        let missing = || row.reason.clone().unwrap_or_default();
-        let cell = row.cell.as_ref().ok_or_else(missing)?;
-        let why = cell.speed_reason.clone().unwrap_or_default();
-        let speed = cell.speed.as_ref().ok_or(why)?;
-        let tokens = (cell.batch * cell.context) as f64;
-        Ok([speed.step_ms.median, speed.low_ms, speed.high_ms].map(|ms| ms / tokens))
-    };
-    let [now, low, high] = per_token(row)?;
-    let base: Result<[f64; 3], String> = per_token(baseline);
-    let [base, base_low, base_high] = base.map_err(|why| format!("no baseline: {why}"))?;
-    Ok(Ratio {
-        ratio: base / now,
-        low: base_low / high,
-        high: base_high / low,
-    })
+    let missing = |row: &StageTiming| row.reason.clone().unwrap_or_default();
+    let cell = row.cell.as_ref().ok_or_else(|| missing(row))?;
+    let base = baseline.cell.as_ref();
+    cell.against(base.ok_or_else(|| format!("no baseline: {}", missing(baseline)))?)
 }
 
 impl StageTiming {
@@ -283,7 +260,7 @@ impl StageTiming {
     }
 }
 
-impl Journey {
+impl StageTable {
     /// The exit code: a row that cannot be measured here is no failure, a run that broke off is.
     pub fn exit(&self) -> Exit {
         let lacks = |kind| self.rows.iter().any(|row| row.missing == Some(kind));

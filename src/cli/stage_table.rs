@@ -1,5 +1,5 @@
 //! `perflings run all`: every stage broken and fixed against the plain baseline, as one table; and in a folder, for each of them,
-//! a log, its kernels and a trace. Measuring is `measure::journey`'s; here it is printed and written.
+//! a log, its kernels and a trace. Measuring is `measure::stage_table`'s; here it is printed and written.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,23 +7,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::args::RunArgs;
+use super::bench::tables;
 use super::meter::ProgressMeter;
 use crate::config::Preset;
 use crate::course::journey as kept;
 use crate::export::report::short;
-use crate::export::sheet::{Sheet, SheetBlock, SheetTable, digits, interval};
+use crate::export::sheet::{Sheet, SheetBlock, SheetTable};
 use crate::export::{csv, perfetto};
 use crate::files;
-use crate::machine;
 use crate::measure::cell::BenchCell;
-use crate::measure::journey::{self, BASELINE, Journey, JourneyPlan, StageTiming};
 use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::measure::runner::{Runner, engine_command};
+use crate::measure::stage_table::{self, BASELINE, StageTable, StageTablePlan, StageTiming};
 use crate::out::{self, Exit, notice, result, usage};
-use crate::protocol::{Event, KernelSummary};
+use crate::protocol::Event;
 use crate::record::{Recording, RecordingWriter};
-use crate::stats::operations;
-use crate::units::{bytes, percent, show};
 
 /// The word that stands for every stage.
 pub const ALL: &str = "all";
@@ -49,7 +47,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         .map(RecordingFolder::create)
         .transpose()?;
     let mut runner = Runner::new(engine_command(args.engine.engine.as_deref())?, None)?;
-    let plan = JourneyPlan {
+    let plan = StageTablePlan {
         preset: args.change.preset.unwrap_or(Preset::Tiny),
         device: args.engine.device.clone(),
         steps: args.steps,
@@ -77,7 +75,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
         }
         Ok(())
     };
-    let mut found = journey::measure(&mut runner, &context.course, &plan, tell)?;
+    let mut found = stage_table::measure(&mut runner, &context.course, &plan, tell)?;
     drop(meter);
     if let Some(folder) = folder {
         folder.finish(&mut found)?;
@@ -140,7 +138,7 @@ impl RecordingFolder {
     }
 
     /// Completes the logs, and writes reports and the table.
-    fn finish(self, found: &mut Journey) -> Result<()> {
+    fn finish(self, found: &mut StageTable) -> Result<()> {
         for (name, recorder) in self.recorders {
             let log = recorder.finish()?.path;
             let recording = Recording::read(&log)?;
@@ -188,87 +186,43 @@ fn file_name(row: &StageTiming) -> String {
 }
 
 /// The table for people.
-fn sheet(found: &Journey) -> Sheet {
+fn sheet(found: &StageTable) -> Sheet {
     let mut blocks = vec![SheetBlock::Title(format!(
         "Every stage at {}",
         found.preset
     ))];
-    let m = &found.machine;
     let device = found.rows.iter().find_map(|row| row.cell.as_ref());
     let device = device.map_or(String::new(), |it| format!(" on {}", it.device.name));
-    blocks.push(SheetBlock::Intro(format!(
-        "{} steps a run, {} of each in turns, an engine of its own for each{device}; perflings {} on {}, {} threads, {}.",
+    blocks.push(SheetBlock::Intro(tables::how(
         found.steps,
-        match found.rounds {
-            1 => "one run".to_owned(),
-            n => format!("{n} runs"),
-        },
-        m.version,
-        m.os,
-        m.cores,
-        m.date
+        found.rounds,
+        &device,
+        &found.machine,
     )));
     blocks.push(SheetBlock::Intro(format!(
         "samples/s: the median step, and where it lies over the runs. ratio: tokens/s over those of the plain baseline ({BASELINE}) with \
          the same model and context, so that a stage with sizes of its own is compared with what they cost."
     )));
-    if found.interrupted {
-        let text = "Interrupted: the following was measured before that.";
-        blocks.push(SheetBlock::Intro(text.to_owned()));
-    }
-    let others = found
-        .rows
-        .iter()
-        .filter_map(|row| row.cell.as_ref()?.others);
-    if let Some(most) = others.reduce(f64::max).filter(|it| machine::disturbs(*it)) {
-        blocks.push(SheetBlock::Intro(format!(
-            "Other programs used up to {:.0} % of the machine meanwhile: times are longer than necessary, and ratios imprecise. \
-             `perflings compare` measures pairs; they need a steady load, too.",
-            100.0 * most
-        )));
-    }
+    let cells = found.rows.iter().filter_map(|row| row.cell.as_ref());
+    blocks.extend(tables::disturbances(found.interrupted, cells));
     blocks.push(SheetBlock::Heading("Stages".to_owned()));
     blocks.push(SheetBlock::Table(table(found)));
     for row in &found.rows {
-        let why = [
-            row.reason
-                .as_ref()
-                .map(|why| format!("not measured: {why}")),
-            row.cell
-                .as_ref()
-                .and_then(|it| it.speed_reason.clone())
-                .map(|why| format!("no speed: {why}")),
-            row.cell
-                .as_ref()
-                .filter(|it| it.by_wall_time())
-                .map(|_| "speed by wall time: no step waited for the device".to_owned()),
-            row.cell
-                .as_ref()
-                .and_then(|it| it.kernels_reason.clone())
-                .map(|why| format!("no kernels: {why}")),
-            row.cell
-                .as_ref()
-                .and_then(|it| it.memory.reason.clone())
-                .map(|why| format!("no memory: {why}")),
-        ];
-        let why = why.into_iter().flatten();
+        let missing = row.reason.iter().map(|why| format!("not measured: {why}"));
+        let why = missing.chain(row.cell.iter().flat_map(tables::reasons));
         blocks.extend(why.map(|why| SheetBlock::Remark(format!("{}: {why}", row.name()))));
     }
     Sheet(blocks)
 }
 
-fn measured(found: &Journey) -> impl Iterator<Item = &StageTiming> {
+fn measured(found: &StageTable) -> impl Iterator<Item = &StageTiming> {
     found.rows.iter().filter(|row| row.cell.is_some())
 }
 
 /// The rows that were measured.
-fn table(found: &Journey) -> SheetTable {
+fn table(found: &StageTable) -> SheetTable {
     let cell = |row: &&StageTiming, figure: &dyn Fn(&BenchCell) -> Option<String>| {
-        let found = row.cell.as_ref().and_then(figure);
-        Ok(found.unwrap_or_else(|| "-".to_owned()))
-    };
-    let kernels = |row: &&StageTiming, figure: &dyn Fn(&KernelSummary) -> Option<String>| {
-        cell(row, &|it| figure(it.kernels.as_ref()?))
+        tables::or_dash(row.cell.as_ref().and_then(figure))
     };
     SheetTable::of(
         measured(found),
@@ -283,45 +237,23 @@ fn table(found: &Journey) -> SheetTable {
                 cell(row, &|it| Some(short(it.loss_first)))
             }),
             ("last", &|row| cell(row, &|it| Some(short(it.loss_last)))),
-            ("samples/s", &|row| {
-                cell(row, &|it| {
-                    let speed = it.speed.as_ref()?;
-                    let rate = |ms: f64| 1e3 * it.batch as f64 / ms;
-                    let (low, high) = (rate(speed.high_ms), rate(speed.low_ms));
-                    Some(interval(speed.samples_per_s, low, high))
-                })
-            }),
+            ("samples/s", &|row| cell(row, &tables::samples)),
             ("ratio", &|row| {
-                let ratio = row.ratio.map(|it| interval(it.ratio, it.low, it.high));
+                let ratio = row.ratio.map(tables::ratio);
                 Ok(ratio.unwrap_or_else(|| if row.stage == 0 { "1" } else { "-" }.to_owned()))
             }),
-            ("launches", &|row| {
-                kernels(row, &|it| Some(show(f64::from(it.launches_per_step), 0)))
-            }),
-            ("device ms", &|row| {
-                kernels(row, &|it| Some(digits(it.device_ms)))
-            }),
-            ("memory", &|row| cell(row, &|it| it.memory.peak.map(bytes))),
-            ("trained", &|row| {
-                cell(row, &|it| {
-                    Some(format!("{} %", percent(it.grad.params_pct)))
-                })
-            }),
-            ("top kernel", &|row| {
-                kernels(row, &|it| {
-                    let top = it.top.first()?;
-                    let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));
-                    let name = operations::name(&top.op, part, phase);
-                    Some(format!("{name} {} ms", digits(top.ms)))
-                })
-            }),
+            ("launches", &|row| cell(row, &tables::launches)),
+            ("device ms", &|row| cell(row, &tables::device_ms)),
+            ("memory", &|row| cell(row, &tables::memory)),
+            ("trained", &|row| cell(row, &tables::trained)),
+            ("top kernel", &|row| cell(row, &tables::top_kernel)),
             ("what it is", &|row| Ok(row.phrase.clone())),
         ],
     )
 }
 
 /// What the ending shows of it.
-fn shown(found: &Journey) -> kept::LastJourney {
+fn shown(found: &StageTable) -> kept::LastJourney {
     let (head, rows) = table(found).cells();
     let stages = measured(found).map(|row| row.stage);
     let rows = stages.zip(rows);
