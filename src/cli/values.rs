@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
+use strum::VariantNames;
 
 use crate::app::ThemeName;
 use crate::config::{Preset, VERSIONS, nearest};
@@ -15,8 +16,7 @@ const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
 /// The name of a model size.
 pub fn preset() -> impl TypedValueParser<Value = Preset> {
-    let names = PossibleValuesParser::new(Preset::NAMES);
-    names.try_map(|name| Preset::parse(&name).ok_or("unknown preset"))
+    PossibleValuesParser::new(Preset::VARIANTS).try_map(|name| name.parse())
 }
 
 /// The name of a version.

@@ -182,7 +182,7 @@ pub fn measure(
                 Some((effect, &measured.finished.as_ref()?.device))
             });
             for (effect, device) in effects {
-                let (select, preset) = (&subject.device, subject.preset.name());
+                let (select, preset) = (&subject.device, subject.preset.into_str());
                 ablation::add(&mut report.groups, select, preset, &device.name, effect);
             }
         } else if let Some(cell) = BenchCell::of(subject, &runs) {
