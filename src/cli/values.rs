@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
-use strum::VariantNames;
+use strum::{VariantArray, VariantNames};
 
 use crate::app::ThemeName;
 use crate::config::{Preset, VERSIONS, nearest};
@@ -42,7 +42,7 @@ impl TypedValueParser for ThemeParser {
         value: &OsStr,
     ) -> Result<ThemeName, clap::Error> {
         let name = value.to_string_lossy();
-        ThemeName::parse(&name).ok_or_else(|| {
+        name.parse().map_err(|_: strum::ParseError| {
             let what = unknown("theme", &name, &mut themes());
             clap::Error::raw(ErrorKind::InvalidValue, format!("{what}\n")).with_cmd(command)
         })
@@ -55,7 +55,7 @@ impl TypedValueParser for ThemeParser {
 
 /// The names of all themes.
 pub fn themes() -> impl Iterator<Item = &'static str> {
-    ThemeName::ALL.iter().map(|theme| theme.name())
+    ThemeName::VARIANTS.iter().map(ThemeName::into_str)
 }
 
 /// The languages of the course in this program.
