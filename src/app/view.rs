@@ -7,8 +7,8 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::study::LessonPage;
 use super::timeline::TimelineSeen;
-use crate::clean::harmful;
 use crate::panel::Panel;
+use crate::sanitize::harmful;
 
 /// What curves and borders are drawn with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
