@@ -8,6 +8,7 @@ mod comparison;
 
 use perflings::config::{Preset, RunConfig};
 use perflings::engine::{devices, roof};
+use strum::VariantNames;
 
 struct Args {
     /// Measures operations whose name contains one of these; all of them where this is empty.
@@ -54,10 +55,10 @@ impl Args {
                 }
                 "--preset" => {
                     let name = value()?;
-                    args.preset = Preset::parse(&name).ok_or(format!(
-                        "unknown preset `{name}`; there are {}",
-                        Preset::NAMES.join(", ")
-                    ))?;
+                    args.preset = name.parse().map_err(|_| {
+                        let all = Preset::VARIANTS.join(", ");
+                        format!("unknown preset `{name}`; there are {all}")
+                    })?;
                 }
                 "--rounds" => {
                     let count = value()?;

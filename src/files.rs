@@ -8,21 +8,13 @@ use std::path::{Path, PathBuf};
 use tempfile::{TempDir, TempPath};
 
 /// What happened to the place that was written to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum WriteOutcome {
+    #[strum(serialize = "wrote")]
     New,
     /// A whole file took the place of an older one.
     Replaced,
-}
-
-impl WriteOutcome {
-    /// `wrote`, or `replaced`.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::New => "wrote",
-            Self::Replaced => "replaced",
-        }
-    }
 }
 
 /// A plain file of at most `limit` bytes. The kind of the error is `InvalidInput` where it is no plain file, and

@@ -166,7 +166,7 @@ pub fn file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     }
     let written = files::write(path, bytes);
     let written = written.with_context(|| format!("Failed to write {}", path.display()))?;
-    notice(&format!("{} {}", written.word(), path.display()));
+    notice(&format!("{} {}", written.into_str(), path.display()));
     Ok(())
 }
 

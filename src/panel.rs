@@ -3,38 +3,22 @@
 
 use serde::Deserialize;
 
-macro_rules! panels {
-    ($($panel:ident = $name:literal),+ $(,)?) => {
-        /// A part of the screen with a subject of its own.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-        #[serde(rename_all = "lowercase")]
-        pub enum Panel { $($panel),+ }
-
-        impl Panel {
-            /// In the order of `tab`.
-            pub const ALL: [Self; Self::NAMES.len()] = [$(Self::$panel),+];
-            /// Their names in the same order.
-            pub const NAMES: &'static [&'static str] = &[$($name),+];
-
-            /// As lessons and stage files write it.
-            pub const fn name(self) -> &'static str {
-                Self::NAMES[self as usize]
-            }
-        }
-    };
-}
-
-panels! {
-    Lesson = "lesson",
-    Loss = "loss",
-    Throughput = "throughput",
-    Kernels = "kernels",
-    Roofline = "roofline",
-    Ledger = "ledger",
-    Gradients = "gradients",
-    Exponents = "exponents",
-    Memory = "memory",
-    Evidence = "evidence",
-    Lints = "lints",
-    Timeline = "timeline",
+/// A part of the screen with a subject of its own, in the order of `tab`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", const_into_str)]
+pub enum Panel {
+    Lesson,
+    Loss,
+    Throughput,
+    Kernels,
+    Roofline,
+    Ledger,
+    Gradients,
+    Exponents,
+    Memory,
+    Evidence,
+    Lints,
+    Timeline,
 }

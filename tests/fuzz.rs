@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use mutate::{Input, damaged};
 use perflings::config::{KNOBS, Knob, Preset, RunConfig};
-use perflings::course::config_file::{self, FileError, MAX_BYTES, read_text};
+use perflings::course::config_file::{self as file, FileError, MAX_BYTES, read_text};
 use perflings::course::exercise::Kernels;
 use perflings::course::save_file::{self, ProgressChange, StageState};
 use perflings::course::validate::{Vocabulary, structure};

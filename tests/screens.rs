@@ -27,6 +27,7 @@ use perflings::tui::panels::CARDS;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
+use strum::VariantArray;
 
 use screen::{LOOKS, text, with_styles};
 use session::{act, hear, open, pair, play_recording, skip_locating, solve, train};
@@ -477,11 +478,11 @@ fn a_solved_mystery_whose_fault_cost_nothing_says_so() {
 #[test]
 fn every_panel() {
     let states: [(&str, Make); 3] = [("empty", empty), ("first", first), ("toggled", toggled)];
-    for panel in Panel::ALL {
+    for panel in Panel::VARIANTS.iter().copied() {
         for (state, app) in states {
             let (theme, markers) = (ThemeName::Dark, Markers::Braille);
             let buffer = screen::panel(&mut app(), panel, 72, 14, theme, markers);
-            let name = format!("panel_{}_{state}", panel.name());
+            let name = format!("panel_{}_{state}", panel.into_str());
             insta::assert_snapshot!(name, with_styles(&buffer));
         }
     }
@@ -492,7 +493,7 @@ fn the_other_looks() {
     for (look, theme, markers) in &LOOKS[1..] {
         for panel in [Panel::Loss, Panel::Ledger] {
             let buffer = screen::panel(&mut toggled(), panel, 72, 14, *theme, *markers);
-            let name = format!("panel_{}_{look}", panel.name());
+            let name = format!("panel_{}_{look}", panel.into_str());
             insta::assert_snapshot!(name, with_styles(&buffer));
         }
         let mut stages = toggled();
@@ -517,7 +518,7 @@ fn panels_in_the_states_that_matter() {
     for (state, panel, app) in states {
         let buffer = screen::panel(&mut app(), panel, 72, 20, ThemeName::Dark, Markers::Braille);
         insta::assert_snapshot!(
-            format!("panel_{}_{state}", panel.name()),
+            format!("panel_{}_{state}", panel.into_str()),
             with_styles(&buffer)
         );
     }
@@ -1300,9 +1301,9 @@ fn what_is_missing_is_not_zero() {
         assert!(
             drawn.contains("not measured: "),
             "{}:\n{drawn}",
-            panel.name()
+            panel.into_str()
         );
-        assert!(!drawn.contains(" 0 "), "{}:\n{drawn}", panel.name());
+        assert!(!drawn.contains(" 0 "), "{}:\n{drawn}", panel.into_str());
     }
 }
 

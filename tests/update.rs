@@ -33,6 +33,7 @@ use perflings::course::check::{Check, Metric, Starter, Target, Test};
 use perflings::course::save_file::{Prediction, Progress, StageProgress, StageState};
 use perflings::judge::Outcome;
 use perflings::protocol::*;
+use strum::VariantArray;
 
 use session::{act, begin_pairs, hear, pair, skip_locating, solve, train, wanted};
 
@@ -1543,17 +1544,18 @@ fn a_notice_goes_after_a_while() {
 fn focus_goes_round_and_expands() {
     let mut app = running(1);
     assert_eq!(app.view.focus, Some(Panel::Lesson));
-    for panel in Panel::ALL
-        .into_iter()
+    for panel in Panel::VARIANTS
+        .iter()
+        .copied()
         .cycle()
         .skip(1)
-        .take(Panel::ALL.len())
+        .take(Panel::VARIANTS.len())
     {
         act(&mut app, Action::FocusNext);
         assert_eq!(app.view.focus, Some(panel));
     }
     act(&mut app, Action::FocusPrevious);
-    let last = Panel::ALL.last().copied();
+    let last = Panel::VARIANTS.last().copied();
     assert_eq!((app.view.focus, app.view.third), (last, last));
     act(&mut app, Action::Expand);
     assert!(app.view.expanded);

@@ -9,28 +9,18 @@ use crate::protocol::handle::driver_noise::harmless;
 /// Lines kept.
 const LINES: usize = 500;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum LogLevel {
     Info,
     Warning,
     Error,
     /// Output of a driver or a library.
+    #[strum(serialize = "output")]
     Stray,
     /// The same, where it is known to be harmless, with the reason.
+    #[strum(serialize = "note")]
     Harmless,
-}
-
-impl LogLevel {
-    /// In one short word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
-            Self::Stray => "output",
-            Self::Harmless => "note",
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

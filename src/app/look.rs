@@ -2,7 +2,7 @@
 
 use super::pages::PAGE;
 use super::threads::ThreadMove;
-use super::view::{ScreenSize, Search, Sort};
+use super::view::{ScreenSize, Search, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
 
 impl App {
@@ -139,24 +139,24 @@ impl App {
                 }
             },
             Action::LogAxis => view.axis = if log_axis { Axis::Linear } else { Axis::Log },
-            Action::Window => view.window = view.window.next(),
-            Action::Smooth => view.smoothing = view.smoothing.next(),
+            Action::Window => view.window = after(view.window, 1),
+            Action::Smooth => view.smoothing = after(view.smoothing, 1),
             Action::Markers => {
-                view.markers = view.markers.next();
-                let value = view.markers.name();
+                view.markers = after(view.markers, 1);
+                let value = view.markers.into_str();
                 let key = "markers";
                 self.effects.push(Effect::SaveSetting { key, value });
             }
             Action::Theme => {
-                view.theme = view.theme.next();
-                let value = view.theme.name();
+                view.theme = after(view.theme, 1);
+                let value = view.theme.into_str();
                 let text = format!("Theme: {value}");
                 let key = "theme";
                 self.effects.push(Effect::SaveSetting { key, value });
                 self.tell(&text, false);
             }
             Action::Sort => {
-                view.sort = Sort::next(view.sort);
+                view.sort = after(view.sort, 1);
                 view.kernel = 0;
             }
             Action::ScrollToTop if view.overlay == Some(Overlay::Threads) => {
@@ -240,12 +240,8 @@ impl App {
     }
 
     fn focus_by(&mut self, by: isize) {
-        let at = Panel::ALL
-            .iter()
-            .position(|panel| Some(*panel) == self.view.focus);
-        let count = Panel::ALL.len() as isize;
-        let next = at.map_or(0, |at| (at as isize + by).rem_euclid(count));
-        self.focus(Panel::ALL[next as usize]);
+        let next = self.view.focus.map(|panel| after(panel, by));
+        self.focus(next.unwrap_or(Panel::Lesson));
     }
 
     pub(super) fn focus(&mut self, panel: Panel) {

@@ -61,9 +61,11 @@ pub struct Presentation {
 }
 
 /// Whether the audience sees what happens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum AudienceScreen {
     #[default]
+    #[strum(serialize = "")]
     Live,
     /// The screen is empty.
     Blank,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::beats::{VoteState, beats, cues};
 use super::figures::{as_found, figures};
-use super::{Action, App, AudienceScreen};
+use super::{Action, App};
 use crate::course::placeholder::{FigureSources, fill};
 use crate::sanitize;
 
@@ -52,9 +52,11 @@ pub struct AgendaItem {
 }
 
 /// What the speaker can ask for, a line each: `go-to 3 2` is the second beat of stage 3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum SpeakerRequest {
     /// A beat by the number of its stage and its own number, from 1.
+    #[strum(to_string = "go-to {0} {1}")]
     GoTo(u32, usize),
     Blank,
     Freeze,
@@ -85,17 +87,6 @@ impl SpeakerRequest {
             Self::Blank => Action::BlankScreen,
             Self::Freeze => Action::FreezeScreen,
             Self::End => Action::EndPresentation,
-        }
-    }
-}
-
-impl std::fmt::Display for SpeakerRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::GoTo(stage, beat) => write!(f, "go-to {stage} {beat}"),
-            Self::Blank => f.write_str("blank"),
-            Self::Freeze => f.write_str("freeze"),
-            Self::End => f.write_str("end"),
         }
     }
 }
@@ -154,13 +145,8 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
         used_s: used(beat.stage, beat.at).unwrap_or(0) / 1000,
         vote: choices.filter(|_| beat.vote == VoteState::Open).collect(),
         votes: app.tally_in_words().unwrap_or_default(),
-        covered: match presentation.audience_screen {
-            AudienceScreen::Live => "",
-            AudienceScreen::Blank => "blank",
-            AudienceScreen::Frozen => "frozen",
-        }
-        .to_owned(),
-        run: app.run.state.words().to_owned(),
+        covered: presentation.audience_screen.into_str().to_owned(),
+        run: app.run.state.into_str().to_owned(),
         agenda: course.iter().enumerate().map(item).collect(),
     })
 }

@@ -3,34 +3,21 @@
 use std::sync::Arc;
 
 use super::timeline::{TimelineMove, TimelineView};
+use super::view::after;
 use crate::course::BackgroundText;
 use crate::trace::figures::{KernelTotals, Summary};
 use crate::trace::model::{Slice, SliceKind, Trace};
 use crate::trace::names;
 
-/// A panel of this screen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A panel of this screen, in the order of `tab`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum OpenedPanel {
     #[default]
     Kernels,
     Ledger,
     Timeline,
     Lints,
-}
-
-impl OpenedPanel {
-    /// All panels, in the order of `tab`.
-    pub const ALL: [Self; 4] = [Self::Kernels, Self::Ledger, Self::Timeline, Self::Lints];
-
-    /// Its name on the screen.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kernels => "kernels",
-            Self::Ledger => "ledger",
-            Self::Timeline => "timeline",
-            Self::Lints => "lints",
-        }
-    }
 }
 
 /// An action of a key or of the mouse.
@@ -140,9 +127,7 @@ impl Opened {
             }
             _ if self.page.is_some() => self.page = None,
             OpenedAction::Next(by) => {
-                let at = self.focus as i32 + by;
-                let count = OpenedPanel::ALL.len() as i32;
-                self.focus = OpenedPanel::ALL[at.rem_euclid(count) as usize];
+                self.focus = after(self.focus, by as isize);
                 self.naming = false;
             }
             OpenedAction::Focus(panel) if self.focus == panel => self.expanded = !self.expanded,

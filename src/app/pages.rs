@@ -172,7 +172,7 @@ impl App {
         self.study.of_mut(&stage.id).located = Some(found.is_some());
         self.study.pointer = Some(at);
         self.focus(pointer.panel);
-        let (said, shows) = (panel.name(), pointer.panel.name());
+        let (said, shows) = (panel.into_str(), pointer.panel.into_str());
         let text = match (found, elsewhere) {
             (Some(_), _) => format!("Right: the panel {said} shows it there"),
             (None, Some(_)) => format!(

@@ -11,7 +11,8 @@ use crate::stats::roofline::{self, better};
 use crate::stats::typical::{times_of, typical};
 
 /// Where the run is. A request (`Pausing`) is not its confirmation (`Paused`).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum RunState {
     /// Nothing was requested yet.
     #[default]
@@ -19,6 +20,7 @@ pub enum RunState {
     /// Requested; the engine has not answered.
     Starting,
     /// The engine opens the device, compiles kernels or warms up; no step has come.
+    #[strum(serialize = "warming up")]
     Warming,
     Running,
     Pausing,
@@ -31,6 +33,7 @@ pub enum RunState {
         reason: String,
     },
     /// The engine has ended.
+    #[strum(serialize = "engine gone")]
     EngineGone {
         reason: String,
     },
@@ -51,22 +54,6 @@ impl RunState {
             Self::EngineGone { .. } => true,
             Self::Failed { kind, .. } => *kind == FailedKind::Internal,
             _ => false,
-        }
-    }
-
-    /// In words, for the status line.
-    pub fn words(&self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Starting => "starting",
-            Self::Warming => "warming up",
-            Self::Running => "running",
-            Self::Pausing => "pausing",
-            Self::Paused => "paused",
-            Self::Resuming => "resuming",
-            Self::Finished => "finished",
-            Self::Failed { .. } => "failed",
-            Self::EngineGone { .. } => "engine gone",
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::estimate::RangeSteps;
 use crate::course::save_file::{Prediction, Progress, StageProgress, StageState};
 use crate::course::{Estimate, Question, SectionKind, Stage};
@@ -11,7 +13,8 @@ use crate::panel::Panel;
 use crate::protocol::{Pair, Verdict};
 
 /// The part of a stage's loop that comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Activity {
     /// Observe the symptom and say what will change.
     Predict,
@@ -22,27 +25,8 @@ pub enum Activity {
     /// Let the measured checks and the pairs decide.
     Check,
     /// Compare the prediction with the numbers.
+    #[strum(serialize = "look back")]
     LookBack,
-}
-
-impl Activity {
-    pub const ALL: [Self; 5] = [
-        Self::Predict,
-        Self::Evidence,
-        Self::Fix,
-        Self::Check,
-        Self::LookBack,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Predict => "predict",
-            Self::Evidence => "evidence",
-            Self::Fix => "fix",
-            Self::Check => "check",
-            Self::LookBack => "look back",
-        }
-    }
 }
 
 /// Where the learner is.
@@ -193,7 +177,7 @@ impl Study {
 
     /// Whether it would answer the stage's question.
     pub fn hides(stage: &Stage, what: &str) -> bool {
-        what == Panel::Lints.name() || stage.hides.iter().any(|it| it == what)
+        what == Panel::Lints.into_str() || stage.hides.iter().any(|it| it == what)
     }
 
     /// The fix is looked at before a prediction was made.

@@ -3,78 +3,86 @@
 
 use std::collections::BTreeMap;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 use super::study::LessonPage;
 use super::timeline::TimelineSeen;
 use crate::panel::Panel;
 use crate::sanitize::harmful;
 
-macro_rules! cycle {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub enum $name { #[default] $($(#[$vdoc])* $variant),+ }
-
-        impl $name {
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// As the command line writes it.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
-            /// The one written so.
-            pub fn parse(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|one| one.name() == name)
-            }
-
-            /// The one after this, and the first after the last.
-            pub fn next(self) -> Self {
-                let at = Self::ALL.iter().position(|one| *one == self).unwrap_or(0);
-                Self::ALL[(at + 1) % Self::ALL.len()]
-            }
-        }
-    };
+/// What curves and borders are drawn with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase", const_into_str)]
+pub enum Markers {
+    #[default]
+    Braille,
+    Dots,
+    Ascii,
 }
 
-cycle!(
-    /// What curves and borders are drawn with.
-    Markers { Braille = "braille", Dots = "dots", Ascii = "ascii" }
-);
-cycle!(
-    /// A set of colours, by purpose.
-    ThemeName {
-        /// Dark or light, as the terminal says.
-        Auto = "auto",
-        Dark = "dark",
-        Light = "light",
-        HighContrast = "high-contrast",
-        ColourBlind = "colour-blind",
-        /// No colour at all: bold, dim, underlined and reversed only.
-        Mono = "mono",
-        Projector = "projector",
-    }
-);
-cycle!(
-    /// The scale of the loss.
-    Axis {
-        /// Logarithmic when the values span more than a factor of ten.
-        Auto = "auto",
-        Linear = "linear",
-        Log = "log",
-    }
-);
-cycle!(
-    /// Steps that a curve shows.
-    Window { All = "all steps", Recent = "recent steps" }
-);
-cycle!(
-    /// How the loss is drawn: as it was measured, or as an exponential average with the raw points behind it.
-    Smoothing { Raw = "raw", Smoothed = "smoothed", Strongly = "smoothed strongly" }
-);
-cycle!(
-    /// Order of the kernel rows.
-    Sort { Time = "time", Calls = "calls", Rate = "GFLOP/s", Name = "name" }
-);
+/// A set of colours, by purpose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case", const_into_str)]
+pub enum ThemeName {
+    /// Dark or light, as the terminal says.
+    #[default]
+    Auto,
+    Dark,
+    Light,
+    HighContrast,
+    ColourBlind,
+    /// No colour at all: bold, dim, underlined and reversed only.
+    Mono,
+    Projector,
+}
+
+/// The scale of the loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Axis {
+    /// Logarithmic when the values span more than a factor of ten.
+    #[default]
+    Auto,
+    Linear,
+    Log,
+}
+
+/// Steps that a curve shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase", suffix = " steps", const_into_str)]
+pub enum Window {
+    #[default]
+    All,
+    Recent,
+}
+
+/// How the loss is drawn: as it was measured, or as an exponential average with the raw points behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase", const_into_str)]
+pub enum Smoothing {
+    #[default]
+    Raw,
+    Smoothed,
+    #[strum(serialize = "smoothed strongly")]
+    Strongly,
+}
+
+/// Order of the kernel rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase", const_into_str)]
+pub enum Sort {
+    #[default]
+    Time,
+    Calls,
+    #[strum(serialize = "GFLOP/s")]
+    Rate,
+    Name,
+}
+
+/// The value so many places after another one; the first follows the last.
+pub fn after<T: VariantArray + PartialEq + Copy>(from: T, by: isize) -> T {
+    let at = T::VARIANTS.iter().position(|one| *one == from).unwrap_or(0);
+    T::VARIANTS[(at as isize + by).rem_euclid(T::VARIANTS.len() as isize) as usize]
+}
 
 /// Something that lies over the panels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

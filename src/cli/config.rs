@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::Result;
 use clap::{Arg, Command};
+use strum::VariantArray;
 
 use super::args::ConfigArgs;
 use super::values;
@@ -107,10 +109,10 @@ fn check(key: &str, value: &str) -> Result<(), String> {
         false => Err(values::unknown(key, value, all)),
     };
     match key {
-        "theme" => named(ThemeName::parse(value).is_some(), &mut values::themes()),
+        "theme" => named(ThemeName::from_str(value).is_ok(), &mut values::themes()),
         "markers" => {
-            let mut all = Markers::ALL.iter().map(|it| it.name());
-            named(Markers::parse(value).is_some(), &mut all)
+            let mut all = Markers::VARIANTS.iter().map(Markers::into_str);
+            named(Markers::from_str(value).is_ok(), &mut all)
         }
         "device" => values::device(value).map(drop),
         "editor" => match split_words(value)? {

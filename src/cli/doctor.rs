@@ -18,7 +18,6 @@ use crate::stats::roofline::repeats;
 use crate::stats::roofline::{ridge, unsteady};
 use crate::table;
 use crate::tui::terminal;
-use crate::tui::theme::Colours;
 
 /// How long drivers may take to list their devices.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -180,11 +179,7 @@ fn terminal() -> TerminalReport {
         width,
         height,
         term: var("TERM").unwrap_or_default(),
-        colours: match abilities.colours {
-            Colours::None => "none",
-            Colours::Sixteen => "16",
-            Colours::Indexed => "256",
-        },
+        colours: abilities.colours.into_str(),
         utf8: !abilities.ascii,
         inside: inside
             .into_iter()

@@ -28,7 +28,7 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
     for stage in &context.course.stages {
         let known = progress.stage(&stage.id);
         let current = progress.current.as_deref() == Some(&stage.id);
-        let (level, state) = (stage.level.name(), known.state.name());
+        let (level, state) = (stage.level.into_str(), known.state.into_str());
         if args.json {
             let work = context.workspace().ok();
             let edited = work.and_then(|work| work.existing(stage, "config.toml"));
@@ -51,7 +51,7 @@ pub fn list(args: &ListArgs) -> Result<Exit> {
         let known = progress.stage(&exercise.id);
         let kind = exercise.kind;
         let (label, title) = (exercise.label(), &exercise.title);
-        let (level, state) = (exercise.level.name(), known.state.name());
+        let (level, state) = (exercise.level.into_str(), known.state.into_str());
         if args.json {
             let files = exercise.files();
             let file = files.first();

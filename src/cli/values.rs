@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
+use strum::{VariantArray, VariantNames};
 
 use crate::app::ThemeName;
 use crate::config::{Preset, VERSIONS, nearest};
@@ -14,8 +15,7 @@ const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
 /// The name of a model size.
 pub fn preset() -> impl TypedValueParser<Value = Preset> {
-    let names = PossibleValuesParser::new(Preset::NAMES);
-    names.try_map(|name| Preset::parse(&name).ok_or("unknown preset"))
+    PossibleValuesParser::new(Preset::VARIANTS).try_map(|name| name.parse())
 }
 
 /// Names of versions; what may stand behind one is decided where it is read.
@@ -42,7 +42,7 @@ impl TypedValueParser for ThemeParser {
         value: &OsStr,
     ) -> Result<ThemeName, clap::Error> {
         let name = value.to_string_lossy();
-        ThemeName::parse(&name).ok_or_else(|| {
+        name.parse().map_err(|_: strum::ParseError| {
             let what = unknown("theme", &name, &mut themes());
             clap::Error::raw(ErrorKind::InvalidValue, format!("{what}\n")).with_cmd(command)
         })
@@ -55,7 +55,7 @@ impl TypedValueParser for ThemeParser {
 
 /// The names of all themes.
 pub fn themes() -> impl Iterator<Item = &'static str> {
-    ThemeName::ALL.iter().map(|theme| theme.name())
+    ThemeName::VARIANTS.iter().map(ThemeName::into_str)
 }
 
 /// The message for a word that is none of these.

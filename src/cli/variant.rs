@@ -31,7 +31,7 @@ pub fn named(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
         _ => {}
     }
     let (named, version) = text.split_once(':').unwrap_or(("tiny", text));
-    if let (Some(named), Some(mut config)) = (Preset::parse(named), RunConfig::version(version)) {
+    if let (Some(named), Some(mut config)) = (named.parse().ok(), RunConfig::version(version)) {
         config.set_preset(preset.unwrap_or(named));
         return Ok(NamedConfig {
             name: text.to_owned(),

@@ -150,8 +150,7 @@ fn join(
 pub fn markers() -> Markers {
     let settings = settings::load().unwrap_or_default();
     let name = settings.get("markers");
-    name.and_then(|name| Markers::parse(&name))
-        .unwrap_or_default()
+    name.and_then(|name| name.parse().ok()).unwrap_or_default()
 }
 
 /// What a free run begins with: the file, or the preset as it is.

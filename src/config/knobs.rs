@@ -1,6 +1,8 @@
 //! The table of every key of a configuration, and what follows from it: files, `--set`, the hash, comparisons, the
 //! reference that parity is checked against and the ranking of `bench` read this table; nothing else lists keys.
 
+use strum::VariantNames;
+
 use super::run::*;
 use super::spelling::nearest;
 
@@ -105,10 +107,10 @@ pub struct Knob {
 macro_rules! word {
     ($path:literal, $($at:ident).+, $ty:ident, $changes:ident, $parameters:ident, $reference:expr, $fast:expr, $about:literal) => {
         Knob {
-            path: $path, kind: ValueKind::Choice($ty::NAMES), changes: Changes::$changes, parameters: Parameters::$parameters,
+            path: $path, kind: ValueKind::Choice($ty::VARIANTS), changes: Changes::$changes, parameters: Parameters::$parameters,
             reference: $reference, fast: $fast, about: $about,
             get: |c| c.$($at).+.to_string(),
-            set: |c, v| match v { KnobValue::Text(t) => { c.$($at).+ = $ty::parse(t)?; Some(()) } _ => None },
+            set: |c, v| match v { KnobValue::Text(t) => { c.$($at).+ = t.parse().ok()?; Some(()) } _ => None },
         }
     };
 }
@@ -230,7 +232,7 @@ fn set_preset(config: &mut RunConfig, value: &KnobValue) -> Option<()> {
     let KnobValue::Text(name) = value else {
         return None;
     };
-    config.set_preset(Preset::parse(name)?);
+    config.set_preset(name.parse().ok()?);
     Some(())
 }
 

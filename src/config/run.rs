@@ -1,155 +1,137 @@
 //! What defines a run: the choices a configuration has, in the words of its files, and the configuration itself.
 //! What each key means is in `knobs.rs`; nothing here touches a device or a screen.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-/// Declares a kebab-case choice: its serde form, its text form and the list of all its values come from one place.
+/// Declares a choice whose words in files are its variants in kebab-case, or those that a variant names.
 macro_rules! choice {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
+        #[serde(rename_all = "kebab-case")]
+        #[strum(serialize_all = "kebab-case", const_into_str)]
         pub enum $name {
             #[default]
-            $($(#[$vdoc])* #[serde(rename = $text)] $variant),+
-        }
-
-        impl $name {
-            /// Every value as it is written in a file.
-            pub const NAMES: &'static [&'static str] = &[$($text),+];
-
-            /// The value written as `text`, if there is one.
-            pub fn parse(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$variant),)+ _ => None }
-            }
-
-            /// How the value is written in a file.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
+            $($(#[$vdoc])* $variant),+
         }
     };
 }
 
 choice!(
     /// A named model size.
-    Preset { Tiny = "tiny", Small = "small", Medium = "medium" }
+    Preset { Tiny, Small, Medium }
 );
 choice!(
     /// How weights start.
     Init {
         /// Every matrix N(0, 0.02), norm gains 1.
-        Normal002 = "normal-0.02",
+        #[serde(rename = "normal-0.02")]
+        #[strum(serialize = "normal-0.02")]
+        Normal002,
         /// burn's own defaults: embedding N(0, 1), linear layers uniform within ±1/√fan_in.
-        LibraryDefault = "library-default",
+        LibraryDefault,
     }
 );
 choice!(
     /// Query, key and value projections.
-    Qkv { Separate = "separate", Fused = "fused" }
+    Qkv { Separate, Fused }
 );
 choice!(
     /// How the attention kernel finds keys and values in memory.
     KvLayout {
         /// One copy makes the rows it reads contiguous.
-        Contiguous = "contiguous",
+        Contiguous,
         /// Views as they come; the kernel follows their strides.
-        Strided = "strided",
+        Strided,
         /// Views as they come; the kernel takes them for contiguous. Silently wrong.
-        Assumed = "assumed",
+        Assumed,
     }
 );
 choice!(
     /// Attention: scores written to memory, or kept in tiles.
     Attention {
-        Composed = "composed",
+        Composed,
         /// One kernel that follows the strides it is given: see `kv-layout`.
-        Kernel = "kernel",
-        Flash = "flash",
+        Kernel,
+        Flash,
     }
 );
 choice!(
     /// RMSNorm: one primitive after the other, or one kernel.
-    Norm { Composed = "composed", Fused = "fused" }
+    Norm { Composed, Fused }
 );
 choice!(
     /// The gate, up and activation part of the feed-forward block.
     Swiglu {
-        Separate = "separate",
-        NaiveKernel = "naive-kernel",
-        FusedGateUp = "fused-gate-up",
-        FusedActivation = "fused-activation",
+        Separate,
+        NaiveKernel,
+        FusedGateUp,
+        FusedActivation,
     }
 );
 choice!(
     /// Softmax and cross-entropy.
     Loss {
-        Composed = "composed",
-        Fused = "fused",
+        Composed,
+        Fused,
         /// With the head's product, for some rows at a time: logits of the whole batch never exist.
-        InParts = "in-parts",
+        InParts,
     }
 );
 choice!(
     /// Whether the final norm stays in the autodiff graph.
     Gradient {
-        Attached = "attached",
+        Attached,
         /// The source workshop's fault: the final norm's output has no history.
-        DetachedNorm = "detached-norm",
+        DetachedNorm,
     }
 );
 choice!(
     /// Where matrix products are computed: the library's kernels, or this project's own.
     Matmul {
-        Library = "library",
-        Own = "own",
+        Library,
+        Own,
         /// On matrix cores, each f32 as two f16; as `own` where a device has none.
-        Split = "split",
+        Split,
     }
 );
 choice!(
     /// Training tokens.
     Data {
         /// A seeded chain without self-transitions; its entropy rate is known.
-        Markov = "markov",
+        Markov,
         /// Uniform, independent tokens: nothing to learn.
-        Noise = "noise",
+        Noise,
     }
 );
 choice!(
     /// AdamW: the library's, or one of ours in few launches.
-    Optimizer { Library = "library", Fused = "fused" }
+    Optimizer { Library, Fused }
 );
 choice!(
     /// Number format of matrix products.
-    Precision { F32 = "f32", F16 = "f16", Bf16 = "bf16" }
+    Precision { F32, F16, Bf16 }
 );
 choice!(
     /// What keeps small gradients from becoming zero in f16.
     LossScaling {
         /// The loss is multiplied by a factor that grows until a gradient overflows; the optimizer divides it out.
-        Dynamic = "dynamic",
-        None = "none",
+        Dynamic,
+        None,
     }
 );
 choice!(
     /// How a GPU gets the launches of a step.
     Launches {
-        EachStep = "each-step",
+        EachStep,
         /// Recorded once and replayed, as one phase; on a CPU there are none.
-        Recorded = "recorded",
+        Recorded,
     }
 );
 choice!(
     /// Where the host waits for the device.
-    Sync { PerPhase = "per-phase", PerStep = "per-step", Never = "never" }
+    Sync { PerPhase, PerStep, Never }
 );
 
 /// The network. Sizes come from the preset unless a file names them.

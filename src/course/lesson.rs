@@ -19,7 +19,8 @@ pub struct LessonSection {
 }
 
 /// What a section is for. `Why` and `Debrief` stay hidden until the prediction was answered or skipped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum SectionKind {
     Symptom,
     Evidence,

@@ -12,24 +12,18 @@ const GOOD: &str = "v3";
 const DECOYS: &[&str] = &["model.qkv", "measure.warmup", "measure.profile-every"];
 
 /// What a fault looks like from outside. Faults that look alike are told apart by what the panels show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum Symptom {
     /// The loss is right, every token takes too long.
+    #[strum(serialize = "a slow step")]
     Slow,
     /// The loss starts wrong, does not fall, or falls less than it could.
+    #[strum(serialize = "a loss that is wrong")]
     BadLoss,
     /// Nothing seems wrong, or it seems better than it can be.
+    #[strum(serialize = "nothing wrong, or too good")]
     TooGood,
-}
-
-impl Symptom {
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Slow => "a slow step",
-            Self::BadLoss => "a loss that is wrong",
-            Self::TooGood => "nothing wrong, or too good",
-        }
-    }
 }
 
 /// The criterion that a fault alone does not meet.

@@ -16,6 +16,8 @@ pub use store::{Busy, directory, in_words, load, save, save_knowing, times};
 /// How far a stage has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum StageState {
     #[default]
     New,
@@ -25,18 +27,6 @@ pub enum StageState {
     /// Jumped over in a correct state; never counts as passed.
     Skipped,
     Passed,
-}
-
-impl StageState {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Seen => "seen",
-            Self::Predicted => "predicted",
-            Self::Skipped => "skipped",
-            Self::Passed => "passed",
-        }
-    }
 }
 
 /// What the learner said would happen.

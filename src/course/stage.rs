@@ -1,6 +1,8 @@
 //! A stage as checked data, and how it is read: `stage.toml`, its two configurations and its kernels. A stage with a
 //! fault is reported and left out; a removed control character is reported and the stage kept.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Deserializer};
 
 use super::check::{self, Check, CheckToml};
@@ -15,21 +17,13 @@ use crate::panel::Panel;
 /// What a learner is expected to do: look, take apart, write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum StageLevel {
     #[default]
     Beginner,
     Intermediate,
     Advanced,
-}
-
-impl StageLevel {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Beginner => "beginner",
-            Self::Intermediate => "intermediate",
-            Self::Advanced => "advanced",
-        }
-    }
 }
 
 /// One fault: seen, predicted, explained, fixed, measured.
@@ -333,8 +327,7 @@ fn check_stage(file: &TomlFile<'_>, stage: &mut Stage, folder: &str) -> Result<(
         let what = "`panel` cannot be \"lesson\"; name a panel that shows figures";
         return fault(&format!("evidence.{at}.panel"), what.to_owned());
     }
-    let can_hide =
-        |name: &String| HIDES.contains(&name.as_str()) || Panel::NAMES.contains(&name.as_str());
+    let can_hide = |name: &String| HIDES.contains(&name.as_str()) || Panel::from_str(name).is_ok();
     if let Some(name) = stage.hides.iter().find(|name| !can_hide(name)) {
         let all = HIDES.join(", ");
         let what = format!("`hides` names `{name}`; name a panel, or one of {all}");

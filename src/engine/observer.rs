@@ -111,7 +111,7 @@ fn on_host(spans: &[Span]) -> Profiled {
         launches_by_phase[span.row.phase as usize] += 1;
     }
     let kinds = spans.iter().map(|it| &it.row);
-    let kinds = kinds.map(|it| (it.op, it.version, it.phase.name()));
+    let kinds = kinds.map(|it| (it.op, it.version, it.phase.into_str()));
     let unique: BTreeSet<_> = kinds.collect();
     Profiled {
         rows,

@@ -73,7 +73,7 @@ struct Rows {
 
 impl Rows {
     fn add(&mut self, row: &SpanRow, kernel: &str, took: Took, counts_work: bool) {
-        let key = [row.scope.part, row.phase.name(), row.op, kernel].map(str::to_owned);
+        let key = [row.scope.part, row.phase.into_str(), row.op, kernel].map(str::to_owned);
         let (sum, layers) = self.entry(key, took);
         match row.cost.nothing {
             Some(why) => sum.no_work = Some(why.to_owned()),
@@ -129,7 +129,7 @@ impl Rows {
         };
         let mut rows: Vec<KernelRow> = self.found.into_values().map(finish).collect();
         for phase in [Phase::Forward, Phase::Backward, Phase::Optimizer] {
-            let of = |row: &KernelRow| row.phase == phase.name();
+            let of = |row: &KernelRow| row.phase == phase.into_str();
             let starts = rows
                 .iter()
                 .filter(|row| of(row))

@@ -26,7 +26,7 @@ pub fn ask() {
 pub fn send_rows(send: impl Fn(CompiledKernel) + Send + Sync + 'static) {
     let sent = Mutex::new(BTreeSet::new());
     wgsl::read_launches(Box::new(move |row, kernel, hash, text| {
-        let name = operations::name(row.op, row.scope.part, row.phase.name());
+        let name = operations::name(row.op, row.scope.part, row.phase.into_str());
         let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
         if sent.insert((name.clone(), hash)) {
             let rows = vec![name];

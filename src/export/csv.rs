@@ -107,11 +107,8 @@ fn known(figure: Option<impl Display>) -> String {
     figure.map(|it| it.to_string()).unwrap_or_default()
 }
 
-fn slot(slot: Slot) -> &'static str {
-    match slot {
-        Slot::A => "a",
-        Slot::B => "b",
-    }
+fn slot(slot: Slot) -> String {
+    slot.into_str().to_lowercase()
 }
 
 #[cfg(test)]

@@ -28,22 +28,12 @@ impl Scope {
 }
 
 /// The phase of a training step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Phase {
     Forward,
     Backward,
     Optimizer,
-}
-
-impl Phase {
-    /// The name on screens and in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Backward => "backward",
-            Self::Optimizer => "optimizer",
-        }
-    }
 }
 
 /// Work by shape: floating-point operations, and bytes if every operand moves once.

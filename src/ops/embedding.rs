@@ -23,7 +23,7 @@ impl Operation<1> for Embedding {
     type Saved<B: Kernels> = Float<B>;
 
     fn version(&self) -> &'static str {
-        self.version.name()
+        self.version.into_str()
     }
 
     fn forward<B: Kernels>(&self, [weight]: [Float<B>; 1]) -> (Float<B>, Float<B>) {

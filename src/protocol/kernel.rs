@@ -165,38 +165,56 @@ pub enum KernelRole {
 /// What an input holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum KernelFill {
     /// N(0, 1).
     #[default]
+    #[strum(serialize = "ordinary normal numbers")]
     Normal,
     /// N(0, 1) · 100: large enough to overflow a careless exp.
+    #[strum(serialize = "numbers of hundreds, of both signs")]
     Large,
     /// N(0, 1) / 1000.
+    #[strum(serialize = "numbers of thousandths")]
     Small,
     /// N(0, 1) · 1e-8.
+    #[strum(serialize = "tiny numbers, of 1e-8")]
     Tiny,
+    #[strum(serialize = "zeros")]
     Zero,
     /// Uniform in 0 to 1.
+    #[strum(serialize = "numbers from 0 to 1")]
     Positive,
     /// N(0, 1) + 5.
+    #[strum(serialize = "numbers around 5")]
     Above,
     /// N(0, 1) · 10 − 200.
+    #[strum(serialize = "numbers around -200")]
     Below,
     /// N(0, 1) + 4 · i for element i.
+    #[strum(serialize = "rising numbers")]
     Rising,
     /// N(0, 1) − 4 · i.
+    #[strum(serialize = "falling numbers")]
     Falling,
     /// −s · (1 + N(0, 1) / 4) with one s between 1e5 and 1e8 in all; positive in every second buffer.
+    #[strum(serialize = "numbers far from zero")]
     Far,
     /// N(0, 1) · s with one s between 1e4 and 1e8.
+    #[strum(serialize = "huge numbers, of both signs")]
     Huge,
     /// The same number everywhere.
+    #[strum(serialize = "one number everywhere")]
     Constant,
     /// N(0, 1), and in each row one element of a size between 8 and 2,000.
+    #[strum(serialize = "normal numbers with one large one in each row")]
     Outlier,
     /// N(0, 1), and every eighth one 0.
+    #[strum(serialize = "normal numbers with zeros among them")]
     Sparse,
     /// N(0, 1), and numbers that the learner's text names, or near those, of both signs.
+    #[strum(serialize = "numbers near those that the text names")]
     Written,
 }
 
@@ -219,28 +237,6 @@ impl KernelFill {
 
     /// What a shape is tried with whose size the learner's text names.
     pub const OF_TEXT: [Self; 2] = [Self::Normal, Self::Written];
-
-    /// In a sentence.
-    pub const fn in_words(self) -> &'static str {
-        match self {
-            Self::Normal => "ordinary normal numbers",
-            Self::Large => "numbers of hundreds, of both signs",
-            Self::Small => "numbers of thousandths",
-            Self::Tiny => "tiny numbers, of 1e-8",
-            Self::Zero => "zeros",
-            Self::Positive => "numbers from 0 to 1",
-            Self::Above => "numbers around 5",
-            Self::Below => "numbers around -200",
-            Self::Rising => "rising numbers",
-            Self::Falling => "falling numbers",
-            Self::Far => "numbers far from zero",
-            Self::Huge => "huge numbers, of both signs",
-            Self::Constant => "one number everywhere",
-            Self::Outlier => "normal numbers with one large one in each row",
-            Self::Sparse => "normal numbers with zeros among them",
-            Self::Written => "numbers near those that the text names",
-        }
-    }
 }
 
 /// A criterion: `[[check]]` of exercise.toml.

@@ -1,7 +1,5 @@
 //! What events carry: plain data with its units.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::profile::KernelSummary;
@@ -137,25 +135,16 @@ impl PhaseTimes {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum TimingState {
     #[default]
+    #[strum(to_string = "warming up")]
     Warming,
     Settling,
     Steady,
     Drifting,
     Noisy,
-}
-
-impl fmt::Display for TimingState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Warming => "warming up",
-            Self::Settling => "settling",
-            Self::Steady => "steady",
-            Self::Drifting => "drifting",
-            Self::Noisy => "noisy",
-        })
-    }
 }
 
 /// Throughput from unprofiled steps after warm-up.
@@ -302,23 +291,15 @@ pub struct Lint {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Verdict {
     Faster,
     Slower,
+    #[strum(to_string = "less than 1 % apart")]
     Same,
     #[default]
     Unclear,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Faster => "faster",
-            Self::Slower => "slower",
-            Self::Same => "less than 1 % apart",
-            Self::Unclear => "unclear",
-        })
-    }
 }
 
 /// A paired comparison so far. Ratios are time of A / time of B: above 1, B is faster.

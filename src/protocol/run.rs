@@ -66,6 +66,8 @@ impl From<f64> for Num {
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum Slot {
     #[default]
     A,

@@ -10,7 +10,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::surface::letter;
 use super::text;
 use super::theme::Theme;
 use crate::app::series::Bucket;
@@ -105,7 +104,7 @@ impl Chart<'_> {
                 if taken == Some((x, y)) {
                     x = x.checked_sub(1).unwrap_or(1);
                 }
-                plot.put(buffer, (x, y), letter(*slot), self.theme.slot(*slot));
+                plot.put(buffer, (x, y), slot.into_str(), self.theme.slot(*slot));
                 taken = Some((x, y));
             }
         }

@@ -8,6 +8,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
+use strum::VariantArray;
 
 use super::keys::opened::{action, footer, help};
 use super::panels::timeline;
@@ -140,7 +141,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
         let block = Block::bordered()
             .border_set(theme.symbols.border)
             .border_style(border)
-            .title(Line::styled(format!(" {} ", panel.name()), title));
+            .title(Line::styled(format!(" {} ", panel.into_str()), title));
         frame.render_widget(block, place);
         let place = Block::bordered().inner(place);
         let wide = usize::from(place.width);
@@ -197,13 +198,16 @@ fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme: &T
 /// The file and its panels.
 fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
     let mut spans = Vec::new();
-    for (number, panel) in (1..).zip(OpenedPanel::ALL) {
-        let style = if panel == it.focus {
+    for (number, panel) in (1..).zip(OpenedPanel::VARIANTS) {
+        let style = if *panel == it.focus {
             theme.selected
         } else {
             theme.dim
         };
-        spans.push(Span::styled(format!(" {number} {} ", panel.name()), style));
+        spans.push(Span::styled(
+            format!(" {number} {} ", panel.into_str()),
+            style,
+        ));
     }
     let warned = it.figures.lints.len();
     if warned > 0 {

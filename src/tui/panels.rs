@@ -42,6 +42,7 @@ mod welcome;
 use content::ContentOf;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
+use strum::VariantArray;
 
 use super::list::List;
 use super::prose::READING;
@@ -83,7 +84,7 @@ pub struct CardRow {
 
 /// Every panel, in the order in which they stand in a column of the largest layout.
 #[rustfmt::skip]
-pub const PANELS: [PanelRow; Panel::ALL.len()] = [
+pub const PANELS: [PanelRow; Panel::VARIANTS.len()] = [
     PanelRow { panel: Panel::Lesson, position: PanelPosition::Left, content: lesson::content, reading: |_| &[] },
     PanelRow { panel: Panel::Loss, position: PanelPosition::Middle(0), content: loss::content, reading: |_| loss::READING },
     PanelRow { panel: Panel::Throughput, position: PanelPosition::Middle(9), content: throughput::content, reading: throughput::reading },
@@ -136,7 +137,7 @@ fn draw_with(
     let row = PANELS.iter().find(|row| row.panel == panel);
     row.map_or(0, |row| {
         // The lints say themselves why they wait.
-        let later = panel != Panel::Lints && surface.app.withholds(panel.name());
+        let later = panel != Panel::Lints && surface.app.withholds(panel.into_str());
         surface.reading = if later {
             &[]
         } else {

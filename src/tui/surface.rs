@@ -276,14 +276,6 @@ pub fn chooses(what: &str, app: &App) -> String {
     format!("{choose} {what}, {}", closes(app))
 }
 
-/// `A` or `B`.
-pub const fn letter(slot: Slot) -> &'static str {
-    match slot {
-        Slot::A => "A",
-        Slot::B => "B",
-    }
-}
-
 /// The letter of a slot in its style, with a mark for the one that runs, and what runs there.
 pub fn slot_label(slot: Slot, app: &App, theme: &Theme) -> Span<'static> {
     label(slot, &app.slot_name(slot), app, theme)
@@ -292,7 +284,7 @@ pub fn slot_label(slot: Slot, app: &App, theme: &Theme) -> Span<'static> {
 /// The same where room may be short: the letter alone in narrow places.
 pub fn short_label(slot: Slot, width: u16, app: &App, theme: &Theme) -> Span<'static> {
     match width {
-        0..34 => label(slot, letter(slot), app, theme),
+        0..34 => label(slot, slot.into_str(), app, theme),
         _ => slot_label(slot, app, theme),
     }
 }

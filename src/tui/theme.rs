@@ -18,12 +18,15 @@ pub struct Terminal {
     pub ascii: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Colours {
     /// `NO_COLOR`, or a terminal without.
     None,
     #[default]
+    #[strum(serialize = "16")]
     Sixteen,
+    #[strum(serialize = "256")]
     Indexed,
 }
 

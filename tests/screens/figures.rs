@@ -201,7 +201,7 @@ fn a_figure_is_whole_or_absent_at_every_size() {
             screen::screen(app, width, height, ThemeName::Dark, Markers::Braille)
         };
         let mut known = BTreeSet::new();
-        let focus = Panel::ALL.into_iter().map(Some).chain([None]);
+        let focus = Panel::VARIANTS.iter().copied().map(Some).chain([None]);
         for panel in focus {
             let mut wide = app.clone();
             if let (Some(panel), None) = (panel, wide.view.overlay) {

@@ -140,7 +140,7 @@ fn no_panel_order_says_where_the_fault_shows() {
                 play.key(KeyCode::Esc);
             }
             let drawn = play.draw();
-            for panel in Panel::ALL.map(Panel::name) {
+            for panel in Panel::VARIANTS.iter().map(Panel::into_str) {
                 let there = [format!("╭ {panel} ─"), format!("\n {panel} ─")];
                 let shown = there.iter().any(|it| drawn.contains(it));
                 assert!(!shown || neutral.contains(&panel), "stage {stage}: {panel}");

@@ -10,6 +10,7 @@ use perflings::tui::opened::{draw, mouse};
 use perflings::tui::theme::{Terminal, Theme};
 use ratatui::backend::TestBackend;
 use ratatui::layout::Rect;
+use strum::VariantArray;
 
 use super::{bytes, fixtures};
 
@@ -31,9 +32,9 @@ fn opened() -> Opened {
 fn every_panel_is_drawn_at_every_size() {
     let mut it = opened();
     for size in [(1, 1), (20, 6), (60, 16), (80, 24), (140, 40), (250, 80)] {
-        for panel in OpenedPanel::ALL {
-            it.focus = panel;
-            for markers in Markers::ALL {
+        for panel in OpenedPanel::VARIANTS {
+            it.focus = *panel;
+            for markers in Markers::VARIANTS {
                 shown(&it, size, *markers);
             }
         }

@@ -395,7 +395,7 @@ impl App {
             [met as u32, deciding().count() as u32]
         });
         SharedWork {
-            state: it.state.name().to_owned(),
+            state: it.state.into_str().to_owned(),
             vote: match it.prediction {
                 Some(Prediction::Choice { choice, .. }) => Some(choice),
                 _ => None,

@@ -2,6 +2,7 @@
 //! A section's kind is a comment in its heading: `## Why <!-- why -->`; a key is `<kbd>t</kbd>`.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
+use strum::VariantNames;
 
 use super::{Lesson, LessonSection, SectionKind, TextBlock, TextSpan, plain};
 use crate::config::nearest;
@@ -41,14 +42,6 @@ pub enum LessonReferenceKind {
     /// A line of a drawing or of code, which cannot be wrapped.
     Code,
 }
-
-const KINDS: &[(&str, SectionKind)] = &[
-    ("symptom", SectionKind::Symptom),
-    ("evidence", SectionKind::Evidence),
-    ("why", SectionKind::Why),
-    ("debrief", SectionKind::Debrief),
-    ("background", SectionKind::Background),
-];
 
 /// Parses a lesson; `path` is for messages.
 pub fn parse(raw: &str, path: &str) -> ParsedLesson {
@@ -334,10 +327,10 @@ impl Builder<'_> {
         if self.heading.is_none() {
             return;
         }
-        let (word, mut kinds) = (word.trim(), KINDS.iter());
-        self.kind = kinds.find(|(name, _)| *name == word).map(|(_, kind)| *kind);
+        let word = word.trim();
+        self.kind = word.parse().ok();
         if self.kind.is_none() {
-            let near = nearest(word, KINDS.iter().map(|(name, _)| *name));
+            let near = nearest(word, SectionKind::VARIANTS.iter().copied());
             let what = format!("unknown kind of section `{word}`");
             self.problem(format!("{what}; the nearest known one is `{near}`"));
         }

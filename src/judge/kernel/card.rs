@@ -53,7 +53,7 @@ fn file_lines(card: &mut Vec<CardLine>, result: &KernelResult, job: &KernelJob) 
         let shape = job.shapes.iter().find(|shape| shape.label == fault.shape);
         let mut sizes = shape.map_or_else(String::new, |it| with_names(&it.sizes));
         if let Some(values) = fault.values {
-            sizes += &format!("; {}", values.in_words());
+            sizes += &format!("; {}", values.into_str());
         }
         let (label, text) = (&fault.shape, &fault.text);
         card.push(bad(format!("fails at `{label}` ({sizes}): {text}")));

@@ -61,7 +61,7 @@ fn figure(s: &mut Surface<'_, '_>, cue: &Beat) {
 
 fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
     match beat.panel {
-        panel if s.app.withholds(panel.name()) => super::draw(panel, s),
+        panel if s.app.withholds(panel.into_str()) => super::draw(panel, s),
         _ if beat.pairs => pairs(s),
         Panel::Lesson if cue.does == BeatChange::Hint => drawing(s),
         Panel::Lesson if !cue.row.is_empty() => table(s, &cue.row),
@@ -319,7 +319,7 @@ pub fn draw_foot(s: &mut Surface<'_, '_>) {
         RunState::Running | RunState::Finished | RunState::Paused | RunState::Pausing => {
             app.device().map_or(String::new(), |it| it.kind.clone())
         }
-        state => state.words().to_owned(),
+        state => state.into_str().to_owned(),
     };
     let keys = [Action::NextBeat, Action::PreviousBeat, Action::Present];
     let keys = keys.map(|it| keys::label(it, app)).join(" ");

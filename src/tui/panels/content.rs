@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::panel::Panel;
 use crate::protocol::Slot;
 use crate::tui::list::first_shown;
-use crate::tui::surface::{Surface, height, letter, take_bottom, take_left, take_top};
+use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -197,9 +197,9 @@ pub fn missing(reason: &str, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
 /// Draws the panel's box with its lines; the result is how many it can scroll.
 pub fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
     let outer = s.area;
-    s.open(panel, panel.name(), "");
+    s.open(panel, panel.into_str(), "");
     let mut content = of(s.app, s.theme, s.area);
-    let title = content.title.as_deref().unwrap_or(panel.name());
+    let title = content.title.as_deref().unwrap_or(panel.into_str());
     s.at(outer).open(panel, title, &content.aside);
     let blocks = std::mem::take(&mut content.blocks);
     let lines = lines(blocks, s);
@@ -314,9 +314,9 @@ fn values_of_runs(figure: &Figure, width: usize, theme: &Theme) -> Vec<Line<'sta
             used = NAME;
         }
         used += text::width(&cell) + 1;
-        let (letter, ink) = value
-            .slot
-            .map_or((" ", theme.text), |slot| (letter(slot), theme.slot(slot)));
+        let (letter, ink) = value.slot.map_or((" ", theme.text), |slot| {
+            (slot.into_str(), theme.slot(slot))
+        });
         spans.push(Span::styled(letter, ink));
         spans.push(Span::styled(cell, style));
     }

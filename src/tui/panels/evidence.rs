@@ -9,7 +9,7 @@ use super::ledger;
 use crate::app::App;
 use crate::protocol::{Evidence, Num, Slot};
 use crate::thresholds::PARITY_F32;
-use crate::tui::surface::{letter, slots};
+use crate::tui::surface::slots;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{duration, number, parity, show};
@@ -31,7 +31,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         return Content::missing("the engine has not looked yet", theme, area);
     };
     let steps = known.iter();
-    let steps = steps.map(|(slot, it)| format!("{} at step {}", letter(*slot), it.step));
+    let steps = steps.map(|(slot, it)| format!("{} at step {}", slot.into_str(), it.step));
     let mut content = Content {
         aside: steps.collect::<Vec<_>>().join(" · "),
         ..Content::default()
@@ -149,7 +149,7 @@ fn rms(slot: Slot, values: &[Num], theme: &Theme) -> Option<Line<'static>> {
     let ends = format!(" from {} to {}", number(first.0), number(last.0));
     Some(Line::from(vec![
         Span::styled(text::left("rms by layer", NAME), theme.dim),
-        Span::styled(format!("{} {heights} ", letter(slot)), theme.slot(slot)),
+        Span::styled(format!("{} {heights} ", slot.into_str()), theme.slot(slot)),
         Span::styled(ends, theme.text),
     ]))
 }

@@ -11,7 +11,7 @@ use super::content::{Block, Content, Figure, Picture, Size};
 use crate::app::App;
 use crate::protocol::{GradientRow, Gradients};
 use crate::thresholds::ZEROS_PERCENT;
-use crate::tui::surface::{letter, short_label, slots};
+use crate::tui::surface::{short_label, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -44,13 +44,13 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         let label = short_label(slot, area.width, app, theme);
         content.lines([share(label, it, area.width, theme)]);
         let (of, ink) = (app.slot_name(slot), theme.slot(slot));
-        let name = format!("{}: parameters with a gradient", letter(slot));
+        let name = format!("{}: parameters with a gradient", slot.into_str());
         let value = format!("{} %", percent(it.params_pct));
         let figure = large(name, value, it.params_pct / 100.0, is_all(it), ink);
         let details = of.clone();
         content.add(Size::Large, Block::Figure(Figure { details, ..figure }));
         if slot == app.run.active {
-            let name = format!("{}: tensors with a gradient", letter(slot));
+            let name = format!("{}: tensors with a gradient", slot.into_str());
             let value = format!("{}/{}", it.with_grad, it.tensors);
             let share = f64::from(it.with_grad) / f64::from(it.tensors.max(1));
             let figure = large(name, value, share, it.with_grad == it.tensors, ink);

@@ -11,7 +11,7 @@ use crate::app::{App, SlotRun, Sort};
 use crate::course::KernelFigure;
 use crate::protocol::{KernelRow, Roof, Slot, StepProfile};
 use crate::stats::roofline::{RowRates, reached};
-use crate::tui::surface::{joined, letter};
+use crate::tui::surface::joined;
 use crate::tui::table::{Columns, FigureColumn, or_dash};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -30,7 +30,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let Some((slot, kernels)) = app.profiled() else {
         return Content::missing("no step was profiled yet", theme, area);
     };
-    let (name, sort) = (app.slot_name(slot), app.view.sort.name());
+    let (name, sort) = (app.slot_name(slot), app.view.sort.into_str());
     let aside = match app.run.slot(slot).profiles.len() {
         n @ 2.. => format!("{name} · median of {n} profiles · by {sort}"),
         _ => format!("{name} · step {} · by {sort}", kernels.step),
@@ -110,7 +110,7 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
     let most = rows.iter().map(|it| it.1).fold(f64::MIN_POSITIVE, f64::max);
     for (row, value) in rows {
         let was = table.beside.and_then(|it| counterpart(row, it));
-        let other = letter(table.slot.other());
+        let other = table.slot.other().into_str();
         let was = was.map_or(String::new(), |was| format!(", {other} {}", ms(was)));
         let ink = match !cue.row.is_empty() && asked(row) {
             true => theme.bad,

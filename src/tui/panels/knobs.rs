@@ -9,7 +9,7 @@ use crate::app::comparison::{Comparison, KnobRow};
 use crate::app::{App, ScreenSize};
 use crate::tui::list::List;
 use crate::tui::prose::ProseWriter;
-use crate::tui::surface::{inside, letter, slots};
+use crate::tui::surface::{inside, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::number;
@@ -87,7 +87,7 @@ fn effect(app: &App, theme: &Theme) -> Vec<Span<'static>> {
         }
         let gap = if spans.is_empty() { "" } else { " · " };
         spans.push(Span::raw(gap));
-        spans.push(Span::styled(letter(slot), theme.slot(slot)));
+        spans.push(Span::styled(slot.into_str(), theme.slot(slot)));
         spans.push(Span::styled(format!(" {}", said.join(", ")), theme.text));
     }
     if spans.is_empty() {

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use strum::VariantArray;
 
 use super::content::Content;
 use super::{cards, exercise, knobs, mystery, question};
@@ -30,7 +31,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         return Content {
             title,
             foot,
-            ..Content::text(open.level.name(), above)
+            ..Content::text(open.level.into_str(), above)
         };
     }
     if let Some(open) = app.mystery() {
@@ -56,7 +57,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         lines.append(&mut foot);
     }
     let (_, at, of) = app.page();
-    let aside = format!("{} · page {at} of {of}", stage.level.name());
+    let aside = format!("{} · page {at} of {of}", stage.level.into_str());
     Content {
         foot,
         ..Content::text(aside, lines)
@@ -154,12 +155,12 @@ impl Text<'_> {
         let (theme, now) = (self.w.theme, self.w.app.study.activity(self.stage));
         let row = |names: bool| {
             let mut row = Vec::new();
-            for phase in Activity::ALL {
-                if phase != Activity::Predict {
+            for phase in Activity::VARIANTS {
+                if *phase != Activity::Predict {
                     let pointer = format!(" {} ", theme.symbols.pointer);
                     row.push(Span::styled(pointer, theme.dim));
                 }
-                let (name, good) = (phase.name(), theme.symbols.good);
+                let (name, good) = (phase.into_str(), theme.symbols.good);
                 row.push(match phase.cmp(&now) {
                     Ordering::Less if names => Span::styled(format!("{good} {name}"), theme.good),
                     Ordering::Less => Span::styled(good, theme.good),
@@ -222,7 +223,7 @@ impl Text<'_> {
         self.w.heading("Where to look");
         let theme = self.w.theme;
         for pointer in &self.stage.evidence {
-            let marker = format!("{} {}  ", theme.symbols.pointer, pointer.panel.name());
+            let marker = format!("{} {}  ", theme.symbols.pointer, pointer.panel.into_str());
             self.w
                 .course_text(&marker, theme.key, &pointer.text, theme.text);
         }

@@ -36,7 +36,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     } else if app.mode.is_watching() {
         let said = "left out for this recording: find out what they would report";
         w.line(said, theme.dim);
-    } else if app.withholds_mark(Panel::Lints.name()) {
+    } else if app.withholds_mark(Panel::Lints.into_str()) {
         return later(app, theme, area);
     } else if run.lints.is_empty() {
         let said = format!("{} nothing implausible in ", theme.symbols.good);

@@ -30,7 +30,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
             text += &format!(" ({} times)", entry.times);
         }
         let plain = entry.why.map_or(theme.text, |_| theme.dim);
-        w.item(&text::left(entry.level.word(), 9), style, &text, plain);
+        w.item(&text::left(entry.level.into_str(), 9), style, &text, plain);
     }
     if w.lines.is_empty() {
         w.line("the log is empty", theme.dim);

@@ -10,7 +10,7 @@ use crate::app::series::{Bucket, Series};
 use crate::app::{App, SlotRun, Smoothing, Window};
 use crate::protocol::Slot;
 use crate::tui::chart::{Chart, ReferenceLine};
-use crate::tui::surface::{letter, slot_label, slots};
+use crate::tui::surface::{slot_label, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::number;
@@ -37,9 +37,9 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         }
     };
     let scale = if app.log_axis() { "log" } else { "linear" };
-    let mut aside = format!("nats · {scale} axis · {}", app.view.window.name());
+    let mut aside = format!("nats · {scale} axis · {}", app.view.window.into_str());
     if app.view.smoothing != Smoothing::Raw {
-        aside += &format!(" · {}", app.view.smoothing.name());
+        aside += &format!(" · {}", app.view.smoothing.into_str());
     }
     Content { aside, ..content }
 }
@@ -93,7 +93,7 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
 
 fn continued(from: Option<Slot>, slot: Slot, begin: u64, words: u8) -> String {
     let whose = match from {
-        Some(from) if from != slot => format!("{}'s", letter(from)),
+        Some(from) if from != slot => format!("{}'s", from.into_str()),
         _ => "an earlier run's".to_owned(),
     };
     match words {
@@ -167,7 +167,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
     }
     let moments = slots(app).filter_map(|(slot, run)| {
         let (step, value) = run.loss.not_finite?;
-        let name = format!("{}: {} at step {step}", letter(slot), number(value));
+        let name = format!("{}: {} at step {step}", slot.into_str(), number(value));
         Some((step, name))
     });
     Chart {

@@ -182,7 +182,7 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
             1 => "as does 1 other fault".to_owned(),
             others => format!("as do {others} other faults"),
         };
-        let said = format!("It looks like {}, {others}.", fault.looks.words());
+        let said = format!("It looks like {}, {others}.", fault.looks.into_str());
         w.plain(&said, theme.dim);
         w.blank();
     }

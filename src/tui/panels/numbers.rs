@@ -23,7 +23,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
     if let Some(open) = app.exercise() {
         w.lines.push(exercise::headline(app, open, theme));
     }
-    let state = app.run.state.words();
+    let state = app.run.state.into_str();
     match &app.run.state {
         RunState::EngineGone { reason } | RunState::Failed { reason, .. } => {
             w.line(format!("{state} {reason}"), theme.bad);

@@ -48,7 +48,7 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
     w.course_text("", theme.dim, &known(&stage.fault), theme.text);
     w.heading("Where it shows");
     for pointer in &stage.evidence {
-        let marker = format!("{}  ", pointer.panel.name());
+        let marker = format!("{}  ", pointer.panel.into_str());
         w.course_text(&marker, theme.key, &known(&pointer.text), theme.text);
     }
     w.heading("The fix");

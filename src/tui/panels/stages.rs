@@ -132,7 +132,7 @@ fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) 
         selected: app.view.selected == app.course.stages.len() + at,
         state: known.state,
         label: it.label(),
-        level: it.level.name(),
+        level: it.level.into_str(),
         title: &it.title,
         notes: [None, known.solution_shown.then_some("solution shown")],
     };
@@ -193,7 +193,7 @@ fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Lin
         selected: at == app.view.selected,
         state,
         label: &it.number.to_string(),
-        level: it.level.name(),
+        level: it.level.into_str(),
         title: &it.title,
         notes: [predicted, known.solution_shown.then_some("solution shown")],
     };

@@ -90,7 +90,12 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         && let Some(pointer) = evidence.get(at)
     {
         // What to look for in the panel that the evidence names, and how to go on.
-        let marker = format!(" {}/{} {} ", at + 1, evidence.len(), pointer.panel.name());
+        let marker = format!(
+            " {}/{} {} ",
+            at + 1,
+            evidence.len(),
+            pointer.panel.into_str()
+        );
         let mut lines = said(app, theme, width, &marker, &pointer.text);
         lines.extend(told(app, theme, width));
         return lines;
@@ -220,7 +225,7 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
         RunState::Idle => (theme.symbols.circle, theme.dim),
         _ => (theme.symbols.circle, theme.warning),
     };
-    let state = app.run.state.words();
+    let state = app.run.state.into_str();
     let mut text = match (&app.run.state, &app.run.compiling) {
         (RunState::Starting, _) if waited >= 2 => format!("{mark} starting, {waited} s"),
         (RunState::Warming, Some((kernels, latest))) => {

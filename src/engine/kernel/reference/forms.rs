@@ -35,7 +35,7 @@ fn share(
             for (expected, found) in expected.iter().zip(kernel(&inputs, &shape.sizes)) {
                 let all = differences(expected, &found, f64::INFINITY).expect("equal lengths");
                 let worst = all.fold(0.0_f64, |most, it| most.max(it.share));
-                println!("{} by seed {seed}: {worst}", values.in_words());
+                println!("{} by seed {seed}: {worst}", values.into_str());
                 most = most.max(worst);
             }
         }
