@@ -23,7 +23,7 @@ use crate::out::{self, Exit, notice, result, usage};
 use crate::profile::operations;
 use crate::protocol::{Event, KernelSummary};
 use crate::record::{Recording, RecordingWriter};
-use crate::units::{bytes, percent, show};
+use crate::units::{bytes, or_dash, percent, show};
 
 /// The word that stands for every stage.
 pub const ALL: &str = "all";
@@ -264,20 +264,17 @@ fn measured(found: &Journey) -> impl Iterator<Item = &StageTiming> {
 /// The rows that were measured.
 fn table(found: &Journey) -> SheetTable {
     let cell = |row: &&StageTiming, figure: &dyn Fn(&BenchCell) -> Option<String>| {
-        let found = row.cell.as_ref().and_then(figure);
-        Ok(found.unwrap_or_else(|| "-".to_owned()))
+        or_dash(row.cell.as_ref().and_then(figure), |found| found)
     };
     let kernels = |row: &&StageTiming, figure: &dyn Fn(&KernelSummary) -> Option<String>| {
         cell(row, &|it| figure(it.kernels.as_ref()?))
     };
-    SheetTable::of(
+    SheetTable::filled(
         measured(found),
         &[
-            ("stage", &|row| {
-                Ok(match row.stage {
-                    0 => row.variant.clone(),
-                    stage => format!("{stage} {}", row.variant),
-                })
+            ("stage", &|row| match row.stage {
+                0 => row.variant.clone(),
+                stage => format!("{stage} {}", row.variant),
             }),
             ("first loss", &|row| {
                 cell(row, &|it| Some(short(it.loss_first)))
@@ -293,7 +290,7 @@ fn table(found: &Journey) -> SheetTable {
             }),
             ("ratio", &|row| {
                 let ratio = row.ratio.map(|it| interval(it.ratio, it.low, it.high));
-                Ok(ratio.unwrap_or_else(|| if row.stage == 0 { "1" } else { "-" }.to_owned()))
+                ratio.unwrap_or_else(|| if row.stage == 0 { "1" } else { "-" }.to_owned())
             }),
             ("launches", &|row| {
                 kernels(row, &|it| Some(show(f64::from(it.launches_per_step), 0)))
@@ -315,7 +312,7 @@ fn table(found: &Journey) -> SheetTable {
                     Some(format!("{name} {} ms", digits(top.ms)))
                 })
             }),
-            ("what it is", &|row| Ok(row.phrase.clone())),
+            ("what it is", &|row| row.phrase.clone()),
         ],
     )
 }

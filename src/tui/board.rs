@@ -14,12 +14,13 @@ use ratatui::widgets::Block;
 use super::keys::board::{BoardAction, action, footer};
 use super::run::{self, SessionEnd};
 use super::surface::{height, put, take_bottom, take_top};
-use super::table::{Columns, FigureColumn, or_dash};
+use super::table::{Columns, FigureColumn};
 use super::text;
 use super::theme::Theme;
 use super::votes::bars;
 use crate::course::progress::letter;
 use crate::room::board::{Board, ParticipantRow, Presence, Race, VoteTally, duration};
+use crate::units::or_dash;
 
 mod act;
 mod join;
@@ -280,9 +281,7 @@ fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         lines.push(Line::styled(" nobody has a result yet", theme.dim));
     }
     for rank in &race.ranks {
-        let place = rank
-            .place
-            .map_or_else(|| "-".to_owned(), |it| it.to_string());
+        let place = or_dash(rank.place, |place| place.to_string());
         let figures = match (rank.result.mystery, rank.result.ratio) {
             (Some(it), _) if it.points > 0 => format!(
                 "{} points, {}, {} tried",

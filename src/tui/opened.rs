@@ -15,7 +15,7 @@ use super::prose::READING;
 use super::reading;
 use super::run::{self, SessionEnd};
 use super::surface::{boxed, centred, height, take_bottom, take_left, take_top};
-use super::table::{Columns, FigureColumn, or_dash};
+use super::table::{Columns, FigureColumn};
 use super::text;
 use super::theme::Theme;
 use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
@@ -23,7 +23,7 @@ use crate::app::timeline::TimelineMove;
 use crate::clean;
 use crate::trace::display::{self, ABSENT, figures, share, time};
 use crate::trace::figures::Summary;
-use crate::units::show as digits;
+use crate::units::{or_dash, show as digits};
 
 /// How long to wait for a key.
 const WAIT: Duration = Duration::from_millis(250);

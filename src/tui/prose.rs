@@ -15,6 +15,7 @@ use crate::course::placeholder::{
     FigureSources, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told,
 };
 use crate::course::{TextBlock, TextSpan};
+use crate::table;
 
 /// Widest line of text that reads well.
 pub const READING: usize = 76;
@@ -282,21 +283,14 @@ impl<'a> ProseWriter<'a> {
         if count == 0 {
             return;
         }
-        let wide = |cell: &Vec<TextSpan>| text::width_of(&self.styled(cell, Style::new(), true));
-        let natural = |column: usize| {
-            let cells = rows.iter().map(|row| row.get(column));
-            let cells = cells.chain([head.get(column)]).flatten();
-            cells.map(wide).max().unwrap_or(1).max(1)
+        let wide = |cell: &Vec<TextSpan>| {
+            let spans = self.styled(cell, Style::new(), true);
+            text::width_of(&spans).max(1)
         };
-        let mut widths: Vec<usize> = (0..count).map(natural).collect();
+        let all = rows.iter().map(Vec::as_slice).chain([head]);
+        let mut widths = table::widths(all, count, wide);
         let gaps = 2 * (count - 1);
-        let room = self.columns.saturating_sub(gaps).max(count);
-        while widths.iter().sum::<usize>() > room {
-            match widths.iter_mut().max_by_key(|w| **w) {
-                Some(widest) if *widest > 1 => *widest -= 1,
-                _ => break,
-            }
-        }
+        table::shrink(&mut widths, self.columns.saturating_sub(gaps).max(count));
         // Markdown wants a head; one without words is not shown.
         if head.iter().any(|cell| !cell.is_empty()) {
             self.table_row(head, &widths, self.theme.strong);

@@ -12,10 +12,10 @@ use crate::course::KernelFigure;
 use crate::profile::roofline::{RowRates, reached};
 use crate::protocol::{KernelRow, Roof, Slot, StepProfile};
 use crate::tui::surface::{joined, letter};
-use crate::tui::table::{Columns, FigureColumn, or_dash};
+use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{bytes, duration, ms, number, percent};
+use crate::units::{bytes, duration, ms, number, or_dash, percent};
 
 /// How to read it.
 pub const READING: &[&str] = &[

@@ -10,10 +10,9 @@ use crate::config::Sync;
 use crate::limits::PHASES_MISS_STEP;
 use crate::protocol::{PhaseTimes, Slot};
 use crate::tui::surface::{slot_label, slots};
-use crate::tui::table::or_dash;
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{duration, percent};
+use crate::units::{duration, or_dash, percent};
 
 /// How to read it.
 pub const READING: &[&str] = &[

@@ -17,10 +17,10 @@ use crate::profile::operations::{OperationRow, operations};
 use crate::profile::roofline::{bounding, ridge};
 use crate::protocol::{Roof, Slot};
 use crate::tui::surface::{height, joined, slots};
-use crate::tui::table::{Columns, FigureColumn, or_dash};
+use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{ms, number, percent, rate};
+use crate::units::{ms, number, or_dash, percent, rate};
 
 /// How to read it.
 pub const READING: &[&str] = &[

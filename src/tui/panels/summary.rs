@@ -10,6 +10,7 @@ use crate::course::check::Starter;
 use crate::course::journey::{JourneyRow, LastJourney};
 use crate::course::progress::{Prediction, StageState};
 use crate::course::{Stage, TextSpan as Words};
+use crate::table;
 use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -164,15 +165,11 @@ fn journey(columns: usize, w: &mut ProseWriter<'_>) {
 
 /// How wide each column would be, with the gap before it.
 fn widths(found: &LastJourney) -> Vec<usize> {
-    let wide = |at: usize| {
-        let cells = found.rows.iter().map(|row| &row.cells).chain([&found.head]);
-        let widest = cells
-            .filter_map(|row| row.get(at))
-            .map(|it| text::width(it))
-            .max();
-        GAP + widest.unwrap_or(0).min(WIDEST)
-    };
-    (0..found.head.len()).map(wide).collect()
+    let rows = found.rows.iter().map(|row| &row.cells).chain([&found.head]);
+    let rows = rows.map(Vec::as_slice);
+    let widths = table::widths(rows, found.head.len(), |cell| text::width(cell));
+    let with_gap = |wide: usize| GAP + wide.min(WIDEST);
+    widths.into_iter().map(with_gap).collect()
 }
 
 /// As many tables below each other as it takes to show every column; each begins with the first one.
