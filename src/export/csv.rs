@@ -118,8 +118,7 @@ fn slot(slot: Slot) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Num;
-    use crate::protocol::{KernelRow, Step, StepProfile};
+    use crate::protocol::{KernelRow, Num, Step, StepProfile};
 
     fn line(event: Event) -> StreamLine {
         StreamLine { t: 1.5, event }

@@ -8,11 +8,12 @@ use ratatui::text::{Line, Span as Run};
 
 use super::theme::Theme;
 use super::{keys, text};
+use crate::app::figures::{as_found, figures};
 use crate::app::guide::{self, SentencePart};
 use crate::app::{Action, App, Overlay};
 use crate::clean;
 use crate::course::placeholder::{
-    FigureSources, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told,
+    FigureSources, NO_FIGURE, NOT_MEASURED, figure, fill, notice, resolve, told,
 };
 use crate::course::{TextBlock, TextSpan};
 use crate::table;
@@ -328,6 +329,27 @@ impl<'a> ProseWriter<'a> {
             self.lines.push(Line::from(spans));
         }
     }
+}
+
+/// A text of the course in all of so many columns, with the figures of the run as it was found.
+pub fn told_as_found(
+    (app, theme, columns): (&App, &Theme, u16),
+    (marker, marked): (&str, Style),
+    body: &str,
+    style: Style,
+) -> Vec<Line<'static>> {
+    let now = figures(app);
+    let found = now.as_ref().map(|now| as_found(app, now));
+    let mut w = ProseWriter::new(app, theme, usize::from(columns));
+    (w.widest, w.figures) = (w.columns, found.as_ref());
+    w.course_text(marker, marked, body, style);
+    w.lines
+}
+
+/// A text with the figures of the run as it was found filled in; none before there are any.
+pub fn filled_as_found(app: &App, text: &str) -> Option<String> {
+    let now = figures(app)?;
+    Some(fill(text, &as_found(app, &now)))
 }
 
 /// A sentence of the guide, its keys named from the table.

@@ -10,11 +10,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph};
+use ratatui::widgets::Block;
 
 use super::keys::{self, SpeakerKey};
 use super::run::{self, SessionEnd};
-use super::surface::{height, take_bottom, take_left};
+use super::surface::{height, put, take_bottom, take_left, widest};
 use super::terminal;
 use super::text;
 use super::theme::Theme;
@@ -104,18 +104,18 @@ pub fn draw(
     };
     let foot = take_bottom(&mut rest, 1);
     let keys = " PgDn PgUp beat 1-9 stage b blank F freeze X end q leave";
-    frame.render_widget(Paragraph::new(Line::styled(keys, theme.dim)), foot);
+    put(frame, foot, vec![Line::styled(keys, theme.dim)]);
     let agenda = match chosen {
         Some(chosen) => chosen_agenda(chosen, notes, theme),
         None => agenda(notes, theme),
     };
-    let wide = agenda.iter().map(Line::width).max().unwrap_or(0) as u16;
+    let wide = widest(&agenda);
     let beside = rest.width >= wide + 50;
     let mut side = rest;
     if beside {
         side = take_left(&mut rest, area.width - wide - 4);
         side.width = side.width.saturating_sub(2);
-        frame.render_widget(Paragraph::new(agenda.clone()), rest);
+        put(frame, rest, agenda.clone());
     }
     let mut lines = said(notes, clock, usize::from(side.width.min(100)), theme);
     if !beside {
@@ -129,7 +129,7 @@ pub fn draw(
             lines.insert(1, Line::styled(left(planned, notes), theme.dim));
         }
     }
-    frame.render_widget(Paragraph::new(lines), side);
+    put(frame, side, lines);
     theme.symbols.finish(frame.buffer_mut());
 }
 
@@ -146,16 +146,11 @@ fn said(notes: &SpeakerNotes, clock: &str, columns: usize, theme: &Theme) -> Vec
         head.push(Span::styled(said, theme.badge));
         head.push(Span::raw("  "));
     }
-    head.extend([
-        Span::styled(
-            format!("stage {}, beat {}/{}  ", notes.stage, notes.beat, notes.of),
-            theme.text,
-        ),
-        Span::styled(
-            format!("{} of {}  ", time(notes.used_s), time(notes.planned_s)),
-            if late { theme.warning } else { theme.dim },
-        ),
-    ]);
+    let place = format!("stage {}, beat {}/{}  ", notes.stage, notes.beat, notes.of);
+    head.push(Span::styled(place, theme.text));
+    let clock = format!("{} of {}  ", time(notes.used_s), time(notes.planned_s));
+    let style = if late { theme.warning } else { theme.dim };
+    head.push(Span::styled(clock, style));
     let mut lines = text::wrap(&head, columns, "", "");
     lines.extend(wrapped(&notes.run, theme.dim));
     lines.push(Line::default());
@@ -191,12 +186,8 @@ fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'sta
 /// A line for each stage: planned and used, and their sums.
 fn agenda(notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
     let planned = notes.agenda.iter().map(|item| item.planned_s).sum();
-    let mut lines = vec![agenda_line(
-        &left(planned, notes),
-        "planned",
-        "used",
-        theme.dim,
-    )];
+    let head = left(planned, notes);
+    let mut lines = vec![agenda_line(&head, "planned", "used", theme.dim)];
     for item in &notes.agenda {
         let late = item.used_s > item.planned_s && item.planned_s > 0;
         let style = match item.number == notes.stage {
@@ -205,12 +196,8 @@ fn agenda(notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
             false => theme.text,
         };
         let name = format!("{} {}", item.number, item.title);
-        lines.push(agenda_line(
-            &name,
-            &time(item.planned_s),
-            &time(item.used_s),
-            style,
-        ));
+        let (planned, used) = (time(item.planned_s), time(item.used_s));
+        lines.push(agenda_line(&name, &planned, &used, style));
     }
     let used = time(notes.used_in_all_s());
     lines.push(agenda_line("all", &time(planned), &used, theme.strong));
@@ -225,20 +212,17 @@ fn chosen_agenda(agenda: &Agenda, notes: &SpeakerNotes, theme: &Theme) -> Vec<Li
     for part in &agenda.parts {
         let planned = format!("{from}-{}", from + part.minutes);
         from += part.minutes;
-        let of_part = notes
-            .agenda
-            .iter()
-            .filter(|it| part.stages.contains(&it.number));
-        let used: u64 = of_part.map(|it| it.used_s).sum();
+        let all = notes.agenda.iter();
+        let of_part = all.filter(|item| part.stages.contains(&item.number));
+        let used: u64 = of_part.map(|item| item.used_s).sum();
         let style = match part.stages.contains(&notes.stage) {
             true => theme.strong,
             false if used > 60 * u64::from(part.minutes) => theme.warning,
             false => theme.text,
         };
-        let used = if part.stages.is_empty() {
-            String::new()
-        } else {
-            time(used)
+        let used = match part.stages.as_slice() {
+            [] => String::new(),
+            _ => time(used),
         };
         lines.push(agenda_line(&part.what, &planned, &used, style));
     }

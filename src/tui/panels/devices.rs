@@ -33,7 +33,7 @@ pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
         let backend = text::left(&format!("  {}", info.backend), 12);
         let line = text::left(&format!("{here} {select}{name}{backend}{clock}"), columns);
         let selected = at == app.view.selected;
-        let style = if selected { theme.selected } else { theme.text };
+        let style = theme.among(selected, theme.text);
         list.add(at, Line::styled(line, style));
     }
     let mut w = ProseWriter::new(app, theme, columns);

@@ -168,7 +168,7 @@ fn list(app: &App, theme: &Theme, columns: usize) -> List {
         if let Some(typed) = typed.as_ref().filter(|_| selected) {
             of_b.clone_from(typed);
         }
-        let style = |style| if selected { theme.selected } else { style };
+        let style = |style| theme.among(selected, style);
         let yours = if row.differs() { theme.b } else { theme.dim };
         let named = Span::styled(
             format!("{mark} {}  ", text::name(row.knob.name(), name)),

@@ -53,10 +53,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
             return Content { aside, ..missing };
         }
     };
-    let mut content = Content {
-        aside,
-        ..Content::default()
-    };
+    let mut content = Content::beside(aside);
     let mut legend = rows.legend(app, area.width);
     legend.truncate(usize::from(area.height / 5).max(1));
     let left = area.height.saturating_sub(height(legend.len()));

@@ -5,13 +5,11 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::app::beats::VoteState;
-use crate::app::figures::{as_found, figures};
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
 use crate::app::{App, Confirm, RunState};
-use crate::course::placeholder::fill;
 use crate::protocol::Step;
-use crate::tui::prose::{ProseWriter, sentence};
+use crate::tui::prose::{filled_as_found, sentence, told_as_found};
 use crate::tui::surface::{Surface, height};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
@@ -57,8 +55,7 @@ pub fn rows(app: &App, theme: &Theme, width: u16) -> u16 {
 /// What the room reads at a beat in large glyphs, where it takes at most a quarter of the screen.
 fn large_sentence(app: &App, width: u16) -> Option<Vec<String>> {
     let cue = app.cue().filter(|_| app.view.confirm.is_none())?;
-    let found = figures(app).map(|now| as_found(app, &now));
-    let said = found.map_or_else(|| cue.say.clone(), |found| fill(&cue.say, &found));
+    let said = filled_as_found(app, &cue.say).unwrap_or_else(|| cue.say.clone());
     let lines = digits::wrap(&said, width.saturating_sub(2))?;
     (4 * digits::rows_of(lines.len()) <= app.view.size.1).then_some(lines)
 }
@@ -128,12 +125,8 @@ fn next_lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
 
 /// A text of the course behind a badge.
 fn said(app: &App, theme: &Theme, width: u16, marker: &str, text: &str) -> Vec<Line<'static>> {
-    let found = figures(app).map(|now| as_found(app, &now));
-    let mut w = ProseWriter::new(app, theme, usize::from(width).saturating_sub(1));
-    w.widest = w.columns;
-    w.figures = found.as_ref();
-    w.course_text(marker, theme.badge, text.trim(), theme.strong);
-    w.lines
+    let place = (app, theme, width.saturating_sub(1));
+    told_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
 }
 
 /// Steps below which a spread says nothing.

@@ -101,11 +101,7 @@ pub fn lines(
     let marked = view.slice.and_then(|at| view.trace.slices.get(at as usize));
     let link = marked.map(|it| it.link).filter(|it| *it != NONE);
     for (at, row) in shown {
-        let style = if at == view.row {
-            theme.selected
-        } else {
-            theme.dim
-        };
+        let style = theme.among(at == view.row, theme.dim);
         let name = text::left(&text::shorten(&lane_name(&view.trace, row), wide - 1), wide);
         let mut spans = vec![Span::styled(name, style)];
         let line = view.timeline.line(&view.trace, at, window);
