@@ -230,29 +230,18 @@ fn sheet(found: &Journey) -> Sheet {
     blocks.push(SheetBlock::Heading("Stages".to_owned()));
     blocks.push(SheetBlock::Table(table(found)));
     for row in &found.rows {
-        let why = [
-            row.reason
-                .as_ref()
-                .map(|why| format!("not measured: {why}")),
-            row.cell
-                .as_ref()
-                .and_then(|it| it.speed_reason.clone())
-                .map(|why| format!("no speed: {why}")),
-            row.cell
-                .as_ref()
-                .filter(|it| it.by_wall_time())
-                .map(|_| "speed by wall time: no step waited for the device".to_owned()),
-            row.cell
-                .as_ref()
-                .and_then(|it| it.kernels_reason.clone())
-                .map(|why| format!("no kernels: {why}")),
-            row.cell
-                .as_ref()
-                .and_then(|it| it.memory.reason.clone())
-                .map(|why| format!("no memory: {why}")),
-        ];
-        let why = why.into_iter().flatten();
-        blocks.extend(why.map(|why| SheetBlock::Remark(format!("{}: {why}", row.name()))));
+        let mut remark = |what: &str, why: Option<&str>| {
+            let said = why.map(|why| format!("{}: {what}: {why}", row.name()));
+            blocks.extend(said.map(SheetBlock::Remark));
+        };
+        remark("not measured", row.reason.as_deref());
+        let Some(cell) = &row.cell else { continue };
+        remark("no speed", cell.speed_reason.as_deref());
+        let by_wall_time = cell.by_wall_time();
+        let unwaited = by_wall_time.then_some("no step waited for the device");
+        remark("speed by wall time", unwaited);
+        remark("no kernels", cell.kernels_reason.as_deref());
+        remark("no memory", cell.memory.reason.as_deref());
     }
     Sheet(blocks)
 }

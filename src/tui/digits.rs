@@ -1,6 +1,8 @@
 //! Large glyphs for what must be readable from the back of a room: three by five dots each, a dot half a cell high at the smallest
 //! size. Drawn with blocks, which have a form in ASCII. Not with a terminal's own text sizing (OSC 66): that ends at seven rows, which
-//! these outgrow from 120 by 36 on, and cells of the screen cannot hold it.
+//! these outgrow from 120 by 36 on, and cells of the screen cannot hold it. Nor with the crate tui-big-text 0.8: its one font has
+//! eight by eight dots a letter, which stand on three rows only as sextants (ASCII and many fonts have none), and its sizes are fixed,
+//! while these glyphs grow to fill their area.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

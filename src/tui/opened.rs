@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
 use super::keys::opened::{action, footer, help};
+use super::mouse::timeline_move;
 use super::panels::timeline;
 use super::prose::READING;
 use super::reading;
@@ -86,30 +87,20 @@ pub fn mouse(event: MouseEvent, it: &Opened, area: Rect) -> Option<OpenedAction>
     let (panel, place) = panels.find(|(_, place)| place.contains((x, y).into()))?;
     let place = Block::bordered().inner(place);
     let cell = (x.saturating_sub(place.x), y.saturating_sub(place.y));
-    let at = || timeline::at(&it.view, cell, (place.width, place.height));
-    let turned = match event.kind {
-        MouseEventKind::ScrollUp => 1,
-        MouseEventKind::ScrollDown => -1,
-        MouseEventKind::Down(MouseButton::Left) if panel == OpenedPanel::Timeline => {
-            let (row, time, column) = at()?;
-            let pick = TimelineMove::Pick(row, time, column);
-            return Some(OpenedAction::Timeline(pick));
+    match event.kind {
+        MouseEventKind::ScrollLeft => Some(OpenedAction::Timeline(TimelineMove::Pan(-1))),
+        MouseEventKind::ScrollRight => Some(OpenedAction::Timeline(TimelineMove::Pan(1))),
+        kind if panel == OpenedPanel::Timeline => {
+            let under = timeline::at(&it.view, cell, (place.width, place.height))?;
+            timeline_move(kind, under).map(OpenedAction::Timeline)
         }
-        MouseEventKind::Drag(MouseButton::Left) if panel == OpenedPanel::Timeline => {
-            return Some(OpenedAction::Timeline(TimelineMove::Drag(at()?.1)));
+        MouseEventKind::Down(MouseButton::Left) => Some(OpenedAction::Focus(panel)),
+        MouseEventKind::ScrollUp | MouseEventKind::ScrollDown if panel != it.focus => {
+            Some(OpenedAction::Focus(panel))
         }
-        MouseEventKind::Down(MouseButton::Left) => return Some(OpenedAction::Focus(panel)),
-        MouseEventKind::ScrollLeft => return Some(OpenedAction::Timeline(TimelineMove::Pan(-1))),
-        MouseEventKind::ScrollRight => return Some(OpenedAction::Timeline(TimelineMove::Pan(1))),
-        _ => return None,
-    };
-    match panel {
-        OpenedPanel::Timeline => {
-            let (_, time, _) = at()?;
-            Some(OpenedAction::Timeline(TimelineMove::ZoomAt(time, turned)))
-        }
-        panel if panel != it.focus => Some(OpenedAction::Focus(panel)),
-        _ => Some(OpenedAction::Move(-3 * turned)),
+        MouseEventKind::ScrollUp => Some(OpenedAction::Move(-3)),
+        MouseEventKind::ScrollDown => Some(OpenedAction::Move(3)),
+        _ => None,
     }
 }
 

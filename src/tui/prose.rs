@@ -113,6 +113,23 @@ impl<'a> ProseWriter<'a> {
         self.lines.extend(lines);
     }
 
+    /// A text of the course without a marker.
+    pub fn body(&mut self, body: &str, style: Style) {
+        self.course_text("", self.theme.dim, body, style);
+    }
+
+    /// A text of the course behind the mark of what is right or wrong.
+    pub fn judged(&mut self, (mark, style): (&str, Style), body: &str) {
+        let text = self.theme.text;
+        self.course_text(&format!("{mark} "), style, body, text);
+    }
+
+    /// A hint behind its number.
+    pub fn hint(&mut self, at: usize, hints: &[String]) {
+        let (marker, theme) = (format!("Hint {}/{}  ", at + 1, hints.len()), self.theme);
+        self.course_text(&marker, theme.warning, &hints[at], theme.text);
+    }
+
     /// A heading under an empty line; nothing where it has no words.
     pub fn heading(&mut self, title: &str) {
         if !title.is_empty() {
@@ -134,6 +151,12 @@ impl<'a> ProseWriter<'a> {
         let (app, theme) = (self.app, self.theme);
         let line = sentence(&guide::sentence(text, actions), app, theme, theme.dim);
         self.runs(&line.spans, "", "");
+    }
+
+    /// A sentence of the guide on one line.
+    pub fn sentence(&mut self, pieces: &[SentencePart], style: Style) {
+        let line = sentence(pieces, self.app, self.theme, style);
+        self.lines.push(line);
     }
 
     /// Blocks of a lesson, with an empty line between those that do not belong together.

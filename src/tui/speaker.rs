@@ -183,53 +183,63 @@ fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'sta
     Line::styled(format!("{name}{planned:>7}{used:>8}"), style)
 }
 
-/// A line for each stage: planned and used, and their sums.
-fn agenda(notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
-    let planned = notes.agenda.iter().map(|item| item.planned_s).sum();
-    let head = left(planned, notes);
-    let mut lines = vec![agenda_line(&head, "planned", "used", theme.dim)];
-    for item in &notes.agenda {
-        let late = item.used_s > item.planned_s && item.planned_s > 0;
-        let style = match item.number == notes.stage {
+/// A line of the agenda: its name, what is planned, the seconds used, and whether it is now and takes longer than planned.
+type AgendaItem = (String, String, Option<u64>, bool, bool);
+
+/// Lines of the agenda between their heading and their sum.
+fn agenda_lines(
+    (what, planned_s, planned): (&str, u64, &str),
+    items: impl Iterator<Item = AgendaItem>,
+    notes: &SpeakerNotes,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let head = left(planned_s, notes);
+    let mut lines = vec![agenda_line(&head, what, "used", theme.dim)];
+    for (name, planned, used, is_now, is_late) in items {
+        let style = match is_now {
             true => theme.strong,
-            false if late => theme.warning,
+            false if is_late => theme.warning,
             false => theme.text,
         };
-        let name = format!("{} {}", item.number, item.title);
-        let (planned, used) = (time(item.planned_s), time(item.used_s));
+        let used = used.map_or_else(String::new, time);
         lines.push(agenda_line(&name, &planned, &used, style));
     }
     let used = time(notes.used_in_all_s());
-    lines.push(agenda_line("all", &time(planned), &used, theme.strong));
+    lines.push(agenda_line("all", planned, &used, theme.strong));
     lines
+}
+
+/// A line for each stage: planned and used, and their sums.
+fn agenda(notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
+    let all_s = notes.agenda.iter().map(|item| item.planned_s).sum();
+    let items = notes.agenda.iter().map(|item| {
+        let (name, planned_s) = (format!("{} {}", item.number, item.title), item.planned_s);
+        let is_late = item.used_s > planned_s && planned_s > 0;
+        let is_now = item.number == notes.stage;
+        (name, time(planned_s), Some(item.used_s), is_now, is_late)
+    });
+    agenda_lines(("planned", all_s, &time(all_s)), items, notes, theme)
 }
 
 /// The parts of the agenda that was chosen, from minute to minute, with what their stages have used.
 fn chosen_agenda(agenda: &Agenda, notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
-    let head = left(60 * u64::from(agenda.minutes), notes);
-    let mut lines = vec![agenda_line(&head, "minutes", "used", theme.dim)];
     let mut from = 0;
-    for part in &agenda.parts {
+    let items = agenda.parts.iter().map(|part| {
         let planned = format!("{from}-{}", from + part.minutes);
         from += part.minutes;
-        let all = notes.agenda.iter();
-        let of_part = all.filter(|item| part.stages.contains(&item.number));
-        let used: u64 = of_part.map(|item| item.used_s).sum();
-        let style = match part.stages.contains(&notes.stage) {
-            true => theme.strong,
-            false if used > 60 * u64::from(part.minutes) => theme.warning,
-            false => theme.text,
-        };
-        let used = match part.stages.as_slice() {
-            [] => String::new(),
-            _ => time(used),
-        };
-        lines.push(agenda_line(&part.what, &planned, &used, style));
-    }
-    let used = time(notes.used_in_all_s());
-    let all = format!("0-{}", agenda.minutes);
-    lines.push(agenda_line("all", &all, &used, theme.strong));
-    lines
+        let stages = notes.agenda.iter();
+        let of_part = stages.filter(|item| part.stages.contains(&item.number));
+        let used_s: u64 = of_part.map(|item| item.used_s).sum();
+        let used = (!part.stages.is_empty()).then_some(used_s);
+        let is_now = part.stages.contains(&notes.stage);
+        let is_late = used_s > 60 * u64::from(part.minutes);
+        (part.what.clone(), planned, used, is_now, is_late)
+    });
+    let (all_s, all) = (
+        60 * u64::from(agenda.minutes),
+        format!("0-{}", agenda.minutes),
+    );
+    agenda_lines(("minutes", all_s, &all), items, notes, theme)
 }
 
 /// How much of the planned time is left.

@@ -253,6 +253,11 @@ impl Theme {
         }
     }
 
+    /// The mark of what is not decided yet.
+    pub fn waiting(&self) -> (&'static str, Style) {
+        (self.symbols.circle, self.warning)
+    }
+
     /// The mark of a check.
     pub fn outcome(&self, outcome: Outcome) -> (&'static str, Style) {
         match outcome {

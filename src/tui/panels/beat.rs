@@ -200,7 +200,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     if let Some(reason) = reason {
         let mut w = ProseWriter::new(app, theme, usize::from(rest.width));
         w.widest = w.columns;
-        w.course_text("", theme.dim, &reason, theme.text);
+        w.body(&reason, theme.text);
         // The choices keep three rows each.
         let most = rest
             .height

@@ -31,8 +31,13 @@ pub fn unsaved(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         return Vec::new();
     };
     let said = Span::styled(format!("Progress is not saved: {why}"), theme.bad);
-    let mark = Span::styled(format!(" {} ", theme.symbols.warning), theme.bad);
-    text::wrap(&[said], usize::from(width), mark, "   ")
+    marked((theme.symbols.warning, theme.bad), &[said], width)
+}
+
+/// Spans behind a mark.
+fn marked((mark, style): (&str, Style), spans: &[Span<'_>], width: u16) -> Vec<Line<'static>> {
+    let mark = Span::styled(format!(" {mark} "), style);
+    text::wrap(spans, usize::from(width), mark, "   ")
 }
 
 /// What comes next, in one sentence.
@@ -98,29 +103,22 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
 /// The open confirmation.
 fn asked(confirm: Confirm, app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let line = sentence(&confirmation(confirm, app), app, theme, theme.warning);
-    let mark = Span::styled(" ? ", theme.badge);
-    text::wrap(&line.spans, usize::from(width), mark, "   ")
+    marked(("?", theme.badge), &line.spans, width)
 }
 
 /// The notice, or the next move.
 fn told(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let Some(notice) = &app.notice else {
-        return next_lines(app, theme, width);
+    let symbols = &theme.symbols;
+    let (mark, style) = match &app.notice {
+        Some(notice) if notice.warning => (symbols.warning, theme.warning),
+        Some(_) => (symbols.pointer, theme.text),
+        None => (symbols.pointer, theme.key),
     };
-    let (mark, style) = match notice.warning {
-        true => (theme.symbols.warning, theme.warning),
-        false => (theme.symbols.pointer, theme.text),
+    let line = match &app.notice {
+        Some(notice) => Line::from(Span::styled(notice.text.clone(), style)),
+        None => sentence(&next_move(app), app, theme, theme.text),
     };
-    let said = Span::styled(notice.text.clone(), style);
-    let mark = Span::styled(format!(" {mark} "), style);
-    text::wrap(&[said], usize::from(width), mark, "   ")
-}
-
-/// The next move, after its mark.
-fn next_lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let line = sentence(&next_move(app), app, theme, theme.text);
-    let mark = Span::styled(format!(" {} ", theme.symbols.pointer), theme.key);
-    text::wrap(&line.spans, usize::from(width), mark, "   ")
+    marked((mark, style), &line.spans, width)
 }
 
 /// A text of the course behind a badge.

@@ -3,8 +3,8 @@
 
 use ratatui::text::{Line, Span};
 
-use super::question::{bounds_with_unit, with_unit};
-use crate::app::estimate::{POINTS, points};
+use super::question::{bounds_with_unit, judged, with_unit};
+use crate::app::estimate::POINTS;
 use crate::app::{Action, App, Overlay};
 use crate::course::check::Starter;
 use crate::course::journey::{JourneyRow, LastJourney};
@@ -29,14 +29,8 @@ pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let done = all.iter().filter(passed).count();
     let begin = format!("{done} of {} stages passed. ", all.len());
     let rest = "Every number here was measured on your own machine.";
-    w.runs(
-        &[
-            Span::styled(begin, theme.strong),
-            Span::styled(rest, theme.text),
-        ],
-        "",
-        "",
-    );
+    let begin = Span::styled(begin, theme.strong);
+    w.runs(&[begin, Span::styled(rest, theme.text)], "", "");
     w.blank();
     all.iter().for_each(|stage| of_stage(stage, &mut w));
     w.heading("In all");
@@ -73,10 +67,7 @@ fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     if let (Some(of), Some((low, high)), Some(truth)) =
         (&stage.estimate, known.estimate, known.measured)
     {
-        let inside = match points(of, (low, high), truth) {
-            0 => "outside".to_owned(),
-            points => format!("inside, {points} of {POINTS} points"),
-        };
+        let inside = judged(of, (low, high), truth);
         let ([low, high], truth) = (bounds_with_unit(of, (low, high)), with_unit(of, truth));
         said.push(format!("range {low} to {high}, measured {truth}: {inside}"));
     }
