@@ -101,8 +101,8 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
     rows.sort_by(|a, b| b.1.total_cmp(&a.1));
     rows.sort_by_key(|(row, _)| !asked(row));
     let rows_high = rows_high.saturating_sub(1);
-    let most = (rows_high / 6).max(4).min(rows_high / 3).max(1);
-    rows.truncate(usize::from(most));
+    let fitting = (rows_high / 6).max(4).min(rows_high / 3).max(1);
+    rows.truncate(usize::from(fitting));
     let most = rows.iter().map(|it| it.1).fold(f64::MIN_POSITIVE, f64::max);
     for (row, value) in rows {
         let was = table.beside.and_then(|it| counterpart(row, it));

@@ -361,7 +361,7 @@ impl Text<'_> {
             self.w.blank();
             self.item("", &question.prompt);
             let good = |choice| choice == question.answer;
-            let mark = theme.mark(good(later.unwrap_or(first)));
+            let (mark, style) = theme.mark(good(later.unwrap_or(first)));
             let truth = letter(question.answer);
             let words = question.choices.get(question.answer);
             let words = words.map_or("", String::as_str);
@@ -373,8 +373,9 @@ impl Text<'_> {
                 true => format!("{truth}: {words}"),
                 false => format!("{said}. The answer is {truth}: {words}"),
             };
-            self.w.judged(mark, &verdict);
-            self.item("  ", &question.explanation);
+            self.w.judged((mark, style), &verdict);
+            let why = &question.explanation;
+            self.w.course_text("  ", style, why, theme.text);
         }
     }
 }
