@@ -90,11 +90,11 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
             ("clock: device computes", clocks.device),
             ("clock: submitted and waited", Some(clocks.host_sync)),
         ];
-        let most = times.iter().filter_map(|(_, time)| *time);
-        let most = most.fold(f64::MIN_POSITIVE, f64::max);
+        let measured = times.iter().filter_map(|(_, time)| *time);
+        let longest = measured.fold(f64::MIN_POSITIVE, f64::max);
         for (name, time) in times {
             let Some(time) = time else { continue };
-            large(name, duration(time), Picture::Bar(time / most));
+            large(name, duration(time), Picture::Bar(time / longest));
         }
     }
     if app.withholds("strides") {
