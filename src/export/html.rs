@@ -4,7 +4,7 @@
 use super::sheet::{
     Curve, LaneChart, LaneSlice, RangeScale, Sheet, SheetBlock, SheetChart, SheetTable, StackedBar,
 };
-use crate::clean;
+use crate::sanitize;
 use crate::units::{number, or_dash, show};
 
 const STYLE: &str = "\
@@ -44,7 +44,7 @@ const ENDS: f64 = 56.0;
 /// The whole file.
 pub fn page(sheet: &Sheet) -> String {
     let title = sheet.0.iter().find_map(|block| match block {
-        SheetBlock::Title(text) => Some(clean::html(text)),
+        SheetBlock::Title(text) => Some(sanitize::html(text)),
         _ => None,
     });
     let mut body = String::new();
@@ -56,9 +56,9 @@ pub fn page(sheet: &Sheet) -> String {
             listed = remark;
         }
         body += &match block {
-            SheetBlock::Title(text) => format!("<h1>{}</h1>\n", clean::html(text)),
+            SheetBlock::Title(text) => format!("<h1>{}</h1>\n", sanitize::html(text)),
             SheetBlock::Intro(text) => format!("<p>{}</p>\n", prose(text)),
-            SheetBlock::Heading(text) => format!("<h2>{}</h2>\n", clean::html(text)),
+            SheetBlock::Heading(text) => format!("<h2>{}</h2>\n", sanitize::html(text)),
             SheetBlock::Remark(text) => format!("<li>{}</li>\n", prose(text)),
             SheetBlock::Table(it) => table(it),
             SheetBlock::Chart(it) => chart(it),
@@ -81,7 +81,7 @@ pub fn page(sheet: &Sheet) -> String {
 
 /// A sentence; what stands between two backticks is code.
 fn prose(text: &str) -> String {
-    let text = clean::html(text);
+    let text = sanitize::html(text);
     let pieces: Vec<&str> = text.split('`').collect();
     if pieces.len().is_multiple_of(2) {
         return text;
@@ -105,7 +105,7 @@ fn table(table: &SheetTable) -> String {
     let columns = head.len();
     let head = head.iter().zip(&right).map(|(it, right)| {
         let class = if *right { " class=\"r\"" } else { "" };
-        format!("<th scope=\"col\"{class}>{}</th>", clean::html(it))
+        format!("<th scope=\"col\"{class}>{}</th>", sanitize::html(it))
     });
     let head = match table.is_named() {
         true => format!("<thead><tr>{}</tr></thead>\n", head.collect::<String>()),
@@ -125,7 +125,7 @@ fn table(table: &SheetTable) -> String {
                 _ => "",
             };
             // A long name may break behind its underscores.
-            let text = clean::html(text).replace('_', "_<wbr>");
+            let text = sanitize::html(text).replace('_', "_<wbr>");
             format!("<td{class}{span}>{text}</td>")
         };
         let cells: String = row.iter().enumerate().map(cell).collect();
@@ -216,13 +216,13 @@ fn label((x, y): (f64, f64), anchor: &str, text: &str) -> String {
         "" => String::new(),
         anchor => format!(" text-anchor=\"{anchor}\""),
     };
-    let text = clean::html(text);
+    let text = sanitize::html(text);
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{text}</text>")
 }
 
 /// A drawing of this size, and below it what it shows in words.
 fn figure((wide, tall): (f64, f64), said: &str, drawn: &str) -> String {
-    let said = clean::html(said);
+    let said = sanitize::html(said);
     format!(
         "<figure><svg viewBox=\"0 0 {wide} {tall:.0}\" role=\"img\" aria-label=\"{said}\">\n{drawn}</svg>\n\
          <figcaption>{said}</figcaption></figure>\n"
@@ -298,7 +298,7 @@ fn parts(it: &StackedBar) -> String {
         keys += &key(&format!("{name} {:.1} %", 100.0 * value / sum), colour);
         from += wide;
     }
-    let name = clean::html(&it.name);
+    let name = sanitize::html(&it.name);
     format!(
         "<figure><svg class=\"bar\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{name}\">{drawn}</svg>\n\
          <figcaption>{name}. {keys}</figcaption></figure>\n"
@@ -309,7 +309,7 @@ fn parts(it: &StackedBar) -> String {
 fn key(name: &str, colour: usize) -> String {
     format!(
         "<span class=\"key\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"p{colour}\" width=\"1\" height=\"1\"/></svg>{}</span>\n",
-        clean::html(name)
+        sanitize::html(name)
     )
 }
 
@@ -330,10 +330,10 @@ fn lanes(it: &LaneChart) -> String {
         drawn += &format!(
             "<p class=\"name\">{}</p><svg class=\"bar\" viewBox=\"0 0 800 14\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
              <rect class=\"lane\" width=\"800\" height=\"14\"/>{pieces}</svg>\n",
-            clean::html(name)
+            sanitize::html(name)
         );
     }
-    let (name, width) = (clean::html(&it.name), clean::html(&it.width));
+    let (name, width) = (sanitize::html(&it.name), sanitize::html(&it.width));
     let keys: String = it.keys.iter().map(|(name, at)| key(name, *at)).collect();
     format!(
         "<figure>\n{drawn}<figcaption>{name}, lane by lane. The width is {width}. {keys}</figcaption></figure>\n"

@@ -21,7 +21,7 @@ use super::text;
 use super::theme::Theme;
 use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
 use crate::app::timeline::TimelineMove;
-use crate::clean;
+use crate::sanitize;
 use crate::trace::display::{self, ABSENT, figures, share, time};
 use crate::trace::figures::Summary;
 use crate::units::{or_dash, show as digits};
@@ -156,7 +156,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
         card(frame, &text.title, lines.collect(), theme);
     } else if let Some(row) = it.kernel().filter(|_| it.naming) {
         let wide = wide.saturating_sub(8).clamp(10, 100);
-        let name = Span::styled(clean::bounded(&row.name, 4000), theme.text);
+        let name = Span::styled(sanitize::bounded(&row.name, 4000), theme.text);
         card(frame, "full name", text::wrap(&[name], wide, "", ""), theme);
     }
     theme.symbols.finish(frame.buffer_mut());
@@ -184,7 +184,11 @@ fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
         spans.push(Span::styled(said, theme.warning));
     }
     let room = wide.saturating_sub(text::width_of(&spans) + 1);
-    let said = format!("{} · {}", clean::line(&it.figures.file), it.figures.format);
+    let said = format!(
+        "{} · {}",
+        sanitize::line(&it.figures.file),
+        it.figures.format
+    );
     let said = format!(" {}", text::cut(&said, room));
     spans.push(Span::styled(said, theme.strong));
     Line::from(spans)
@@ -288,7 +292,7 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     for step in it.steps.iter().flatten() {
         let said = format!(
             "{}: {}, busy {}",
-            clean::line(&step.name),
+            sanitize::line(&step.name),
             time(step.dur_ns),
             time(step.busy_ns)
         );
@@ -300,7 +304,7 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
 fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let mut item = |head: &'static str, said: &str, style| {
-        let spans = [Span::styled(clean::line(said), style)];
+        let spans = [Span::styled(sanitize::line(said), style)];
         out.extend(text::wrap(&spans, wide, head, "        "));
     };
     let (good, warning) = (theme.symbols.good, theme.symbols.warning);

@@ -11,11 +11,11 @@ use super::{keys, text};
 use crate::app::figures::{as_found, figures};
 use crate::app::guide::{self, SentencePart};
 use crate::app::{Action, App, Overlay};
-use crate::clean;
 use crate::course::placeholder::{
     FigureSources, NO_FIGURE, NOT_MEASURED, figure, fill, notice, resolve, told,
 };
 use crate::course::{TextBlock, TextSpan};
+use crate::sanitize;
 use crate::table;
 
 /// Widest line of text that reads well.
@@ -386,7 +386,7 @@ pub fn sentence(pieces: &[SentencePart], app: &App, theme: &Theme, plain: Style)
 
 /// A line of a file without what could move the cursor.
 pub fn harmless(line: &str) -> String {
-    clean::plain(&line.replace('\t', "    "))
+    sanitize::plain(&line.replace('\t', "    "))
 }
 
 /// The key that measures pairs.
