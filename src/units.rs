@@ -96,6 +96,11 @@ pub fn digits(x: f64, count: usize) -> String {
     }
 }
 
+/// A figure, or a dash where there is none.
+pub fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
+}
+
 /// A percentage that reads 100 only when it is.
 pub fn percent(x: f64) -> String {
     match x {

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::csv::{known, row};
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable, interval};
 use crate::course::save_file::letter;
 use crate::course::{Course, Stage};
@@ -10,7 +11,7 @@ use crate::room::board::{RaceRank, VoteTally, duration, race, tally};
 use crate::room::record::{Participant, RaceResult, SharedWork, Vote, mystery_of};
 use crate::room::state::RoomState;
 use crate::sanitize::{bounded, csv as cell};
-use crate::units::number;
+use crate::units::{number, or_dash};
 
 #[derive(Serialize)]
 struct ClassFile<'a> {
@@ -111,41 +112,44 @@ pub fn sheet(room: &RoomState, course: &Course) -> Sheet {
     Sheet(blocks)
 }
 
-fn place(it: &RaceRank) -> Result<String, String> {
-    Ok(it.place.map_or_else(|| "-".to_owned(), |it| it.to_string()))
+fn place(rank: &RaceRank) -> String {
+    or_dash(rank.place, |place| place.to_string())
 }
 
 fn mystery_ranks(ranks: Vec<RaceRank>) -> SheetTable {
     let of = |it: &RaceRank| it.result.mystery.unwrap_or_default();
-    SheetTable::of(
+    SheetTable::filled(
         ranks,
         &[
             ("place", &place),
-            ("name", &|it| Ok(it.name.clone())),
-            ("points", &|it| Ok(of(it).points.to_string())),
-            ("time", &|it| Ok(duration(of(it).seconds))),
-            ("configurations", &|it| {
-                Ok(of(it).configurations.to_string())
+            ("name", &|rank| rank.name.clone()),
+            ("points", &|rank| of(rank).points.to_string()),
+            ("time", &|rank| duration(of(rank).seconds)),
+            ("configurations", &|rank| {
+                of(rank).configurations.to_string()
             }),
-            ("device", &|it| Ok(it.device.clone())),
+            ("device", &|rank| rank.device.clone()),
         ],
     )
 }
 
 fn kernel_ranks(ranks: Vec<RaceRank>) -> SheetTable {
-    let ratio = |it: &RaceRank| it.result.ratio.unwrap_or_default();
-    SheetTable::of(
+    SheetTable::filled(
         ranks,
         &[
-            ("device", &|it| Ok(it.device.clone())),
+            ("device", &|rank| rank.device.clone()),
             ("place", &place),
-            ("name", &|it| Ok(it.name.clone())),
-            ("ratio", &|it| {
-                let [ratio, low, high] = ratio(it);
-                Ok(interval(ratio, low, high))
+            ("name", &|rank| rank.name.clone()),
+            ("ratio", &|rank| {
+                spread(rank.result.ratio.unwrap_or_default())
             }),
         ],
     )
+}
+
+/// A ratio with its interval.
+fn spread([ratio, low, high]: [f64; 3]) -> String {
+    interval(ratio, low, high)
 }
 
 fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> SheetBlock {
@@ -156,30 +160,30 @@ fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> Shee
     };
     let share = |part: usize, of: usize| format!("{part} of {of}");
     let held = |it: &SharedWork| Some((it.range?, it.measured?));
-    SheetBlock::Table(SheetTable::of(
+    SheetBlock::Table(SheetTable::filled(
         people,
         &[
-            ("name", &|it| Ok(room.name_of(it).to_owned())),
-            ("device", &|it| Ok(it.device.clone())),
+            ("name", &|it| room.name_of(it).to_owned()),
+            ("device", &|it| it.device.clone()),
             ("stages passed", &|it| {
-                Ok(stages(it, &|_, it| it.state == "passed").to_string())
+                stages(it, &|_, it| it.state == "passed").to_string()
             }),
             ("predictions right", &|it| {
                 let right =
                     |stage: &Stage, it: &SharedWork| it.vote == Some(stage.prediction.answer);
                 let all = stages(it, &|_, it| it.vote.is_some());
-                Ok(share(stages(it, &right), all))
+                share(stages(it, &right), all)
             }),
             ("ranges held", &|it| {
                 let holds = |it: &SharedWork| {
                     held(it).is_some_and(|([low, high], x)| (low..=high).contains(&x))
                 };
                 let all = stages(it, &|_, it| held(it).is_some());
-                Ok(share(stages(it, &|_, it| holds(it)), all))
+                share(stages(it, &|_, it| holds(it)), all)
             }),
             ("hints", &|it| {
                 let hints = it.stages.values().map(|it| it.hints);
-                Ok(hints.sum::<u32>().to_string())
+                hints.sum::<u32>().to_string()
             }),
         ],
     ))
@@ -209,7 +213,7 @@ fn of_stage(
     let rounds = |it: &usize| {
         let votes = found.votes(*it);
         let votes: Vec<String> = votes.iter().map(u32::to_string).collect();
-        Ok(votes.join(", then "))
+        votes.join(", then ")
     };
     let mut blocks = vec![
         SheetBlock::Heading(format!(
@@ -219,40 +223,34 @@ fn of_stage(
             begun.len()
         )),
         SheetBlock::Intro(format!("{said} The answer is {}.", letter(answer))),
-        SheetBlock::Table(SheetTable::of(
+        SheetBlock::Table(SheetTable::filled(
             0..found.choices.len(),
             &[
-                ("", &|it| Ok(letter(*it))),
-                ("choice", &|it| Ok(found.choices[*it].clone())),
+                ("", &|it| letter(*it)),
+                ("choice", &|it| found.choices[*it].clone()),
                 ("votes", &rounds),
             ],
         )),
     ];
     blocks.extend(ranges(stage, &found));
-    let figure = |it: Option<f64>| Ok(it.map_or_else(String::new, number));
-    blocks.push(SheetBlock::Table(SheetTable::of(
+    blocks.push(SheetBlock::Table(SheetTable::filled(
         begun,
         &[
-            ("name", &|(who, _)| Ok(room.name_of(who).to_owned())),
-            ("", &|(_, it)| Ok(it.state.clone())),
-            ("prediction", &|(_, it)| {
-                Ok(it.vote.map_or_else(String::new, letter))
-            }),
+            ("name", &|(who, _)| room.name_of(who).to_owned()),
+            ("", &|(_, it)| it.state.clone()),
+            ("prediction", &|(_, it)| known(it.vote.map(letter))),
             ("votes", &|(who, _)| {
                 let votes = [0, 1].map(|round| who.ballot(&vote, round));
                 let votes = votes.into_iter().flatten().map(letter);
-                Ok(votes.collect::<Vec<_>>().join(", then "))
+                votes.collect::<Vec<_>>().join(", then ")
             }),
             ("range", &|(_, it)| {
                 let said = |[low, high]: [f64; 2]| format!("{} to {}", number(low), number(high));
-                Ok(it.range.map_or_else(String::new, said))
+                known(it.range.map(said))
             }),
-            ("measured", &|(_, it)| figure(it.measured)),
-            ("ratio of A to B", &|(_, it)| {
-                let said = |[ratio, low, high]: [f64; 3]| interval(ratio, low, high);
-                Ok(it.ratio.map_or_else(String::new, said))
-            }),
-            ("hints", &|(_, it)| Ok(it.hints.to_string())),
+            ("measured", &|(_, it)| known(it.measured.map(number))),
+            ("ratio of A to B", &|(_, it)| known(it.ratio.map(spread))),
+            ("hints", &|(_, it)| it.hints.to_string()),
         ],
     )));
     blocks
@@ -290,38 +288,24 @@ fn line(
     it: &SharedWork,
     result: &RaceResult,
 ) {
-    let mystery = |of: fn(&crate::room::record::MysteryResult) -> u64| {
-        let it = result.mystery.as_ref();
-        it.map_or_else(String::new, |it| of(it).to_string())
-    };
-    let number = |x: Option<f64>| x.map_or_else(String::new, |x| x.to_string());
-    let vote = |x: Option<usize>| x.map_or_else(String::new, letter);
-    let [low, high] = [0, 1].map(|at| number(it.range.map(|range| range[at])));
-    let [ratio, from, to] = [0, 1, 2].map(|at| number(it.ratio.map(|ratio| ratio[at])));
-    let [met, all] = [0, 1].map(|at| it.checks.map_or_else(String::new, |it| it[at].to_string()));
-    let cells = [
-        cell(who[0]),
-        cell(who[1]),
-        cell(who[2]),
-        cell(&it.state),
-        vote(it.vote),
-        vote(ballots[0]),
-        vote(ballots[1]),
-        low,
-        high,
-        number(it.measured),
-        ratio,
-        from,
-        to,
-        met,
-        all,
+    let mystery = result.mystery.as_ref();
+    let mut cells: Vec<String> = who
+        .iter()
+        .chain(&[it.state.as_str()])
+        .map(|text| cell(text))
+        .collect();
+    cells.extend([it.vote, ballots[0], ballots[1]].map(|vote| known(vote.map(letter))));
+    cells.extend([0, 1].map(|at| known(it.range.map(|range| range[at]))));
+    cells.push(known(it.measured));
+    cells.extend([0, 1, 2].map(|at| known(it.ratio.map(|ratio| ratio[at]))));
+    cells.extend([0, 1].map(|at| known(it.checks.map(|checks| checks[at]))));
+    cells.extend([
         it.hints.to_string(),
-        mystery(|it| u64::from(it.points)),
-        mystery(|it| it.seconds),
-        mystery(|it| it.configurations as u64),
-    ];
-    out.push_str(&cells.join(","));
-    out.push('\n');
+        known(mystery.map(|it| it.points)),
+        known(mystery.map(|it| it.seconds)),
+        known(mystery.map(|it| it.configurations)),
+    ]);
+    row(out, &cells);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use crate::protocol::{Event, Num, Slot, Started, StreamLine};
+use crate::protocol::{Event, Slot, Started, StreamLine};
 use crate::sanitize::csv as cell;
 use crate::stats::roofline::{self, reached};
 
@@ -23,7 +23,7 @@ pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
                 let p = s.phases.as_ref();
                 #[rustfmt::skip] // One line for each group of columns.
                 row(&mut out, &[
-                    &line.t, &slot(s.slot), stage, variant, &s.step, &s.loss, &s.ms, &s.synced, &s.profiled,
+                    &line.t as &dyn Display, &slot(s.slot), stage, variant, &s.step, &s.loss, &s.ms, &s.synced, &s.profiled,
                     &known(p.map(|p| p.forward)), &known(p.map(|p| p.backward)),
                     &known(p.map(|p| p.optimizer)), &known(p.map(|p| p.residual)),
                 ]);
@@ -67,7 +67,7 @@ pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
             let no_work = r.no_work.as_deref().unwrap_or_default();
             #[rustfmt::skip] // One line for each group of columns.
             row(&mut out, &[
-                &line.t, &slot(k.slot), &k.step, &cell(&r.part), &cell(&r.phase), &cell(&r.op), &cell(&r.kernel),
+                &line.t as &dyn Display, &slot(k.slot), &k.step, &cell(&r.part), &cell(&r.phase), &cell(&r.op), &cell(&r.kernel),
                 &r.layers, &r.calls, &r.ms, &known(share), &known(r.flops), &known(r.bytes),
                 &giga(reached.flops_per_s), &giga(reached.bytes_per_s), &known(reached.intensity),
                 &known(reached.share.map(|x| 100.0 * x)), &known(reached.memory_bound), &cell(no_work), &cell(&k.clock),
@@ -85,25 +85,26 @@ pub fn gradients(lines: impl Iterator<Item = StreamLine>) -> String {
             continue;
         };
         for r in &g.rows {
-            let (name, norm) = (cell(&r.name), known(r.norm.as_ref().map(Num::to_string)));
-            let slot = slot(g.slot);
+            let (name, norm) = (cell(&r.name), known(r.norm.as_ref()));
+            let place: [&dyn Display; 3] = [&line.t, &slot(g.slot), &g.step];
             row(
                 &mut out,
-                &[&line.t, &slot, &g.step, &name, &r.parameters, &norm],
+                &[&place[..], &[&name, &r.parameters, &norm]].concat(),
             );
         }
     }
     out
 }
 
-fn row(out: &mut String, cells: &[&dyn Display]) {
+/// A line of the table.
+pub fn row(out: &mut String, cells: &[impl Display]) {
     let cells: Vec<String> = cells.iter().map(|cell| cell.to_string()).collect();
     out.push_str(&cells.join(","));
     out.push('\n');
 }
 
 /// A figure, or an empty cell.
-fn known(figure: Option<impl Display>) -> String {
+pub fn known(figure: Option<impl Display>) -> String {
     figure.map(|it| it.to_string()).unwrap_or_default()
 }
 
@@ -114,7 +115,7 @@ fn slot(slot: Slot) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{KernelRow, Step, StepProfile};
+    use crate::protocol::{KernelRow, Num, Step, StepProfile};
 
     fn line(event: Event) -> StreamLine {
         StreamLine { t: 1.5, event }

@@ -5,7 +5,7 @@ use super::sheet::{
     Curve, LaneChart, LaneSlice, RangeScale, Sheet, SheetBlock, SheetChart, SheetTable, StackedBar,
 };
 use crate::sanitize;
-use crate::units::{number, show};
+use crate::units::{number, or_dash, show};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1d1d1f;--dim:#5f6368;--rule:#d5d7da;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
@@ -103,12 +103,11 @@ fn table(table: &SheetTable) -> String {
         .map(|at| 2 * figures(at).count() > rows.len())
         .collect();
     let columns = head.len();
-    let named = head.iter().any(|it| !it.is_empty());
     let head = head.iter().zip(&right).map(|(it, right)| {
         let class = if *right { " class=\"r\"" } else { "" };
         format!("<th scope=\"col\"{class}>{}</th>", sanitize::html(it))
     });
-    let head = match named {
+    let head = match table.is_named() {
         true => format!("<thead><tr>{}</tr></thead>\n", head.collect::<String>()),
         false => String::new(),
     };
@@ -157,27 +156,15 @@ fn place(value: f64, from: f64, to: f64, log: bool) -> f64 {
 
 fn chart(chart: &SheetChart) -> String {
     let finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
-    let points = || {
-        chart
-            .curves
-            .iter()
-            .flat_map(|it| it.points.iter().filter(finite))
-    };
+    let curves = chart.curves.iter();
+    let points = curves.flat_map(|curve| curve.points.iter().filter(finite));
     let levels = chart.levels.iter().filter(|(_, y)| y.is_finite());
-    let heights: Vec<f64> = points()
-        .map(|it| it.1)
-        .chain(levels.clone().map(|it| it.1))
-        .collect();
-    let ends = |values: &[f64]| {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        (low, high)
-    };
-    if points().next().is_none() {
+    let Some((first, last)) = ends(points.clone().map(|point| point.0)) else {
         return String::new();
-    }
-    let (low, high) = ends(&heights);
-    let (first, last) = ends(&points().map(|it| it.0).collect::<Vec<_>>());
+    };
+    let heights = points.map(|point| point.1);
+    let heights = ends(heights.chain(levels.clone().map(|level| level.1)));
+    let (low, high) = heights.unwrap_or_default();
     let log = low > 0.0 && high > 20.0 * low;
     let [left, right, above, below] = ROOM;
     let (wide, tall) = (CHART.0 - left - right, CHART.1 - above - below);
@@ -186,13 +173,10 @@ fn chart(chart: &SheetChart) -> String {
     let mut drawn = String::new();
     for (name, level) in levels {
         let at = y(*level);
+        let end = left + wide;
         drawn += &format!(
-            "<line class=\"level\" x1=\"{left:.1}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
-            left + wide,
-            left + wide + 4.0,
-            at + 4.0,
-            sanitize::html(name)
+            "<line class=\"level\" x1=\"{left:.1}\" y1=\"{at:.1}\" x2=\"{end:.1}\" y2=\"{at:.1}\"/>{}\n",
+            label((end + 4.0, at + 4.0), "", name)
         );
     }
     for (curve, class) in chart.curves.iter().zip(["a", "b"].into_iter().cycle()) {
@@ -208,31 +192,40 @@ fn chart(chart: &SheetChart) -> String {
         );
     }
     for (value, at) in [(low, y(low)), (high, y(high))] {
-        drawn += &format!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            left - 6.0,
-            at + 4.0,
-            sanitize::html(&number(value))
-        );
+        drawn += &label((left - 6.0, at + 4.0), "end", &number(value));
     }
     for (value, anchor) in [(first, "start"), (last, "end")] {
-        drawn += &format!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
-            x(value),
-            CHART.1 - 6.0,
-            show(value, 0)
-        );
+        drawn += &label((x(value), CHART.1 - 6.0), anchor, &show(value, 0));
     }
     let axis = format!(
         "<path class=\"axis\" fill=\"none\" d=\"M{left:.1} {above:.1}V{:.1}H{:.1}\"/>",
         above + tall,
         left + wide
     );
-    let said = said(chart);
+    figure(CHART, &said(chart), &format!("{axis}\n{drawn}"))
+}
+
+/// The lowest and the highest value.
+fn ends(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
+    values.clone().reduce(f64::min).zip(values.reduce(f64::max))
+}
+
+/// A text in a drawing, beginning at a point or anchored there otherwise.
+fn label((x, y): (f64, f64), anchor: &str, text: &str) -> String {
+    let anchor = match anchor {
+        "" => String::new(),
+        anchor => format!(" text-anchor=\"{anchor}\""),
+    };
+    let text = sanitize::html(text);
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{text}</text>")
+}
+
+/// A drawing of this size, and below it what it shows in words.
+fn figure((wide, tall): (f64, f64), said: &str, drawn: &str) -> String {
+    let said = sanitize::html(said);
     format!(
-        "<figure><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{said}\">\n{axis}\n{drawn}</svg>\n\
-         <figcaption>{said}</figcaption></figure>\n",
-        CHART.0, CHART.1
+        "<figure><svg viewBox=\"0 0 {wide} {tall:.0}\" role=\"img\" aria-label=\"{said}\">\n{drawn}</svg>\n\
+         <figcaption>{said}</figcaption></figure>\n"
     )
 }
 
@@ -240,12 +233,12 @@ fn chart(chart: &SheetChart) -> String {
 fn said(chart: &SheetChart) -> String {
     let dashes = ["dashed", "solid"].into_iter().cycle();
     let curve = |(curve, dash): (&Curve, &str)| {
-        let end = |point: Option<&(f64, f64)>| point.map_or("-".to_owned(), |it| number(it.1));
+        let end = |point: Option<&(f64, f64)>| or_dash(point, |point| number(point.1));
         let (first, last) = (end(curve.points.first()), end(curve.points.last()));
         format!("{} ({dash}): {first} to {last}", curve.name)
     };
     let curves: Vec<String> = chart.curves.iter().zip(dashes).map(curve).collect();
-    sanitize::html(&format!("{}. {}", chart.name, curves.join("; ")))
+    format!("{}. {}", chart.name, curves.join("; "))
 }
 
 fn scale(scale: &RangeScale) -> String {
@@ -255,17 +248,11 @@ fn scale(scale: &RangeScale) -> String {
     let thick = (BANDS / scale.ranges.len().max(1) as f64).max(4.0);
     let bands = thick * scale.ranges.len() as f64;
     let (middle, tall) = (12.0 + bands / 2.0, SCALE.1 - BANDS + bands);
+    let end = ENDS + wide;
     let mut drawn = format!(
-        "<line class=\"axis\" x1=\"{ENDS:.1}\" y1=\"{middle:.1}\" x2=\"{:.1}\" y2=\"{middle:.1}\"/>\n\
-         <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
-         <text x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
-        ENDS + wide,
-        ENDS - 8.0,
-        middle + 4.0,
-        sanitize::html(&number(from)),
-        ENDS + wide + 8.0,
-        middle + 4.0,
-        sanitize::html(&number(to))
+        "<line class=\"axis\" x1=\"{ENDS:.1}\" y1=\"{middle:.1}\" x2=\"{end:.1}\" y2=\"{middle:.1}\"/>\n{}{}\n",
+        label((ENDS - 8.0, middle + 4.0), "end", &number(from)),
+        label((end + 8.0, middle + 4.0), "", &number(to))
     );
     for (at, (low, high)) in scale.ranges.iter().enumerate() {
         let (low, high) = (x(*low), x(*high));
@@ -285,12 +272,7 @@ fn scale(scale: &RangeScale) -> String {
         let (at, top) = (x(mark), middle - 12.0);
         drawn += &format!("<path class=\"mark\" d=\"M{at:.1} {top:.1}l7 12l-7 12l-7 -12z\"/>\n");
     }
-    let said = sanitize::html(&scale.said);
-    format!(
-        "<figure><svg viewBox=\"0 0 {} {tall:.0}\" role=\"img\" aria-label=\"{said}\">\n{drawn}</svg>\n\
-         <figcaption>{said}</figcaption></figure>\n",
-        SCALE.0
-    )
+    figure((SCALE.0, tall), &scale.said, &drawn)
 }
 
 /// How many colours there are for parts.

@@ -60,11 +60,11 @@ fn of_course(
     blocks.extend(exercises(course, progress));
     if !progress.mysteries.is_empty() {
         blocks.push(SheetBlock::Heading("Mysteries".to_owned()));
-        let table = SheetTable::of(
+        let table = SheetTable::filled(
             &progress.mysteries,
             &[
-                ("seed-level", &|it| Ok(it.0.clone())),
-                ("best score", &|it| Ok(it.1.best.to_string())),
+                ("seed-level", &|it| it.0.clone()),
+                ("best score", &|it| it.1.best.to_string()),
             ],
         );
         blocks.push(SheetBlock::Table(table));
@@ -84,12 +84,9 @@ fn of_stage(
         "{} {}: {state}",
         stage.number, stage.title
     ))];
-    blocks.push(SheetBlock::Table(SheetTable::of(
+    blocks.push(SheetBlock::Table(SheetTable::filled(
         figures(stage, known, passed),
-        &[
-            ("", &|it| Ok(it.0.to_owned())),
-            ("", &|it| Ok(it.1.clone())),
-        ],
+        &[("", &|it| it.0.to_owned()), ("", &|it| it.1.clone())],
     )));
     if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
         blocks.push(SheetBlock::Scale(prediction_complete(
@@ -101,12 +98,12 @@ fn of_stage(
     if let Some([ratio, low, high]) = known.ratio {
         let (from, to) = (low.min(0.5) * 0.8, high.max(2.0) * 1.25);
         blocks.push(SheetBlock::Scale(RangeScale {
-            said: format!(
-                "A's time per token over yours, measured in pairs: {}x, 95 % between {} and {}; at 1 both are equal",
-                number(ratio),
-                number(low),
-                number(high)
-            ),
+            said: {
+                let [ratio, low, high] = [ratio, low, high].map(number);
+                format!(
+                    "A's time per token over yours, measured in pairs: {ratio}x, 95 % between {low} and {high}; at 1 both are equal"
+                )
+            },
             from,
             to,
             log: true,
@@ -118,12 +115,12 @@ fn of_stage(
     blocks.extend(kept.of_stage(stage.number));
     let changes = mine(stage).map(|mine| differences(stage, &mine));
     if let Some(changes) = changes.filter(|it| !it.is_empty()) {
-        blocks.push(SheetBlock::Table(SheetTable::of(
+        blocks.push(SheetBlock::Table(SheetTable::filled(
             changes,
             &[
-                ("knob", &|it| Ok(it[0].clone())),
-                ("A, as found", &|it| Ok(it[1].clone())),
-                ("B, yours", &|it| Ok(it[2].clone())),
+                ("knob", &|it| it[0].clone()),
+                ("A, as found", &|it| it[1].clone()),
+                ("B, yours", &|it| it[2].clone()),
             ],
         )));
     }
@@ -249,15 +246,15 @@ fn exercises(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
         StageState::Passed => "passed",
         _ => "not passed yet",
     };
-    let table = SheetTable::of(
+    let table = SheetTable::filled(
         &begun,
         &[
             ("exercise", &|(it, _)| {
-                Ok(format!("{} {}", it.label(), it.title))
+                format!("{} {}", it.label(), it.title)
             }),
-            ("", &|(_, known)| Ok(state(known).to_owned())),
+            ("", &|(_, known)| state(known).to_owned()),
             ("measured", &|(_, known)| {
-                Ok(known.found.clone().unwrap_or_default())
+                known.found.clone().unwrap_or_default()
             }),
         ],
     );

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::sheet::{LaneChart, LaneSlice, Sheet, SheetBlock, SheetColumn, SheetTable, StackedBar};
+use super::sheet::{FilledColumn, LaneChart, LaneSlice, Sheet, SheetBlock, SheetTable, StackedBar};
 use crate::trace::compare::{ComparedFigure, FamilyRow, NameRow, Share, TraceComparison};
 use crate::trace::display::{count, figures, known, ledger, share, time};
 use crate::trace::figures::{KernelTotals, Summary, TraceStep};
 use crate::trace::model::{LaneKind, Slice, SliceKind, Trace};
 use crate::trace::names::{self, Family, TracePhase};
-use crate::units::{bytes, duration, show};
+use crate::units::{bytes, duration, or_dash, show};
 
 /// Rows of a list.
 const ROWS: usize = 30;
@@ -53,13 +53,13 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
             width: 0.0,
         }));
         let wall = sum.wall.max(1) as f64;
-        out.push(SheetBlock::Table(SheetTable::of(
+        out.push(SheetBlock::Table(SheetTable::filled(
             ledger(sum),
             &[
-                ("part", &|it| Ok(it.0.to_owned())),
-                ("time", &|it| Ok(known(it.1, time))),
-                ("share", &|it| Ok(known(it.1, |ns| share(ns as f64 / wall)))),
-                ("", &|it| Ok(it.2.to_owned())),
+                ("part", &|it| it.0.to_owned()),
+                ("time", &|it| known(it.1, time)),
+                ("share", &|it| known(it.1, |ns| share(ns as f64 / wall))),
+                ("", &|it| it.2.to_owned()),
             ],
         )));
     }
@@ -77,24 +77,21 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
         0,
     )));
     out.push(SheetBlock::Table(kernels(it.rows())));
-    if it.rows().len() > ROWS {
-        let more = it.rows().len() - ROWS;
-        out.push(SheetBlock::Remark(format!("{more} more are shorter")));
-    }
+    out.extend(shorter(it.rows().len()));
     if let Some(steps) = it.steps.as_deref().filter(|steps| !steps.is_empty()) {
         out.push(SheetBlock::Heading("Steps".to_owned()));
-        out.push(SheetBlock::Table(SheetTable::of(
+        out.push(SheetBlock::Table(SheetTable::filled(
             steps.iter().take(ROWS),
             &[
-                ("step", &|it: &&TraceStep| Ok(it.name.clone())),
-                ("time", &|it| Ok(time(it.dur_ns))),
-                ("busy", &|it| Ok(time(it.busy_ns))),
+                ("step", &|it: &&TraceStep| it.name.clone()),
+                ("time", &|it| time(it.dur_ns)),
+                ("busy", &|it| time(it.busy_ns)),
                 ("kernels", &|it| {
-                    Ok(count(it.kernels_by_launch.unwrap_or(it.kernels_by_start)))
+                    count(it.kernels_by_launch.unwrap_or(it.kernels_by_start))
                 }),
-                ("syncs", &|it| Ok(known(it.syncs, count))),
+                ("syncs", &|it| known(it.syncs, count)),
                 ("host-device copies", &|it| {
-                    Ok(known(it.host_device_copies, count))
+                    known(it.host_device_copies, count)
                 }),
             ],
         )));
@@ -125,6 +122,12 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
     Sheet(out)
 }
 
+/// How many rows a list leaves out.
+fn shorter(rows: usize) -> Option<SheetBlock> {
+    let more = rows.checked_sub(ROWS).filter(|more| *more > 0)?;
+    Some(SheetBlock::Remark(format!("{more} more are shorter")))
+}
+
 /// Kernel time by family, in a bar that is `width` nanoseconds wide.
 fn families(name: &str, time: impl Fn(Family) -> u64, width: u64) -> StackedBar {
     StackedBar {
@@ -148,23 +151,17 @@ const FAMILIES: [Family; 7] = [
 ];
 
 fn kernels(rows: &[KernelTotals]) -> SheetTable {
-    SheetTable::of(
+    SheetTable::filled(
         rows.iter().take(ROWS),
         &[
-            ("name", &|it: &&KernelTotals| Ok(it.short.clone())),
-            ("family", &|it| Ok(it.family.label().to_owned())),
-            ("calls", &|it| Ok(count(it.calls))),
-            ("a step", &|it| {
-                Ok(it.a_step.map_or("-".to_owned(), |n| show(n, 1)))
-            }),
-            ("total", &|it| Ok(time(it.total_ns))),
-            ("median", &|it| {
-                Ok(it.median_ns.map_or("-".to_owned(), time))
-            }),
-            ("of all", &|it| Ok(share(it.share_of_kernels))),
-            ("of wall", &|it| {
-                Ok(it.share_of_wall.map_or("-".to_owned(), share))
-            }),
+            ("name", &|it: &&KernelTotals| it.short.clone()),
+            ("family", &|it| it.family.label().to_owned()),
+            ("calls", &|it| count(it.calls)),
+            ("a step", &|it| or_dash(it.a_step, |n| show(n, 1))),
+            ("total", &|it| time(it.total_ns)),
+            ("median", &|it| or_dash(it.median_ns, time)),
+            ("of all", &|it| share(it.share_of_kernels)),
+            ("of wall", &|it| or_dash(it.share_of_wall, share)),
         ],
     )
 }
@@ -245,19 +242,17 @@ pub fn comparison(it: &TraceComparison) -> Sheet {
         SheetBlock::Intro(format!("A is {a} ({}).", it.formats[0])),
         SheetBlock::Intro(format!("B is {b} ({}).", it.formats[1])),
         SheetBlock::Heading("What ran".to_owned()),
-        SheetBlock::Table(SheetTable::of(
+        SheetBlock::Table(SheetTable::filled(
             &it.figures,
             &[
-                ("", &|row: &&ComparedFigure| Ok(row.name.to_owned())),
+                ("", &|row: &&ComparedFigure| row.name.to_owned()),
                 ("A", &|row| {
-                    Ok(known(row.both.a, |value| shown(value, row.unit)))
+                    known(row.both.a, |value| shown(value, row.unit))
                 }),
                 ("B", &|row| {
-                    Ok(known(row.both.b, |value| shown(value, row.unit)))
+                    known(row.both.b, |value| shown(value, row.unit))
                 }),
-                ("B / A", &|row| {
-                    Ok(row.ratio.map_or("-".to_owned(), |it| show(it, 2)))
-                }),
+                ("B / A", &|row| or_dash(row.ratio, |ratio| show(ratio, 2))),
             ],
         )),
     ];
@@ -309,12 +304,7 @@ pub fn comparison(it: &TraceComparison) -> Sheet {
                 of,
             )));
         }
-        if rows.len() > ROWS {
-            out.push(SheetBlock::Remark(format!(
-                "{} more are shorter",
-                rows.len() - ROWS
-            )));
-        }
+        out.extend(shorter(rows.len()));
     }
     Sheet(out)
 }
@@ -323,20 +313,21 @@ type Sides = (String, Option<Share>, Option<Share>);
 
 /// Rows of both sides, or the columns of one.
 fn sides(what: &str, rows: Vec<Sides>, of: Range<usize>) -> SheetTable {
-    fn cell(it: Option<Share>, show: impl Fn(Share) -> String) -> Result<String, String> {
-        Ok(it.map_or("-".to_owned(), show))
-    }
-    let all: [SheetColumn<'_, Sides>; 7] = [
-        (what, &|it: &Sides| Ok(it.0.clone())),
-        ("A calls", &|it| cell(it.1, |it| count(it.calls))),
-        ("A time", &|it| cell(it.1, |it| time(it.total_ns))),
-        ("A share", &|it| cell(it.1, |it| share(it.share_of_kernels))),
-        ("B calls", &|it| cell(it.2, |it| count(it.calls))),
-        ("B time", &|it| cell(it.2, |it| time(it.total_ns))),
-        ("B share", &|it| cell(it.2, |it| share(it.share_of_kernels))),
+    let all: [FilledColumn<'_, Sides>; 7] = [
+        (what, &|it: &Sides| it.0.clone()),
+        ("A calls", &|it| or_dash(it.1, |it| count(it.calls))),
+        ("A time", &|it| or_dash(it.1, |it| time(it.total_ns))),
+        ("A share", &|it| {
+            or_dash(it.1, |it| share(it.share_of_kernels))
+        }),
+        ("B calls", &|it| or_dash(it.2, |it| count(it.calls))),
+        ("B time", &|it| or_dash(it.2, |it| time(it.total_ns))),
+        ("B share", &|it| {
+            or_dash(it.2, |it| share(it.share_of_kernels))
+        }),
     ];
     let shown: Vec<_> = all[..1].iter().chain(&all[of]).copied().collect();
-    SheetTable::of(rows, &shown)
+    SheetTable::filled(rows, &shown)
 }
 
 fn shown(value: f64, unit: &str) -> String {

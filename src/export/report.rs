@@ -8,7 +8,7 @@ use crate::protocol::*;
 use crate::record::Recording;
 use crate::sanitize;
 use crate::stats::roofline::{self, reached};
-use crate::units::{Digits, bytes, show};
+use crate::units::{Digits, bytes, or_dash, show};
 
 /// Points of a curve; where there are more, every second one is left out.
 const POINTS: usize = 400;
@@ -384,11 +384,11 @@ impl Section {
                 show(self.started.parameters as f64, 0),
                 early.unwrap_or_default()
             )),
-            SheetBlock::Table(SheetTable::of(
+            SheetBlock::Table(SheetTable::filled(
                 self.figures(),
                 &[
-                    ("figure", &|it| Ok(it.0.to_owned())),
-                    ("value", &|it| Ok(it.1.clone())),
+                    ("figure", &|it| it.0.to_owned()),
+                    ("value", &|it| it.1.clone()),
                 ],
             )),
         ];
@@ -466,29 +466,24 @@ impl Section {
         }
         let roof = self.started.roof.as_deref();
         let figure = |value: Option<f64>, digits: usize| {
-            value.map_or_else(|| "-".to_owned(), |it| format!("{:.digits$}", Digits(it)))
+            or_dash(value, |it| format!("{:.digits$}", Digits(it)))
         };
         let giga = |value: Option<f64>| figure(value.map(|it| it / 1e9), 2);
-        let percent = |value: Option<f64>| {
-            value.map_or_else(
-                || "-".to_owned(),
-                |it| format!("{:.1} %", Digits(100.0 * it)),
-            )
-        };
-        let table = SheetTable::of(
+        let percent = |share: f64| format!("{:.1} %", Digits(100.0 * share));
+        let table = SheetTable::filled(
             k.rows.iter().take(ROWS),
             &[
-                ("kernel", &|it| Ok(it.kernel.clone())),
-                ("part", &|it| Ok(it.part.clone())),
-                ("phase", &|it| Ok(it.phase.clone())),
-                ("calls", &|it| Ok(it.calls.to_string())),
-                ("ms", &|it| Ok(format!("{:.3}", Digits(it.ms)))),
-                ("GFLOP/s", &|it| Ok(giga(reached(it, roof).flops_per_s))),
-                ("GB/s", &|it| Ok(giga(reached(it, roof).bytes_per_s))),
-                ("FLOP/byte", &|it| {
-                    Ok(figure(reached(it, roof).intensity, 2))
+                ("kernel", &|it| it.kernel.clone()),
+                ("part", &|it| it.part.clone()),
+                ("phase", &|it| it.phase.clone()),
+                ("calls", &|it| it.calls.to_string()),
+                ("ms", &|it| format!("{:.3}", Digits(it.ms))),
+                ("GFLOP/s", &|it| giga(reached(it, roof).flops_per_s)),
+                ("GB/s", &|it| giga(reached(it, roof).bytes_per_s)),
+                ("FLOP/byte", &|it| figure(reached(it, roof).intensity, 2)),
+                ("of the roof", &|it| {
+                    or_dash(reached(it, roof).share, percent)
                 }),
-                ("of the roof", &|it| Ok(percent(reached(it, roof).share))),
             ],
         );
         let roof = match roof {

@@ -88,7 +88,24 @@ pub struct SheetTable {
 /// A column: its head, and what it says of a thing, or why there is nothing to say here and to the right.
 pub type SheetColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> Result<String, String>);
 
+/// A column of which every cell is known: its head, and what it says of a thing.
+pub type FilledColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
+
 impl SheetTable {
+    /// A row for each thing, every cell of it known.
+    pub fn filled<T>(things: impl IntoIterator<Item = T>, columns: &[FilledColumn<'_, T>]) -> Self {
+        let cells = |thing: T| {
+            columns
+                .iter()
+                .map(|(_, cell)| clean(&cell(&thing)))
+                .collect()
+        };
+        Self {
+            head: columns.iter().map(|(head, _)| clean(head)).collect(),
+            rows: things.into_iter().map(cells).collect(),
+        }
+    }
+
     /// A row for each thing.
     pub fn of<T>(things: impl IntoIterator<Item = T>, columns: &[SheetColumn<'_, T>]) -> Self {
         let row = |thing: T| {
@@ -114,19 +131,19 @@ impl SheetTable {
         Self { head, rows }
     }
 
+    /// Whether a column has a head.
+    pub fn is_named(&self) -> bool {
+        self.head.iter().any(|head| !head.is_empty())
+    }
+
     /// The head and the rows.
     pub fn cells(&self) -> (Vec<String>, Vec<Vec<String>>) {
         (self.head.clone(), self.rows.clone())
     }
 
     fn text(&self) -> String {
-        let named = self.head.iter().any(|it| !it.is_empty());
-        let head = if named {
-            std::slice::from_ref(&self.head)
-        } else {
-            &[]
-        };
-        let rows = [head, &self.rows].concat();
+        let head = self.is_named().then(|| self.head.clone());
+        let rows: Vec<Vec<String>> = head.into_iter().chain(self.rows.clone()).collect();
         let lines = table::lines(&rows, false).into_iter();
         lines.map(|line| format!("  {line}\n")).collect()
     }
@@ -153,8 +170,10 @@ impl Sheet {
                     out += &format!("{}\n", clean(text))
                 }
                 SheetBlock::Heading(text) => out += &format!("\n{}\n", clean(text)),
-                SheetBlock::Table(table) if after_table => out += &format!("\n{}", table.text()),
-                SheetBlock::Table(table) => out += &table.text(),
+                SheetBlock::Table(table) => {
+                    out += if after_table { "\n" } else { "" };
+                    out += &table.text();
+                }
                 SheetBlock::Remark(text) => out += &format!("  {}\n", clean(text)),
                 SheetBlock::Scale(scale) => out += &format!("  {}\n", clean(&scale.said)),
                 SheetBlock::Chart(_) | SheetBlock::Parts(_) | SheetBlock::Lanes(_) => {}
@@ -173,10 +192,10 @@ impl Sheet {
                 SheetBlock::Intro(text) => out += &format!("\n{}\n", escaped(text)),
                 SheetBlock::Heading(text) => out += &format!("\n## {}\n", escaped(text)),
                 SheetBlock::Table(table) => out += &format!("\n{}", table.markdown()),
-                SheetBlock::Remark(text) if after_remark => {
-                    out += &format!("- {}\n", escaped(text))
+                SheetBlock::Remark(text) => {
+                    out += if after_remark { "" } else { "\n" };
+                    out += &format!("- {}\n", escaped(text));
                 }
-                SheetBlock::Remark(text) => out += &format!("\n- {}\n", escaped(text)),
                 SheetBlock::Scale(scale) => out += &format!("\n{}\n", escaped(&scale.said)),
                 SheetBlock::Chart(_) | SheetBlock::Parts(_) | SheetBlock::Lanes(_) => {}
             }

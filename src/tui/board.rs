@@ -14,12 +14,13 @@ use ratatui::widgets::Block;
 use super::keys::board::{BoardAction, action, footer};
 use super::run::{self, SessionEnd};
 use super::surface::{height, put, take_bottom, take_top};
-use super::table::{Columns, FigureColumn, or_dash};
+use super::table::{Columns, FigureColumn};
 use super::text;
 use super::theme::Theme;
 use super::votes::bars;
 use crate::course::save_file::letter;
 use crate::room::board::{Board, ParticipantRow, Presence, Race, VoteTally, duration};
+use crate::units::or_dash;
 
 mod act;
 mod join;
@@ -74,15 +75,14 @@ pub fn draw(frame: &mut Frame<'_>, board: &Board, view: &BoardView, theme: &Them
         BoardScreen::Board => draw_board(frame, rest, board, view, theme),
         BoardScreen::Join => join::draw(frame, rest, board, &view.places, theme),
         BoardScreen::Own => {
-            let lines = view.own.iter().flat_map(|it| {
-                text::wrap(&[Span::styled(it.clone(), theme.text)], wide, " ", "   ")
-            });
-            let lines = match view.serves() {
-                true => lines.collect(),
-                false => vec![Line::raw(
-                    " A room in a folder has no page of its own: see --page",
-                )],
-            };
+            let own = view.own.iter().map(|it| Span::styled(it, theme.text));
+            let mut lines: Vec<_> = own
+                .flat_map(|it| text::wrap(&[it], wide, " ", "   "))
+                .collect();
+            if !view.serves() {
+                let said = " A room in a folder has no page of its own: see --page";
+                lines = vec![Line::raw(said)];
+            }
             put(frame, rest, lines);
         }
     }
@@ -135,11 +135,8 @@ fn head(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
         }
     };
     more(board.not_started, "not started", theme.text);
-    more(
-        board.rows.iter().filter(|it| it.stuck).count(),
-        "long in one stage",
-        theme.warning,
-    );
+    let stuck = board.rows.iter().filter(|row| row.stuck).count();
+    more(stuck, "long in one stage", theme.warning);
     more(board.raised, "raised a hand", theme.warning);
     if board.closed {
         spans.push(Span::styled(" closed ", theme.badge));
@@ -162,11 +159,7 @@ fn head(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line
 fn stages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut parts = Vec::new();
     for (at, stage) in board.stages.iter().enumerate() {
-        let style = if at == view.marked {
-            theme.selected
-        } else {
-            theme.text
-        };
+        let style = theme.among(at == view.marked, theme.text);
         let (number, here, passed) = (stage.number, stage.here, stage.passed);
         let forms = [
             format!(" {number}: {here} here, {passed} passed "),
@@ -175,21 +168,19 @@ fn stages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Li
         ];
         parts.push(forms.map(|said| (said, style)));
     }
-    let wide_of = |form: usize| {
-        parts
-            .iter()
-            .map(|it| text::width(&it[form].0))
-            .sum::<usize>()
+    let wide_of = |form: usize| -> usize {
+        let widths = parts.iter().map(|part| text::width(&part[form].0));
+        widths.sum()
     };
     let form = (0..2).find(|form| wide_of(*form) < wide).unwrap_or(2);
     let heading = ["", " here/passed", " here"][form];
     let named = wide_of(form) + text::width(heading) < wide;
     let heading = Span::styled(if named { heading } else { "" }, theme.dim);
-    let parts = parts
-        .into_iter()
-        .map(|mut it| std::mem::take(&mut it[form]))
-        .map(|(said, style)| Span::styled(said, style));
-    let spans: Vec<Span<'static>> = std::iter::once(heading).chain(parts).collect();
+    let mut spans = vec![heading];
+    for part in parts {
+        let (said, style) = &part[form];
+        spans.push(Span::styled(said.clone(), *style));
+    }
     let Some(marked) = board.stages.get(view.marked) else {
         return Vec::new();
     };
@@ -207,16 +198,13 @@ fn stages(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Li
 
 /// The histogram of a vote, the second round beside the first.
 fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let state = if vote.open {
-        "the vote is open"
-    } else {
-        "the votes"
+    let state = match vote.open {
+        true => "the vote is open",
+        false => "the votes",
     };
     let again = if vote.round > 1 { ", second round" } else { "" };
-    let title = format!(
-        "stage {}: {state}{again}, {} of {}",
-        vote.stage, vote.voted, vote.of
-    );
+    let (stage, voted, of) = (vote.stage, vote.voted, vote.of);
+    let title = format!("stage {stage}: {state}{again}, {voted} of {of}");
     let mut lines = vec![rule(&title, wide, theme)];
     let both = vote.rounds.len() > 1;
     let bar = (wide / if both { 6 } else { 3 }).clamp(6, 40);
@@ -245,29 +233,16 @@ fn votes(vote: &VoteTally, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         lines.extend(text::wrap(&[reason], wide, " ", " "));
     }
     if !vote.ranges.is_empty() {
-        let held = |truth: f64| {
-            vote.ranges
-                .iter()
-                .filter(|it| (it[0]..=it[1]).contains(&truth))
-                .count()
+        let found = match vote.measured {
+            Some(truth) => {
+                let holds = |range: &&[f64; 2]| (range[0]..=range[1]).contains(&truth);
+                let held = vote.ranges.iter().filter(holds).count();
+                let measured = format!("{truth:.2} {}", vote.unit);
+                format!("{held} hold the measured {}", measured.trim_end())
+            }
+            None => "nothing is measured yet".to_owned(),
         };
-        let unit = if vote.unit.is_empty() {
-            String::new()
-        } else {
-            format!(" {}", vote.unit)
-        };
-        let said = match vote.measured {
-            Some(truth) => format!(
-                " {} ranges were drawn; {} hold the measured {:.2}{unit}",
-                vote.ranges.len(),
-                held(truth),
-                truth
-            ),
-            None => format!(
-                " {} ranges were drawn; nothing is measured yet",
-                vote.ranges.len()
-            ),
-        };
+        let said = format!(" {} ranges were drawn; {found}", vote.ranges.len());
         lines.push(Line::styled(text::cut(&said, wide), theme.text));
     }
     lines
@@ -280,26 +255,18 @@ fn ranks(race: &Race, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         lines.push(Line::styled(" nobody has a result yet", theme.dim));
     }
     for rank in &race.ranks {
-        let place = rank
-            .place
-            .map_or_else(|| "-".to_owned(), |it| it.to_string());
+        let place = or_dash(rank.place, |place| place.to_string());
         let figures = match (rank.result.mystery, rank.result.ratio) {
-            (Some(it), _) if it.points > 0 => format!(
-                "{} points, {}, {} tried",
-                it.points,
-                duration(it.seconds),
-                it.configurations
-            ),
+            (Some(it), _) if it.points > 0 => {
+                let (points, tried) = (it.points, it.configurations);
+                format!("{points} points, {}, {tried} tried", duration(it.seconds))
+            }
             (Some(_), _) => "gave up".to_owned(),
             (None, Some([ratio, low, high])) => format!("{ratio:.2}x [{low:.2}, {high:.2}]"),
             (None, None) => String::new(),
         };
-        let line = format!(
-            " {place:>3}  {}  {}  {}",
-            text::name(&rank.name, 24),
-            text::left(&figures, 30),
-            rank.device
-        );
+        let (name, figures) = (text::name(&rank.name, 24), text::left(&figures, 30));
+        let line = format!(" {place:>3}  {name}  {figures}  {}", rank.device);
         let style = match rank.place {
             Some(1) => theme.strong,
             _ => theme.text,
@@ -341,17 +308,10 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
     let columns = Columns::fit(COLUMNS, &[0, 6, 1, 2, 5, 3, 4], &mut room);
     let name = 16 + room.min(12);
     let device = room.saturating_sub(12);
-    let top = format!(
-        " {}{}  {}",
-        text::left("name", name),
-        columns.heads(),
-        text::cut("device", device.saturating_sub(2))
-    );
-    put(
-        frame,
-        take_top(&mut rest, 1),
-        vec![Line::styled(top, theme.dim)],
-    );
+    let device = device.saturating_sub(2);
+    let (named, on) = (text::left("name", name), text::cut("device", device));
+    let top = Line::styled(format!(" {named}{}  {on}", columns.heads()), theme.dim);
+    put(frame, take_top(&mut rest, 1), vec![top]);
     let shown = board.rows.iter().enumerate().skip(skipped).take(high);
     let lines = shown.map(|(at, row)| {
         let selected = view.selected.contains(&row.id);
@@ -360,19 +320,12 @@ fn people(frame: &mut Frame<'_>, mut rest: Rect, board: &Board, view: &BoardView
             Presence::Here => theme.text,
             _ => theme.dim,
         };
-        let mut spans = vec![Span::styled(
-            format!(
-                "{}{}",
-                if selected { "*" } else { " " },
-                text::name(&row.name, name)
-            ),
-            style,
-        )];
+        let mark = if selected { "*" } else { " " };
+        let named = format!("{mark}{}", text::name(&row.name, name));
+        let mut spans = vec![Span::styled(named, style)];
         spans.extend(columns.cells(figures(row, style, theme)));
-        spans.push(Span::styled(
-            format!("  {}", text::shorten(&row.device, device.saturating_sub(2))),
-            theme.dim,
-        ));
+        let on = format!("  {}", text::shorten(&row.device, device));
+        spans.push(Span::styled(on, theme.dim));
         Line::from(spans)
     });
     put(frame, rest, lines.collect());
@@ -385,48 +338,37 @@ fn figures(row: &ParticipantRow, style: Style, theme: &Theme) -> [(String, Style
         Presence::Here if row.at.parse::<u32>().is_ok() => format!("stage {}", row.at),
         Presence::Here => row.at.clone(),
     };
-    let long = if row.at.is_empty() {
-        String::new()
-    } else {
-        duration(row.at_s)
+    let long = match row.at.as_str() {
+        "" => String::new(),
+        _ => duration(row.at_s),
     };
+    let checks = or_dash(row.checks, |[met, all]| format!("{met}/{all}"));
+    let hand = row.hand.map(|place| format!("hand {place}"));
     [
         (at, style),
         (long, if row.stuck { theme.warning } else { style }),
         (row.passed.to_string(), style),
-        (
-            or_dash(row.checks, |[met, all]| format!("{met}/{all}")),
-            style,
-        ),
+        (checks, style),
         (row.hints.to_string(), style),
         (or_dash(row.best, |it| format!("{it:.2}x")), style),
-        (
-            row.hand.map_or_else(String::new, |it| format!("hand {it}")),
-            theme.warning,
-        ),
+        (hand.unwrap_or_default(), theme.warning),
     ]
 }
 
 /// What could not be read, and the last message.
 fn said(board: &Board, view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mark = theme.symbols.warning;
-    let more = board.faults.len().saturating_sub(2);
-    let faults = board.faults.iter().take(2).map(|it| {
-        let more = if more > 0 {
-            format!("; {more} more")
-        } else {
-            String::new()
-        };
-        Line::styled(
-            text::cut(&format!(" {mark} {it}{more}"), wide),
-            theme.warning,
-        )
-    });
-    let notice = view
-        .notice
-        .iter()
-        .map(|it| Line::styled(text::cut(&format!(" {it}"), wide), theme.warning));
-    notice.chain(faults).collect()
+    let more = match board.faults.len() {
+        0..=2 => String::new(),
+        faults => format!("; {} more", faults - 2),
+    };
+    let faults = board.faults.iter().take(2);
+    let faults = faults.map(|fault| format!(" {mark} {fault}{more}"));
+    let notice = view.notice.iter().map(|notice| format!(" {notice}"));
+    let lines = notice.chain(faults);
+    lines
+        .map(|line| Line::styled(text::cut(&line, wide), theme.warning))
+        .collect()
 }
 
 fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {

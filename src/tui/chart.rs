@@ -60,13 +60,7 @@ impl Chart<'_> {
         };
         let Some(plot) = self.plot(inner) else { return };
         if gutter > 0 {
-            plot.draw_gutter(
-                buffer,
-                gutter,
-                1.0,
-                self.theme.symbols.vertical,
-                self.theme.dim,
-            );
+            plot.draw_gutter(buffer, gutter, 1.0, self.theme);
         }
         if foot > 0 {
             self.draw_steps(&plot, area.bottom() - 1, buffer);
@@ -165,19 +159,12 @@ impl Chart<'_> {
     }
 
     fn draw_steps(&self, plot: &Plot, y: u16, buffer: &mut Buffer) {
-        let from = format!("step {}", plot.x.low);
-        let to = format!("{}", plot.x.high);
-        put(
-            buffer,
-            plot.area.x,
-            y,
-            &from,
-            plot.area.width,
-            self.theme.dim,
-        );
-        let x = plot.area.right().saturating_sub(to.len() as u16);
-        if x > plot.area.x + from.len() as u16 {
-            put(buffer, x, y, &to, to.len() as u16, self.theme.dim);
+        let (area, dim) = (plot.area, self.theme.dim);
+        let (from, to) = (format!("step {}", plot.x.low), plot.x.high.to_string());
+        put(buffer, area.x, y, &from, area.width, dim);
+        let x = area.right().saturating_sub(to.len() as u16);
+        if x > area.x + from.len() as u16 {
+            put(buffer, x, y, &to, to.len() as u16, dim);
         }
     }
 }

@@ -1,12 +1,16 @@
 //! Large glyphs for what must be readable from the back of a room: three by five dots each, a dot half a cell high at the smallest
 //! size. Drawn with blocks, which have a form in ASCII. Not with a terminal's own text sizing (OSC 66): that ends at seven rows, which
-//! these outgrow from 120 by 36 on, and cells of the screen cannot hold it.
+//! these outgrow from 120 by 36 on, and cells of the screen cannot hold it. Nor with the crate tui-big-text 0.8: its one font has
+//! eight by eight dots a letter, which stand on three rows only as sextants (ASCII and many fonts have none), and its sizes are fixed,
+//! while these glyphs grow to fill their area.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use super::chart::grid::put;
+use super::surface::height;
+use super::symbols::half_blocks;
 
 /// Rows of the smallest size.
 pub const ROWS: u16 = 3;
@@ -134,10 +138,7 @@ pub fn wrap(text: &str, columns: u16) -> Option<Vec<String>> {
 
 /// Rows that so many lines take at the smallest size, with a gap between them.
 pub fn rows_of(lines: usize) -> u16 {
-    u16::try_from(lines)
-        .unwrap_or(u16::MAX)
-        .saturating_mul(ROWS + 1)
-        .saturating_sub(1)
+    height(lines).saturating_mul(ROWS + 1).saturating_sub(1)
 }
 
 /// Draws lines at the smallest size, one below the other.
@@ -153,12 +154,12 @@ pub const fn rows(size: u16) -> u16 {
 }
 
 /// The largest size at which the text fits, 0 where none does.
-pub fn size(text: &str, columns: u16, height: u16) -> u16 {
+pub fn size(text: &str, columns: u16, most: u16) -> u16 {
     let Some(wide) = width(text).filter(|wide| *wide > 0) else {
         return 0;
     };
     let by_width = columns / wide;
-    let by_height = (1..=height).take_while(|size| rows(*size) <= height);
+    let by_height = (1..=most).take_while(|size| rows(*size) <= most);
     by_width.min(by_height.last().unwrap_or(0))
 }
 
@@ -183,20 +184,11 @@ pub fn draw(buffer: &mut Buffer, (mut x, y): (u16, u16), text: &str, size: u16, 
                 let dot = dots.get(usize::from((2 * row + half) / size));
                 dot.is_some_and(|line| line.as_bytes()[usize::from(column / size)] == b'#')
             };
-            let cells = (0..wide * size).map(|column| match (lit(0, column), lit(1, column)) {
-                (true, true) => '█',
-                (true, false) => '▀',
-                (false, true) => '▄',
-                (false, false) => ' ',
-            });
-            put(
-                buffer,
-                x,
-                y + row,
-                &cells.collect::<String>(),
-                wide * size,
-                style,
-            );
+            let columns = 0..wide * size;
+            let cells: String = columns
+                .map(|column| half_blocks(lit(0, column), lit(1, column)))
+                .collect();
+            put(buffer, x, y + row, &cells, wide * size, style);
         }
         x += (wide + 1) * size;
     }

@@ -43,19 +43,24 @@ fn on_timeline(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Timelin
         event.row.checked_sub(inner.y)?,
     );
     let size = (inner.width, inner.height);
-    let (row, time, column) = timeline::at(&app.timeline()?.0, cell, size)?;
+    let under = timeline::at(&app.timeline()?.0, cell, size)?;
     let focused = app.view.focus == Some(Panel::Timeline);
-    match event.kind {
-        MouseEventKind::ScrollUp => Some(TimelineMove::ZoomAt(time, 1)),
-        MouseEventKind::ScrollDown => Some(TimelineMove::ZoomAt(time, -1)),
-        MouseEventKind::ScrollLeft => Some(TimelineMove::Pan(-1)),
-        MouseEventKind::ScrollRight => Some(TimelineMove::Pan(1)),
-        MouseEventKind::Down(MouseButton::Left) if focused => {
-            Some(TimelineMove::Pick(row, time, column))
-        }
-        MouseEventKind::Drag(MouseButton::Left) if focused => Some(TimelineMove::Drag(time)),
-        _ => None,
-    }
+    let presses = |kind| matches!(kind, MouseEventKind::Down(_) | MouseEventKind::Drag(_));
+    timeline_move(event.kind, under).filter(|_| focused || !presses(event.kind))
+}
+
+/// What the mouse does to a timeline, `under` it a row, a time and how long a column lasts.
+pub fn timeline_move(kind: MouseEventKind, under: (usize, i64, u64)) -> Option<TimelineMove> {
+    let (row, time, column) = under;
+    Some(match kind {
+        MouseEventKind::ScrollUp => TimelineMove::ZoomAt(time, 1),
+        MouseEventKind::ScrollDown => TimelineMove::ZoomAt(time, -1),
+        MouseEventKind::ScrollLeft => TimelineMove::Pan(-1),
+        MouseEventKind::ScrollRight => TimelineMove::Pan(1),
+        MouseEventKind::Down(MouseButton::Left) => TimelineMove::Pick(row, time, column),
+        MouseEventKind::Drag(MouseButton::Left) => TimelineMove::Drag(time),
+        _ => return None,
+    })
 }
 
 fn wheel(it: &Arrangement, event: MouseEvent, lines: i32, app: &App) -> Action {

@@ -7,16 +7,17 @@ use crossterm::event::{Event, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph};
+use ratatui::widgets::Block;
 use strum::VariantArray;
 
 use super::keys::opened::{action, footer, help};
+use super::mouse::timeline_move;
 use super::panels::timeline;
 use super::prose::READING;
 use super::reading;
 use super::run::{self, SessionEnd};
-use super::surface::{boxed, centred, height, take_bottom, take_left, take_top};
-use super::table::{Columns, FigureColumn, or_dash};
+use super::surface::{boxed, centred, height, put, take_bottom, take_left, take_top, widest};
+use super::table::{Columns, FigureColumn};
 use super::text;
 use super::theme::Theme;
 use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
@@ -24,7 +25,7 @@ use crate::app::timeline::TimelineMove;
 use crate::sanitize;
 use crate::trace::display::{self, ABSENT, figures, share, time};
 use crate::trace::figures::Summary;
-use crate::units::show as digits;
+use crate::units::{or_dash, show as digits};
 
 /// How long to wait for a key.
 const WAIT: Duration = Duration::from_millis(250);
@@ -82,39 +83,25 @@ fn panels(area: Rect, it: &Opened) -> Vec<(OpenedPanel, Rect)> {
 
 /// The action of the mouse: a click selects; in the timeline the wheel zooms and dragging pans; elsewhere the wheel scrolls.
 pub fn mouse(event: MouseEvent, it: &Opened, area: Rect) -> Option<OpenedAction> {
-    let (panel, place) = panels(area, it)
-        .into_iter()
-        .find(|(_, place)| place.contains((event.column, event.row).into()))?;
+    let (x, y) = (event.column, event.row);
+    let mut panels = panels(area, it).into_iter();
+    let (panel, place) = panels.find(|(_, place)| place.contains((x, y).into()))?;
     let place = Block::bordered().inner(place);
-    let cell = (
-        event.column.saturating_sub(place.x),
-        event.row.saturating_sub(place.y),
-    );
-    let at = || timeline::at(&it.view, cell, (place.width, place.height));
-    let turned = match event.kind {
-        MouseEventKind::ScrollUp => 1,
-        MouseEventKind::ScrollDown => -1,
-        MouseEventKind::Down(MouseButton::Left) if panel == OpenedPanel::Timeline => {
-            let (row, time, column) = at()?;
-            return Some(OpenedAction::Timeline(TimelineMove::Pick(
-                row, time, column,
-            )));
+    let cell = (x.saturating_sub(place.x), y.saturating_sub(place.y));
+    match event.kind {
+        MouseEventKind::ScrollLeft => Some(OpenedAction::Timeline(TimelineMove::Pan(-1))),
+        MouseEventKind::ScrollRight => Some(OpenedAction::Timeline(TimelineMove::Pan(1))),
+        kind if panel == OpenedPanel::Timeline => {
+            let under = timeline::at(&it.view, cell, (place.width, place.height))?;
+            timeline_move(kind, under).map(OpenedAction::Timeline)
         }
-        MouseEventKind::Drag(MouseButton::Left) if panel == OpenedPanel::Timeline => {
-            return Some(OpenedAction::Timeline(TimelineMove::Drag(at()?.1)));
+        MouseEventKind::Down(MouseButton::Left) => Some(OpenedAction::Focus(panel)),
+        MouseEventKind::ScrollUp | MouseEventKind::ScrollDown if panel != it.focus => {
+            Some(OpenedAction::Focus(panel))
         }
-        MouseEventKind::Down(MouseButton::Left) => return Some(OpenedAction::Focus(panel)),
-        MouseEventKind::ScrollLeft => return Some(OpenedAction::Timeline(TimelineMove::Pan(-1))),
-        MouseEventKind::ScrollRight => return Some(OpenedAction::Timeline(TimelineMove::Pan(1))),
-        _ => return None,
-    };
-    match panel {
-        OpenedPanel::Timeline => {
-            let (_, time, _) = at()?;
-            Some(OpenedAction::Timeline(TimelineMove::ZoomAt(time, turned)))
-        }
-        panel if panel != it.focus => Some(OpenedAction::Focus(panel)),
-        _ => Some(OpenedAction::Move(-3 * turned)),
+        MouseEventKind::ScrollUp => Some(OpenedAction::Move(-3)),
+        MouseEventKind::ScrollDown => Some(OpenedAction::Move(3)),
+        _ => None,
     }
 }
 
@@ -123,15 +110,10 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
     let mut rest = area;
-    frame.render_widget(
-        Paragraph::new(head(it, usize::from(area.width), theme)),
-        take_top(&mut rest, 1),
-    );
-    let foot = text::cut(&footer(usize::from(area.width)), usize::from(area.width));
-    frame.render_widget(
-        Paragraph::new(Line::styled(foot, theme.dim)),
-        take_bottom(&mut rest, 1),
-    );
+    let wide = usize::from(area.width);
+    put(frame, take_top(&mut rest, 1), vec![head(it, wide, theme)]);
+    let foot = Line::styled(text::cut(&footer(wide), wide), theme.dim);
+    put(frame, take_bottom(&mut rest, 1), vec![foot]);
     for (panel, place) in panels(area, it) {
         let marked = panel == it.focus;
         let (border, title) = match marked {
@@ -144,8 +126,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
             .title(Line::styled(format!(" {} ", panel.into_str()), title));
         frame.render_widget(block, place);
         let place = Block::bordered().inner(place);
-        let wide = usize::from(place.width);
-        let high = usize::from(place.height);
+        let (wide, high) = (usize::from(place.width), usize::from(place.height));
         let scrolled = |lines: Vec<Line<'static>>, by: u16| {
             let most = height(lines.len()).saturating_sub(place.height);
             lines.into_iter().skip(usize::from(by.min(most))).collect()
@@ -156,7 +137,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
             OpenedPanel::Lints => scrolled(lints(&it.figures, wide, theme), it.scroll[1]),
             OpenedPanel::Timeline => timeline::lines(&it.view, wide, high, theme),
         };
-        frame.render_widget(Paragraph::new(lines), place);
+        put(frame, place, lines);
     }
     if it.help {
         let lines = help().into_iter().map(|(keys, said)| {
@@ -166,17 +147,16 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
             ])
         });
         card(frame, "keys", lines.collect(), theme);
-    } else if let Some((text, line)) = it
-        .page
-        .and_then(|(at, line)| Some((it.pages.get(at)?, line)))
+    } else if let Some((at, line)) = it.page
+        && let Some(text) = it.pages.get(at)
     {
-        let wide = usize::from(area.width).saturating_sub(4).clamp(10, READING);
+        let wide = wide.saturating_sub(4).clamp(10, READING);
         let lines = reading::lines(text, wide, theme);
         let most = height(lines.len() + 2).saturating_sub(area.height);
         let lines = lines.into_iter().skip(usize::from(line.min(most)));
         card(frame, &text.title, lines.collect(), theme);
     } else if let Some(row) = it.kernel().filter(|_| it.naming) {
-        let wide = usize::from(area.width).saturating_sub(8).clamp(10, 100);
+        let wide = wide.saturating_sub(8).clamp(10, 100);
         let name = Span::styled(sanitize::bounded(&row.name, 4000), theme.text);
         card(frame, "full name", text::wrap(&[name], wide, "", ""), theme);
     }
@@ -185,25 +165,17 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
 
 /// A box over the panels.
 fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme: &Theme) {
-    let wide = lines.iter().map(Line::width).max().unwrap_or(0) as u16;
-    let place = centred(
-        frame.area(),
-        wide.max(20).saturating_add(4),
-        height(lines.len()).saturating_add(2),
-    );
+    let columns = widest(&lines).max(20).saturating_add(4);
+    let place = centred(frame.area(), columns, height(lines.len() + 2));
     let within = boxed(frame, place, title, "", theme.border_focused, theme);
-    frame.render_widget(Paragraph::new(lines), within);
+    put(frame, within, lines);
 }
 
 /// The file and its panels.
 fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
     let mut spans = Vec::new();
     for (number, panel) in (1..).zip(OpenedPanel::VARIANTS) {
-        let style = if *panel == it.focus {
-            theme.selected
-        } else {
-            theme.dim
-        };
+        let style = theme.among(*panel == it.focus, theme.dim);
         spans.push(Span::styled(
             format!(" {number} {} ", panel.into_str()),
             style,
@@ -221,10 +193,8 @@ fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
         sanitize::line(&it.figures.file),
         it.figures.format
     );
-    spans.push(Span::styled(
-        format!(" {}", text::cut(&said, room)),
-        theme.strong,
-    ));
+    let said = format!(" {}", text::cut(&said, room));
+    spans.push(Span::styled(said, theme.strong));
     Line::from(spans)
 }
 
@@ -240,7 +210,6 @@ const COLUMNS: [FigureColumn; 6] = [
 
 fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'static>> {
     let rows = it.figures.rows();
-    let kernels = it.figures.operations.is_empty();
     let sum = format!(
         "{} kernels of {} names, {}; idle {}; median {}",
         digits(it.figures.kernels as f64, 0),
@@ -252,18 +221,11 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
     let mut room = wide.saturating_sub(26);
     let columns = Columns::fit(COLUMNS, &[2, 4, 0, 3, 5, 1], &mut room);
     let name = 24 + room;
-    let top = format!(
-        "{}{}",
-        text::left(
-            if kernels {
-                "kernel"
-            } else {
-                "operation of the host, own time"
-            },
-            name
-        ),
-        columns.heads()
-    );
+    let what = match it.figures.operations.is_empty() {
+        true => "kernel",
+        false => "operation of the host, own time",
+    };
+    let top = text::left(what, name) + &columns.heads();
     let mut out = vec![
         Line::styled(text::cut(&sum, wide), theme.strong),
         Line::styled(text::cut(&top, wide), theme.dim),
@@ -274,15 +236,9 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
     let fits = high.saturating_sub(out.len());
     let first = (it.row + 1).saturating_sub(fits);
     for (at, row) in rows.iter().enumerate().skip(first).take(fits) {
-        let style = if at == it.row {
-            theme.selected
-        } else {
-            theme.text
-        };
-        let mut spans = vec![Span::styled(
-            text::left(&text::shorten(&row.short, name - 1), name),
-            style,
-        )];
+        let style = theme.among(at == it.row, theme.text);
+        let short = text::left(&text::shorten(&row.short, name - 1), name);
+        let mut spans = vec![Span::styled(short, style)];
         spans.extend(columns.cells([
             (digits(row.calls as f64, 0), style),
             (or_dash(row.a_step, |n| digits(n, 1)), style),
@@ -297,69 +253,45 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
 }
 
 fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let styles = [
-        theme.phases[0],
-        theme.a,
-        theme.warning,
-        theme.bad,
-        theme.dim,
-    ];
+    let (dim, [forward, ..]) = (theme.dim, theme.phases);
+    let styles = [forward, theme.a, theme.warning, theme.bad, dim];
     let mut out = Vec::new();
     match &it.ledger {
-        None => out.push(Line::styled(
-            format!("when kernels ran is {ABSENT}"),
-            theme.dim,
-        )),
+        None => out.push(Line::styled(format!("when kernels ran is {ABSENT}"), dim)),
         Some(sum) => {
             let steps = it.steps.as_ref().map_or(0, Vec::len);
             let of = match steps {
                 0 => "first to last kernel".to_owned(),
                 n => format!("{n} steps"),
             };
-            out.push(Line::styled(
-                format!("{of}, {}", time(sum.wall)),
-                theme.strong,
-            ));
+            let said = format!("{of}, {}", time(sum.wall));
+            out.push(Line::styled(said, theme.strong));
             let wall = sum.wall.max(1) as f64;
             for ((name, ns, _), style) in display::ledger(sum).into_iter().zip(styles) {
+                let name = text::left(name, 11);
                 let Some(ns) = ns else {
-                    out.push(Line::styled(
-                        format!("{}{ABSENT}", text::left(name, 11)),
-                        theme.dim,
-                    ));
+                    out.push(Line::styled(name + ABSENT, dim));
                     continue;
                 };
                 let part = ns as f64 / wall;
-                let mut said = format!(
-                    "{}{}{}",
-                    text::left(name, 11),
-                    text::right(&time(ns), 10),
-                    text::right(&share(part), 8)
-                );
+                let time_of_all = text::right(&time(ns), 10);
+                let mut said = name + &time_of_all + &text::right(&share(part), 8);
                 if steps > 1 && wide >= text::width(&said) + 17 {
                     said += &text::right(&format!("{} a step", time(ns / steps as u64)), 17);
                 }
                 let room = wide.saturating_sub(text::width(&said) + 2).min(30) as u16;
                 let bar = theme.symbols.bar(part, room);
-                out.push(Line::from(vec![
-                    Span::styled(format!("{said}  "), theme.text),
-                    Span::styled(bar, style),
-                ]));
+                let said = Span::styled(format!("{said}  "), theme.text);
+                out.push(Line::from_iter([said, Span::styled(bar, style)]));
             }
         }
     }
     out.push(Line::default());
     // The first three figures are above the kernels.
     for (name, value) in figures(it).into_iter().skip(3) {
-        let style = if value == ABSENT {
-            theme.dim
-        } else {
-            theme.text
-        };
-        out.push(Line::styled(
-            format!("{}{value}", text::left(name, 26)),
-            style,
-        ));
+        let absent = value == ABSENT;
+        let style = if absent { dim } else { theme.text };
+        out.push(Line::styled(text::left(name, 26) + &value, style));
     }
     for step in it.steps.iter().flatten() {
         let said = format!(
@@ -379,19 +311,12 @@ fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         let spans = [Span::styled(sanitize::line(said), style)];
         out.extend(text::wrap(&spans, wide, head, "        "));
     };
+    let (good, warning) = (theme.symbols.good, theme.symbols.warning);
     if it.lints.is_empty() {
-        item(
-            "",
-            &format!("{} nothing found", theme.symbols.good),
-            theme.good,
-        );
+        item("", &format!("{good} nothing found"), theme.good);
     }
     for lint in &it.lints {
-        item(
-            "",
-            &format!("{} {}", theme.symbols.warning, lint.name),
-            theme.bad,
-        );
+        item("", &format!("{warning} {}", lint.name), theme.bad);
         item("  why:  ", &lint.why, theme.text);
         item("  next: ", &lint.next, theme.text);
         if let Some(page) = lint.page {
@@ -399,10 +324,8 @@ fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         }
     }
     for why in it.unread.iter().flat_map(|it| &it.why) {
-        let said = format!(
-            "not read: {}, {}; first at {}",
-            why.count, why.why, why.first
-        );
+        let (count, first) = (why.count, &why.first);
+        let said = format!("not read: {count}, {}; first at {first}", why.why);
         item("", &said, theme.warning);
     }
     out

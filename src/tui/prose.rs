@@ -8,13 +8,15 @@ use ratatui::text::{Line, Span as Run};
 
 use super::theme::Theme;
 use super::{keys, text};
+use crate::app::figures::{as_found, figures};
 use crate::app::guide::{self, SentencePart};
 use crate::app::{Action, App, Overlay};
 use crate::course::placeholder::{
-    FigureSources, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told,
+    FigureSources, NO_FIGURE, NOT_MEASURED, figure, fill, notice, resolve, told,
 };
 use crate::course::{TextBlock, TextSpan};
 use crate::sanitize;
+use crate::table;
 
 /// Widest line of text that reads well.
 pub const READING: usize = 76;
@@ -111,6 +113,23 @@ impl<'a> ProseWriter<'a> {
         self.lines.extend(lines);
     }
 
+    /// A text of the course without a marker.
+    pub fn body(&mut self, body: &str, style: Style) {
+        self.course_text("", self.theme.dim, body, style);
+    }
+
+    /// A text of the course behind the mark of what is right or wrong.
+    pub fn judged(&mut self, (mark, style): (&str, Style), body: &str) {
+        let text = self.theme.text;
+        self.course_text(&format!("{mark} "), style, body, text);
+    }
+
+    /// A hint behind its number.
+    pub fn hint(&mut self, at: usize, hints: &[String]) {
+        let (marker, theme) = (format!("Hint {}/{}  ", at + 1, hints.len()), self.theme);
+        self.course_text(&marker, theme.warning, &hints[at], theme.text);
+    }
+
     /// A heading under an empty line; nothing where it has no words.
     pub fn heading(&mut self, title: &str) {
         if !title.is_empty() {
@@ -132,6 +151,12 @@ impl<'a> ProseWriter<'a> {
         let (app, theme) = (self.app, self.theme);
         let line = sentence(&guide::sentence(text, actions), app, theme, theme.dim);
         self.runs(&line.spans, "", "");
+    }
+
+    /// A sentence of the guide on one line.
+    pub fn sentence(&mut self, pieces: &[SentencePart], style: Style) {
+        let line = sentence(pieces, self.app, self.theme, style);
+        self.lines.push(line);
     }
 
     /// Blocks of a lesson, with an empty line between those that do not belong together.
@@ -282,21 +307,14 @@ impl<'a> ProseWriter<'a> {
         if count == 0 {
             return;
         }
-        let wide = |cell: &Vec<TextSpan>| text::width_of(&self.styled(cell, Style::new(), true));
-        let natural = |column: usize| {
-            let cells = rows.iter().map(|row| row.get(column));
-            let cells = cells.chain([head.get(column)]).flatten();
-            cells.map(wide).max().unwrap_or(1).max(1)
+        let wide = |cell: &Vec<TextSpan>| {
+            let spans = self.styled(cell, Style::new(), true);
+            text::width_of(&spans).max(1)
         };
-        let mut widths: Vec<usize> = (0..count).map(natural).collect();
+        let all = rows.iter().map(Vec::as_slice).chain([head]);
+        let mut widths = table::widths(all, count, wide);
         let gaps = 2 * (count - 1);
-        let room = self.columns.saturating_sub(gaps).max(count);
-        while widths.iter().sum::<usize>() > room {
-            match widths.iter_mut().max_by_key(|w| **w) {
-                Some(widest) if *widest > 1 => *widest -= 1,
-                _ => break,
-            }
-        }
+        table::shrink(&mut widths, self.columns.saturating_sub(gaps).max(count));
         // Markdown wants a head; one without words is not shown.
         if head.iter().any(|cell| !cell.is_empty()) {
             self.table_row(head, &widths, self.theme.strong);
@@ -334,6 +352,27 @@ impl<'a> ProseWriter<'a> {
             self.lines.push(Line::from(spans));
         }
     }
+}
+
+/// A text of the course in all of so many columns, with the figures of the run as it was found.
+pub fn told_as_found(
+    (app, theme, columns): (&App, &Theme, u16),
+    (marker, marked): (&str, Style),
+    body: &str,
+    style: Style,
+) -> Vec<Line<'static>> {
+    let now = figures(app);
+    let found = now.as_ref().map(|now| as_found(app, now));
+    let mut w = ProseWriter::new(app, theme, usize::from(columns));
+    (w.widest, w.figures) = (w.columns, found.as_ref());
+    w.course_text(marker, marked, body, style);
+    w.lines
+}
+
+/// A text with the figures of the run as it was found filled in; none before there are any.
+pub fn filled_as_found(app: &App, text: &str) -> Option<String> {
+    let now = figures(app)?;
+    Some(fill(text, &as_found(app, &now)))
 }
 
 /// A sentence of the guide, its keys named from the table.

@@ -143,12 +143,10 @@ impl TerminalSession {
     /// delay it.
     pub fn take_input(&mut self, app: &mut App) -> Result<Vec<Effect>> {
         let mut effects = Vec::new();
-        let mut wait = if app.revision == self.drawn {
-            IDLE
-        } else {
-            self.due_in()
-        };
+        let idle = app.revision == self.drawn;
+        let mut wait = if idle { IDLE } else { self.due_in() };
         let mut first = None;
+        let asked = |action: Option<Action>| action.map(Message::Action).into_iter().collect();
         while let Some(event) = self.input.next(wait).context("The terminal is gone")? {
             wait = Duration::ZERO;
             let messages = match event {
@@ -156,14 +154,8 @@ impl TerminalSession {
                     self.signals.end.store(true, Ordering::SeqCst);
                     break;
                 }
-                Event::Key(key) => keys::action(key, app)
-                    .map(Message::Action)
-                    .into_iter()
-                    .collect(),
-                Event::Mouse(event) => mouse::action(event, app)
-                    .map(Message::Action)
-                    .into_iter()
-                    .collect(),
+                Event::Key(key) => asked(keys::action(key, app)),
+                Event::Mouse(event) => asked(mouse::action(event, app)),
                 Event::Paste(text) => pasted(&text, app),
                 Event::Resize(width, height) => {
                     let (width, height) = drawn(width, height);

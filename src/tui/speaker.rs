@@ -10,11 +10,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph};
+use ratatui::widgets::Block;
 
 use super::keys::{self, SpeakerKey};
 use super::run::{self, SessionEnd};
-use super::surface::{height, take_bottom, take_left};
+use super::surface::{height, put, take_bottom, take_left, widest};
 use super::terminal;
 use super::text;
 use super::theme::Theme;
@@ -104,18 +104,18 @@ pub fn draw(
     };
     let foot = take_bottom(&mut rest, 1);
     let keys = " PgDn PgUp beat 1-9 stage b blank F freeze X end q leave";
-    frame.render_widget(Paragraph::new(Line::styled(keys, theme.dim)), foot);
+    put(frame, foot, vec![Line::styled(keys, theme.dim)]);
     let agenda = match chosen {
         Some(chosen) => chosen_agenda(chosen, notes, theme),
         None => agenda(notes, theme),
     };
-    let wide = agenda.iter().map(Line::width).max().unwrap_or(0) as u16;
+    let wide = widest(&agenda);
     let beside = rest.width >= wide + 50;
     let mut side = rest;
     if beside {
         side = take_left(&mut rest, area.width - wide - 4);
         side.width = side.width.saturating_sub(2);
-        frame.render_widget(Paragraph::new(agenda.clone()), rest);
+        put(frame, rest, agenda.clone());
     }
     let mut lines = said(notes, clock, usize::from(side.width.min(100)), theme);
     if !beside {
@@ -129,7 +129,7 @@ pub fn draw(
             lines.insert(1, Line::styled(left(planned, notes), theme.dim));
         }
     }
-    frame.render_widget(Paragraph::new(lines), side);
+    put(frame, side, lines);
     theme.symbols.finish(frame.buffer_mut());
 }
 
@@ -146,16 +146,11 @@ fn said(notes: &SpeakerNotes, clock: &str, columns: usize, theme: &Theme) -> Vec
         head.push(Span::styled(said, theme.badge));
         head.push(Span::raw("  "));
     }
-    head.extend([
-        Span::styled(
-            format!("stage {}, beat {}/{}  ", notes.stage, notes.beat, notes.of),
-            theme.text,
-        ),
-        Span::styled(
-            format!("{} of {}  ", time(notes.used_s), time(notes.planned_s)),
-            if late { theme.warning } else { theme.dim },
-        ),
-    ]);
+    let place = format!("stage {}, beat {}/{}  ", notes.stage, notes.beat, notes.of);
+    head.push(Span::styled(place, theme.text));
+    let clock = format!("{} of {}  ", time(notes.used_s), time(notes.planned_s));
+    let style = if late { theme.warning } else { theme.dim };
+    head.push(Span::styled(clock, style));
     let mut lines = text::wrap(&head, columns, "", "");
     lines.extend(wrapped(&notes.run, theme.dim));
     lines.push(Line::default());
@@ -188,64 +183,63 @@ fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'sta
     Line::styled(format!("{name}{planned:>7}{used:>8}"), style)
 }
 
-/// A line for each stage: planned and used, and their sums.
-fn agenda(notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
-    let planned = notes.agenda.iter().map(|item| item.planned_s).sum();
-    let mut lines = vec![agenda_line(
-        &left(planned, notes),
-        "planned",
-        "used",
-        theme.dim,
-    )];
-    for item in &notes.agenda {
-        let late = item.used_s > item.planned_s && item.planned_s > 0;
-        let style = match item.number == notes.stage {
+/// A line of the agenda: its name, what is planned, the seconds used, and whether it is now and takes longer than planned.
+type AgendaItem = (String, String, Option<u64>, bool, bool);
+
+/// Lines of the agenda between their heading and their sum.
+fn agenda_lines(
+    (what, planned_s, planned): (&str, u64, &str),
+    items: impl Iterator<Item = AgendaItem>,
+    notes: &SpeakerNotes,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let head = left(planned_s, notes);
+    let mut lines = vec![agenda_line(&head, what, "used", theme.dim)];
+    for (name, planned, used, is_now, is_late) in items {
+        let style = match is_now {
             true => theme.strong,
-            false if late => theme.warning,
+            false if is_late => theme.warning,
             false => theme.text,
         };
-        let name = format!("{} {}", item.number, item.title);
-        lines.push(agenda_line(
-            &name,
-            &time(item.planned_s),
-            &time(item.used_s),
-            style,
-        ));
+        let used = used.map_or_else(String::new, time);
+        lines.push(agenda_line(&name, &planned, &used, style));
     }
     let used = time(notes.used_in_all_s());
-    lines.push(agenda_line("all", &time(planned), &used, theme.strong));
+    lines.push(agenda_line("all", planned, &used, theme.strong));
     lines
+}
+
+/// A line for each stage: planned and used, and their sums.
+fn agenda(notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
+    let all_s = notes.agenda.iter().map(|item| item.planned_s).sum();
+    let items = notes.agenda.iter().map(|item| {
+        let (name, planned_s) = (format!("{} {}", item.number, item.title), item.planned_s);
+        let is_late = item.used_s > planned_s && planned_s > 0;
+        let is_now = item.number == notes.stage;
+        (name, time(planned_s), Some(item.used_s), is_now, is_late)
+    });
+    agenda_lines(("planned", all_s, &time(all_s)), items, notes, theme)
 }
 
 /// The parts of the agenda that was chosen, from minute to minute, with what their stages have used.
 fn chosen_agenda(agenda: &Agenda, notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
-    let head = left(60 * u64::from(agenda.minutes), notes);
-    let mut lines = vec![agenda_line(&head, "minutes", "used", theme.dim)];
     let mut from = 0;
-    for part in &agenda.parts {
+    let items = agenda.parts.iter().map(|part| {
         let planned = format!("{from}-{}", from + part.minutes);
         from += part.minutes;
-        let of_part = notes
-            .agenda
-            .iter()
-            .filter(|it| part.stages.contains(&it.number));
-        let used: u64 = of_part.map(|it| it.used_s).sum();
-        let style = match part.stages.contains(&notes.stage) {
-            true => theme.strong,
-            false if used > 60 * u64::from(part.minutes) => theme.warning,
-            false => theme.text,
-        };
-        let used = if part.stages.is_empty() {
-            String::new()
-        } else {
-            time(used)
-        };
-        lines.push(agenda_line(&part.what, &planned, &used, style));
-    }
-    let used = time(notes.used_in_all_s());
-    let all = format!("0-{}", agenda.minutes);
-    lines.push(agenda_line("all", &all, &used, theme.strong));
-    lines
+        let stages = notes.agenda.iter();
+        let of_part = stages.filter(|item| part.stages.contains(&item.number));
+        let used_s: u64 = of_part.map(|item| item.used_s).sum();
+        let used = (!part.stages.is_empty()).then_some(used_s);
+        let is_now = part.stages.contains(&notes.stage);
+        let is_late = used_s > 60 * u64::from(part.minutes);
+        (part.what.clone(), planned, used, is_now, is_late)
+    });
+    let (all_s, all) = (
+        60 * u64::from(agenda.minutes),
+        format!("0-{}", agenda.minutes),
+    );
+    agenda_lines(("minutes", all_s, &all), items, notes, theme)
 }
 
 /// How much of the planned time is left.

@@ -137,6 +137,12 @@ impl<'a> Surface<'a, '_> {
         self.frame.render_widget(Paragraph::new(text), area);
     }
 
+    /// Draws lines in the middle of the area.
+    pub fn put_centred(&mut self, lines: Vec<Line<'static>>) {
+        let place = centred(self.area, widest(&lines), height(lines.len()));
+        self.put(place, lines);
+    }
+
     /// Shows lines from `scroll` on, with marks where there are more; the result is how far they can scroll.
     pub fn show(&mut self, area: Rect, lines: Vec<Line<'static>>, scroll: u16) -> u16 {
         let limit = height(lines.len()).saturating_sub(area.height);
@@ -173,12 +179,13 @@ impl<'a> Surface<'a, '_> {
         let wide = text::width(&more) as u16;
         let (x, y) = (area.right().saturating_sub(wide), area.bottom());
         let buffer = self.frame.buffer_mut();
+        let mut ends = [x, area.right() - 1].into_iter();
         let is_rule = |x: u16| {
             buffer
                 .cell((x, y))
                 .is_some_and(|cell| cell.symbol() == rule)
         };
-        if is_rule(x) && is_rule(area.right() - 1) {
+        if ends.all(is_rule) {
             grid::put(buffer, x, y, &more, wide, self.theme.dim);
         }
     }
@@ -233,6 +240,11 @@ fn padded(area: Rect) -> Rect {
 /// A count of lines as rows of the screen.
 pub fn height(lines: usize) -> u16 {
     u16::try_from(lines).unwrap_or(u16::MAX)
+}
+
+/// Columns that the widest of these lines takes.
+pub fn widest(lines: &[Line<'_>]) -> u16 {
+    height(lines.iter().map(Line::width).max().unwrap_or(0))
 }
 
 /// Takes rows off the top.

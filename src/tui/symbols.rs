@@ -191,6 +191,16 @@ impl Symbols {
     }
 }
 
+/// The cell of two dots, one above the other.
+pub const fn half_blocks(upper: bool, lower: bool) -> char {
+    match (upper, lower) {
+        (true, true) => '█',
+        (true, false) => '▀',
+        (false, true) => '▄',
+        (false, false) => ' ',
+    }
+}
+
 fn sanitize(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol().contains(harmful) {
@@ -206,8 +216,7 @@ fn sanitize(buffer: &mut Buffer) {
 pub fn fold_to_ascii(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if !cell.symbol().is_ascii() {
-            let folded = cell.symbol().chars().next().map_or(' ', fold);
-            cell.set_char(folded);
+            cell.set_char(cell.symbol().chars().next().map_or(' ', fold));
         }
     }
 }

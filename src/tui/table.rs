@@ -14,15 +14,12 @@ pub struct Columns<const N: usize>(pub [FigureColumn; N]);
 impl<const N: usize> Columns<N> {
     /// Takes from the room what the columns need; `order` has the most important first.
     pub fn fit(mut columns: [FigureColumn; N], order: &[usize], room: &mut usize) -> Self {
-        for (at, (_, wide)) in columns.iter_mut().enumerate() {
-            if !order.contains(&at) {
-                *wide = 0;
-            }
-        }
+        let wanted = columns.map(|(_, wide)| wide);
+        columns.iter_mut().for_each(|(_, wide)| *wide = 0);
         for at in order {
-            let (_, wide) = &mut columns[*at];
-            *wide = if *wide <= *room { *wide } else { 0 };
-            *room -= *wide;
+            let wide = if wanted[*at] <= *room { wanted[*at] } else { 0 };
+            columns[*at].1 = wide;
+            *room -= wide;
         }
         Self(columns)
     }
@@ -43,9 +40,4 @@ impl<const N: usize> Columns<N> {
         let cells = cells.into_iter().zip(self.0);
         cells.map(|((cell, style), (_, wide))| Span::styled(text::right(&cell, wide), style))
     }
-}
-
-/// A figure, or a dash where there is none.
-pub fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
-    value.map_or_else(|| "-".to_owned(), show)
 }

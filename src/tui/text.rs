@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::sanitize::{harmful, shown};
+use crate::table;
 
 /// Columns that a text takes.
 pub fn width(text: &str) -> usize {
@@ -108,15 +109,12 @@ pub fn name(name: &str, columns: usize) -> String {
 
 /// The text, cut or filled up to exactly `columns`, aligned left.
 pub fn left(text: &str, columns: usize) -> String {
-    let text = cut(text, columns);
-    let missing = columns.saturating_sub(text.width());
-    text + &" ".repeat(missing)
+    table::filled(&cut(text, columns), columns, false)
 }
 
 /// The same, aligned right.
 pub fn right(text: &str, columns: usize) -> String {
-    let text = cut(text, columns);
-    " ".repeat(columns.saturating_sub(text.width())) + &text
+    table::filled(&cut(text, columns), columns, true)
 }
 
 /// Wraps runs of styled text into lines of at most `columns`. The first line begins with `first`, the others with

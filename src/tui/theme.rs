@@ -243,12 +243,22 @@ impl Theme {
         if slot == Slot::A { self.a } else { self.b }
     }
 
+    /// The style of the selected one among things that are `otherwise`.
+    pub fn among(&self, selected: bool, otherwise: Style) -> Style {
+        if selected { self.selected } else { otherwise }
+    }
+
     /// The mark of what is right or wrong, in its style.
     pub fn mark(&self, good: bool) -> (&'static str, Style) {
         match good {
             true => (self.symbols.good, self.good),
             false => (self.symbols.bad, self.bad),
         }
+    }
+
+    /// The mark of what is not decided yet.
+    pub fn waiting(&self) -> (&'static str, Style) {
+        (self.symbols.circle, self.warning)
     }
 
     /// The mark of a check.

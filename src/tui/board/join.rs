@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 
 use crate::room::board::Board;
 use crate::tui::surface::{height, put, take_left, take_top};
+use crate::tui::symbols::half_blocks;
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
 
@@ -18,14 +19,10 @@ const QUIET: usize = 2;
 pub fn draw(frame: &mut Frame<'_>, area: Rect, board: &Board, places: &[String], theme: &Theme) {
     let mut rest = area;
     let link = places.first().filter(|it| it.starts_with("http://"));
-    let code = link
-        .and_then(|it| it.rsplit_once('/'))
-        .map(|(_, code)| code);
+    let code = link.and_then(|link| link.rsplit('/').next());
     // A half block is two modules; ASCII has none.
-    let squares = link
-        .filter(|_| !theme.symbols.ascii)
-        .and_then(|it| rows(it));
-    if let Some(squares) = squares {
+    let drawn = link.filter(|_| !theme.symbols.ascii);
+    if let Some(squares) = drawn.and_then(|link| rows(link)) {
         let wide = squares.first().map_or(0, |it| text::width(it));
         if height(squares.len()) <= area.height && wide + 24 <= usize::from(area.width) {
             let lines = squares.into_iter();
@@ -77,12 +74,7 @@ fn rows(link: &str) -> Option<Vec<String>> {
     };
     let side = modules + 2 * QUIET;
     let row = |y: usize| {
-        let cells = (0..side).map(|x| match (dark(x, y), dark(x, y + 1)) {
-            (true, true) => '█',
-            (true, false) => '▀',
-            (false, true) => '▄',
-            (false, false) => ' ',
-        });
+        let cells = (0..side).map(|x| half_blocks(dark(x, y), dark(x, y + 1)));
         cells.collect()
     };
     Some((0..side).step_by(2).map(row).collect())

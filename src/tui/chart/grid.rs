@@ -8,6 +8,7 @@ use ratatui::style::Style;
 use super::axis::{Scale, tick_label};
 use crate::tui::symbols::Symbols;
 use crate::tui::text;
+use crate::tui::theme::Theme;
 
 /// Writes at a place, inside the buffer only.
 pub fn put(buffer: &mut Buffer, x: u16, y: u16, what: &str, columns: u16, style: Style) {
@@ -107,25 +108,18 @@ impl Plot {
     }
 
     /// Writes the values of the y axis, divided by `unit`, into the columns left of the plot, and the axis.
-    pub fn draw_gutter(
-        &self,
-        buffer: &mut Buffer,
-        gutter: u16,
-        unit: f64,
-        symbol: &str,
-        style: Style,
-    ) {
+    pub fn draw_gutter(&self, buffer: &mut Buffer, gutter: u16, unit: f64, theme: &Theme) {
         let mut before: Option<u16> = None;
         for value in self.y.ticks(usize::from(self.area.height / 3).min(8)) {
             let row = self.cell(self.x.low, value).1;
             if before.is_none_or(|other| other.abs_diff(row) > 1) {
                 let label = text::right(&tick_label(value / unit), usize::from(gutter) - 1);
                 let (x, y) = (self.area.x - gutter, self.area.y + row);
-                put(buffer, x, y, &label, gutter - 1, style);
+                put(buffer, x, y, &label, gutter - 1, theme.dim);
                 before = Some(row);
             }
         }
-        self.upright(buffer, self.area.x - 1, symbol, style);
+        self.upright(buffer, self.area.x - 1, theme.symbols.vertical, theme.dim);
     }
 }
 
@@ -157,10 +151,8 @@ impl<'a> Grid<'a> {
         const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
         let dots = self.plot.dots;
         let (x, y) = (column / dots.0, row / dots.1);
-        if let Some(cell) = self
-            .cells
-            .get_mut(y * usize::from(self.plot.area.width) + x)
-        {
+        let at = y * usize::from(self.plot.area.width) + x;
+        if let Some(cell) = self.cells.get_mut(at) {
             let bit = BITS[column % dots.0][row % dots.1];
             *cell = (cell.0 | bit, ink);
         }
@@ -185,16 +177,13 @@ impl<'a> Grid<'a> {
             let cell = ((at % width) as u16, (at / width) as u16);
             // B carries a mark every few columns.
             let marked = ink.kind == 1 && cell.0 % 6 == 3;
-            match symbols.mosaic(*bits).filter(|_| !marked) {
-                Some(glyph) => {
-                    let glyph = glyph.encode_utf8(&mut [0; 4]).to_owned();
-                    self.plot.put(buffer, cell, &glyph, ink.style);
-                }
-                None => {
-                    let point = symbols.points[ink.kind.min(1)];
-                    self.plot.put(buffer, cell, point, ink.style);
-                }
-            }
+            let glyph = symbols.mosaic(*bits).filter(|_| !marked);
+            let mut bytes = [0; 4];
+            let drawn = match glyph {
+                Some(glyph) => &*glyph.encode_utf8(&mut bytes),
+                None => symbols.points[ink.kind.min(1)],
+            };
+            self.plot.put(buffer, cell, drawn, ink.style);
         }
     }
 }

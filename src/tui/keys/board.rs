@@ -2,6 +2,9 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use BoardAction::{Choose, Mark};
+use KeyCode::{Char, Down, Esc, Left, PageDown, PageUp, Right, Up};
+
 use super::key_name;
 
 /// What the instructor asks the board for.
@@ -40,41 +43,25 @@ pub enum BoardAction {
 
 /// Keys, what they do and what the footer says.
 const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
-    (
-        &[KeyCode::Right, KeyCode::Char('n')],
-        BoardAction::Mark(1),
-        "stage",
-    ),
-    (
-        &[KeyCode::Left, KeyCode::Char('p')],
-        BoardAction::Mark(-1),
-        "",
-    ),
-    (&[KeyCode::Char('c')], BoardAction::Join, "join"),
-    (&[KeyCode::Char('v')], BoardAction::Vote, "vote"),
-    (&[KeyCode::Char('s')], BoardAction::Answer, "answer"),
-    (&[KeyCode::Char('a')], BoardAction::Offer, "invite"),
-    (&[KeyCode::Char('r')], BoardAction::Race, "race"),
-    (&[KeyCode::Char('x')], BoardAction::Close, "close"),
-    (&[KeyCode::Char('d')], BoardAction::Remove, "remove"),
-    (&[KeyCode::Char('u')], BoardAction::LetIn, ""),
-    (&[KeyCode::Char(' ')], BoardAction::Select, ""),
-    (&[KeyCode::Char('/')], BoardAction::SelectNamed, ""),
-    (&[KeyCode::Char('y')], BoardAction::Addresses, "my page"),
-    (
-        &[KeyCode::Down, KeyCode::Char('j')],
-        BoardAction::Choose(1),
-        "",
-    ),
-    (
-        &[KeyCode::Up, KeyCode::Char('k')],
-        BoardAction::Choose(-1),
-        "",
-    ),
-    (&[KeyCode::PageDown], BoardAction::Choose(10), ""),
-    (&[KeyCode::PageUp], BoardAction::Choose(-10), ""),
-    (&[KeyCode::Char('q')], BoardAction::Quit, "quit"),
-    (&[KeyCode::Esc], BoardAction::Board, ""),
+    (&[Right, Char('n')], Mark(1), "stage"),
+    (&[Left, Char('p')], Mark(-1), ""),
+    (&[Char('c')], BoardAction::Join, "join"),
+    (&[Char('v')], BoardAction::Vote, "vote"),
+    (&[Char('s')], BoardAction::Answer, "answer"),
+    (&[Char('a')], BoardAction::Offer, "invite"),
+    (&[Char('r')], BoardAction::Race, "race"),
+    (&[Char('x')], BoardAction::Close, "close"),
+    (&[Char('d')], BoardAction::Remove, "remove"),
+    (&[Char('u')], BoardAction::LetIn, ""),
+    (&[Char(' ')], BoardAction::Select, ""),
+    (&[Char('/')], BoardAction::SelectNamed, ""),
+    (&[Char('y')], BoardAction::Addresses, "my page"),
+    (&[Down, Char('j')], Choose(1), ""),
+    (&[Up, Char('k')], Choose(-1), ""),
+    (&[PageDown], Choose(10), ""),
+    (&[PageUp], Choose(-10), ""),
+    (&[Char('q')], BoardAction::Quit, "quit"),
+    (&[Esc], BoardAction::Board, ""),
 ];
 
 /// What a key asks for; while a word is typed, letters are text.

@@ -21,7 +21,7 @@ pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
             _ => ("A".to_owned(), "as found".to_owned()),
         };
         let selected = at == app.view.selected;
-        let style = if selected { theme.selected } else { theme.text };
+        let style = theme.among(selected, theme.text);
         let first = format!("{mark} {}  ", text::left(&name, 4));
         // What tells attempts apart may be any of the knobs, so all are whole.
         for line in text::wrap(&[Span::raw(knobs)], columns, first, " ".repeat(8)) {

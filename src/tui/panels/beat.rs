@@ -7,16 +7,16 @@ use ratatui::text::{Line, Span};
 
 use super::{cards, large};
 use crate::app::beats::{BeatState, VoteState};
-use crate::app::figures::{as_found, figures};
+use crate::app::figures::figures;
 use crate::app::{Action, RunState};
 use crate::course::lesson::plain;
-use crate::course::placeholder::{NOT_MEASURED, fill};
+use crate::course::placeholder::NOT_MEASURED;
 use crate::course::save_file::letter;
 use crate::course::{Beat, BeatChange, SectionKind, Stage, TextBlock};
 use crate::panel::Panel;
 use crate::protocol::Pair;
-use crate::tui::prose::ProseWriter;
-use crate::tui::surface::{Surface, centred, height, take_bottom, take_left, take_top};
+use crate::tui::prose::{ProseWriter, filled_as_found, told_as_found};
+use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top, widest};
 use crate::tui::votes::bars;
 use crate::tui::{digits, keys, text};
 
@@ -48,9 +48,7 @@ fn inset(area: Rect) -> Rect {
 
 /// The beat's figure in large glyphs, where it is known.
 fn figure(s: &mut Surface<'_, '_>, cue: &Beat) {
-    let now = figures(s.app);
-    let found = now.as_ref().map(|now| as_found(s.app, now));
-    let Some(said) = found.map(|found| fill(&cue.large, &found)) else {
+    let Some(said) = filled_as_found(s.app, &cue.large) else {
         return;
     };
     if !cue.large.is_empty() && !said.contains(NOT_MEASURED) {
@@ -73,37 +71,24 @@ fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
 fn drawing(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let Some(stage) = app.stage() else { return 0 };
-    let why = stage
-        .lesson
-        .sections
-        .iter()
-        .filter(|it| it.kind == SectionKind::Why);
-    let drawings = why
-        .flat_map(|it| &it.blocks)
-        .filter_map(|block| match block {
-            TextBlock::Code { text, .. } => Some(text),
-            _ => None,
-        });
-    let mut lines: Vec<Line<'static>> = Vec::new();
-    if let Some(text) = drawings.into_iter().next() {
-        let mut w = s.writer();
+    let sections = stage.lesson.sections.iter();
+    let why = sections.filter(|section| section.kind == SectionKind::Why);
+    let mut blocks = why.flat_map(|section| &section.blocks);
+    let mut w = s.writer();
+    if let Some(TextBlock::Code { text, .. }) =
+        blocks.find(|block| matches!(block, TextBlock::Code { .. }))
+    {
         text.lines().for_each(|line| w.code("", line));
-        lines = w.lines;
     }
-    let wide = lines.iter().map(Line::width).max().unwrap_or(0);
-    if lines.is_empty() || wide > usize::from(s.area.width) || height(lines.len()) > s.area.height {
+    let mut lines = w.lines;
+    if lines.is_empty() || widest(&lines) > s.area.width || height(lines.len()) > s.area.height {
         let shown = app.beat().map_or(0, |beat| beat.hints).max(1) as usize;
-        let (now, mut w) = (figures(app), s.writer());
-        let found = now.as_ref().map(|now| as_found(app, now));
-        (w.widest, w.figures) = (w.columns, found.as_ref());
-        if let Some(hint) = stage.hints.get(shown - 1) {
-            w.course_text("", theme.dim, hint, theme.text);
-        }
-        lines = w.lines;
+        let hint = stage.hints.get(shown - 1);
+        let place = (app, theme, s.area.width);
+        let told = |hint: &String| told_as_found(place, ("", theme.dim), hint, theme.text);
+        lines = hint.map_or_else(Vec::new, told);
     }
-    let wide = lines.iter().map(Line::width).max().unwrap_or(0) as u16;
-    let area = centred(s.area, wide, height(lines.len()));
-    s.put(area, lines);
+    s.put_centred(lines);
     0
 }
 
@@ -121,9 +106,7 @@ fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
     let mut w = s.writer();
     w.figures = now.as_ref();
     w.blocks(std::slice::from_ref(table));
-    let wide = w.lines.iter().map(Line::width).max().unwrap_or(0) as u16;
-    let (lines, area) = (w.lines, s.area);
-    s.put(centred(area, wide, height(lines.len())), lines);
+    s.put_centred(w.lines);
     0
 }
 
@@ -159,10 +142,8 @@ fn pairs(s: &mut Surface<'_, '_>) -> u16 {
 /// A row for each look: its interval on one scale, with a mark at 1, where neither is faster.
 fn looks(s: &mut Surface<'_, '_>, pair: &Pair) {
     let theme = s.theme;
-    let known = pair
-        .looks
-        .iter()
-        .filter_map(|it| Some((it.pairs, it.low?, it.high?)));
+    let looks = pair.looks.iter();
+    let known = looks.filter_map(|look| Some((look.pairs, look.low?, look.high?)));
     let known: Vec<(u32, f64, f64)> = known.filter(|(_, low, high)| low <= high).collect();
     let low = known.iter().map(|it| it.1).fold(1.0, f64::min);
     let high = known.iter().map(|it| it.2).fold(1.0, f64::max);
@@ -203,20 +184,13 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     s.area = inset(s.area);
     let question = &stage.prediction;
     let answered = app.answer_shown();
-    let now = figures(app);
-    let found = now.as_ref().map(|now| as_found(app, now));
     let written = |columns: u16, what: &str, style: Style| {
-        let mut w = ProseWriter::new(app, theme, usize::from(columns));
-        (w.widest, w.figures) = (w.columns, found.as_ref());
-        w.course_text("", theme.dim, what, style);
-        w.lines
+        told_as_found((app, theme, columns), ("", theme.dim), what, style)
     };
     let mut rest = s.area;
     let mut prompt = written(rest.width, &question.prompt, theme.heading);
-    if app
-        .tally()
-        .is_some_and(|it| !it.open && it.rounds.len() > 1)
-    {
+    let tally = app.tally();
+    if tally.is_some_and(|tally| !tally.open && tally.rounds.len() > 1) {
         let said = "left: the first vote; right: the one after the discussion";
         prompt.extend(written(rest.width, said, theme.dim));
     }
@@ -226,7 +200,7 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     if let Some(reason) = reason {
         let mut w = ProseWriter::new(app, theme, usize::from(rest.width));
         w.widest = w.columns;
-        w.course_text("", theme.dim, &reason, theme.text);
+        w.body(&reason, theme.text);
         // The choices keep three rows each.
         let most = rest
             .height
@@ -236,17 +210,16 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
     }
     let all: Vec<(usize, &String)> = question.choices.iter().enumerate().collect();
     // What was chosen is shown once the vote is closed.
-    let tally = app.tally().filter(|it| !it.open);
+    let tally = tally.filter(|tally| !tally.open);
     let each = rest.height / all.len().max(1) as u16;
     // A large letter, where every choice has room for it and its words; and large words, where all have.
     let size = digits::size("A", 16, each.saturating_sub(1));
     let columns = rest.width.saturating_sub(4 * size + 2);
     let below = u16::from(tally.is_some());
     let tall = |lines: &Vec<String>| digits::rows_of(lines.len()) + below < each;
-    let texts = all.iter().map(|(_, words)| match &found {
-        Some(found) => fill(words, found),
-        None => (*words).clone(),
-    });
+    let texts = all
+        .iter()
+        .map(|(_, words)| filled_as_found(app, words).unwrap_or_else(|| (*words).clone()));
     let large: Option<Vec<Vec<String>>> = texts
         .map(|it| digits::wrap(it.trim(), columns).filter(tall))
         .collect();
@@ -258,45 +231,28 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
             true => theme.dim,
             false => theme.strong,
         };
-        let written = large.as_ref().map_or_else(
-            || written(area.width, words, style),
-            |large| {
-                let rows = usize::from(digits::rows_of(large[at].len()));
-                vec![Line::default(); rows]
-            },
-        );
-        let mut lines = written;
+        let mut lines = match &large {
+            Some(large) => vec![Line::default(); digits::rows_of(large[at].len()).into()],
+            None => written(area.width, words, style),
+        };
         if answered && choice == question.answer && large.is_none() {
             let mark = format!("{} ", theme.symbols.good);
             lines[0].spans.insert(0, Span::styled(mark, theme.good));
         }
         if let Some(tally) = tally {
             let columns = usize::from(area.width) / (2 * tally.rounds.len().max(1));
-            lines.push(Line::from(bars(
-                tally,
-                choice,
-                columns.saturating_sub(5),
-                theme,
-            )));
+            let bars = bars(tally, choice, columns.saturating_sub(5), theme);
+            lines.push(Line::from(bars));
         }
         let tall = digits::rows(size).max(height(lines.len()));
         let above = each.saturating_sub(tall).div_ceil(2);
-        match size {
-            0 => {
-                let line = Line::styled(format!(" {}", letter(at)), theme.key);
-                s.put(
-                    Rect {
-                        y: left.y + above,
-                        ..left
-                    }
-                    .intersection(left),
-                    line,
-                );
-            }
-            _ => {
-                let (buffer, said) = (s.frame.buffer_mut(), letter(at));
-                digits::draw(buffer, (left.x, left.y + above), &said, size, theme.key);
-            }
+        if size == 0 {
+            let mut left = left;
+            take_top(&mut left, above);
+            s.put(left, Line::styled(format!(" {}", letter(at)), theme.key));
+        } else {
+            let (buffer, said) = (s.frame.buffer_mut(), letter(at));
+            digits::draw(buffer, (left.x, left.y + above), &said, size, theme.key);
         }
         take_top(&mut area, above + (tall - height(lines.len())) / 2);
         s.put(area, lines);
@@ -328,10 +284,8 @@ pub fn draw_foot(s: &mut Surface<'_, '_>) {
         None => Span::styled(format!("{keys} "), theme.dim),
         Some(why) => {
             let said = format!("{} not saved: {why} ", theme.symbols.warning);
-            Span::styled(
-                text::cut(&said, usize::from(s.area.width) * 2 / 3),
-                theme.bad,
-            )
+            let said = text::cut(&said, usize::from(s.area.width) * 2 / 3);
+            Span::styled(said, theme.bad)
         }
     });
     let room = usize::from(s.area.width).saturating_sub(text::width_of(&right) + 1);
@@ -345,13 +299,7 @@ pub fn draw_foot(s: &mut Surface<'_, '_>) {
 pub fn draw_frozen(s: &mut Surface<'_, '_>) {
     let key = keys::label(Action::FreezeScreen, s.app);
     let said = format!(" frozen: {key} goes on ");
-    let columns = text::width(&said) as u16;
-    let x = s.area.right().saturating_sub(columns);
-    s.area = Rect {
-        x,
-        width: columns,
-        ..s.area
-    }
-    .intersection(s.area);
+    let before = s.area.width.saturating_sub(text::width(&said) as u16);
+    take_left(&mut s.area, before);
     s.put(s.area, Line::styled(said, s.theme.badge));
 }

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use crate::app::guide::next_move;
 use crate::app::{App, RunState};
 use crate::protocol::{FailedKind, Look, Pair, Verdict};
-use crate::tui::prose::{ProseWriter, sentence};
+use crate::tui::prose::ProseWriter;
 use crate::tui::surface::{Surface, centred, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -43,14 +43,13 @@ fn failure(s: &mut Surface<'_, '_>, title: &str, reason: &str, said: &str) {
     let columns = s.area.width.min(64);
     let mut w = ProseWriter::new(app, theme, usize::from(columns.saturating_sub(4)));
     w.plain(reason, theme.strong);
-    w.lines
-        .truncate(usize::from(s.area.height.saturating_sub(6)).max(1));
+    let most = s.area.height.saturating_sub(6).max(1);
+    w.lines.truncate(usize::from(most));
     w.blank();
     w.plain(said, theme.text);
     w.blank();
-    w.lines
-        .push(sentence(&next_move(app), app, theme, theme.text));
-    let rows = height(w.lines.len()).saturating_add(2);
+    w.sentence(&next_move(app), theme.text);
+    let rows = height(w.lines.len() + 2);
     s.area = centred(s.area, columns, rows);
     s.card(title, "", theme.bad);
     s.show(s.area, w.lines, 0);
@@ -60,33 +59,27 @@ fn failure(s: &mut Surface<'_, '_>, title: &str, reason: &str, said: &str) {
 /// each look.
 pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(pair) = &app.study.pair else {
-        let waiting = Line::styled("pairs: both warm up", theme.dim);
-        let waiting = app.run.pairing.then_some(waiting);
-        return waiting
-            .map(|it| [titled(app, width, theme), vec![it]].concat())
-            .unwrap_or_default();
-    };
-    let (good, warning) = (theme.symbols.good, theme.symbols.warning);
-    let n = pair.n;
-    let (mark, style, said) = match pair.verdict {
-        Verdict::Faster => (good, theme.good, "B is faster".to_owned()),
-        Verdict::Slower => (warning, theme.bad, "B is slower".to_owned()),
-        Verdict::Same => ("=", theme.text, "less than 1 % apart".to_owned()),
-        Verdict::Unclear if pair.done => {
-            // A verdict asks for more than an interval beside 1.
-            let said = match (pair.low, pair.high) {
-                (Some(low), _) if low > 1.0 => "B may be faster",
-                (_, Some(high)) if high < 1.0 => "B may be slower",
-                _ => "no clear difference",
-            };
-            let said = format!("{said} (n={n})");
-            (theme.symbols.circle, theme.warning, said)
+        if !app.run.pairing {
+            return Vec::new();
         }
-        Verdict::Unclear => (
-            theme.symbols.circle,
-            theme.warning,
-            format!("no verdict yet (n={n})"),
-        ),
+        let mut lines = titled(app, width, theme);
+        lines.push(Line::styled("pairs: both warm up", theme.dim));
+        return lines;
+    };
+    let n = pair.n;
+    let ((mark, style), said) = match (pair.verdict, pair.low, pair.high) {
+        (Verdict::Faster, ..) => (theme.mark(true), "B is faster"),
+        (Verdict::Slower, ..) => ((theme.symbols.warning, theme.bad), "B is slower"),
+        (Verdict::Same, ..) => (("=", theme.text), "less than 1 % apart"),
+        (Verdict::Unclear, ..) if !pair.done => (theme.waiting(), "no verdict yet"),
+        // A verdict asks for more than an interval beside 1.
+        (_, Some(low), _) if low > 1.0 => (theme.waiting(), "B may be faster"),
+        (_, _, Some(high)) if high < 1.0 => (theme.waiting(), "B may be slower"),
+        _ => (theme.waiting(), "no clear difference"),
+    };
+    let said = match pair.verdict {
+        Verdict::Unclear => format!("{said} (n={n})"),
+        _ => said.to_owned(),
     };
     let mut head = vec![Span::styled(format!("{mark} {said}"), style)];
     if n > 0 {

@@ -108,15 +108,30 @@ impl Figure {
             dim: false,
         }
     }
+
+    /// What stands below its name, where there is room.
+    pub fn details(self, details: impl Into<String>) -> Self {
+        let details = details.into();
+        Self { details, ..self }
+    }
 }
 
 impl<'a> Content<'a> {
+    /// Nothing so far but what stands on the right of the title.
+    pub fn beside(aside: impl Into<String>) -> Self {
+        let aside = aside.into();
+        Self {
+            aside,
+            ..Self::default()
+        }
+    }
+
     /// Lines of text for both renderers.
     pub fn text(aside: impl Into<String>, lines: Vec<Line<'static>>) -> Self {
+        let blocks = vec![(None, Block::Lines(lines))];
         Self {
-            aside: aside.into(),
-            blocks: vec![(None, Block::Lines(lines))],
-            ..Self::default()
+            blocks,
+            ..Self::beside(aside)
         }
     }
 
@@ -127,6 +142,10 @@ impl<'a> Content<'a> {
 
     pub fn add(&mut self, size: impl Into<Option<Size>>, block: Block<'a>) {
         self.blocks.push((size.into(), block));
+    }
+
+    pub fn figure(&mut self, size: impl Into<Option<Size>>, figure: Figure) {
+        self.add(size, Block::Figure(figure));
     }
 
     /// Lines of the panel's box.
@@ -265,11 +284,9 @@ fn with_bar(figure: &Figure, width: usize, theme: &Theme) -> Line<'static> {
     let mut style = theme.text;
     for value in &figure.values {
         said += &text::right(&value.text, VALUE);
-        style = if value.good == Some(false) {
-            theme.bad
-        } else {
-            style
-        };
+        if value.good == Some(false) {
+            style = theme.bad;
+        }
     }
     if !figure.share.is_empty() {
         said += &text::right(&figure.share, SHARE);
@@ -284,10 +301,7 @@ fn with_bar(figure: &Figure, width: usize, theme: &Theme) -> Line<'static> {
         }
         Picture::Nothing | Picture::Columns(_) => String::new(),
     };
-    Line::from(vec![
-        Span::styled(said, style),
-        Span::styled(bar, figure.ink),
-    ])
+    Line::from_iter([Span::styled(said, style), Span::styled(bar, figure.ink)])
 }
 
 /// Columns of the name of a figure of several runs.

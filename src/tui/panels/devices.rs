@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::app::devices::GpuWarmUp;
 use crate::app::guide::gpu_warm_up;
 use crate::tui::list::List;
-use crate::tui::prose::{ProseWriter, sentence};
+use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -26,14 +26,12 @@ pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
             false => "host clock only",
         };
         let room = columns.saturating_sub(2 + 12 + 12 + 17);
-        let (select, name) = (
-            text::name(&info.select, 12),
-            text::name(&info.device.name, room),
-        );
+        let (select, name) = (text::name(&info.select, 12), &info.device.name);
+        let name = text::name(name, room);
         let backend = text::left(&format!("  {}", info.backend), 12);
         let line = text::left(&format!("{here} {select}{name}{backend}{clock}"), columns);
         let selected = at == app.view.selected;
-        let style = if selected { theme.selected } else { theme.text };
+        let style = theme.among(selected, theme.text);
         list.add(at, Line::styled(line, style));
     }
     let mut w = ProseWriter::new(app, theme, columns);
@@ -42,22 +40,16 @@ pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
     }
     w.blank();
     for info in app.devices.known.iter().filter(|it| !it.note.is_empty()) {
-        w.item(
-            &format!("{}: ", info.select),
-            theme.dim,
-            &info.note,
-            theme.text,
-        );
+        let marker = format!("{}: ", info.select);
+        w.item(&marker, theme.dim, &info.note, theme.text);
     }
     if let GpuWarmUp::Failed { reason } = &app.devices.gpu_warm_up {
         w.item("gpu: ", theme.bad, reason, theme.text);
     } else if let Some(light) = gpu_warm_up(app) {
-        w.lines.push(sentence(&light, app, theme, theme.text));
+        w.sentence(&light, theme.text);
     }
-    w.line(
-        "Figures of different devices are never compared.",
-        theme.dim,
-    );
+    let said = "Figures of different devices are never compared.";
+    w.line(said, theme.dim);
     list.text(w.lines);
     list
 }

@@ -32,10 +32,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     };
     let steps = known.iter();
     let steps = steps.map(|(slot, it)| format!("{} at step {}", slot.into_str(), it.step));
-    let mut content = Content {
-        aside: steps.collect::<Vec<_>>().join(" · "),
-        ..Content::default()
-    };
+    let mut content = Content::beside(steps.collect::<Vec<_>>().join(" · "));
     let ink = theme.slot(app.run.active);
     // A figure of all runs that have it.
     let figure = |size: Option<Size>, name: &str, value: &dyn Fn(&Evidence) -> Option<Value>| {
@@ -73,24 +70,18 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         }),
     ];
     content.blocks.extend(figures.into_iter().flatten());
-    let large = |name: &str, value: String, picture: Picture| {
-        Block::Figure(Figure::new(name, value, picture, ink))
-    };
     if !app.withholds("clocks") {
         content.lines(ledger::clocks_in_short(app.run.shown(), area.width, theme));
     }
-    content.lines(
-        known
-            .iter()
-            .filter_map(|(slot, it)| rms(*slot, &it.rms, theme)),
-    );
+    let lines = known.iter();
+    content.lines(lines.filter_map(|(slot, it)| rms(*slot, &it.rms, theme)));
     let rms: Vec<f64> = it.rms.iter().map(|x| x.0).collect();
+    let mut large = |name: &str, value: String, picture: Picture| {
+        content.figure(Size::Large, Figure::new(name, value, picture, ink));
+    };
     if let Some((first, last)) = rms.first().zip(rms.last()) {
         let ends = format!("{}-{}", show(*first, 2), show(*last, 2));
-        content.add(
-            Size::Large,
-            large("rms by layer", ends, Picture::Columns(rms)),
-        );
+        large("rms by layer", ends, Picture::Columns(rms));
     }
     let clocks = app.run.shown().clocks();
     if let Some((clocks, _)) = clocks.filter(|_| !app.withholds("clocks")) {
@@ -99,25 +90,19 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
             ("clock: device computes", clocks.device),
             ("clock: submitted and waited", Some(clocks.host_sync)),
         ];
-        let known = times
-            .into_iter()
-            .filter_map(|(name, time)| Some((name, time?)));
-        let most = known
-            .clone()
-            .map(|(_, time)| time)
-            .fold(f64::MIN_POSITIVE, f64::max);
-        for (name, time) in known {
-            let bar = Picture::Bar(time / most);
-            content.add(Size::Large, large(name, duration(time), bar));
+        let measured = times.iter().filter_map(|(_, time)| *time);
+        let longest = measured.fold(f64::MIN_POSITIVE, f64::max);
+        for (name, time) in times {
+            let Some(time) = time else { continue };
+            large(name, duration(time), Picture::Bar(time / longest));
         }
     }
     if app.withholds("strides") {
         return content;
     }
     for (of, strides) in &it.strides {
-        let strides = spaced(strides);
-        let figure = large(&format!("strides of {of}"), strides, Picture::Nothing);
-        content.add(Size::Large, figure);
+        let name = format!("strides of {of}");
+        large(&name, spaced(strides), Picture::Nothing);
     }
     let strides = known.iter().flat_map(|(_, it)| &it.strides);
     let mut names: Vec<&str> = strides.map(|(name, _)| name.as_str()).collect();

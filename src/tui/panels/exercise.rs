@@ -108,30 +108,23 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn plain(&mut self, text: &str) {
-        let theme = self.w.theme;
-        self.w.course_text("", theme.dim, text, theme.text);
+        self.w.body(text, self.w.theme.text);
     }
 
     /// The hints so far, the latest first.
     fn hints(&mut self) {
-        let (exercise, theme) = (self.exercise, self.w.theme);
-        let count = exercise.hints.len();
-        let shown = self.w.app.hints().0;
-        for (at, hint) in exercise.hints.iter().enumerate().take(shown).rev() {
-            let marker = format!("Hint {}/{count}  ", at + 1);
-            self.w
-                .course_text(&marker, theme.warning, hint.trim(), theme.text);
+        let hints = &self.exercise.hints;
+        for at in (0..self.w.app.hints().0.min(hints.len())).rev() {
+            self.w.hint(at, hints);
             self.w.blank();
         }
     }
 
     fn task(&mut self) {
         let (exercise, theme) = (self.exercise, self.w.theme);
-        self.w
-            .course_text("", theme.dim, exercise.task.trim(), theme.strong);
-        let asks = exercise.asks;
-        self.w
-            .course_text(asks, theme.dim, &exercise.size, theme.text);
+        self.w.body(exercise.task.trim(), theme.strong);
+        let (asks, size) = (exercise.asks, &exercise.size);
+        self.w.course_text(asks, theme.dim, size, theme.text);
     }
 
     fn files(&mut self) {
@@ -203,11 +196,9 @@ impl Part<'_> {
         let given = progress.stage(&self.exercise.id).answers;
         let theme = self.w.theme;
         for (question, choice) in self.exercise.quiz.iter().zip(given) {
-            let (mark, style) = theme.mark(choice == question.answer);
+            let mark = theme.mark(choice == question.answer);
             self.w.blank();
-            let mark = format!("{mark} ");
-            self.w
-                .course_text(&mark, style, &question.explanation, theme.text);
+            self.w.judged(mark, &question.explanation);
         }
     }
 
@@ -265,7 +256,7 @@ impl Part<'_> {
         });
         let mut w = ProseWriter::new(self.w.app, theme, self.w.columns);
         w.figures = figures.as_ref();
-        w.course_text("", theme.dim, question.explanation.trim(), theme.text);
+        w.body(question.explanation.trim(), theme.text);
         self.w.lines.extend(w.lines);
     }
 

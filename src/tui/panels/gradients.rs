@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::content::{Block, Content, Figure, Picture, Size};
+use super::content::{Content, Figure, Picture, Size};
 use crate::app::App;
 use crate::protocol::{GradientRow, Gradients};
 use crate::thresholds::ZEROS_PERCENT;
@@ -35,10 +35,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let Some(it) = shown else {
         return Content::missing("no gradients were audited yet", theme, area);
     };
-    let mut content = Content {
-        aside: format!("step {}", it.step),
-        ..Content::default()
-    };
+    let mut content = Content::beside(format!("step {}", it.step));
     for (slot, run) in slots(app) {
         let Some(it) = &run.gradients else { continue };
         let label = short_label(slot, area.width, app, theme);
@@ -47,15 +44,13 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         let name = format!("{}: parameters with a gradient", slot.into_str());
         let value = format!("{} %", percent(it.params_pct));
         let figure = large(name, value, it.params_pct / 100.0, is_all(it), ink);
-        let details = of.clone();
-        content.add(Size::Large, Block::Figure(Figure { details, ..figure }));
+        content.figure(Size::Large, figure.details(&of));
         if slot == app.run.active {
             let name = format!("{}: tensors with a gradient", slot.into_str());
             let value = format!("{}/{}", it.with_grad, it.tensors);
             let share = f64::from(it.with_grad) / f64::from(it.tensors.max(1));
             let figure = large(name, value, share, it.with_grad == it.tensors, ink);
-            let details = of;
-            content.add(Size::Large, Block::Figure(Figure { details, ..figure }));
+            content.figure(Size::Large, figure.details(of));
         }
     }
     // Where zeros are counted, the tensors with the most of them.
@@ -69,8 +64,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     for (row, zero) in zeros.into_iter().take(room) {
         let (name, value) = (short_name(row).to_owned(), format!("{} %", percent(zero)));
         let figure = large(name, value, zero / 100.0, zero < ZEROS_PERCENT, theme.bad);
-        let details = "zeros".to_owned();
-        content.add(Size::Large, Block::Figure(Figure { details, ..figure }));
+        content.figure(Size::Large, figure.details("zeros"));
     }
     content.lines(detail(it, area.width, theme));
     content
@@ -122,10 +116,8 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let tensors = format!("{} of {} tensors", it.with_grad, it.tensors);
     let mut first = vec![Span::styled(tensors, theme.text)];
     if text::width_of(&first) + text::width(&norm) <= usize::from(width) {
-        first.push(Span::styled(
-            norm,
-            if finite { theme.dim } else { theme.bad },
-        ));
+        let style = if finite { theme.dim } else { theme.bad };
+        first.push(Span::styled(norm, style));
     }
     let mut lines = vec![Line::from(first)];
     if !it.rows.iter().all(has_gradient) {
@@ -146,19 +138,12 @@ fn detail(it: &Gradients, width: u16, theme: &Theme) -> Vec<Line<'static>> {
         let head = text::left("tensor", name_wide) + &columns.heads();
         lines.push(Line::styled(head, theme.dim));
     }
-    let whole = it
-        .rows
-        .iter()
-        .all(|row| text::width(&row.name) <= name_wide);
+    let mut names = it.rows.iter().map(|row| text::width(&row.name));
+    let whole = names.all(|wide| wide <= name_wide);
     for row in without.into_iter().chain(rows) {
-        let norm = row
-            .norm
-            .map_or_else(|| "none".to_owned(), |it| number(it.0));
-        let style = if has_gradient(row) {
-            theme.text
-        } else {
-            theme.bad
-        };
+        let norm = row.norm.map_or("none".to_owned(), |norm| number(norm.0));
+        let has = has_gradient(row);
+        let style = if has { theme.text } else { theme.bad };
         let count = show(row.parameters as f64, 0);
         let name = if whole { &row.name } else { short_name(row) };
         let mut spans = vec![Span::styled(text::name(name, name_wide), style)];

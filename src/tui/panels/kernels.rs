@@ -12,10 +12,10 @@ use crate::course::KernelFigure;
 use crate::protocol::{KernelRow, Roof, Slot, StepProfile};
 use crate::stats::roofline::{RowRates, reached};
 use crate::tui::surface::joined;
-use crate::tui::table::{Columns, FigureColumn, or_dash};
+use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{bytes, duration, ms, number, percent};
+use crate::units::{bytes, duration, ms, number, or_dash, percent};
 
 /// How to read it.
 pub const READING: &[&str] = &[
@@ -35,10 +35,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         n @ 2.. => format!("{name} · median of {n} profiles · by {sort}"),
         _ => format!("{name} · step {} · by {sort}", kernels.step),
     };
-    let mut content = Content {
-        aside,
-        ..Content::default()
-    };
+    let mut content = Content::beside(aside);
     let summary = summary(&kernels, theme, area.width);
     if let Some(reason) = &kernels.reason {
         content.lines([summary]);
@@ -93,20 +90,19 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
         KernelFigure::TimeOfACall => "time of a call",
     };
     let said = format!("{} · each operation's {says}", app.slot_name(table.slot));
-    content.add(
-        Size::Large,
-        Block::Lines(vec![Line::styled(said, theme.dim)]),
-    );
+    let said = vec![Line::styled(said, theme.dim)];
+    content.add(Size::Large, Block::Lines(said));
     let asked = |row: &KernelRow| cue.asks(&name(row));
-    let rows = kernels.rows.iter();
-    let mut rows: Vec<(&KernelRow, f64)> =
-        rows.filter_map(|row| Some((row, value(row)?))).collect();
+    let known = kernels
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, value(row)?)));
+    let mut rows: Vec<(&KernelRow, f64)> = known.collect();
     rows.sort_by(|a, b| b.1.total_cmp(&a.1));
     rows.sort_by_key(|(row, _)| !asked(row));
     let rows_high = rows_high.saturating_sub(1);
-    rows.truncate(usize::from(
-        (rows_high / 6).max(4).min(rows_high / 3).max(1),
-    ));
+    let fitting = (rows_high / 6).max(4).min(rows_high / 3).max(1);
+    rows.truncate(usize::from(fitting));
     let most = rows.iter().map(|it| it.1).fold(f64::MIN_POSITIVE, f64::max);
     for (row, value) in rows {
         let was = table.beside.and_then(|it| counterpart(row, it));
@@ -116,15 +112,11 @@ fn large(content: &mut Content<'_>, app: &App, table: &Table<'_>, rows_high: u16
             true => theme.bad,
             false => theme.slot(table.slot),
         };
-        let details = format!("{} ms{was}", ms(row.ms));
-        let dim = !asked(row);
-        let figure = Figure::new(name(row), figure(value), Picture::Bar(value / most), ink);
-        let figure = Figure {
-            details,
-            dim,
-            ..figure
-        };
-        content.add(Size::Large, Block::Figure(figure));
+        let bar = Picture::Bar(value / most);
+        let mut figure = Figure::new(name(row), figure(value), bar, ink);
+        figure.details = format!("{} ms{was}", ms(row.ms));
+        figure.dim = !asked(row);
+        content.figure(Size::Large, figure);
     }
 }
 

@@ -160,30 +160,24 @@ fn list(app: &App, theme: &Theme, columns: usize) -> List {
             (false, true) => theme.symbols.warning,
             (false, false) => " ",
         };
-        let (left, right) = match selected {
-            true => ("< ", " >"),
-            false => ("  ", "  "),
-        };
         let (of_a, mut of_b) = (shown(&row.a), shown(&row.b));
         if let Some(typed) = typed.as_ref().filter(|_| selected) {
             of_b.clone_from(typed);
         }
-        let style = |style| if selected { theme.selected } else { style };
+        let style = |style| theme.among(selected, style);
         let yours = if row.differs() { theme.b } else { theme.dim };
-        let named = Span::styled(
-            format!("{mark} {}  ", text::name(row.knob.name(), name)),
-            style(theme.text),
-        );
-        let of_b = Span::styled(
-            format!("{left}{}{right}", text::name(&of_b, b)),
-            style(yours),
-        );
-        let mut line = vec![named];
+        let named = format!("{mark} {}  ", text::name(row.knob.name(), name));
+        let mut line = vec![Span::styled(named, style(theme.text))];
         if wide {
             let of_a = format!("{}  ", text::name(&of_a, a));
             line.push(Span::styled(of_a, style(theme.a)));
         }
-        line.push(of_b);
+        let of_b = text::name(&of_b, b);
+        let of_b = match selected {
+            true => format!("< {of_b} >"),
+            false => format!("  {of_b}  "),
+        };
+        line.push(Span::styled(of_b, style(yours)));
         let again = Comparison::starts_again(row.knob);
         if again && text::width_of(&line) + AGAIN.len() <= columns {
             line.push(Span::styled(AGAIN, theme.dim));

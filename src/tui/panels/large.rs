@@ -129,19 +129,11 @@ fn draw_rows(s: &mut Surface<'_, '_>, rows: Vec<Row>) {
     let name = longest.map(text::width).max().unwrap_or(0).clamp(12, NAME) as u16 + 2;
     let name = name.min(s.area.width / 2);
     // Pictures keep a quarter of what the names leave.
-    let room = s.area.width - name;
-    let room = if rows.iter().any(Row::is_pictured) {
-        room.saturating_sub((room / 4).max(LEAST))
-    } else {
-        room
-    };
-    let size = |row: &Row| digits::size(&row.said, room, each - gap);
-    let size = rows
-        .iter()
-        .map(size)
-        .filter(|size| *size > 0)
-        .min()
-        .unwrap_or(0);
+    let mut room = s.area.width - name;
+    if rows.iter().any(Row::is_pictured) {
+        room = room.saturating_sub((room / 4).max(LEAST));
+    }
+    let size = common_size(&rows, |_| room, each - gap);
     let wide = |row: &Row| row.columns(size, room);
     let figures = rows.iter().map(wide).max().unwrap_or(0).min(room);
     for row in rows {
@@ -152,10 +144,7 @@ fn draw_rows(s: &mut Surface<'_, '_>, rows: Vec<Row>) {
         area.height = area.height.saturating_sub(gap).max(1);
         let left = take_left(&mut area, name);
         named(s, &row, left);
-        let at = take_left(&mut area, figures);
-        figure(s, &row, at, size);
-        take_left(&mut area, 2);
-        picture(s, &row, area);
+        figure_and_picture(s, &row, area, figures, size);
     }
 }
 
@@ -163,22 +152,13 @@ fn draw_rows(s: &mut Surface<'_, '_>, rows: Vec<Row>) {
 fn draw_tall(s: &mut Surface<'_, '_>, rows: Vec<Row>, each: u16) {
     let high = each - digits::ROWS - 2;
     let whole = s.area.width;
-    let room = |row: &Row| {
-        if row.is_pictured() {
-            whole * 2 / 3
-        } else {
-            whole
-        }
+    let room = |row: &Row| match row.is_pictured() {
+        true => whole * 2 / 3,
+        false => whole,
     };
-    let sizes = rows
-        .iter()
-        .map(|row| digits::size(&row.said, room(row), high));
-    let size = sizes.filter(|size| *size > 0).min().unwrap_or(0);
+    let size = common_size(&rows, room, high);
     let pictured = rows.iter().filter(|row| row.is_pictured());
-    let beside = pictured
-        .map(|row| row.columns(size, room(row)))
-        .max()
-        .unwrap_or(0);
+    let beside = pictured.map(|row| row.columns(size, room(row))).max();
     for row in rows {
         let mut area = take_top(&mut s.area, each);
         let mut top = take_top(&mut area, digits::ROWS + 1);
@@ -187,16 +167,26 @@ fn draw_tall(s: &mut Surface<'_, '_>, rows: Vec<Row>, each: u16) {
         take_left(&mut top, digits::width(name).unwrap_or(0) + 2);
         s.put(top, Line::styled(row.details().to_owned(), s.theme.dim));
         area.height = area.height.saturating_sub(1);
-        let columns = if row.is_pictured() {
-            beside
-        } else {
-            area.width
-        };
-        let at = take_left(&mut area, columns);
-        figure(s, &row, at, size);
-        take_left(&mut area, 2);
-        picture(s, &row, area);
+        let beside = beside.filter(|_| row.is_pictured());
+        let columns = beside.unwrap_or(area.width);
+        figure_and_picture(s, &row, area, columns, size);
     }
+}
+
+/// The largest size at which the values of all rows fit that fit at all.
+fn common_size(rows: &[Row], room: impl Fn(&Row) -> u16, high: u16) -> u16 {
+    let sizes = rows
+        .iter()
+        .map(|row| digits::size(&row.said, room(row), high));
+    sizes.filter(|size| *size > 0).min().unwrap_or(0)
+}
+
+/// The values in so many columns on the left, and the picture beside them.
+fn figure_and_picture(s: &mut Surface<'_, '_>, row: &Row, mut area: Rect, columns: u16, size: u16) {
+    let left = take_left(&mut area, columns);
+    figure(s, row, left, size);
+    take_left(&mut area, 2);
+    picture(s, row, area);
 }
 
 fn named(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
@@ -249,7 +239,7 @@ fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
     s.put(area, lines);
 }
 
-/// So many rows in the middle of an area.
+/// The middle `rows` rows of an area.
 fn middle(area: Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     Rect {

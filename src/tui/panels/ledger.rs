@@ -10,10 +10,9 @@ use crate::config::Sync;
 use crate::protocol::{PhaseTimes, Slot};
 use crate::thresholds::PHASES_MISS_STEP;
 use crate::tui::surface::{slot_label, slots};
-use crate::tui::table::or_dash;
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{duration, percent};
+use crate::units::{duration, or_dash, percent};
 
 /// How to read it.
 pub const READING: &[&str] = &[
@@ -45,17 +44,15 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let Some((slot, reading)) = active.or(known.first()) else {
         return Content::missing(missing(app.run.shown()), theme, area);
     };
-    let mut content = Content {
-        aside: format!("{} · step {}", app.slot_name(*slot), reading.step),
-        ..Content::default()
-    };
+    let aside = format!("{} · step {}", app.slot_name(*slot), reading.step);
+    let mut content = Content::beside(aside);
     let (run, phases) = (app.run.slot(*slot), &reading.phases);
     let label = vec![slot_label(*slot, app, theme)];
     content.lines([stacked(label, phases, area.width, theme)]);
     let started = run.started.as_ref();
     let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
     for (at, value) in values(phases).into_iter().enumerate() {
-        content.add(None, Block::Figure(part(at, value, phases, once, theme)));
+        content.figure(None, part(at, value, phases, once, theme));
     }
     let sum = sum(phases, once, area.width, theme);
     let others = known.iter().filter(|(other, _)| other != slot);
@@ -83,13 +80,8 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
 }
 
 /// Forward, backward, optimizer and residual.
-fn values(phases: &PhaseTimes) -> [f64; 4] {
-    [
-        phases.forward,
-        phases.backward,
-        phases.optimizer,
-        phases.residual,
-    ]
+fn values(p: &PhaseTimes) -> [f64; 4] {
+    [p.forward, p.backward, p.optimizer, p.residual]
 }
 
 /// A phase, or the residual; where the host waits once a step, this one may be of any size.
@@ -181,23 +173,18 @@ fn clocks(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'static>> {
         ("host, to the sync", Some(it.host_sync), done),
     ];
     let which = if same { "The same" } else { "Another" };
-    let mut lines = vec![Line::styled(
-        format!("{which} step by three clocks"),
-        theme.text,
-    )];
+    let head = format!("{which} step by three clocks");
+    let mut lines = vec![Line::styled(head, theme.text)];
     lines.extend(clocks.map(|(name, time, [long, short])| {
+        let name = Span::styled(text::left(name, 19), theme.text);
         let time = text::right(&or_dash(time, duration), 12);
+        let time = Span::styled(time, theme.strong);
         let wordings = [format!("  {long}"), format!("  {short}"), String::new()];
-        text::longest(
-            wordings.map(|says| {
-                Line::from(vec![
-                    Span::styled(text::left(name, 19), theme.text),
-                    Span::styled(time.clone(), theme.strong),
-                    Span::styled(says, theme.dim),
-                ])
-            }),
-            usize::from(width),
-        )
+        let wordings = wordings.map(|says| {
+            let says = Span::styled(says, theme.dim);
+            Line::from_iter([name.clone(), time.clone(), says])
+        });
+        text::longest(wordings, usize::from(width))
     }));
     lines
 }

@@ -180,19 +180,16 @@ impl Text<'_> {
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
         let told = app.study.revealed(stage);
         self.w.blank();
-        self.w
-            .course_text("", theme.dim, &stage.symptom, theme.strong);
+        self.w.body(&stage.symptom, theme.strong);
         // What a CPU cannot show names the cause.
         let on_cpu = app.device().is_some_and(|device| device.kind == "cpu");
         if let (Some(note), true) = (&stage.cpu_note, told && on_cpu) {
             self.w.blank();
             self.item("About the CPU: ", note);
         }
-        let hints = stage.hints.iter().enumerate();
-        for (at, hint) in hints.take(app.hints().0) {
+        for at in 0..app.hints().0.min(stage.hints.len()) {
             self.w.blank();
-            let marker = format!("Hint {}/{}  ", at + 1, stage.hints.len());
-            self.w.course_text(&marker, theme.warning, hint, theme.text);
+            self.w.hint(at, &stage.hints);
         }
         self.sections(SectionKind::Symptom);
         if !told {
@@ -307,15 +304,13 @@ impl Text<'_> {
         };
         self.w.heading("Measured checks");
         for line in &report.lines {
-            let (mark, style) = theme.outcome(line.outcome);
             let optional = if line.optional { " (optional)" } else { "" };
             let found = match line.outcome {
                 Outcome::NotMeasured => line.measured.clone(),
                 _ => format!("measured: {}", line.measured),
             };
             let text = format!("{}{optional}: {}; {found}", line.name, line.asked);
-            self.w
-                .course_text(&format!("{mark} "), style, &text, theme.text);
+            self.w.judged(theme.outcome(line.outcome), &text);
         }
     }
 
@@ -352,9 +347,8 @@ impl Text<'_> {
         let (theme, stage, study) = (self.w.theme, self.stage, &self.w.app.study);
         let all = stage.quiz.len();
         let (given, right) = (study.of(stage).answers.len(), study.right_at_first(stage));
-        self.w.heading(&format!(
-            "Questions: {given} of {all} answered, {right} right"
-        ));
+        let title = format!("Questions: {given} of {all} answered, {right} right");
+        self.w.heading(&title);
         let said = "The first answer to each counts in your score.";
         self.w.plain(said, theme.dim);
         if study.can_ask_again(stage) {
@@ -380,10 +374,9 @@ impl Text<'_> {
                 true => format!("{truth}: {words}"),
                 false => format!("{said}. The answer is {truth}: {words}"),
             };
-            self.w
-                .course_text(&format!("{mark} "), style, &verdict, theme.text);
-            self.w
-                .course_text("  ", style, &question.explanation, theme.text);
+            self.w.judged((mark, style), &verdict);
+            let why = &question.explanation;
+            self.w.course_text("  ", style, why, theme.text);
         }
     }
 }

@@ -44,7 +44,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     for (slot, peak) in peaks.iter().filter(|_| peaks.len() > 1) {
         let name = format!("{} peak", app.slot_name(*slot));
         let figure = Figure::new(name, bytes(*peak), bar(*peak, most), theme.slot(*slot));
-        content.add(Size::Large, Block::Figure(figure));
+        content.figure(Size::Large, figure);
     }
     let rest = it.peak_bytes.map(|peak| peak.saturating_sub(known));
     let kinds = [
@@ -56,9 +56,8 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     for (at, (name, size)) in kinds.into_iter().enumerate() {
         let Some(size) = size else { continue };
         let ink = theme.phases[at.min(2)];
-        let details = app.slot_name(slot);
         let figure = Figure::new(name, bytes(size), bar(size, whole), ink);
-        content.add(None, Block::Figure(Figure { details, ..figure }));
+        content.figure(None, figure.details(app.slot_name(slot)));
     }
     let reason = it.reason.as_ref();
     let reason = reason.map_or_else(Vec::new, |it| missing(it, theme, area));

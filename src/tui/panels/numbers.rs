@@ -6,7 +6,6 @@ use super::exercise;
 use super::status::unsaved;
 use crate::app::RunState;
 use crate::app::guide::{FigureState, RunFigure, confirmation, next_move, vitals};
-use crate::tui::prose::sentence;
 use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
 use crate::units::{ms, number};
@@ -17,8 +16,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
     let mut w = s.writer();
     w.lines.extend(unsaved(app, theme, s.area.width));
     if let Some(confirm) = app.view.confirm {
-        let asked = sentence(&confirmation(confirm, app), app, theme, theme.warning);
-        w.lines.push(asked);
+        w.sentence(&confirmation(confirm, app), theme.warning);
     }
     if let Some(open) = app.exercise() {
         w.lines.push(exercise::headline(app, open, theme));
@@ -56,8 +54,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
     }
     w.line("enlarge to 60x16 to see the panels", theme.dim);
     if app.view.confirm.is_none() && s.area.height > 8 {
-        let next = sentence(&next_move(app), app, theme, theme.text);
-        w.lines.push(next);
+        w.sentence(&next_move(app), theme.text);
     }
     s.put(s.area, w.lines);
 }

@@ -20,7 +20,7 @@ pub fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     }
     if let Some(of) = study.estimate(stage) {
         w.rule("how much");
-        w.course_text("", w.theme.dim, &of.prompt, w.theme.strong);
+        w.body(&of.prompt, w.theme.strong);
         let range = study.range.map(|range| range.values(of));
         return scale(of, range, None, w);
     }
@@ -33,11 +33,28 @@ pub fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
 
 /// A question and its choices, each behind its key.
 pub fn choices(question: &Question, w: &mut ProseWriter<'_>) {
-    w.course_text("", w.theme.dim, &question.prompt, w.theme.strong);
+    let app = w.app;
+    let key = |at| match keys::label(Action::Answer(at), app) {
+        none if none.is_empty() => letter(at),
+        key => key,
+    };
+    choices_behind(key, question, w);
+}
+
+/// A question and its choices, each behind what `key` says of its place.
+pub fn choices_behind(key: impl Fn(usize) -> String, question: &Question, w: &mut ProseWriter<'_>) {
+    w.body(&question.prompt, w.theme.strong);
     for (at, choice) in question.choices.iter().enumerate() {
-        let key = keys::label(Action::Answer(at), w.app);
-        let key = if key.is_empty() { letter(at) } else { key };
-        w.course_text(&format!(" {key}  "), w.theme.key, choice, w.theme.text);
+        let marker = format!(" {}  ", key(at));
+        w.course_text(&marker, w.theme.key, choice, w.theme.text);
+    }
+}
+
+/// Where what was measured lies, and the points for it.
+pub fn judged(of: &Estimate, range: (f64, f64), truth: f64) -> String {
+    match points(of, range, truth) {
+        0 => "outside".to_owned(),
+        points => format!("inside, {points} of {POINTS} points"),
     }
 }
 
@@ -100,10 +117,7 @@ pub fn scale(
     let [low, high] = bounds_with_unit(of, range);
     let mut words = format!("between {low} and {high}");
     if let Some(truth) = truth {
-        let inside = match points(of, range, truth) {
-            0 => "outside".to_owned(),
-            points => format!("inside, {points} of {POINTS} points"),
-        };
+        let inside = judged(of, range, truth);
         words += &format!(", measured {}: {inside}", with_unit(of, truth));
     }
     w.plain(&words, theme.text);

@@ -17,10 +17,10 @@ use crate::protocol::{Roof, Slot};
 use crate::stats::operations::{OperationRow, operations};
 use crate::stats::roofline::{bounding, ridge};
 use crate::tui::surface::{height, joined, slots};
-use crate::tui::table::{Columns, FigureColumn, or_dash};
+use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{ms, number, percent, rate};
+use crate::units::{ms, number, or_dash, percent, rate};
 
 /// How to read it.
 pub const READING: &[&str] = &[
@@ -53,10 +53,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
             return Content { aside, ..missing };
         }
     };
-    let mut content = Content {
-        aside,
-        ..Content::default()
-    };
+    let mut content = Content::beside(aside);
     let mut legend = rows.legend(app, area.width);
     legend.truncate(usize::from(area.height / 5).max(1));
     let left = area.height.saturating_sub(height(legend.len()));

@@ -2,6 +2,7 @@
 
 use ratatui::text::Line;
 
+use super::question::choices_behind;
 use crate::app::member::{Link, Membership};
 use crate::app::{Action, App};
 use crate::course::save_file::letter;
@@ -66,23 +67,19 @@ pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
 fn shared(member: &Membership) -> Vec<(&'static str, String)> {
     let it = &member.shared;
     let stages = it.stages.values();
-    let or_none = |text: String| {
-        if text.is_empty() {
-            "none yet".to_owned()
-        } else {
-            text
-        }
+    let or_none = |text: String| match text.as_str() {
+        "" => "none yet".to_owned(),
+        _ => text,
     };
-    let predictions = it
-        .stages
-        .iter()
-        .filter_map(|(id, shared)| Some(format!("{id} {}", letter(shared.vote?))));
+    let by_stage = || it.stages.iter();
+    let predictions =
+        by_stage().filter_map(|(id, shared)| Some(format!("{id} {}", letter(shared.vote?))));
     let votes = member.class.votes.iter().filter_map(|(id, vote)| {
         let ballots = (0..=vote.round).filter_map(|round| it.ballot(vote, round));
         let ballots = ballots.map(letter).collect::<Vec<_>>().join(", then ");
         (!ballots.is_empty()).then(|| format!("{id} {ballots}"))
     });
-    let ranges = it.stages.iter().filter_map(|(id, shared)| {
+    let ranges = by_stage().filter_map(|(id, shared)| {
         let [low, high] = shared.range?;
         Some(format!("{id} {} to {}", number(low), number(high)))
     });
@@ -90,10 +87,7 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
         .clone()
         .filter_map(|it| it.checks)
         .map(|[met, all]| format!("{met} of {all}"));
-    let ratios = it
-        .stages
-        .iter()
-        .filter_map(|(id, it)| Some((id, it.ratio?)));
+    let ratios = by_stage().filter_map(|(id, shared)| Some((id, shared.ratio?)));
     let kernels = it.races.iter().filter(|(_, it)| it.mystery.is_none());
     let ratios = ratios.chain(kernels.filter_map(|(id, it)| Some((id, it.ratio?))));
     let ratios = ratios.map(|(id, ratio)| format!("{id} {:.2}x", ratio[0]));
@@ -106,6 +100,8 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
         ))
     });
     let join = |all: &mut dyn Iterator<Item = String>| or_none(all.collect::<Vec<_>>().join("; "));
+    let hints: u32 = stages.map(|shared| shared.hints).sum();
+    let hand = if member.raised { "raised" } else { "down" };
     vec![
         ("name", or_none(it.name.clone())),
         ("stage", or_none(it.here.clone())),
@@ -114,17 +110,11 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
         ("votes", join(&mut votes.into_iter())),
         ("ranges", join(&mut ranges.into_iter())),
         ("checks met", join(&mut checks.into_iter())),
-        (
-            "hints used",
-            stages.map(|it| it.hints).sum::<u32>().to_string(),
-        ),
+        ("hints used", hints.to_string()),
         ("speed-ups", join(&mut ratios.into_iter())),
         ("mysteries", join(&mut mysteries.into_iter())),
         ("device", or_none(it.device.clone())),
-        (
-            "hand",
-            if member.raised { "raised" } else { "down" }.to_owned(),
-        ),
+        ("hand", hand.to_owned()),
     ]
 }
 
@@ -140,14 +130,6 @@ pub fn question(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> 
         theme.heading,
     );
     w.blank();
-    w.course_text("", theme.text, stage.prediction.prompt.trim(), theme.strong);
-    for (at, choice) in stage.prediction.choices.iter().enumerate() {
-        w.course_text(
-            &format!(" {}  ", letter(at)),
-            theme.key,
-            choice.trim(),
-            theme.text,
-        );
-    }
+    choices_behind(letter, &stage.prediction, &mut w);
     w.lines
 }

@@ -35,7 +35,7 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
         &[Action::Choose, Action::TurnPage(-1), Action::TurnPage(1)],
     );
     w.heading("The symptom");
-    w.course_text("", theme.dim, &known(&stage.symptom), theme.text);
+    w.body(&known(&stage.symptom), theme.text);
     if !w.app.view.fault_shown {
         w.blank();
         w.keys(
@@ -45,14 +45,14 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
         return;
     }
     w.heading("The fault");
-    w.course_text("", theme.dim, &known(&stage.fault), theme.text);
+    w.body(&known(&stage.fault), theme.text);
     w.heading("Where it shows");
     for pointer in &stage.evidence {
         let marker = format!("{}  ", pointer.panel.into_str());
         w.course_text(&marker, theme.key, &known(&pointer.text), theme.text);
     }
     w.heading("The fix");
-    w.course_text("", theme.dim, &stage.fix, theme.text);
+    w.body(&stage.fix, theme.text);
     w.heading("On this machine");
     measured(stage, w);
 }

@@ -51,7 +51,7 @@ fn exercise(exercise: &Exercise, w: &mut ProseWriter<'_>) {
 
 fn stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    w.course_text("", theme.dim, &stage.fix, theme.strong);
+    w.body(&stage.fix, theme.strong);
     w.blank();
     for path in stage.broken.differences(&stage.fixed) {
         let Ok(knob) = Knob::find(path) else { continue };

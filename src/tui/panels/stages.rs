@@ -167,7 +167,7 @@ fn runs(app: &App, columns: usize, theme: &Theme, list: &mut List) {
         let mark = if here { theme.symbols.pointer } else { " " };
         let said = text::left(&format!("{mark}   {said}"), columns);
         let selected = app.view.selected == at;
-        let style = if selected { theme.selected } else { theme.text };
+        let style = theme.among(selected, theme.text);
         list.add(at, Line::styled(said, style));
     }
 }

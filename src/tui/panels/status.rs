@@ -5,13 +5,11 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::app::beats::VoteState;
-use crate::app::figures::{as_found, figures};
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
 use crate::app::{App, Confirm, RunState};
-use crate::course::placeholder::fill;
 use crate::protocol::Step;
-use crate::tui::prose::{ProseWriter, sentence};
+use crate::tui::prose::{filled_as_found, sentence, told_as_found};
 use crate::tui::surface::{Surface, height};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
@@ -33,8 +31,13 @@ pub fn unsaved(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
         return Vec::new();
     };
     let said = Span::styled(format!("Progress is not saved: {why}"), theme.bad);
-    let mark = Span::styled(format!(" {} ", theme.symbols.warning), theme.bad);
-    text::wrap(&[said], usize::from(width), mark, "   ")
+    marked((theme.symbols.warning, theme.bad), &[said], width)
+}
+
+/// Spans behind a mark.
+fn marked((mark, style): (&str, Style), spans: &[Span<'_>], width: u16) -> Vec<Line<'static>> {
+    let mark = Span::styled(format!(" {mark} "), style);
+    text::wrap(spans, usize::from(width), mark, "   ")
 }
 
 /// What comes next, in one sentence.
@@ -57,8 +60,7 @@ pub fn rows(app: &App, theme: &Theme, width: u16) -> u16 {
 /// What the room reads at a beat in large glyphs, where it takes at most a quarter of the screen.
 fn large_sentence(app: &App, width: u16) -> Option<Vec<String>> {
     let cue = app.cue().filter(|_| app.view.confirm.is_none())?;
-    let found = figures(app).map(|now| as_found(app, &now));
-    let said = found.map_or_else(|| cue.say.clone(), |found| fill(&cue.say, &found));
+    let said = filled_as_found(app, &cue.say).unwrap_or_else(|| cue.say.clone());
     let lines = digits::wrap(&said, width.saturating_sub(2))?;
     (4 * digits::rows_of(lines.len()) <= app.view.size.1).then_some(lines)
 }
@@ -106,39 +108,28 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
 /// The open confirmation.
 fn asked(confirm: Confirm, app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let line = sentence(&confirmation(confirm, app), app, theme, theme.warning);
-    let mark = Span::styled(" ? ", theme.badge);
-    text::wrap(&line.spans, usize::from(width), mark, "   ")
+    marked(("?", theme.badge), &line.spans, width)
 }
 
 /// The notice, or the next move.
 fn told(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let Some(notice) = &app.notice else {
-        return next_lines(app, theme, width);
+    let symbols = &theme.symbols;
+    let (mark, style) = match &app.notice {
+        Some(notice) if notice.warning => (symbols.warning, theme.warning),
+        Some(_) => (symbols.pointer, theme.text),
+        None => (symbols.pointer, theme.key),
     };
-    let (mark, style) = match notice.warning {
-        true => (theme.symbols.warning, theme.warning),
-        false => (theme.symbols.pointer, theme.text),
+    let line = match &app.notice {
+        Some(notice) => Line::from(Span::styled(notice.text.clone(), style)),
+        None => sentence(&next_move(app), app, theme, theme.text),
     };
-    let said = Span::styled(notice.text.clone(), style);
-    let mark = Span::styled(format!(" {mark} "), style);
-    text::wrap(&[said], usize::from(width), mark, "   ")
-}
-
-/// The next move, after its mark.
-fn next_lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let line = sentence(&next_move(app), app, theme, theme.text);
-    let mark = Span::styled(format!(" {} ", theme.symbols.pointer), theme.key);
-    text::wrap(&line.spans, usize::from(width), mark, "   ")
+    marked((mark, style), &line.spans, width)
 }
 
 /// A text of the course behind a badge.
 fn said(app: &App, theme: &Theme, width: u16, marker: &str, text: &str) -> Vec<Line<'static>> {
-    let found = figures(app).map(|now| as_found(app, &now));
-    let mut w = ProseWriter::new(app, theme, usize::from(width).saturating_sub(1));
-    w.widest = w.columns;
-    w.figures = found.as_ref();
-    w.course_text(marker, theme.badge, text.trim(), theme.strong);
-    w.lines
+    let place = (app, theme, width.saturating_sub(1));
+    told_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
 }
 
 /// Steps below which a spread says nothing.

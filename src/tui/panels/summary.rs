@@ -3,13 +3,14 @@
 
 use ratatui::text::{Line, Span};
 
-use super::question::{bounds_with_unit, with_unit};
-use crate::app::estimate::{POINTS, points};
+use super::question::{bounds_with_unit, judged, with_unit};
+use crate::app::estimate::POINTS;
 use crate::app::{Action, App, Overlay};
 use crate::course::check::Starter;
 use crate::course::journey::{JourneyRow, LastJourney};
 use crate::course::save_file::{Prediction, StageState};
 use crate::course::{Stage, TextSpan as Words};
+use crate::table;
 use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -28,14 +29,8 @@ pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let done = all.iter().filter(passed).count();
     let begin = format!("{done} of {} stages passed. ", all.len());
     let rest = "Every number here was measured on your own machine.";
-    w.runs(
-        &[
-            Span::styled(begin, theme.strong),
-            Span::styled(rest, theme.text),
-        ],
-        "",
-        "",
-    );
+    let begin = Span::styled(begin, theme.strong);
+    w.runs(&[begin, Span::styled(rest, theme.text)], "", "");
     w.blank();
     all.iter().for_each(|stage| of_stage(stage, &mut w));
     w.heading("In all");
@@ -72,10 +67,7 @@ fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     if let (Some(of), Some((low, high)), Some(truth)) =
         (&stage.estimate, known.estimate, known.measured)
     {
-        let inside = match points(of, (low, high), truth) {
-            0 => "outside".to_owned(),
-            points => format!("inside, {points} of {POINTS} points"),
-        };
+        let inside = judged(of, (low, high), truth);
         let ([low, high], truth) = (bounds_with_unit(of, (low, high)), with_unit(of, truth));
         said.push(format!("range {low} to {high}, measured {truth}: {inside}"));
     }
@@ -164,15 +156,11 @@ fn journey(columns: usize, w: &mut ProseWriter<'_>) {
 
 /// How wide each column would be, with the gap before it.
 fn widths(found: &LastJourney) -> Vec<usize> {
-    let wide = |at: usize| {
-        let cells = found.rows.iter().map(|row| &row.cells).chain([&found.head]);
-        let widest = cells
-            .filter_map(|row| row.get(at))
-            .map(|it| text::width(it))
-            .max();
-        GAP + widest.unwrap_or(0).min(WIDEST)
-    };
-    (0..found.head.len()).map(wide).collect()
+    let rows = found.rows.iter().map(|row| &row.cells).chain([&found.head]);
+    let rows = rows.map(Vec::as_slice);
+    let widths = table::widths(rows, found.head.len(), |cell| text::width(cell));
+    let with_gap = |wide: usize| GAP + wide.min(WIDEST);
+    widths.into_iter().map(with_gap).collect()
 }
 
 /// As many tables below each other as it takes to show every column; each begins with the first one.

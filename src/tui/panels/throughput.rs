@@ -48,10 +48,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         "host-sync" => "host, ending at a device sync",
         other => other,
     };
-    let mut content = Content {
-        aside: format!("clock: {clock}"),
-        ..Content::default()
-    };
+    let mut content = Content::beside(format!("clock: {clock}"));
     let (rate, ink) = (it.samples_per_s, theme.slot(app.run.active));
     let said = match rate >= 100.0 {
         true => format!("{rate:.0}"),
@@ -223,11 +220,7 @@ fn rates(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
     let handed = it.enqueue_samples_per_s.map(|rate| {
         let short = format!("no wait: submitted at {} samples/s", number(rate));
         let long = short.replace("no wait", "these step times include no wait");
-        if text::width(&long) <= columns {
-            long
-        } else {
-            short
-        }
+        text::longest([long, short], columns).to_string()
     });
     let parts = match &handed {
         Some(handed) => vec![handed.as_str(), "samples/s by wall time"],

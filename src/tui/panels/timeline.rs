@@ -101,46 +101,30 @@ pub fn lines(
     let marked = view.slice.and_then(|at| view.trace.slices.get(at as usize));
     let link = marked.map(|it| it.link).filter(|it| *it != NONE);
     for (at, row) in shown {
-        let style = if at == view.row {
-            theme.selected
-        } else {
-            theme.dim
-        };
+        let style = theme.among(at == view.row, theme.dim);
         let name = text::left(&text::shorten(&lane_name(&view.trace, row), wide - 1), wide);
         let mut spans = vec![Span::styled(name, style)];
         let line = view.timeline.line(&view.trace, at, window);
-        let mut cells: Vec<(char, Style)> = line
-            .cells
-            .iter()
-            .map(|cell| {
-                let Some(slice) = cell.slice else {
-                    return (' ', theme.text);
-                };
+        let mut cells: Vec<(char, Style)> = Vec::new();
+        for cell in &line.cells {
+            let drawn = |slice| {
                 (
                     height_of(cell.filled, theme),
                     mark(view, slice, link, theme),
                 )
-            })
-            .collect();
+            };
+            cells.push(cell.slice.map_or((' ', theme.text), drawn));
+        }
         for label in &line.labels {
             let marked = mark(view, label.slice, link, theme);
             let style = marked.add_modifier(Modifier::REVERSED);
             let bar = theme.symbols.vertical.chars();
             let letters = bar.chain(label.text.chars()).chain(std::iter::repeat(' '));
             let narrow = label.text.chars().count() == label.text.len();
-            for (cell, letter) in cells[label.column..]
-                .iter_mut()
-                .zip(letters)
-                .take(label.width)
-            {
-                *cell = (
-                    if narrow || letter.is_ascii() || "…│·".contains(letter) {
-                        letter
-                    } else {
-                        '·'
-                    },
-                    style,
-                );
+            let below = cells[label.column..].iter_mut().take(label.width);
+            for (cell, letter) in below.zip(letters) {
+                let fits = narrow || letter.is_ascii() || "…│·".contains(letter);
+                *cell = (if fits { letter } else { '·' }, style);
             }
         }
         spans.extend(runs(cells));
@@ -166,10 +150,9 @@ fn runs(cells: Vec<(char, Style)>) -> Vec<Span<'static>> {
 /// What stands for a share that is filled.
 fn height_of(filled: f64, theme: &Theme) -> char {
     let full = theme.symbols.bar.last().copied().unwrap_or("#");
-    let glyph = if filled >= 0.95 {
-        full
-    } else {
-        theme.symbols.spark(filled, 0.0, 1.0)
+    let glyph = match filled {
+        0.95.. => full,
+        _ => theme.symbols.spark(filled, 0.0, 1.0),
     };
     glyph.chars().next().unwrap_or('#')
 }

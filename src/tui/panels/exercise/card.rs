@@ -35,8 +35,8 @@ pub fn write(known: &ExerciseState, w: &mut ProseWriter<'_>) {
 /// What goes on now, and since when.
 fn now(what: &str, since_ms: u64, w: &mut ProseWriter<'_>) {
     let seconds = w.app.now_ms.saturating_sub(since_ms) / 1000;
-    let mark = (w.theme.symbols.circle, w.theme.warning);
-    w.marked(mark, &format!("{what}, {seconds} s"), w.theme.text);
+    let said = format!("{what}, {seconds} s");
+    w.marked(w.theme.waiting(), &said, w.theme.text);
 }
 
 fn check_of_kernel(known: &ExerciseState, w: &mut ProseWriter<'_>) {
@@ -74,34 +74,30 @@ fn card_line(line: &CardLine, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let mark = line.good.map_or((" ", theme.dim), |good| theme.mark(good));
     let wrong = line.good == Some(false);
-    w.marked(
-        mark,
-        &line.text,
-        if wrong { theme.strong } else { theme.text },
-    );
+    let style = if wrong { theme.strong } else { theme.text };
+    w.marked(mark, &line.text, style);
 }
 
 fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    let (mark, said) = match &known.in_model {
-        InModel::No => return,
-        InModel::Asked => (
-            (theme.symbols.circle, theme.warning),
-            "your kernel takes over at the next step".to_owned(),
-        ),
+    match &known.in_model {
+        InModel::No => {}
+        InModel::Asked => {
+            let said = "your kernel takes over at the next step";
+            w.marked(theme.waiting(), said, theme.text);
+        }
         InModel::Since(step) => {
             let good = known.report.as_ref().is_none_or(|report| report.passed);
             let which = if good { "kernel" } else { "last good kernel" };
             let since = step.map_or_else(String::new, |step| format!(" since step {step}"));
             let said = format!("the model computes with your {which}{since}");
-            ((theme.symbols.live, theme.good), said)
+            w.marked((theme.symbols.live, theme.good), &said, theme.text);
         }
-        InModel::Not(why) => (
-            (theme.symbols.circle, theme.dim),
-            format!("the model keeps its own kernel: {why}"),
-        ),
-    };
-    w.marked(mark, &said, theme.text);
+        InModel::Not(why) => {
+            let said = format!("the model keeps its own kernel: {why}");
+            w.marked((theme.symbols.circle, theme.dim), &said, theme.text);
+        }
+    }
 }
 
 /// The open question with its words, and where else the answer may be written.
@@ -112,18 +108,14 @@ fn asked(problems: &[String], w: &mut ProseWriter<'_>) {
     }
     let theme = w.theme;
     for problem in problems {
-        w.marked((theme.symbols.circle, theme.warning), problem, theme.dim);
+        w.marked(theme.waiting(), problem, theme.dim);
     }
 }
 
 fn answers(choice: &AnswerChoice, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    w.course_text(
-        &format!("{}: ", choice.key),
-        theme.key,
-        &choice.ask,
-        theme.text,
-    );
+    let key = format!("{}: ", choice.key);
+    w.course_text(&key, theme.key, &choice.ask, theme.text);
     if !choice.taken.is_empty() {
         let so_far = format!("{}, then", choice.taken.join(", "));
         w.course_text("so far: ", theme.dim, &so_far, theme.text);

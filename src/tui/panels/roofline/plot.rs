@@ -49,12 +49,8 @@ pub fn draw(
     let bottom = low(|it| it.at.1).min(slope(left).1) / 1.5;
     // Above the flat roof there is room for its name.
     let above = high(|it| it.at.1).max(top) * 2.5;
-    let scale = |low, high| Scale {
-        low,
-        high,
-        log: true,
-    };
-    let (x, y) = (scale(left, right), scale(bottom, above));
+    let log = true;
+    let [x, y] = [(left, right), (bottom, above)].map(|(low, high)| Scale { low, high, log });
     let ordered = |it: &Scale| it.low > 0.0 && it.high > it.low && it.high.is_finite();
     let area = area.intersection(buffer.area);
     if area.width < 24 || area.height < 4 || !(ordered(&x) && ordered(&y)) {
@@ -67,7 +63,7 @@ pub fn draw(
         y,
         dots: theme.symbols.dots(),
     };
-    plot.draw_gutter(buffer, GUTTER, UNIT, theme.symbols.vertical, theme.dim);
+    plot.draw_gutter(buffer, GUTTER, UNIT, theme);
     draw_foot(area, &plot, buffer, theme.dim);
     let (kind, style) = (0, theme.reference);
     let mut grid = Grid::new(&plot);
