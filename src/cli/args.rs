@@ -22,7 +22,7 @@ use crate::out::notice;
     version,
     about = "A workshop in the terminal: watch a tiny Llama train, find what is wrong with it, measure the fix."
 )]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(after_help = EXAMPLES, override_usage = "perflings [OPTIONS]\n       perflings <COMMAND>")]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<CliCommand>,
