@@ -6,7 +6,7 @@ pub mod cell;
 pub mod exercise;
 pub mod gate;
 pub mod journey;
-pub mod kernels;
+pub mod launched_kernels;
 pub mod machine;
 pub mod plan;
 pub mod report;

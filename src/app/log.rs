@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::clean;
 
-use crate::drivers::harmless;
+use crate::driver_noise::harmless;
 
 /// Lines kept.
 const LINES: usize = 500;

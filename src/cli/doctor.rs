@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::DoctorArgs;
-use crate::drivers::harmless;
+use crate::driver_noise::harmless;
 use crate::engine::client::{Client, ClientEvent, EngineCommand};
 use crate::engine::load;
 use crate::engine::roof::words::rate;

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
 use clap::{Arg, Command};
 
 use crate::app::ThemeName;
@@ -25,32 +24,10 @@ pub fn version() -> impl TypedValueParser<Value = String> {
 }
 
 /// The name of a theme.
-pub fn theme() -> ThemeParser {
-    ThemeParser
-}
-
-#[derive(Clone)]
-pub struct ThemeParser;
-
-impl TypedValueParser for ThemeParser {
-    type Value = ThemeName;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        _: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<ThemeName, clap::Error> {
-        let name = value.to_string_lossy();
-        ThemeName::parse(&name).ok_or_else(|| {
-            let what = unknown("theme", &name, &mut themes());
-            clap::Error::raw(ErrorKind::InvalidValue, format!("{what}\n")).with_cmd(command)
-        })
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
-        Some(Box::new(themes().map(PossibleValue::new)))
-    }
+pub fn theme() -> Completed<ThemeName> {
+    Completed(themes().collect(), |name| {
+        ThemeName::parse(name).ok_or_else(|| unknown("theme", name, &mut themes()))
+    })
 }
 
 /// The names of all themes.
@@ -75,17 +52,17 @@ pub fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &str>) ->
 
 /// A value that a shell completes from some words; what is taken is decided by the function.
 #[derive(Clone)]
-pub struct Completed(Vec<&'static str>, fn(&str) -> Result<String, String>);
+pub struct Completed<T>(Vec<&'static str>, fn(&str) -> Result<T, String>);
 
-impl TypedValueParser for Completed {
-    type Value = String;
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Completed<T> {
+    type Value = T;
 
     fn parse_ref(
         &self,
         command: &Command,
         arg: Option<&Arg>,
         value: &OsStr,
-    ) -> Result<String, clap::Error> {
+    ) -> Result<T, clap::Error> {
         self.1.parse_ref(command, arg, value)
     }
 
@@ -95,12 +72,12 @@ impl TypedValueParser for Completed {
 }
 
 /// A device's name.
-pub fn devices() -> Completed {
+pub fn devices() -> Completed<String> {
     Completed(DEVICES.to_vec(), device)
 }
 
 /// The name of a setting; `config` says what is wrong with another.
-pub fn key() -> Completed {
+pub fn key() -> Completed<String> {
     Completed(KEYS.iter().map(|(key, _)| *key).collect(), |key| {
         Ok(key.to_owned())
     })

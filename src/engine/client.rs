@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::clean;
-use crate::drivers::harmless;
+use crate::driver_noise::harmless;
 use crate::exit::lack;
 use crate::protocol::{Command, Event, FailedKind, Hello, PROTOCOL, StreamLine, read};
 

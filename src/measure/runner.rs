@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use super::machine;
 use crate::config::RunConfig;
-use crate::drivers::harmless;
+use crate::driver_noise::harmless;
 use crate::engine::client::{Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts};
 use crate::out::{Exit, ExitError, notice, usage};
 use crate::protocol::{Command, Event, Finished, Hello, Pair, RunSpec, Slot, StreamLine};

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::app::Message;
 use crate::config::RunConfig;
 use crate::engine::client::EngineCommand;
-use crate::measure::kernels::read_kernels;
+use crate::measure::launched_kernels::read_kernels;
 use crate::measure::runner::Runner;
 
 /// A reading in progress. Dropping it ends its engine.
