@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use perflings::app::source::FromEngine;
-use perflings::app::{App, Message, Options, Replay, update};
+use perflings::app::{App, Message, Options, Replay, ThemeName, update};
 use perflings::clean;
 use perflings::course::context::CourseContext;
 use perflings::course::progress::Progress;
@@ -44,10 +44,7 @@ fn main() -> Result<()> {
 fn picture(file: &str, recording: &Recording) -> Result<String> {
     let course = CourseContext::load(None, None)?.course;
     let options = Options {
-        stage: recording
-            .stage()
-            .filter(|number| course.stage(*number).is_some()),
-        notice: recording.notice.clone(),
+        stage: recording.stage(),
         recording: Some(Replay {
             file: file.to_owned(),
             device: recording.device.clone().unwrap_or_default(),
@@ -65,7 +62,6 @@ fn picture(file: &str, recording: &Recording) -> Result<String> {
     };
     let (width, height) = SIZE;
     let mut screen = ratatui::Terminal::new(TestBackend::new(width, height))?;
-    let theme_name = options.theme;
     let (mut app, _) = App::new(course, Progress::default(), options);
     update(&mut app, Message::Resized { width, height });
     let last = recording.len().saturating_sub(1);
@@ -82,7 +78,7 @@ fn picture(file: &str, recording: &Recording) -> Result<String> {
             }
             at += 1;
         }
-        let theme = Theme::new(theme_name, app.view.markers, abilities);
+        let theme = Theme::new(ThemeName::Dark, app.view.markers, abilities);
         let mut limits = None;
         screen.draw(|frame| limits = Some(view(frame, &app, &theme)))?;
         if let Some(limits) = limits {
@@ -165,7 +161,7 @@ fn row(frame: &Buffer, y: u16) -> String {
         let Some(((first, cell), (last, _))) = run.first().zip(run.last()) else {
             continue;
         };
-        let (ink, paper) = colours(cell);
+        let (ink, paper, modifier) = look(cell);
         let width = f64::from(last - first + 1) * CELL.0;
         let left = MARGIN + f64::from(*first) * CELL.0;
         if let Some(paper) = paper {
@@ -188,27 +184,23 @@ fn row(frame: &Buffer, y: u16) -> String {
             left + spaces * CELL.0,
             top + BASELINE,
             ink.map_or(String::new(), |ink| format!(" fill=\"{ink}\"")),
-            attributes(cell.modifier),
+            attributes(modifier),
             clean::html(text),
         );
     }
     out
 }
 
-/// What two neighbouring cells share to be one run.
+/// What neighbouring cells share to be one run: the colours of text and background where they are not the picture's own, and what
+/// makes the text stand out.
 fn look(cell: &Cell) -> (Option<String>, Option<String>, Modifier) {
-    let (ink, paper) = colours(cell);
-    (ink, paper, cell.modifier)
-}
-
-/// The colours of text and background, where they are not the picture's own.
-fn colours(cell: &Cell) -> (Option<String>, Option<String>) {
     let (ink, paper) = (hex(cell.fg), hex(cell.bg));
     if cell.modifier.contains(Modifier::REVERSED) {
-        let own = |colour: Option<String>, own: &str| colour.or_else(|| Some(own.to_owned()));
-        return (own(paper, BACKGROUND), own(ink, TEXT));
+        let ink = ink.unwrap_or_else(|| TEXT.to_owned());
+        let paper = paper.unwrap_or_else(|| BACKGROUND.to_owned());
+        return (Some(paper), Some(ink), cell.modifier);
     }
-    (ink, paper)
+    (ink, paper, cell.modifier)
 }
 
 fn attributes(modifier: Modifier) -> String {
@@ -222,38 +214,16 @@ fn attributes(modifier: Modifier) -> String {
     set.map(|(_, attribute)| *attribute).collect()
 }
 
-/// A colour as pages write it: `#87afff`; none for the terminal's own. The first sixteen are xterm's usual ones, softened.
+/// A colour as pages write it: `#87afff`. The dark theme has numbers from 16 on, and otherwise the terminal's own colours.
 fn hex(colour: Color) -> Option<String> {
-    const NAMED: [u32; 16] = [
-        0x16191f, 0xff5f5f, 0x87d787, 0xffd75f, 0x87afff, 0xd787d7, 0x5fd7d7, 0xd8dee9, 0x949494,
-        0xff8787, 0xafffaf, 0xffffaf, 0xafd7ff, 0xffafff, 0xafffff, 0xffffff,
-    ];
     let number = match colour {
-        Color::Reset => return None,
-        Color::Rgb(r, g, b) => u32::from_be_bytes([0, r, g, b]),
         Color::Indexed(n @ 16..=231) => {
             let steps = [0, 95, 135, 175, 215, 255];
             let n = usize::from(n - 16);
             u32::from_be_bytes([0, steps[n / 36], steps[n / 6 % 6], steps[n % 6]])
         }
         Color::Indexed(n @ 232..) => 0x01_0101 * (8 + 10 * u32::from(n - 232)),
-        Color::Indexed(n) => NAMED[usize::from(n)],
-        Color::Black => NAMED[0],
-        Color::Red => NAMED[1],
-        Color::Green => NAMED[2],
-        Color::Yellow => NAMED[3],
-        Color::Blue => NAMED[4],
-        Color::Magenta => NAMED[5],
-        Color::Cyan => NAMED[6],
-        Color::Gray => NAMED[7],
-        Color::DarkGray => NAMED[8],
-        Color::LightRed => NAMED[9],
-        Color::LightGreen => NAMED[10],
-        Color::LightYellow => NAMED[11],
-        Color::LightBlue => NAMED[12],
-        Color::LightMagenta => NAMED[13],
-        Color::LightCyan => NAMED[14],
-        Color::White => NAMED[15],
+        _ => return None,
     };
     Some(format!("#{number:06x}"))
 }
