@@ -56,33 +56,10 @@ fn show_recording(
     recording: Recording,
     detective: bool,
 ) -> Result<Exit> {
-    let options = options(args, &context, &recording, detective);
-    let collector = Rc::new(RefCell::new(collect(&recording)));
-    let mut replay = ReplaySource::new(recording, args.speed);
-    let progress = progress::Progress::default();
-    let command = engine_command(None)?;
-    let outcome = show(
-        &mut replay,
-        context,
-        collector,
-        command,
-        progress,
-        options,
-        None,
-    );
-    Ok(exit_of(outcome?))
-}
-
-fn options(
-    args: &ReplayArgs,
-    context: &CourseContext,
-    recording: &Recording,
-    detective: bool,
-) -> Options {
     let stage = recording
         .stage()
         .filter(|number| context.course.stage(*number).is_some());
-    Options {
+    let options = Options {
         stage,
         theme: args.theme,
         markers: markers(),
@@ -97,7 +74,21 @@ fn options(
             unsolved: detective,
         }),
         ..Options::default()
-    }
+    };
+    let collector = Rc::new(RefCell::new(collect(&recording)));
+    let mut replay = ReplaySource::new(recording, args.speed);
+    let progress = progress::Progress::default();
+    let command = engine_command(None)?;
+    let outcome = show(
+        &mut replay,
+        context,
+        collector,
+        command,
+        progress,
+        options,
+        None,
+    );
+    Ok(exit_of(outcome?))
 }
 
 /// The recorded run of an exercise, where `d01` names one and no file does.
