@@ -62,7 +62,7 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
     };
     let mut grammar = config::with_settings(Cli::command(), &settings);
     let parsed = grammar
-        .try_get_matches_from_mut(&args)
+        .try_get_matches_from_mut(args)
         .and_then(|found| refuse_flags_before_command(&mut grammar, &found).map(|()| found))
         .and_then(|found| Cli::from_arg_matches(&found));
     let cli = match parsed {

@@ -129,11 +129,11 @@ fn the_configuration_of_a_sealed_run_is_heard_and_not_recorded() {
             "read x; echo \"$HELLO\"; echo '{first}'; echo '{second}'; read x"
         ));
         assert!(is_hello(&next(&mut client)));
-        for (sent, fault) in sent.iter().zip(["0.15625", "flat-loss"]) {
+        for (expected, fault) in sent.iter().zip(["0.15625", "flat-loss"]) {
             let ClientEvent::Line(line, text) = next(&mut client) else {
                 panic!("a line");
             };
-            assert_eq!(*line, *sent);
+            assert_eq!(*line, *expected);
             assert_eq!(text.contains(fault), !sealed, "{text}");
         }
     }
