@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::clean;
+use crate::sanitize;
 
 use crate::driver_noise::harmless;
 
@@ -53,7 +53,7 @@ pub struct Log {
 impl Log {
     /// Adds one line; a repetition only counts up.
     pub fn add(&mut self, level: LogLevel, text: &str) {
-        let text = clean::line(text.trim_end());
+        let text = sanitize::line(text.trim_end());
         if text.is_empty() {
             return;
         }

@@ -13,7 +13,7 @@ use super::progress::note_seen;
 use super::summary;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::{Options, Replay};
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::progress;
 use crate::export::report::collect;

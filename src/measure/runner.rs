@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 use super::machine;
 use crate::config::RunConfig;
 use crate::driver_noise::harmless;
-use crate::engine::client::{Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts};
 use crate::out::{Exit, ExitError, notice, usage};
+use crate::protocol::handle::{Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts};
 use crate::protocol::{Command, Event, Finished, Hello, Pair, RunSpec, Slot, StreamLine};
 use crate::record::RecordingWriter;
 
