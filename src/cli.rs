@@ -30,7 +30,9 @@ mod workshop;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 pub use crate::out::{Exit, ExitError};
 
@@ -58,10 +60,12 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
         true => Settings::default(),
         false => config::usable(),
     };
-    let grammar = config::with_settings(Cli::command(), &settings);
-    let args = config::flags_last(&grammar, args);
-    let parsed = grammar.try_get_matches_from(&args);
-    let cli = match parsed.and_then(|found| Cli::from_arg_matches(&found)) {
+    let mut grammar = config::with_settings(Cli::command(), &settings);
+    let parsed = grammar
+        .try_get_matches_from_mut(args)
+        .and_then(|found| refuse_flags_before_command(&mut grammar, &found).map(|()| found))
+        .and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are errors to clap, with an exit code of 0, and all of their text is ours.
@@ -81,6 +85,29 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
         Ok(exit) => exit,
         Err(error) => out::report(&error),
     }
+}
+
+/// Refuses flags of the workshop before a command, which is not the workshop. `args_conflicts_with_subcommands` would refuse
+/// flags of every command, such as `--quiet`, as well.
+fn refuse_flags_before_command(
+    grammar: &mut Command,
+    found: &ArgMatches,
+) -> Result<(), clap::Error> {
+    let Some(command) = found.subcommand_name() else {
+        return Ok(());
+    };
+    let flag = grammar
+        .get_arguments()
+        .filter(|arg| !arg.is_global_set())
+        .find(|arg| found.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine))
+        .and_then(|arg| arg.get_long());
+    let Some(flag) = flag else {
+        return Ok(());
+    };
+    let what = format!(
+        "`--{flag}` stands before `{command}`; where `{command}` takes it, write `perflings {command} --{flag} …`"
+    );
+    Err(grammar.error(ErrorKind::ArgumentConflict, what))
 }
 
 fn dispatch(cli: Cli) -> anyhow::Result<Exit> {

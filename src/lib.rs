@@ -19,7 +19,7 @@
 //! | [`tui`] | drawing it, keys, themes, the terminal |
 //! | [`workshop`] | the running workshop: the screen with its engines, the learner's files, the editor |
 //! | [`cli`], [`record`], [`export`] | the command line, recordings and what they can be turned into |
-//! | [`exit`], [`out`], [`drivers`] | exit codes; printed lines; lines of drivers that mean nothing |
+//! | [`exit`], [`out`], [`driver_noise`] | exit codes; printed lines; lines of drivers that mean nothing |
 //! | [`settings`] | what stands for flags that are not given |
 
 pub mod app;

@@ -3,7 +3,7 @@
 
 pub mod cell;
 pub mod exercise;
-pub mod kernels;
+pub mod launched_kernels;
 pub mod machine;
 pub mod plan;
 pub mod report;

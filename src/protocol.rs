@@ -1,13 +1,13 @@
 //! Everything that crosses between the engine and its readers: commands in, events out, one JSON object a line.
 //! Plain data only. Screens, `--json`, recordings, replays, checks and tests read these same events.
 
+mod covered;
 pub mod handle;
 mod kernel;
 mod profile;
 mod report;
 mod roof;
 mod run;
-mod seal;
 mod size;
 
 use serde::de::DeserializeOwned;
@@ -18,7 +18,6 @@ pub use profile::*;
 pub use report::*;
 pub use roof::*;
 pub use run::*;
-pub use seal::Seal;
 pub use size::*;
 
 /// Version of this protocol. A reader refuses a larger one and says so.
@@ -79,10 +78,6 @@ pub enum Command {
     /// its own back. Answered by one `kernel-used` for kernels, once a step has been made with them; by nothing for none.
     UseKernel {
         swap: KernelSwap,
-    },
-    /// Another command, whose configuration is not to be read off the stream.
-    Sealed {
-        seal: Seal,
     },
     /// Ends the process.
     Quit,
@@ -168,10 +163,6 @@ pub enum Event {
         why_not: Option<String>,
     },
     Failed(Failed),
-    /// Another event, about a run whose configuration is not to be read off the stream.
-    Sealed {
-        seal: Seal,
-    },
 }
 
 impl Event {

@@ -10,7 +10,6 @@ mod list;
 pub mod mouse;
 pub mod opened;
 pub mod panels;
-pub mod picture;
 pub mod prose;
 mod reading;
 mod run;

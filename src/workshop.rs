@@ -3,10 +3,10 @@
 
 mod editor;
 mod effects;
+pub mod engine_link;
 pub mod exercise;
-mod kernels;
+mod kernel_text_reader;
 mod knobs;
-pub mod live;
 pub mod replay;
 pub mod runs;
 mod saving;

@@ -9,7 +9,7 @@ use perflings::measure::runner::{EngineTask, Runner};
 use perflings::protocol::handle::{
     Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts, MAX_LINE, split_words,
 };
-use perflings::protocol::{Command, Event, RunSpec, Slot};
+use perflings::protocol::{Command, Device, Event, Lint, RunSpec, Slot, Started, StreamLine};
 
 const HELLO: &str = r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;
 /// Only a test that hangs waits this long.
@@ -93,6 +93,50 @@ fn greets_and_keeps_commands_until_the_engine_has_greeted() {
         next(&mut client),
         ClientEvent::Stray(r#"{"command":"probe"}"#.to_owned())
     );
+}
+
+#[test]
+fn the_configuration_of_a_sealed_run_is_heard_and_not_recorded() {
+    let mut config = RunConfig::preset(Preset::Tiny);
+    config.train.learning_rate = 0.15625;
+    for sealed in [true, false] {
+        let started = Event::Started(Started {
+            run: RunSpec {
+                sealed,
+                ..RunSpec::new("mystery", &config)
+            },
+            config: config.hash(),
+            device: Device::default(),
+            parameters: 1,
+            tensors: 1,
+            ln_vocab: 1.0,
+            entropy: None,
+            forward_flops: 1.0,
+            from_step: 0,
+            roof: None,
+            paired: false,
+            matrix_cores: false,
+        });
+        let lint = Lint {
+            name: "flat-loss".to_owned(),
+            ..Lint::default()
+        };
+        let (slot, lints) = (Slot::A, vec![lint]);
+        let sent =
+            [started, Event::Lints { slot, lints }].map(|event| StreamLine { t: 1.0, event });
+        let [first, second] = [0, 1].map(|at| serde_json::to_string(&sent[at]).expect("JSON"));
+        let mut client = spawn(&format!(
+            "read x; echo \"$HELLO\"; echo '{first}'; echo '{second}'; read x"
+        ));
+        assert!(is_hello(&next(&mut client)));
+        for (expected, fault) in sent.iter().zip(["0.15625", "flat-loss"]) {
+            let ClientEvent::Line(line, text) = next(&mut client) else {
+                panic!("a line");
+            };
+            assert_eq!(*line, *expected);
+            assert_eq!(text.contains(fault), !sealed, "{text}");
+        }
+    }
 }
 
 #[test]

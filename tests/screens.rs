@@ -1385,7 +1385,7 @@ fn a_row_opens_the_texts_that_it_launches_and_their_lines_are_whole() {
         ..CompiledKernel::default()
     };
     let long = format!("  // 1. {} end", "word ".repeat(40).trim_end());
-    let name = perflings::app::kernels::name(&row);
+    let name = perflings::app::kernel_rows::name(&row);
     let shown = |app: &mut App, texts| {
         app.view.overlay = Some(Overlay::Kernel);
         app.kernel_texts.row = row.clone();

@@ -1,6 +1,6 @@
 //! The row that is selected in the kernels panel, and the card with the text of its kernel.
 
-use super::kernels::sorted;
+use super::kernel_rows::sorted;
 use super::view::{ScreenSize, Search};
 use super::{App, Effect, Overlay, Panel};
 use crate::config::RunConfig;

@@ -1,6 +1,6 @@
 //! A stage's text in pages, in the order of the document, and the walk through the panels that its evidence names.
 
-use super::kernels::name;
+use super::kernel_rows::name;
 use super::study::Activity;
 pub use super::study::{LessonPage, pages};
 use super::{App, Confirm};

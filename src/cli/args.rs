@@ -22,7 +22,7 @@ use crate::out::notice;
     version,
     about = "A workshop in the terminal: watch a tiny Llama train, find what is wrong with it, measure the fix."
 )]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(after_help = EXAMPLES, override_usage = "perflings [OPTIONS]\n       perflings <COMMAND>")]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<CliCommand>,
@@ -473,23 +473,17 @@ pub struct ReplayArgs {
     /// The colours
     #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
     pub theme: ThemeName,
-    /// Write an animated SVG of the screen instead, 24 frames from beginning to end, to a name that ends in .svg
-    #[arg(long, value_name = "FILE", conflicts_with = "present")]
-    pub picture: Option<PathBuf>,
-    /// Columns and rows of the picture
-    #[arg(long, value_name = "WxH", default_value = "120x36", value_parser = columns_and_rows)]
-    pub size: (u16, u16),
+    #[arg(long, hide = true, value_parser = picture_is_an_example)]
+    pub picture: Option<String>,
     #[command(flatten)]
     pub course: CourseArgs,
 }
 
-/// `120x36`, within what a screen can be.
-fn columns_and_rows(text: &str) -> Result<(u16, u16), String> {
-    let sizes = text.split_once('x').and_then(|(columns, rows)| {
-        let (columns, rows) = (columns.parse().ok()?, rows.parse().ok()?);
-        ((40..=300).contains(&columns) && (10..=100).contains(&rows)).then_some((columns, rows))
-    });
-    sizes.ok_or_else(|| "write columns x rows, such as 120x36, from 40x10 to 300x100".to_owned())
+/// Says for one version where the animated picture went.
+fn picture_is_an_example(file: &str) -> Result<String, String> {
+    Err(format!(
+        "`replay` draws no picture any more; in a checkout, write `cargo run --release --example picture -- RECORDING {file}`"
+    ))
 }
 
 #[derive(Args, Clone, Debug)]

@@ -42,10 +42,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
         result(&found.as_text())?;
     }
     // A machine without a working engine cannot run anything; a missing GPU is not a fault.
-    Ok(match found.devices.is_empty() {
-        true => Exit::Failed,
-        false => Exit::Ok,
-    })
+    Ok(Exit::of(!found.devices.is_empty()))
 }
 
 /// What was found on this machine, as `--json` writes it.

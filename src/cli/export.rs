@@ -14,7 +14,7 @@ use crate::course::{Stage, journey};
 use crate::export::sheet::Sheet;
 use crate::export::{csv, html, learner, perfetto, report::collect};
 use crate::files;
-use crate::measure::kernels::{read_kernels, write_kernels};
+use crate::measure::launched_kernels::{read_kernels, write_kernels};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, usage};
 use crate::record::Recording;

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use strum::{VariantArray, VariantNames};
 
@@ -19,38 +18,17 @@ pub fn preset() -> impl TypedValueParser<Value = Preset> {
 }
 
 /// Names of versions; what may stand behind one is decided where it is read.
-pub fn versions() -> Completed {
+pub fn versions() -> Completed<String> {
     let names = VERSIONS.iter().map(|(name, _)| *name).collect();
     Completed(names, |text| Ok(text.to_owned()))
 }
 
 /// The name of a theme.
-pub fn theme() -> ThemeParser {
-    ThemeParser
-}
-
-#[derive(Clone)]
-pub struct ThemeParser;
-
-impl TypedValueParser for ThemeParser {
-    type Value = ThemeName;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        _: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<ThemeName, clap::Error> {
-        let name = value.to_string_lossy();
-        name.parse().map_err(|_: strum::ParseError| {
-            let what = unknown("theme", &name, &mut themes());
-            clap::Error::raw(ErrorKind::InvalidValue, format!("{what}\n")).with_cmd(command)
-        })
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
-        Some(Box::new(themes().map(PossibleValue::new)))
-    }
+pub fn theme() -> Completed<ThemeName> {
+    Completed(themes().collect(), |name| {
+        name.parse()
+            .map_err(|_: strum::ParseError| unknown("theme", name, &mut themes()))
+    })
 }
 
 /// The names of all themes.
@@ -68,17 +46,17 @@ pub fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &str>) ->
 
 /// A value that a shell completes from some words; what is taken is decided by the function.
 #[derive(Clone)]
-pub struct Completed(Vec<&'static str>, fn(&str) -> Result<String, String>);
+pub struct Completed<T>(Vec<&'static str>, fn(&str) -> Result<T, String>);
 
-impl TypedValueParser for Completed {
-    type Value = String;
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Completed<T> {
+    type Value = T;
 
     fn parse_ref(
         &self,
         command: &Command,
         arg: Option<&Arg>,
         value: &OsStr,
-    ) -> Result<String, clap::Error> {
+    ) -> Result<T, clap::Error> {
         self.1.parse_ref(command, arg, value)
     }
 
@@ -88,12 +66,12 @@ impl TypedValueParser for Completed {
 }
 
 /// A device's name.
-pub fn devices() -> Completed {
+pub fn devices() -> Completed<String> {
     Completed(DEVICES.to_vec(), device)
 }
 
 /// The name of a setting; `config` says what is wrong with another.
-pub fn key() -> Completed {
+pub fn key() -> Completed<String> {
     Completed(KEYS.iter().map(|(key, _)| *key).collect(), |key| {
         Ok(key.to_owned())
     })

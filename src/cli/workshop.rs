@@ -25,7 +25,7 @@ use crate::room::record::clean_name;
 use crate::sanitize;
 use crate::settings;
 use crate::tui::{SessionEnd, terminal};
-use crate::workshop::live::LiveEngine;
+use crate::workshop::engine_link::LiveEngine;
 use crate::workshop::{runs, show};
 
 /// Whether there is a terminal to draw on and to read keys from.

@@ -130,8 +130,7 @@ impl Session<'_> {
                     Err(why) => self.used(&swap, Some(why)),
                 }
             }
-            // A sealed line that cannot be opened is ignored.
-            Command::Sealed { .. } | Command::Quit => {}
+            Command::Quit => {}
         }
         true
     }

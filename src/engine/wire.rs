@@ -116,7 +116,6 @@ pub fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
             }
             match read::<Command>(&line) {
                 Ok(command) => {
-                    let command = command.unsealed();
                     if to_session.send(command).is_err() {
                         break;
                     }
@@ -154,16 +153,10 @@ fn write(
     counted: &EventSender,
     began: Instant,
 ) {
-    let mut sealed = false;
-    for number in 0.. {
-        let Ok(Some(event)) = events.recv() else {
-            return;
-        };
+    while let Ok(Some(event)) = events.recv() {
         if !counted.wants(&event) {
             continue;
         }
-        sealed = event.begins_sealed().unwrap_or(sealed);
-        let event = if sealed { event.sealed(number) } else { event };
         let line = StreamLine {
             t: (began.elapsed().as_secs_f64() * 1e3).round() / 1e3,
             event,

@@ -92,6 +92,8 @@ pub struct Client {
     last_stray: Option<(Instant, String)>,
     /// What the system lacks, as its log said.
     lack: Option<&'static str>,
+    /// Whether the configuration of the run that goes on is left out of recordings.
+    sealed: bool,
     /// Lines that came from this process.
     lines: u64,
     ready: Option<ClientEvent>,
@@ -122,6 +124,7 @@ impl Client {
             first_nonsense: None,
             last_stray: None,
             lack: None,
+            sealed: false,
             lines: 0,
             ready: None,
         })
@@ -305,8 +308,15 @@ impl Client {
     fn hear(&mut self, text: String) -> Option<ClientEvent> {
         self.lines += 1;
         let (mut line, text) = match read::<StreamLine>(&text) {
-            Ok(line) if matches!(line.event, Event::Sealed { .. }) => uncovered(line),
-            Ok(line) => (line, text),
+            Ok(line) => {
+                self.sealed = line.event.begins_sealed().unwrap_or(self.sealed);
+                let recorded = if self.sealed && line.event.names_configuration() {
+                    covered(&line)
+                } else {
+                    text
+                };
+                (line, recorded)
+            }
             Err(why) => return self.hear_unknown(&text, why),
         };
         self.nonsense = 0;
@@ -434,12 +444,10 @@ impl Client {
     }
 }
 
-/// What a sealed line says, and its text for a recording.
-fn uncovered(line: StreamLine) -> (StreamLine, String) {
-    let event = line.event.unsealed();
-    let (t, covered) = (line.t, event.clone().covered());
-    let text = serde_json::to_string(&StreamLine { t, event: covered });
-    (StreamLine { t, event }, text.unwrap_or_default())
+/// The text of a sealed run's line as a recording and `--json` have it.
+fn covered(line: &StreamLine) -> String {
+    let (t, event) = (line.t, line.event.clone().covered());
+    serde_json::to_string(&StreamLine { t, event }).unwrap_or_default()
 }
 
 impl Drop for Client {

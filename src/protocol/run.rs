@@ -93,7 +93,7 @@ pub struct RunSpec {
     pub slot: Slot,
     pub config: RunConfig,
     pub steps: Option<u64>,
-    /// The configuration is not to be read off the stream: it belongs to a mystery.
+    /// The configuration is not to be read off a recording or a report: it belongs to a mystery.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sealed: bool,
 }

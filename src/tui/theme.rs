@@ -269,39 +269,3 @@ impl Theme {
         }
     }
 }
-
-/// A colour as pages write it: `#87afff`; none for the terminal's own. The first sixteen are xterm's usual ones, softened.
-pub fn hex(colour: Color) -> Option<String> {
-    const NAMED: [u32; 16] = [
-        0x16191f, 0xff5f5f, 0x87d787, 0xffd75f, 0x87afff, 0xd787d7, 0x5fd7d7, 0xd8dee9, 0x949494,
-        0xff8787, 0xafffaf, 0xffffaf, 0xafd7ff, 0xffafff, 0xafffff, 0xffffff,
-    ];
-    let number = match colour {
-        Color::Reset => return None,
-        Color::Rgb(r, g, b) => u32::from_be_bytes([0, r, g, b]),
-        Color::Indexed(n @ 16..=231) => {
-            let steps = [0, 95, 135, 175, 215, 255];
-            let n = usize::from(n - 16);
-            u32::from_be_bytes([0, steps[n / 36], steps[n / 6 % 6], steps[n % 6]])
-        }
-        Color::Indexed(n @ 232..) => 0x01_0101 * (8 + 10 * u32::from(n - 232)),
-        Color::Indexed(n) => NAMED[usize::from(n)],
-        Color::Black => NAMED[0],
-        Color::Red => NAMED[1],
-        Color::Green => NAMED[2],
-        Color::Yellow => NAMED[3],
-        Color::Blue => NAMED[4],
-        Color::Magenta => NAMED[5],
-        Color::Cyan => NAMED[6],
-        Color::Gray => NAMED[7],
-        Color::DarkGray => NAMED[8],
-        Color::LightRed => NAMED[9],
-        Color::LightGreen => NAMED[10],
-        Color::LightYellow => NAMED[11],
-        Color::LightBlue => NAMED[12],
-        Color::LightMagenta => NAMED[13],
-        Color::LightCyan => NAMED[14],
-        Color::White => NAMED[15],
-    };
-    Some(format!("#{number:06x}"))
-}

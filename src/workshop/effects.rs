@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::editor::Editor;
 use super::exercise::{ExerciseRunner, as_it_began};
-use super::kernels::KernelReader;
+use super::kernel_text_reader::KernelReader;
 use super::knobs::Knobs;
 use super::replay::ReplaySource;
 use super::runs;

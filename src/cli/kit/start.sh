@@ -16,7 +16,11 @@ said=$(LC_ALL=C "$here/perflings" --version 2>&1) || {
 }
 case ${1-} in
 "" | -* | {COMMANDS})
-    exec "$here/perflings" --course "$here/course" "$@"
+    # The course of this folder, unless another is named.
+    case " $*" in
+    *" --course"*) ;;
+    *) set -- "$@" --course "$here/course" ;;
+    esac
     ;;
-*) exec "$here/perflings" "$@" ;;
 esac
+exec "$here/perflings" "$@"

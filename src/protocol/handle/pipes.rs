@@ -176,8 +176,8 @@ fn write_stdin(
     commands: Receiver<Command>,
 ) -> io::Result<()> {
     named("engine-commands", move || {
-        for (number, command) in (0..).zip(commands) {
-            let Ok(text) = serde_json::to_string(&command.sealed(number)) else {
+        for command in commands {
+            let Ok(text) = serde_json::to_string(&command) else {
                 continue;
             };
             let sent = pipe.write_all(format!("{text}\n").as_bytes());

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::glossary::draw_search;
-use crate::app::kernels::name;
+use crate::app::kernel_rows::name;
 use crate::app::{Action, App};
 use crate::protocol::{CompiledKernel, KernelRow};
 use crate::stats::operations::formula;

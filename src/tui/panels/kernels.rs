@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::content::{Block, Content, Figure, Picture, Size, missing};
-use crate::app::kernels::{name, sorted};
+use crate::app::kernel_rows::{name, sorted};
 use crate::app::{App, SlotRun, Sort};
 use crate::course::KernelFigure;
 use crate::protocol::{KernelRow, Roof, Slot, StepProfile};

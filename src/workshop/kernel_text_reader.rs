@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::app::Message;
 use crate::config::RunConfig;
-use crate::measure::kernels::read_kernels;
+use crate::measure::launched_kernels::read_kernels;
 use crate::measure::runner::Runner;
 use crate::protocol::handle::EngineCommand;
 

@@ -1,15 +1,29 @@
-//! Frames of the screen as one animated picture: an SVG that needs no script, so that a page may show it as an image. A row
-//! that does not change from frame to frame is drawn once.
+//! Draws the screen of a recording as an animated SVG that needs no script, so that a page may show it as an image:
+//! `cargo run --release --example picture -- run.jsonl assets/screen.svg`, which is the picture of the README. A row that does not
+//! change from frame to frame is drawn once.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::Path;
 
+use anyhow::{Context, Result};
+use perflings::app::source::FromEngine;
+use perflings::app::{App, Message, Options, Replay, ThemeName, update};
+use perflings::course::context::CourseContext;
+use perflings::course::save_file::Progress;
+use perflings::record::Recording;
+use perflings::sanitize;
+use perflings::tui::theme::{Background, Colours, Terminal, Theme};
+use perflings::tui::view;
+use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
-use ratatui::style::Modifier;
+use ratatui::style::{Color, Modifier};
 
-use super::theme::hex;
-use crate::sanitize;
-
+/// Columns and rows of the screen.
+const SIZE: (u16, u16) = (120, 36);
+/// Frames of a picture, and seconds for which each is seen.
+const FRAMES: usize = 24;
+const FRAME_SECONDS: f64 = 0.6;
 /// Width and height of a cell, the baseline of its text, and the space around the screen, in pixels.
 const CELL: (f64, f64) = (8.4, 17.0);
 const BASELINE: f64 = 13.0;
@@ -18,9 +32,67 @@ const MARGIN: f64 = 8.0;
 const TEXT: &str = "#d8dee9";
 const BACKGROUND: &str = "#16191f";
 
+fn main() -> Result<()> {
+    let mut paths = std::env::args().skip(1);
+    let usage = "usage: cargo run --release --example picture -- RECORDING SVG";
+    let (from, to) = (paths.next().context(usage)?, paths.next().context(usage)?);
+    let recording = Recording::read(Path::new(&from))?;
+    std::fs::write(&to, picture(&from, &recording)?).context(to)
+}
+
+/// The screen at even distances in the recording's time.
+fn picture(file: &str, recording: &Recording) -> Result<String> {
+    let course = CourseContext::load(None)?.course;
+    let options = Options {
+        stage: recording.stage(),
+        recording: Some(Replay {
+            file: file.to_owned(),
+            device: recording.device.clone().unwrap_or_default(),
+            date: recording.hello.date.clone(),
+            paused: false,
+            speed: 1.0,
+            unsolved: false,
+        }),
+        ..Options::default()
+    };
+    let abilities = Terminal {
+        colours: Colours::Indexed,
+        background: Some(Background::Dark),
+        ascii: false,
+    };
+    let (width, height) = SIZE;
+    let mut screen = ratatui::Terminal::new(TestBackend::new(width, height))?;
+    let (mut app, _) = App::new(course, Progress::default(), options);
+    update(&mut app, Message::Resized { width, height });
+    let last = recording.len().saturating_sub(1);
+    let [begin, end] = [0, last].map(|at| recording.time(at).unwrap_or(0.0));
+    let mut frames = Vec::with_capacity(FRAMES);
+    let mut at = 0;
+    for frame in 1..=FRAMES {
+        let until = begin + (end - begin) * frame as f64 / FRAMES as f64;
+        while recording.time(at).is_some_and(|time| time <= until) {
+            if let Some(line) = recording.line(at) {
+                let now_ms = (1e3 * (line.t - begin)) as u64;
+                update(&mut app, Message::Tick { now_ms });
+                update(&mut app, Message::Engine(FromEngine::Line(line)));
+            }
+            at += 1;
+        }
+        let theme = Theme::new(ThemeName::Dark, app.view.markers, abilities);
+        let mut limits = None;
+        screen.draw(|frame| limits = Some(view(frame, &app, &theme)))?;
+        if let Some(limits) = limits {
+            update(&mut app, Message::Drawn(limits));
+        }
+        frames.push(screen.backend().buffer().clone());
+    }
+    let label = format!("perflings in a terminal: {}", recording.badge());
+    Ok(animated(&frames, FRAME_SECONDS * FRAMES as f64, &label))
+}
+
 /// The frames in a loop of `seconds`; only the last one for readers who prefer reduced motion.
 /// `label` describes the picture for screen readers.
-pub fn animated(frames: &[Buffer], seconds: f64, label: &str) -> String {
+fn animated(frames: &[Buffer], seconds: f64, label: &str) -> String {
     let Some(last) = frames.last() else {
         return String::new();
     };
@@ -89,7 +161,7 @@ fn row(frame: &Buffer, y: u16) -> String {
         let Some(((first, cell), (last, _))) = run.first().zip(run.last()) else {
             continue;
         };
-        let (ink, paper) = colours(cell);
+        let (ink, paper, modifier) = look(cell);
         let width = f64::from(last - first + 1) * CELL.0;
         let left = MARGIN + f64::from(*first) * CELL.0;
         if let Some(paper) = paper {
@@ -112,27 +184,23 @@ fn row(frame: &Buffer, y: u16) -> String {
             left + spaces * CELL.0,
             top + BASELINE,
             ink.map_or(String::new(), |ink| format!(" fill=\"{ink}\"")),
-            attributes(cell.modifier),
+            attributes(modifier),
             sanitize::html(text),
         );
     }
     out
 }
 
-/// What two neighbouring cells share to be one run.
+/// What neighbouring cells share to be one run: the colours of text and background where they are not the picture's own, and what
+/// makes the text stand out.
 fn look(cell: &Cell) -> (Option<String>, Option<String>, Modifier) {
-    let (ink, paper) = colours(cell);
-    (ink, paper, cell.modifier)
-}
-
-/// The colours of text and background, where they are not the picture's own.
-fn colours(cell: &Cell) -> (Option<String>, Option<String>) {
     let (ink, paper) = (hex(cell.fg), hex(cell.bg));
     if cell.modifier.contains(Modifier::REVERSED) {
-        let own = |colour: Option<String>, own: &str| colour.or_else(|| Some(own.to_owned()));
-        return (own(paper, BACKGROUND), own(ink, TEXT));
+        let ink = ink.unwrap_or_else(|| TEXT.to_owned());
+        let paper = paper.unwrap_or_else(|| BACKGROUND.to_owned());
+        return (Some(paper), Some(ink), cell.modifier);
     }
-    (ink, paper)
+    (ink, paper, cell.modifier)
 }
 
 fn attributes(modifier: Modifier) -> String {
@@ -146,25 +214,16 @@ fn attributes(modifier: Modifier) -> String {
     set.map(|(_, attribute)| *attribute).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_stays_is_drawn_once_and_what_changes_is_seen_in_its_frames() {
-        let frames = [["same", "1 <"], ["same", "2 <"], ["same", "2 <"]];
-        let frames = frames.map(Buffer::with_lines);
-        let picture = animated(&frames, 3.0, "two \"rows\"");
-        assert_eq!(picture.matches(">same</text>").count(), 1);
-        assert_eq!(picture.matches(">2 &lt;</text>").count(), 1);
-        for part in [
-            "class=\"f f0-1\"",
-            "class=\"f f1-3 last\"",
-            "@keyframes f0-1{0.00%{visibility:visible}33.33%{visibility:hidden}}",
-            "@keyframes f1-3{0%{visibility:hidden}33.33%{visibility:visible}}",
-            "aria-label=\"two &quot;rows&quot;\"",
-        ] {
-            assert!(picture.contains(part), "{part} is missing in {picture}");
+/// A colour as pages write it: `#87afff`. The dark theme has numbers from 16 on, and otherwise the terminal's own colours.
+fn hex(colour: Color) -> Option<String> {
+    let number = match colour {
+        Color::Indexed(n @ 16..=231) => {
+            let steps = [0, 95, 135, 175, 215, 255];
+            let n = usize::from(n - 16);
+            u32::from_be_bytes([0, steps[n / 36], steps[n / 6 % 6], steps[n % 6]])
         }
-    }
+        Color::Indexed(n @ 232..) => 0x01_0101 * (8 + 10 * u32::from(n - 232)),
+        _ => return None,
+    };
+    Some(format!("#{number:06x}"))
 }
