@@ -19,6 +19,7 @@ pub mod stage;
 pub mod sweep;
 pub mod text;
 mod toml_file;
+pub mod trace_lints;
 mod translation;
 pub mod validate;
 pub mod workspace;

@@ -7,4 +7,3 @@ pub mod roofline;
 pub mod rows;
 pub mod sequential;
 pub mod stats;
-pub mod traced;

@@ -15,12 +15,13 @@ use std::io::{Cursor, Write};
 use std::path::PathBuf;
 
 use fixtures::{Header, Run};
-use perflings::export::opened::comparison;
-use perflings::trace::figures::Summary;
-use perflings::trace::model::{Detail, LaneKind, SliceKind, TraceBuilder};
-use perflings::trace::summary::summary;
-use perflings::trace::timeline::{Timeline, TimelineWindow};
-use perflings::trace::{OpenError, Trace, compare, lints, open, read, write};
+use perflings::export::html;
+use perflings::export::opened::{comparison, sheet};
+use perflings::gputrace::figures::Summary;
+use perflings::gputrace::model::{Detail, LaneKind, SliceKind, TraceBuilder};
+use perflings::gputrace::summary::summary;
+use perflings::gputrace::timeline::{Timeline, TimelineWindow};
+use perflings::gputrace::{OpenError, Trace, compare, lints, open, read, write};
 
 fn bytes(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, OpenError> {
     let data = data.into();
@@ -589,10 +590,18 @@ fn a_thousand_lanes_and_long_names_with_escapes() {
         (it.kernels, it.lanes, it.devices.as_ref().unwrap().len()),
         (5000, Some(1000), 8)
     );
-    assert!(it.table[0].short.chars().count() <= 60 && !it.table[0].short.contains('\u{1b}'));
-    let page = comparison(&compare::compare(&it, &it)).markdown();
-    assert!(!page.contains(['\u{1b}', '\u{7}']));
-    assert!(it.lints.iter().all(|lint| !lint.why.contains('\u{1b}')));
+    assert_eq!(it.table[0].short.chars().count(), 60);
+    // Names leave the reader as they are in the file, and what is shown is clean.
+    assert!(it.table[0].short.contains('\u{1b}'));
+    assert!(it.lints.iter().any(|lint| lint.why.contains('\u{1b}')));
+    let page = comparison(&compare::compare(&it, &it));
+    for sheet in [page, sheet(&it, &trace)] {
+        for text in [sheet.text(), sheet.markdown(), html::page(&sheet)] {
+            assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
+        }
+    }
+    let shown = screen::shown_at_once(trace.clone());
+    assert!(shown.contains("·52;c;evil·") && !shown.contains(['\u{1b}', '\u{7}']));
     let mut table = Vec::new();
     write::rocprof_csv::kernel_trace(&trace, &mut table).unwrap();
     assert!(!String::from_utf8(table).unwrap().contains('\u{1b}'));
@@ -810,7 +819,7 @@ fn a_timeline_answers_for_every_column() {
             for (column, cell) in line.cells.iter().enumerate() {
                 let (from, to) = (window.time(column), window.time(column + 1));
                 // Against every slice of the row, one by one.
-                let here = |s: &&perflings::trace::model::Slice| {
+                let here = |s: &&perflings::gputrace::model::Slice| {
                     s.lane == it.lane && s.start.max(from) < s.end.min(to)
                 };
                 let slices = (0..)
@@ -846,7 +855,8 @@ fn a_timeline_answers_for_every_column() {
     let gap = timeline.longest_gap(device, timeline.bounds);
     assert_eq!(gap.map(|(from, to)| to - from), longest);
     // Words of a name stand whole, or not at all.
-    let short = perflings::trace::names::short(trace.name(trace.slices[kernel as usize].name), 60);
+    let short =
+        perflings::gputrace::names::short(trace.name(trace.slices[kernel as usize].name), 60);
     let (from, to) = (
         trace.slices[kernel as usize].start,
         trace.slices[kernel as usize].end,
@@ -859,7 +869,7 @@ fn a_timeline_answers_for_every_column() {
         };
         let line = timeline.line(&trace, device, window);
         let said = line.labels.iter().find(|it| it.slice == kernel);
-        let wanted = perflings::trace::names::whole_words(&short, columns - 1);
+        let wanted = perflings::gputrace::names::whole_words(&short, columns - 1);
         assert_eq!(said.map(|it| it.text.as_str()), Some(wanted));
     }
 }

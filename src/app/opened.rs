@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::timeline::{TimelineMove, TimelineView};
 use crate::course::BackgroundText;
-use crate::trace::figures::{KernelTotals, Summary};
-use crate::trace::model::{Slice, SliceKind, Trace};
-use crate::trace::names;
+use crate::course::trace_lints::page_of;
+use crate::gputrace::figures::{KernelTotals, Summary};
+use crate::gputrace::model::{Slice, SliceKind, Trace};
+use crate::gputrace::names;
 
 /// A panel of this screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +99,7 @@ impl Opened {
         }
         .unwrap_or(0);
         let mut pages: Vec<BackgroundText> = Vec::new();
-        for page in figures.lints.iter().filter_map(|lint| lint.page) {
+        for page in figures.lints.iter().filter_map(|lint| page_of(lint.name)) {
             if let Some(text) = texts.iter().find(|text| text.file == page)
                 && !pages.contains(text)
             {

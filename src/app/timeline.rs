@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::trace::model::{SliceKind, Trace};
-use crate::trace::timeline::{Timeline, TimelineWindow};
+use crate::gputrace::model::{SliceKind, Trace};
+use crate::gputrace::timeline::{Timeline, TimelineWindow};
 
 /// Columns that zooming counts with.
 const COLUMNS: usize = 100;
@@ -201,7 +201,7 @@ fn plain(kind: SliceKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::model::{LaneKind, TraceBuilder};
+    use crate::gputrace::model::{LaneKind, TraceBuilder};
 
     /// A host that launches kernels of 10 ns every 100 ns, and the device 50 ns later.
     fn view() -> TimelineView {

@@ -14,12 +14,12 @@ use crate::course::{Stage, journey};
 use crate::export::sheet::Sheet;
 use crate::export::{csv, html, learner, perfetto, report::collect};
 use crate::files;
+use crate::gputrace::summary::summary;
 use crate::measure::kernels::{read_kernels, write_kernels};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, usage};
-use crate::profile::traced;
 use crate::record::Recording;
-use crate::trace::summary::summary;
+use crate::run_trace;
 use crate::workshop::runs;
 
 pub fn export(args: &ExportArgs) -> Result<Exit> {
@@ -35,7 +35,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     refuse_to_replace(file, args.out.as_deref())?;
     let recording = open(file)?;
     let traced = || {
-        traced::stream(
+        run_trace::stream(
             recording.iter(),
             &file.display().to_string(),
             &recording.badge(),

@@ -10,17 +10,18 @@ use super::progress::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
 use crate::clean;
+use crate::course::trace_lints::page_of;
 use crate::export::sheet::Sheet;
 use crate::export::{html, opened};
 use crate::files;
+use crate::gputrace::compare::compare;
+use crate::gputrace::figures::Summary;
+use crate::gputrace::model::Trace;
+use crate::gputrace::summary::summary;
+use crate::gputrace::{self, OpenError, ReadProgress, TraceSource, write};
 use crate::out::{self, Exit, notice, usage};
-use crate::profile::traced;
 use crate::record::{MAX_BYTES, Recording};
-use crate::trace::compare::compare;
-use crate::trace::figures::Summary;
-use crate::trace::model::Trace;
-use crate::trace::summary::summary;
-use crate::trace::{self, ReadProgress, TraceSource, write};
+use crate::run_trace;
 use crate::tui;
 use crate::tui::terminal;
 use crate::tui::theme::Theme;
@@ -53,7 +54,7 @@ pub fn open(args: &OpenArgs) -> Result<Exit> {
         };
     }
     if args.json {
-        out::json(&figures)?;
+        out::json_line(&json(&figures)?)?;
         return Ok(Exit::Ok);
     }
     let written = args.report.is_some() || !args.export.is_empty();
@@ -71,6 +72,25 @@ pub fn open(args: &OpenArgs) -> Result<Exit> {
     );
     let texts = args.course.load()?.course.readings;
     tui::opened::show(Opened::new(first, figures, &texts), &theme).map(exit_of)
+}
+
+/// The figures as JSON, with the page of the course beside each lint.
+fn json(figures: &Summary) -> Result<String> {
+    let mut text = serde_json::to_string(figures)?;
+    for lint in &figures.lints {
+        let plain = serde_json::to_string(lint)?;
+        let page = serde_json::to_string(&page_of(lint.name))?;
+        let paged = format!("{},\"page\":{page}}}", plain.trim_end_matches('}'));
+        // No name can hold this text, because quotes are escaped in names.
+        text = text.replacen(&plain, &paged, 1);
+    }
+    Ok(text)
+}
+
+/// An error in one line, for `what` was opened.
+fn refused(what: &str, error: &OpenError) -> anyhow::Error {
+    let [what, found, advice] = [what, &error.what, &error.next].map(clean::line);
+    usage(format!("{what}: {found} {advice}"))
 }
 
 /// Writes the page where `--report` says, or prints it.
@@ -150,8 +170,8 @@ fn built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
         note_seen(&context, exercise);
         Some(bytes)
     })?;
-    let read = trace::read(name, std::io::Cursor::new(bytes), bytes.len() as u64);
-    Some(read.map_err(|error| usage(error.to_string())))
+    let read = gputrace::read(name, std::io::Cursor::new(bytes), bytes.len() as u64);
+    Some(read.map_err(|error| refused(name, &error)))
 }
 
 /// Reads a trace of any format, or a recording of this program.
@@ -161,7 +181,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
     }
     refuse_as_file(path, &args.course)?;
     // A database cannot be read from a pipe.
-    let piped = (path == Path::new("-")).then(|| files::scratch(std::io::stdin()));
+    let piped = (path == Path::new("-")).then(|| gputrace::scratch(std::io::stdin()));
     let piped = piped
         .transpose()
         .context("Failed to save the input from the pipe")?;
@@ -175,10 +195,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
     };
     let found = recording(path, &mut progress).transpose();
     let found = found.unwrap_or_else(|| {
-        trace::open(path, &mut progress).map_err(|mut error| {
-            error.path.clone_from(&told);
-            usage(error.to_string())
-        })
+        gputrace::open(path, &mut progress).map_err(|error| refused(&told, &error))
     });
     out::foot(|| Some(String::new()));
     let mut trace = found?;
@@ -209,7 +226,7 @@ fn recording(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Opti
         .map_err(|error| anyhow::anyhow!("{}: {} {}", path.display(), error.what, error.next))?;
     let recording = Recording::from_text(text, path).context("A recording of perflings")?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut trace = traced::stream(recording.iter(), &name, &recording.badge());
+    let mut trace = run_trace::stream(recording.iter(), &name, &recording.badge());
     let said = recording.notice.as_deref().map(|it| {
         let (_, what) = it.split_once(": the ").unwrap_or(("", it));
         format!("The {what}.")

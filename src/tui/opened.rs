@@ -21,8 +21,9 @@ use super::theme::Theme;
 use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
 use crate::app::timeline::TimelineMove;
 use crate::clean;
-use crate::trace::display::{self, ABSENT, figures, share, time};
-use crate::trace::figures::Summary;
+use crate::course::trace_lints::page_of;
+use crate::gputrace::display::{self, ABSENT, figures, share, time};
+use crate::gputrace::figures::Summary;
 use crate::units::show as digits;
 
 /// How long to wait for a key.
@@ -272,7 +273,7 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
             theme.text
         };
         let mut spans = vec![Span::styled(
-            text::left(&text::shorten(&row.short, name - 1), name),
+            text::left(&text::shorten(&clean::line(&row.short), name - 1), name),
             style,
         )];
         spans.extend(columns.cells([
@@ -386,7 +387,7 @@ fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         );
         item("  why:  ", &lint.why, theme.text);
         item("  next: ", &lint.next, theme.text);
-        if let Some(page) = lint.page {
+        if let Some(page) = page_of(lint.name) {
             item("  page: ", &format!("{page}, press g"), theme.dim);
         }
     }

@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use crate::clean;
-
 /// Most characters of a name in a table.
 pub const LONGEST: usize = 60;
 
@@ -244,12 +242,14 @@ pub fn whole_words(mut text: &str, width: usize) -> &str {
     text
 }
 
-/// One line of text that is safe to show, in at most `width` characters.
+/// A text in at most `width` characters; a longer one ends in `…`.
 pub fn fit(text: &str, width: usize) -> String {
-    match text.chars().nth(width) {
-        Some(_) => clean::bounded(text, width.saturating_sub(1)),
-        None => clean::plain(text),
+    let mut fitted: String = text.chars().take(width).collect();
+    if text.chars().nth(width).is_some() {
+        fitted.pop();
+        fitted.push('…');
     }
+    fitted
 }
 
 #[cfg(test)]
@@ -313,7 +313,7 @@ mod tests {
             ),
             ("aten::mul", "mul", Family::Elementwise),
             ("aten::addmm", "addmm", Family::Product),
-            ("a\u{1b}[2Jb", "a·[2Jb", Family::Other),
+            ("a\u{1b}[2Jb", "a\u{1b}[2Jb", Family::Other),
             ("<>", "<>", Family::Other),
             ("", "", Family::Other),
         ] {

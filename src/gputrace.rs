@@ -1,22 +1,49 @@
-//! Profiles of other programs: every format becomes one model (`model::Trace`), from which figures, lints, comparisons, a timeline and
-//! files are made. A format has one file with a function that recognises it and one that reads it, and one row in `FORMATS`.
+//! Profiles of GPU programs, read from the files of other tools: PyTorch's profiler and Chrome traces, rocprofv3's tables, rocpd and
+//! Nsight Systems databases, `nsys stats`, and Perfetto traces, plain or gzip.
+//!
+//! Every format becomes one model, a [`Trace`] of lanes with slices. From it follow figures ([`summary::summary`]), lints about the
+//! run ([`lints`]), a comparison of two traces ([`compare`]), a timeline for a screen ([`timeline`]) and files for other programs
+//! ([`write`]). Times are whole nanoseconds. A figure that a file does not contain is `None`, never 0.
+//!
+//! Names and messages are returned as they are in the file, bounded in length. They may contain control characters: clean them before
+//! they reach a terminal.
+//!
+//! # Example
+//!
+//! The share of time in which no kernel runs:
+//!
+//! ```
+//! # use perflings::gputrace;
+//! let csv = "Kernel_Name,Start_Timestamp,End_Timestamp\nadd,1000,1400\nadd,1900,2000\n";
+//! let trace = gputrace::read("kernel_trace.csv", csv.as_bytes(), csv.len() as u64)?;
+//! let figures = gputrace::summary::summary(&trace);
+//! assert_eq!(figures.kernels, 2);
+//! assert_eq!(figures.idle_share, Some(0.5));
+//! # Ok::<(), gputrace::OpenError>(())
+//! ```
+//!
+//! A file is opened with [`open`], which recognises its format from its contents.
+//!
+//! Each format has one file in this crate, with a function that recognises it and one that reads it, and one row in `FORMATS`.
 
-pub mod chrome;
+mod chrome;
 pub mod compare;
-pub mod csv;
+mod csv;
 pub mod display;
 pub mod figures;
+mod file;
 mod json;
 pub mod lints;
 pub mod model;
 pub mod names;
-pub mod nsys;
-pub mod pftrace;
+mod nsys;
+mod pftrace;
+#[doc(hidden)] // Public for tests that write traces.
 #[rustfmt::skip] // One line for each field.
 pub mod proto;
-pub mod rocpd;
+mod rocpd;
 mod source;
-pub mod sqlite;
+mod sqlite;
 pub mod summary;
 pub mod timeline;
 pub mod write;
@@ -24,20 +51,22 @@ pub mod write;
 use std::io::Read;
 use std::path::Path;
 
+pub use file::scratch;
 pub use model::{SliceKind, Trace, TraceBuilder};
-pub use source::{FileHead, OpenError, ReadProgress, TraceSource};
+use source::FileHead;
+pub use source::{OpenError, ReadProgress, TraceSource};
 
 /// A format of profiles.
-pub struct TraceFormat {
+struct TraceFormat {
     /// Whether a file's first bytes, or its tables, are of this format.
-    pub recognises: fn(&FileHead) -> bool,
+    recognises: fn(&FileHead) -> bool,
     /// Reads a file.
-    pub read: fn(&mut TraceSource<'_>) -> Result<Trace, OpenError>,
+    read: fn(&mut TraceSource<'_>) -> Result<Trace, OpenError>,
 }
 
 /// All formats; the first that recognises a file reads it.
 #[rustfmt::skip] // One line for each format.
-pub const FORMATS: [TraceFormat; 7] = [
+const FORMATS: [TraceFormat; 7] = [
     TraceFormat { recognises: nsys::recognises, read: nsys::read }, // Nsight Systems SQLite export
     TraceFormat { recognises: rocpd::recognises, read: rocpd::read }, // rocpd SQLite (ROCm 7)
     TraceFormat { recognises: pftrace::recognises, read: pftrace::read }, // Perfetto trace (TrackEvent)

@@ -8,8 +8,7 @@ use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 
-use crate::clean;
-use crate::files;
+use super::file;
 
 /// Bytes from which a format is recognised.
 const HEAD: u64 = 64 * 1024;
@@ -46,13 +45,7 @@ impl OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: {} {}",
-            clean::line(&self.path),
-            clean::line(&self.what),
-            clean::line(&self.next)
-        )
+        write!(f, "{}: {} {}", self.path, self.what, self.next)
     }
 }
 
@@ -114,7 +107,7 @@ impl<'a> TraceSource<'a> {
                 "Check the path and its permissions.",
             )
         };
-        let (file, total) = files::stream(path).map_err(unreadable)?;
+        let (file, total) = file::stream(path).map_err(unreadable)?;
         let name = path
             .file_name()
             .unwrap_or(path.as_os_str())
@@ -225,7 +218,7 @@ impl<'a> TraceSource<'a> {
                 let next = "Unpack it with gunzip and open the result.";
                 OpenError::new(format!("cannot be unpacked: {error}."), next)
             };
-            self.unpacked = Some(files::scratch((&mut *self).take(UNPACKED)).map_err(failed)?);
+            self.unpacked = Some(file::scratch((&mut *self).take(UNPACKED)).map_err(failed)?);
             if self.read(&mut [0]).unwrap_or(0) > 0 {
                 let what = format!("unpacks to more than {} GiB.", UNPACKED >> 30);
                 let next = "Is it a profile? Unpack it with gunzip and open the result.";
@@ -238,7 +231,7 @@ impl<'a> TraceSource<'a> {
 
     /// Makes `file` a copy, together with the files of the same name and these endings.
     pub fn copy_with(&mut self, endings: &[&str]) -> Result<(), OpenError> {
-        let copied = files::copy_with(&self.file()?, endings).map_err(|error| {
+        let copied = file::copy_with(&self.file()?, endings).map_err(|error| {
             let what = format!("has a journal file, and cannot be copied: {error}.");
             OpenError::new(
                 what,

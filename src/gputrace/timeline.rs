@@ -43,7 +43,7 @@ pub struct Label {
     pub column: usize,
     /// Columns of the slice.
     pub width: usize,
-    /// The first words of the name that fit beside the initial bar; safe for a screen.
+    /// The first words of the name that fit beside the initial bar, as in the file.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! The figures of a trace: the output of `perflings open --json`, the table of kernels, the ledger, lints. Times are whole
+//! The figures of a trace: one JSON object, the table of kernels, the ledger, lints. Times are whole
 //! nanoseconds; busy time is the union of the intervals of a device's kernels, summed over devices. A figure that the file does not
 //! contain is `None`.
 
@@ -15,8 +15,6 @@ pub struct TraceLint {
     pub name: &'static str,
     pub why: String,
     pub next: String,
-    /// The course's page about it: `pytorch-3.md`.
-    pub page: Option<&'static str>,
 }
 
 /// One of the kernels with the largest share of time.

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 
 use prost::Message;
 
-use crate::trace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
-use crate::trace::proto::{
+use crate::gputrace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
+use crate::gputrace::proto::{
     self, CounterDescriptor, DebugAnnotation, Packets, ProcessDescriptor, ThreadDescriptor,
     TracePacket, TrackDescriptor, TrackEvent,
 };

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row};
 
+use super::file;
 use super::model::TraceBuilder;
 use super::source::{OpenError, TraceSource};
-use crate::files;
 
 /// Offset of the byte for a database's journal mode, and its value for a database with a write-ahead log.
 const WRITE_VERSION: usize = 18;
@@ -29,7 +29,7 @@ pub fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenError> {
     let logged = source.head()?.get(WRITE_VERSION) == Some(&WAL);
     let path = source.file()?;
     let path = path.canonicalize().unwrap_or(path);
-    let length = |ending| files::stream(&files::beside(&path, ending)).map_or(0, |it| it.1);
+    let length = |ending| file::stream(&file::beside(&path, ending)).map_or(0, |it| it.1);
     let way = match logged {
         _ if length("-wal") > 0 => Way::Copied,
         true => Way::Immutable,

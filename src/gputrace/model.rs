@@ -350,6 +350,8 @@ pub struct Trace {
     pub tables_absent: Option<Vec<String>>,
     /// Number of steps in the sums, if known.
     pub summed_steps: Option<u64>,
+    /// How to record a trace with work of a device; without it, a lint gives the general advice for the format.
+    pub record_again: Option<&'static str>,
     /// Median step without the profiler in nanoseconds, if known.
     pub unprofiled_step: Option<u64>,
 }
@@ -360,7 +362,7 @@ impl Trace {
         self.counted.as_deref().unwrap_or(self)
     }
 
-    /// The full name in the file: not safe for a screen (`clean::line`).
+    /// The full name as in the file. It may contain any characters, such as escape sequences of a terminal.
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id as usize).map_or("", |name| name)
     }
