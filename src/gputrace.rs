@@ -26,6 +26,8 @@
 //!
 //! Each format has one file in this crate, with a function that recognises it and one that reads it, and one row in `FORMATS`.
 
+#![warn(missing_docs)]
+
 mod chrome;
 pub mod compare;
 mod csv;
@@ -54,7 +56,7 @@ use std::path::Path;
 pub use file::scratch;
 pub use model::{SliceKind, Trace, TraceBuilder};
 use source::FileHead;
-pub use source::{OpenError, ReadProgress, TraceSource};
+pub use source::{OpenError, OpenErrorKind, ReadProgress, TraceSource};
 
 /// A format of profiles.
 struct TraceFormat {
@@ -66,35 +68,32 @@ struct TraceFormat {
 
 /// All formats; the first that recognises a file reads it.
 #[rustfmt::skip] // One line for each format.
-const FORMATS: [TraceFormat; 7] = [
+const FORMATS: [TraceFormat; 5] = [
     TraceFormat { recognises: nsys::recognises, read: nsys::read }, // Nsight Systems SQLite export
     TraceFormat { recognises: rocpd::recognises, read: rocpd::read }, // rocpd SQLite (ROCm 7)
     TraceFormat { recognises: pftrace::recognises, read: pftrace::read }, // Perfetto trace (TrackEvent)
-    TraceFormat { recognises: csv::is_kernel_trace, read: csv::read_kernel_trace }, // rocprofv3 kernel_trace.csv
-    TraceFormat { recognises: csv::is_kernel_stats, read: csv::read_kernel_stats }, // rocprofv3 kernel_stats.csv
-    TraceFormat { recognises: csv::is_kern_sum, read: csv::read_kern_sum }, // nsys stats cuda_gpu_kern_sum as CSV
+    TraceFormat { recognises: csv::recognises, read: csv::read }, // rocprofv3 tables, nsys stats cuda_gpu_kern_sum
     TraceFormat { recognises: chrome::recognises, read: chrome::read }, // PyTorch profiler or Chrome trace JSON
 ];
 
-/// Opens a trace of any format, plain or gzip, and reports its progress.
+/// Opens a trace of any format, plain or gzip, and reports its progress. The file is never written, and nothing is written beside it.
 pub fn open(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Trace, OpenError> {
     let name = path.display().to_string();
-    TraceSource::open(path, progress)
-        .and_then(recognise)
-        .map_err(|error| OpenError {
-            path: name,
-            ..error
-        })
+    in_file(name, TraceSource::open(path, progress))
 }
 
-/// The same for any reader, such as data in memory; databases need a file.
+/// Reads a trace of any format from data, such as data in memory. `name` becomes [`Trace::source`], and `total` is the number of bytes if it
+/// is known. A database is saved in a temporary file first.
 pub fn read(name: &str, data: impl Read + 'static, total: u64) -> Result<Trace, OpenError> {
     let mut quiet = |_: ReadProgress| {};
     let source = TraceSource::of(name, data, total, &mut quiet);
-    source.and_then(recognise).map_err(|error| OpenError {
-        path: name.to_owned(),
-        ..error
-    })
+    in_file(name.to_owned(), source)
+}
+
+/// Reads a source, and names its file in an error.
+fn in_file(path: String, source: Result<TraceSource<'_>, OpenError>) -> Result<Trace, OpenError> {
+    let read = source.and_then(recognise);
+    read.map_err(|error| OpenError { path, ..error })
 }
 
 /// Reads a source with the first format that recognises it.
@@ -130,18 +129,21 @@ fn unknown(head: &FileHead) -> OpenError {
             ),
         };
         return OpenError::new(
+            OpenErrorKind::Unknown,
             what,
             "Export with `nsys export --type sqlite`, or record with rocprofv3 of ROCm 7.",
         );
     }
     if let Some(sibling) = csv::sibling(&head.bytes) {
         return OpenError::new(
+            OpenErrorKind::NoKernels,
             sibling,
             "Open the *_kernel_trace.csv or *_kernel_stats.csv of the same run.",
         );
     }
     if csv::is_respelled(&head.bytes) {
         return OpenError::new(
+            OpenErrorKind::Unknown,
             "is a table of kernels with other separators between cells or lines, perhaps saved by a spreadsheet.",
             "Open the file that the profiler wrote, with commas and one line for each row.",
         );
@@ -149,24 +151,35 @@ fn unknown(head: &FileHead) -> OpenError {
     let text = String::from_utf8_lossy(&head.bytes);
     if text.contains("SKIPPED") && text.contains("does not contain") {
         return OpenError::new(
+            OpenErrorKind::NoKernels,
             "is a report of nsys that found no kernels.",
             "Record with `nsys profile --trace=cuda` and a step that runs on the device.",
         );
     }
     if head.bytes.starts_with(b"NVIDIA Tegra Profiler") || head.bytes.starts_with(b"QDSTRM") {
         return OpenError::new(
+            OpenErrorKind::Unknown,
             "is a report of Nsight Systems.",
             "Run `nsys export --type sqlite FILE` and open the result.",
         );
     }
     if head.bytes.starts_with(source::GZIP) {
         return OpenError::new(
+            OpenErrorKind::Unknown,
             "is compressed twice.",
             "Run gunzip once and open the result.",
         );
     }
     if head.bytes.contains(&0) {
-        return OpenError::new("is binary, but not in a known format.", known);
+        return OpenError::new(
+            OpenErrorKind::Unknown,
+            "is binary, but not in a known format.",
+            known,
+        );
     }
-    OpenError::new("is text, but not a trace in a known format.", known)
+    OpenError::new(
+        OpenErrorKind::Unknown,
+        "is text, but not a trace in a known format.",
+        known,
+    )
 }

@@ -220,8 +220,8 @@ mod tests {
                 (at + 50, at + 60),
                 String::new,
             );
-            out.call(call.expect("a slice"), 0, i);
-            out.work(work.expect("a slice"), 0, i);
+            out.link(call.expect("a slice"), 0, Some(i));
+            out.link(work.expect("a slice"), 0, Some(i));
         }
         TimelineView::new(Arc::new(out.finish()), vec![(0, 500), (500, 1000)], 0)
     }

@@ -118,7 +118,7 @@ fn page(args: &OpenArgs, sheet: &Sheet) -> Result<Exit> {
 fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.ends_with("kernel_stats.csv") {
-        return kernel_stats(figures);
+        return Ok(write::rocprof_csv::kernel_stats(figures).into_bytes());
     }
     if trace.stats.is_some() && trace.slices.is_empty() {
         return Err(usage(format!(
@@ -128,31 +128,15 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
         )));
     }
     if name.ends_with("kernel_trace.csv") {
-        return kernel_trace(trace);
+        return Ok(write::rocprof_csv::kernel_trace(trace).into_bytes());
     }
     if name.ends_with(".pftrace") || name.ends_with(".perfetto-trace") {
-        let mut bytes = Vec::new();
-        write::perfetto::write(trace, &mut bytes)?;
-        return Ok(bytes);
+        return Ok(write::perfetto::write(trace));
     }
     let path = path.display();
     Err(usage(format!(
         "--export {path}: write a name that ends in .pftrace, kernel_trace.csv or kernel_stats.csv"
     )))
-}
-
-/// All kernels in rocprofv3's format.
-pub fn kernel_trace(trace: &Trace) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    write::rocprof_csv::kernel_trace(trace, &mut bytes)?;
-    Ok(bytes)
-}
-
-/// All kernel names in rocprofv3's format.
-pub fn kernel_stats(figures: &Summary) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    write::rocprof_csv::kernel_stats(figures, &mut bytes)?;
-    Ok(bytes)
 }
 
 /// Profiles in this program: their names in exercises, and their bytes.

@@ -6,10 +6,7 @@ use crate::run_trace;
 
 /// The trace; `badge` names the device and the date of the run.
 pub fn trace(lines: impl Iterator<Item = StreamLine>, badge: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    // Writing into memory does not fail.
-    let _ = write::perfetto::write(&run_trace::stream(lines, "", badge), &mut out);
-    out
+    write::perfetto::write(&run_trace::stream(lines, "", badge))
 }
 
 #[cfg(test)]

@@ -38,9 +38,10 @@ pub fn count(n: u64) -> String {
 pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
     let copies = it.copies.as_ref().map(|copies| {
         let sizes = copies
+            .all
             .bytes
             .map_or(String::new(), |n| format!(", {}", bytes(n)));
-        format!("{}{sizes}", count(copies.count))
+        format!("{}{sizes}", count(copies.all.count))
     });
     let launches = it.launches.map(|n| match it.launches_without_kernel {
         Some(lost) if lost > 0 => format!("{}, {} of them without a kernel", count(n), count(lost)),

@@ -43,8 +43,9 @@ pub struct Amount {
 /// Copies of all directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Copies {
-    pub count: u64,
-    pub bytes: Option<u64>,
+    /// All copies together.
+    #[serde(flatten)]
+    pub all: Amount,
     pub by_direction: BTreeMap<&'static str, Amount>,
 }
 
@@ -197,7 +198,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// The ledger of several windows or devices.
-    pub fn sum(parts: impl Iterator<Item = Self>) -> Self {
+    pub(crate) fn sum(parts: impl Iterator<Item = Self>) -> Self {
         let none = Self {
             syncs: Some(0),
             host_bound: Some(0),

@@ -42,7 +42,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// All lints that apply.
-pub fn lints(trace: &Trace, figures: &Summary) -> Vec<TraceLint> {
+pub(crate) fn lints(trace: &Trace, figures: &Summary) -> Vec<TraceLint> {
     let holds = |&(name, rule): &(&'static str, Rule)| {
         let (why, next) = rule(trace, figures)?;
         Some(TraceLint { name, why, next })

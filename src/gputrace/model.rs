@@ -65,7 +65,7 @@ impl SliceKind {
     }
 
     /// The kind of an event, from its category as named by Kineto, rocprofv3 and this program, and from its name.
-    pub fn of_category(category: &str, name: &str) -> Self {
+    pub(crate) fn of_category(category: &str, name: &str) -> Self {
         match category {
             "" => Self::of_name(name),
             "cpu_op" | "operator" | "python_function" => Self::Op,
@@ -118,7 +118,7 @@ impl SliceKind {
     }
 
     /// The category that `of_category` maps to this kind.
-    pub fn category(self) -> &'static str {
+    pub(crate) fn category(self) -> &'static str {
         match self {
             Self::Kernel => "kernel_dispatch",
             Self::Graph => "graph",
@@ -134,7 +134,7 @@ impl SliceKind {
     }
 
     /// The kind of a call of CUDA, HIP or a driver, by its name; versions such as `_v7000` do not matter.
-    pub fn of_call(name: &str) -> Self {
+    pub(crate) fn of_call(name: &str) -> Self {
         let name = match name.rfind("_v") {
             Some(at) if name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
             _ => name,
@@ -197,12 +197,12 @@ pub enum Direction {
 
 impl Direction {
     /// Whether host and device exchange data.
-    pub fn crosses(self) -> bool {
+    pub(crate) fn crosses(self) -> bool {
         matches!(self, Self::H2D | Self::D2H)
     }
 
     /// The direction in a name: `Memcpy HtoD (…)`, `MEMORY_COPY_HOST_TO_DEVICE`, `Host-to-Device`.
-    pub fn of_name(name: &str) -> Self {
+    pub(crate) fn of_name(name: &str) -> Self {
         let letters = name.chars().filter(char::is_ascii_alphanumeric);
         let name = letters.collect::<String>().to_ascii_lowercase();
         let has = |(_, parts): &&(Self, [&str; 3])| parts.iter().any(|part| name.contains(part));
@@ -213,7 +213,7 @@ impl Direction {
     }
 
     /// The name in the JSON: `H2D`.
-    pub fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         ["H2D", "D2H", "D2D", "H2H", "P2P", "other"][self as usize]
     }
 }
@@ -269,7 +269,7 @@ impl Slice {
 }
 
 /// A sum that stops at the largest number.
-pub fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+pub(crate) fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
@@ -396,12 +396,12 @@ impl Trace {
     }
 
     /// Converts a time to the file's own clock, in nanoseconds.
-    pub fn clock(&self, time: i64) -> i128 {
+    pub(crate) fn clock(&self, time: i64) -> i128 {
         i128::from(time) + self.bias
     }
 
     /// How many rows or events could not be read.
-    pub fn unread_count(&self) -> u64 {
+    pub(crate) fn unread_count(&self) -> u64 {
         sum(self.unread.iter().map(|it| it.count))
     }
 }
@@ -481,7 +481,7 @@ impl TraceBuilder {
     }
 
     /// Converts a time of the file's clock to the stored form.
-    pub fn time(&self, clock: i128) -> Option<i64> {
+    pub(crate) fn time(&self, clock: i128) -> Option<i64> {
         i64::try_from(clock.checked_sub(self.trace.bias)?).ok()
     }
 
@@ -535,7 +535,7 @@ impl TraceBuilder {
     }
 
     /// Sets the end of an open slice, in the file's clock.
-    pub fn close(&mut self, slice: u32, end: i128) -> bool {
+    pub(crate) fn close(&mut self, slice: u32, end: i128) -> bool {
         let end = self.time(end);
         let slice = &mut self.trace.slices[slice as usize];
         let end = end.filter(|end| *end >= slice.start);
@@ -544,7 +544,7 @@ impl TraceBuilder {
     }
 
     /// Sets the correlation of a call. The first launch with a number counts.
-    pub fn call(&mut self, slice: u32, scope: u64, correlation: u64) {
+    fn call(&mut self, slice: u32, scope: u64, correlation: u64) {
         let slices = &self.trace.slices;
         let launches = |at: u32| {
             matches!(
@@ -562,33 +562,31 @@ impl TraceBuilder {
             .or_insert(slice);
     }
 
-    /// Sets the correlation of a slice, which is a call or work of a device.
-    pub fn link(&mut self, slice: u32, scope: u64, correlation: u64) {
+    /// Links calls and work of devices that have the same correlation within a scope, such as a process.
+    pub fn link(&mut self, slice: u32, scope: u64, correlation: Option<u64>) {
+        let Some(correlation) = correlation else {
+            return;
+        };
         let kind = self.trace.slices[slice as usize].kind;
         if kind.is_call() {
             self.call(slice, scope, correlation);
         } else if kind.on_device() {
-            self.work(slice, scope, correlation);
+            self.work.push((slice, scope, correlation));
         }
     }
 
-    /// Sets the correlation of a device's work.
-    pub fn work(&mut self, slice: u32, scope: u64, correlation: u64) {
-        self.work.push((slice, scope, correlation));
-    }
-
     /// Whether the trace accepts no more slices.
-    pub fn full(&self) -> bool {
+    pub(crate) fn full(&self) -> bool {
         self.trace.slices.len() >= SLICES
     }
 
     /// Counts a row, an event or a packet that could not be read.
-    pub fn unread(&mut self, why: &str, place: impl FnOnce() -> String) {
+    pub(crate) fn unread(&mut self, why: &str, place: impl FnOnce() -> String) {
         self.unread_many(why, 1, place);
     }
 
     /// The same for many at once.
-    pub fn unread_many(&mut self, why: &str, count: u64, place: impl FnOnce() -> String) {
+    pub(crate) fn unread_many(&mut self, why: &str, count: u64, place: impl FnOnce() -> String) {
         if count == 0 {
             return;
         }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Most characters of a name in a table.
-pub const LONGEST: usize = 60;
+pub(crate) const LONGEST: usize = 60;
 
 /// What a kernel does, as far as its name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -88,14 +88,21 @@ const PHASES: [(TracePhase, &[&str]); 3] = [
     (TracePhase::Optimizer, &["optimizer", "optim", "optimizer step", "optimizer_step"]),
 ];
 
+/// The beginning of the name of an optimizer's range in PyTorch.
+const OPTIMIZER_STEP: &str = "optimizer.step";
+
 /// The phase of a range, from its name.
 pub fn phase(name: &str) -> Option<TracePhase> {
-    let name = name.trim().to_ascii_lowercase();
-    let known = PHASES.iter().find(|it| it.1.contains(&name.as_str()));
-    let stepped = name
-        .starts_with("optimizer.step")
-        .then_some(TracePhase::Optimizer);
-    known.map(|it| it.0).or(stepped)
+    let name = name.trim();
+    let is = |known: &&str| name.eq_ignore_ascii_case(known);
+    let known = PHASES
+        .iter()
+        .find(|phase| phase.1.iter().any(|name| is(name)));
+    let begins = name.get(..OPTIMIZER_STEP.len());
+    let stepped = begins.is_some_and(|begin| begin.eq_ignore_ascii_case(OPTIMIZER_STEP));
+    known
+        .map(|phase| phase.0)
+        .or(stepped.then_some(TracePhase::Optimizer))
 }
 
 /// A kernel's short name, up to `width` characters, without return type, namespaces, templates, arguments and tile sizes. For
@@ -243,7 +250,7 @@ pub fn whole_words(mut text: &str, width: usize) -> &str {
 }
 
 /// A text in at most `width` characters; a longer one ends in `…`.
-pub fn fit(text: &str, width: usize) -> String {
+pub(crate) fn fit(text: &str, width: usize) -> String {
     let mut fitted: String = text.chars().take(width).collect();
     if text.chars().nth(width).is_some() {
         fitted.pop();

@@ -82,14 +82,8 @@ impl TimelineWindow {
     /// The window moved by a share of its width, kept within bounds.
     pub fn pan(&self, share: f64, bounds: (i64, i64)) -> Self {
         let width = i128::from(self.end) - i128::from(self.start);
-        let (low, high) = (i128::from(bounds.0), i128::from(bounds.1));
         let start = i128::from(self.start) + (width as f64 * share) as i128;
-        let start = start.min(high - width).max(low);
-        Self {
-            start: start as i64,
-            end: (start + width).min(i128::from(i64::MAX)) as i64,
-            ..*self
-        }
+        self.within(start, width, bounds)
     }
 
     /// The window made `factor` times as wide around a column, with at least one nanosecond per column, kept within bounds.
@@ -101,11 +95,16 @@ impl TimelineWindow {
         let new = ((width as f64 * factor) as i128).clamp(least, most);
         let share = (at - i128::from(self.start)) as f64 / width.max(1) as f64;
         let start = at - (new as f64 * share) as i128;
-        let latest = i128::from(bounds.1) - new;
+        self.within(start, new, bounds)
+    }
+
+    /// The window with another start and width, moved into bounds.
+    fn within(&self, start: i128, width: i128, bounds: (i64, i64)) -> Self {
+        let latest = i128::from(bounds.1) - width;
         let start = start.min(latest).max(i128::from(bounds.0));
         Self {
             start: start as i64,
-            end: (start + new).min(i128::from(i64::MAX)) as i64,
+            end: (start + width).min(i128::from(i64::MAX)) as i64,
             ..*self
         }
     }

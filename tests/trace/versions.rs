@@ -19,7 +19,7 @@ fn core(it: &Summary) -> [Option<u64>; 7] {
         it.busy_ns,
         it.launches,
         it.launches_without_kernel,
-        it.copies.as_ref().map(|it| it.count),
+        it.copies.as_ref().map(|it| it.all.count),
         it.steps.as_ref().map(|it| it.len() as u64),
     ]
 }
