@@ -11,15 +11,20 @@ use super::names::{self, Family};
 /// A figure of both sides; `None` if a file does not contain it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PerSide<T> {
+    /// The figure of the first trace.
     pub a: Option<T>,
+    /// The figure of the second trace.
     pub b: Option<T>,
 }
 
 /// A row with a figure of the whole file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedFigure {
+    /// The full name, as in the file.
     pub name: &'static str,
+    /// `ns`, `B`, `share` (0 to 1), or nothing for a count.
     pub unit: &'static str,
+    /// Both sides.
     #[serde(flatten)]
     pub both: PerSide<f64>,
     /// B over A, if both are known and A is not 0.
@@ -29,8 +34,11 @@ pub struct ComparedFigure {
 /// Executions and time of a name or a family on one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
+    /// Number of executions.
     pub calls: u64,
+    /// Time of all executions in nanoseconds.
     pub total_ns: u64,
+    /// Share of the time of all rows, 0 to 1.
     pub share_of_kernels: f64,
     /// Number of different names.
     pub names: u64,
@@ -39,7 +47,9 @@ pub struct Share {
 /// A family on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FamilyRow {
+    /// The family.
     pub family: Family,
+    /// Both sides.
     #[serde(flatten)]
     pub both: PerSide<Share>,
 }
@@ -47,9 +57,13 @@ pub struct FamilyRow {
 /// A kernel on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NameRow {
+    /// The full name, as in the file.
     pub name: String,
+    /// The short name, in at most 60 characters.
     pub short: String,
+    /// The family.
     pub family: Family,
+    /// Both sides.
     #[serde(flatten)]
     pub both: PerSide<Share>,
 }
@@ -59,8 +73,11 @@ pub struct NameRow {
 pub struct TraceComparison {
     /// Files and formats.
     pub files: [String; 2],
+    /// Formats of the files.
     pub formats: [&'static str; 2],
+    /// Figures of the whole files.
     pub figures: Vec<ComparedFigure>,
+    /// One row for each family of either side.
     pub families: Vec<FamilyRow>,
     /// Kernels of both sides, largest time first.
     pub kernels: Vec<NameRow>,

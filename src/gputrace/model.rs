@@ -174,6 +174,7 @@ pub enum LaneKind {
 /// A row of slices: a host thread or a device queue.
 #[derive(Clone, Debug)]
 pub struct Lane {
+    /// What works on it, or what it is.
     pub kind: LaneKind,
     /// The process or device it belongs to, as the file names it.
     pub group: String,
@@ -186,10 +187,15 @@ pub struct Lane {
 /// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
+    /// From the host to a device.
     H2D,
+    /// From a device to the host.
     D2H,
+    /// Within a device.
     D2D,
+    /// Within the host.
     H2H,
+    /// From one device to another.
     P2P,
     /// Not in the file, or another memory such as arrays.
     Other,
@@ -232,6 +238,7 @@ const DIRECTIONS: [(Direction, [&str; 3]); 5] = [
 pub struct Detail {
     /// Bytes copied or filled.
     pub bytes: Option<u64>,
+    /// Direction of a copy.
     pub direction: Option<Direction>,
     /// Size of the launch: workgroups, or work items if `Trace::grid_in_items`.
     pub grid: Option<[u32; 3]>,
@@ -248,11 +255,13 @@ pub struct Slice {
     pub end: i64,
     /// Index into `Trace::lanes`.
     pub lane: u32,
+    /// Its name.
     pub name: NameId,
     /// For work of a device, the call that launched it; for a call, the first work it launched; otherwise `NONE`.
     pub link: u32,
     /// Index into `Trace::details`, or `NONE`.
     pub detail: u32,
+    /// What works on it, or what it is.
     pub kind: SliceKind,
 }
 
@@ -276,20 +285,28 @@ pub(crate) fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
 /// A row of a summary file: one kernel name, or one name and launch shape.
 #[derive(Clone, Debug, Default)]
 pub struct KernelStat {
+    /// Its name.
     pub name: NameId,
+    /// Number of executions, or of calls of the runtime.
     pub calls: u64,
     /// Nanoseconds, like the other times.
     pub total: u64,
+    /// Median length in nanoseconds.
     pub median: Option<u64>,
+    /// Shortest length in nanoseconds.
     pub min: Option<u64>,
+    /// Longest length in nanoseconds.
     pub max: Option<u64>,
+    /// Standard deviation of the length in nanoseconds.
     pub std_dev: Option<f64>,
 }
 
 /// Values over time.
 #[derive(Clone, Debug)]
 pub struct Counter {
+    /// Its name.
     pub name: String,
+    /// Unit of the values; empty if it is not known.
     pub unit: String,
     /// Time in nanoseconds, and the value.
     pub samples: Vec<(i64, f64)>,
@@ -302,8 +319,11 @@ pub struct Holds {
     pub kernels: bool,
     /// Calls of the runtime: launches and synchronisations.
     pub calls: bool,
+    /// Copies by devices.
     pub copies: bool,
+    /// Memory regions filled by devices.
     pub memsets: bool,
+    /// Ranges named by the program.
     pub annotations: bool,
     /// Graphs traced as a whole.
     pub graphs: bool,
@@ -312,7 +332,9 @@ pub struct Holds {
 /// Rows, events or packets that could not be read.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unread {
+    /// The number of them.
     pub count: u64,
+    /// The reason.
     pub why: String,
     /// Place of the first one.
     pub first: String,
@@ -325,18 +347,25 @@ pub struct Trace {
     pub source: String,
     /// The name in the JSON: `kineto json`.
     pub format: &'static str,
+    /// All names; a `NameId` is an index.
     pub names: Vec<Arc<str>>,
     /// Labels of devices, in the file's numbering.
     pub devices: Vec<String>,
+    /// Queues of devices and threads of the host.
     pub lanes: Vec<Lane>,
+    /// All slices.
     pub slices: Vec<Slice>,
+    /// Further data about slices.
     pub details: Vec<Detail>,
+    /// Values over time.
     pub counters: Vec<Counter>,
     /// The part that is counted and exported, if it is not the whole trace.
     pub counted: Option<Box<Trace>>,
     /// Kernels of a file that contains only sums.
     pub stats: Option<Vec<KernelStat>>,
+    /// Kinds of records that the file can contain.
     pub holds: Holds,
+    /// Rows, events or packets that could not be read, by reason.
     pub unread: Vec<Unread>,
     /// Where and how the file was truncated.
     pub truncated: Option<String>,

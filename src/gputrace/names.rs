@@ -9,12 +9,19 @@ pub(crate) const LONGEST: usize = 60;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
+    /// Matrix products and convolutions.
     Product,
+    /// Fused attention.
     Attention,
+    /// Element by element, gathers and fills included.
     Elementwise,
+    /// Sums, norms, softmax, losses, sorts.
     Reduction,
+    /// The step of an optimizer.
     Optimizer,
+    /// Copies and memsets that are kernels.
     Copy,
+    /// Everything whose name says nothing.
     Other,
 }
 
@@ -76,8 +83,11 @@ pub fn is_step(name: &str) -> bool {
 /// Phases of a training step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TracePhase {
+    /// The forward pass.
     Forward,
+    /// The backward pass.
     Backward,
+    /// The step of an optimizer.
     Optimizer,
 }
 

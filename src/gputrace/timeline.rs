@@ -38,6 +38,7 @@ pub struct TimelineCell {
 /// The name of a slice that is wide enough for one, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
+    /// The slice: an index into `Trace::slices`.
     pub slice: u32,
     /// First column.
     pub column: usize,
@@ -50,7 +51,9 @@ pub struct Label {
 /// The cells of a row in a window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowCells {
+    /// One cell for each column of the window.
     pub cells: Vec<TimelineCell>,
+    /// Names that fit, from left to right.
     pub labels: Vec<Label>,
 }
 
@@ -61,6 +64,7 @@ pub struct TimelineWindow {
     pub start: i64,
     /// The nanosecond after the last.
     pub end: i64,
+    /// Number of columns.
     pub columns: usize,
 }
 
