@@ -58,22 +58,19 @@ pub use model::{SliceKind, Trace, TraceBuilder};
 use source::FileHead;
 pub use source::{OpenError, OpenErrorKind, ReadProgress, TraceSource};
 
-/// A format of profiles.
-struct TraceFormat {
-    /// Whether a file's first bytes, or its tables, are of this format.
-    recognises: fn(&FileHead) -> bool,
-    /// Reads a file.
-    read: fn(&mut TraceSource<'_>) -> Result<Trace, OpenError>,
-}
+/// Whether a file's first bytes, or its tables, are of a format.
+type Recognises = fn(&FileHead) -> bool;
+/// Reads a file of a format.
+type Reads = fn(&mut TraceSource<'_>) -> Result<Trace, OpenError>;
 
 /// All formats; the first that recognises a file reads it.
 #[rustfmt::skip] // One line for each format.
-const FORMATS: [TraceFormat; 5] = [
-    TraceFormat { recognises: nsys::recognises, read: nsys::read }, // Nsight Systems SQLite export
-    TraceFormat { recognises: rocpd::recognises, read: rocpd::read }, // rocpd SQLite (ROCm 7)
-    TraceFormat { recognises: pftrace::recognises, read: pftrace::read }, // Perfetto trace (TrackEvent)
-    TraceFormat { recognises: csv::recognises, read: csv::read }, // rocprofv3 tables, nsys stats cuda_gpu_kern_sum
-    TraceFormat { recognises: chrome::recognises, read: chrome::read }, // PyTorch profiler or Chrome trace JSON
+const FORMATS: [(Recognises, Reads); 5] = [
+    (nsys::recognises, nsys::read), // Nsight Systems SQLite export
+    (rocpd::recognises, rocpd::read), // rocpd SQLite (ROCm 7)
+    (pftrace::recognises, pftrace::read), // Perfetto trace (TrackEvent)
+    (csv::recognises, csv::read), // rocprofv3 tables, nsys stats cuda_gpu_kern_sum
+    (chrome::recognises, chrome::read), // PyTorch profiler or Chrome trace JSON
 ];
 
 /// Opens a trace of any format, plain or gzip, and reports its progress. The file is never written, and nothing is written beside it.
@@ -104,11 +101,9 @@ fn recognise(mut source: TraceSource<'_>) -> Result<Trace, OpenError> {
         false => None,
     };
     let head = FileHead { bytes, tables };
-    let format = FORMATS
-        .iter()
-        .find(|format| (format.recognises)(&head))
-        .ok_or_else(|| unknown(&head))?;
-    let mut trace = (format.read)(&mut source)?;
+    let format = FORMATS.iter().find(|(recognises, _)| recognises(&head));
+    let (_, read) = format.ok_or_else(|| unknown(&head))?;
+    let mut trace = read(&mut source)?;
     if let Some(damage) = source.damage() {
         trace.truncated.get_or_insert(damage);
     }
@@ -117,6 +112,7 @@ fn recognise(mut source: TraceSource<'_>) -> Result<Trace, OpenError> {
 
 /// Why no format recognises a file.
 fn unknown(head: &FileHead) -> OpenError {
+    let unknown = |what: &str, next: &str| OpenError::new(OpenErrorKind::Unknown, what, next);
     let known = "These can be opened: PyTorch profiler and Chrome JSON, rocprofv3 kernel_trace.csv and kernel_stats.csv, \
                  rocpd and Nsight Systems SQLite, cuda_gpu_kern_sum CSV, Perfetto .pftrace.";
     if let Some(tables) = &head.tables {
@@ -128,9 +124,8 @@ fn unknown(head: &FileHead) -> OpenError {
                 some.join(", ")
             ),
         };
-        return OpenError::new(
-            OpenErrorKind::Unknown,
-            what,
+        return unknown(
+            &what,
             "Export with `nsys export --type sqlite`, or record with rocprofv3 of ROCm 7.",
         );
     }
@@ -142,8 +137,7 @@ fn unknown(head: &FileHead) -> OpenError {
         );
     }
     if csv::is_respelled(&head.bytes) {
-        return OpenError::new(
-            OpenErrorKind::Unknown,
+        return unknown(
             "is a table of kernels with other separators between cells or lines, perhaps saved by a spreadsheet.",
             "Open the file that the profiler wrote, with commas and one line for each row.",
         );
@@ -157,29 +151,19 @@ fn unknown(head: &FileHead) -> OpenError {
         );
     }
     if head.bytes.starts_with(b"NVIDIA Tegra Profiler") || head.bytes.starts_with(b"QDSTRM") {
-        return OpenError::new(
-            OpenErrorKind::Unknown,
+        return unknown(
             "is a report of Nsight Systems.",
             "Run `nsys export --type sqlite FILE` and open the result.",
         );
     }
     if head.bytes.starts_with(source::GZIP) {
-        return OpenError::new(
-            OpenErrorKind::Unknown,
+        return unknown(
             "is compressed twice.",
             "Run gunzip once and open the result.",
         );
     }
     if head.bytes.contains(&0) {
-        return OpenError::new(
-            OpenErrorKind::Unknown,
-            "is binary, but not in a known format.",
-            known,
-        );
+        return unknown("is binary, but not in a known format.", known);
     }
-    OpenError::new(
-        OpenErrorKind::Unknown,
-        "is text, but not a trace in a known format.",
-        known,
-    )
+    unknown("is text, but not a trace in a known format.", known)
 }
