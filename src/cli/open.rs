@@ -9,7 +9,6 @@ use super::exercise::detective::refuse_as_file;
 use super::progress::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
-use crate::clean;
 use crate::course::trace_lints::page_of;
 use crate::export::sheet::Sheet;
 use crate::export::{html, opened};
@@ -22,6 +21,7 @@ use crate::gputrace::{self, OpenError, ReadProgress, TraceSource, write};
 use crate::out::{self, Exit, notice, usage};
 use crate::record::{MAX_BYTES, Recording};
 use crate::run_trace;
+use crate::sanitize;
 use crate::tui;
 use crate::tui::terminal;
 use crate::tui::theme::Theme;
@@ -89,7 +89,7 @@ fn json(figures: &Summary) -> Result<String> {
 
 /// An error in one line, for `what` was opened.
 fn refused(what: &str, error: &OpenError) -> anyhow::Error {
-    let [what, found, advice] = [what, &error.what, &error.next].map(clean::line);
+    let [what, found, advice] = [what, &error.what, &error.next].map(sanitize::line);
     usage(format!("{what}: {found} {advice}"))
 }
 
@@ -124,7 +124,7 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
         return Err(usage(format!(
             "--export {}: {} contains sums without times; write a name that ends in kernel_stats.csv",
             path.display(),
-            clean::line(&trace.source)
+            sanitize::line(&trace.source)
         )));
     }
     if name.ends_with("kernel_trace.csv") {
@@ -172,7 +172,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
     let path = piped.as_deref().unwrap_or(path);
     let told = match &piped {
         Some(_) => "stdin".to_owned(),
-        None => clean::line(&path.display().to_string()),
+        None => sanitize::line(&path.display().to_string()),
     };
     let mut progress = |at: ReadProgress| {
         out::foot(|| (at.total >= LARGE && out::has_foot()).then(|| bar(&told, at)));
@@ -187,7 +187,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         trace.source = "stdin".to_owned();
     }
     if let Some(cut) = &trace.truncated {
-        notice(&format!("{told}: {}", clean::line(cut)));
+        notice(&format!("{told}: {}", sanitize::line(cut)));
     }
     Ok(trace)
 }

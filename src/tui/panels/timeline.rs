@@ -9,11 +9,11 @@ use ratatui::widgets::Widget;
 use super::content::Content;
 use crate::app::App;
 use crate::app::timeline::TimelineView;
-use crate::clean;
 use crate::gputrace::display::time;
 use crate::gputrace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
 use crate::gputrace::names::{self, Family, TracePhase};
 use crate::gputrace::timeline::TimelineRow;
+use crate::sanitize;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -126,7 +126,7 @@ pub fn lines(
             let marked = mark(view, label.slice, link, theme);
             let style = marked.add_modifier(Modifier::REVERSED);
             let bar = theme.symbols.vertical.chars();
-            let text = clean::plain(&label.text);
+            let text = sanitize::plain(&label.text);
             let letters = bar.chain(text.chars()).chain(std::iter::repeat(' '));
             let narrow = text.chars().count() == text.len();
             for (cell, letter) in cells[label.column..]
@@ -225,8 +225,8 @@ fn lane_name(trace: &Trace, row: &TimelineRow) -> String {
     };
     let named = lane.name.chars().any(char::is_alphabetic);
     match named {
-        true => clean::line(&lane.name),
-        false => clean::line(&format!("{what} {}", lane.name)),
+        true => sanitize::line(&lane.name),
+        false => sanitize::line(&format!("{what} {}", lane.name)),
     }
 }
 
@@ -270,10 +270,10 @@ fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static
         ];
     };
     let (long, at) = (time(it.ns()), time(it.start.abs_diff(origin)));
-    let said = format!("{long} at {at}: {}", clean::line(trace.name(it.name)));
+    let said = format!("{long} at {at}: {}", sanitize::line(trace.name(it.name)));
     let linked = trace.linked(it).map(|other| {
         let apart = time(other.start.abs_diff(it.start));
-        let name = clean::line(trace.name(other.name));
+        let name = sanitize::line(trace.name(other.name));
         match it.kind.on_device() {
             true if other.start <= it.start => format!("launched {apart} before by {name}"),
             true => format!("launched {apart} after it began, by {name}: the clocks differ"),
