@@ -20,6 +20,7 @@ pub mod stage;
 pub mod sweep;
 pub mod text;
 mod toml_file;
+pub mod trace_lints;
 pub mod validate;
 pub mod workspace;
 

@@ -5,8 +5,6 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::{TempDir, TempPath};
-
 /// What happened to the place that was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase", const_into_str)]
@@ -35,42 +33,13 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// A plain file to be read bit by bit, and its length. The kind of the error is `InvalidInput` where it is no plain file.
-pub fn stream(path: &Path) -> io::Result<(File, u64)> {
+fn stream(path: &Path) -> io::Result<(File, u64)> {
     // Looked at before it is opened, because opening a device may do something, and again after.
     plain(&fs::metadata(path)?)?;
     let file = without_waiting(File::options().read(true), true).open(path)?;
     let meta = file.metadata()?;
     plain(&meta)?;
     Ok((file, meta.len()))
-}
-
-/// What is read, as a temporary file that goes when its path is dropped.
-pub fn scratch(mut data: impl Read) -> io::Result<TempPath> {
-    let mut file = tempfile::NamedTempFile::new()?;
-    io::copy(&mut data, file.as_file_mut())?;
-    Ok(file.into_temp_path())
-}
-
-/// The name of what lies beside a file under its name and an ending.
-pub fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
-/// A copy of a file, and of what lies beside it with these endings, in a folder that goes when it is dropped.
-pub fn copy_with(path: &Path, endings: &[&str]) -> io::Result<(TempDir, PathBuf)> {
-    let folder = tempfile::tempdir()?;
-    let copy = folder.path().join("copy");
-    for ending in [""].iter().chain(endings) {
-        match stream(&beside(path, ending)) {
-            Err(error) if error.kind() == ErrorKind::NotFound && !ending.is_empty() => {}
-            data => {
-                io::copy(&mut data?.0, &mut File::create(beside(&copy, ending))?)?;
-            }
-        }
-    }
-    Ok((folder, copy))
 }
 
 /// Whether something has this name, if only a link to nothing.

@@ -13,7 +13,7 @@
 //! | [`course`] | stages, lessons, checks and progress, as data |
 //! | [`judge`] | turns measured facts into outcomes and the lines that say so |
 //! | [`threads`] | what the lanes of a workgroup do, step by step, and the sentences about it |
-//! | [`trace`] | profiles from elsewhere: formats, figures, lints, a timeline, from one model |
+//! | [`gputrace`], [`run_trace`] | profiles from elsewhere: formats, figures, lints, a timeline, from one model; a run as such a profile |
 //! | [`app`] | what the screen knows, and how it changes |
 //! | [`room`] | a class: what learners share, the instructor's board, over a folder or the network |
 //! | [`tui`] | drawing it, keys, themes, the terminal |
@@ -31,6 +31,7 @@ pub mod engine;
 pub mod exit;
 pub mod export;
 pub mod files;
+pub mod gputrace;
 pub mod judge;
 pub mod lints;
 pub mod lockstep;
@@ -45,6 +46,7 @@ pub mod protocol;
 pub mod random;
 pub mod record;
 pub mod room;
+pub mod run_trace;
 pub mod sanitize;
 pub mod settings;
 pub mod stats;
@@ -52,7 +54,6 @@ pub mod table;
 pub mod template;
 pub mod threads;
 pub mod thresholds;
-pub mod trace;
 pub mod tui;
 pub mod units;
 pub mod workshop;

@@ -5,5 +5,4 @@ pub mod roofline;
 
 pub mod robust;
 pub mod sequential;
-pub mod traced;
 pub mod typical;

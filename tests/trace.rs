@@ -15,12 +15,13 @@ use std::io::{Cursor, Write};
 use std::path::PathBuf;
 
 use fixtures::{Header, Run};
-use perflings::export::opened::comparison;
-use perflings::trace::figures::Summary;
-use perflings::trace::model::{Detail, LaneKind, SliceKind, TraceBuilder};
-use perflings::trace::summary::summary;
-use perflings::trace::timeline::{Timeline, TimelineWindow};
-use perflings::trace::{OpenError, Trace, compare, lints, open, read, write};
+use perflings::export::html;
+use perflings::export::opened::{comparison, sheet};
+use perflings::gputrace::figures::Summary;
+use perflings::gputrace::model::{Detail, LaneKind, SliceKind, TraceBuilder};
+use perflings::gputrace::summary::summary;
+use perflings::gputrace::timeline::{Timeline, TimelineWindow};
+use perflings::gputrace::{OpenError, Trace, compare, lints, open, read, write};
 
 fn bytes(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, OpenError> {
     let data = data.into();
@@ -181,7 +182,11 @@ fn every_format_gives_the_same_figures() {
             );
             let copies = it.copies.unwrap();
             assert_eq!(
-                (copies.count, copies.bytes, copies.by_direction["H2D"].count),
+                (
+                    copies.all.count,
+                    copies.all.bytes,
+                    copies.by_direction["H2D"].count
+                ),
                 (3, Some(3 * 4096), 3),
                 "{format}"
             );
@@ -265,8 +270,7 @@ fn what_is_shown_can_be_written_and_read_back() {
     for (format, data, calls, single) in all(&run) {
         let first = bytes("a", data).unwrap();
         let figures = summary(&first);
-        let mut stats = Vec::new();
-        write::rocprof_csv::kernel_stats(&figures, &mut stats).unwrap();
+        let stats = write::rocprof_csv::kernel_stats(&figures);
         let again = summary(&bytes("b", stats).unwrap());
         assert_eq!(
             (again.kernels, again.kernel_ns, &again.top),
@@ -276,17 +280,14 @@ fn what_is_shown_can_be_written_and_read_back() {
         if !single {
             continue;
         }
-        let mut table = Vec::new();
-        write::rocprof_csv::kernel_trace(&first, &mut table).unwrap();
+        let table = write::rocprof_csv::kernel_trace(&first);
         let again = summary(&bytes("b", table).unwrap());
         assert_eq!(
             (again.kernels, again.busy_ns, &again.top),
             (figures.kernels, figures.busy_ns, &figures.top),
             "{format}"
         );
-        let mut packets = Vec::new();
-        write::perfetto::write(&first, &mut packets).unwrap();
-        let second = bytes("b", packets).unwrap();
+        let second = bytes("b", write::perfetto::write(&first)).unwrap();
         let again = summary(&second);
         assert_eq!(
             (again.kernels, again.busy_ns, &again.top),
@@ -396,9 +397,8 @@ fn damaged_bytes_never_panic() {
             }
             if let Ok(trace) = bytes("damaged", data) {
                 let it = summary(&trace);
-                let mut out = Vec::new();
-                write::perfetto::write(&trace, &mut out).unwrap();
-                write::rocprof_csv::kernel_trace(&trace, &mut out).unwrap();
+                write::perfetto::write(&trace);
+                write::rocprof_csv::kernel_trace(&trace);
                 let _ = comparison(&compare::compare(&it, &it)).markdown();
             }
         }
@@ -552,8 +552,7 @@ fn times_at_the_limits_of_64_bits_do_not_overflow() {
         .pan(5.0, timeline.bounds)
         .zoom(1e9, 3, timeline.bounds);
     assert!(window.start < window.end);
-    let mut out = Vec::new();
-    write::perfetto::write(&trace, &mut out).unwrap();
+    let out = write::perfetto::write(&trace);
     assert_eq!(summary(&bytes("b", out).unwrap()).busy_ns, Some(u64::MAX));
 }
 
@@ -589,13 +588,19 @@ fn a_thousand_lanes_and_long_names_with_escapes() {
         (it.kernels, it.lanes, it.devices.as_ref().unwrap().len()),
         (5000, Some(1000), 8)
     );
-    assert!(it.table[0].short.chars().count() <= 60 && !it.table[0].short.contains('\u{1b}'));
-    let page = comparison(&compare::compare(&it, &it)).markdown();
-    assert!(!page.contains(['\u{1b}', '\u{7}']));
-    assert!(it.lints.iter().all(|lint| !lint.why.contains('\u{1b}')));
-    let mut table = Vec::new();
-    write::rocprof_csv::kernel_trace(&trace, &mut table).unwrap();
-    assert!(!String::from_utf8(table).unwrap().contains('\u{1b}'));
+    assert_eq!(it.table[0].short.chars().count(), 60);
+    // Names leave the reader as they are in the file, and what is shown is clean.
+    assert!(it.table[0].short.contains('\u{1b}'));
+    assert!(it.lints.iter().any(|lint| lint.why.contains('\u{1b}')));
+    let page = comparison(&compare::compare(&it, &it));
+    for sheet in [page, sheet(&it, &trace)] {
+        for text in [sheet.text(), sheet.markdown(), html::page(&sheet)] {
+            assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
+        }
+    }
+    let shown = screen::shown_at_once(trace.clone());
+    assert!(shown.contains("·52;c;evil·") && !shown.contains(['\u{1b}', '\u{7}']));
+    assert!(!write::rocprof_csv::kernel_trace(&trace).contains('\u{1b}'));
 }
 
 #[test]
@@ -615,11 +620,9 @@ fn no_cell_is_a_formula() {
         builder.slice(SliceKind::Kernel, lane, name, (0, 1), || "here".to_owned());
     }
     let trace = builder.finish();
-    let (mut table, mut stats) = (Vec::new(), Vec::new());
-    write::rocprof_csv::kernel_trace(&trace, &mut table).unwrap();
-    write::rocprof_csv::kernel_stats(&summary(&trace), &mut stats).unwrap();
+    let table = write::rocprof_csv::kernel_trace(&trace);
+    let stats = write::rocprof_csv::kernel_stats(&summary(&trace));
     for text in [table, stats] {
-        let text = String::from_utf8(text).unwrap();
         assert_eq!(text.lines().count(), 8);
         for cell in text.lines().flat_map(|line| line.split(',')) {
             assert!(
@@ -810,7 +813,7 @@ fn a_timeline_answers_for_every_column() {
             for (column, cell) in line.cells.iter().enumerate() {
                 let (from, to) = (window.time(column), window.time(column + 1));
                 // Against every slice of the row, one by one.
-                let here = |s: &&perflings::trace::model::Slice| {
+                let here = |s: &&perflings::gputrace::model::Slice| {
                     s.lane == it.lane && s.start.max(from) < s.end.min(to)
                 };
                 let slices = (0..)
@@ -846,7 +849,8 @@ fn a_timeline_answers_for_every_column() {
     let gap = timeline.longest_gap(device, timeline.bounds);
     assert_eq!(gap.map(|(from, to)| to - from), longest);
     // Words of a name stand whole, or not at all.
-    let short = perflings::trace::names::short(trace.name(trace.slices[kernel as usize].name), 60);
+    let short =
+        perflings::gputrace::names::short(trace.name(trace.slices[kernel as usize].name), 60);
     let (from, to) = (
         trace.slices[kernel as usize].start,
         trace.slices[kernel as usize].end,
@@ -859,7 +863,7 @@ fn a_timeline_answers_for_every_column() {
         };
         let line = timeline.line(&trace, device, window);
         let said = line.labels.iter().find(|it| it.slice == kernel);
-        let wanted = perflings::trace::names::whole_words(&short, columns - 1);
+        let wanted = perflings::gputrace::names::whole_words(&short, columns - 1);
         assert_eq!(said.map(|it| it.text.as_str()), Some(wanted));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::App;
 use super::timeline::{TimelineMove, TimelineSeen, TimelineView};
 use crate::protocol::Slot;
-use crate::stats::traced;
+use crate::run_trace;
 
 impl App {
     /// The latest profile of the running slot with the phases of its step; which slot, and the steps of phases and profile.
@@ -13,7 +13,7 @@ impl App {
         let (slot, kernels) = self.profiled()?;
         let reading = self.run.slot(slot).ledger;
         let phases = reading.as_ref().map(|it| &it.phases);
-        let trace = traced::step(&self.slot_name(slot), phases, &kernels);
+        let trace = run_trace::step(&self.slot_name(slot), phases, &kernels);
         let mut view = TimelineView::new(Arc::new(trace), Vec::new(), 0);
         let seen = &self.view.timeline;
         let (low, high) = view.timeline.bounds;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::timeline::{TimelineMove, TimelineView};
 use super::view::after;
 use crate::course::BackgroundText;
-use crate::trace::figures::{KernelTotals, Summary};
-use crate::trace::model::{Slice, SliceKind, Trace};
-use crate::trace::names;
+use crate::course::trace_lints::page_of;
+use crate::gputrace::figures::{KernelTotals, Summary};
+use crate::gputrace::model::{Slice, SliceKind, Trace};
+use crate::gputrace::names;
 
 /// A panel of this screen, in the order of `tab`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
@@ -85,7 +86,7 @@ impl Opened {
         }
         .unwrap_or(0);
         let mut pages: Vec<BackgroundText> = Vec::new();
-        for page in figures.lints.iter().filter_map(|lint| lint.page) {
+        for page in figures.lints.iter().filter_map(|lint| page_of(lint.name)) {
             if let Some(text) = texts.iter().find(|text| text.file == page)
                 && !pages.contains(text)
             {

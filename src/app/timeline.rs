@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::trace::model::{SliceKind, Trace};
-use crate::trace::timeline::{Timeline, TimelineWindow};
+use crate::gputrace::model::{SliceKind, Trace};
+use crate::gputrace::timeline::{Timeline, TimelineWindow};
 
 /// Columns that zooming counts with.
 const COLUMNS: usize = 100;
@@ -201,7 +201,7 @@ fn plain(kind: SliceKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::model::{LaneKind, TraceBuilder};
+    use crate::gputrace::model::{LaneKind, TraceBuilder};
 
     /// A host that launches kernels of 10 ns every 100 ns, and the device 50 ns later.
     fn view() -> TimelineView {
@@ -220,8 +220,8 @@ mod tests {
                 (at + 50, at + 60),
                 String::new,
             );
-            out.call(call.expect("a slice"), 0, i);
-            out.work(work.expect("a slice"), 0, i);
+            out.link(call.expect("a slice"), 0, Some(i));
+            out.link(work.expect("a slice"), 0, Some(i));
         }
         TimelineView::new(Arc::new(out.finish()), vec![(0, 500), (500, 1000)], 0)
     }

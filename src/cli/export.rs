@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 
 use super::args::{ExportArgs, ExportFormat, ExportTable, ReportArgs};
 use super::exercise::detective::refuse_as_file;
-use super::open;
 use super::saved::progress_of;
 use super::variant::{change, named};
 use crate::course::context::CourseContext;
@@ -14,12 +13,13 @@ use crate::course::{Stage, journey};
 use crate::export::sheet::Sheet;
 use crate::export::{csv, html, learner, perfetto, report::collect};
 use crate::files;
+use crate::gputrace::summary::summary;
+use crate::gputrace::write::rocprof_csv;
 use crate::measure::launched_kernels::{read_kernels, write_kernels};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, usage};
 use crate::record::Recording;
-use crate::stats::traced;
-use crate::trace::summary::summary;
+use crate::run_trace;
 use crate::workshop::runs;
 
 pub fn export(args: &ExportArgs) -> Result<Exit> {
@@ -35,7 +35,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     refuse_to_replace(file, args.out.as_deref())?;
     let recording = open(file)?;
     let traced = || {
-        traced::stream(
+        run_trace::stream(
             recording.iter(),
             &file.display().to_string(),
             &recording.badge(),
@@ -43,8 +43,12 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     };
     let bytes = match (format, args.table) {
         (ExportFormat::Perfetto, _) => perfetto::trace(recording.iter(), &recording.badge()),
-        (ExportFormat::KernelTrace, _) => open::kernel_trace(traced().counted())?,
-        (ExportFormat::KernelStats, _) => open::kernel_stats(&summary(&traced()))?,
+        (ExportFormat::KernelTrace, _) => {
+            rocprof_csv::kernel_trace(traced().counted()).into_bytes()
+        }
+        (ExportFormat::KernelStats, _) => {
+            rocprof_csv::kernel_stats(&summary(&traced())).into_bytes()
+        }
         (ExportFormat::Csv, ExportTable::Steps) => csv::steps(recording.iter()).into_bytes(),
         (ExportFormat::Csv, ExportTable::Kernels) => csv::kernels(recording.iter()).into_bytes(),
         (ExportFormat::Csv, ExportTable::Gradients) => {

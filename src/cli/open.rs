@@ -9,18 +9,19 @@ use super::exercise::detective::refuse_as_file;
 use super::saved::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
+use crate::course::trace_lints::page_of;
 use crate::export::sheet::Sheet;
 use crate::export::{html, opened};
 use crate::files;
+use crate::gputrace::compare::compare;
+use crate::gputrace::figures::Summary;
+use crate::gputrace::model::Trace;
+use crate::gputrace::summary::summary;
+use crate::gputrace::{self, OpenError, ReadProgress, TraceSource, write};
 use crate::out::{self, Exit, notice, usage};
 use crate::record::{MAX_BYTES, Recording};
+use crate::run_trace;
 use crate::sanitize;
-use crate::stats::traced;
-use crate::trace::compare::compare;
-use crate::trace::figures::Summary;
-use crate::trace::model::Trace;
-use crate::trace::summary::summary;
-use crate::trace::{self, ReadProgress, TraceSource, write};
 use crate::tui;
 use crate::tui::terminal;
 use crate::tui::theme::Theme;
@@ -53,7 +54,7 @@ pub fn open(args: &OpenArgs) -> Result<Exit> {
         };
     }
     if args.json {
-        out::json(&figures)?;
+        out::json_line(&json(&figures)?)?;
         return Ok(Exit::Ok);
     }
     let written = args.report.is_some() || !args.export.is_empty();
@@ -71,6 +72,25 @@ pub fn open(args: &OpenArgs) -> Result<Exit> {
     );
     let texts = args.course.load()?.course.readings;
     tui::opened::show(Opened::new(first, figures, &texts), &theme).map(exit_of)
+}
+
+/// The figures as JSON, with the page of the course beside each lint.
+fn json(figures: &Summary) -> Result<String> {
+    let mut text = serde_json::to_string(figures)?;
+    for lint in &figures.lints {
+        let plain = serde_json::to_string(lint)?;
+        let page = serde_json::to_string(&page_of(lint.name))?;
+        let paged = format!("{},\"page\":{page}}}", plain.trim_end_matches('}'));
+        // No name can hold this text, because quotes are escaped in names.
+        text = text.replacen(&plain, &paged, 1);
+    }
+    Ok(text)
+}
+
+/// An error in one line, for `what` was opened.
+fn refused(what: &str, error: &OpenError) -> anyhow::Error {
+    let [what, found, advice] = [what, &error.what, &error.next].map(sanitize::line);
+    usage(format!("{what}: {found} {advice}"))
 }
 
 /// Writes the page where `--report` says, or prints it.
@@ -98,7 +118,7 @@ fn page(args: &OpenArgs, sheet: &Sheet) -> Result<Exit> {
 fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.ends_with("kernel_stats.csv") {
-        return kernel_stats(figures);
+        return Ok(write::rocprof_csv::kernel_stats(figures).into_bytes());
     }
     if trace.stats.is_some() && trace.slices.is_empty() {
         return Err(usage(format!(
@@ -108,31 +128,15 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
         )));
     }
     if name.ends_with("kernel_trace.csv") {
-        return kernel_trace(trace);
+        return Ok(write::rocprof_csv::kernel_trace(trace).into_bytes());
     }
     if name.ends_with(".pftrace") || name.ends_with(".perfetto-trace") {
-        let mut bytes = Vec::new();
-        write::perfetto::write(trace, &mut bytes)?;
-        return Ok(bytes);
+        return Ok(write::perfetto::write(trace));
     }
     let path = path.display();
     Err(usage(format!(
         "--export {path}: write a name that ends in .pftrace, kernel_trace.csv or kernel_stats.csv"
     )))
-}
-
-/// All kernels in rocprofv3's format.
-pub fn kernel_trace(trace: &Trace) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    write::rocprof_csv::kernel_trace(trace, &mut bytes)?;
-    Ok(bytes)
-}
-
-/// All kernel names in rocprofv3's format.
-pub fn kernel_stats(figures: &Summary) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    write::rocprof_csv::kernel_stats(figures, &mut bytes)?;
-    Ok(bytes)
 }
 
 /// Profiles in this program: their names in exercises, and their bytes.
@@ -150,8 +154,8 @@ fn built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
         note_seen(&context, exercise);
         Some(bytes)
     })?;
-    let read = trace::read(name, std::io::Cursor::new(bytes), bytes.len() as u64);
-    Some(read.map_err(|error| usage(error.to_string())))
+    let read = gputrace::read(name, std::io::Cursor::new(bytes), bytes.len() as u64);
+    Some(read.map_err(|error| refused(name, &error)))
 }
 
 /// Reads a trace of any format, or a recording of this program.
@@ -161,7 +165,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
     }
     refuse_as_file(path, &args.course)?;
     // A database cannot be read from a pipe.
-    let piped = (path == Path::new("-")).then(|| files::scratch(std::io::stdin()));
+    let piped = (path == Path::new("-")).then(|| gputrace::scratch(std::io::stdin()));
     let piped = piped
         .transpose()
         .context("Failed to save the input from the pipe")?;
@@ -175,10 +179,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
     };
     let found = recording(path, &mut progress).transpose();
     let found = found.unwrap_or_else(|| {
-        trace::open(path, &mut progress).map_err(|mut error| {
-            error.path.clone_from(&told);
-            usage(error.to_string())
-        })
+        gputrace::open(path, &mut progress).map_err(|error| refused(&told, &error))
     });
     out::foot(|| Some(String::new()));
     let mut trace = found?;
@@ -209,7 +210,7 @@ fn recording(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Opti
         .map_err(|error| anyhow::anyhow!("{}: {} {}", path.display(), error.what, error.next))?;
     let recording = Recording::from_text(text, path).context("A recording of perflings")?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut trace = traced::stream(recording.iter(), &name, &recording.badge());
+    let mut trace = run_trace::stream(recording.iter(), &name, &recording.badge());
     let said = recording.notice.as_deref().map(|it| {
         let (_, what) = it.split_once(": the ").unwrap_or(("", it));
         format!("The {what}.")

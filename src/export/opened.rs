@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::sheet::{FilledColumn, LaneChart, LaneSlice, Sheet, SheetBlock, SheetTable, StackedBar};
-use crate::trace::compare::{ComparedFigure, FamilyRow, NameRow, Share, TraceComparison};
-use crate::trace::display::{count, figures, known, ledger, share, time};
-use crate::trace::figures::{KernelTotals, Summary, TraceStep};
-use crate::trace::model::{LaneKind, Slice, SliceKind, Trace};
-use crate::trace::names::{self, Family, TracePhase};
+use crate::course::trace_lints::page_of;
+use crate::gputrace::compare::{ComparedFigure, FamilyRow, NameRow, Share, TraceComparison};
+use crate::gputrace::display::{count, figures, known, ledger, share, time};
+use crate::gputrace::figures::{KernelTotals, Summary, TraceStep};
+use crate::gputrace::model::{LaneKind, Slice, SliceKind, Trace};
+use crate::gputrace::names::{self, Family, TracePhase};
 use crate::units::{bytes, duration, or_dash, show};
 
 /// Rows of a list.
@@ -102,7 +103,7 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
         out.push(SheetBlock::Intro("Nothing was found.".to_owned()));
     }
     for lint in &it.lints {
-        let page = lint.page.map_or(String::new(), |page| {
+        let page = page_of(lint.name).map_or(String::new(), |page| {
             format!(" More: {page}, a page of the course.")
         });
         out.push(SheetBlock::Remark(format!(

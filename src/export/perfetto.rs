@@ -1,22 +1,19 @@
 //! A recording as a Perfetto trace, for ui.perfetto.dev: steps, phases, profiled kernels, lints, loss and speed.
 
+use crate::gputrace::write;
 use crate::protocol::StreamLine;
-use crate::stats::traced;
-use crate::trace::write;
+use crate::run_trace;
 
 /// The trace; `badge` names the device and the date of the run.
 pub fn trace(lines: impl Iterator<Item = StreamLine>, badge: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    // Writing into memory does not fail.
-    let _ = write::perfetto::write(&traced::stream(lines, "", badge), &mut out);
-    out
+    write::perfetto::write(&run_trace::stream(lines, "", badge))
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::gputrace::model::SliceKind;
+    use crate::gputrace::{read, summary::summary};
     use crate::protocol::{Event, KernelRow, Num, PhaseTimes, Slot, Step, StepProfile, StreamLine};
-    use crate::trace::model::SliceKind;
-    use crate::trace::{read, summary::summary};
 
     #[test]
     fn a_recording_reads_back_with_its_steps_phases_and_kernels() {

@@ -22,9 +22,10 @@ use super::text;
 use super::theme::Theme;
 use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
 use crate::app::timeline::TimelineMove;
+use crate::course::trace_lints::page_of;
+use crate::gputrace::display::{self, ABSENT, figures, share, time};
+use crate::gputrace::figures::Summary;
 use crate::sanitize;
-use crate::trace::display::{self, ABSENT, figures, share, time};
-use crate::trace::figures::Summary;
 use crate::units::{or_dash, show as digits};
 
 /// How long to wait for a key.
@@ -237,8 +238,8 @@ fn kernels(it: &Opened, wide: usize, high: usize, theme: &Theme) -> Vec<Line<'st
     let first = (it.row + 1).saturating_sub(fits);
     for (at, row) in rows.iter().enumerate().skip(first).take(fits) {
         let style = theme.among(at == it.row, theme.text);
-        let short = text::left(&text::shorten(&row.short, name - 1), name);
-        let mut spans = vec![Span::styled(short, style)];
+        let name_shown = text::shorten(&sanitize::line(&row.short), name - 1);
+        let mut spans = vec![Span::styled(text::left(&name_shown, name), style)];
         spans.extend(columns.cells([
             (digits(row.calls as f64, 0), style),
             (or_dash(row.a_step, |n| digits(n, 1)), style),
@@ -319,7 +320,7 @@ fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
         item("", &format!("{warning} {}", lint.name), theme.bad);
         item("  why:  ", &lint.why, theme.text);
         item("  next: ", &lint.next, theme.text);
-        if let Some(page) = lint.page {
+        if let Some(page) = page_of(lint.name) {
             item("  page: ", &format!("{page}, press g"), theme.dim);
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use perflings::trace::proto;
+use perflings::gputrace::proto;
 use prost::Message;
 
 /// One kernel with the call that launched it, in nanoseconds.

@@ -1,6 +1,6 @@
 //! Each lint at its limit: what just reaches it raises it, what just does not does not.
 
-use perflings::trace::summary::summary;
+use perflings::gputrace::summary::summary;
 
 use super::fixtures::{self, Kernel, NAMES, Range, Run};
 use super::{bytes, names};

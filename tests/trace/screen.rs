@@ -4,8 +4,10 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use perflings::app::opened::{Opened, OpenedAction, OpenedPanel};
 use perflings::app::timeline::TimelineMove;
 use perflings::app::{Markers, ThemeName};
+use perflings::course::trace_lints::page_of;
 use perflings::course::Course;
-use perflings::trace::summary::summary;
+use perflings::gputrace::Trace;
+use perflings::gputrace::summary::summary;
 use perflings::tui::opened::{draw, mouse};
 use perflings::tui::theme::{Terminal, Theme};
 use ratatui::backend::TestBackend;
@@ -26,6 +28,13 @@ fn opened() -> Opened {
     let figures = summary(&trace);
     let course = Course::builtin();
     Opened::new(trace, figures, &course.readings)
+}
+
+/// All panels of a trace on one large screen.
+pub fn shown_at_once(trace: Trace) -> String {
+    let figures = summary(&trace);
+    let it = Opened::new(trace, figures, &[]);
+    shown(&it, (250, 80), Markers::Braille)
 }
 
 #[test]
@@ -106,7 +115,7 @@ fn the_mouse_marks_zooms_and_drags() {
 #[test]
 fn a_lint_leads_to_its_page_of_the_course() {
     let mut it = opened();
-    let page = it.figures.lints.iter().find_map(|lint| lint.page);
+    let page = it.figures.lints.iter().find_map(|lint| page_of(lint.name));
     assert_eq!(it.pages.first().map(|it| it.file.as_str()), page);
     let pages = it.pages.clone();
     for text in &pages {

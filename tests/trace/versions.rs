@@ -1,11 +1,11 @@
 //! The same run as other versions of the tools write it.
 
-use perflings::trace::figures::Summary;
-use perflings::trace::open;
-use perflings::trace::proto::{
+use perflings::gputrace::figures::Summary;
+use perflings::gputrace::open;
+use perflings::gputrace::proto::{
     self, Interned, InternedData, Packets, TracePacket, TrackDescriptor,
 };
-use perflings::trace::summary::summary;
+use perflings::gputrace::summary::summary;
 use prost::Message;
 
 use super::fixtures::{self, Header, Run};
@@ -19,7 +19,7 @@ fn core(it: &Summary) -> [Option<u64>; 7] {
         it.busy_ns,
         it.launches,
         it.launches_without_kernel,
-        it.copies.as_ref().map(|it| it.count),
+        it.copies.as_ref().map(|it| it.all.count),
         it.steps.as_ref().map(|it| it.len() as u64),
     ]
 }

@@ -9,11 +9,11 @@ use ratatui::widgets::Widget;
 use super::content::Content;
 use crate::app::App;
 use crate::app::timeline::TimelineView;
+use crate::gputrace::display::time;
+use crate::gputrace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
+use crate::gputrace::names::{self, Family, TracePhase};
+use crate::gputrace::timeline::TimelineRow;
 use crate::sanitize;
-use crate::trace::display::time;
-use crate::trace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
-use crate::trace::names::{self, Family, TracePhase};
-use crate::trace::timeline::TimelineRow;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -119,8 +119,9 @@ pub fn lines(
             let marked = mark(view, label.slice, link, theme);
             let style = marked.add_modifier(Modifier::REVERSED);
             let bar = theme.symbols.vertical.chars();
-            let letters = bar.chain(label.text.chars()).chain(std::iter::repeat(' '));
-            let narrow = label.text.chars().count() == label.text.len();
+            let text = sanitize::plain(&label.text);
+            let letters = bar.chain(text.chars()).chain(std::iter::repeat(' '));
+            let narrow = text.chars().count() == text.len();
             let below = cells[label.column..].iter_mut().take(label.width);
             for (cell, letter) in below.zip(letters) {
                 let fits = narrow || letter.is_ascii() || "…│·".contains(letter);

@@ -6,13 +6,13 @@ use std::io::Read;
 /// Bytes read at a time.
 const CHUNK: usize = 1 << 20;
 /// Longest event that is read, in bytes; profilers write far shorter ones.
-pub const EVENT: usize = 1 << 20;
+pub(crate) const EVENT: usize = 1 << 20;
 /// Longest other value.
-pub const VALUE: usize = 64 << 20;
+pub(crate) const VALUE: usize = 64 << 20;
 
 /// How a value ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueEnd {
+pub(crate) enum ValueEnd {
     /// At its end.
     Whole,
     /// The data end inside it.
@@ -22,7 +22,7 @@ pub enum ValueEnd {
 }
 
 /// A window over the data.
-pub struct Scanner<R> {
+pub(crate) struct Scanner<R> {
     data: R,
     buffer: Vec<u8>,
     at: usize,
@@ -33,7 +33,7 @@ pub struct Scanner<R> {
 
 impl<R: Read> Scanner<R> {
     /// Starts at the beginning of the data.
-    pub fn new(data: R) -> Self {
+    pub(crate) fn new(data: R) -> Self {
         Self {
             data,
             buffer: Vec::new(),
@@ -44,7 +44,7 @@ impl<R: Read> Scanner<R> {
     }
 
     /// Offset of the next byte.
-    pub fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.before + self.at as u64
     }
 
@@ -67,7 +67,7 @@ impl<R: Read> Scanner<R> {
     }
 
     /// The next byte, without consuming it.
-    pub fn peek(&mut self) -> Option<u8> {
+    pub(crate) fn peek(&mut self) -> Option<u8> {
         while self.at == self.buffer.len() {
             if !self.more() {
                 return None;
@@ -77,12 +77,12 @@ impl<R: Read> Scanner<R> {
     }
 
     /// Consumes a byte.
-    pub fn skip(&mut self) {
+    pub(crate) fn skip(&mut self) {
         self.at = (self.at + 1).min(self.buffer.len());
     }
 
     /// Skips white space and returns the next byte without consuming it.
-    pub fn skip_blanks(&mut self) -> Option<u8> {
+    pub(crate) fn skip_blanks(&mut self) -> Option<u8> {
         loop {
             let byte = self.peek()?;
             if !matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
@@ -93,7 +93,7 @@ impl<R: Read> Scanner<R> {
     }
 
     /// Consumes the value that starts here, up to `longest` bytes.
-    pub fn value(&mut self, longest: usize) -> (&[u8], ValueEnd) {
+    pub(crate) fn value(&mut self, longest: usize) -> (&[u8], ValueEnd) {
         let (mut seen, mut depth, mut text, mut ended) = (0, 0_usize, false, ValueEnd::Cut);
         let first = self.peek();
         'reading: loop {
@@ -147,14 +147,14 @@ impl<R: Read> Scanner<R> {
     }
 
     /// Goes back by some of the bytes that `value` just returned.
-    pub fn back(&mut self, bytes: usize) {
+    pub(crate) fn back(&mut self, bytes: usize) {
         self.at -= bytes.min(self.at);
     }
 }
 
 /// JSON text after repairing what strict readers refuse: control characters in strings, `NaN` and `Infinity`, bytes that are not
 /// UTF-8.
-pub fn repaired(bytes: &[u8]) -> String {
+pub(crate) fn repaired(bytes: &[u8]) -> String {
     let lossy = String::from_utf8_lossy(bytes);
     let (mut out, mut text, mut escaped) = (String::with_capacity(lossy.len()), false, false);
     let mut rest: &str = &lossy;

@@ -4,12 +4,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::gputrace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
 use crate::protocol::{Event, KernelRow, PhaseTimes, Slot, Step, StepProfile, StreamLine};
 use crate::sanitize;
-use crate::trace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
 
 /// As `perflings open --json` names it.
 pub const FORMAT: &str = "perflings recording";
+
+/// What to do about a recording without a profiled step.
+const RECORD_AGAIN: &str =
+    "No step was profiled. Record more steps: `perflings run 1 --steps 50 --record run.jsonl`.";
 
 /// Lanes of one slot.
 struct SlotLanes {
@@ -72,7 +76,7 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
     }
     steps.sort_unstable();
     let mut counted = counted(source, badge, latest.as_ref());
-    counted.trace().unprofiled_step = crate::trace::figures::median(&steps);
+    counted.trace().unprofiled_step = crate::gputrace::figures::median(&steps);
     out.trace().counted = Some(Box::new(counted.finish()));
     out.finish()
 }
@@ -80,6 +84,7 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
 /// The latest profiled step alone: that which figures are counted from. Without one, sums of nothing.
 fn counted(source: &str, badge: &str, kernels: Option<&StepProfile>) -> TraceBuilder {
     let mut out = TraceBuilder::new(source, FORMAT, false);
+    out.trace().record_again = Some(RECORD_AGAIN);
     let Some(kernels) = kernels else {
         out.trace().stats = Some(Vec::new());
         return out;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row};
 
+use super::file;
 use super::model::TraceBuilder;
-use super::source::{OpenError, TraceSource};
-use crate::files;
+use super::source::{OpenError, OpenErrorKind, TraceSource};
 
 /// Offset of the byte for a database's journal mode, and its value for a database with a write-ahead log.
 const WRITE_VERSION: usize = 18;
@@ -25,11 +25,11 @@ enum Way {
 }
 
 /// Opens the file of a source. Nothing is written to this file or its folder.
-pub fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenError> {
+pub(crate) fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenError> {
     let logged = source.head()?.get(WRITE_VERSION) == Some(&WAL);
     let path = source.file()?;
     let path = path.canonicalize().unwrap_or(path);
-    let length = |ending| files::stream(&files::beside(&path, ending)).map_or(0, |it| it.1);
+    let length = |ending| file::stream(&file::beside(&path, ending)).map_or(0, |it| it.1);
     let way = match logged {
         _ if length("-wal") > 0 => Way::Copied,
         true => Way::Immutable,
@@ -84,17 +84,20 @@ fn uri(path: &Path) -> String {
 }
 
 /// Explains an error of the database.
-pub fn explain(error: &rusqlite::Error) -> OpenError {
+pub(crate) fn explain(error: &rusqlite::Error) -> OpenError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::new(
+            OpenErrorKind::Locked,
             "is a database that another program has locked.",
             "Wait until the profiler has finished, or copy the file and open the copy.",
         ),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => OpenError::new(
+            OpenErrorKind::Damaged,
             format!("is a damaged or incomplete database ({error})."),
             "Copy it again, or run `sqlite3 FILE .recover | sqlite3 NEW` and open NEW.",
         ),
         _ => OpenError::new(
+            OpenErrorKind::Unreadable,
             format!("is a database that cannot be read ({error})."),
             "Check that it comes from nsys 2022 or later, or from ROCm 7.",
         ),
@@ -102,18 +105,22 @@ pub fn explain(error: &rusqlite::Error) -> OpenError {
 }
 
 /// Names of all tables and views.
-pub fn tables(db: &Connection) -> Result<Vec<String>, OpenError> {
+pub(crate) fn tables(db: &Connection) -> Result<Vec<String>, OpenError> {
     let query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')";
     texts(db, query, []).map_err(|error| explain(&error))
 }
 
 /// Names of the columns of a table or view; empty if there is no such table.
-pub fn columns(db: &Connection, table: &str) -> Vec<String> {
+pub(crate) fn columns(db: &Connection, table: &str) -> Vec<String> {
     texts(db, "SELECT name FROM pragma_table_info(?1)", [table]).unwrap_or_default()
 }
 
 /// The first column of a query.
-pub fn texts(db: &Connection, query: &str, with: impl Params) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn texts(
+    db: &Connection,
+    query: &str,
+    with: impl Params,
+) -> rusqlite::Result<Vec<String>> {
     let mut query = db.prepare(query)?;
     query.query_map(with, |row| row.get(0))?.collect()
 }
@@ -133,7 +140,7 @@ fn select(db: &Connection, table: &str, wanted: &[&str]) -> String {
 type TableRow<'a> = &'a dyn Fn() -> String;
 
 /// Calls `take` with these columns of every row of a table, and records rows that could not be read. `take` returns the reason.
-pub fn rows(
+pub(crate) fn rows(
     db: &Connection,
     table: &str,
     wanted: &[&str],
@@ -169,7 +176,7 @@ pub fn rows(
 }
 
 /// Start and end: the first two columns.
-pub fn span(row: &Row<'_>) -> Result<(i128, i128), String> {
+pub(crate) fn span(row: &Row<'_>) -> Result<(i128, i128), String> {
     match (int(row, 0), int(row, 1)) {
         (Some(start), Some(end)) => Ok((start.into(), end.into())),
         _ => Err("a row without start or end".to_owned()),
@@ -177,13 +184,18 @@ pub fn span(row: &Row<'_>) -> Result<(i128, i128), String> {
 }
 
 /// A size in three columns.
-pub fn three(row: &Row<'_>, from: usize) -> Option<[u32; 3]> {
+pub(crate) fn three(row: &Row<'_>, from: usize) -> Option<[u32; 3]> {
     let size = |at: usize| int(row, at).and_then(|it| u32::try_from(it).ok());
     Some([size(from)?, size(from + 1)?, size(from + 2)?])
 }
 
+/// A number that calls and work of devices share.
+pub(crate) fn correlation(row: &Row<'_>, at: usize) -> Option<u64> {
+    int(row, at).map(|number| number as u64)
+}
+
 /// An integer of a row; `None` if it is NULL or not a number.
-pub fn int(row: &Row<'_>, at: usize) -> Option<i64> {
+pub(crate) fn int(row: &Row<'_>, at: usize) -> Option<i64> {
     match row.get_ref(at).ok()? {
         rusqlite::types::ValueRef::Integer(it) => Some(it),
         rusqlite::types::ValueRef::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
@@ -192,7 +204,7 @@ pub fn int(row: &Row<'_>, at: usize) -> Option<i64> {
 }
 
 /// A text of a row, lossily; a number as its digits.
-pub fn text(row: &Row<'_>, at: usize) -> Option<String> {
+pub(crate) fn text(row: &Row<'_>, at: usize) -> Option<String> {
     match row.get_ref(at).ok()? {
         rusqlite::types::ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
         rusqlite::types::ValueRef::Integer(it) => Some(it.to_string()),

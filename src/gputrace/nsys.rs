@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
 use super::source::{FileHead, OpenError, TraceSource};
-use super::sqlite::{self, int, rows, span, text, three};
+use super::sqlite::{self, correlation, int, rows, span, text, three};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
@@ -18,7 +18,7 @@ const NVTX: &str = "NVTX_EVENTS";
 const RANGES: [i64; 2] = [59, 60];
 
 /// Whether these are tables of an export.
-pub fn recognises(head: &FileHead) -> bool {
+pub(crate) fn recognises(head: &FileHead) -> bool {
     let mut tables = head.tables.iter().flatten();
     // Those of nvprof have the same beginning, and other columns.
     let nvprof = tables.clone().any(|it| it == "StringTable");
@@ -29,7 +29,7 @@ pub fn recognises(head: &FileHead) -> bool {
 }
 
 /// Reads an export.
-pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
+pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     let tables = sqlite::tables(&db)?;
     let there = |name: &str| tables.iter().any(|it| it == name);
@@ -146,9 +146,8 @@ fn calls(db: &Connection, out: &mut TraceBuilder, lanes: &mut NsysLookup) {
         let name = lanes.name(out, int(row, 4));
         let kind = SliceKind::of_call(&out.trace().names[name as usize].clone());
         let lane = lanes.thread(out, thread);
-        let slice = out.slice(kind, lane, name, span, place);
-        if let (Some(slice), Some(correlation)) = (slice, int(row, 3)) {
-            out.call(slice, process(thread), correlation as u64);
+        if let Some(slice) = out.slice(kind, lane, name, span, place) {
+            out.link(slice, process(thread), correlation(row, 3));
         }
         Ok(())
     });
@@ -182,9 +181,7 @@ fn work(
         let Some(slice) = out.slice(kind, lane, name, span, place) else {
             return Ok(());
         };
-        if let Some(correlation) = int(row, 5) {
-            out.work(slice, process(id), correlation as u64);
-        }
+        out.link(slice, process(id), correlation(row, 5));
         let detail = Detail {
             bytes: int(row, 8).and_then(|it| u64::try_from(it).ok()),
             direction,

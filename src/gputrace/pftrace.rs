@@ -10,7 +10,7 @@ use prost::Message;
 use super::csv;
 use super::model::{Counter, Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder, sum};
 use super::proto::{self, TracePacket, TrackDescriptor, TrackEvent};
-use super::source::{FileHead, OpenError, TraceSource};
+use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
 
 /// Longest packet that is read, in bytes.
 const PACKET: u64 = 256 << 20;
@@ -23,7 +23,7 @@ const BOOTTIME: u32 = 6;
 const FLOWS: u64 = u64::MAX;
 
 /// Whether the data begin with packets of a trace.
-pub fn recognises(head: &FileHead) -> bool {
+pub(crate) fn recognises(head: &FileHead) -> bool {
     let mut bytes = &head.bytes[..];
     let mut packets = 0;
     while packets < 3 && bytes.first() == Some(&0x0a) {
@@ -69,7 +69,7 @@ fn fields(mut bytes: &[u8], cut: bool) -> bool {
 }
 
 /// Reads a trace.
-pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
+pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let mut reader = PftraceReader {
         out: TraceBuilder::new(source.name(), "perfetto pftrace", true),
         ..PftraceReader::default()
@@ -89,6 +89,7 @@ pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     source.done();
     if reader.events == 0 && reader.packets == 0 {
         return Err(OpenError::new(
+            OpenErrorKind::Damaged,
             "holds no readable packet of a trace.",
             "Record again, or copy the file again.",
         ));
@@ -407,7 +408,7 @@ impl PftraceReader {
         let flows = event.flow_ids.iter().chain(&event.terminating_flow_ids);
         // A correlation is unique within its process, a flow in the whole trace.
         for number in flows {
-            self.out.link(slice, FLOWS, *number);
+            self.out.link(slice, FLOWS, Some(*number));
         }
         if let Some(number) = notes.correlation {
             self.correlated.push((slice, uuid, number));
@@ -496,7 +497,7 @@ impl PftraceReader {
         let tracks = self.lanes.keys().map(|key| key.0);
         let tops: HashMap<u64, u64> = tracks.map(|uuid| (uuid, self.top(uuid))).collect();
         for (slice, uuid, number) in std::mem::take(&mut self.correlated) {
-            self.out.link(slice, tops[&uuid], number);
+            self.out.link(slice, tops[&uuid], Some(number));
         }
         let unlabelled = self.lanes.iter().filter(|it| it.0.1.as_deref() == Some(""));
         let mut unlabelled: Vec<(u32, u64)> = unlabelled.map(|it| (*it.1, it.0.0)).collect();

@@ -1,7 +1,7 @@
 //! Compares two traces: kernels matched by name and by family (or operations of the host, if neither has kernels), launches, times,
 //! and kernels that occur in only one of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -9,17 +9,22 @@ use super::figures::{KernelTotals, Summary};
 use super::names::{self, Family};
 
 /// A figure of both sides; `None` if a file does not contain it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PerSide<T> {
+    /// The figure of the first trace.
     pub a: Option<T>,
+    /// The figure of the second trace.
     pub b: Option<T>,
 }
 
 /// A row with a figure of the whole file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedFigure {
+    /// The full name, as in the file.
     pub name: &'static str,
+    /// `ns`, `B`, `share` (0 to 1), or nothing for a count.
     pub unit: &'static str,
+    /// Both sides.
     #[serde(flatten)]
     pub both: PerSide<f64>,
     /// B over A, if both are known and A is not 0.
@@ -29,8 +34,11 @@ pub struct ComparedFigure {
 /// Executions and time of a name or a family on one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
+    /// Number of executions.
     pub calls: u64,
+    /// Time of all executions in nanoseconds.
     pub total_ns: u64,
+    /// Share of the time of all rows, 0 to 1.
     pub share_of_kernels: f64,
     /// Number of different names.
     pub names: u64,
@@ -39,7 +47,9 @@ pub struct Share {
 /// A family on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FamilyRow {
+    /// The family.
     pub family: Family,
+    /// Both sides.
     #[serde(flatten)]
     pub both: PerSide<Share>,
 }
@@ -47,9 +57,13 @@ pub struct FamilyRow {
 /// A kernel on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NameRow {
+    /// The full name, as in the file.
     pub name: String,
+    /// The short name, in at most 60 characters.
     pub short: String,
+    /// The family.
     pub family: Family,
+    /// Both sides.
     #[serde(flatten)]
     pub both: PerSide<Share>,
 }
@@ -59,8 +73,11 @@ pub struct NameRow {
 pub struct TraceComparison {
     /// Files and formats.
     pub files: [String; 2],
+    /// Formats of the files.
     pub formats: [&'static str; 2],
+    /// Figures of the whole files.
     pub figures: Vec<ComparedFigure>,
+    /// One row for each family of either side.
     pub families: Vec<FamilyRow>,
     /// Kernels of both sides, largest time first.
     pub kernels: Vec<NameRow>,
@@ -79,14 +96,9 @@ pub fn compare(a: &Summary, b: &Summary) -> TraceComparison {
         true => (&a.operations, &b.operations),
         false => (&a.table, &b.table),
     };
-    let (left, right) = (by_name(rows), by_name(others));
-    let names: BTreeSet<&str> = left.keys().chain(right.keys()).copied().collect();
+    let tables = [rows.as_slice(), others.as_slice()];
     let (mut kernels, mut vanished, mut new) = (Vec::new(), Vec::new(), Vec::new());
-    for name in names {
-        let both = PerSide {
-            a: left.get(name).copied(),
-            b: right.get(name).copied(),
-        };
+    for (name, both) in joined(tables, |row| row.name.as_str()) {
         let row = NameRow {
             name: name.to_owned(),
             short: names::short(name, names::LONGEST),
@@ -105,20 +117,14 @@ pub fn compare(a: &Summary, b: &Summary) -> TraceComparison {
             std::cmp::Reverse(weight(row.both.a).max(weight(row.both.b)))
         });
     }
-    let (left, right) = (by_family(rows), by_family(others));
-    let all: BTreeSet<Family> = left.keys().chain(right.keys()).copied().collect();
-    let family = |family| FamilyRow {
-        family,
-        both: PerSide {
-            a: left.get(&family).copied(),
-            b: right.get(&family).copied(),
-        },
-    };
+    let families = joined(tables, |row| row.family).into_iter();
     TraceComparison {
         files: [a.file.clone(), b.file.clone()],
         formats: [a.format, b.format],
         figures: figures(a, b),
-        families: all.into_iter().map(family).collect(),
+        families: families
+            .map(|(family, both)| FamilyRow { family, both })
+            .collect(),
         kernels,
         vanished,
         new,
@@ -126,32 +132,24 @@ pub fn compare(a: &Summary, b: &Summary) -> TraceComparison {
     }
 }
 
-fn share(row: &KernelTotals) -> Share {
-    Share {
-        calls: row.calls,
-        total_ns: row.total_ns,
-        share_of_kernels: row.share_of_kernels,
-        names: 1,
+/// The rows of both tables, summed by a key.
+fn joined<'a, K: Ord>(
+    tables: [&'a [KernelTotals]; 2],
+    key: impl Fn(&'a KernelTotals) -> K,
+) -> BTreeMap<K, PerSide<Share>> {
+    let mut rows: BTreeMap<K, PerSide<Share>> = BTreeMap::new();
+    for (is_b, table) in [false, true].into_iter().zip(tables) {
+        for row in table {
+            let both = rows.entry(key(row)).or_default();
+            let side = if is_b { &mut both.b } else { &mut both.a };
+            let sum = side.get_or_insert_default();
+            sum.calls = sum.calls.saturating_add(row.calls);
+            sum.total_ns = sum.total_ns.saturating_add(row.total_ns);
+            sum.share_of_kernels += row.share_of_kernels;
+            sum.names += 1;
+        }
     }
-}
-
-fn by_name(table: &[KernelTotals]) -> BTreeMap<&str, Share> {
-    table
-        .iter()
-        .map(|row| (row.name.as_str(), share(row)))
-        .collect()
-}
-
-fn by_family(table: &[KernelTotals]) -> BTreeMap<Family, Share> {
-    let mut families: BTreeMap<Family, Share> = BTreeMap::new();
-    for row in table {
-        let sum = families.entry(row.family).or_default();
-        sum.calls = sum.calls.saturating_add(row.calls);
-        sum.total_ns = sum.total_ns.saturating_add(row.total_ns);
-        sum.share_of_kernels += row.share_of_kernels;
-        sum.names += 1;
-    }
-    families
+    rows
 }
 
 fn figures(a: &Summary, b: &Summary) -> Vec<ComparedFigure> {
@@ -171,8 +169,8 @@ fn figures(a: &Summary, b: &Summary) -> Vec<ComparedFigure> {
         ("median step", "ns", |it| it.step_ns.map(|it| it as f64)),
         ("host-bound", "ns", |it| it.ledger.and_then(|it| it.host_bound).map(|it| it as f64)),
         ("synchronisations", "", |it| it.syncs.map(|it| it as f64)),
-        ("copies", "", |it| it.copies.as_ref().map(|it| it.count as f64)),
-        ("bytes copied", "B", |it| it.copies.as_ref().and_then(|it| it.bytes).map(|it| it as f64)),
+        ("copies", "", |it| it.copies.as_ref().map(|it| it.all.count as f64)),
+        ("bytes copied", "B", |it| it.copies.as_ref().and_then(|it| it.all.bytes).map(|it| it as f64)),
     ];
     let row = |(name, unit, get): (&'static str, &'static str, Get)| {
         let both = PerSide {

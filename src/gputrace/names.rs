@@ -2,21 +2,26 @@
 
 use serde::Serialize;
 
-use crate::sanitize;
-
 /// Most characters of a name in a table.
-pub const LONGEST: usize = 60;
+pub(crate) const LONGEST: usize = 60;
 
 /// What a kernel does, as far as its name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
+    /// Matrix products and convolutions.
     Product,
+    /// Fused attention.
     Attention,
+    /// Element by element, gathers and fills included.
     Elementwise,
+    /// Sums, norms, softmax, losses, sorts.
     Reduction,
+    /// The step of an optimizer.
     Optimizer,
+    /// Copies and memsets that are kernels.
     Copy,
+    /// Everything whose name says nothing.
     Other,
 }
 
@@ -78,8 +83,11 @@ pub fn is_step(name: &str) -> bool {
 /// Phases of a training step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TracePhase {
+    /// The forward pass.
     Forward,
+    /// The backward pass.
     Backward,
+    /// The step of an optimizer.
     Optimizer,
 }
 
@@ -90,14 +98,21 @@ const PHASES: [(TracePhase, &[&str]); 3] = [
     (TracePhase::Optimizer, &["optimizer", "optim", "optimizer step", "optimizer_step"]),
 ];
 
+/// The beginning of the name of an optimizer's range in PyTorch.
+const OPTIMIZER_STEP: &str = "optimizer.step";
+
 /// The phase of a range, from its name.
 pub fn phase(name: &str) -> Option<TracePhase> {
-    let name = name.trim().to_ascii_lowercase();
-    let known = PHASES.iter().find(|it| it.1.contains(&name.as_str()));
-    let stepped = name
-        .starts_with("optimizer.step")
-        .then_some(TracePhase::Optimizer);
-    known.map(|it| it.0).or(stepped)
+    let name = name.trim();
+    let is = |known: &&str| name.eq_ignore_ascii_case(known);
+    let known = PHASES
+        .iter()
+        .find(|phase| phase.1.iter().any(|name| is(name)));
+    let begins = name.get(..OPTIMIZER_STEP.len());
+    let stepped = begins.is_some_and(|begin| begin.eq_ignore_ascii_case(OPTIMIZER_STEP));
+    known
+        .map(|phase| phase.0)
+        .or(stepped.then_some(TracePhase::Optimizer))
 }
 
 /// A kernel's short name, up to `width` characters, without return type, namespaces, templates, arguments and tile sizes. For
@@ -244,12 +259,14 @@ pub fn whole_words(mut text: &str, width: usize) -> &str {
     text
 }
 
-/// One line of text that is safe to show, in at most `width` characters.
-pub fn fit(text: &str, width: usize) -> String {
-    match text.chars().nth(width) {
-        Some(_) => sanitize::bounded(text, width.saturating_sub(1)),
-        None => sanitize::plain(text),
+/// A text in at most `width` characters; a longer one ends in `…`.
+pub(crate) fn fit(text: &str, width: usize) -> String {
+    let mut fitted: String = text.chars().take(width).collect();
+    if text.chars().nth(width).is_some() {
+        fitted.pop();
+        fitted.push('…');
     }
+    fitted
 }
 
 #[cfg(test)]
@@ -313,7 +330,7 @@ mod tests {
             ),
             ("aten::mul", "mul", Family::Elementwise),
             ("aten::addmm", "addmm", Family::Product),
-            ("a\u{1b}[2Jb", "a·[2Jb", Family::Other),
+            ("a\u{1b}[2Jb", "a\u{1b}[2Jb", Family::Other),
             ("<>", "<>", Family::Other),
             ("", "", Family::Other),
         ] {

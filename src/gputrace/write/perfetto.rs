@@ -2,12 +2,11 @@
 //! slices that overlap otherwise get another track of the same name.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 use prost::Message;
 
-use crate::trace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
-use crate::trace::proto::{
+use super::super::model::{LaneKind, NONE, Slice, SliceKind, Trace};
+use super::super::proto::{
     self, CounterDescriptor, DebugAnnotation, Packets, ProcessDescriptor, ThreadDescriptor,
     TracePacket, TrackDescriptor, TrackEvent,
 };
@@ -21,23 +20,23 @@ const TRACKS: u64 = 1 << 32;
 /// First number of counters' tracks.
 const COUNTERS: u64 = 1 << 48;
 
-/// Writes a trace.
-pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+/// A trace as a Perfetto trace. Packets of any number may be joined to one file.
+pub fn write(trace: &Trace) -> Vec<u8> {
     let mut writer = Writer {
-        out,
+        out: Vec::new(),
         trace,
         groups: Vec::new(),
         open: vec![Vec::new(); trace.lanes.len()],
     };
-    writer.tracks()?;
+    writer.tracks();
     for (index, slice) in (0..).zip(&trace.slices) {
-        writer.slice(index, slice)?;
+        writer.slice(index, slice);
     }
     for lane in 0..trace.lanes.len() {
         let tracks = std::mem::take(&mut writer.open[lane]);
         for (number, track) in tracks.into_iter().enumerate() {
             for end in track.into_iter().rev() {
-                writer.end(lane, number, end)?;
+                writer.end(lane, number, end);
             }
         }
     }
@@ -49,14 +48,14 @@ pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
                 double_counter_value: Some(*value),
                 ..TrackEvent::default()
             };
-            writer.event(*time, event)?;
+            writer.event(*time, event);
         }
     }
-    Ok(())
+    writer.out
 }
 
-struct Writer<'a, W> {
-    out: &'a mut W,
+struct Writer<'a> {
+    out: Vec<u8>,
     trace: &'a Trace,
     /// Number of each lane's group.
     groups: Vec<u64>,
@@ -72,35 +71,35 @@ fn number(name: &'static str, value: u64) -> DebugAnnotation {
     }
 }
 
-impl<W: Write> Writer<'_, W> {
-    fn packet(&mut self, mut packet: TracePacket) -> io::Result<()> {
+impl Writer<'_> {
+    fn packet(&mut self, mut packet: TracePacket) {
         packet.trusted_packet_sequence_id = Some(SEQUENCE);
         let packet = vec![packet];
-        self.out.write_all(&Packets { packet }.encode_to_vec())
+        self.out.extend(Packets { packet }.encode_to_vec());
     }
 
     fn clock(&self, time: i64) -> u64 {
         u64::try_from(self.trace.clock(time).max(0)).unwrap_or(u64::MAX)
     }
 
-    fn event(&mut self, time: i64, event: TrackEvent) -> io::Result<()> {
+    fn event(&mut self, time: i64, event: TrackEvent) {
         let timestamp = Some(self.clock(time));
         self.packet(TracePacket {
             timestamp,
             track_event: Some(event),
             ..TracePacket::default()
-        })
+        });
     }
 
-    fn descriptor(&mut self, descriptor: TrackDescriptor) -> io::Result<()> {
+    fn descriptor(&mut self, descriptor: TrackDescriptor) {
         self.packet(TracePacket {
             track_descriptor: Some(descriptor),
             ..TracePacket::default()
-        })
+        });
     }
 
     /// Writes groups as processes, and counters. Tracks of lanes are written when they are needed.
-    fn tracks(&mut self) -> io::Result<()> {
+    fn tracks(&mut self) {
         let mut groups: BTreeMap<&str, u64> = BTreeMap::new();
         for lane in &self.trace.lanes {
             let next = groups.len() as u64 + 1;
@@ -116,7 +115,7 @@ impl<W: Write> Writer<'_, W> {
                 uuid: Some(id),
                 process: Some(process),
                 ..TrackDescriptor::default()
-            })?;
+            });
         }
         for (id, counter) in (COUNTERS..).zip(&self.trace.counters) {
             let unit = CounterDescriptor {
@@ -129,16 +128,15 @@ impl<W: Write> Writer<'_, W> {
                 name,
                 counter: Some(unit),
                 ..TrackDescriptor::default()
-            })?;
+            });
         }
-        Ok(())
     }
 
     fn track(lane: usize, number: usize) -> u64 {
         TRACKS + ((lane as u64) << 24) + number as u64
     }
 
-    fn declare(&mut self, lane: usize, number: usize) -> io::Result<()> {
+    fn declare(&mut self, lane: usize, number: usize) {
         let it = &self.trace.lanes[lane];
         let thread = (it.kind == LaneKind::Host && number == 0).then(|| ThreadDescriptor {
             pid: Some(self.groups[lane] as i32),
@@ -152,16 +150,16 @@ impl<W: Write> Writer<'_, W> {
             thread,
             ..TrackDescriptor::default()
         };
-        self.descriptor(descriptor)
+        self.descriptor(descriptor);
     }
 
-    fn slice(&mut self, index: u32, slice: &Slice) -> io::Result<()> {
+    fn slice(&mut self, index: u32, slice: &Slice) {
         let lane = slice.lane as usize;
         let tracks = self.open[lane].len();
         let mut at = tracks;
         for number in 0..tracks {
             while let Some(end) = self.open[lane][number].pop_if(|end| *end <= slice.start) {
-                self.end(lane, number, end)?;
+                self.end(lane, number, end);
             }
             let last = self.open[lane][number].last();
             let fits = last.is_none_or(|end| slice.end <= *end);
@@ -180,7 +178,7 @@ impl<W: Write> Writer<'_, W> {
             ];
         } else if at == tracks {
             self.open[lane].push(Vec::new());
-            self.declare(lane, at)?;
+            self.declare(lane, at);
         }
         self.open[lane][at].push(end);
         let trace = self.trace;
@@ -221,15 +219,15 @@ impl<W: Write> Writer<'_, W> {
             debug_annotations: notes,
             ..TrackEvent::default()
         };
-        self.event(slice.start, event)
+        self.event(slice.start, event);
     }
 
-    fn end(&mut self, lane: usize, number: usize, time: i64) -> io::Result<()> {
+    fn end(&mut self, lane: usize, number: usize, time: i64) {
         let event = TrackEvent {
             r#type: Some(proto::END),
             track_uuid: Some(Self::track(lane, number)),
             ..TrackEvent::default()
         };
-        self.event(time, event)
+        self.event(time, event);
     }
 }

@@ -8,13 +8,12 @@ use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 
-use crate::files;
-use crate::sanitize;
+use super::file;
 
 /// Bytes from which a format is recognised.
 const HEAD: u64 = 64 * 1024;
 /// The first bytes of gzip.
-pub const GZIP: &[u8] = &[0x1f, 0x8b];
+pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
 /// The byte order mark that some programs write before UTF-8 text.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Most bytes that are unpacked into a temporary file.
@@ -22,22 +21,48 @@ const UNPACKED: u64 = 4 << 30;
 /// Bytes between two reports of progress.
 const STRIDE: u64 = 1 << 20;
 
-/// Why a file could not be opened as a trace, and what to do.
+/// The kind of a problem with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenErrorKind {
+    /// The system cannot open, read, unpack or copy it.
+    Unreadable,
+    /// It has no data.
+    Empty,
+    /// It is longer than what is read.
+    TooLarge,
+    /// It is a database that another program has locked.
+    Locked,
+    /// It is of a known format, but nothing of it can be read.
+    Damaged,
+    /// It is a file of a known tool, but holds no kernels.
+    NoKernels,
+    /// It is of no known format or version.
+    Unknown,
+}
+
+/// An error for a file that cannot be opened as a trace. Its text names the file, what was found, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenError {
-    /// The file.
+    /// The file, as it was named to `open` or `read`.
     pub path: String,
-    /// The fault, and its place.
+    /// The kind of the problem.
+    pub kind: OpenErrorKind,
+    /// What was found, and where: the rest of a sentence that begins with the file.
     pub what: String,
-    /// What to do.
+    /// What to do, in a sentence.
     pub next: String,
 }
 
 impl OpenError {
     /// An error whose file is filled in by `open`.
-    pub fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        kind: OpenErrorKind,
+        what: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
         Self {
             path: String::new(),
+            kind,
             what: what.into(),
             next: next.into(),
         }
@@ -46,13 +71,7 @@ impl OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: {} {}",
-            sanitize::line(&self.path),
-            sanitize::line(&self.what),
-            sanitize::line(&self.next)
-        )
+        write!(f, "{}: {} {}", self.path, self.what, self.next)
     }
 }
 
@@ -68,7 +87,7 @@ pub struct ReadProgress {
 }
 
 /// The head of a file.
-pub struct FileHead {
+pub(crate) struct FileHead {
     /// The first bytes, unpacked.
     pub bytes: Vec<u8>,
     /// Tables and views of a database.
@@ -110,11 +129,12 @@ impl<'a> TraceSource<'a> {
     pub fn open(path: &Path, progress: &'a mut dyn FnMut(ReadProgress)) -> Result<Self, OpenError> {
         let unreadable = |error: io::Error| {
             OpenError::new(
+                OpenErrorKind::Unreadable,
                 format!("cannot be read: {error}."),
                 "Check the path and its permissions.",
             )
         };
-        let (file, total) = files::stream(path).map_err(unreadable)?;
+        let (file, total) = file::stream(path).map_err(unreadable)?;
         let name = path
             .file_name()
             .unwrap_or(path.as_os_str())
@@ -142,6 +162,7 @@ impl<'a> TraceSource<'a> {
         let gzip = io::BufRead::fill_buf(&mut data)
             .map_err(|error| {
                 OpenError::new(
+                    OpenErrorKind::Unreadable,
                     format!("cannot be read: {error}."),
                     "Copy it to this machine and try again.",
                 )
@@ -178,6 +199,7 @@ impl<'a> TraceSource<'a> {
                 .take()
                 .unwrap_or_else(|| "is empty.".to_owned());
             return Err(OpenError::new(
+                OpenErrorKind::Empty,
                 what,
                 "Was the profiler stopped before it wrote? Record again.",
             ));
@@ -186,7 +208,7 @@ impl<'a> TraceSource<'a> {
     }
 
     /// Name of the file.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
@@ -200,6 +222,7 @@ impl<'a> TraceSource<'a> {
         let unmarked = |zero| every(zero, |it| *it == 0) && every(1 - zero, ascii);
         if wide || (bytes.len() > 8 && (unmarked(0) || unmarked(1))) {
             return Err(OpenError::new(
+                OpenErrorKind::Unknown,
                 "is UTF-16 text, perhaps written by PowerShell.",
                 "Convert it with `iconv -f UTF-16 -t UTF-8`, or let the profiler write the file itself.",
             ));
@@ -213,7 +236,7 @@ impl<'a> TraceSource<'a> {
     }
 
     /// A path to the unpacked file, for formats that cannot be read from a stream. A compressed file becomes a temporary file.
-    pub fn file(&mut self) -> Result<PathBuf, OpenError> {
+    pub(crate) fn file(&mut self) -> Result<PathBuf, OpenError> {
         if let Some((_, path)) = &self.copied {
             return Ok(path.clone());
         }
@@ -223,13 +246,17 @@ impl<'a> TraceSource<'a> {
         if self.unpacked.is_none() {
             let failed = |error: io::Error| {
                 let next = "Unpack it with gunzip and open the result.";
-                OpenError::new(format!("cannot be unpacked: {error}."), next)
+                OpenError::new(
+                    OpenErrorKind::Unreadable,
+                    format!("cannot be unpacked: {error}."),
+                    next,
+                )
             };
-            self.unpacked = Some(files::scratch((&mut *self).take(UNPACKED)).map_err(failed)?);
+            self.unpacked = Some(file::scratch((&mut *self).take(UNPACKED)).map_err(failed)?);
             if self.read(&mut [0]).unwrap_or(0) > 0 {
                 let what = format!("unpacks to more than {} GiB.", UNPACKED >> 30);
                 let next = "Is it a profile? Unpack it with gunzip and open the result.";
-                return Err(OpenError::new(what, next));
+                return Err(OpenError::new(OpenErrorKind::TooLarge, what, next));
             }
         }
         let path = self.unpacked.as_ref().map(|path| path.to_path_buf());
@@ -237,10 +264,11 @@ impl<'a> TraceSource<'a> {
     }
 
     /// Makes `file` a copy, together with the files of the same name and these endings.
-    pub fn copy_with(&mut self, endings: &[&str]) -> Result<(), OpenError> {
-        let copied = files::copy_with(&self.file()?, endings).map_err(|error| {
+    pub(crate) fn copy_with(&mut self, endings: &[&str]) -> Result<(), OpenError> {
+        let copied = file::copy_with(&self.file()?, endings).map_err(|error| {
             let what = format!("has a journal file, and cannot be copied: {error}.");
             OpenError::new(
+                OpenErrorKind::Unreadable,
                 what,
                 "Close the program that writes it, or make room in the folder for temporary files.",
             )
@@ -255,16 +283,22 @@ impl<'a> TraceSource<'a> {
         let read = (&mut *self).take(limit + 1).read_to_end(&mut bytes);
         if read.is_err() || bytes.len() as u64 > limit {
             return Err(OpenError::new(
+                OpenErrorKind::TooLarge,
                 format!("is longer than {limit} bytes."),
                 "Record fewer steps.",
             ));
         }
-        String::from_utf8(bytes)
-            .map_err(|_| OpenError::new("is not UTF-8.", "Copy the file again."))
+        String::from_utf8(bytes).map_err(|_| {
+            OpenError::new(
+                OpenErrorKind::Damaged,
+                "is not UTF-8.",
+                "Copy the file again.",
+            )
+        })
     }
 
     /// Reports that everything was read.
-    pub fn done(&mut self) {
+    pub(crate) fn done(&mut self) {
         (self.progress)(ReadProgress {
             read: self.total,
             total: self.total,

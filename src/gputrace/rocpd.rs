@@ -6,20 +6,21 @@ use rusqlite::{Connection, Row};
 use serde_json::Value;
 
 use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder};
-use super::source::{FileHead, OpenError, TraceSource};
-use super::sqlite::{self, int, rows, span, text, three};
+use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
+use super::sqlite::{self, correlation, int, rows, span, text, three};
 
 /// Whether a database has the views and tables of rocpd.
-pub fn recognises(head: &FileHead) -> bool {
+pub(crate) fn recognises(head: &FileHead) -> bool {
     let tables: Vec<&String> = head.tables.iter().flatten().collect();
     tables.iter().any(|it| it.starts_with("rocpd_"))
 }
 
 /// Reads a database.
-pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
+pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let db = sqlite::connect(source)?;
     if sqlite::columns(&db, "kernels").is_empty() {
         return Err(OpenError::new(
+            OpenErrorKind::Unknown,
             "is a rocpd database without the view `kernels`, of an unknown version.",
             "Run `rocpd convert -i FILE --output-format csv` and open the kernel_trace.csv.",
         ));
@@ -80,9 +81,7 @@ fn kernels(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {
         let name = out.name(&text(row, 2).unwrap_or_else(|| "(no name)".to_owned()));
         if let Some(slice) = out.slice(SliceKind::Kernel, lane, name, span, place) {
             // Applications may set `corr_id`; the stack's number joins a kernel and its call.
-            if let Some(stack) = int(row, 7) {
-                out.work(slice, scope(row), stack as u64);
-            }
+            out.link(slice, scope(row), correlation(row, 7));
             let (grid, block) = (three(row, 8), three(row, 11));
             out.detail(
                 slice,
@@ -139,9 +138,7 @@ fn copies(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {
         let lane = device_lane(out, lanes, int(row, 7), agent, "copies", -1);
         let id = out.name(&name);
         if let Some(slice) = out.slice(SliceKind::Copy, lane, id, span, place) {
-            if let Some(stack) = int(row, 6) {
-                out.work(slice, scope(row), stack as u64);
-            }
+            out.link(slice, scope(row), correlation(row, 6));
             let detail = Detail {
                 bytes: int(row, 5).and_then(|it| u64::try_from(it).ok()),
                 direction: Some(Direction::of_name(&name)),
@@ -183,9 +180,8 @@ fn regions(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex, view:
             out.lane(LaneKind::Host, &group, &name, None)
         });
         let name = out.name(&name);
-        let slice = out.slice(kind, lane, name, span, place);
-        if let (Some(slice), Some(stack), true) = (slice, int(row, 7), kind.is_call()) {
-            out.call(slice, scope(row), stack as u64);
+        if let Some(slice) = out.slice(kind, lane, name, span, place) {
+            out.link(slice, scope(row), correlation(row, 7));
         }
         Ok(())
     });

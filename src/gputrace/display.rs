@@ -1,14 +1,22 @@
 //! Figures of a trace in words.
 
 use super::figures::{Ledger, Summary};
-use crate::units::{bytes, duration, show};
 
 /// Replaces a figure that a file does not contain.
 pub const ABSENT: &str = "not in this file";
 
-/// Nanoseconds with a suitable unit.
+/// Nanoseconds as microseconds below 0.1 ms, otherwise as milliseconds, with three significant digits: `5.20 µs`, `0.520 ms`.
 pub fn time(ns: u64) -> String {
-    duration(ns as f64 / 1e6)
+    let ms = ns as f64 / 1e6;
+    match ns {
+        1..10_000 => format!("{:.2} µs", ms * 1e3),
+        10_000..100_000 => format!("{:.1} µs", ms * 1e3),
+        100_000..1_000_000 => format!("{ms:.3} ms"),
+        0..100_000_000 => format!("{ms:.2} ms"),
+        ..1_000_000_000 => format!("{ms:.1} ms"),
+        ..10_000_000_000_000 => format!("{} ms", show(ms, 0)),
+        _ => format!("{ms:.1e} ms"),
+    }
 }
 
 /// A share as a percentage.
@@ -30,9 +38,10 @@ pub fn count(n: u64) -> String {
 pub fn figures(it: &Summary) -> Vec<(&'static str, String)> {
     let copies = it.copies.as_ref().map(|copies| {
         let sizes = copies
+            .all
             .bytes
             .map_or(String::new(), |n| format!(", {}", bytes(n)));
-        format!("{}{sizes}", count(copies.count))
+        format!("{}{sizes}", count(copies.all.count))
     });
     let launches = it.launches.map(|n| match it.launches_without_kernel {
         Some(lost) if lost > 0 => format!("{}, {} of them without a kernel", count(n), count(lost)),
@@ -84,4 +93,33 @@ pub fn ledger(it: &Ledger) -> [(&'static str, Option<u64>, &'static str); 5] {
             "nothing runs, for no reason that the file shows",
         ),
     ]
+}
+
+/// A number with some decimals and its thousands separated. A number that would read 0 or fill a screen has an exponent.
+fn show(number: f64, decimals: usize) -> String {
+    let least = 0.5 * 10_f64.powi(-(decimals as i32));
+    if number >= 1e15 || (number > 0.0 && number < least) {
+        return format!("{number:.1e}");
+    }
+    let plain = format!("{number:.decimals$}");
+    let whole = plain.find('.').unwrap_or(plain.len());
+    let mut text = String::new();
+    for (at, digit) in plain.char_indices() {
+        if at > 0 && at < whole && (whole - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes in the largest suitable unit: `1.5 GiB`.
+fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    let power = (count.ilog2() / 10).min(UNITS.len() as u32);
+    let scaled = count as f64 / 1024_f64.powi(power as i32);
+    format!("{scaled:.1} {}", UNITS[power as usize - 1])
 }

@@ -5,7 +5,6 @@ use super::display::time;
 use super::figures::{Summary, TraceLint, median};
 use super::model::{SliceKind, Trace};
 use super::names::Family;
-use crate::thresholds::BACKWARD_SHORT;
 
 /// Idle share of a device above which launches may limit the run.
 const IDLE: f64 = 0.30;
@@ -18,41 +17,35 @@ const OVERHEAD: f64 = 1.25;
 /// Share of linked kernels that start before their launch above which the clocks disagree.
 const EARLY: f64 = 0.01;
 
+/// Share of the forward time below which a backward pass misses parts; about twice is usual.
+const BACKWARD_SHORT: f64 = 0.5;
+
 type LintReason = (String, String);
 type Rule = fn(&Trace, &Summary) -> Option<LintReason>;
 
-/// All lints in display order, each with the course's page about it.
-const LINTS: [(&str, Rule, Option<&str>); 9] = [
-    ("truncated-file", truncated_file, None),
-    ("no-device-activity", no_device_activity, Some("pytorch.md")),
-    ("clock-mismatch", clock_mismatch, None),
-    ("launch-bound", launch_bound, Some("pytorch-5.md")),
-    ("sync-in-step", sync_in_step, Some("pytorch-3.md")),
-    ("copy-in-step", copy_in_step, Some("pytorch-3.md")),
-    (
-        "one-kernel-dominates",
-        one_kernel_dominates,
-        Some("pytorch-4.md"),
-    ),
-    ("missing-backward", missing_backward, Some("pytorch-6.md")),
-    ("profiler-overhead", profiler_overhead, Some("pytorch.md")),
+/// All lints in display order.
+const LINTS: [(&str, Rule); 9] = [
+    ("truncated-file", truncated_file),
+    ("no-device-activity", no_device_activity),
+    ("clock-mismatch", clock_mismatch),
+    ("launch-bound", launch_bound),
+    ("sync-in-step", sync_in_step),
+    ("copy-in-step", copy_in_step),
+    ("one-kernel-dominates", one_kernel_dominates),
+    ("missing-backward", missing_backward),
+    ("profiler-overhead", profiler_overhead),
 ];
 
-/// The names of all lints, and their pages.
-pub fn names() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
-    LINTS.iter().map(|(name, _, page)| (*name, *page))
+/// The names of all lints, in the order in which they are reported.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    LINTS.iter().map(|(name, _)| *name)
 }
 
 /// All lints that apply.
-pub fn lints(trace: &Trace, figures: &Summary) -> Vec<TraceLint> {
-    let holds = |&(name, rule, page): &(&'static str, Rule, Option<&'static str>)| {
+pub(crate) fn lints(trace: &Trace, figures: &Summary) -> Vec<TraceLint> {
+    let holds = |&(name, rule): &(&'static str, Rule)| {
         let (why, next) = rule(trace, figures)?;
-        Some(TraceLint {
-            name,
-            why,
-            next,
-            page,
-        })
+        Some(TraceLint { name, why, next })
     };
     LINTS.iter().filter_map(holds).collect()
 }
@@ -88,7 +81,7 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<LintReason> {
             "The host launched {n} kernels, but the file has none of them: the device was not recorded."
         ),
     };
-    let next = match trace.format {
+    let general = match trace.format {
         "nsys sqlite" => {
             "Record with `nsys profile --trace=cuda,nvtx,osrt`, and look at the export's DIAGNOSTIC_EVENT."
         }
@@ -99,9 +92,6 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<LintReason> {
             "Record with `rocprofv3 --kernel-trace --hip-trace -- …`, and start the profiler before HIP. If there are several files, open \
             the one with kernels. The profiler does not see Vulkan or wgpu."
         }
-        "perflings recording" => {
-            "No step was profiled. Record more steps: `perflings run 1 --steps 50 --record run.jsonl`."
-        }
         "nsys cuda_gpu_kern_sum.csv" => {
             "Record with `nsys profile --trace=cuda`; then run `nsys stats` again."
         }
@@ -110,7 +100,7 @@ fn no_device_activity(trace: &Trace, f: &Summary) -> Option<LintReason> {
              `torch.cuda.is_available()`, and after a first step: the tracer then runs before the work starts."
         }
     };
-    found(why, next)
+    found(why, trace.record_again.unwrap_or(general))
 }
 
 fn clock_mismatch(trace: &Trace, f: &Summary) -> Option<LintReason> {

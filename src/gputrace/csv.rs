@@ -4,9 +4,10 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
+use std::sync::Arc;
 
 use super::model::{Detail, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
-use super::source::{FileHead, OpenError, TraceSource};
+use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
 
 /// Longest line that is read, in bytes.
 const LINE: usize = 1 << 20;
@@ -30,25 +31,31 @@ const MIN: &[&str] = &["minns", "min (ns)", "minimum (ns)", "min (nsec)"];
 const MAX: &[&str] = &["maxns", "max (ns)", "maximum (ns)", "max (nsec)"];
 const STD: &[&str] = &["stddev", "stddev (ns)", "std_dev"];
 
-/// Whether this is a table of kernels with start and end.
-pub fn is_kernel_trace(head: &FileHead) -> bool {
-    header(&head.bytes)
-        .is_some_and(|h| has(&h, &[NAME, START, END]) && !h.iter().any(|c| c == "counter_name"))
+/// rocprofv3's table of kernels with start and end, its table of sums, and the table of sums of nsys.
+const KERNEL_TRACE: &str = "rocprofv3 kernel_trace.csv";
+const KERNEL_STATS: &str = "rocprofv3 kernel_stats.csv";
+const KERN_SUM: &str = "nsys cuda_gpu_kern_sum.csv";
+
+/// Whether the data begin with a table of kernels.
+pub(crate) fn recognises(head: &FileHead) -> bool {
+    header(&head.bytes).is_some_and(|header| format(&header).is_some())
 }
 
-/// Whether this is a table of sums from rocprofv3.
-pub fn is_kernel_stats(head: &FileHead) -> bool {
-    header(&head.bytes)
-        .is_some_and(|h| has(&h, &[NAME, CALLS, TOTAL]) && !has(&h, &[&["instances"]]))
-}
-
-/// Whether this is a table of sums from nsys.
-pub fn is_kern_sum(head: &FileHead) -> bool {
-    header(&head.bytes).is_some_and(|h| has(&h, &[&["name"], &["instances"], &["total time (ns)"]]))
+/// The format of a table, from its header.
+fn format(header: &[String]) -> Option<&'static str> {
+    let is = |name: &str| header.iter().any(|column| column == name);
+    if has(header, &[NAME, START, END]) && !is("counter_name") {
+        Some(KERNEL_TRACE)
+    } else if has(header, &[NAME, CALLS, TOTAL]) && !is("instances") {
+        Some(KERNEL_STATS)
+    } else {
+        let sums = is("name") && is("instances") && is("total time (ns)");
+        sums.then_some(KERN_SUM)
+    }
 }
 
 /// Whether this is a table of kernels with other separators between cells or lines.
-pub fn is_respelled(head: &[u8]) -> bool {
+pub(crate) fn is_respelled(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     header(
         text.replace('\r', "\n")
@@ -59,7 +66,7 @@ pub fn is_respelled(head: &[u8]) -> bool {
 }
 
 /// What this table is, if it comes from the same tools but has no kernels.
-pub fn sibling(head: &[u8]) -> Option<String> {
+pub(crate) fn sibling(head: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(head);
     let first = columns(text.lines().next()?);
     let is = |names: &[&str]| names.iter().all(|name| has(&first, &[&[*name]]));
@@ -247,22 +254,54 @@ impl<'a, 'b> Table<'a, 'b> {
     }
 }
 
-/// Reads kernels with start and end.
-pub fn read_kernel_trace(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
-    let mut out = TraceBuilder::new(source.name(), "rocprofv3 kernel_trace.csv", true);
+/// Reads a table.
+pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
+    let name = source.name().to_owned();
     let mut table = Table::new(source);
-    let (name, start, end) = (table.column(NAME), table.column(START), table.column(END));
-    let (Some(name), Some(start), Some(end)) = (name, start, end) else {
-        return Err(no_header());
+    let no_header = || {
+        OpenError::new(
+            OpenErrorKind::Unknown,
+            "has no header with columns of kernels.",
+            "Open the file that the profiler wrote.",
+        )
     };
+    let format = format(&table.header).ok_or_else(no_header)?;
+    let mut out = TraceBuilder::new(&name, format, format == KERNEL_TRACE);
+    let read = match format {
+        KERNEL_TRACE => kernels(&mut table, &mut out),
+        _ => sums(&mut table, &mut out),
+    };
+    read.ok_or_else(no_header)?;
+    table.check_end(&mut out);
+    source.done();
+    let trace = out.trace();
+    trace.holds.kernels = true;
+    if trace
+        .stats
+        .as_ref()
+        .is_some_and(|rows| no_kernels(&trace.names, rows))
+    {
+        return Err(OpenError::new(
+            OpenErrorKind::NoKernels,
+            "is a table of API calls or domains, not of kernels.",
+            "Open the *_kernel_stats.csv or *_kernel_trace.csv of the same run.",
+        ));
+    }
+    Ok(out.finish())
+}
+
+/// Reads kernels with start and end. Returns `None` if a column is missing.
+fn kernels(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
+    let [name, start, end] = [NAME, START, END].map(|names| table.column(names));
+    let (name, start, end) = (name?, start?, end?);
     let agent = table.column(&["agent_id", "agent", "gpu-id", "gpu_id"]);
     let queue = table.column(&["queue_id", "queue-id"]);
     let sizes = |table: &Table<'_, '_>, what: &str| {
         ["x", "y", "z"].map(|axis| table.column(&[&format!("{what}_size_{axis}")]))
     };
-    let (grid, block) = (sizes(&table, "grid"), sizes(&table, "workgroup"));
+    let (grid, block) = (sizes(table, "grid"), sizes(table, "workgroup"));
     let mut lanes: HashMap<(String, String), u32> = HashMap::new();
-    while let Some((line, cells)) = table.row(&mut out) {
+    while let Some((line, cells)) = table.row(out) {
         let place = || format!("line {line}");
         let time = |at: usize| cells[at].trim().parse::<u64>().ok();
         let (Some(start), Some(end)) = (time(start), time(end)) else {
@@ -304,40 +343,24 @@ pub fn read_kernel_trace(source: &mut TraceSource<'_>) -> Result<Trace, OpenErro
             },
         );
     }
-    table.check_end(&mut out);
-    source.done();
-    out.trace().holds.kernels = true;
     out.trace().grid_in_items = true;
-    Ok(out.finish())
+    Some(())
 }
 
 /// The device of an agent: `4` of `Agent 4`.
-pub fn device(agent: &str) -> String {
+pub(crate) fn device(agent: &str) -> String {
     let number = agent.trim_start_matches(|c: char| !c.is_ascii_digit());
     if number.is_empty() { agent } else { number }.to_owned()
 }
 
-/// Reads sums of rocprofv3.
-pub fn read_kernel_stats(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
-    sums(source, "rocprofv3 kernel_stats.csv")
-}
-
-/// Reads sums of nsys.
-pub fn read_kern_sum(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
-    sums(source, "nsys cuda_gpu_kern_sum.csv")
-}
-
-fn sums(source: &mut TraceSource<'_>, format: &'static str) -> Result<Trace, OpenError> {
-    let mut out = TraceBuilder::new(source.name(), format, false);
-    let mut table = Table::new(source);
-    let (name, calls, total) = (table.column(NAME), table.column(CALLS), table.column(TOTAL));
-    let (Some(name), Some(calls), Some(total)) = (name, calls, total) else {
-        return Err(no_header());
-    };
+/// Reads sums. Returns `None` if a column is missing.
+fn sums(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
+    let [name, calls, total] = [NAME, CALLS, TOTAL].map(|names| table.column(names));
+    let (name, calls, total) = (name?, calls?, total?);
     let [median, min, max, std] = [MEDIAN, MIN, MAX, STD].map(|names| table.column(names));
     let mut stats: Vec<KernelStat> = Vec::new();
     let mut known: HashMap<u32, usize> = HashMap::new();
-    while let Some((line, cells)) = table.row(&mut out) {
+    while let Some((line, cells)) = table.row(out) {
         let number = |at: usize| whole(&cells[at]);
         let (Some(calls), Some(total)) = (number(calls), number(total)) else {
             out.unread("calls or total are not numbers", || format!("line {line}"));
@@ -370,25 +393,20 @@ fn sums(source: &mut TraceSource<'_>, format: &'static str) -> Result<Trace, Ope
             }
         }
     }
-    table.check_end(&mut out);
-    source.done();
+    out.trace().stats = Some(stats);
+    Some(())
+}
+
+/// Whether all rows are calls of an API, or domains.
+fn no_kernels(names: &[Arc<str>], rows: &[KernelStat]) -> bool {
     let calls = ["hip", "hsa_", "roctx", "__hip"];
     let domain =
         |name: &str| name.len() > 3 && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
-    let names = &out.trace().names;
     let no_kernel = |row: &KernelStat| {
         let name = &names[row.name as usize];
-        calls.iter().any(|it| name.starts_with(it)) || domain(name)
+        calls.iter().any(|call| name.starts_with(call)) || domain(name)
     };
-    if !stats.is_empty() && stats.iter().all(no_kernel) {
-        return Err(OpenError::new(
-            "is a table of API calls or domains, not of kernels.",
-            "Open the *_kernel_stats.csv or *_kernel_trace.csv of the same run.",
-        ));
-    }
-    out.trace().stats = Some(stats);
-    out.trace().holds.kernels = true;
-    Ok(out.finish())
+    !rows.is_empty() && rows.iter().all(no_kernel)
 }
 
 /// A number as whole nanoseconds: `440`, `440.0`, `1,024`.
@@ -400,11 +418,4 @@ fn whole(cell: &str) -> Option<u64> {
             .contains(&number)
             .then_some(number.round() as u64)
     })
-}
-
-fn no_header() -> OpenError {
-    OpenError::new(
-        "has no header with columns of kernels.",
-        "Open the file that the profiler wrote.",
-    )
 }

@@ -1,11 +1,10 @@
 //! Writes the kernels of a trace as rocprofv3's tables `kernel_trace.csv` and `kernel_stats.csv`, with its headers of 2025.
 //! An empty cell means that a value is not known. Spreadsheets interpret no cell as a formula.
 
-use std::io::{self, Write};
+use std::fmt::Write;
 
-use crate::sanitize;
-use crate::trace::figures::Summary;
-use crate::trace::model::{SliceKind, Trace};
+use super::super::figures::Summary;
+use super::super::model::{SliceKind, Trace};
 
 const TRACE: &str = "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\
     \"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\
@@ -13,13 +12,23 @@ const TRACE: &str = "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_I
     \"Grid_Size_Y\",\"Grid_Size_Z\"";
 const STATS: &str = "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"";
 
-/// A text as a cell: always quoted, as rocprofv3 does.
+/// Whether a character could break a line of the table, hide, or reorder the text beside it: control characters and those that
+/// Unicode calls default-ignorable, except for the variants of an emoji.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A text as a cell: always quoted, as rocprofv3 does. A spreadsheet does not take it for a formula.
 fn cell(text: &str) -> String {
-    let cell = sanitize::csv(text);
-    match cell.starts_with('"') {
-        true => cell,
-        false => format!("\"{cell}\""),
-    }
+    let text = text.replace(is_hidden, " ").replace('"', "\"\"");
+    let signs = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    let formula = text.trim_start().starts_with(signs);
+    format!("\"{}{text}\"", if formula { "'" } else { "" })
 }
 
 /// A number, or nothing.
@@ -27,9 +36,10 @@ fn known(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// Writes all kernels by start. Grid sizes are in work items, as in rocprofv3.
-pub fn kernel_trace(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{TRACE}")?;
+/// All kernels as the text of a `kernel_trace.csv`, by start. Times are nanoseconds of the file's own clock; grid sizes are in work
+/// items, as in rocprofv3.
+pub fn kernel_trace(trace: &Trace) -> String {
+    let mut out = format!("{TRACE}\n");
     for (dispatch, (_, slice)) in (1_u64..).zip(trace.of(SliceKind::Kernel)) {
         let lane = &trace.lanes[slice.lane as usize];
         let device = lane.device.and_then(|id| trace.devices.get(id as usize));
@@ -49,7 +59,7 @@ pub fn kernel_trace(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
                 .map(|axis| known(sizes.map(|sizes| sizes[axis])))
                 .join(",")
         };
-        writeln!(
+        let _ = writeln!(
             out,
             "\"KERNEL_DISPATCH\",{},{},,,{dispatch},{},{},{},{},{},,,,,,{},{}",
             cell(&format!("Agent {device}")),
@@ -63,16 +73,16 @@ pub fn kernel_trace(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
             trace.clock(slice.end),
             sizes(detail.block.map(|block| block.map(u64::from))),
             sizes(grid),
-        )?;
+        );
     }
-    Ok(())
+    out
 }
 
-/// Writes all kernel names, longest total first.
-pub fn kernel_stats(figures: &Summary, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{STATS}")?;
+/// All kernel names as the text of a `kernel_stats.csv`, longest total first. Times are nanoseconds.
+pub fn kernel_stats(figures: &Summary) -> String {
+    let mut out = format!("{STATS}\n");
     for row in &figures.table {
-        writeln!(
+        let _ = writeln!(
             out,
             "{},{},{},{:.6},{:.6},{},{},{}",
             cell(&row.name),
@@ -83,7 +93,7 @@ pub fn kernel_stats(figures: &Summary, out: &mut impl Write) -> io::Result<()> {
             known(row.min_ns),
             known(row.max_ns),
             known(row.std_dev_ns.map(|it| format!("{it:.6}"))),
-        )?;
+        );
     }
-    Ok(())
+    out
 }

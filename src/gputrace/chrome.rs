@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, Value};
 
 use super::json::{self, Scanner, ValueEnd};
 use super::model::{Counter, Detail, Direction, LaneKind, Slice, SliceKind, Trace, TraceBuilder};
-use super::source::{FileHead, OpenError, TraceSource};
+use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
 
 /// Members at the top of a Kineto file.
 const KINETO: [&str; 4] = [
@@ -25,7 +25,7 @@ const SEARCHED: usize = 1 << 30;
 const REPAIRED: usize = 64 * 1024;
 
 /// Whether this is JSON that can be a trace.
-pub fn recognises(head: &FileHead) -> bool {
+pub(crate) fn recognises(head: &FileHead) -> bool {
     let first = head.bytes.iter().find(|b| !b.is_ascii_whitespace());
     matches!(first, Some(b'{' | b'['))
 }
@@ -128,7 +128,7 @@ struct ChromeReader {
 }
 
 /// Reads a trace.
-pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
+pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let mut reader = ChromeReader {
         out: TraceBuilder::new(source.name(), "chrome json", false),
         ..ChromeReader::default()
@@ -144,6 +144,7 @@ pub fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let end = scanner.offset();
     if !found || (reader.events == 0 && reader.out.trace().unread_count() > 0) {
         return Err(OpenError::new(
+            OpenErrorKind::Unknown,
             format!("is JSON without a readable event in \"traceEvents\" ({end} bytes read)."),
             "Export it with `prof.export_chrome_trace(\"trace.json\")`, with rocprofv3 as csv, pftrace or rocpd.",
         ));
@@ -358,9 +359,7 @@ impl ChromeReader {
         if phase == "B" {
             self.open[lane as usize].push(slice);
         }
-        if let Some(correlation) = whole(args.correlation) {
-            self.out.link(slice, 0, correlation);
-        }
+        self.out.link(slice, 0, whole(args.correlation));
         if !kind.on_device() {
             return;
         }

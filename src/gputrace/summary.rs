@@ -8,7 +8,7 @@ use super::figures::{
 };
 use super::lints;
 use super::model::{Direction, NONE, Slice, SliceKind, Trace, sum};
-use super::names::{self, TracePhase};
+use super::names;
 
 /// Disjoint intervals in order.
 type Union = Vec<(i64, i64)>;
@@ -293,11 +293,7 @@ fn moves(trace: &Trace, it: &mut Summary) {
                 slice,
             );
         }
-        it.copies = Some(Copies {
-            count: all.count,
-            bytes: all.bytes,
-            by_direction,
-        });
+        it.copies = Some(Copies { all, by_direction });
     }
     if trace.holds.memsets {
         let all = it.memsets.insert(none());
@@ -319,14 +315,11 @@ fn steps(
     work: &[&DeviceWork],
     ledger: &impl Fn((i64, i64)) -> Ledger,
 ) -> Option<Vec<TraceStep>> {
-    let mut known: HashMap<u32, bool> = HashMap::new();
-    let mut is_step = |name| {
-        *known
-            .entry(name)
-            .or_insert_with(|| names::is_step(trace.name(name)))
-    };
-    let ranges = trace.of(SliceKind::Annotation).map(|it| it.1);
-    let ranges: Vec<&Slice> = ranges.filter(|slice| is_step(slice.name)).collect();
+    let ranges: Vec<&Slice> = trace
+        .of(SliceKind::Annotation)
+        .map(|(_, slice)| slice)
+        .filter(|slice| names::is_step(trace.name(slice.name)))
+        .collect();
     if ranges.is_empty() {
         return None;
     }
@@ -414,12 +407,8 @@ fn one_ledger(work: &DeviceWork, sync: &Union, window: (i64, i64), calls: bool) 
 
 fn phases(trace: &Trace, kernels: &[&Slice], steps: Option<&[TraceStep]>) -> PhaseTotals {
     let mut ranges: [Union; 3] = Default::default();
-    let mut known: HashMap<u32, Option<TracePhase>> = HashMap::new();
     for (_, slice) in trace.of(SliceKind::Annotation) {
-        if let Some(phase) = *known
-            .entry(slice.name)
-            .or_insert_with(|| names::phase(trace.name(slice.name)))
-        {
+        if let Some(phase) = names::phase(trace.name(slice.name)) {
             ranges[phase as usize].push(slice.span());
         }
     }

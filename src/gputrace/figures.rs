@@ -1,4 +1,4 @@
-//! The figures of a trace: the output of `perflings open --json`, the table of kernels, the ledger, lints. Times are whole
+//! The figures of a trace: one JSON object, the table of kernels, the ledger, lints. Times are whole
 //! nanoseconds; busy time is the union of the intervals of a device's kernels, summed over devices. A figure that the file does not
 //! contain is `None`.
 
@@ -12,55 +12,71 @@ use super::names::Family;
 /// A fault of a trace, or of the run it shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceLint {
+    /// The full name, as in the file.
     pub name: &'static str,
+    /// What was found, in sentences.
     pub why: String,
+    /// What to do, in sentences.
     pub next: String,
-    /// The course's page about it: `pytorch-3.md`.
-    pub page: Option<&'static str>,
 }
 
 /// One of the kernels with the largest share of time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Top {
+    /// The full name, as in the file.
     pub name: String,
+    /// Number of executions.
     pub calls: u64,
+    /// Time of all executions in nanoseconds.
     pub total_ns: u64,
 }
 
 /// One device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeviceFigures {
+    /// Number of kernel executions.
     pub kernels: u64,
+    /// Time of all kernels in nanoseconds.
     pub kernel_ns: u64,
+    /// Time in which at least one kernel runs, in nanoseconds.
     pub busy_ns: u64,
 }
 
 /// A count, and the bytes if the file contains them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
+    /// The number.
     pub count: u64,
+    /// Bytes, if the file contains them.
     pub bytes: Option<u64>,
 }
 
 /// Copies of all directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Copies {
-    pub count: u64,
-    pub bytes: Option<u64>,
+    /// All copies together.
+    #[serde(flatten)]
+    pub all: Amount,
+    /// Copies of each direction: `H2D`, `D2H` and others.
     pub by_direction: BTreeMap<&'static str, Amount>,
 }
 
 /// One annotated step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceStep {
+    /// The full name, as in the file.
     pub name: String,
+    /// Length in nanoseconds.
     pub dur_ns: u64,
     /// Kernels that started inside the range.
     pub kernels_by_start: u64,
     /// Kernels whose launch call started inside the range.
     pub kernels_by_launch: Option<u64>,
+    /// Time in which at least one kernel runs, in nanoseconds.
     pub busy_ns: u64,
+    /// Number of calls in which the host waits for a device.
     pub syncs: Option<u64>,
+    /// Number of copies between host and device.
     pub host_device_copies: Option<u64>,
     /// The step's ledger.
     #[serde(skip)]
@@ -73,46 +89,73 @@ pub struct TraceStep {
 /// Rows that could not be read.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnreadRows {
+    /// The number.
     pub count: u64,
+    /// What was found, in sentences.
     pub why: Vec<Unread>,
 }
 
 /// Every figure, in the order of the JSON.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
+    /// Name of the file.
     pub file: String,
+    /// Name of the format: `kineto json`.
     pub format: &'static str,
+    /// Number of kernel executions.
     pub kernels: u64,
+    /// Number of rows or events that could not be read.
     pub bad_rows: u64,
+    /// Number of different kernel names.
     pub distinct_names: u64,
+    /// Time of all kernels in nanoseconds.
     pub kernel_ns: u64,
+    /// The three kernels with the largest total time.
     pub top: Vec<Top>,
+    /// Time in which at least one kernel runs, in nanoseconds.
     pub busy_ns: Option<u64>,
     /// From the first start of a kernel to the last end.
     pub device_span_ns: Option<u64>,
+    /// Share of the span of all devices in which no kernel runs, 0 to 1.
     #[serde(serialize_with = "six_digits")]
     pub idle_share: Option<f64>,
+    /// Median length of a kernel in nanoseconds.
     pub median_kernel_ns: Option<u64>,
+    /// Number of kernels of 0 ns.
     pub zero_length_kernels: Option<u64>,
+    /// Figures of each device, by its label.
     pub devices: Option<BTreeMap<String, DeviceFigures>>,
     /// Device queues with kernels.
     pub lanes: Option<u64>,
+    /// Number of calls that launch a kernel.
     pub launches: Option<u64>,
+    /// Number of these calls whose kernel is not in the file.
     pub launches_without_kernel: Option<u64>,
+    /// Number of calls that launch a graph.
     pub graph_launches: Option<u64>,
+    /// Number of graphs that were traced as a whole.
     pub graph_trace_rows: Option<u64>,
+    /// Time of these graphs in nanoseconds.
     pub graph_trace_ns: Option<u64>,
+    /// Number of calls in which the host waits for a device.
     pub syncs: Option<u64>,
+    /// Copies by devices.
     pub copies: Option<Copies>,
+    /// Memory regions filled by devices.
     pub memsets: Option<Amount>,
+    /// Annotated steps.
     pub steps: Option<Vec<TraceStep>>,
     /// From the first start of anything to the last end.
     pub trace_span_ns: Option<u64>,
+    /// Version of a database's schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema_version: Option<Vec<String>>,
+    /// Known tables that a database does not have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tables_absent: Option<Vec<String>>,
+    /// Lints that apply.
     pub lints: Vec<TraceLint>,
+    /// Rows that could not be read, by reason.
     pub unread: Option<UnreadRows>,
     /// If there are no kernels: operations of the host with their own time, longest total first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -164,13 +207,21 @@ fn six_digits<S: Serializer>(share: &Option<f64>, out: S) -> Result<S::Ok, S::Er
 pub struct KernelTotals {
     /// The full name; not safe for a screen.
     pub name: String,
+    /// The short name, in at most 60 characters.
     pub short: String,
+    /// The family, from the name.
     pub family: Family,
+    /// Number of executions.
     pub calls: u64,
+    /// Time of all executions in nanoseconds.
     pub total_ns: u64,
+    /// Median length in nanoseconds.
     pub median_ns: Option<u64>,
+    /// Shortest length in nanoseconds.
     pub min_ns: Option<u64>,
+    /// Longest length in nanoseconds.
     pub max_ns: Option<u64>,
+    /// Standard deviation of the length in nanoseconds.
     pub std_dev_ns: Option<f64>,
     /// Share of the time of all rows.
     pub share_of_kernels: f64,
@@ -199,7 +250,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// The ledger of several windows or devices.
-    pub fn sum(parts: impl Iterator<Item = Self>) -> Self {
+    pub(crate) fn sum(parts: impl Iterator<Item = Self>) -> Self {
         let none = Self {
             syncs: Some(0),
             host_bound: Some(0),
@@ -224,7 +275,9 @@ impl Ledger {
 /// Kernel time by phase in nanoseconds, if ranges name the phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PhaseTotals {
+    /// Kernel time of forward ranges.
     pub forward: Option<u64>,
+    /// Kernel time of backward ranges.
     pub backward: Option<u64>,
     /// Number of kernels in the optimizer's ranges.
     pub optimizer_kernels: Option<u64>,

@@ -38,19 +38,22 @@ pub struct TimelineCell {
 /// The name of a slice that is wide enough for one, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
+    /// The slice: an index into `Trace::slices`.
     pub slice: u32,
     /// First column.
     pub column: usize,
     /// Columns of the slice.
     pub width: usize,
-    /// The first words of the name that fit beside the initial bar; safe for a screen.
+    /// The first words of the name that fit beside the initial bar, as in the file.
     pub text: String,
 }
 
 /// The cells of a row in a window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowCells {
+    /// One cell for each column of the window.
     pub cells: Vec<TimelineCell>,
+    /// Names that fit, from left to right.
     pub labels: Vec<Label>,
 }
 
@@ -61,6 +64,7 @@ pub struct TimelineWindow {
     pub start: i64,
     /// The nanosecond after the last.
     pub end: i64,
+    /// Number of columns.
     pub columns: usize,
 }
 
@@ -82,14 +86,8 @@ impl TimelineWindow {
     /// The window moved by a share of its width, kept within bounds.
     pub fn pan(&self, share: f64, bounds: (i64, i64)) -> Self {
         let width = i128::from(self.end) - i128::from(self.start);
-        let (low, high) = (i128::from(bounds.0), i128::from(bounds.1));
         let start = i128::from(self.start) + (width as f64 * share) as i128;
-        let start = start.min(high - width).max(low);
-        Self {
-            start: start as i64,
-            end: (start + width).min(i128::from(i64::MAX)) as i64,
-            ..*self
-        }
+        self.within(start, width, bounds)
     }
 
     /// The window made `factor` times as wide around a column, with at least one nanosecond per column, kept within bounds.
@@ -101,11 +99,16 @@ impl TimelineWindow {
         let new = ((width as f64 * factor) as i128).clamp(least, most);
         let share = (at - i128::from(self.start)) as f64 / width.max(1) as f64;
         let start = at - (new as f64 * share) as i128;
-        let latest = i128::from(bounds.1) - new;
+        self.within(start, new, bounds)
+    }
+
+    /// The window with another start and width, moved into bounds.
+    fn within(&self, start: i128, width: i128, bounds: (i64, i64)) -> Self {
+        let latest = i128::from(bounds.1) - width;
         let start = start.min(latest).max(i128::from(bounds.0));
         Self {
             start: start as i64,
-            end: (start + new).min(i128::from(i64::MAX)) as i64,
+            end: (start + width).min(i128::from(i64::MAX)) as i64,
             ..*self
         }
     }

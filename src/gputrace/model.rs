@@ -65,7 +65,7 @@ impl SliceKind {
     }
 
     /// The kind of an event, from its category as named by Kineto, rocprofv3 and this program, and from its name.
-    pub fn of_category(category: &str, name: &str) -> Self {
+    pub(crate) fn of_category(category: &str, name: &str) -> Self {
         match category {
             "" => Self::of_name(name),
             "cpu_op" | "operator" | "python_function" => Self::Op,
@@ -118,7 +118,7 @@ impl SliceKind {
     }
 
     /// The category that `of_category` maps to this kind.
-    pub fn category(self) -> &'static str {
+    pub(crate) fn category(self) -> &'static str {
         match self {
             Self::Kernel => "kernel_dispatch",
             Self::Graph => "graph",
@@ -134,7 +134,7 @@ impl SliceKind {
     }
 
     /// The kind of a call of CUDA, HIP or a driver, by its name; versions such as `_v7000` do not matter.
-    pub fn of_call(name: &str) -> Self {
+    pub(crate) fn of_call(name: &str) -> Self {
         let name = match name.rfind("_v") {
             Some(at) if name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
             _ => name,
@@ -174,6 +174,7 @@ pub enum LaneKind {
 /// A row of slices: a host thread or a device queue.
 #[derive(Clone, Debug)]
 pub struct Lane {
+    /// What works on it, or what it is.
     pub kind: LaneKind,
     /// The process or device it belongs to, as the file names it.
     pub group: String,
@@ -186,10 +187,15 @@ pub struct Lane {
 /// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
+    /// From the host to a device.
     H2D,
+    /// From a device to the host.
     D2H,
+    /// Within a device.
     D2D,
+    /// Within the host.
     H2H,
+    /// From one device to another.
     P2P,
     /// Not in the file, or another memory such as arrays.
     Other,
@@ -197,12 +203,12 @@ pub enum Direction {
 
 impl Direction {
     /// Whether host and device exchange data.
-    pub fn crosses(self) -> bool {
+    pub(crate) fn crosses(self) -> bool {
         matches!(self, Self::H2D | Self::D2H)
     }
 
     /// The direction in a name: `Memcpy HtoD (…)`, `MEMORY_COPY_HOST_TO_DEVICE`, `Host-to-Device`.
-    pub fn of_name(name: &str) -> Self {
+    pub(crate) fn of_name(name: &str) -> Self {
         let letters = name.chars().filter(char::is_ascii_alphanumeric);
         let name = letters.collect::<String>().to_ascii_lowercase();
         let has = |(_, parts): &&(Self, [&str; 3])| parts.iter().any(|part| name.contains(part));
@@ -213,7 +219,7 @@ impl Direction {
     }
 
     /// The name in the JSON: `H2D`.
-    pub fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         ["H2D", "D2H", "D2D", "H2H", "P2P", "other"][self as usize]
     }
 }
@@ -232,6 +238,7 @@ const DIRECTIONS: [(Direction, [&str; 3]); 5] = [
 pub struct Detail {
     /// Bytes copied or filled.
     pub bytes: Option<u64>,
+    /// Direction of a copy.
     pub direction: Option<Direction>,
     /// Size of the launch: workgroups, or work items if `Trace::grid_in_items`.
     pub grid: Option<[u32; 3]>,
@@ -248,11 +255,13 @@ pub struct Slice {
     pub end: i64,
     /// Index into `Trace::lanes`.
     pub lane: u32,
+    /// Its name.
     pub name: NameId,
     /// For work of a device, the call that launched it; for a call, the first work it launched; otherwise `NONE`.
     pub link: u32,
     /// Index into `Trace::details`, or `NONE`.
     pub detail: u32,
+    /// What works on it, or what it is.
     pub kind: SliceKind,
 }
 
@@ -269,27 +278,35 @@ impl Slice {
 }
 
 /// A sum that stops at the largest number.
-pub fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+pub(crate) fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
 /// A row of a summary file: one kernel name, or one name and launch shape.
 #[derive(Clone, Debug, Default)]
 pub struct KernelStat {
+    /// Its name.
     pub name: NameId,
+    /// Number of executions, or of calls of the runtime.
     pub calls: u64,
     /// Nanoseconds, like the other times.
     pub total: u64,
+    /// Median length in nanoseconds.
     pub median: Option<u64>,
+    /// Shortest length in nanoseconds.
     pub min: Option<u64>,
+    /// Longest length in nanoseconds.
     pub max: Option<u64>,
+    /// Standard deviation of the length in nanoseconds.
     pub std_dev: Option<f64>,
 }
 
 /// Values over time.
 #[derive(Clone, Debug)]
 pub struct Counter {
+    /// Its name.
     pub name: String,
+    /// Unit of the values; empty if it is not known.
     pub unit: String,
     /// Time in nanoseconds, and the value.
     pub samples: Vec<(i64, f64)>,
@@ -302,8 +319,11 @@ pub struct Holds {
     pub kernels: bool,
     /// Calls of the runtime: launches and synchronisations.
     pub calls: bool,
+    /// Copies by devices.
     pub copies: bool,
+    /// Memory regions filled by devices.
     pub memsets: bool,
+    /// Ranges named by the program.
     pub annotations: bool,
     /// Graphs traced as a whole.
     pub graphs: bool,
@@ -312,7 +332,9 @@ pub struct Holds {
 /// Rows, events or packets that could not be read.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unread {
+    /// The number of them.
     pub count: u64,
+    /// The reason.
     pub why: String,
     /// Place of the first one.
     pub first: String,
@@ -325,18 +347,25 @@ pub struct Trace {
     pub source: String,
     /// The name in the JSON: `kineto json`.
     pub format: &'static str,
+    /// All names; a `NameId` is an index.
     pub names: Vec<Arc<str>>,
     /// Labels of devices, in the file's numbering.
     pub devices: Vec<String>,
+    /// Queues of devices and threads of the host.
     pub lanes: Vec<Lane>,
+    /// All slices.
     pub slices: Vec<Slice>,
+    /// Further data about slices.
     pub details: Vec<Detail>,
+    /// Values over time.
     pub counters: Vec<Counter>,
     /// The part that is counted and exported, if it is not the whole trace.
     pub counted: Option<Box<Trace>>,
     /// Kernels of a file that contains only sums.
     pub stats: Option<Vec<KernelStat>>,
+    /// Kinds of records that the file can contain.
     pub holds: Holds,
+    /// Rows, events or packets that could not be read, by reason.
     pub unread: Vec<Unread>,
     /// Where and how the file was truncated.
     pub truncated: Option<String>,
@@ -350,6 +379,8 @@ pub struct Trace {
     pub tables_absent: Option<Vec<String>>,
     /// Number of steps in the sums, if known.
     pub summed_steps: Option<u64>,
+    /// How to record a trace with work of a device; without it, a lint gives the general advice for the format.
+    pub record_again: Option<&'static str>,
     /// Median step without the profiler in nanoseconds, if known.
     pub unprofiled_step: Option<u64>,
 }
@@ -360,7 +391,7 @@ impl Trace {
         self.counted.as_deref().unwrap_or(self)
     }
 
-    /// The full name in the file: not safe for a screen (`sanitize::line`).
+    /// The full name as in the file. It may contain any characters, such as escape sequences of a terminal.
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id as usize).map_or("", |name| name)
     }
@@ -394,12 +425,12 @@ impl Trace {
     }
 
     /// Converts a time to the file's own clock, in nanoseconds.
-    pub fn clock(&self, time: i64) -> i128 {
+    pub(crate) fn clock(&self, time: i64) -> i128 {
         i128::from(time) + self.bias
     }
 
     /// How many rows or events could not be read.
-    pub fn unread_count(&self) -> u64 {
+    pub(crate) fn unread_count(&self) -> u64 {
         sum(self.unread.iter().map(|it| it.count))
     }
 }
@@ -479,7 +510,7 @@ impl TraceBuilder {
     }
 
     /// Converts a time of the file's clock to the stored form.
-    pub fn time(&self, clock: i128) -> Option<i64> {
+    pub(crate) fn time(&self, clock: i128) -> Option<i64> {
         i64::try_from(clock.checked_sub(self.trace.bias)?).ok()
     }
 
@@ -533,7 +564,7 @@ impl TraceBuilder {
     }
 
     /// Sets the end of an open slice, in the file's clock.
-    pub fn close(&mut self, slice: u32, end: i128) -> bool {
+    pub(crate) fn close(&mut self, slice: u32, end: i128) -> bool {
         let end = self.time(end);
         let slice = &mut self.trace.slices[slice as usize];
         let end = end.filter(|end| *end >= slice.start);
@@ -542,7 +573,7 @@ impl TraceBuilder {
     }
 
     /// Sets the correlation of a call. The first launch with a number counts.
-    pub fn call(&mut self, slice: u32, scope: u64, correlation: u64) {
+    fn call(&mut self, slice: u32, scope: u64, correlation: u64) {
         let slices = &self.trace.slices;
         let launches = |at: u32| {
             matches!(
@@ -560,33 +591,31 @@ impl TraceBuilder {
             .or_insert(slice);
     }
 
-    /// Sets the correlation of a slice, which is a call or work of a device.
-    pub fn link(&mut self, slice: u32, scope: u64, correlation: u64) {
+    /// Links calls and work of devices that have the same correlation within a scope, such as a process.
+    pub fn link(&mut self, slice: u32, scope: u64, correlation: Option<u64>) {
+        let Some(correlation) = correlation else {
+            return;
+        };
         let kind = self.trace.slices[slice as usize].kind;
         if kind.is_call() {
             self.call(slice, scope, correlation);
         } else if kind.on_device() {
-            self.work(slice, scope, correlation);
+            self.work.push((slice, scope, correlation));
         }
     }
 
-    /// Sets the correlation of a device's work.
-    pub fn work(&mut self, slice: u32, scope: u64, correlation: u64) {
-        self.work.push((slice, scope, correlation));
-    }
-
     /// Whether the trace accepts no more slices.
-    pub fn full(&self) -> bool {
+    pub(crate) fn full(&self) -> bool {
         self.trace.slices.len() >= SLICES
     }
 
     /// Counts a row, an event or a packet that could not be read.
-    pub fn unread(&mut self, why: &str, place: impl FnOnce() -> String) {
+    pub(crate) fn unread(&mut self, why: &str, place: impl FnOnce() -> String) {
         self.unread_many(why, 1, place);
     }
 
     /// The same for many at once.
-    pub fn unread_many(&mut self, why: &str, count: u64, place: impl FnOnce() -> String) {
+    pub(crate) fn unread_many(&mut self, why: &str, count: u64, place: impl FnOnce() -> String) {
         if count == 0 {
             return;
         }
