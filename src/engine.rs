@@ -8,7 +8,7 @@ pub mod client;
 mod compile_ahead;
 pub mod devices;
 mod host;
-pub mod kernel;
+pub mod kernel_check;
 pub mod load;
 mod observer;
 mod pair;

@@ -30,9 +30,11 @@ mod collective;
 mod evaluate;
 mod execute;
 mod finding;
+pub mod lanes;
 mod layout;
 mod math;
 mod memory;
+pub mod mutants;
 mod prepare;
 mod value;
 
@@ -207,6 +209,9 @@ pub struct Access<'a> {
     path: &'a dyn Fn(u32) -> String,
 }
 
+/// Bytes of stack that a thread needs to read and run any shader that naga accepts: deep expressions are walked by recursion.
+pub const STACK_BYTES: usize = 256 << 20;
+
 /// Offset of an access out of bounds.
 pub const OUTSIDE: u32 = u32::MAX;
 
@@ -246,6 +251,21 @@ pub trait Observer {
 impl Observer for () {
     fn watches(&self) -> bool {
         false
+    }
+}
+
+impl LaunchReport {
+    /// The findings that are faults on some device.
+    pub fn faults(&self) -> impl Iterator<Item = &Finding> {
+        let all = self.findings.iter();
+        all.filter(|finding| finding.kind.is_fault(self.space(finding)))
+    }
+
+    /// The memory that a finding is about; workgroup memory if it is about none.
+    pub fn space(&self, finding: &Finding) -> Space {
+        let mut accesses = self.accesses.iter();
+        let access = accesses.find(|it| Some(&it.variable) == finding.variable.as_ref());
+        access.map_or(Space::Workgroup, |it| it.space)
     }
 }
 

@@ -3,10 +3,13 @@
 
 pub mod ablation;
 pub mod cell;
+pub mod equal;
 pub mod exercise;
 pub mod gate;
 pub mod journey;
+pub mod kernel_checker;
 pub mod kernels;
+pub mod lanes;
 pub mod machine;
 pub mod plan;
 pub mod report;

@@ -3,11 +3,14 @@
 
 mod kernel;
 mod profile;
+pub mod reference;
 mod report;
 mod roof;
 mod run;
 mod seal;
 mod size;
+pub mod template;
+pub mod validate;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

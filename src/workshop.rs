@@ -4,6 +4,7 @@
 mod editor;
 mod effects;
 pub mod exercise;
+pub mod kernel_file;
 mod kernels;
 mod knobs;
 pub mod live;

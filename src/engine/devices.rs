@@ -92,7 +92,7 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
         info,
         driver: adapter.driver(),
         queued: false,
-        matrix_cores: adapter.has_matrix_cores(),
+        matrix_cores: has_matrix_cores(&adapter.adapter),
         roof: None,
         gpu: (!adapter.on_cpu()).then_some(setup.device),
     })

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::{AccessKind, Location};
+use super::{AccessKind, Location, Space};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FindingKind {
@@ -79,7 +79,7 @@ pub struct OtherAccess {
 }
 
 impl Finding {
-    pub fn new(kind: FindingKind, location: Location, invocation: Invocation) -> Self {
+    pub(crate) fn new(kind: FindingKind, location: Location, invocation: Invocation) -> Self {
         Self {
             kind,
             location,
@@ -95,7 +95,20 @@ impl Finding {
     }
 }
 
+impl FindingKind {
+    /// Whether a finding of this kind, about this memory, is a fault. Every device computes the same if one statement writes one
+    /// value twice, or writes parts of a vector; workgroup memory starts as zeros.
+    pub fn is_fault(self, space: Space) -> bool {
+        match self {
+            Self::SameValue | Self::VectorComponent => false,
+            Self::UnwrittenRead => space != Space::Workgroup,
+            _ => true,
+        }
+    }
+}
+
 impl AccessKind {
+    /// Whether the access changes memory.
     pub fn is_write(self) -> bool {
         !matches!(self, Self::Load | Self::AtomicLoad)
     }
@@ -163,8 +176,8 @@ impl fmt::Display for Finding {
 
 /// Findings by kind, variable and lines.
 #[derive(Default)]
-pub struct Findings {
-    pub list: Vec<Finding>,
+pub(crate) struct Findings {
+    pub(crate) list: Vec<Finding>,
     /// Most findings of different places.
     limit: usize,
     known: HashMap<(FindingKind, usize, u32, u32), usize>,
@@ -173,7 +186,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
             ..Self::default()
@@ -181,7 +194,7 @@ impl Findings {
     }
 
     /// Counts a finding at these lines; returns true for a new one, which the caller then adds.
-    pub fn is_new(&mut self, kind: FindingKind, variable: usize, lines: (u32, u32)) -> bool {
+    pub(crate) fn is_new(&mut self, kind: FindingKind, variable: usize, lines: (u32, u32)) -> bool {
         let key = (kind, variable, lines.0.min(lines.1), lines.0.max(lines.1));
         if let Some(at) = self.known.get(&key) {
             self.last = *at;
@@ -197,7 +210,7 @@ impl Findings {
     }
 
     /// Counts the last finding again.
-    pub fn again(&mut self) {
+    pub(crate) fn again(&mut self) {
         if let Some(finding) = self.list.get_mut(self.last) {
             finding.count += 1;
         }

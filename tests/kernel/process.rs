@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use perflings::engine::client::EngineCommand;
-use perflings::engine::kernel::checker::Checker;
 use perflings::judge::kernel::{KernelVerdict, verdict as judged};
+use perflings::measure::kernel_checker::Checker;
 use perflings::protocol::{Command, Event, KernelFaultKind, KernelJob, KernelReport, StreamLine};
 
 use super::{edited, job_of, on_lavapipe};
