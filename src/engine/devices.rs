@@ -7,6 +7,7 @@ use burn::tensor::Device;
 use burn_wgpu::wgpu;
 
 use super::adapters::{RankedAdapter, adapters, named};
+use crate::ops::adapter::has_matrix_cores;
 use crate::protocol::{self, DeviceInfo, Roof};
 
 /// An opened device with its properties.

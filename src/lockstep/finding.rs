@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::{AccessKind, Location, Space};
 
+/// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FindingKind {
     /// Two invocations access the same memory, at least one writes, and no barrier orders them.
@@ -16,6 +17,7 @@ pub enum FindingKind {
     VectorComponent,
     /// Memory is read that was never written.
     UnwrittenRead,
+    /// An index is past the end of its array, or below 0.
     OutOfBounds,
     /// Not all invocations of the workgroup reach a barrier together.
     DivergentBarrier,
@@ -32,8 +34,11 @@ pub enum FindingKind {
 pub struct Invocation {
     /// Index in the workgroup.
     pub lane: u32,
+    /// `local_invocation_id`
     pub local: [u32; 3],
+    /// `global_invocation_id`
     pub global: [u32; 3],
+    /// `workgroup_id`
     pub workgroup: [u32; 3],
     /// For an operation of a whole subgroup, the subgroup's number; the invocation is then its first.
     pub subgroup: Option<u32>,
@@ -48,9 +53,12 @@ impl fmt::Display for Invocation {
     }
 }
 
+/// A fault, or what may be one on some device. `Display` says it in a sentence with its line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
+    /// What was found.
     pub kind: FindingKind,
+    /// The place in the source.
     pub location: Location,
     /// The variable's name.
     pub variable: Option<String>,
@@ -73,8 +81,11 @@ pub struct Finding {
 /// The other of two accesses that race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherAccess {
+    /// The place in the source.
     pub location: Location,
+    /// The invocation that made it.
     pub invocation: Invocation,
+    /// Whether it reads or writes.
     pub access: AccessKind,
 }
 

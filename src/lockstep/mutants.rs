@@ -1,6 +1,21 @@
 //! Makes kernels from a right one: wrong kernels with one change each, and right kernels that another person might have written.
 //! Mutation testing uses them to measure how good a check is. An operator edits tokens and knows no types; kernels that naga does
 //! not accept are left out.
+//!
+//! ```
+//! use perflings::lockstep::Shader;
+//! use perflings::lockstep::mutants::{first_change, make};
+//! let right = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+//! @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+//!     let i = id.x;
+//!     if (i >= arrayLength(&x)) { return; }
+//!     x[i] = 2.0 * x[i] + 1.0;
+//! }";
+//! let wrong = make(&[right], false, 10, 1, |_, text| Shader::parse(text).is_ok());
+//! assert!(!wrong.is_empty() && wrong.iter().all(|mutant| mutant.text != right));
+//! let (line, was, is) = first_change(right, &wrong[0].text);
+//! println!("{}, line {line}: {was} is now {is}", wrong[0].operator);
+//! ```
 
 mod right;
 mod rng;
@@ -22,10 +37,12 @@ pub struct Mutant {
     pub kernel: usize,
     /// The operator's name: `drop a barrier`.
     pub operator: &'static str,
+    /// The whole source of the kernel.
     pub text: String,
 }
 
-/// Makes up to `count` different kernels from all of these, with all operators in turn. `accepts` tells whether a text is a valid
+/// Makes up to `count` different kernels from all of these, with all operators in turn: right ones if `right`, wrong ones otherwise. A
+/// wrong one may happen to compute the same. `accepts` tells whether a text is a valid
 /// program for a kernel's number. Equal seeds make equal kernels.
 pub fn make(
     kernels: &[&str],

@@ -1,11 +1,11 @@
 //! Records what the lanes of one workgroup do while a shader runs.
 
-use super::{
-    AccessVerb, WorkgroupAccess, WorkgroupFault, WorkgroupRun, WorkgroupStep, lanes_in_words,
-};
-use crate::lockstep::{
+use super::super::{
     Access, AccessKind, Arrival, Buffer, Finding, FindingKind, Launch, Location, OUTSIDE, Observer,
     RunError, Shader, Space, StatementStart,
+};
+use super::{
+    AccessVerb, WorkgroupAccess, WorkgroupFault, WorkgroupRun, WorkgroupStep, lanes_in_words,
 };
 
 /// Most steps that are recorded, and most elements that lanes access in them.
