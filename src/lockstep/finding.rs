@@ -124,7 +124,8 @@ impl AccessKind {
         !matches!(self, Self::Load | Self::AtomicLoad)
     }
 
-    fn verb(self) -> &'static str {
+    /// `reads` or `writes`.
+    pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Load | Self::AtomicLoad => "reads",
             Self::Store | Self::AtomicStore | Self::Atomic => "writes",

@@ -26,6 +26,8 @@ mod record;
 pub use listing::listing;
 pub use record::record;
 
+use super::AccessKind;
+
 /// Bytes that a device fetches at once from a buffer.
 pub const LINE_BYTES: u32 = 128;
 
@@ -64,10 +66,10 @@ pub struct WorkgroupStep {
 }
 
 /// One load or store of shared memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkgroupAccess {
     /// Whether the lanes read or write.
-    pub verb: AccessVerb,
+    pub kind: AccessKind,
     /// The variable's name.
     pub variable: String,
     /// Whether the variable is in workgroup memory; otherwise it is a buffer.
@@ -78,18 +80,6 @@ pub struct WorkgroupAccess {
     pub touched: Vec<(u16, u32)>,
     /// The first and the last element, as WGSL writes them.
     pub ends: [String; 2],
-}
-
-/// What an access does to memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AccessVerb {
-    /// Reads only.
-    #[default]
-    Read,
-    /// Writes only.
-    Write,
-    /// Reads and writes at once.
-    Update,
 }
 
 /// A fault in a step.
@@ -280,17 +270,14 @@ impl WorkgroupAccess {
         let (lanes, count) = (self.touched.len(), places.len());
         let name = &self.variable;
         let [first, last] = &self.ends;
-        let verb = match (self.verb, lanes) {
-            (AccessVerb::Read, 1) => "reads",
-            (AccessVerb::Read, _) => "read",
-            (AccessVerb::Write, 1) => "writes",
-            (AccessVerb::Write, _) => "write",
-            (AccessVerb::Update, 1) => "updates",
-            (AccessVerb::Update, _) => "update",
+        let verb = match self.kind {
+            AccessKind::Load | AccessKind::AtomicLoad => "read",
+            AccessKind::Store | AccessKind::AtomicStore => "write",
+            AccessKind::Atomic => "update",
         };
         let mut said = match lanes {
             0 => return format!("every lane is out of bounds of {name}"),
-            1 => format!("lane {} {verb} ", self.touched[0].0),
+            1 => format!("lane {} {verb}s ", self.touched[0].0),
             _ => format!("{lanes} lanes {verb} "),
         };
         said += &match count {

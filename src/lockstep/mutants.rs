@@ -116,14 +116,8 @@ fn shuffle(all: &mut [String], rng: &mut Rng) {
 
 /// The first line that differs: its number from 1, the old line, the new line.
 pub fn first_change(original: &str, text: &str) -> (usize, String, String) {
-    let (mut old, mut new) = (original.lines(), text.lines());
-    let mut line = 0;
-    loop {
-        line += 1;
-        let pair = (old.next(), new.next());
-        if pair.0 != pair.1 || pair.0.is_none() {
-            let shown = |line: Option<&str>| line.unwrap_or_default().trim().to_owned();
-            return (line, shown(pair.0), shown(pair.1));
-        }
-    }
+    let pairs = original.lines().zip(text.lines());
+    let same = pairs.take_while(|(old, new)| old == new).count();
+    let shown = |text: &str| text.lines().nth(same).unwrap_or_default().trim().to_owned();
+    (same + 1, shown(original), shown(text))
 }

@@ -4,9 +4,7 @@ use super::super::{
     Access, AccessKind, Arrival, Buffer, Finding, FindingKind, Launch, Location, OUTSIDE, Observer,
     RunError, Shader, Space, StatementStart,
 };
-use super::{
-    AccessVerb, WorkgroupAccess, WorkgroupFault, WorkgroupRun, WorkgroupStep, lanes_in_words,
-};
+use super::{WorkgroupAccess, WorkgroupFault, WorkgroupRun, WorkgroupStep, lanes_in_words};
 
 /// Most steps that are recorded, and most elements that lanes access in them.
 const MOST_STEPS: usize = 20_000;
@@ -68,13 +66,18 @@ struct Recorder<'a> {
 
 impl Recorder<'_> {
     /// Begins a step.
-    fn push(&mut self, step: WorkgroupStep) {
+    fn push(&mut self, line: u32, depth: usize, lanes: &[u32]) {
         (self.seen, self.statements) = (Vec::new(), 0);
         let full = self.touched >= MOST_TOUCHED;
         let Some(run) = &mut self.now else { return };
         run.cut |= full || run.steps.len() >= MOST_STEPS;
         if !run.cut {
-            run.steps.push(step);
+            run.steps.push(WorkgroupStep {
+                line,
+                depth,
+                lanes: lanes.iter().map(|lane| *lane as u16).collect(),
+                ..WorkgroupStep::default()
+            });
         }
     }
 
@@ -141,10 +144,6 @@ impl Recorder<'_> {
                 run.steps[*at].line == from && own.any(|it| Some(it.1) == here)
             });
             fault.other = earlier.map(|at| (at, by));
-            let verb = |kind: AccessKind| match kind.is_write() {
-                true => "writes",
-                false => "reads",
-            };
             let whose = match own {
                 true => String::new(),
                 false => format!(" of workgroup {}", self.number(other.invocation.workgroup)),
@@ -155,12 +154,12 @@ impl Recorder<'_> {
             fault.text.push(format!(
                 "  {}line {from}: lane {by}{whose} {} it",
                 at(earlier),
-                verb(other.access)
+                other.access.verb()
             ));
             fault.text.push(format!(
                 "  {}line {line}: lane {lane} {} it",
                 at(Some(step)),
-                finding.access.map_or("touches", verb)
+                finding.access.map_or("touches", AccessKind::verb)
             ));
         }
         Some(fault)
@@ -204,20 +203,15 @@ impl Observer for Recorder<'_> {
         }
         self.settle(Space::Workgroup);
         let (line, depth) = ((self.line)(&step.location), step.depth);
-        let lanes = step.lanes.iter().map(|lane| *lane as u16);
+        let mut lanes = step.lanes.iter().map(|lane| *lane as u16);
         // Some lanes may leave a line early, such as the head of a loop.
         let goes_on = self.last().is_some_and(|last| {
             last.barrier.is_none()
                 && (last.line, last.depth) == (line, depth)
-                && lanes.clone().all(|it| last.lanes.contains(&it))
+                && lanes.all(|it| last.lanes.contains(&it))
         });
         if !goes_on {
-            self.push(WorkgroupStep {
-                line,
-                depth,
-                lanes: lanes.collect(),
-                ..WorkgroupStep::default()
-            });
+            self.push(line, depth, step.lanes);
         }
         self.statements += 1;
     }
@@ -244,12 +238,7 @@ impl Observer for Recorder<'_> {
                 return self.settle(access.space);
             }
             let (line, depth) = (step.line, step.depth);
-            self.push(WorkgroupStep {
-                line,
-                depth,
-                lanes: access.lanes.iter().map(|lane| *lane as u16).collect(),
-                ..WorkgroupStep::default()
-            });
+            self.push(line, depth, access.lanes);
         }
         let end = |it: Option<&(u16, u32)>| {
             it.map_or_else(String::new, |(lane, _)| access.path(u32::from(*lane)))
@@ -261,11 +250,7 @@ impl Observer for Recorder<'_> {
         self.touched += touched.len();
         if let Some(step) = self.last() {
             step.accesses.push(WorkgroupAccess {
-                verb: match access.kind {
-                    AccessKind::Load | AccessKind::AtomicLoad => AccessVerb::Read,
-                    AccessKind::Store | AccessKind::AtomicStore => AccessVerb::Write,
-                    AccessKind::Atomic => AccessVerb::Update,
-                },
+                kind: access.kind,
                 variable: access.variable.to_owned(),
                 in_workgroup: access.space == Space::Workgroup,
                 bytes: access.bytes,
@@ -283,12 +268,7 @@ impl Observer for Recorder<'_> {
         let Some(last) = self.last() else { return };
         let depth = last.depth;
         if !alone || last.line != line {
-            self.push(WorkgroupStep {
-                line,
-                depth,
-                lanes: arrival.lanes.iter().map(|lane| *lane as u16).collect(),
-                ..WorkgroupStep::default()
-            });
+            self.push(line, depth, arrival.lanes);
         }
         if let Some(step) = self.last() {
             let missing = arrival.missing.iter().map(|lane| *lane as u16);
