@@ -12,7 +12,7 @@ mod timing;
 mod trial;
 mod watch;
 
-pub use crate::ops::live;
+pub use crate::ops::learner_kernel;
 pub use adopt::{adopt, reason_unused};
 pub use check::{check, check_with_progress};
 pub use watch::CheckLimits;
