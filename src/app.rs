@@ -16,6 +16,8 @@ pub mod figures;
 pub mod guide;
 mod kernel_card;
 pub mod kernel_rows;
+mod lane_card;
+pub mod lane_view;
 mod lanes;
 mod leave;
 pub mod log;
@@ -32,8 +34,6 @@ pub mod series;
 mod silence;
 pub mod source;
 pub mod study;
-mod thread_card;
-pub mod threads;
 pub mod timeline;
 pub mod view;
 mod view_actions;
@@ -62,11 +62,11 @@ use comparison::Comparison;
 use devices::Devices;
 use exercise::Exercises;
 use kernel_rows::KernelTexts;
+use lane_view::LaneView;
 use log::Log;
 use member::{JoinSettings, Membership};
 use mystery::MysteryRun;
 use study::Study;
-use threads::Threads;
 
 /// What the command line decides.
 #[derive(Clone, Debug)]
@@ -149,7 +149,7 @@ pub struct App {
     pub journey: Option<LastJourney>,
     /// The texts of the kernels that were asked for last.
     pub kernel_texts: KernelTexts,
-    pub threads: Threads,
+    pub lanes: LaneView,
     pub notice: Option<Notice>,
     /// Why progress is not saved: shown before anything else until it is.
     pub unsaved: Option<String>,
@@ -202,7 +202,7 @@ impl App {
             member: None,
             journey: None,
             kernel_texts: KernelTexts::default(),
-            threads: Threads::default(),
+            lanes: LaneView::default(),
             notice: None,
             unsaved: None,
             preset: options.preset,

@@ -7,7 +7,7 @@ pub mod audit;
 mod compile_ahead;
 pub mod devices;
 mod host;
-pub mod kernel;
+pub mod kernel_check;
 mod observer;
 mod pair;
 mod queue;

@@ -8,11 +8,11 @@
 //! | [`data`], [`model`], [`ops`] | tokens, the network, its operations with their versions and gradients |
 //! | [`profile`], [`lints`] | statistics, kernel rows, plausibility checks |
 //! | [`engine`] | the child process that trains, and the parent's handle on it |
-//! | [`lockstep`], [`mutants`] | kernels run on the host; kernels made from others, to try a check with |
+//! | [`lockstep`] | kernels run on the host; kernels made from others, to try a check with |
 //! | [`measure`] | runs and comparisons in an engine, for the command line and the screen |
 //! | [`course`] | stages, lessons, checks and progress, as data |
 //! | [`judge`] | turns measured facts into outcomes and the lines that say so |
-//! | [`threads`] | what the lanes of a workgroup do, step by step, and the sentences about it |
+//! | [`lanes`] | what was recorded of a learner's kernel on the host |
 //! | [`gputrace`], [`run_trace`] | profiles from elsewhere: formats, figures, lints, a timeline, from one model; a run as such a profile |
 //! | [`app`] | what the screen knows, and how it changes |
 //! | [`room`] | a class: what learners share, the instructor's board, over a folder or the network |
@@ -33,12 +33,12 @@ pub mod export;
 pub mod files;
 pub mod gputrace;
 pub mod judge;
+pub mod lanes;
 pub mod lints;
 pub mod lockstep;
 pub mod machine;
 pub mod measure;
 pub mod model;
-pub mod mutants;
 pub mod ops;
 pub mod out;
 pub mod panel;
@@ -51,8 +51,6 @@ pub mod sanitize;
 pub mod settings;
 pub mod stats;
 pub mod table;
-pub mod template;
-pub mod threads;
 pub mod thresholds;
 pub mod tui;
 pub mod units;

@@ -9,20 +9,40 @@
 //! invocation that waits for another in a loop waits forever, as on many devices. Workgroup memory starts as zeros, and reading it
 //! before writing it is still reported.
 //!
-//! Not supported, and refused or reported with the line: overrides, subgroup operations, textures, samplers and binding arrays, 64-bit
+//! The subset of WGSL that runs has f32, f16, u32, i32 and bool with their vectors and matrices, structs, arrays, atomics, functions,
+//! loops and barriers, and cooperative matrices as naga writes them. Not supported, and refused or reported with the line: overrides, subgroup operations, textures, samplers and binding arrays, 64-bit
 //! numbers and 16-bit integers, cooperative matrices in private memory, ray tracing.
+//!
+//! A sum of 64 numbers in workgroup memory that lacks the barrier between two rounds:
 //!
 //! ```
 //! use perflings::lockstep::{Buffer, FindingKind, Launch, Shader};
-//! let program = Shader::parse(
-//!     "@group(0) @binding(0) var<storage, read_write> sum: array<u32>;
-//!      @compute @workgroup_size(64) fn main() { sum[0] += 1u; }",
+//! let shader = Shader::parse(
+//!     "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+//!      var<workgroup> sums: array<f32, 64>;
+//!      @compute @workgroup_size(64)
+//!      fn main(@builtin(local_invocation_index) lane: u32) {
+//!          sums[lane] = x[lane];
+//!          workgroupBarrier();
+//!          for (var half = 32u; half > 0u; half /= 2u) {
+//!              if (lane < half) { sums[lane] += sums[lane + half]; }
+//!          }
+//!          if (lane == 0u) { x[0] = sums[0]; }
+//!      }",
 //! )?;
-//! let mut buffers = [Buffer::zeroed(0, 0, 4)];
-//! let report = program.run(&Launch::new([1, 1, 1]), &mut buffers, &mut ())?;
-//! assert_eq!(report.findings[0].kind, FindingKind::Race);
+//! let mut buffers = [Buffer::from_f32(0, 0, &[1.0; 64])];
+//! let report = shader.run(&Launch::new([1, 1, 1]), &mut buffers, &mut ())?;
+//! let race = &report.findings[0];
+//! assert_eq!((race.kind, race.location.line), (FindingKind::Race, 8));
+//! println!("{race}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`lanes`] records what each lane of a workgroup does, step by step. [`mutants`] makes wrong kernels from a right one, to measure how
+//! good a check is.
+//!
+//! The interpreter is one type whose methods are in four files that use each other: `prepare` starts it, `execute` runs statements,
+//! `evaluate` expressions, `access` loads and stores.
 
 mod access;
 mod arithmetic;
@@ -30,9 +50,11 @@ mod collective;
 mod evaluate;
 mod execute;
 mod finding;
+pub mod lanes;
 mod layout;
 mod math;
 mod memory;
+pub mod mutants;
 mod prepare;
 mod value;
 
@@ -66,7 +88,9 @@ pub struct Location {
 /// Why a source is not a valid program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError {
+    /// The place that naga names.
     pub location: Location,
+    /// What naga says about it, with the causes.
     pub message: String,
 }
 
@@ -76,13 +100,33 @@ pub enum RunError {
     /// There is no such compute entry point.
     NoEntryPoint(String),
     /// A part of the language that is not supported.
-    NotSupported { what: String, location: Location },
+    NotSupported {
+        /// The part, in words.
+        what: String,
+        /// Where it is used.
+        location: Location,
+    },
     /// A variable that the entry point uses has no buffer: its group and binding.
-    MissingBuffer { name: String, place: [u32; 2] },
+    MissingBuffer {
+        /// The variable's name.
+        name: String,
+        /// Its group and binding.
+        place: [u32; 2],
+    },
     /// A buffer holds fewer bytes than its variable needs.
-    SmallBuffer { name: String, sizes: [usize; 2] },
+    SmallBuffer {
+        /// The variable's name.
+        name: String,
+        /// The bytes of the buffer, and the bytes that the variable needs.
+        sizes: [usize; 2],
+    },
     /// The launch needs more than `LaunchLimits::memory`.
-    Memory { needed: u64, limit: u64 },
+    Memory {
+        /// Bytes that the launch needs.
+        needed: u64,
+        /// Bytes that it may use.
+        limit: u64,
+    },
 }
 
 /// What to launch, with its limits.
@@ -98,6 +142,7 @@ pub struct Launch<'a> {
     pub without_products: bool,
     /// Invocations in a subgroup.
     pub subgroup_size: u32,
+    /// When the run is given up.
     pub limits: LaunchLimits,
 }
 
@@ -117,8 +162,11 @@ pub struct LaunchLimits {
 /// The contents of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
+    /// The number of `@group`.
     pub group: u32,
+    /// The number of `@binding`.
     pub binding: u32,
+    /// The contents: before a launch those that the shader reads, afterwards those that it left.
     pub bytes: Vec<u8>,
     /// Whether the bytes are defined before the launch; if not, reading them before they are written is a finding.
     pub initialized: bool,
@@ -135,6 +183,7 @@ pub struct LaunchReport {
     pub unwritten: Vec<Unwritten>,
     /// Workgroups that ended.
     pub workgroups: u64,
+    /// Steps of all workgroups together.
     pub steps: u64,
     /// Loop iterations of the workgroup with the most.
     pub rounds: u64,
@@ -145,6 +194,7 @@ pub struct LaunchReport {
 /// Bytes of a buffer that were never written, padding between members and elements included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwritten {
+    /// The variable's name.
     pub variable: String,
     /// The first such element, as WGSL writes it.
     pub element: String,
@@ -157,15 +207,21 @@ pub struct Unwritten {
 /// Accesses of a variable at one place in the source; each invocation counts once, whatever the size of its access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessCount {
+    /// The place in the source.
     pub location: Location,
+    /// The variable's name.
     pub variable: String,
+    /// The memory that the variable is in.
     pub space: Space,
     /// Group and binding.
     pub binding: Option<(u32, u32)>,
     /// Size of the whole variable in bytes.
     pub size: u64,
+    /// Loads of single invocations that are not atomic.
     pub loads: u64,
+    /// Stores of single invocations that are not atomic.
     pub stores: u64,
+    /// Atomic loads, stores and operations of single invocations.
     pub atomics: u64,
     /// Bytes of all these accesses together.
     pub bytes: u64,
@@ -174,16 +230,24 @@ pub struct AccessCount {
 /// Memory that invocations share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
+    /// `var<workgroup>`: shared by the invocations of a workgroup.
     Workgroup,
+    /// `var<storage>`: shared by all invocations.
     Storage,
+    /// `var<uniform>`: read by all invocations.
     Uniform,
 }
 
+/// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessKind {
+    /// Reads a variable.
     Load,
+    /// Writes a variable.
     Store,
+    /// Reads an atomic variable.
     AtomicLoad,
+    /// Writes an atomic variable.
     AtomicStore,
     /// Reads and writes at once.
     Atomic,
@@ -191,10 +255,15 @@ pub enum AccessKind {
 
 /// One load or store of shared memory by all active lanes.
 pub struct Access<'a> {
+    /// Whether it reads or writes.
     pub kind: AccessKind,
+    /// The place in the source.
     pub location: Location,
+    /// The memory that the variable is in.
     pub space: Space,
+    /// The variable's name.
     pub variable: &'a str,
+    /// Group and binding.
     pub binding: Option<(u32, u32)>,
     /// The active lanes; for an operation of a whole subgroup, its first.
     pub lanes: &'a [u32],
@@ -207,33 +276,47 @@ pub struct Access<'a> {
     path: &'a dyn Fn(u32) -> String,
 }
 
+/// Bytes of stack that a thread needs to read and run any shader that naga accepts: deep expressions are walked by recursion.
+pub const STACK_BYTES: usize = 256 << 20;
+
 /// Offset of an access out of bounds.
 pub const OUTSIDE: u32 = u32::MAX;
 
 /// A statement that is about to run.
 pub struct StatementStart<'a> {
+    /// The place in the source.
     pub location: Location,
     /// Depth of calls; 0 in the entry point.
     pub depth: usize,
+    /// The active lanes.
     pub lanes: &'a [u32],
 }
 
 /// A barrier, with the lanes that have reached it.
 pub struct Arrival<'a> {
+    /// The place in the source.
     pub location: Location,
+    /// Lanes that have reached the barrier.
     pub lanes: &'a [u32],
     /// Lanes that never reach the barrier; empty if all do.
     pub missing: &'a [u32],
+    /// Whether it orders accesses of workgroup memory.
     pub workgroup_memory: bool,
+    /// Whether it orders accesses of storage.
     pub storage: bool,
 }
 
 /// Observes a run while it proceeds.
 pub trait Observer {
+    /// A workgroup with so many lanes begins.
     fn workgroup_start(&mut self, _id: [u32; 3], _lanes: u32) {}
+    /// The workgroup has ended, or was given up.
     fn workgroup_end(&mut self, _id: [u32; 3]) {}
+    /// A statement is about to run.
     fn statement(&mut self, _step: &StatementStart<'_>) {}
+    /// The active lanes have loaded or stored.
     fn access(&mut self, _access: &Access<'_>) {}
+    /// Lanes have reached a barrier.
     fn barrier(&mut self, _arrival: &Arrival<'_>) {}
     /// Called the first time that something is found.
     fn finding(&mut self, _finding: &Finding) {}
@@ -246,6 +329,21 @@ pub trait Observer {
 impl Observer for () {
     fn watches(&self) -> bool {
         false
+    }
+}
+
+impl LaunchReport {
+    /// The findings that are faults on some device.
+    pub fn faults(&self) -> impl Iterator<Item = &Finding> {
+        let all = self.findings.iter();
+        all.filter(|finding| finding.kind.is_fault(self.space(finding)))
+    }
+
+    /// The memory that a finding is about; workgroup memory if it is about none.
+    pub fn space(&self, finding: &Finding) -> Space {
+        let mut accesses = self.accesses.iter();
+        let access = accesses.find(|it| Some(&it.variable) == finding.variable.as_ref());
+        access.map_or(Space::Workgroup, |it| it.space)
     }
 }
 
@@ -268,6 +366,7 @@ impl Default for LaunchLimits {
 }
 
 impl Launch<'_> {
+    /// The first compute entry point, with subgroups of 32 and the default limits.
     pub fn new(groups: [u32; 3]) -> Self {
         Self {
             entry: None,
@@ -281,6 +380,7 @@ impl Launch<'_> {
 }
 
 impl Buffer {
+    /// A buffer with these bytes.
     pub fn new(group: u32, binding: u32, bytes: Vec<u8>) -> Self {
         Self {
             group,
@@ -290,6 +390,7 @@ impl Buffer {
         }
     }
 
+    /// A buffer of zeros.
     pub fn zeroed(group: u32, binding: u32, bytes: usize) -> Self {
         Self::new(group, binding, vec![0; bytes])
     }
@@ -302,27 +403,33 @@ impl Buffer {
         }
     }
 
+    /// A buffer with these numbers.
     pub fn from_f32(group: u32, binding: u32, values: &[f32]) -> Self {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         Self::new(group, binding, bytes.collect())
     }
 
+    /// A buffer with these numbers.
     pub fn from_u32(group: u32, binding: u32, values: &[u32]) -> Self {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         Self::new(group, binding, bytes.collect())
     }
 
+    /// The bytes as numbers; a rest of less than four bytes is left out.
     pub fn to_u32(&self) -> Vec<u32> {
         let (words, _) = self.bytes.as_chunks();
         words.iter().map(|word| u32::from_le_bytes(*word)).collect()
     }
 
+    /// The bytes as numbers; a rest of less than four bytes is left out.
     pub fn to_f32(&self) -> Vec<f32> {
         self.to_u32().into_iter().map(f32::from_bits).collect()
     }
 }
 
 impl Shader {
+    /// Reads and validates a source. Deeply nested expressions need a stack of `STACK_BYTES`.
+    ///
     /// # Errors
     /// When naga does not accept the source.
     pub fn parse(source: &str) -> Result<Self, SourceError> {

@@ -2,7 +2,10 @@
 //! and one kind of result for the command line, the screen and the checks. Nothing here prints or draws.
 
 pub mod cell;
+pub mod equal;
 pub mod exercise;
+pub mod kernel_checker;
+pub mod lanes;
 pub mod launched_kernels;
 pub mod machine;
 pub mod plan;

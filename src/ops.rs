@@ -4,6 +4,7 @@
 //! are in `ops/kernels.rs`. Running one through `apply` puts it into burn's autodiff graph and, while a step is
 //! profiled, into the trace, forward and backward alike.
 
+pub mod adapter;
 pub mod add;
 pub mod attention;
 pub mod backend;

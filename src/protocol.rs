@@ -5,10 +5,13 @@ mod covered;
 pub mod handle;
 mod kernel;
 mod profile;
+pub mod reference;
 mod report;
 mod roof;
 mod run;
 mod size;
+pub mod template;
+pub mod validate;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

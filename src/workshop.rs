@@ -5,6 +5,7 @@ mod editor;
 mod effects;
 pub mod engine_link;
 pub mod exercise;
+pub mod kernel_file;
 mod kernel_text_reader;
 mod knobs;
 pub mod replay;

@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 
 use perflings::course::Course;
 use perflings::course::exercise::{Exercise, Kernels};
-use perflings::engine::kernel::{self, CheckLimits};
+use perflings::engine::kernel_check::{self, CheckLimits};
 use perflings::judge::kernel::{KernelVerdict, verdict};
 use perflings::protocol::{KernelError, KernelJob};
 
@@ -67,7 +67,7 @@ fn edited(id: &str, from: &str, to: &str) -> KernelJob {
 
 /// Checks and judges.
 fn check(job: &KernelJob, device: &str, limits: CheckLimits) -> KernelVerdict {
-    verdict(job, kernel::check(job, device, limits))
+    verdict(job, kernel_check::check(job, device, limits))
 }
 
 /// Checks on a CPU driver; `None` where there is none.

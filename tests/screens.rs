@@ -567,8 +567,8 @@ fn cards_and_questions() {
 /// Everything that can lie on top, over the course inside the program.
 fn overlays() -> Vec<(String, App)> {
     let mut apps = Vec::new();
-    // Threads are shown in a kernel exercise only: `threads.rs` looks at their card.
-    for card in CARDS.iter().filter(|it| it.overlay != Overlay::Threads) {
+    // Threads are shown in a kernel exercise only: `lanes.rs` looks at their card.
+    for card in CARDS.iter().filter(|it| it.overlay != Overlay::Lanes) {
         let mut app = shipped();
         let line = "error: XDG_RUNTIME_DIR is invalid or not set in the environment.";
         for line in [line, "vulkan: device lost"] {

@@ -10,7 +10,7 @@ use perflings::config::{Preset, RunConfig};
 use perflings::course::Course;
 use perflings::data::BatchSource;
 use perflings::engine::devices;
-use perflings::engine::kernel::{CheckLimits, adopt, check, learner_kernel, reason_unused};
+use perflings::engine::kernel_check::{CheckLimits, adopt, check, learner_kernel, reason_unused};
 use perflings::judge::kernel::verdict;
 use perflings::model::{Model, Tokens, weights};
 use perflings::protocol::{KernelJob, KernelSwap};

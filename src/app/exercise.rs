@@ -15,8 +15,8 @@ use measuring::{AnswerFile, Measurement, Measuring, Sweep};
 
 use crate::course::Exercise;
 use crate::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
+use crate::lanes::KernelLanes;
 use crate::protocol::KernelSwap;
-use crate::threads::WorkgroupRun;
 
 /// The state of each exercise, by its id.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ pub enum ExerciseNews {
     Progress(Box<KernelChecking>),
     Checked(Box<KernelVerdict>),
     /// What the lanes of a workgroup do, or why that cannot be seen.
-    Threads(Result<Arc<WorkgroupRun>, String>),
+    Lanes(Result<Arc<KernelLanes>, String>),
     /// What the learner's answers say, and whether they were saved just now.
     Answers {
         answer: AnswerFile,

@@ -2,19 +2,19 @@
 //! Plain data: no keys, no colours, no clocks.
 
 use super::exercise::ExerciseNews;
+use super::lane_view::LaneMove;
 use super::source::{FromEngine, ReplayControl};
-use super::threads::ThreadMove;
 use super::timeline::TimelineMove;
 use super::view::Overlay;
 use crate::config::RunConfig;
 use crate::course::exercise::config::Answers;
 use crate::course::journey::LastJourney;
 use crate::course::save_file::{MysteryScore, Progress, StageProgress};
+use crate::lanes::LanesWanted;
 use crate::panel::Panel;
 use crate::protocol::{Command, CompiledKernel};
 use crate::room::news::RoomNews;
 use crate::room::record::{InstructorRequest, Participant};
-use crate::threads::ThreadsWanted;
 
 /// Everything that can change the state.
 #[derive(Clone, Debug)]
@@ -192,7 +192,7 @@ pub enum Action {
     /// The text of the selected row's kernel.
     OpenKernel,
     Timeline(TimelineMove),
-    Threads(ThreadMove),
+    Lanes(LaneMove),
     Scroll(i32),
     ScrollPanel(Panel, i32),
     ScrollToTop,
@@ -268,9 +268,9 @@ pub enum Effect {
         exercise: String,
         device: String,
     },
-    /// Run the open exercise's kernel on the host and keep what one workgroup does; it comes back as `ExerciseNews::Threads`.
-    RecordThreads {
-        wanted: ThreadsWanted,
+    /// Run the open exercise's kernel on the host and keep what one workgroup does; it comes back as `ExerciseNews::Lanes`.
+    RecordLanes {
+        wanted: LanesWanted,
     },
     /// Stop watching its files; a check in progress is cancelled.
     LeaveExercise,

@@ -109,7 +109,7 @@ pub enum Overlay {
     /// The text of a kernel.
     Kernel,
     /// What the lanes of a workgroup do in the learner's kernel.
-    Threads,
+    Lanes,
     /// Each B that ran, with what it measured.
     Attempts,
 }

@@ -1,7 +1,7 @@
 //! Actions that only change what is shown: overlays, focus, scrolling, axes, markers, theme. The summary also asks for its table.
 
+use super::lane_view::LaneMove;
 use super::pages::PAGE;
-use super::threads::ThreadMove;
 use super::view::{ScreenSize, Search, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
 
@@ -42,8 +42,8 @@ impl App {
                 if overlay == Overlay::Log {
                     self.log.unseen = 0;
                 }
-                if overlay == Overlay::Threads && !again {
-                    self.open_threads();
+                if overlay == Overlay::Lanes && !again {
+                    self.open_lanes();
                 }
             }
             Action::TurnPage(by) if view.overlay == Some(Overlay::Skipped) => {
@@ -63,7 +63,7 @@ impl App {
             }
             Action::OpenKernel => self.open_kernel(),
             Action::Timeline(to) => self.move_timeline(to),
-            Action::Threads(to) => self.move_threads(to),
+            Action::Lanes(to) => self.move_lanes(to),
             Action::Search if view.overlay == Some(Overlay::Kernel) => {
                 view.search = Search {
                     typing: true,
@@ -159,11 +159,11 @@ impl App {
                 view.sort = after(view.sort, 1);
                 view.kernel = 0;
             }
-            Action::ScrollToTop if view.overlay == Some(Overlay::Threads) => {
-                self.move_threads(ThreadMove::Step(i32::MIN));
+            Action::ScrollToTop if view.overlay == Some(Overlay::Lanes) => {
+                self.move_lanes(LaneMove::Step(i32::MIN));
             }
-            Action::ScrollToEnd if view.overlay == Some(Overlay::Threads) => {
-                self.move_threads(ThreadMove::Step(i32::MAX));
+            Action::ScrollToEnd if view.overlay == Some(Overlay::Lanes) => {
+                self.move_lanes(LaneMove::Step(i32::MAX));
             }
             Action::Scroll(lines) => self.scroll(lines),
             Action::ScrollPanel(Panel::Kernels, lines) => self.select_kernel(lines),

@@ -11,8 +11,8 @@ use super::args::{CheckArgs, EngineArgs};
 use super::meter::ProgressMeter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, ExerciseWork};
-use crate::engine::kernel::checker::Checker;
 use crate::judge::course::CourseTrial;
+use crate::measure::kernel_checker::Checker;
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{Exit, usage};
 

@@ -27,24 +27,6 @@ impl RankedAdapter {
         self.info.device_type == wgpu::DeviceType::Cpu
     }
 
-    /// What WGSL with matrix cores needs.
-    pub const MATRIX_CORES: wgpu::Features =
-        wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::SHADER_F16);
-
-    /// Whether subgroups of 32 multiply 16×16 matrices of f16 and add in f32.
-    pub fn has_matrix_cores(&self) -> bool {
-        let of_32 = (self.info.subgroup_min_size, self.info.subgroup_max_size) == (32, 32);
-        let fits = |it: &wgpu::wgt::CooperativeMatrixProperties| {
-            (it.m_size, it.n_size, it.k_size) == (16, 16, 16)
-                && it.ab_type == wgpu::wgt::CooperativeScalarType::F16
-                && it.cr_type == wgpu::wgt::CooperativeScalarType::F32
-        };
-        let adapter = &self.adapter;
-        adapter.features().contains(Self::MATRIX_CORES)
-            && of_32
-            && adapter.cooperative_matrix_properties().iter().any(fits)
-    }
-
     /// Its name and properties.
     pub fn device(&self) -> protocol::Device {
         protocol::Device {

@@ -7,6 +7,7 @@ use burn::tensor::Device;
 use burn_wgpu::wgpu;
 
 use super::adapters::{RankedAdapter, adapters, named};
+use crate::ops::adapter::has_matrix_cores;
 use crate::protocol::{self, DeviceInfo, Roof};
 
 /// An opened device with its properties.
@@ -92,7 +93,7 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
         info,
         driver: adapter.driver(),
         queued: false,
-        matrix_cores: adapter.has_matrix_cores(),
+        matrix_cores: has_matrix_cores(&adapter.adapter),
         roof: None,
         gpu: (!adapter.on_cpu()).then_some(setup.device),
     })

@@ -118,10 +118,10 @@ impl Session<'_> {
             }
             Command::Stop => self.end(Some("stopped")),
             Command::CheckKernel { device, job } => {
-                super::kernel::serve(&job, &device, |event| self.outlet.send(event));
+                super::kernel_check::serve(&job, &device, |event| self.outlet.send(event));
             }
             Command::UseKernel { swap } => {
-                let adopted = super::kernel::adopt(&swap);
+                let adopted = super::kernel_check::adopt(&swap);
                 self.swaps.retain(|waiting| waiting.part != swap.part);
                 match adopted {
                     Ok(()) if swap.kernels.is_empty() => {}
@@ -340,7 +340,7 @@ impl Session<'_> {
             Work::Comparing(_, opened) => opened.queued,
             Work::Nothing | Work::Paused(..) => return,
         };
-        for dropped in super::kernel::learner_kernel::take_dropped() {
+        for dropped in super::kernel_check::learner_kernel::take_dropped() {
             self.swaps.retain(|swap| swap.part != dropped.part);
             self.outlet.send(Event::KernelUsed {
                 exercise: dropped.exercise,
@@ -349,7 +349,10 @@ impl Session<'_> {
             });
         }
         for swap in std::mem::take(&mut self.swaps) {
-            self.used(&swap, super::kernel::reason_unused(&swap.part, on_cpu));
+            self.used(
+                &swap,
+                super::kernel_check::reason_unused(&swap.part, on_cpu),
+            );
         }
     }
 

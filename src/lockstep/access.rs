@@ -15,7 +15,7 @@ use super::value::{LaneValues, Mask, Outside, Root};
 use super::{Access, AccessCount, AccessKind, OUTSIDE, Space, Unwritten};
 
 /// A place in the source with one kind of access to shared memory.
-pub struct Site {
+pub(crate) struct Site {
     span: Span,
     kind: AccessKind,
     /// Variable, accesses by single invocations, bytes.
@@ -24,7 +24,7 @@ pub struct Site {
 
 impl<'a> Interpreter<'a> {
     /// The number of a site.
-    pub fn site(&mut self, span: Span, kind: AccessKind) -> Result<u16, EarlyEnd> {
+    pub(crate) fn site(&mut self, span: Span, kind: AccessKind) -> Result<u16, EarlyEnd> {
         let range = span.to_range().unwrap_or_default();
         let key = (range.start as u32, range.end as u32, kind);
         if let Some(site) = self.known_sites.get(&key) {
@@ -39,7 +39,7 @@ impl<'a> Interpreter<'a> {
         Ok(site)
     }
 
-    pub fn load(
+    pub(crate) fn load(
         &mut self,
         frame: usize,
         pointer: Handle<Expression>,
@@ -81,7 +81,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    pub fn store(
+    pub(crate) fn store(
         &mut self,
         frame: usize,
         pointer: Handle<Expression>,
@@ -137,7 +137,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    pub fn atomic(
+    pub(crate) fn atomic(
         &mut self,
         frame: usize,
         pointer: Handle<Expression>,
@@ -201,7 +201,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// A variable in memory that invocations share.
-    pub fn shared(&mut self, variable: usize, span: Span) -> Result<&mut Shared, EarlyEnd> {
+    pub(crate) fn shared(&mut self, variable: usize, span: Span) -> Result<&mut Shared, EarlyEnd> {
         if self.shared[variable].is_none() {
             return Err(self.unsupported("this kind of variable", span));
         }
@@ -218,12 +218,12 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    pub fn clock_of(&self, variable: usize) -> Epochs {
+    pub(crate) fn clock_of(&self, variable: usize) -> Epochs {
         self.clock(self.space(variable))
     }
 
     /// Reports a pointer that is not the same for all lanes.
-    pub fn check_uniform(
+    pub(crate) fn check_uniform(
         &mut self,
         frame: usize,
         pointer: Handle<Expression>,
@@ -247,7 +247,14 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Counts an access that each lane makes `times` times, reports its conflicts, and passes it to the observer.
-    pub fn made(&mut self, variable: usize, by: &By<'_>, bytes: u32, times: u64, values: &[u32]) {
+    pub(crate) fn made(
+        &mut self,
+        variable: usize,
+        by: &By<'_>,
+        bytes: u32,
+        times: u64,
+        values: &[u32],
+    ) {
         let counts = &mut self.sites[usize::from(by.site)].counts;
         let times = times * by.lanes.len() as u64;
         let all = times * u64::from(bytes);
@@ -323,7 +330,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Reports the active lanes that are out of bounds.
-    pub fn report_outside(
+    pub(crate) fn report_outside(
         &mut self,
         root: Option<Root>,
         outside: &[Outside],
@@ -361,7 +368,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Adds a finding, or counts one that is known.
-    pub fn find(&mut self, finding: Finding, variable: usize) {
+    pub(crate) fn find(&mut self, finding: Finding, variable: usize) {
         let lines = (finding.location.line, 0);
         if self.findings.is_new(finding.kind, variable, lines) {
             self.add(finding);
@@ -369,7 +376,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// What a lane does at a place.
-    pub fn finding(&self, kind: FindingKind, span: Span, lane: u32) -> Finding {
+    pub(crate) fn finding(&self, kind: FindingKind, span: Span, lane: u32) -> Finding {
         Finding::new(kind, self.program.locate(span), self.invocation(lane))
     }
 
@@ -384,7 +391,7 @@ impl<'a> Interpreter<'a> {
         all.nth(variable).map(|(_, global)| global)
     }
 
-    pub fn name(&self, variable: usize) -> String {
+    pub(crate) fn name(&self, variable: usize) -> String {
         let name = self.global(variable).and_then(|it| it.name.clone());
         name.unwrap_or_else(|| "variable".to_owned())
     }
@@ -403,7 +410,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Buffers that had to be written, and of which some bytes were not.
-    pub fn unwritten(&self) -> Vec<Unwritten> {
+    pub(crate) fn unwritten(&self) -> Vec<Unwritten> {
         let shared = self.shared.iter().enumerate();
         let buffers = shared.filter_map(|(at, it)| Some((at, it.as_ref()?)));
         let storage = buffers.filter(|(_, it)| it.space() == Space::Storage);
@@ -420,7 +427,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// All accesses by place and variable.
-    pub fn counts(&self) -> Vec<AccessCount> {
+    pub(crate) fn counts(&self) -> Vec<AccessCount> {
         let mut counts = BTreeMap::new();
         for site in &self.sites {
             let location = self.program.locate(site.span);

@@ -6,12 +6,18 @@ use naga::{BinaryOperator, RelationalFunction, Scalar, ScalarKind, UnaryOperator
 use super::value::Mask;
 
 /// An `f32` from its bits.
-pub fn f(word: u32) -> f32 {
+pub(crate) fn f(word: u32) -> f32 {
     f32::from_bits(word)
 }
 
 /// `out = op(a, b)` for one scalar of each active lane; values of inactive lanes are not specified.
-pub fn map2(mask: &Mask, out: &mut [u32], a: &[u32], b: &[u32], op: impl Fn(u32, u32) -> u32) {
+pub(crate) fn map2(
+    mask: &Mask,
+    out: &mut [u32],
+    a: &[u32],
+    b: &[u32],
+    op: impl Fn(u32, u32) -> u32,
+) {
     if mask.is_dense() {
         for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
             *out = op(*a, *b);
@@ -24,13 +30,13 @@ pub fn map2(mask: &Mask, out: &mut [u32], a: &[u32], b: &[u32], op: impl Fn(u32,
 }
 
 /// Scalar number `at` of all lanes; a single scalar stands for every number.
-pub fn part(words: &[u32], at: usize, lanes: usize) -> &[u32] {
+pub(crate) fn part(words: &[u32], at: usize, lanes: usize) -> &[u32] {
     let at = if words.len() == lanes { 0 } else { at * lanes };
     words.get(at..at + lanes).unwrap_or_default()
 }
 
 /// Rounds floats to their width.
-pub fn round(scalar: Scalar, out: &mut [u32]) {
+pub(crate) fn round(scalar: Scalar, out: &mut [u32]) {
     if scalar.kind == ScalarKind::Float && scalar.width == 2 {
         for word in out {
             *word = f16::from_f32(f(*word)).to_f32().to_bits();
@@ -38,7 +44,7 @@ pub fn round(scalar: Scalar, out: &mut [u32]) {
     }
 }
 
-pub fn unary(op: UnaryOperator, scalar: Scalar, a: &[u32], out: &mut [u32]) {
+pub(crate) fn unary(op: UnaryOperator, scalar: Scalar, a: &[u32], out: &mut [u32]) {
     let apply = |out: &mut [u32], op: fn(u32) -> u32| {
         out.iter_mut().zip(a).for_each(|(out, a)| *out = op(*a));
     };
@@ -51,7 +57,7 @@ pub fn unary(op: UnaryOperator, scalar: Scalar, a: &[u32], out: &mut [u32]) {
 }
 
 /// Applies an operator to each component; a scalar on either side is combined with every component of the other.
-pub fn binary(
+pub(crate) fn binary(
     op: BinaryOperator,
     scalar: Scalar,
     a: &[u32],
@@ -165,7 +171,7 @@ impl Word for i32 {
 }
 
 /// The matrix product of `a` [rows, inner] and `b` [inner, columns], each stored column by column.
-pub fn multiply(
+pub(crate) fn multiply(
     scalar: Scalar,
     (rows, inner, columns): (usize, usize, usize),
     a: &[u32],
@@ -190,7 +196,7 @@ pub fn multiply(
 }
 
 /// A conversion by value.
-pub fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
+pub(crate) fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
     use ScalarKind::{Bool, Float, Sint, Uint};
     let apply = |out: &mut [u32], op: fn(u32) -> u32| {
         out.iter_mut().zip(a).for_each(|(out, a)| *out = op(*a));
@@ -214,7 +220,7 @@ pub fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
     round(to, out);
 }
 
-pub fn relational(fun: RelationalFunction, a: &[u32], out: &mut [u32], lanes: usize) {
+pub(crate) fn relational(fun: RelationalFunction, a: &[u32], out: &mut [u32], lanes: usize) {
     let parts = |lane: usize| a.iter().skip(lane).step_by(lanes).map(|it| *it != 0);
     for (lane, out) in out.iter_mut().enumerate() {
         *out = match fun {

@@ -31,7 +31,7 @@ impl Interpreter<'_> {
     }
 
     /// Loads or stores a matrix. The subgroup acts as one lane, numbered after all others; its first lane holds the elements row by row.
-    pub fn transfer(
+    pub(crate) fn transfer(
         &mut self,
         frame: usize,
         node: &ExpressionInfo<'_>,
@@ -106,7 +106,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    pub fn multiply_add(
+    pub(crate) fn multiply_add(
         &mut self,
         frame: usize,
         [a, b, c]: [Handle<Expression>; 3],

@@ -18,37 +18,37 @@ use super::value::{LaneValues, Mask, Outside, Root};
 use super::{AccessKind, OUTSIDE};
 
 /// Unsupported types of values.
-pub const ODD: &str = "16-bit integers and 64-bit numbers";
+pub(crate) const ODD: &str = "16-bit integers and 64-bit numbers";
 
 /// What is known about an expression before a run.
-pub struct ExpressionInfo<'a> {
-    pub ty: &'a TypeInner,
+pub(crate) struct ExpressionInfo<'a> {
+    pub(crate) ty: &'a TypeInner,
     /// For a pointer, the type it points to.
-    pub pointee: Option<Cow<'a, TypeInner>>,
+    pub(crate) pointee: Option<Cow<'a, TypeInner>>,
     /// Scalar type of the value or, for a pointer, of the type it points to.
-    pub scalar: Scalar,
-    pub size: TypeSize,
+    pub(crate) scalar: Scalar,
+    pub(crate) size: TypeSize,
     leaves: OnceCell<Rc<[Leaf]>>,
 }
 
 /// A function ready to run.
-pub struct Code<'a> {
-    pub function: &'a Function,
-    pub nodes: Vec<ExpressionInfo<'a>>,
+pub(crate) struct Code<'a> {
+    pub(crate) function: &'a Function,
+    pub(crate) nodes: Vec<ExpressionInfo<'a>>,
     /// The expressions that stand for each argument.
-    pub arguments: Vec<Vec<Handle<Expression>>>,
+    pub(crate) arguments: Vec<Vec<Handle<Expression>>>,
 }
 
 /// What the functions of a module share.
-pub struct Context<'a> {
-    pub module: &'a Module,
-    pub layout: Layout<'a>,
+pub(crate) struct Context<'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) layout: Layout<'a>,
     /// Scalars of each global expression.
-    pub constants: Vec<Vec<u32>>,
+    pub(crate) constants: Vec<Vec<u32>>,
 }
 
 impl<'a> ExpressionInfo<'a> {
-    pub fn new(module: &'a Module, layout: &Layout<'_>, ty: &'a TypeResolution) -> Self {
+    pub(crate) fn new(module: &'a Module, layout: &Layout<'_>, ty: &'a TypeResolution) -> Self {
         let inner = ty.inner_with(&module.types);
         let pointee = match inner {
             TypeInner::Pointer { base, .. } => Some(Cow::Borrowed(&module.types[*base].inner)),
@@ -79,7 +79,7 @@ impl<'a> ExpressionInfo<'a> {
     }
 
     /// Words of the value for each lane.
-    pub fn words(&self) -> usize {
+    pub(crate) fn words(&self) -> usize {
         if self.pointee.is_some() {
             1
         } else {
@@ -88,13 +88,13 @@ impl<'a> ExpressionInfo<'a> {
     }
 
     /// The scalars that a pointer points to.
-    pub fn leaves(&self, layout: &Layout<'_>) -> Rc<[Leaf]> {
+    pub(crate) fn leaves(&self, layout: &Layout<'_>) -> Rc<[Leaf]> {
         let inner = self.pointee.as_deref().unwrap_or(self.ty);
         let leaves = self.leaves.get_or_init(|| layout.leaves(inner).into());
         Rc::clone(leaves)
     }
 
-    pub fn is_atomic(&self) -> bool {
+    pub(crate) fn is_atomic(&self) -> bool {
         matches!(self.pointee.as_deref(), Some(TypeInner::Atomic(_)))
     }
 }
@@ -114,7 +114,7 @@ fn literal(literal: Literal) -> Option<u32> {
 }
 
 /// Operands of an expression that is allowed in a constant.
-pub fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
+pub(crate) fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
     match expression {
         Expression::Compose { components, .. } => components.clone(),
         Expression::Access { base, index } => vec![*base, *index],
@@ -148,7 +148,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// With the name of an unsupported expression.
-    pub fn evaluate(
+    pub(crate) fn evaluate(
         &self,
         (expressions, nodes, values): (&Arena<Expression>, &[ExpressionInfo<'_>], &[LaneValues]),
         handle: Handle<Expression>,

@@ -21,7 +21,7 @@ use super::{
 const MOST_NESTED: usize = 250;
 
 /// Why a run ends early.
-pub enum EarlyEnd {
+pub(crate) enum EarlyEnd {
     /// A limit on steps; the findings so far are reported.
     Limit,
     Error(RunError),
@@ -29,9 +29,9 @@ pub enum EarlyEnd {
 
 /// The values of a function. No function calls itself, so each needs only one frame.
 #[derive(Default)]
-pub struct Frame {
-    pub values: Vec<LaneValues>,
-    pub locals: Vec<Vec<u32>>,
+pub(crate) struct Frame {
+    pub(crate) values: Vec<LaneValues>,
+    pub(crate) locals: Vec<Vec<u32>>,
     result: LaneValues,
     /// Whether its constants are set.
     ready: bool,
@@ -43,36 +43,36 @@ struct Jumps {
     continued: Mask,
 }
 
-pub struct Interpreter<'a> {
-    pub program: &'a Shader,
-    pub context: &'a Context<'a>,
+pub(crate) struct Interpreter<'a> {
+    pub(crate) program: &'a Shader,
+    pub(crate) context: &'a Context<'a>,
     /// The entry point, then all functions.
-    pub codes: &'a [Code<'a>],
-    pub frames: Vec<Frame>,
+    pub(crate) codes: &'a [Code<'a>],
+    pub(crate) frames: Vec<Frame>,
     /// By number of the global variable; so are the private variables.
-    pub shared: Vec<Option<Shared>>,
-    pub private: Vec<Vec<u32>>,
+    pub(crate) shared: Vec<Option<Shared>>,
+    pub(crate) private: Vec<Vec<u32>>,
     /// Lanes in a workgroup.
-    pub lanes: usize,
+    pub(crate) lanes: usize,
     /// Lanes in a subgroup.
-    pub subgroup: usize,
+    pub(crate) subgroup: usize,
     size: [u32; 3],
     groups: [u32; 3],
     only: Option<[u32; 3]>,
-    pub without_products: bool,
-    pub group: [u32; 3],
-    pub limits: LaunchLimits,
-    pub observer: &'a mut dyn Observer,
-    pub watched: bool,
+    pub(crate) without_products: bool,
+    pub(crate) group: [u32; 3],
+    pub(crate) limits: LaunchLimits,
+    pub(crate) observer: &'a mut dyn Observer,
+    pub(crate) watched: bool,
     /// Clock of workgroup memory.
     local_clock: Epochs,
     /// Clock of storage.
     global_clock: Epochs,
     /// The storage epoch in which each workgroup began.
     starts: Vec<u32>,
-    pub sites: Vec<Site>,
-    pub known_sites: HashMap<(u32, u32, AccessKind), u16>,
-    pub findings: Findings,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) known_sites: HashMap<(u32, u32, AccessKind), u16>,
+    pub(crate) findings: Findings,
     /// Running loops, with their iterations and their active lanes.
     loops: Vec<(Span, u64, Vec<u32>)>,
     /// Depth of calls, and of nested blocks.
@@ -87,7 +87,7 @@ pub struct Interpreter<'a> {
 }
 
 impl<'a> Interpreter<'a> {
-    pub fn new(
+    pub(crate) fn new(
         program: &'a Shader,
         context: &'a Context<'a>,
         codes: &'a [Code<'a>],
@@ -136,7 +136,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    pub fn launch(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
+    pub(crate) fn launch(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
         let [x, y, z] = self.groups;
         for z in 0..z {
             for y in 0..y {
@@ -245,7 +245,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// A lane of this workgroup.
-    pub fn invocation(&self, lane: u32) -> Invocation {
+    pub(crate) fn invocation(&self, lane: u32) -> Invocation {
         self.invocation_in(lane, self.group)
     }
 
@@ -272,7 +272,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// The invocation that made a stamped access.
-    pub fn invocation_at(&self, space: Space, epoch: u32, lane: u32) -> Invocation {
+    pub(crate) fn invocation_at(&self, space: Space, epoch: u32, lane: u32) -> Invocation {
         if space == Space::Workgroup || self.only.is_some() {
             return self.invocation(lane);
         }
@@ -283,14 +283,14 @@ impl<'a> Interpreter<'a> {
         self.invocation_in(lane, workgroup)
     }
 
-    pub fn clock(&self, space: Space) -> Epochs {
+    pub(crate) fn clock(&self, space: Space) -> Epochs {
         match space {
             Space::Workgroup => self.local_clock,
             _ => self.global_clock,
         }
     }
 
-    pub fn report(self, complete: bool) -> LaunchReport {
+    pub(crate) fn report(self, complete: bool) -> LaunchReport {
         LaunchReport {
             accesses: self.counts(),
             unwritten: self.unwritten(),
@@ -619,7 +619,7 @@ impl Jumps {
 }
 
 impl<'a> Code<'a> {
-    pub fn new(
+    pub(crate) fn new(
         context: &Context<'a>,
         function: &'a Function,
         info: &'a naga::valid::FunctionInfo,
@@ -643,7 +643,7 @@ impl<'a> Code<'a> {
 }
 
 /// Copies the active lanes of each word.
-pub fn copy_lanes(to: &mut [u32], from: &[u32], mask: &Mask) {
+pub(crate) fn copy_lanes(to: &mut [u32], from: &[u32], mask: &Mask) {
     if mask.is_full() {
         return to.copy_from_slice(from);
     }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::{AccessKind, Location};
+use super::{AccessKind, Location, Space};
 
+/// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FindingKind {
     /// Two invocations access the same memory, at least one writes, and no barrier orders them.
@@ -16,6 +17,7 @@ pub enum FindingKind {
     VectorComponent,
     /// Memory is read that was never written.
     UnwrittenRead,
+    /// An index is past the end of its array, or below 0.
     OutOfBounds,
     /// Not all invocations of the workgroup reach a barrier together.
     DivergentBarrier,
@@ -32,8 +34,11 @@ pub enum FindingKind {
 pub struct Invocation {
     /// Index in the workgroup.
     pub lane: u32,
+    /// `local_invocation_id`
     pub local: [u32; 3],
+    /// `global_invocation_id`
     pub global: [u32; 3],
+    /// `workgroup_id`
     pub workgroup: [u32; 3],
     /// For an operation of a whole subgroup, the subgroup's number; the invocation is then its first.
     pub subgroup: Option<u32>,
@@ -48,9 +53,12 @@ impl fmt::Display for Invocation {
     }
 }
 
+/// A fault, or what may be one on some device. `Display` says it in a sentence with its line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
+    /// What was found.
     pub kind: FindingKind,
+    /// The place in the source.
     pub location: Location,
     /// The variable's name.
     pub variable: Option<String>,
@@ -73,13 +81,16 @@ pub struct Finding {
 /// The other of two accesses that race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherAccess {
+    /// The place in the source.
     pub location: Location,
+    /// The invocation that made it.
     pub invocation: Invocation,
+    /// Whether it reads or writes.
     pub access: AccessKind,
 }
 
 impl Finding {
-    pub fn new(kind: FindingKind, location: Location, invocation: Invocation) -> Self {
+    pub(crate) fn new(kind: FindingKind, location: Location, invocation: Invocation) -> Self {
         Self {
             kind,
             location,
@@ -95,12 +106,26 @@ impl Finding {
     }
 }
 
+impl FindingKind {
+    /// Whether a finding of this kind, about this memory, is a fault. Every device computes the same if one statement writes one
+    /// value twice, or writes parts of a vector; workgroup memory starts as zeros.
+    pub fn is_fault(self, space: Space) -> bool {
+        match self {
+            Self::SameValue | Self::VectorComponent => false,
+            Self::UnwrittenRead => space != Space::Workgroup,
+            _ => true,
+        }
+    }
+}
+
 impl AccessKind {
+    /// Whether the access changes memory.
     pub fn is_write(self) -> bool {
         !matches!(self, Self::Load | Self::AtomicLoad)
     }
 
-    fn verb(self) -> &'static str {
+    /// `reads` or `writes`.
+    pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Load | Self::AtomicLoad => "reads",
             Self::Store | Self::AtomicStore | Self::Atomic => "writes",
@@ -163,8 +188,8 @@ impl fmt::Display for Finding {
 
 /// Findings by kind, variable and lines.
 #[derive(Default)]
-pub struct Findings {
-    pub list: Vec<Finding>,
+pub(crate) struct Findings {
+    pub(crate) list: Vec<Finding>,
     /// Most findings of different places.
     limit: usize,
     known: HashMap<(FindingKind, usize, u32, u32), usize>,
@@ -173,7 +198,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
             ..Self::default()
@@ -181,7 +206,7 @@ impl Findings {
     }
 
     /// Counts a finding at these lines; returns true for a new one, which the caller then adds.
-    pub fn is_new(&mut self, kind: FindingKind, variable: usize, lines: (u32, u32)) -> bool {
+    pub(crate) fn is_new(&mut self, kind: FindingKind, variable: usize, lines: (u32, u32)) -> bool {
         let key = (kind, variable, lines.0.min(lines.1), lines.0.max(lines.1));
         if let Some(at) = self.known.get(&key) {
             self.last = *at;
@@ -197,7 +222,7 @@ impl Findings {
     }
 
     /// Counts the last finding again.
-    pub fn again(&mut self) {
+    pub(crate) fn again(&mut self) {
         if let Some(finding) = self.list.get_mut(self.last) {
             finding.count += 1;
         }

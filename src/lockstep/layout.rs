@@ -7,39 +7,39 @@ use naga::{ArraySize, Handle, Module, Scalar, ScalarKind, Type, TypeInner, Vecto
 
 /// Size of a type.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TypeSize {
-    pub bytes: u64,
-    pub words: u64,
+pub(crate) struct TypeSize {
+    pub(crate) bytes: u64,
+    pub(crate) words: u64,
     /// Width of the smallest scalar.
-    pub granule: u32,
+    pub(crate) granule: u32,
     /// Whether the type has 64-bit numbers, 16-bit integers, or no numbers at all.
-    pub odd: bool,
+    pub(crate) odd: bool,
 }
 
 /// A scalar of a type.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Leaf {
-    pub offset: u32,
-    pub scalar: Scalar,
+pub(crate) struct Leaf {
+    pub(crate) offset: u32,
+    pub(crate) scalar: Scalar,
 }
 
 /// Distance from one element of an array, a vector or a matrix to the next.
 #[derive(Clone, Copy, Debug)]
-pub struct Stride {
-    pub bytes: u32,
-    pub words: u32,
+pub(crate) struct Stride {
+    pub(crate) bytes: u32,
+    pub(crate) words: u32,
     /// Number of elements, if the type fixes it.
-    pub count: Option<u32>,
+    pub(crate) count: Option<u32>,
 }
 
 /// Sizes of a module's types.
-pub struct Layout<'a> {
+pub(crate) struct Layout<'a> {
     module: &'a Module,
     sizes: Vec<TypeSize>,
 }
 
 impl<'a> Layout<'a> {
-    pub fn new(module: &'a Module) -> Self {
+    pub(crate) fn new(module: &'a Module) -> Self {
         let sizes = Vec::new();
         let mut layout = Self { module, sizes };
         for (_, ty) in module.types.iter() {
@@ -49,7 +49,7 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    pub fn size_of(&self, inner: &TypeInner) -> TypeSize {
+    pub(crate) fn size_of(&self, inner: &TypeInner) -> TypeSize {
         let plain = |words: u64, bytes: u64, scalar: Scalar| TypeSize {
             bytes,
             words,
@@ -108,12 +108,12 @@ impl<'a> Layout<'a> {
         }
     }
 
-    pub fn size(&self, ty: Handle<Type>) -> TypeSize {
+    pub(crate) fn size(&self, ty: Handle<Type>) -> TypeSize {
         self.sizes.get(ty.index()).copied().unwrap_or_default()
     }
 
     /// The stride of a type that is indexed by number.
-    pub fn stride(&self, inner: &TypeInner) -> Option<Stride> {
+    pub(crate) fn stride(&self, inner: &TypeInner) -> Option<Stride> {
         let (bytes, words, count) = match *inner {
             TypeInner::Vector { size, scalar } => (scalar.width.into(), 1, Some(size as u32)),
             TypeInner::Matrix {
@@ -138,7 +138,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Offset of a member of a struct, in bytes and in words.
-    pub fn member(&self, inner: &TypeInner, index: u32) -> Option<(u32, u32)> {
+    pub(crate) fn member(&self, inner: &TypeInner, index: u32) -> Option<(u32, u32)> {
         let TypeInner::Struct { members, .. } = inner else {
             return None;
         };
@@ -148,7 +148,7 @@ impl<'a> Layout<'a> {
     }
 
     /// All scalars of a type in the order of its words.
-    pub fn leaves(&self, inner: &TypeInner) -> Vec<Leaf> {
+    pub(crate) fn leaves(&self, inner: &TypeInner) -> Vec<Leaf> {
         let mut leaves = Vec::new();
         self.collect(inner, 0, &mut leaves);
         leaves
@@ -193,7 +193,7 @@ impl<'a> Layout<'a> {
     }
 
     /// The part of a variable at `offset` bytes, as WGSL writes it; `bytes` is its length, `u32::MAX` means up to the end.
-    pub fn path(&self, name: &str, ty: Handle<Type>, mut offset: u32, bytes: u32) -> String {
+    pub(crate) fn path(&self, name: &str, ty: Handle<Type>, mut offset: u32, bytes: u32) -> String {
         let mut path = name.to_owned();
         let mut inner = &self.module.types[ty].inner;
         loop {
@@ -250,7 +250,7 @@ fn push_component(path: &mut String, at: u32) {
 }
 
 /// Bytes from one column of a matrix to the next.
-pub fn column(rows: VectorSize, scalar: Scalar) -> u32 {
+pub(crate) fn column(rows: VectorSize, scalar: Scalar) -> u32 {
     let rows = if rows == VectorSize::Bi { 2 } else { 4 };
     rows * u32::from(scalar.width)
 }

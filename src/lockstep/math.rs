@@ -10,7 +10,7 @@ use super::value::Mask;
 const MOST: usize = 16;
 
 /// Applies a function to the arguments of all active lanes; returns false if the function is not supported.
-pub fn apply(
+pub(crate) fn apply(
     fun: MathFunction,
     scalar: Scalar,
     arguments: &[&[u32]],
@@ -354,7 +354,7 @@ fn determinant(matrix: &[f32]) -> f32 {
 }
 
 /// Transposes a matrix; `rows` is the length of the argument's columns.
-pub fn transpose(rows: usize, a: &[u32], out: &mut [u32], lanes: usize) {
+pub(crate) fn transpose(rows: usize, a: &[u32], out: &mut [u32], lanes: usize) {
     let columns = a.len() / lanes / rows;
     for column in 0..columns {
         for row in 0..rows {

@@ -16,11 +16,11 @@ use super::{AccessKind, OUTSIDE, Space};
 
 /// An access: its epoch, its lane, and its place in the source.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct AccessStamp {
+pub(crate) struct AccessStamp {
     /// From 1; 0 means never.
-    pub epoch: u32,
-    pub lane: u16,
-    pub site: u16,
+    pub(crate) epoch: u32,
+    pub(crate) lane: u16,
+    pub(crate) site: u16,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,26 +33,26 @@ struct ShadowCell {
 
 /// The present epoch, and the epoch in which this workgroup began.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Epochs {
-    pub now: u32,
-    pub start: u32,
+pub(crate) struct Epochs {
+    pub(crate) now: u32,
+    pub(crate) start: u32,
 }
 
 /// A fault of an access.
 #[derive(Clone, Copy, Debug)]
-pub struct Conflict {
-    pub kind: FindingKind,
-    pub lane: u32,
-    pub offset: u32,
-    pub bytes: u32,
-    pub other: AccessStamp,
+pub(crate) struct Conflict {
+    pub(crate) kind: FindingKind,
+    pub(crate) lane: u32,
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+    pub(crate) other: AccessStamp,
 }
 
 /// A buffer or a workgroup variable.
-pub struct Shared {
-    pub bytes: Vec<u8>,
+pub(crate) struct Shared {
+    pub(crate) bytes: Vec<u8>,
     /// Size in bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// One cell for each granule; empty for memory that cannot be written.
     shadow: Vec<ShadowCell>,
     /// Log2 of the bytes in a granule.
@@ -61,27 +61,27 @@ pub struct Shared {
     /// Whether memory may be read before it is written.
     initialized: bool,
     /// Faults of the last access.
-    pub conflicts: Vec<Conflict>,
+    pub(crate) conflicts: Vec<Conflict>,
 }
 
 /// The lanes of an access, and its place in the source.
-pub struct By<'a> {
-    pub clock: Epochs,
-    pub site: u16,
-    pub kind: AccessKind,
+pub(crate) struct By<'a> {
+    pub(crate) clock: Epochs,
+    pub(crate) site: u16,
+    pub(crate) kind: AccessKind,
     /// The lanes whose values are loaded or stored.
-    pub lanes: &'a [u32],
+    pub(crate) lanes: &'a [u32],
     /// Stands for the lanes of a subgroup that acts as one.
-    pub actor: Option<u16>,
+    pub(crate) actor: Option<u16>,
     /// Byte offset for each lane of the workgroup.
-    pub offsets: &'a [u32],
+    pub(crate) offsets: &'a [u32],
 }
 
 /// For a component of a vector: the vector's offset for each lane of the workgroup, and its size in bytes.
-pub type Vector<'a> = Option<(&'a [u32], u32)>;
+pub(crate) type Vector<'a> = Option<(&'a [u32], u32)>;
 
 impl Shared {
-    pub fn new(
+    pub(crate) fn new(
         bytes: Vec<u8>,
         granule: u32,
         space: Space,
@@ -103,16 +103,16 @@ impl Shared {
     }
 
     /// Bytes of a variable and its shadow.
-    pub fn cost(bytes: u64, granule: u32) -> u64 {
+    pub(crate) fn cost(bytes: u64, granule: u32) -> u64 {
         bytes + (bytes >> granule.trailing_zeros()) * size_of::<ShadowCell>() as u64
     }
 
     /// Sets the memory to zero for a new workgroup. The shadow stays, because stamps older than the workgroup are ignored.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.fill(0);
     }
 
-    pub fn space(&self) -> Space {
+    pub(crate) fn space(&self) -> Space {
         self.space
     }
 
@@ -124,7 +124,7 @@ impl Shared {
     }
 
     /// Loads a value for each lane; lanes whose offset is `OUTSIDE` get zeros.
-    pub fn load(&mut self, by: &By<'_>, leaves: &[Leaf], out: &mut [u32]) {
+    pub(crate) fn load(&mut self, by: &By<'_>, leaves: &[Leaf], out: &mut [u32]) {
         for (leaf, out) in leaves.iter().zip(out.chunks_exact_mut(by.offsets.len())) {
             for &lane in by.lanes {
                 let offset = by.offsets[lane as usize];
@@ -167,7 +167,13 @@ impl Shared {
     }
 
     /// Stores a value for each lane except those whose offset is `OUTSIDE`.
-    pub fn store(&mut self, by: &By<'_>, vector: Vector<'_>, leaves: &[Leaf], values: &[u32]) {
+    pub(crate) fn store(
+        &mut self,
+        by: &By<'_>,
+        vector: Vector<'_>,
+        leaves: &[Leaf],
+        values: &[u32],
+    ) {
         for (leaf, values) in leaves.iter().zip(values.chunks_exact(by.offsets.len())) {
             for &lane in by.lanes {
                 let offset = by.offsets[lane as usize];
@@ -228,7 +234,7 @@ impl Shared {
     }
 
     /// Updates memory for one lane after the other: `change` maps a lane and the old value to the new value.
-    pub fn update(
+    pub(crate) fn update(
         &mut self,
         by: &By<'_>,
         scalar: Scalar,
@@ -264,7 +270,7 @@ impl Shared {
     }
 
     /// For a buffer that had to be written: the first byte that was never written, and the number of such bytes.
-    pub fn unwritten(&self) -> Option<(u32, u64)> {
+    pub(crate) fn unwritten(&self) -> Option<(u32, u64)> {
         let is = |cell: &&ShadowCell| !self.initialized && cell.writer.epoch == 0;
         let count = self.shadow.iter().filter(is).count() as u64;
         let first = self.shadow.iter().position(|cell| is(&cell))?;
@@ -273,7 +279,7 @@ impl Shared {
 }
 
 impl<'a> By<'a> {
-    pub fn new(
+    pub(crate) fn new(
         clock: Epochs,
         (site, kind): (u16, AccessKind),
         mask: &'a Mask,
@@ -300,12 +306,12 @@ impl<'a> By<'a> {
 
 impl Epochs {
     /// Starts the epoch after a barrier.
-    pub fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         self.now = self.now.saturating_add(1);
     }
 
     /// Starts the epoch of a new workgroup.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.tick();
         self.start = self.now;
     }
@@ -318,7 +324,7 @@ impl Epochs {
 }
 
 /// A scalar in memory as a word.
-pub fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
+pub(crate) fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
     let bytes = bytes.get(at as usize..).unwrap_or_default();
     match scalar.width {
         1 => bytes.first().copied().unwrap_or(0).into(),

@@ -16,7 +16,7 @@ use super::{Buffer, Launch, LaunchReport, Observer, RunError, Shader, Space};
 const MOST_LANES: u64 = 1 << 14;
 
 /// Runs a program. The buffers hold what it wrote, even if the run fails.
-pub fn run(
+pub(crate) fn run(
     program: &Shader,
     launch: &Launch<'_>,
     buffers: &mut [Buffer],

@@ -4,7 +4,7 @@ use naga::{Handle, LocalVariable};
 
 /// The variable that a pointer points to. WGSL cannot select between pointers, so it is the same for all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Root {
+pub(crate) enum Root {
     /// A variable of the function with this number.
     Local(usize, Handle<LocalVariable>),
     /// The private variable with this number.
@@ -15,31 +15,31 @@ pub enum Root {
 
 /// An index past the end of an array, a vector or a matrix.
 #[derive(Clone, Copy, Debug)]
-pub struct Outside {
-    pub lane: u32,
-    pub index: i64,
+pub(crate) struct Outside {
+    pub(crate) lane: u32,
+    pub(crate) index: i64,
     /// Number of elements.
-    pub count: u32,
+    pub(crate) count: u32,
     /// Offset of the indexed value in shared memory, and its size in bytes.
-    pub base: u32,
-    pub bytes: u32,
+    pub(crate) base: u32,
+    pub(crate) bytes: u32,
 }
 
 /// A value for each lane: the first scalar of all lanes, then the second, and so on. Floats of any width are stored as f32. A pointer
 /// is one offset, in bytes or, in an invocation's own memory, in words.
 #[derive(Clone, Debug, Default)]
-pub struct LaneValues {
-    pub words: Vec<u32>,
-    pub root: Option<Root>,
+pub(crate) struct LaneValues {
+    pub(crate) words: Vec<u32>,
+    pub(crate) root: Option<Root>,
     /// Whether all lanes have the same offset.
-    pub uniform: bool,
+    pub(crate) uniform: bool,
     /// Lanes whose offset is `OUTSIDE`, and why.
-    pub outside: Vec<Outside>,
+    pub(crate) outside: Vec<Outside>,
 }
 
 impl LaneValues {
     /// Makes room for `words` words; their contents are not specified.
-    pub fn resize(&mut self, words: usize) -> &mut [u32] {
+    pub(crate) fn resize(&mut self, words: usize) -> &mut [u32] {
         if self.words.len() != words {
             self.words.clear();
             self.words.resize(words, 0);
@@ -48,7 +48,7 @@ impl LaneValues {
     }
 
     /// The same value for all lanes.
-    pub fn splat(&mut self, scalars: &[u32], lanes: usize) {
+    pub(crate) fn splat(&mut self, scalars: &[u32], lanes: usize) {
         self.words.clear();
         for scalar in scalars {
             self.words.extend(std::iter::repeat_n(*scalar, lanes));
@@ -56,19 +56,19 @@ impl LaneValues {
     }
 
     /// A pointer to the start of a variable.
-    pub fn point(&mut self, root: Root, lanes: usize) {
+    pub(crate) fn point(&mut self, root: Root, lanes: usize) {
         self.root = Some(root);
         self.uniform = true;
         self.splat(&[0], lanes);
     }
 
     /// The offset of a pointer that is in bounds and the same for all active lanes.
-    pub fn common(&self, mask: &Mask) -> Option<usize> {
+    pub(crate) fn common(&self, mask: &Mask) -> Option<usize> {
         let first = self.words[*mask.lanes.first()? as usize];
         (self.uniform && first != super::OUTSIDE).then_some(first as usize)
     }
 
-    pub fn copy(&mut self, other: &Self) {
+    pub(crate) fn copy(&mut self, other: &Self) {
         self.words.clone_from(&other.words);
         self.root = other.root;
         self.uniform = other.uniform;
@@ -78,40 +78,40 @@ impl LaneValues {
 
 /// The active lanes, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Mask {
-    pub lanes: Vec<u32>,
+pub(crate) struct Mask {
+    pub(crate) lanes: Vec<u32>,
     /// Lanes in the workgroup.
-    pub total: usize,
+    pub(crate) total: usize,
 }
 
 impl Mask {
-    pub fn full(total: usize) -> Self {
+    pub(crate) fn full(total: usize) -> Self {
         Self {
             lanes: (0..total as u32).collect(),
             total,
         }
     }
 
-    pub fn empty(total: usize) -> Self {
+    pub(crate) fn empty(total: usize) -> Self {
         let lanes = Vec::new();
         Self { lanes, total }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }
 
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.lanes.len() == self.total
     }
 
     /// Whether working on all lanes is faster than selecting the active ones.
-    pub fn is_dense(&self) -> bool {
+    pub(crate) fn is_dense(&self) -> bool {
         self.lanes.len() * 4 >= self.total
     }
 
     /// Moves the lanes for which `holds` is true into a new mask.
-    pub fn split(&mut self, holds: impl Fn(u32) -> bool) -> Self {
+    pub(crate) fn split(&mut self, holds: impl Fn(u32) -> bool) -> Self {
         let mut taken = Self::empty(self.total);
         if self.lanes.iter().all(|lane| holds(*lane)) {
             std::mem::swap(self, &mut taken);
@@ -123,7 +123,7 @@ impl Mask {
     }
 
     /// Adds these lanes.
-    pub fn merge(&mut self, other: &mut Self) {
+    pub(crate) fn merge(&mut self, other: &mut Self) {
         if self.lanes.is_empty() {
             std::mem::swap(&mut self.lanes, &mut other.lanes);
         } else if !other.lanes.is_empty() {
@@ -133,7 +133,7 @@ impl Mask {
     }
 
     /// The inactive lanes.
-    pub fn missing(&self) -> Vec<u32> {
+    pub(crate) fn missing(&self) -> Vec<u32> {
         let mut here = self.lanes.iter().peekable();
         let all = 0..self.total as u32;
         all.filter(|lane| here.next_if_eq(&lane).is_none())

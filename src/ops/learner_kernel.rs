@@ -12,7 +12,7 @@ use burn::cubecl::server::KernelArguments;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::gpu::wgsl::{self, MAX_GROUPS, Wgsl};
-use crate::template;
+use crate::protocol::template;
 
 /// Number of first launches, forward and backward, that are compared with the part's own kernel: some steps.
 const COMPARED: u64 = 32;

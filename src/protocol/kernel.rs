@@ -37,6 +37,23 @@ impl KernelJob {
             .iter()
             .all(|file| same_text(&file.text, &file.starter))
     }
+
+    /// The report of a check that could not be made.
+    pub fn failed(&self, why: String) -> KernelReport {
+        let unreadable = self.files.iter().filter(|file| file.unreadable.is_some());
+        let files = unreadable.map(|file| KernelResult {
+            name: file.name.clone(),
+            error: file.unreadable.clone(),
+            ..KernelResult::default()
+        });
+        KernelReport {
+            id: self.id,
+            exercise: self.exercise.clone(),
+            files: files.collect(),
+            failed: Some(why),
+            ..KernelReport::default()
+        }
+    }
 }
 
 /// Whether two texts are the same, whatever the editor does to the ends of lines.

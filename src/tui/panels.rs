@@ -17,6 +17,7 @@ mod help;
 mod kernel;
 mod kernels;
 pub mod knobs;
+mod lanes;
 mod large;
 mod ledger;
 pub mod lesson;
@@ -34,7 +35,6 @@ mod solution;
 mod stages;
 pub mod status;
 mod summary;
-mod threads;
 mod throughput;
 pub mod timeline;
 mod welcome;
@@ -113,7 +113,7 @@ pub const CARDS: [CardRow; 15] = [
     CardRow { overlay: Overlay::Skipped, size: |_, area, _| (84, area.height), draw: skipped::draw },
     CardRow { overlay: Overlay::Summary, size: |app, area, theme| size_of_text(summary::lines, summary::widest(app), app, area, theme), draw: |s| draw_text(summary::lines, "what you have done", s) },
     CardRow { overlay: Overlay::Kernel, size: |app, area, _| kernel::size(app, area), draw: kernel::draw },
-    CardRow { overlay: Overlay::Threads, size: |_, area, _| threads::size(area), draw: threads::draw },
+    CardRow { overlay: Overlay::Lanes, size: |_, area, _| lanes::size(area), draw: lanes::draw },
     CardRow { overlay: Overlay::Room, size: |app, area, theme| size_of_text(room::lines, TEXT, app, area, theme), draw: |s| draw_text(room::lines, "the room", s) },
     CardRow { overlay: Overlay::Vote, size: |app, area, theme| size_of_text(room::question, TEXT, app, area, theme), draw: |s| draw_text(room::question, room::title_of_vote(s.app), s) },
     CardRow { overlay: Overlay::Welcome, size: |app, area, theme| size_of_text(welcome::lines, TEXT, app, area, theme), draw: |s| draw_text(welcome::lines, "welcome to perflings", s) },

@@ -174,8 +174,8 @@ impl Workshop {
             Effect::OpenEditor { stage, file, line } => {
                 return self.open_editor(&stage, &file, line).map(Some);
             }
-            Effect::RecordThreads { wanted } => {
-                self.exercise.record_threads(&self.context, wanted);
+            Effect::RecordLanes { wanted } => {
+                self.exercise.record_lanes(&self.context, wanted);
             }
             Effect::OpenExercise { exercise, device } => {
                 let opened = self.exercise.open(&self.context, &exercise, &device);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use super::kernel_file;
 use super::sweep::SweepRun;
 use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
@@ -20,15 +21,14 @@ use crate::course::exercise::config::{ANSWERS, Answers, answers};
 use crate::course::exercise::config::{line_of_key, written};
 use crate::course::exercise::{Configs, Exercise, Kernels};
 use crate::course::workspace;
-use crate::engine::kernel::checker::Checker;
-use crate::engine::kernel::source;
-use crate::engine::kernel::threads::{self, WorkgroupResult};
 use crate::files;
 use crate::judge::{configs as judge, kernel};
+use crate::lanes::LanesWanted;
+use crate::measure::kernel_checker::Checker;
+use crate::measure::lanes::{self, LanesResult};
 use crate::protocol::handle::EngineCommand;
 use crate::protocol::{Command, KernelJob};
 use crate::random;
-use crate::threads::ThreadsWanted;
 
 /// Lines of the checking process that are taken in before the screen has its turn.
 const AT_ONCE: usize = 256;
@@ -39,7 +39,7 @@ pub struct ExerciseRunner {
     checker: Checker,
     sweeping: Option<SweepRun>,
     /// A workgroup that is recorded.
-    threads: Option<Receiver<WorkgroupResult>>,
+    lanes: Option<Receiver<LanesResult>>,
     /// What the stage trains: a kernel that is to compute for it is checked at its sizes.
     model: Option<RunConfig>,
     open: Option<Open>,
@@ -67,7 +67,7 @@ impl ExerciseRunner {
             checker: Checker::new(command.clone()),
             command,
             sweeping: None,
-            threads: None,
+            lanes: None,
             model: None,
             open: None,
             news: VecDeque::new(),
@@ -110,7 +110,7 @@ impl ExerciseRunner {
         let edited = |folder: &&PathBuf| {
             exercise.files().iter().any(|file| {
                 let path = folder.join(&file.name);
-                let same = source::read(&path).is_ok_and(|text| text == file.starter);
+                let same = kernel_file::read(&path).is_ok_and(|text| text == file.starter);
                 files::is_taken(&path) && !same
             })
         };
@@ -131,7 +131,7 @@ impl ExerciseRunner {
     pub fn leave(&mut self) {
         self.open = None;
         self.sweeping = None;
-        self.threads = None;
+        self.lanes = None;
         self.checker.end();
     }
 
@@ -342,29 +342,29 @@ impl ExerciseRunner {
     }
 
     /// Runs the open exercise's kernel on the host and keeps what one workgroup does. A message brings it, or why there is none.
-    pub fn record_threads(&mut self, context: &CourseContext, wanted: ThreadsWanted) {
+    pub fn record_lanes(&mut self, context: &CourseContext, wanted: LanesWanted) {
         let begin = || {
             let open = self.open.as_ref().context("No exercise is open")?;
             // The numbers of the last check.
             let seed = self.checker.job().seed;
             let job = self.job(known(context, &open.id)?, open, seed)?;
-            Ok::<_, anyhow::Error>(threads::begin(job, wanted)?)
+            Ok::<_, anyhow::Error>(lanes::begin(job, wanted)?)
         };
         match begin() {
-            Ok(inbox) => self.threads = Some(inbox),
-            Err(error) => self.tell(ExerciseNews::Threads(Err(format!("{error:#}")))),
+            Ok(inbox) => self.lanes = Some(inbox),
+            Err(error) => self.tell(ExerciseNews::Lanes(Err(format!("{error:#}")))),
         }
     }
 
     /// What was recorded, once it is.
     fn recorded(&mut self) -> Option<ExerciseNews> {
-        let found = match self.threads.as_ref()?.try_recv() {
+        let found = match self.lanes.as_ref()?.try_recv() {
             Err(TryRecvError::Empty) => return None,
             Ok(found) => found,
             Err(TryRecvError::Disconnected) => Err("this kernel broke the interpreter".to_owned()),
         };
-        self.threads = None;
-        Some(ExerciseNews::Threads(found.map(Arc::new)))
+        self.lanes = None;
+        Some(ExerciseNews::Lanes(found.map(Arc::new)))
     }
 }
 
@@ -424,8 +424,8 @@ pub fn in_folder(exercise: &Exercise, kernels: &Kernels, folder: &Path, seed: u6
         let there = files::is_taken(&path);
         let starter = kernels.kernels.iter().find(|it| it.file.name == name);
         match starter {
-            Some(kernel) if !there => source::text(kernel.file.starter.clone().into_bytes()),
-            _ => source::read(&path),
+            Some(kernel) if !there => kernel_file::text(kernel.file.starter.clone().into_bytes()),
+            _ => kernel_file::read(&path),
         }
     };
     kernels.job_of_seed(&exercise.id, seed, read)

@@ -3,9 +3,9 @@
 
 use perflings::course::Course;
 use perflings::course::exercise::{Exercise, Kernel, Kernels};
-use perflings::engine::kernel::real::Functions;
-use perflings::engine::kernel::reference;
-use perflings::engine::kernel::validate::validate;
+use perflings::protocol::reference;
+use perflings::protocol::reference::real::Functions;
+use perflings::protocol::validate::validate;
 use perflings::protocol::{KernelError, KernelFacts, KernelMetric, KernelRole, KernelStarter};
 
 fn kernels(course: &Course) -> Vec<(&Exercise, &Kernels)> {

@@ -6,6 +6,8 @@ mod exercises;
 mod guide;
 #[path = "../keys.rs"]
 mod keys;
+#[path = "../lanes.rs"]
+mod lanes;
 #[path = "../monkey.rs"]
 mod monkey;
 #[path = "../support/readme.rs"]
@@ -20,7 +22,5 @@ mod screen;
 mod screens;
 #[path = "../support/session.rs"]
 mod session;
-#[path = "../threads.rs"]
-mod threads;
 #[path = "../update.rs"]
 mod update;

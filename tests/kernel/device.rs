@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use perflings::config::{Preset, RunConfig};
-use perflings::engine::kernel::CheckLimits;
+use perflings::engine::kernel_check::CheckLimits;
 use perflings::judge::kernel::KernelVerdict;
 use perflings::protocol::KernelFaultKind as Kind;
 

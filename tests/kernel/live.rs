@@ -2,8 +2,8 @@
 
 use burn::tensor::{Device, DeviceKind, Tensor};
 use burn_cubecl::CubeBackend;
-use perflings::engine::kernel::learner_kernel::{self, LiveKernel, WorkgroupCount};
-use perflings::engine::kernel::{CheckLimits, adopt};
+use perflings::engine::kernel_check::learner_kernel::{self, LiveKernel, WorkgroupCount};
+use perflings::engine::kernel_check::{CheckLimits, adopt};
 use perflings::protocol::{KernelSwap, KernelText};
 
 use super::{adapter, check, edited, job_of};

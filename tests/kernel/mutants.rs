@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use perflings::engine::kernel::equal::equal;
 use perflings::lockstep::Shader;
-use perflings::mutants::{Mutant, make};
-use perflings::protocol::{KernelFile, KernelShape};
-use perflings::template;
+use perflings::lockstep::mutants::{Mutant, make};
+use perflings::measure::equal::equal;
+use perflings::protocol::{KernelFile, KernelShape, template};
 
 use super::{exercises, job_of};
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use perflings::engine::kernel::checker::Checker;
 use perflings::judge::kernel::{KernelVerdict, verdict as judged};
+use perflings::measure::kernel_checker::Checker;
 use perflings::protocol::handle::EngineCommand;
 use perflings::protocol::{Command, Event, KernelFaultKind, KernelJob, KernelReport, StreamLine};
 

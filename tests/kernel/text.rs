@@ -1,7 +1,7 @@
 //! What is refused from the text alone, with place, offending text, message and what to write instead.
 
-use perflings::engine::kernel::{source, validate};
-use perflings::protocol::KernelError;
+use perflings::protocol::{KernelError, validate};
+use perflings::workshop::kernel_file;
 
 use super::{edited, job_of};
 
@@ -371,7 +371,7 @@ fn files_that_are_no_text() {
     let path = folder.path().join("starter.wgsl");
     let read = |bytes: &[u8]| {
         std::fs::write(&path, bytes).expect("writes");
-        source::read(&path).map_err(|error| show(&error))
+        kernel_file::read(&path).map_err(|error| show(&error))
     };
     assert_eq!(
         read(b"fn main() {}\r\n\tx"),
@@ -399,7 +399,7 @@ fn files_that_are_no_text() {
         Err("the file has 10485760 bytes; the largest that is read has 262144".to_owned())
     );
     std::fs::remove_file(&path).expect("removes");
-    let gone = source::read(&path).expect_err("is gone");
+    let gone = kernel_file::read(&path).expect_err("is gone");
     assert!(
         gone.message
             .starts_with("starter.wgsl cannot be read: No such file"),

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perflings::course::trace_lints::page_of;
 use perflings::course::Course;
+use perflings::course::trace_lints::page_of;
 use perflings::gputrace::lints;
 
 /// Runs python3 in a folder of its own; what it says on stderr where it fails, `None` where there is none.

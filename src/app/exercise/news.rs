@@ -36,11 +36,11 @@ impl App {
             ExerciseNews::Checked(report) => {
                 self.checked(exercise, *report);
                 // The file was saved under the open card.
-                if self.view.overlay == Some(Overlay::Threads) {
-                    self.open_threads();
+                if self.view.overlay == Some(Overlay::Lanes) {
+                    self.open_lanes();
                 }
             }
-            ExerciseNews::Threads(found) => self.threads_recorded(found),
+            ExerciseNews::Lanes(found) => self.lanes_recorded(found),
             ExerciseNews::Answers { answer, saved } => self.answered(exercise, answer, saved),
             ExerciseNews::Measuring(sweep) => {
                 if let Some(measuring) = &mut state.measuring {

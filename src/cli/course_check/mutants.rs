@@ -11,15 +11,14 @@ use crate::cli::args::{CourseArgs, EngineArgs};
 use crate::cli::exercise::kernels::{Text, check as check_kernel, job};
 use crate::cli::meter::ProgressMeter;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
-use crate::engine::kernel::checker::Checker;
-use crate::engine::kernel::equal::equal;
 use crate::judge::course::CourseTrial;
 use crate::lockstep::Shader;
+use crate::lockstep::mutants::{Mutant, first_change, make};
+use crate::measure::equal::equal;
+use crate::measure::kernel_checker::Checker;
 use crate::measure::runner::engine_command;
-use crate::mutants::{Mutant, first_change, make};
 use crate::out::{self, Exit, result};
-use crate::protocol::{KernelJob, KernelShape};
-use crate::template;
+use crate::protocol::{KernelJob, KernelShape, template};
 
 /// Percent of the wrong kernels that may pass.
 const MAY_PASS: f64 = 2.0;

@@ -9,15 +9,15 @@ use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
-use crate::engine::kernel::checker::Checker;
-use crate::engine::kernel::threads;
 use crate::judge::kernel::{self, KernelVerdict};
+use crate::lanes::LanesWanted;
+use crate::lockstep::lanes::listing;
+use crate::measure::kernel_checker::Checker;
+use crate::measure::lanes;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, ExitError, notice, result, usage};
 use crate::protocol::{KernelJob, KernelStarter};
 use crate::random;
-use crate::threads::ThreadsWanted;
-use crate::threads::listing::listing;
 use crate::workshop::exercise::in_folder;
 
 impl Commands for Kernels {
@@ -128,14 +128,14 @@ fn own_job(kernels: &Kernels, (context, exercise, args): Asked<'_>) -> KernelJob
 fn trace(kernels: &Kernels, asked: Asked<'_>) -> Result<Exit> {
     let job = own_job(kernels, asked);
     for file in 0..job.files.len() {
-        let wanted = ThreadsWanted {
+        let wanted = LanesWanted {
             file,
-            ..ThreadsWanted::default()
+            ..LanesWanted::default()
         };
-        let found = threads::begin(job.clone(), wanted)?.recv();
+        let found = lanes::begin(job.clone(), wanted)?.recv();
         let found = found.context("This kernel broke the interpreter")?;
-        let run = found.map_err(|why| anyhow!("{}: {why}", job.files[file].name))?;
-        for line in listing(&run) {
+        let found = found.map_err(|why| anyhow!("{}: {why}", job.files[file].name))?;
+        for line in listing(&found.title(), &found.run) {
             result(&line)?;
         }
     }

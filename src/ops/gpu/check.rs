@@ -1,11 +1,15 @@
 //! Helpers for the tests of this folder: the first usable adapter, and comparisons.
 
+use burn::cubecl::future::block_on;
 use burn::tensor::{DeviceKind, Tensor, TensorData};
 use burn_cubecl::{CubeBackend, tensor::CubeTensor};
+use burn_wgpu::wgpu;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 #[path = "../../../tests/support/adapter.rs"]
-mod adapter;
+mod support;
+
+use crate::ops::adapter;
 
 /// An adapter that one test uses at a time.
 pub struct TestDevice {
@@ -31,7 +35,7 @@ impl TestDevice {
                 _turn: turn,
             }),
             Err(why) => {
-                adapter::skip(why);
+                support::skip(why);
                 None
             }
         }
@@ -66,12 +70,15 @@ pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
     }
 }
 
-/// Whether the default adapter has the matrix cores that f16 needs.
+/// Whether an adapter of this machine has the matrix cores that f16 needs.
 pub fn has_matrix_cores() -> bool {
-    let adapters = crate::engine::adapters::adapters();
-    adapters
-        .first()
-        .is_some_and(|found| found.has_matrix_cores())
+    let backends = wgpu::Backends::PRIMARY;
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends,
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    let adapters = block_on(instance.enumerate_adapters(backends));
+    adapters.iter().any(adapter::has_matrix_cores)
 }
 
 /// Bytes of workgroup memory on devices with matrix cores.

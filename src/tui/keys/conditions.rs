@@ -69,9 +69,9 @@ pub fn in_kernel(app: &App) -> bool {
     free(app) && app.view.overlay == Some(Overlay::Kernel)
 }
 
-/// The threads of a kernel are open.
-pub fn in_threads(app: &App) -> bool {
-    free(app) && app.view.overlay == Some(Overlay::Threads)
+/// The lanes of a kernel are open.
+pub fn in_lanes(app: &App) -> bool {
+    free(app) && app.view.overlay == Some(Overlay::Lanes)
 }
 
 pub fn in_kernel_exercise(app: &App) -> bool {

@@ -6,7 +6,7 @@ use crossterm::event::KeyCode::{
 };
 
 use super::conditions::*;
-use crate::app::threads::ThreadMove;
+use crate::app::lane_view::LaneMove;
 use crate::app::timeline::TimelineMove;
 use crate::app::{Action, App, Overlay};
 
@@ -163,12 +163,12 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Up], A::Timeline(TimelineMove::Row(-1)), "", "", Move, on_timeline),
     bind(&[Enter], A::OpenKernel, "kernel", ENTER, Stage, on_kernels),
     bind(&[Char('/')], A::Search, "search", LOOK_UP, Move, in_kernel),
-    bind(&[Right], A::Threads(ThreadMove::Step(1)), "step", "", Move, in_threads),
-    bind(&[Left], A::Threads(ThreadMove::Step(-1)), "back", "", Move, in_threads),
-    bind(&[Char('f')], A::Threads(ThreadMove::Fault), "fault", "", Move, in_threads),
-    bind(&[Char('b')], A::Threads(ThreadMove::Barrier), "barrier", "", Move, in_threads),
-    bind(&[Char('s')], A::Threads(ThreadMove::Shape), "shape", "", Move, in_threads),
-    bind(&[Char('w')], A::Threads(ThreadMove::Workgroup), "workgroup", "", Move, in_threads),
+    bind(&[Right], A::Lanes(LaneMove::Step(1)), "step", "", Move, in_lanes),
+    bind(&[Left], A::Lanes(LaneMove::Step(-1)), "back", "", Move, in_lanes),
+    bind(&[Char('f')], A::Lanes(LaneMove::Fault), "fault", "", Move, in_lanes),
+    bind(&[Char('b')], A::Lanes(LaneMove::Barrier), "barrier", "", Move, in_lanes),
+    bind(&[Char('s')], A::Lanes(LaneMove::Shape), "shape", "", Move, in_lanes),
+    bind(&[Char('w')], A::Lanes(LaneMove::Workgroup), "workgroup", "", Move, in_lanes),
     bind(&[Enter], A::TurnPage(1), "read on", ENTER, Stage, in_background),
     bind(&[Enter], A::Lesson, "lesson", ENTER, Stage, small),
     bind(&[Enter], A::Lesson, "", ENTER, Stage, wide),
@@ -204,7 +204,7 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('T')], A::Pair, "measure", PAIRS, Stage, measurable),
     bind(&[Char('o')], A::OpenEditor, "edit", EDIT, Stage, exercise_has_file),
     bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
-    bind(&[Char('t')], A::Open(Overlay::Threads), "threads", TOGGLE, Stage, in_kernel_exercise),
+    bind(&[Char('t')], A::Open(Overlay::Lanes), "threads", TOGGLE, Stage, in_kernel_exercise),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "glossary", WORDS, Stage, reading),
     bind(&[Char('g')], A::Open(Overlay::Glossary), "", WORDS, Stage, has_glossary),
     bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),

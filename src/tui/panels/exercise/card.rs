@@ -54,7 +54,7 @@ fn check_of_kernel(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     });
     report.card.iter().for_each(|line| card_line(line, w));
     if report.facts.files.iter().any(|it| it.fault.is_some()) {
-        let threads = [Action::Open(Overlay::Threads)];
+        let threads = [Action::Open(Overlay::Lanes)];
         w.keys("{} shows it: what each lane does, line by line.", &threads);
     }
     if let (Some(device), None) = (&report.facts.device, &report.facts.failed) {

@@ -1,0 +1,154 @@
+//! A workgroup's run as text: each executed line with what its lanes did. Of a loop, the first iteration and those with a fault are
+//! printed; the others are counted.
+
+use std::ops::Range;
+
+use super::{LINE_BYTES, WorkgroupRun};
+
+/// Most lines of the text.
+const MOST: usize = 300;
+/// Most numbers of lanes that are named.
+const NAMED: usize = 8;
+
+/// The text of a run, line by line, under a title.
+pub fn listing(title: &str, run: &WorkgroupRun) -> Vec<String> {
+    let [x, y, z] = run.size;
+    let mut it = Listing {
+        run,
+        lines: vec![
+            title.to_owned(),
+            format!(
+                "workgroup {} of {}, counted from 0: {} lanes, {x} × {y} × {z}; a line of memory has {LINE_BYTES} bytes",
+                run.group,
+                run.groups,
+                run.lanes(),
+            ),
+            String::new(),
+            " step  line".to_owned(),
+        ],
+        said: String::new(),
+    };
+    it.steps(0..run.steps.len());
+    if run.faults.is_empty() {
+        it.lines.push("nothing is wrong here".to_owned());
+    }
+    if run.cut {
+        let count = run.steps.len();
+        it.lines
+            .push(format!("(cut after {count} steps; more follow)"));
+    }
+    if it.lines.len() > MOST {
+        let more = it.lines.len() - MOST;
+        it.lines.truncate(MOST);
+        it.lines.push(format!("… {more} more lines"));
+    }
+    it.lines
+}
+
+struct Listing<'a> {
+    run: &'a WorkgroupRun,
+    lines: Vec<String>,
+    /// The last sentence about the lanes.
+    said: String,
+}
+
+impl Listing<'_> {
+    fn steps(&mut self, range: Range<usize>) {
+        let mut at = range.start;
+        while at < range.end {
+            let rounds = self.rounds(at..range.end);
+            self.step(at);
+            let (Some(second), Some(last)) = (rounds.get(1), rounds.last()) else {
+                at += 1;
+                continue;
+            };
+            self.steps(at + 1..*second);
+            let mut left = Vec::new();
+            for round in rounds[1..].windows(2) {
+                let [from, to] = [round[0], round[1]];
+                let mut faulty = self.run.faults.iter().flat_map(|it| {
+                    let other = it.other.map(|(step, _)| step);
+                    [Some(it.step), other].into_iter().flatten()
+                });
+                if faulty.any(|step| (from..to).contains(&step)) {
+                    self.skipped(&mut left);
+                    self.step(from);
+                    self.steps(from + 1..to);
+                } else {
+                    left.push(from..to);
+                }
+            }
+            self.skipped(&mut left);
+            // At the end of a loop, its head shows nothing new.
+            let is_end = self.run.steps[*last].accesses.is_empty()
+                && self.run.faults_at(*last).next().is_none();
+            at = *last + usize::from(is_end);
+        }
+    }
+
+    /// Starts of the iterations of the loop whose head begins `range`: the same line again, with only the loop's body between.
+    fn rounds(&self, range: Range<usize>) -> Vec<usize> {
+        let steps = &self.run.steps;
+        let head = &steps[range.start];
+        let mut rounds = vec![range.start];
+        for (at, it) in range.clone().zip(&steps[range.clone()]).skip(1) {
+            if it.depth < head.depth || it.depth == head.depth && it.line < head.line {
+                break;
+            }
+            if it.depth == head.depth && it.line == head.line {
+                rounds.push(at);
+            }
+        }
+        rounds
+    }
+
+    /// Adds a line about the iterations that are left out.
+    fn skipped(&mut self, rounds: &mut Vec<Range<usize>>) {
+        let Some(last) = rounds.last().cloned() else {
+            return;
+        };
+        let steps = &self.run.steps;
+        let fewest = |round: &Range<usize>| {
+            let lanes = steps[round.clone()].iter().map(|it| it.lanes.len());
+            lanes.min().unwrap_or(0)
+        };
+        let mut lanes: Vec<usize> = rounds.iter().map(fewest).collect();
+        lanes.dedup();
+        let lines = steps[last.clone()].iter();
+        let lines = lines.filter(|it| it.depth == steps[last.start].depth);
+        let end = lines.map(|it| it.line).max().unwrap_or(0);
+        let mut said = match rounds.len() {
+            1 => "             … 1 more iteration".to_owned(),
+            count => format!("             … {count} more iterations"),
+        };
+        said += &format!(" of lines {} to {end}", steps[last.start].line);
+        if lanes.len() > 1 {
+            let named = lanes.iter().take(NAMED).map(usize::to_string);
+            let more = if lanes.len() > NAMED { ", …" } else { "" };
+            said += &format!(
+                ", with {}{more} lanes",
+                named.collect::<Vec<_>>().join(", ")
+            );
+        }
+        self.lines.push(said);
+        rounds.clear();
+    }
+
+    fn step(&mut self, at: usize) {
+        let line = self.run.steps[at].line;
+        self.lines.push(format!(
+            "{:>5} {line:>5}  {}",
+            at + 1,
+            self.run.source(line)
+        ));
+        let sentences = self.run.sentences(at);
+        for (number, said) in sentences.into_iter().enumerate() {
+            if number > 0 || said != self.said {
+                self.lines.push(format!("             - {said}"));
+            }
+            if number == 0 {
+                self.said = said;
+            }
+        }
+    }
+}

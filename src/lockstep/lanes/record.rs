@@ -1,0 +1,285 @@
+//! Records what the lanes of one workgroup do while a shader runs.
+
+use super::super::{
+    Access, AccessKind, Arrival, Buffer, Finding, FindingKind, Launch, Location, OUTSIDE, Observer,
+    RunError, Shader, Space, StatementStart,
+};
+use super::{WorkgroupAccess, WorkgroupFault, WorkgroupRun, WorkgroupStep, lanes_in_words};
+
+/// Most steps that are recorded, and most elements that lanes access in them.
+const MOST_STEPS: usize = 20_000;
+const MOST_TOUCHED: usize = 2_000_000;
+
+/// Runs the shader and keeps what one workgroup did: the first with a fault, or the first of all if none has one. `text` is the
+/// source as a person wrote it, and `line` tells which of its lines a place in the shader's source stands for. The result is `None`
+/// if no workgroup ran.
+///
+/// # Errors
+/// When the shader does not run.
+pub fn record(
+    shader: &Shader,
+    launch: &Launch<'_>,
+    buffers: &mut [Buffer],
+    text: &str,
+    line: &dyn Fn(&Location) -> u32,
+) -> Result<Option<WorkgroupRun>, RunError> {
+    let mut entries = shader.entry_points();
+    let entry = entries.find(|(name, _)| launch.entry.is_none_or(|wanted| wanted == *name));
+    let [x, y, z] = launch.groups;
+    let mut recorder = Recorder {
+        line,
+        x_and_y: [x, y],
+        blank: WorkgroupRun {
+            text: text.to_owned(),
+            groups: x.saturating_mul(y).saturating_mul(z),
+            size: entry.map_or([1; 3], |(_, size)| size),
+            ..WorkgroupRun::default()
+        },
+        now: None,
+        kept: None,
+        seen: Vec::new(),
+        statements: 0,
+        touched: 0,
+        pending: Vec::new(),
+    };
+    shader.run(launch, buffers, &mut recorder)?;
+    recorder.keep();
+    Ok(recorder.kept)
+}
+
+/// Keeps the steps of the first workgroup with a fault, or of the first workgroup if none has one.
+struct Recorder<'a> {
+    /// The line of the shown text for a place in the shader's source.
+    line: &'a dyn Fn(&Location) -> u32,
+    x_and_y: [u32; 2],
+    blank: WorkgroupRun,
+    now: Option<WorkgroupRun>,
+    kept: Option<WorkgroupRun>,
+    /// Accesses of the present step: place in the text, kind, and variable.
+    seen: Vec<(usize, AccessKind, String)>,
+    /// Statements of the present step.
+    statements: usize,
+    touched: usize,
+    /// Findings whose access or barrier has not been observed yet.
+    pending: Vec<Finding>,
+}
+
+impl Recorder<'_> {
+    /// Begins a step.
+    fn push(&mut self, line: u32, depth: usize, lanes: &[u32]) {
+        (self.seen, self.statements) = (Vec::new(), 0);
+        let full = self.touched >= MOST_TOUCHED;
+        let Some(run) = &mut self.now else { return };
+        run.cut |= full || run.steps.len() >= MOST_STEPS;
+        if !run.cut {
+            run.steps.push(WorkgroupStep {
+                line,
+                depth,
+                lanes: lanes.iter().map(|lane| *lane as u16).collect(),
+                ..WorkgroupStep::default()
+            });
+        }
+    }
+
+    fn last(&mut self) -> Option<&mut WorkgroupStep> {
+        let run = self.now.as_mut().filter(|run| !run.cut)?;
+        run.steps.last_mut()
+    }
+
+    /// Adds the pending findings to the present step, as faults about the memory `space`.
+    fn settle(&mut self, space: Space) {
+        let mut found = std::mem::take(&mut self.pending);
+        found.retain(|it| it.kind.is_fault(space));
+        for finding in found {
+            let fault = self.fault(&finding);
+            if let (Some(run), Some(fault)) = (&mut self.now, fault) {
+                run.faults.push(fault);
+            }
+        }
+    }
+
+    fn fault(&self, finding: &Finding) -> Option<WorkgroupFault> {
+        let run = self.now.as_ref()?;
+        let step = run.steps.len().checked_sub(1)?;
+        let lane = finding.invocation.lane as u16;
+        let lanes: Vec<u16> = finding
+            .invocations
+            .iter()
+            .map(|it| it.lane as u16)
+            .collect();
+        let line = (self.line)(&finding.location);
+        let what = finding.element.as_deref().unwrap_or("memory");
+        let name = finding.variable.as_ref();
+        let accesses = |step: usize| {
+            let all = run.steps[step].accesses.iter();
+            all.filter(move |it| Some(&it.variable) == name)
+        };
+        // A finding belongs to the last observed access.
+        let by_lane = |it: &WorkgroupAccess| it.touched.iter().find(|it| it.0 == lane).copied();
+        let here = accesses(step).next_back().and_then(by_lane);
+        let here = here.map(|(_, byte)| byte);
+        let mut fault = WorkgroupFault {
+            step,
+            lanes: if lanes.is_empty() { vec![lane] } else { lanes },
+            place: name.cloned().zip(here),
+            ..WorkgroupFault::default()
+        };
+        let said = finding.to_string();
+        let said = said.split_once(": ").map_or(&*said, |(_, said)| said);
+        fault.text.push(match finding.kind {
+            FindingKind::Race => format!("race over {what}: no barrier orders these two"),
+            FindingKind::DivergentBarrier => {
+                let who = lanes_in_words(&fault.lanes);
+                format!("{who} never reach this barrier, and the others wait forever")
+            }
+            _ => said.to_owned(),
+        });
+        if let (FindingKind::Race, Some(other)) = (finding.kind, &finding.other) {
+            let (from, by) = ((self.line)(&other.location), other.invocation.lane as u16);
+            let own = other.invocation.workgroup == finding.invocation.workgroup;
+            let mut earlier = (0..=step).rev().filter(|_| own);
+            let earlier = earlier.find(|at| {
+                let touched = accesses(*at).flat_map(|it| &it.touched);
+                let mut own = touched.filter(|it| it.0 == by);
+                run.steps[*at].line == from && own.any(|it| Some(it.1) == here)
+            });
+            fault.other = earlier.map(|at| (at, by));
+            let whose = match own {
+                true => String::new(),
+                false => format!(" of workgroup {}", self.number(other.invocation.workgroup)),
+            };
+            let at = |step: Option<usize>| {
+                step.map_or_else(String::new, |it| format!("step {}, ", it + 1))
+            };
+            fault.text.push(format!(
+                "  {}line {from}: lane {by}{whose} {} it",
+                at(earlier),
+                other.access.verb()
+            ));
+            fault.text.push(format!(
+                "  {}line {line}: lane {lane} {} it",
+                at(Some(step)),
+                finding.access.map_or("touches", AccessKind::verb)
+            ));
+        }
+        Some(fault)
+    }
+
+    fn number(&self, [x, y, z]: [u32; 3]) -> u32 {
+        let [across, down] = self.x_and_y;
+        x + across * (y + down * z)
+    }
+
+    /// Ends a workgroup.
+    fn keep(&mut self) {
+        self.settle(Space::Workgroup);
+        if let Some(run) = self.now.take()
+            && (self.kept.is_none() || !run.faults.is_empty())
+        {
+            self.kept = Some(run);
+        }
+    }
+}
+
+impl Observer for Recorder<'_> {
+    fn workgroup_start(&mut self, id: [u32; 3], _: u32) {
+        if self.kept.as_ref().is_some_and(|it| !it.faults.is_empty()) {
+            return;
+        }
+        self.touched = 0;
+        self.now = Some(WorkgroupRun {
+            group: self.number(id),
+            ..self.blank.clone()
+        });
+    }
+
+    fn workgroup_end(&mut self, _: [u32; 3]) {
+        self.keep();
+    }
+
+    fn statement(&mut self, step: &StatementStart<'_>) {
+        if self.now.is_none() {
+            return;
+        }
+        self.settle(Space::Workgroup);
+        let (line, depth) = ((self.line)(&step.location), step.depth);
+        let mut lanes = step.lanes.iter().map(|lane| *lane as u16);
+        // Some lanes may leave a line early, such as the head of a loop.
+        let goes_on = self.last().is_some_and(|last| {
+            last.barrier.is_none()
+                && (last.line, last.depth) == (line, depth)
+                && lanes.all(|it| last.lanes.contains(&it))
+        });
+        if !goes_on {
+            self.push(line, depth, step.lanes);
+        }
+        self.statements += 1;
+    }
+
+    fn access(&mut self, access: &Access<'_>) {
+        if self.now.is_none() {
+            return;
+        }
+        let inside = access.lanes.iter().filter_map(|lane| {
+            let byte = *access.offsets.get(*lane as usize)?;
+            (byte != OUTSIDE).then_some((*lane as u16, byte))
+        });
+        let touched: Vec<(u16, u32)> = inside.collect();
+        let place = access.location.span.start;
+        let same = |it: &(usize, AccessKind, String)| {
+            it.0 == place && it.1 == access.kind && it.2 == access.variable
+        };
+        if let Some(at) = self.seen.iter().position(same) {
+            let Some(step) = self.last() else { return };
+            let known = &mut step.accesses[at].touched;
+            // Other lanes make the same access, since subgroups run one after the other; the same lanes again mean a loop on one line.
+            if touched.iter().all(|it| known.iter().all(|by| by.0 != it.0)) {
+                known.extend(touched);
+                return self.settle(access.space);
+            }
+            let (line, depth) = (step.line, step.depth);
+            self.push(line, depth, access.lanes);
+        }
+        let end = |it: Option<&(u16, u32)>| {
+            it.map_or_else(String::new, |(lane, _)| access.path(u32::from(*lane)))
+        };
+        let ends = [
+            end(touched.iter().min_by_key(|it| it.1)),
+            end(touched.iter().max_by_key(|it| it.1)),
+        ];
+        self.touched += touched.len();
+        if let Some(step) = self.last() {
+            step.accesses.push(WorkgroupAccess {
+                kind: access.kind,
+                variable: access.variable.to_owned(),
+                in_workgroup: access.space == Space::Workgroup,
+                bytes: access.bytes,
+                touched,
+                ends,
+            });
+            let variable = access.variable.to_owned();
+            self.seen.push((place, access.kind, variable));
+        }
+        self.settle(access.space);
+    }
+
+    fn barrier(&mut self, arrival: &Arrival<'_>) {
+        let (line, alone) = ((self.line)(&arrival.location), self.statements <= 1);
+        let Some(last) = self.last() else { return };
+        let depth = last.depth;
+        if !alone || last.line != line {
+            self.push(line, depth, arrival.lanes);
+        }
+        if let Some(step) = self.last() {
+            let missing = arrival.missing.iter().map(|lane| *lane as u16);
+            step.barrier = Some(missing.collect());
+        }
+        self.settle(Space::Workgroup);
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        if self.now.is_some() {
+            self.pending.push(finding.clone());
+        }
+    }
+}

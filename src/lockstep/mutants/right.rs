@@ -1,0 +1,380 @@
+//! Operators that change a kernel's text but not its results, except for rounding.
+
+use std::ops::Range;
+
+use super::rng::Rng;
+use super::tokens::{Loop, Operator, TokenEdits, WgslTokens};
+
+pub(crate) const OPERATORS: &[(&str, Operator)] = &[
+    ("other names", rename),
+    ("comments and blank lines", comments),
+    ("a loop backwards", backwards),
+    ("a loop unrolled by two", unroll),
+    ("while in place of for", as_while),
+    ("loop in place of for", as_loop),
+    ("a name for an index", hoist),
+    ("one name fewer", inline),
+    ("operands exchanged", commute),
+    ("fma", fma),
+    ("a sum in two statements", split),
+    ("another workgroup size", workgroup_size),
+    ("a helper function", helper),
+    ("a condition around the rest", guard),
+    ("a pointer", pointer),
+    ("a uniform load", uniform_load),
+    ("a constant in place of its name", constant),
+    ("one more barrier", more_barriers),
+    ("an index that cannot be outside", bounded),
+    ("a struct of workgroup memory", in_struct),
+];
+
+/// All edits as one, if there are any.
+fn together(edit: TokenEdits) -> Vec<TokenEdits> {
+    let edits = (!edit.is_empty()).then_some(edit);
+    edits.into_iter().collect()
+}
+
+fn rename(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
+    let names = t.declared(&["let", "var", "const", ":"]);
+    let builtin = |at: usize| t.text(at.wrapping_sub(1)) == ".";
+    let one = |style: &str| {
+        let uses = (0..t.list.len()).filter(|at| names.contains(&t.text(*at)) && !builtin(*at));
+        let new = |at: usize| (at..at + 1, style.replace("{}", t.text(at)));
+        together(uses.map(new).collect())
+    };
+    let number = rng.below(100);
+    let styles = [
+        "main_{}".to_owned(),
+        format!("_{{}}{number}"),
+        "größe_{}".to_owned(),
+    ];
+    styles.iter().flat_map(|style| one(style)).collect()
+}
+
+fn comments(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let ends = t.statements().into_iter().map(|it| it.end);
+    let ends: Vec<usize> = ends.collect();
+    let texts = [
+        "\n\n\n",
+        " // fn main() { workgroupBarrier(); for (;;) {} }\n",
+        " /* /* x[i] */ @workgroup_size(1) */ ",
+        "\r\n\t",
+    ];
+    let one = |text: &&str| {
+        ends.iter()
+            .map(|at| (*at..*at, (*text).to_owned()))
+            .collect()
+    };
+    texts.iter().flat_map(|text| together(one(text))).collect()
+}
+
+/// A loop that counts up by equal steps and whose iterations can run in any order: its variable, start, end and step.
+fn counted<'a>(t: &WgslTokens<'a>, it: &Loop) -> Option<[&'a str; 4]> {
+    let name = t.text(it.init.start + 1);
+    let up = t.text(it.update.start + 1) == "+=" && t.text(it.condition.start + 1) == "<";
+    let mut body = it.body.clone();
+    let ordered = body.any(|at| t.text(at).ends_with("Barrier") || t.text(at) == "break");
+    (up && !ordered).then(|| {
+        [
+            name,
+            t.source(it.init.start + 3..it.init.end),
+            t.source(it.condition.start + 2..it.condition.end),
+            t.source(it.update.start + 2..it.update.end),
+        ]
+    })
+}
+
+fn backwards(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = t.loops().into_iter().filter_map(|it| {
+        let ([name, start, end, step], body) = (counted(t, &it)?, t.source(it.body.clone()));
+        let new = format!(
+            "for (var left = select(0u, (({end}) - ({start}) + ({step}) - 1u) / ({step}), ({start}) < ({end})); left > 0u; left -= 1u) {{
+                let {name} = ({start}) + (left - 1u) * ({step});
+                {body}
+            }}"
+        );
+        Some(vec![(it.whole, new)])
+    });
+    all.collect()
+}
+
+fn unroll(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = t.loops().into_iter().filter_map(|it| {
+        let ([name, start, end, step], body) = (counted(t, &it)?, t.source(it.body.clone()));
+        let new = format!(
+            "for (var both = {start}; both < {end}; both += 2u * ({step})) {{
+                {{ let {name} = both; {body} }}
+                if (both + ({step}) < {end}) {{ let {name} = both + ({step}); {body} }}
+            }}"
+        );
+        Some(vec![(it.whole, new)])
+    });
+    all.collect()
+}
+
+/// Rewrites each loop with a template of `{init}`, `{condition}`, `{body}` and `{update}`.
+fn other_loop(t: &WgslTokens<'_>, words: &str) -> Vec<TokenEdits> {
+    let one = |it: Loop| {
+        let new = words
+            .replace("{init}", t.source(it.init))
+            .replace("{condition}", t.source(it.condition))
+            .replace("{update}", t.source(it.update))
+            .replace("{body}", t.source(it.body));
+        vec![(it.whole, new)]
+    };
+    t.loops().into_iter().map(one).collect()
+}
+
+fn as_while(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    other_loop(t, "{ {init}; while ({condition}) { {body} {update}; } }")
+}
+
+fn as_loop(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let words =
+        "{ {init}; loop { if (!({condition})) { break; } {body} continuing { {update}; } } }";
+    other_loop(t, words)
+}
+
+/// Indices that are more than a name, each with its statement.
+fn indices(t: &WgslTokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
+    let all = t.statements().into_iter().flat_map(|statement| {
+        let within = statement.clone();
+        let inside = t.inside("[").filter(move |it| within.contains(&it.start));
+        inside.map(move |it| (statement.clone(), it))
+    });
+    all.filter(|(_, index)| index.len() > 1).collect()
+}
+
+fn hoist(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let one = |(statement, index): (Range<usize>, Range<usize>)| {
+        let before = format!("let place = {};\n", t.source(index.clone()));
+        vec![
+            (statement.start..statement.start, before),
+            (index, "place".to_owned()),
+        ]
+    };
+    indices(t).into_iter().map(one).collect()
+}
+
+fn inline(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let changes = t.declared(&["var"]);
+    let lets = t.values().into_iter().filter(|(sign, value)| {
+        let constant = |at: usize| t.text(at) != "[" && !changes.contains(&t.text(at));
+        t.text(sign.wrapping_sub(2)) == "let" && value.clone().all(constant)
+    });
+    let one = |(sign, value): (usize, Range<usize>)| {
+        let (name, whole) = (t.text(sign - 1), sign - 2..value.end + 1);
+        let uses = t
+            .all(name)
+            .filter(|at| !whole.contains(at) && t.text(at - 1) != ".");
+        let new = format!("({})", t.source(value));
+        let mut edit: TokenEdits = uses.map(|at| (at..at + 1, new.clone())).collect();
+        edit.push((whole.clone(), String::new()));
+        edit
+    };
+    lets.map(one).collect()
+}
+
+fn commute(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = t
+        .operators(3..5)
+        .filter(|at| matches!(t.text(*at), "+" | "*"));
+    let one = |at: usize| {
+        let (left, right) = t.operands(at);
+        let (a, b) = (t.source(left.clone()), t.source(right.clone()));
+        vec![(left.start..right.end, format!("{b} {} ({a})", t.text(at)))]
+    };
+    all.map(one).collect()
+}
+
+fn fma(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let products = t.operators(4..5).filter(|at| t.text(*at) == "*");
+    let one = |at: usize| {
+        let (left, right) = t.operands(at);
+        let (a, b) = (t.source(left.clone()), t.source(right.clone()));
+        let (before, after) = (left.start - 1, right.end);
+        match (t.text(before), t.text(after)) {
+            ("+=", ";") => {
+                let sum = t.source(statement_start(t, before)..before);
+                let new = format!("= fma({a}, {b}, {sum})");
+                Some(vec![(before..right.end, new)])
+            }
+            ("=" | "(", "+") => {
+                let (_, term) = t.operands(after);
+                let new = format!("fma({a}, {b}, {})", t.source(term.clone()));
+                Some(vec![(left.start..term.end, new)])
+            }
+            _ => None,
+        }
+    };
+    products.filter_map(one).collect()
+}
+
+fn statement_start(t: &WgslTokens<'_>, at: usize) -> usize {
+    let mut all = t.statements().into_iter();
+    all.find(|it| it.contains(&at)).map_or(at, |it| it.start)
+}
+
+fn split(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = t
+        .values()
+        .into_iter()
+        .filter(|(sign, _)| t.text(*sign) == "+=");
+    let one = |(sign, value): (usize, Range<usize>)| {
+        let start = statement_start(t, sign);
+        let sum = t.source(start..sign);
+        let new = format!(
+            "let more = {};\n{sum} = more + {sum};",
+            t.source(value.clone())
+        );
+        vec![(start..value.end + 1, new)]
+    };
+    all.map(one).collect()
+}
+
+/// Changes the workgroup size where each invocation works alone, or all share work in steps of `LANES`.
+fn workgroup_size(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let lanes = t
+        .all("LANES")
+        .filter(|at| t.text(at.wrapping_sub(1)) == "const");
+    let lanes = lanes.map(|at| at + 4..at + 5);
+    let written = t
+        .calls("workgroup_size")
+        .filter_map(|(_, sizes)| sizes.first().cloned());
+    let places = lanes.chain(written).filter(|it| {
+        let is_number = t.text(it.start).starts_with(|c: char| c.is_ascii_digit());
+        is_number && t.all("coopMultiplyAdd").next().is_none()
+    });
+    let one = |place: Range<usize>| {
+        ["32u", "128u", "256u"].map(|new| vec![(place.clone(), new.to_owned())])
+    };
+    places.flat_map(one).collect()
+}
+
+fn helper(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let one = |(_, index): (Range<usize>, Range<usize>)| {
+        // The last `+` of the index, between u32 operands.
+        let plus = index.clone().rfind(|at| t.text(*at) == "+")?;
+        let (left, right) = t.operands(plus);
+        let call = format!(
+            "main_index({}, {})",
+            t.source(left.clone()),
+            t.source(right.clone())
+        );
+        let function = "fn main_index(from: u32, by: u32) -> u32 { return from + by; }\n\n";
+        let entry = t.all("@").find(|at| t.text(at + 1) == "compute")?;
+        Some(vec![
+            (left.start..right.end, call),
+            (entry..entry, function.to_owned()),
+        ])
+    };
+    indices(t).into_iter().filter_map(one).collect()
+}
+
+/// `if (c) { return; } rest` as `if (!(c)) { rest }`.
+fn guard(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let one = |condition: Range<usize>| {
+        let (open, first) = (condition.end + 1, condition.end + 5);
+        let returns = t.text(open + 1) == "return" && t.text(open + 3) == "}";
+        let last = t.list.len() - 1;
+        (returns && first < last).then(|| {
+            vec![
+                (
+                    condition.clone(),
+                    format!("!({})", t.source(condition.clone())),
+                ),
+                (open + 1..open + 4, String::new()),
+                (last..last, "}\n".to_owned()),
+            ]
+        })
+    };
+    t.conditions().into_iter().filter_map(one).collect()
+}
+
+fn pointer(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let stores = t
+        .values()
+        .into_iter()
+        .filter(|(sign, _)| t.text(sign - 1) == "]");
+    let one = |(sign, _): (usize, Range<usize>)| {
+        let start = statement_start(t, sign);
+        let new = format!("let to = &{};\n*to ", t.source(start..sign));
+        vec![(start..sign, new)]
+    };
+    stores.map(one).collect()
+}
+
+fn uniform_load(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let all = t.values().into_iter();
+    let all = all.filter(|(_, it)| it.len() == 4 && matches!(t.text(it.start + 2), "0" | "0u"));
+    let one = |(_, value): (usize, Range<usize>)| {
+        let new = format!("workgroupUniformLoad(&{})", t.source(value.clone()));
+        vec![(value, new)]
+    };
+    all.map(one).collect()
+}
+
+fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let one = |name: &str| {
+        let mut all = t.all(name);
+        let declared = all.next()?;
+        let end = (declared..t.list.len()).find(|at| t.text(*at) == ";")?;
+        let value = format!("({})", t.source(declared + 4..end));
+        let uses = t.all(name).filter(|at| *at > end && t.text(at - 1) != ".");
+        Some(uses.map(|at| (at..at + 1, value.clone())).collect())
+    };
+    let names = t.declared(&["const"]).into_iter();
+    names
+        .filter_map(one)
+        .filter(|it: &TokenEdits| !it.is_empty())
+        .collect()
+}
+
+fn more_barriers(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let calls = t.calls("workgroupBarrier");
+    calls
+        .flat_map(|(at, _)| {
+            let more = ["storageBarrier();\n", "workgroupBarrier();\n"];
+            more.map(|new| vec![(at..at, new.to_owned())])
+        })
+        .collect()
+}
+
+fn bounded(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let buffers = t.all("storage").map(|at| t.text(at + 4));
+    let buffers: Vec<&str> = buffers.collect();
+    let all = t
+        .inside("[")
+        .filter(|it| buffers.contains(&t.text(it.start - 2)));
+    let one = |index: Range<usize>| {
+        let buffer = t.text(index.start - 2);
+        let new = format!(
+            "min({}, arrayLength(&{buffer}) - 1u)",
+            t.source(index.clone())
+        );
+        vec![(index, new)]
+    };
+    all.map(one).collect()
+}
+
+/// `var<workgroup> name: array<…>` as a member of a struct.
+fn in_struct(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let one = |at: usize| {
+        let (name, end) = (
+            t.text(at + 2),
+            (at..t.list.len()).find(|at| t.text(*at) == ";")?,
+        );
+        let ty = t.source(at + 4..end);
+        let new =
+            format!("struct Held {{ round: u32, {name}: {ty} }}\nvar<workgroup> held_in: Held;");
+        let uses = t
+            .all(name)
+            .filter(|use_at| *use_at > end && t.text(use_at - 1) != ".");
+        let mut edit: TokenEdits = uses
+            .map(|at| (at..at + 1, format!("held_in.{name}")))
+            .collect();
+        edit.push((at.wrapping_sub(2)..end + 1, new));
+        Some(edit)
+    };
+    t.all("workgroup").filter_map(one).collect()
+}

@@ -1,0 +1,138 @@
+//! Runs a learner's kernel on the host and records what the lanes of one workgroup do, for the view of the lanes. It needs no device.
+//! Shapes and inputs are the same as in the check.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::Builder;
+
+use crate::lanes::{KernelLanes, LanesWanted};
+use crate::lockstep::lanes::{WorkgroupRun, record as record_run};
+use crate::lockstep::{Buffer, Launch, LaunchLimits, Location, STACK_BYTES, Shader};
+use crate::protocol::reference;
+use crate::protocol::validate::{SizedText, validate};
+use crate::protocol::{KernelFile, KernelJob, KernelRole, KernelShape, KernelSpec, with_names};
+
+/// What a buffer holds that the kernel has to write: a NaN that no arithmetic produces.
+const POISON: u32 = 0x7fc0_dead;
+/// Limits of the run: the view of the lanes has to appear within seconds.
+const LIMITS: LaunchLimits = LaunchLimits {
+    steps_per_workgroup: 1_000_000,
+    steps: 20_000_000,
+    memory: 256 << 20,
+    findings: 100,
+};
+
+/// The run of a workgroup, or why there is none.
+pub type LanesResult = Result<KernelLanes, String>;
+
+/// Starts the run on a thread whose stack is large enough for deep expressions. A closed receiver means that the thread panicked.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub fn begin(job: KernelJob, wanted: LanesWanted) -> std::io::Result<Receiver<LanesResult>> {
+    let (outbox, inbox) = channel();
+    let work = move || {
+        // The receiver may be closed.
+        let _ = outbox.send(record(&job, &wanted));
+    };
+    let thread = Builder::new().name("lanes".into()).stack_size(STACK_BYTES);
+    thread.spawn(work)?;
+    Ok(inbox)
+}
+
+fn record(job: &KernelJob, wanted: &LanesWanted) -> LanesResult {
+    let file = job.files.get(wanted.file).ok_or("there is no such file")?;
+    // The last of several shapes is for timing: it is too large to view.
+    let small = match job.shapes.split_last() {
+        Some((_, small)) if !small.is_empty() => small,
+        _ => &job.shapes[..],
+    };
+    let is_wanted = |shape: &&KernelShape| Some(&shape.label) == wanted.shape.as_ref();
+    let small = small.iter();
+    let small: Vec<&KernelShape> = small.filter(|it| !it.is_drawn() || is_wanted(it)).collect();
+    let shapes: Vec<String> = small.iter().map(|shape| shape.label.clone()).collect();
+    let tried = match small.iter().find(|it| is_wanted(it)) {
+        Some(shape) => vec![(*shape).clone()],
+        None => small.into_iter().cloned().collect(),
+    };
+    let checked = match &file.unreadable {
+        Some(error) => Err(error.clone()),
+        None => validate(&file.text, &file.spec, &tried),
+    };
+    let checked = checked.map_err(|it| match it.line {
+        0 => it.message,
+        line => format!("line {line}: {}", it.message),
+    })?;
+    let mut best: Option<KernelLanes> = None;
+    for (shape, text) in tried.iter().zip(&checked.texts) {
+        let found = KernelLanes {
+            file: file.name.clone(),
+            shape: shape.label.clone(),
+            sizes: with_names(&shape.sizes),
+            shapes: shapes.clone(),
+            run: at_shape(file, shape, text, job.seed, wanted.group)?,
+        };
+        if !found.run.faults.is_empty() {
+            return Ok(found);
+        }
+        // Best to view: several workgroups, all lanes active, and few steps.
+        let rank = |KernelLanes { run: it, .. }: &KernelLanes| {
+            let accesses = it.steps.iter().flat_map(|step| &step.accesses);
+            let buffers = accesses.filter(|access| !access.in_workgroup);
+            let widest = buffers.map(|access| access.touched.len()).max();
+            let idle = it.lanes().saturating_sub(widest.unwrap_or(0));
+            (it.groups < 2, idle, it.steps.len())
+        };
+        if best.as_ref().is_none_or(|best| rank(&found) < rank(best)) {
+            best = Some(found);
+        }
+    }
+    best.ok_or_else(|| "the exercise has no shape".to_owned())
+}
+
+fn at_shape(
+    file: &KernelFile,
+    shape: &KernelShape,
+    text: &SizedText,
+    seed: u64,
+    group: Option<u32>,
+) -> Result<WorkgroupRun, String> {
+    let values = shape.values.first().copied();
+    let inputs = reference::inputs(&file.spec.bindings, shape, values, seed)?;
+    let shader = Shader::parse(&text.filled.text).map_err(|why| why.to_string())?;
+    let [across, down, _] = text.grid.map(|groups| groups.max(1));
+    let launch = Launch {
+        only: group.map(|it| [it % across, it / across % down, it / across / down]),
+        limits: LIMITS,
+        ..Launch::new(text.grid)
+    };
+    let later_lines = file.text.match_indices('\n').map(|(at, _)| at + 1);
+    let starts: Vec<usize> = std::iter::once(0).chain(later_lines).collect();
+    let line = |location: &Location| {
+        let at = text.filled.origin(&location.span).start;
+        starts.partition_point(|start| *start <= at) as u32
+    };
+    let mut buffers = host_buffers(&file.spec, &text.counts, &inputs);
+    let run = record_run(&shader, &launch, &mut buffers, &file.text, &line);
+    run.map_err(|why| why.to_string())?
+        .ok_or_else(|| "no workgroup ran".to_owned())
+}
+
+/// All buffers of a kernel with so many elements each, before a launch on the host.
+pub(super) fn host_buffers(
+    spec: &KernelSpec,
+    counts: &[usize],
+    inputs: &[Vec<f32>],
+) -> Vec<Buffer> {
+    let mut inputs = inputs.iter();
+    let bindings = (0..).zip(spec.bindings.iter().zip(counts));
+    let buffers = bindings.map(|(number, (binding, count))| match binding.role {
+        KernelRole::Out => Buffer {
+            initialized: false,
+            ..Buffer::from_f32(0, number, &vec![f32::from_bits(POISON); *count])
+        },
+        KernelRole::In | KernelRole::InOut => {
+            Buffer::from_f32(0, number, inputs.next().map_or(&[], Vec::as_slice))
+        }
+    });
+    buffers.collect()
+}

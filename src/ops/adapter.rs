@@ -1,0 +1,21 @@
+//! What a graphics adapter needs for kernels on matrix cores.
+
+use burn_wgpu::wgpu;
+
+/// What WGSL with matrix cores needs.
+pub const MATRIX_CORES: wgpu::Features =
+    wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::SHADER_F16);
+
+/// Whether subgroups of 32 multiply 16×16 matrices of f16 and add in f32.
+pub fn has_matrix_cores(adapter: &wgpu::Adapter) -> bool {
+    let info = adapter.get_info();
+    let of_32 = (info.subgroup_min_size, info.subgroup_max_size) == (32, 32);
+    let fits = |it: &wgpu::wgt::CooperativeMatrixProperties| {
+        (it.m_size, it.n_size, it.k_size) == (16, 16, 16)
+            && it.ab_type == wgpu::wgt::CooperativeScalarType::F16
+            && it.cr_type == wgpu::wgt::CooperativeScalarType::F32
+    };
+    adapter.features().contains(MATRIX_CORES)
+        && of_32
+        && adapter.cooperative_matrix_properties().iter().any(fits)
+}

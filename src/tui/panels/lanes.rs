@@ -1,0 +1,235 @@
+//! What the lanes of a workgroup do in the learner's kernel, step by step: the source, the lanes as columns, and for each load and
+//! store the rows of memory with a mark for each lane.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::kernel::numbered_line;
+use crate::lockstep::lanes::{CELLS, LINE_BYTES, LaneState, MemoryRow, WorkgroupRun};
+use crate::tui::prose::{ProseWriter, harmless};
+use crate::tui::surface::{Surface, closes, joined, take_top};
+use crate::tui::text;
+
+/// Widest card.
+const COLUMNS: u16 = 124;
+/// Columns of a row's label, and of its cells with a gap after each eight.
+const LABEL: usize = 15;
+const ROW: usize = LABEL + CELLS + CELLS / 8 - 1;
+/// Columns between two rows side by side.
+const BETWEEN: usize = 3;
+/// Columns of a lane's number.
+const NUMBER: usize = 4;
+
+/// Columns and rows that the card wants.
+pub fn size(area: Rect) -> (u16, u16) {
+    (COLUMNS, area.height)
+}
+
+pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+    let (app, theme) = (s.app, s.theme);
+    let recorded = match &app.lanes.found {
+        Some(Ok(found)) => found,
+        found => {
+            s.overlay("threads");
+            let mut w = s.writer();
+            let said = match found {
+                Some(Err(why)) => why.as_str(),
+                _ => "The kernel runs on the host, all lanes of a workgroup together.",
+            };
+            w.plain(said, theme.text);
+            return s.show_card(w.lines);
+        }
+    };
+    let (run, at) = (&recorded.run, app.lanes.at);
+    s.card(
+        &format!("threads of {}", recorded.file),
+        &closes(app),
+        theme.border_focused,
+    );
+    let rows = s.area.height;
+    let cut = if run.cut { " and more" } else { "" };
+    let parts = [
+        format!("step {} of {}{cut}", at + 1, run.steps.len()),
+        format!("workgroup {} of {}", run.group, run.groups),
+        format!("`{}`", recorded.shape),
+        recorded.sizes.clone(),
+    ];
+    let columns = usize::from(s.area.width);
+    let head = joined(parts.iter().map(String::as_str), columns, "  ");
+    let top = take_top(&mut s.area, 1);
+    s.put(top, Line::styled(head, theme.dim));
+    let top = take_top(&mut s.area, (rows / 3).max(3));
+    let lines = source(run, at, usize::from(top.height), s);
+    s.put(top, lines);
+    let mut w = s.writer();
+    lanes(run, at, usize::from(s.area.height / 3), &mut w);
+    for fault in run.faults_at(at) {
+        let mut text = fault.text.iter();
+        if let Some(what) = text.next() {
+            w.marked(theme.mark(false), what, theme.strong);
+        }
+        text.for_each(|line| w.line(line.clone(), theme.text));
+    }
+    memory(run, at, usize::from(s.area.height), &mut w);
+    s.show_card(w.lines)
+}
+
+/// The lines around the one that runs; those that a fault names are marked.
+fn source(run: &WorkgroupRun, at: usize, rows: usize, s: &Surface<'_, '_>) -> Vec<Line<'static>> {
+    let theme = s.theme;
+    let step = run.steps.get(at);
+    let line = step.map_or(1, |it| it.line as usize);
+    let count = run.text.lines().count();
+    let from = line
+        .saturating_sub(rows / 2 + 1)
+        .min(count.saturating_sub(rows));
+    let accused = run.faults_at(at).flat_map(|fault| {
+        let other = fault.other.map(|(step, _)| step);
+        [Some(fault.step), other].into_iter().flatten()
+    });
+    let accused: Vec<usize> = accused.map(|it| run.steps[it].line as usize).collect();
+    let numbered = (from + 1..).zip(run.text.lines().skip(from).take(rows));
+    let lines = numbered.map(|(number, code)| {
+        let mark = match number {
+            _ if number == line => Span::styled(theme.symbols.pointer, theme.key),
+            _ if accused.contains(&number) => Span::styled(theme.symbols.bad, theme.bad),
+            _ => Span::raw(" "),
+        };
+        let mut whole = numbered_line(number, &harmless(code), theme);
+        if number == line {
+            whole.spans[1].style = theme.strong;
+        }
+        whole.spans.insert(0, mark);
+        text::fit(whole, usize::from(s.area.width))
+    });
+    lines.collect()
+}
+
+/// How many lanes do what, and a mark for each of them, in at most so many rows.
+fn lanes(run: &WorkgroupRun, at: usize, rows: usize, w: &mut ProseWriter<'_>) {
+    let theme = w.theme;
+    let mark = |state: LaneState| -> (&'static str, Style) {
+        match state {
+            LaneState::Runs => ("■", theme.strong),
+            LaneState::Waits => (theme.symbols.vertical, theme.warning),
+            LaneState::Idle => ("·", theme.dim),
+            LaneState::Ended => (" ", theme.dim),
+            LaneState::Faulty => (theme.symbols.bad, theme.bad),
+        }
+    };
+    let (states, _) = run.states(at);
+    let columns = w.columns.saturating_sub(NUMBER);
+    let widths = [64, 32, 16];
+    let width = widths.into_iter().find(|it| it + it / 8 <= columns + 1);
+    let width = width.unwrap_or(8).min(states.len().max(1));
+    let mut each = 1;
+    while states.len().div_ceil(width * each) > rows.max(1) {
+        each *= 2;
+    }
+    let mut said = vec![Span::styled("lanes  ", theme.dim)];
+    for (state, count) in run.counts(at) {
+        let (symbol, style) = mark(state);
+        if state != LaneState::Ended {
+            said.push(Span::styled(format!("{symbol} "), style));
+        }
+        said.push(Span::styled(format!("{count}  "), theme.text));
+    }
+    if each > 1 {
+        said.push(Span::styled(format!("one mark is {each} lanes"), theme.dim));
+    }
+    w.runs(&said, "", "");
+    // Of several lanes in a cell, the one that matters most.
+    let rank = |state: &LaneState| match state {
+        LaneState::Faulty => 4,
+        LaneState::Runs => 3,
+        LaneState::Waits => 2,
+        LaneState::Idle => 1,
+        LaneState::Ended => 0,
+    };
+    let cells = states
+        .chunks(each)
+        .filter_map(|it| it.iter().copied().max_by_key(rank));
+    let cells: Vec<LaneState> = cells.collect();
+    for (row, cells) in cells.chunks(width).enumerate() {
+        let number = format!("{:>3} ", row * width * each);
+        let mut spans = vec![Span::styled(number, theme.dim)];
+        spans.extend(spaced(cells.iter().map(|state| mark(*state))));
+        w.lines.push(Line::from(spans));
+    }
+}
+
+/// Each access as a sentence with its rows of memory; `height` lines are there for these and all before.
+fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut ProseWriter<'_>) {
+    let theme = w.theme;
+    let Some(step) = run.steps.get(at) else {
+        return;
+    };
+    if step.accesses.is_empty() {
+        return;
+    }
+    let side_by_side = ((w.columns + BETWEEN) / (ROW + BETWEEN)).max(1);
+    let sentences = step.accesses.iter().map(|it| {
+        let mut own = ProseWriter::new(w.app, theme, w.columns);
+        own.plain(&it.sentence(), theme.text);
+        own.lines
+    });
+    let sentences: Vec<Vec<Line<'static>>> = sentences.collect();
+    let used = w.lines.len() + 1 + sentences.iter().map(Vec::len).sum::<usize>();
+    let room = height.saturating_sub(used) / step.accesses.len();
+    for (access, sentence) in step.accesses.iter().zip(sentences) {
+        w.lines.extend(sentence);
+        let rows = run.rows(at, access);
+        let shown = match rows.len().div_ceil(side_by_side) {
+            all if all <= room.max(1) => rows.len(),
+            _ => (room.saturating_sub(1)).max(1) * side_by_side,
+        };
+        for rows in rows[..shown].chunks(side_by_side) {
+            let mut spans = Vec::new();
+            for row in rows {
+                if !spans.is_empty() {
+                    spans.push(Span::raw(" ".repeat(BETWEEN)));
+                }
+                spans.push(Span::styled(text::left(&row.label, LABEL), theme.dim));
+                spans.extend(spaced(cells(row, w)));
+            }
+            w.lines.push(Line::from(spans));
+        }
+        let more = rows.len() - shown;
+        if more > 0 && room > 1 {
+            w.line(format!("… {more} more rows"), theme.dim);
+        }
+    }
+    let said = format!(
+        "A row is {LINE_BYTES} bytes, a line of memory; a mark 4 bytes. 2 to 9, +: so many lanes."
+    );
+    w.plain(&said, theme.dim);
+}
+
+/// The marks of a row of memory.
+fn cells(row: &MemoryRow, w: &ProseWriter<'_>) -> Vec<(&'static str, Style)> {
+    const COUNTS: [&str; 10] = ["·", "■", "2", "3", "4", "5", "6", "7", "8", "9"];
+    let theme = w.theme;
+    let marks = row.lanes.iter().enumerate().map(|(cell, lanes)| {
+        let mark = COUNTS.get(usize::from(*lanes)).copied().unwrap_or("+");
+        match lanes {
+            _ if row.fought == Some(cell) => (theme.symbols.bad, theme.bad),
+            0 => (mark, theme.dim),
+            _ => (mark, theme.strong),
+        }
+    });
+    marks.collect()
+}
+
+/// Marks with a gap after each eight.
+fn spaced(
+    marks: impl IntoIterator<Item = (&'static str, Style)>,
+) -> impl Iterator<Item = Span<'static>> {
+    marks
+        .into_iter()
+        .enumerate()
+        .flat_map(|(at, (mark, style))| {
+            let gap = (at > 0 && at % 8 == 0).then(|| Span::raw(" "));
+            gap.into_iter().chain([Span::styled(mark, style)])
+        })
+}
