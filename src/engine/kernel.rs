@@ -1,6 +1,21 @@
 //! Checks a learner's WGSL: first the text alone, then a run on the host, then runs on a device that only the check uses. Results are
 //! compared with a plain reference, and launches are timed. Whatever the kernel does becomes data in the report. The check is meant
 //! to run in its own engine process.
+//!
+//! A kernel runs on the host first (`wgsl-lockstep`), at the small sizes. That finds, with their lines, a race in any memory, a barrier that not all
+//! reach, an index outside, a loop without end and a read of what nobody wrote, and also wrong numbers and how often each buffer is read. It
+//! depends on no driver's schedule. What the interpreter does not understand, or cannot run to its end at any size, fails the check. Then a
+//! device runs all sizes, for correctness and time. Where there is no device, the verdict is the host's, and the card says that no time was
+//! taken.
+//!
+//! Outputs are compared element by element. The reference computes with numbers that carry the error that f32 arithmetic may give them (`real`),
+//! so a new reference has its bounds by being written. Numbers and sizes come from the seed of the check; `[hidden]` in exercise.toml holds
+//! their ranges.
+//!
+//! A check is given up when it takes 1 GiB more memory than its buffers explain, or too much processor time: 20 s to compile, 8 s to run at one
+//! size, 30 s at all sizes together. By the clock it may take four times as much, and only time counts in which no other program keeps the machine
+//! busy (`clock`). Kernels are timed after the warm-up that peaks have (`engine::roof`), and a kernel that may use matrix cores is held against
+//! their peak.
 
 mod access;
 mod adopt;

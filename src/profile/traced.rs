@@ -1,6 +1,8 @@
 //! A run of ours as a trace: its steps and phases on the host, and the calls of its profiled steps on the device. Where only sums are
 //! known, they stand end to end in the order of the phases; that no gap is seen between them says nothing. So do the phases of a
 //! profiled step.
+//!
+//! A recording becomes a trace as files of other profilers do: the sums of its latest profile, and the calls of profiled steps for the timeline.
 
 use std::collections::BTreeMap;
 

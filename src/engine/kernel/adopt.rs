@@ -1,4 +1,18 @@
 //! Gives kernels that passed their check to the running model, between two steps, when commands are read.
+//!
+//! # How a kernel is adopted
+//!
+//! 1. A saved file is checked in an engine process of its own, also at the sizes at which the model that trains would launch it
+//!    (`engine::kernel_check`). Only a kernel that passed goes on.
+//! 2. The screen sends `Command::UseKernel` to the engine that trains. Between two steps `adopt` compiles the text once more with the sizes of
+//!    its part and hands it to `ops::learner_kernel`. The last good kernel stays where the new one does not fit.
+//! 3. The operation asks `ops::learner_kernel` before it launches its own kernel. It takes the learner's kernel only at sizes at which that
+//!    was right, and its own kernel at all others.
+//! 4. The results of the first 32 launches are compared with those of the operation's own kernel. Where they differ by more than 0.5 % of the
+//!    largest value, the learner's kernel is taken out and the screen says so.
+//! 5. `Event::KernelUsed` says after the next step whether the kernel computed, and if not, why.
+//!
+//! Stages are measured without it: leaving an exercise takes its kernel out of the model. The reference for the evidence never uses one.
 
 use std::collections::BTreeMap;
 
