@@ -2,9 +2,10 @@
 //! it is said. Pure arithmetic over their texts.
 //!
 //! Once a second the thread of the heartbeat reads `/proc/stat`, over the cores that the engine may use, and takes off its own time and its
-//! parent's. The median of five windows goes out as `load`. `busy` turns on at 5 to 15 % of the cores, at most one core's worth, and off at 0.6
-//! of that. Where there is no `/proc/stat`, the reason goes out once, and the screen goes by the spread of the steps. A run's summary has the
-//! share over the whole run (`others`). A second engine of ours counts as another program; the screen says nothing while one works.
+//! parent's. The median of five windows goes out as `load`. `busy` turns on when others use three quarters of one core, but at least 5 and
+//! at most 15 % of all cores; it turns off at 0.6 of that. Where there is no `/proc/stat`, the reason goes out once, and the screen goes by
+//! the spread of the steps. A run's summary has the share over the whole run (`others`). A second engine of ours counts as another program;
+//! the screen says nothing while one works.
 
 use std::collections::VecDeque;
 
