@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use perflings::config::{Preset, RunConfig};
 use perflings::course::progress::{self, ProgressChange};
-use perflings::profile::stats;
 use perflings::protocol::{Command, Event, PROTOCOL, RunSpec, Slot, StreamLine};
+use perflings::stats::robust;
 use pty_process::Size;
 use pty_process::blocking::Pty;
 use tempfile::TempDir;

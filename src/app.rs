@@ -41,12 +41,12 @@ pub mod view;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::clean;
 use crate::config::{Preset, RunConfig};
 use crate::course::journey::LastJourney;
 use crate::course::progress::Progress;
 use crate::course::{Course, Exercise, Stage};
 use crate::protocol::{Device, Load, Slot};
+use crate::sanitize;
 
 pub use crate::panel::Panel;
 pub use message::{Action, DrawnFrame, Effect, Message};
@@ -322,7 +322,7 @@ impl App {
 
     /// Shows a sentence for a while.
     pub fn tell(&mut self, text: &str, warning: bool) {
-        let text = clean::line(text);
+        let text = sanitize::line(text);
         self.notice = Some(Notice {
             text,
             warning,
@@ -432,7 +432,7 @@ impl App {
                 if why.is_none() {
                     self.tell("Progress is saved again", false);
                 }
-                self.unsaved = why.map(|why| clean::line(&why));
+                self.unsaved = why.map(|why| sanitize::line(&why));
             }
             Message::Notice { text, warning } => self.tell(&text, warning),
         }

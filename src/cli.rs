@@ -37,9 +37,9 @@ pub use crate::out::{Exit, ExitError};
 use args::{Cli, CliCommand, CourseCommand, CourseTask};
 
 use crate::course::embedded;
-use crate::engine::client::EngineCommand;
 use crate::files;
 use crate::out;
+use crate::protocol::handle::EngineCommand;
 use crate::settings::Settings;
 
 /// Runs the program with this process's arguments and the course that it holds.

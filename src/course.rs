@@ -34,7 +34,7 @@ pub use stage::{
 
 use serde::Deserialize;
 
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 
 /// Everything a learner can go through, in order.
 #[derive(Clone, Debug, Default)]

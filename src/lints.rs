@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use crate::config::{Attention, Data, Loss, RunConfig, Sync};
-use crate::limits;
 use crate::protocol::{Event, Evidence, Gradients, Lint, PhaseTimes, StepProfile, Throughput};
+use crate::thresholds;
 use crate::units::{parity, rate, show, signed_percent};
 
 /// Losses kept for the lints on training progress.
@@ -129,7 +129,7 @@ impl RunFacts {
 fn first_loss(f: &RunFacts) -> Option<LintReason> {
     let first = f.first_loss.filter(|first| first.is_finite())?;
     let uniform = f.config.ln_vocab();
-    if first <= limits::FIRST_LOSS_HIGH * uniform {
+    if first <= thresholds::FIRST_LOSS_HIGH * uniform {
         return None;
     }
     Some((
@@ -178,7 +178,7 @@ fn backward_too_short(f: &RunFacts) -> Option<LintReason> {
         ),
     };
     let p = f.ledger().filter(|p| {
-        p.forward > 0.0 && p.backward / p.forward < limits::BACKWARD_SHORT * expected / 2.0
+        p.forward > 0.0 && p.backward / p.forward < thresholds::BACKWARD_SHORT * expected / 2.0
     })?;
     Some((
         format!(
@@ -196,7 +196,7 @@ fn ledger_open(f: &RunFacts) -> Option<LintReason> {
     }
     let p = f
         .ledger()
-        .filter(|p| p.step > 0.0 && p.residual.abs() > limits::PHASES_MISS_STEP * p.step)?;
+        .filter(|p| p.step > 0.0 && p.residual.abs() > thresholds::PHASES_MISS_STEP * p.step)?;
     Some((
         format!(
             "Forward, backward and optimizer miss the step by {:+.1} ms of {:.1} ms ({} %).",
@@ -271,7 +271,7 @@ fn stuck_at_ln_vocab(f: &RunFacts) -> Option<LintReason> {
     }
     let mean = f.losses.iter().sum::<f64>() / f.losses.len() as f64;
     let uniform = f.config.ln_vocab();
-    if (mean - uniform).abs() > limits::LOSS_STUCK * uniform {
+    if (mean - uniform).abs() > thresholds::LOSS_STUCK * uniform {
         return None;
     }
     Some((

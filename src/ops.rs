@@ -42,10 +42,10 @@ use burn_autodiff::checkpoint::strategy::NoCheckpointing;
 use burn_autodiff::grads::Gradients as Graph;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
 
-pub(crate) use kernels::primitive;
-pub use kernels::{Float, Kernels};
-use live::LivePart;
-pub use trace::{Cost, Phase, Scope};
+pub(crate) use backend::primitive;
+pub use backend::{Float, Kernels};
+pub use cost::{Cost, Phase, Scope};
+use learner_kernel::LivePart;
 
 type AutodiffTensor<B> = Float<Autodiff<B>>;
 
@@ -66,7 +66,7 @@ fn agrees<B: Kernels, const N: usize>(
     };
     let agrees = !live.is_new() || found.iter().zip(own()).all(agree);
     if agrees {
-        trace::by_learner();
+        cost::by_learner();
     }
     agrees
 }
@@ -155,7 +155,7 @@ pub fn apply<O: Operation<N>, const N: usize>(
     let shapes = inputs.each_ref().map(|tensor| tensor.dims().to_vec());
     let cost = op.cost(&shapes);
     let call = Call { op, scope, cost };
-    match (kernels::is_cpu(&device), device.is_autodiff()) {
+    match (backend::is_cpu(&device), device.is_autodiff()) {
         (true, true) => Tensor::from_primitive::<Autodiff<Flex>>(
             call.tracked(inputs.map(primitive::<Autodiff<Flex>>)),
         ),
@@ -184,15 +184,15 @@ impl<O> Call<O> {
     where
         O: Operation<N>,
     {
-        let row = trace::SpanRow {
+        let row = cost::SpanRow {
             scope: self.scope,
             phase: Phase::Forward,
             op: self.op.name(),
             version: self.op.version(),
             cost: self.cost.0,
         };
-        let live = live::of(self.scope.part);
-        trace::span(row, || {
+        let live = learner_kernel::of(self.scope.part);
+        cost::span(row, || {
             let learner = live.and_then(|live| {
                 let found = self.op.forward_live::<B>(&live, &inputs)?;
                 let own = || [self.op.forward::<B>(inputs.clone()).0];
@@ -235,19 +235,19 @@ impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
     fn backward(self, ops: Ops<Self::State, N>, grads: &mut Graph, _: &mut Checkpointer) {
         let dy = grads.consume::<B>(&ops.node);
         let (call, saved) = ops.state;
-        let row = trace::SpanRow {
+        let row = cost::SpanRow {
             scope: call.scope,
             phase: Phase::Backward,
             op: call.op.name(),
             version: call.op.version(),
             cost: call.cost.1,
         };
-        let live = live::of(call.scope.part);
+        let live = learner_kernel::of(call.scope.part);
         let onto = call
             .op
             .adds_onto()
             .and_then(|input| ops.parents[input].clone());
-        let gradients = trace::span(row, || {
+        let gradients = cost::span(row, || {
             let learner = live.and_then(|live| {
                 let found = call.op.backward_live::<B>(&live, &saved, &dy)?;
                 let own = || call.op.backward::<B>(saved.clone(), dy.clone());

@@ -8,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 
-use crate::clean;
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 use crate::exit::lack;
 pub use crate::exit::{Exit, ExitError, usage};
 use crate::files;
+use crate::sanitize;
 
 /// Prints what went wrong, once, and gives the exit code.
 pub fn report(error: &anyhow::Error) -> Exit {
@@ -88,7 +88,7 @@ fn show(foot: &str, text: &str) {
         let _ = write!(
             stderr,
             "\r\u{1b}[K\u{1b}[?7l{}\u{1b}[?7h",
-            clean::lines(text)
+            sanitize::lines(text)
         );
         let _ = stderr.flush();
     }
@@ -104,18 +104,18 @@ pub fn notice(text: &str) {
 /// A line on stderr that is always said.
 pub fn error(text: &str) {
     over(|| {
-        let _ = writeln!(io::stderr().lock(), "{}", clean::lines(text));
+        let _ = writeln!(io::stderr().lock(), "{}", sanitize::lines(text));
     });
 }
 
 /// A line of the result on stdout, flushed, so that a reader of a pipe sees it at once.
 pub fn result(text: &str) -> io::Result<()> {
-    bytes(format!("{}\n", clean::lines(text)).as_bytes())
+    bytes(format!("{}\n", sanitize::lines(text)).as_bytes())
 }
 
 /// A line of JSON, as it came.
 pub fn json_line(text: &str) -> io::Result<()> {
-    bytes(format!("{}\n", clean::json(text)).as_bytes())
+    bytes(format!("{}\n", sanitize::json(text)).as_bytes())
 }
 
 /// Whether results are read as they come, and not by a program.
@@ -137,7 +137,7 @@ pub fn log(level: &str, text: &str) {
     let words: Vec<&str> = text.split_whitespace().collect();
     error(&format!(
         "{level}: {}",
-        clean::bounded(&words.join(" "), 2000)
+        sanitize::bounded(&words.join(" "), 2000)
     ));
 }
 

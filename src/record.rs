@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::clean;
-use crate::config::file::{FileError, read_text};
+use crate::course::config_file::{FileError, read_text};
 use crate::files::{self, WriteOutcome};
 use crate::protocol::{self, Device, Event, Finished, Hello, PROTOCOL, StreamLine};
+use crate::sanitize;
 
 /// Largest recording that is read.
 pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -67,7 +67,7 @@ impl RecordingWriter {
             return Ok(());
         }
         let written = if self.offset == 0.0 {
-            writeln!(self.file, "{}", clean::json(text))
+            writeln!(self.file, "{}", sanitize::json(text))
         } else {
             // The text, because a line may know more than is recorded.
             let read = protocol::read::<StreamLine>(text).map_err(anyhow::Error::msg)?;

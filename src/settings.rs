@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use toml_edit::{Document, DocumentMut, Item, Key, value};
 
-use crate::config::file::{FileError, MAX_BYTES, line_of, not_toml, read_text};
 use crate::config::nearest;
+use crate::course::config_file::{FileError, MAX_BYTES, line_of, not_toml, read_text};
 use crate::files;
 
 /// Each key, and what it decides.

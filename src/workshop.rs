@@ -23,9 +23,9 @@ use crate::app::source::{EventSource, FromEngine};
 use crate::app::{App, Effect, Message, Options, update};
 use crate::course::context::CourseContext;
 use crate::course::progress::Progress;
-use crate::engine::client::EngineCommand;
 use crate::export::report::RunCollector;
 use crate::out::notice;
+use crate::protocol::handle::EngineCommand;
 use crate::room::member::Member;
 use crate::tui::{SessionEnd, TerminalSession, terminal};
 

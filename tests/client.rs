@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perflings::config::{Preset, RunConfig};
-use perflings::engine::client::{
+use perflings::measure::runner::{EngineTask, Runner};
+use perflings::protocol::handle::{
     Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts, MAX_LINE, split_words,
 };
-use perflings::measure::runner::{EngineTask, Runner};
 use perflings::protocol::{Command, Event, RunSpec, Slot};
 
 const HELLO: &str = r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;

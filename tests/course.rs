@@ -13,9 +13,8 @@ mod kernels;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflings::clean::without_escapes;
-use perflings::config::file::rewritten;
 use perflings::config::{Data, KNOBS, Knob, RunConfig};
+use perflings::course::config_file::rewritten;
 use perflings::course::exercise::checks::{CONFIG, CheckMetric, KERNEL};
 use perflings::course::formula::FORMULAS;
 use perflings::course::metric::{METRICS, RunMetric};
@@ -25,6 +24,7 @@ use perflings::judge::Outcome;
 use perflings::judge::course::behaviour;
 use perflings::judge::stage::{StageFacts, evaluate};
 use perflings::protocol::{Finished, KernelMetric, Pair, Verdict};
+use perflings::sanitize::without_escapes;
 use proptest::prelude::*;
 
 const KEYS: &str =

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mutate::{Input, damaged};
-use perflings::config::file::{self, FileError, MAX_BYTES, read_text};
 use perflings::config::{KNOBS, Knob, Preset, RunConfig};
+use perflings::course::config_file::{self, FileError, MAX_BYTES, read_text};
 use perflings::course::exercise::Kernels;
 use perflings::course::progress::{self, ProgressChange, StageState};
 use perflings::course::validate::{Vocabulary, structure};

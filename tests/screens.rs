@@ -15,8 +15,8 @@ use perflings::app::{
     Action, App, Effect, Markers, Message, Mode, Options, Overlay, Panel, RunState, ThemeName,
     update,
 };
-use perflings::config::file::FileError;
 use perflings::config::{Preset, RunConfig};
+use perflings::course::config_file::FileError;
 use perflings::course::journey::{JourneyRow, LastJourney};
 use perflings::course::progress::{Prediction, Progress};
 use perflings::course::{Course, TextBlock, TextSpan, UnusableContent};
@@ -1196,7 +1196,7 @@ fn what_cannot_be_used_stands_in_the_list() {
             line.contains("broken") && line.contains("exercise.toml:3"),
             "{line}"
         );
-        assert!(!line.contains(perflings::clean::harmful), "{line:?}");
+        assert!(!line.contains(perflings::sanitize::harmful), "{line:?}");
     }
 }
 
@@ -1208,7 +1208,7 @@ fn nothing_hostile_reaches_the_screen() {
             let drawn = text(&screen::screen(&mut app, width, height, theme, markers));
             let harmful: Vec<char> = drawn
                 .chars()
-                .filter(|c| *c != '\n' && perflings::clean::harmful(*c))
+                .filter(|c| *c != '\n' && perflings::sanitize::harmful(*c))
                 .collect();
             assert!(harmful.is_empty(), "{width}x{height}: {harmful:?}");
         }

@@ -8,10 +8,10 @@ use perflings::config::{
 use perflings::data::BatchSource;
 use perflings::ops::add::Add;
 use perflings::ops::attention::{Attention, PackedAttention, SeparateAttention, causal_mask};
+use perflings::ops::backend::is_cpu;
 use perflings::ops::cross_entropy::CrossEntropy;
 use perflings::ops::embedding::Embedding;
 use perflings::ops::format::Format;
-use perflings::ops::kernels::is_cpu;
 use perflings::ops::linear::{Linear, LinearResidual, NextOperation};
 use perflings::ops::optimizer::Optimizer;
 use perflings::ops::pending::{AfterNorm, Pending};

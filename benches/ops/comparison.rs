@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use perflings::ops::Cost;
-use perflings::profile::stats::spread;
 use perflings::protocol::Roof;
+use perflings::stats::robust::spread;
 
 /// A sample repeats a short operation until it takes at least this long.
 const MIN_SAMPLE_MS: f64 = 4.0;

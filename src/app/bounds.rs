@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::clean::{bounded, line};
 use crate::course::journey::LastJourney;
 use crate::protocol::Event;
+use crate::sanitize::{bounded, line};
 
 /// Most rows kept of one list.
 const ROWS: usize = 512;

@@ -70,7 +70,7 @@ impl App {
             .add(LogLevel::Error, &format!("The engine is gone: {reason}"));
         if !matches!(self.run.state, RunState::EngineGone { .. }) {
             self.run.state = RunState::EngineGone {
-                reason: crate::clean::bounded(reason, 1000),
+                reason: crate::sanitize::bounded(reason, 1000),
             };
         }
         self.run.pending.clear();

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use super::view::Sort;
 use crate::config::RunConfig;
-use crate::profile::operations;
-use crate::profile::roofline::reached;
 use crate::protocol::{CompiledKernel, KernelRow, StepProfile};
+use crate::stats::operations;
+use crate::stats::roofline::reached;
 
 /// The texts of the kernels of one configuration on one device.
 #[derive(Clone, Debug, Default)]

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::clean;
+use crate::sanitize;
 
-use crate::drivers::harmless;
+use crate::protocol::handle::driver_noise::harmless;
 
 /// Lines kept.
 const LINES: usize = 500;
@@ -53,7 +53,7 @@ pub struct Log {
 impl Log {
     /// Adds one line; a repetition only counts up.
     pub fn add(&mut self, level: LogLevel, text: &str) {
-        let text = clean::line(text.trim_end());
+        let text = sanitize::line(text.trim_end());
         if text.is_empty() {
             return;
         }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::beats::{VoteState, beats, cues};
 use super::figures::{as_found, figures};
 use super::{Action, App, AudienceScreen};
-use crate::clean;
 use crate::course::placeholder::{FigureSources, fill};
+use crate::sanitize;
 
 /// What the speaker view shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -196,7 +196,7 @@ impl SpeakerNotes {
         ];
         let all = texts.into_iter().chain(&mut notes.vote);
         let all = all.chain(notes.agenda.iter_mut().map(|item| &mut item.title));
-        all.for_each(|text| *text = clean::line(text));
+        all.for_each(|text| *text = sanitize::line(text));
         Some(notes)
     }
 }

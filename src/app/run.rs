@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 
 use super::series::Series;
 use crate::config::RunConfig;
-use crate::profile::roofline::{self, better};
-use crate::profile::rows;
-use crate::profile::stats::{quantile, sorted};
 use crate::protocol::*;
+use crate::stats::robust::{quantile, sorted};
+use crate::stats::roofline::{self, better};
+use crate::stats::rows;
 
 /// Where the run is. A request (`Pausing`) is not its confirmation (`Paused`).
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::study::LessonPage;
 use super::timeline::TimelineSeen;
-use crate::clean::harmful;
 use crate::panel::Panel;
+use crate::sanitize::harmful;
 
 macro_rules! cycle {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {

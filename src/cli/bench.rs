@@ -9,8 +9,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::meter::ProgressMeter;
-use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
+use crate::course::config_file::set;
 use crate::files;
 use crate::measure::cell::Subject;
 use crate::measure::plan::{MeasureEvent, PlanProgress};

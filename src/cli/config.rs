@@ -10,8 +10,8 @@ use super::args::ConfigArgs;
 use super::values;
 use crate::app::{Markers, ThemeName};
 use crate::config::nearest;
-use crate::engine::client::split_words;
 use crate::out::{Exit, notice, result, usage};
+use crate::protocol::handle::split_words;
 use crate::settings::{self, KEYS, Settings};
 use crate::table;
 
@@ -30,7 +30,7 @@ pub fn config(args: &ConfigArgs) -> Result<Exit> {
     let known = || KEYS.iter().map(|(known, _)| *known);
     if !known().any(|it| it == key) {
         let near = nearest(key, known());
-        let shown = crate::clean::line(key);
+        let shown = crate::sanitize::line(key);
         return Err(usage(format!(
             "there is no setting `{shown}`; did you mean `{near}`? `perflings config` lists them"
         )));

@@ -16,11 +16,11 @@ use crate::config::{Preset, RunConfig};
 use crate::course::context::CourseContext;
 use crate::course::mystery;
 use crate::course::validate::{Vocabulary, structure};
-use crate::engine::client::split_words;
 use crate::judge::course::{CompareConfigs, CourseTrial, WITH_MEASURE, behaviour, mysteries};
 use crate::lints;
 use crate::measure::runner::{EngineTask, TaskResult};
 use crate::out::{self, Exit, ExitError, result};
+use crate::protocol::handle::split_words;
 use crate::tui::keys::{BINDINGS, key_name};
 
 pub fn course_check(

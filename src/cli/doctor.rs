@@ -8,14 +8,14 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::DoctorArgs;
-use crate::drivers::harmless;
-use crate::engine::client::{Client, ClientEvent, EngineCommand};
-use crate::engine::load;
 use crate::engine::roof::words::rate;
+use crate::machine;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, result, usage};
-use crate::profile::roofline::{ridge, unsteady};
+use crate::protocol::handle::driver_noise::harmless;
+use crate::protocol::handle::{Client, ClientEvent, EngineCommand};
 use crate::protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL, Rate, Roof};
+use crate::stats::roofline::{ridge, unsteady};
 use crate::table;
 use crate::tui::terminal;
 use crate::tui::theme::Colours;

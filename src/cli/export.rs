@@ -17,8 +17,8 @@ use crate::files;
 use crate::measure::kernels::{read_kernels, write_kernels};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, usage};
-use crate::profile::traced;
 use crate::record::Recording;
+use crate::stats::traced;
 use crate::trace::summary::summary;
 use crate::workshop::runs;
 

@@ -10,19 +10,19 @@ use super::args::RunArgs;
 use super::meter::ProgressMeter;
 use crate::config::Preset;
 use crate::course::journey as kept;
-use crate::engine::load;
 use crate::export::report::short;
 use crate::export::sheet::{Sheet, SheetBlock, SheetTable, digits, interval};
 use crate::export::{csv, perfetto};
 use crate::files;
+use crate::machine;
 use crate::measure::cell::BenchCell;
 use crate::measure::journey::{self, BASELINE, Journey, JourneyPlan, StageTiming};
 use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, result, usage};
-use crate::profile::operations;
 use crate::protocol::{Event, KernelSummary};
 use crate::record::{Recording, RecordingWriter};
+use crate::stats::operations;
 use crate::units::{bytes, percent, show};
 
 /// The word that stands for every stage.

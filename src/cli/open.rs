@@ -9,13 +9,13 @@ use super::exercise::detective::refuse_as_file;
 use super::progress::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
-use crate::clean;
 use crate::export::sheet::Sheet;
 use crate::export::{html, opened};
 use crate::files;
 use crate::out::{self, Exit, notice, usage};
-use crate::profile::traced;
 use crate::record::{MAX_BYTES, Recording};
+use crate::sanitize;
+use crate::stats::traced;
 use crate::trace::compare::compare;
 use crate::trace::figures::Summary;
 use crate::trace::model::Trace;
@@ -104,7 +104,7 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
         return Err(usage(format!(
             "--export {}: {} contains sums without times; write a name that ends in kernel_stats.csv",
             path.display(),
-            clean::line(&trace.source)
+            sanitize::line(&trace.source)
         )));
     }
     if name.ends_with("kernel_trace.csv") {
@@ -168,7 +168,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
     let path = piped.as_deref().unwrap_or(path);
     let told = match &piped {
         Some(_) => "stdin".to_owned(),
-        None => clean::line(&path.display().to_string()),
+        None => sanitize::line(&path.display().to_string()),
     };
     let mut progress = |at: ReadProgress| {
         out::foot(|| (at.total >= LARGE && out::has_foot()).then(|| bar(&told, at)));
@@ -186,7 +186,7 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         trace.source = "stdin".to_owned();
     }
     if let Some(cut) = &trace.truncated {
-        notice(&format!("{told}: {}", clean::line(cut)));
+        notice(&format!("{told}: {}", sanitize::line(cut)));
     }
     Ok(trace)
 }

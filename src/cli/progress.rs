@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::config::file::FileError;
 use crate::course::Stage;
+use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Exercise;
 use crate::course::progress::{self, Progress, ProgressChange, StageProgress, StageState};

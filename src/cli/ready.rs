@@ -8,9 +8,9 @@ use super::args::DoctorArgs;
 use super::doctor::{DoctorReport, TerminalReport, measure_peaks, probe};
 use super::room::host_name;
 use crate::config::{Preset, RunConfig};
-use crate::engine::client::EngineCommand;
 use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::out::{self, Exit, result};
+use crate::protocol::handle::EngineCommand;
 use crate::units::show;
 
 /// Every machine has this device, and the workshop begins on it.

@@ -16,7 +16,7 @@ use super::summary;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::source::FromEngine;
 use crate::app::{self, App, Message, Options, update};
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::progress;
 use crate::export::report::collect;

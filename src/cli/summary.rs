@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::engine::load;
 use crate::export::report::short;
-use crate::profile::operations;
+use crate::machine;
 use crate::protocol::{Finished, GradSummary, PhaseTimes};
+use crate::stats::operations;
 use crate::table;
 use crate::units::{Digits, bytes, percent, show, signed_percent};
 

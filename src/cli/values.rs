@@ -69,7 +69,7 @@ pub fn languages() -> Vec<String> {
 pub fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &str>) -> String {
     let all: Vec<&str> = known.collect();
     let near = nearest(word, all.iter().copied());
-    let (shown, all) = (crate::clean::line(word), all.join(", "));
+    let (shown, all) = (crate::sanitize::line(word), all.join(", "));
     format!("unknown {what} `{shown}`; did you mean `{near}`? It is one of {all}")
 }
 

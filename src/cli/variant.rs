@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::args::ChangeArgs;
-use crate::config::file::set;
 use crate::config::{Preset, RunConfig};
 use crate::course::Stage;
+use crate::course::config_file::set;
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
 use crate::out::usage;

@@ -11,7 +11,6 @@ use super::run;
 use super::variant::stage_named;
 use crate::app::member::JoinSettings;
 use crate::app::{Markers, Options};
-use crate::clean;
 use crate::config::RunConfig;
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
@@ -23,6 +22,7 @@ use crate::record::RecordingWriter;
 use crate::room;
 use crate::room::member::{Member, identity};
 use crate::room::record::clean_name;
+use crate::sanitize;
 use crate::settings;
 use crate::tui::{SessionEnd, terminal};
 use crate::workshop::live::LiveEngine;
@@ -141,7 +141,7 @@ fn join(
         id: identity(context.state.as_deref()),
         name: clean_name(args.name.as_deref().unwrap_or_default()),
         instructor: args.present,
-        at: clean::line(shown.unwrap_or(at)),
+        at: sanitize::line(shown.unwrap_or(at)),
     };
     Ok((Some(me), Some(member)))
 }

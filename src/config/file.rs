@@ -10,8 +10,8 @@ use toml_edit::{Document, DocumentMut, Item, Table};
 use super::knobs::{KNOBS, Knob, KnobValue, ValueKind};
 use super::run::{Preset, RunConfig};
 use super::spelling::nearest;
-use crate::clean;
 use crate::files;
+use crate::sanitize;
 
 /// Largest configuration file that is read.
 pub const MAX_BYTES: u64 = 256 * 1024;
@@ -35,7 +35,7 @@ pub struct FileError {
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = clean::bounded(&self.what, MAX_SHOWN);
+        let what = sanitize::bounded(&self.what, MAX_SHOWN);
         match (self.line, self.column) {
             (0, _) => write!(f, "{}: {what}", self.path),
             (line, 0) => write!(f, "{}:{line}: {what}", self.path),
@@ -136,7 +136,7 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
                     line,
                     format!(
                         "unknown section `[{}]`; the nearest known one is `[{near}]`",
-                        crate::clean::line(key)
+                        crate::sanitize::line(key)
                     ),
                 ));
             }

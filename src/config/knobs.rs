@@ -28,7 +28,7 @@ impl KnobValue {
 
     fn describe(&self) -> String {
         match self {
-            Self::Text(text) => format!("\"{}\"", crate::clean::line(text)),
+            Self::Text(text) => format!("\"{}\"", crate::sanitize::line(text)),
             Self::Integer(n) => n.to_string(),
             Self::Number(x) => x.to_string(),
             Self::Other(kind) => (*kind).to_owned(),
@@ -240,7 +240,7 @@ impl Knob {
         Self::known(path).ok_or_else(|| {
             format!(
                 "unknown key `{}`; the nearest known key is `{}`",
-                crate::clean::line(path),
+                crate::sanitize::line(path),
                 Self::nearest(path)
             )
         })

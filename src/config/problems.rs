@@ -2,7 +2,7 @@
 
 use super::knobs::KNOBS;
 use super::run::{Launches, LossScaling, Optimizer, Precision, RunConfig, Swiglu};
-use crate::limits;
+use crate::thresholds;
 
 /// One thing wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,9 +99,9 @@ impl RunConfig {
     /// The largest parity that rounding explains.
     pub fn rounding(&self) -> f64 {
         match self.train.precision {
-            Precision::F32 => limits::PARITY_F32,
-            Precision::F16 => limits::PARITY_F16,
-            Precision::Bf16 => limits::PARITY_BF16,
+            Precision::F32 => thresholds::PARITY_F32,
+            Precision::F16 => thresholds::PARITY_F16,
+            Precision::Bf16 => thresholds::PARITY_BF16,
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::toml_file::TomlFile;
 use super::{formula, metric};
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 
 /// One criterion.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,8 +13,8 @@ use super::source::within;
 use super::text::hash;
 use super::workspace::{self, Workspace};
 use super::{Course, CourseFiles, Exercise, Stage, at_preset, embedded, progress, translation};
-use crate::config::file::{FileError, MAX_BYTES, load, read_text};
 use crate::config::{Preset, close, nearest};
+use crate::course::config_file::{FileError, MAX_BYTES, load, read_text};
 use crate::exit::usage;
 use crate::files;
 
@@ -47,7 +47,7 @@ impl CourseContext {
         known.dedup();
         if !known.iter().any(|it| it == language) {
             let near = nearest(language, known.iter().map(String::as_str));
-            let (shown, all) = (crate::clean::line(language), known.join(", "));
+            let (shown, all) = (crate::sanitize::line(language), known.join(", "));
             return Err(usage(format!(
                 "there are no lessons in `{shown}`; did you mean `{near}`? There are {all}"
             )));
@@ -107,7 +107,7 @@ impl CourseContext {
 
     /// What to say where no stage has this name.
     fn no_stage(&self, name: &str, is_number: bool) -> String {
-        let (shown, stages) = (crate::clean::line(name), &self.course.stages);
+        let (shown, stages) = (crate::sanitize::line(name), &self.course.stages);
         if let Some(broken) = self.course.broken.iter().find(|it| it.answers_to(name)) {
             return format!("{} cannot be used: {}", broken.folder, broken.why);
         }

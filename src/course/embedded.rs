@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use include_dir::{Dir, DirEntry};
 
-use crate::config::file::{MAX_BYTES, read_text};
+use crate::course::config_file::{MAX_BYTES, read_text};
 
 /// Most entries of one folder that are looked at.
 const MAX_ENTRIES: usize = 500;

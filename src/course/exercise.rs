@@ -15,7 +15,7 @@ pub use kernel::{DrawnSizes, Kernel, Kernels, WrongSolution};
 pub use read::{KINDS, is_label, read};
 
 use super::{Question, StageFile, StageLevel};
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 use folder::ExerciseFolder;
 
 /// A kind of exercise.

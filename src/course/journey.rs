@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::config::file::read_text;
+use crate::course::config_file::read_text;
 use crate::files;
 
 const FILE: &str = "last-journey.json";

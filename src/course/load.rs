@@ -7,8 +7,8 @@ use super::{
     Agenda, BackgroundText, Course, Lesson, Stage, UnusableContent, exercise, lesson, stage,
     toml_file, translation,
 };
-use crate::clean;
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
+use crate::sanitize;
 
 impl Course {
     /// The course inside this binary.
@@ -26,7 +26,7 @@ impl Course {
         if stage::plain_name(language) {
             language.clone_into(&mut course.language);
         } else {
-            let language = clean::one_line(language);
+            let language = sanitize::one_line(language);
             let what = format!("`{language}` is not a language; write a code such as `de`");
             loader.fail("lessons", 0, what);
         }
@@ -103,7 +103,7 @@ impl Course {
                 }
             }
             None => {
-                let folder = clean::one_line(folder);
+                let folder = sanitize::one_line(folder);
                 let like = exercise::KINDS
                     .iter()
                     .map(|row| format!("`{}01-name`", row.letter));
@@ -146,7 +146,7 @@ fn readings(loader: &Loader<'_>, language: &str, stages: &[Stage]) -> Vec<Backgr
         let lesson = one_lesson(loader, &path)?;
         let raw = loader.source.read(&path).ok()?;
         let title = raw.lines().find_map(|line| line.strip_prefix("# "));
-        let title = clean::one_line(title.unwrap_or(&file));
+        let title = sanitize::one_line(title.unwrap_or(&file));
         Some(BackgroundText {
             file,
             title,

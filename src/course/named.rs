@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::Stage;
-use crate::config::file::load;
 use crate::config::{Preset, RunConfig};
+use crate::course::config_file::load;
 use crate::protocol::{RunSpec, Slot};
 
 /// A configuration and where it came from.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::embedded::{self, FolderEntry};
 use super::text;
-use crate::clean;
 use crate::config::RunConfig;
-use crate::config::file::{FileError, MAX_BYTES, parse, read_text};
+use crate::course::config_file::{FileError, MAX_BYTES, parse, read_text};
 use crate::files;
+use crate::sanitize;
 
 /// The files of one course. Paths inside use `/` and are relative to the course.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum CourseFiles {
 impl CourseFiles {
     /// A course folder; an error when it holds no course.
     pub fn folder(path: &Path) -> Result<Self, FileError> {
-        let shown = clean::one_line(&path.display().to_string());
+        let shown = sanitize::one_line(&path.display().to_string());
         let root = path.canonicalize().map_err(|error| {
             let what = "name a folder with exercises/ and lessons/ in it";
             FileError::new(&shown, 0, format!("cannot be read: {error}; {what}"))
@@ -44,8 +44,10 @@ impl CourseFiles {
     /// How messages name a file of the course.
     pub fn shown(&self, path: &str) -> String {
         match self {
-            Self::Embedded => clean::one_line(path),
-            Self::Folder { shown, .. } => clean::one_line(&shown.join(path).display().to_string()),
+            Self::Embedded => sanitize::one_line(path),
+            Self::Folder { shown, .. } => {
+                sanitize::one_line(&shown.join(path).display().to_string())
+            }
         }
     }
 
@@ -171,7 +173,7 @@ impl<'a> Loader<'a> {
     /// A configuration whose text was read from the file at `path`.
     pub fn config(&self, path: &str, text: &str) -> Result<RunConfig, FileError> {
         parse(text, &self.source.shown(path)).map_err(|error| FileError {
-            what: clean::one_line(&error.what),
+            what: sanitize::one_line(&error.what),
             ..error
         })
     }

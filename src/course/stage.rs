@@ -8,8 +8,8 @@ use super::lesson::Lesson;
 use super::placeholder;
 use super::source::Loader;
 use super::toml_file::{self, TomlFile};
-use crate::config::file::FileError;
 use crate::config::{KNOBS, Knob, KnobValue, Preset, RunConfig};
+use crate::course::config_file::FileError;
 use crate::panel::Panel;
 
 /// What a learner is expected to do: look, take apart, write.

@@ -1,11 +1,11 @@
 //! Texts of course files: what was cleaned in them is reported, and their content has a short name.
 
-use crate::clean;
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
+use crate::sanitize;
 
 /// `raw` cleaned, with a problem for every line in which something was removed; `shown` is the name of its file.
 pub fn cleaned(raw: &str, shown: &str, problems: &mut Vec<FileError>) -> String {
-    let (text, removed) = clean::without_escapes(raw);
+    let (text, removed) = sanitize::without_escapes(raw);
     problems.extend(removed.into_iter().map(|line| escape_removed(shown, line)));
     text
 }

@@ -12,9 +12,9 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer, Error};
 
 use super::source::Loader;
 use super::text;
-use crate::clean;
-use crate::config::file::{FileError, line_of, not_toml};
 use crate::config::nearest;
+use crate::course::config_file::{FileError, line_of, not_toml};
+use crate::sanitize;
 
 /// A file that is being read.
 pub struct TomlFile<'a> {
@@ -147,7 +147,7 @@ impl TomlFile<'_> {
             let fail = |what: &str| Err(fault(shown, source, Some(at), &format!("`{key}` {what}")));
             match value.get_mut() {
                 DeValue::String(words) => {
-                    let (said, removed) = clean::without_escapes(words);
+                    let (said, removed) = sanitize::without_escapes(words);
                     if !removed.is_empty() {
                         loader.report(text::escape_removed(shown, line_of(source, at)));
                     }
@@ -215,6 +215,10 @@ fn fault(shown: &str, source: &str, at: Option<usize>, what: &str) -> FileError 
     let line = before.rsplit('\n').next().unwrap_or_default();
     FileError {
         column: line.chars().count() + 1,
-        ..FileError::new(shown, line_of(source, before.len()), clean::one_line(what))
+        ..FileError::new(
+            shown,
+            line_of(source, before.len()),
+            sanitize::one_line(what),
+        )
     }
 }

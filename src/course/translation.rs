@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::source::{CourseFiles, Loader};
 use super::toml_file::{self, TomlFile};
 use super::{Question, Stage};
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 
 /// The languages that there is prose in.
 pub fn languages(source: &CourseFiles) -> Vec<String> {

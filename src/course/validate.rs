@@ -12,9 +12,9 @@ use super::exercise::Exercise;
 use super::lesson::{LessonReference, LessonReferenceKind, parse};
 use super::source::Loader;
 use super::{Course, CourseFiles, Stage, placeholder, text, translation};
-use crate::clean;
-use crate::config::file::FileError;
 use crate::config::nearest;
+use crate::course::config_file::FileError;
+use crate::sanitize;
 use numbers::Sources;
 
 /// Widest line of a drawing, a table or a line of code: what cannot be wrapped must fit an overlay at 80 columns.
@@ -200,7 +200,7 @@ impl Structure<'_> {
                 .then(|| format!("there is no key `{text}`; see `?` for the keys there are")),
             LessonReferenceKind::Command => (self.vocabulary.command)(text)
                 .err()
-                .map(|what| format!("`{text}` is not a command: {}", clean::one_line(&what))),
+                .map(|what| format!("`{text}` is not a command: {}", sanitize::one_line(&what))),
             LessonReferenceKind::Link => self.link_problem(folder, text),
             LessonReferenceKind::Code if text.width() > READING_WIDTH => Some(format!(
                 "a line of code is {} columns wide; keep it within {READING_WIDTH}",

@@ -36,7 +36,7 @@ impl Workspace {
     /// The learner's copy, made from the starter where there is none.
     pub fn open(&self, stage: &Stage, file: &str) -> Result<PathBuf> {
         let found = stage.files.iter().find(|known| known.name == file);
-        let (number, shown) = (stage.number, crate::clean::line(file));
+        let (number, shown) = (stage.number, crate::sanitize::line(file));
         let found = found.with_context(|| format!("stage {number} has no file `{shown}`"))?;
         self.open_file(&stage.id, found)
     }

@@ -9,10 +9,10 @@ use burn::tensor::{Device, Tensor};
 use super::observer::{self, Profiled};
 use super::worker::Worker;
 use crate::model::ForwardRecord;
+use crate::ops::backend::is_cpu;
 use crate::ops::format::Format;
-use crate::ops::kernels::is_cpu;
 use crate::ops::loss_scale::LossScale;
-use crate::ops::{Parameter, grad_norm, live};
+use crate::ops::{Parameter, grad_norm, learner_kernel};
 use crate::protocol::{Evidence, Exponents, GradientRow, Gradients, Num};
 
 /// √Σx², in double precision. Copies the tensor to the host.
@@ -178,10 +178,10 @@ fn parity(worker: &Worker, logits: &[f32]) -> Option<Num> {
     let (tokens, context) = (worker.tokens.as_ref()?, worker.model.context());
     let reference = worker.model.reference(context.min(LONGEST_REFERENCE));
     let same = reference.config() == worker.model.config();
-    if same && worker.model.format() == Format::Full && !live::any() {
+    if same && worker.model.format() == Format::Full && !learner_kernel::any() {
         return Some(Num(0.0));
     }
-    let want = live::without(|| {
+    let want = learner_kernel::without(|| {
         if context > LONGEST_REFERENCE {
             reference.logits(&tokens.first(LONGEST_REFERENCE), None) // [1024, vocab]
         } else {

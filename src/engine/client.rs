@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::clean;
-use crate::drivers::harmless;
 use crate::exit::lack;
+use crate::protocol::handle::driver_noise::harmless;
 use crate::protocol::{Command, Event, FailedKind, Hello, PROTOCOL, StreamLine, read};
+use crate::sanitize;
 
 pub use command::{EngineCommand, split_words};
 pub use event::{ClientEvent, EngineEnd};
@@ -365,7 +365,7 @@ impl Client {
             let text = newer(u32::try_from(protocol).unwrap_or(u32::MAX), &version);
             return Some(self.refuse(text));
         }
-        self.nonsense(clean::printable(text, 200), why)
+        self.nonsense(sanitize::printable(text, 200), why)
     }
 
     fn nonsense(&mut self, line: String, why: String) -> Option<ClientEvent> {

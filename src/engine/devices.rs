@@ -122,7 +122,7 @@ fn instructions() -> String {
 
 /// The processor's name and how many threads work.
 fn cpu() -> protocol::Device {
-    let text = crate::files::system("/proc/cpuinfo").unwrap_or_default();
+    let text = crate::machine::system("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| {
         line.strip_prefix("model name")?
             .split_once(':')

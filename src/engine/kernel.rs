@@ -38,7 +38,7 @@ mod trial;
 pub mod validate;
 mod watch;
 
-pub use crate::ops::live;
+pub use crate::ops::learner_kernel;
 pub use adopt::{adopt, reason_unused};
 pub use check::{check, check_with_progress, failed_report};
 pub use watch::CheckLimits;

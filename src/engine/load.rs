@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::files;
-use crate::profile::load::{ProcessorTime, Watch, limit, others, process};
 use crate::protocol::Load;
+use crate::stats::load::{ProcessorTime, Watch, limit, others, process};
 
 /// The counters of the system now, or why there are none.
 pub fn read() -> Result<ProcessorTime, String> {

@@ -18,9 +18,9 @@ use burn::cubecl::logging::{
 
 use super::texts::short;
 use super::wire::EventSender;
-use crate::ops::trace::{self, Span};
-use crate::profile::rows::{self, TimedLaunch, Took};
+use crate::ops::cost::{self, Span};
 use crate::protocol::{Event, KernelRow};
+use crate::stats::rows::{self, TimedLaunch, Took};
 
 /// A profile in progress: of the launches on this thread, or of spans alone on the CPU device.
 pub struct Profile {
@@ -40,7 +40,7 @@ pub struct Profiled {
 
 /// Starts a profile on this thread.
 pub fn start(cpu: bool) -> Profile {
-    trace::start();
+    cost::start();
     Profile {
         observed: (!cpu).then(start_launches),
     }
@@ -104,7 +104,7 @@ impl Profile {
 
     /// Ends it. Call after the closing sync.
     pub fn stop(self) -> Profiled {
-        let spans = trace::stop();
+        let spans = cost::stop();
         match self.observed {
             None => on_host(&spans),
             Some(observed) => on_device(&spans, observed),
@@ -196,7 +196,7 @@ impl Launches {
     }
 
     fn push(&self, kernel: &'static str, timing: Timing) {
-        self.seen().push((trace::current(), kernel, timing));
+        self.seen().push((cost::current(), kernel, timing));
     }
 }
 

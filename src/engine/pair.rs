@@ -20,10 +20,10 @@ use super::wire::EventSender;
 use super::worker::{PhaseTasks, TO_RECORD, Worker};
 use crate::config::{Knob, Sync};
 use crate::data::BatchSource;
-use crate::profile::sequential::{FIRST_LOOK, PairPlan, ratio};
-use crate::profile::stats::{median, spread};
 use crate::protocol::{Event, Look, Num, Pair, RunSpec, Slot, Started, Step, Verdict};
 use crate::random::Rng;
+use crate::stats::robust::{median, spread};
+use crate::stats::sequential::{FIRST_LOOK, PairPlan, ratio};
 
 /// Where no number of pairs is asked for: the seconds that they may take, and the fewest and most of them.
 const SECONDS: f64 = 60.0;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use super::worker::Worker;
-use crate::ops::progress;
+use crate::ops::compile_progress;
 
 /// Tasks that may wait: two steps of four each (batch, forward, backward, update).
 const MAX_WAITING: usize = 8;
@@ -102,7 +102,7 @@ impl Queue {
         match self {
             Self::Inline(worker) => {
                 let answer = guard(AssertUnwindSafe(|| task(worker)));
-                progress::DEVICE.step();
+                compile_progress::DEVICE.step();
                 answer
             }
             Self::Queued { .. } => {
@@ -139,7 +139,7 @@ fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
         if catch_unwind(AssertUnwindSafe(move || rayon::scope(move |_| task(here)))).is_err() {
             return;
         }
-        progress::DEVICE.step();
+        compile_progress::DEVICE.step();
     }
 }
 

@@ -32,8 +32,8 @@ use anyhow::{Result, anyhow};
 use super::allocator;
 use super::devices::OpenDevice;
 use super::load;
-use crate::profile::roofline;
 use crate::protocol::{Device, Roof};
+use crate::stats::roofline;
 
 /// How often a device is measured again while its repeats differ widely.
 const TRIES: u32 = 4;
@@ -192,7 +192,7 @@ fn keep(opened: &OpenDevice, roof: Roof, tries: u32, mut say: impl FnMut(String)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::roofline::rate;
+    use crate::stats::roofline::rate;
 
     #[test]
     fn what_was_disturbed_is_measured_again_and_what_is_steady_is_not() {

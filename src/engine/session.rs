@@ -25,12 +25,12 @@ use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::EventSender;
 use super::{allocator, load, roof};
-use crate::ops::progress;
-use crate::profile::load::ProcessorTime;
+use crate::ops::compile_progress;
 use crate::protocol::{
     Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, LogMessage, PROTOCOL, RunSpec,
     Slot,
 };
+use crate::stats::load::ProcessorTime;
 
 /// What the engine is busy with.
 enum Work {
@@ -64,7 +64,7 @@ pub fn run(outlet: &EventSender, commands: &Receiver<Command>) {
     loop {
         let next = match session.work {
             Work::Nothing | Work::Paused(..) => {
-                progress::DEVICE.rest();
+                compile_progress::DEVICE.rest();
                 commands.recv().map_err(|_| TryRecvError::Disconnected)
             }
             _ => commands.try_recv(),
@@ -72,14 +72,14 @@ pub fn run(outlet: &EventSender, commands: &Receiver<Command>) {
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
             Ok(command) => {
-                progress::DEVICE.begin();
+                compile_progress::DEVICE.begin();
                 if !session.carry_out(command) {
                     break;
                 }
             }
             Err(TryRecvError::Empty) => {}
         }
-        progress::DEVICE.step();
+        compile_progress::DEVICE.step();
         session.advance();
     }
     session.end(Some("stopped"));

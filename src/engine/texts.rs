@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use burn::cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 
 use crate::ops::gpu::wgsl;
-use crate::profile::operations;
 use crate::protocol::CompiledKernel;
+use crate::stats::operations;
 
 /// Where cubecl's log speaks of compilation.
 pub const TARGET: &str = "cubecl::compilation";

@@ -25,12 +25,12 @@ use crate::config::{RunConfig, Sync};
 use crate::data::BatchSource;
 use crate::lints::RunFacts;
 use crate::ops::format::Format;
-use crate::profile::roofline;
-use crate::profile::stats::StepTimes;
 use crate::protocol::{
     Device, Event, Evidence, GradSummary, Lint, Memory, Num, PhaseTimes, Roof, RunSpec, Slot,
     Started, Step, StepClocks, StepProfile, Throughput,
 };
+use crate::stats::robust::StepTimes;
+use crate::stats::roofline;
 
 /// Unsynchronised runs are audited once in this many steps: the queue is drained, and the step bracketed with a sync.
 const AUDIT_EVERY: u64 = 8;

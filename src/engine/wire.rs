@@ -12,9 +12,9 @@ use anyhow::{Context, Result};
 
 use super::load::LoadMeter;
 use super::texts;
-use crate::clean;
-use crate::ops::progress;
+use crate::ops::compile_progress;
 use crate::protocol::{Command, Event, Failed, FailedKind, LogMessage, StreamLine, read};
+use crate::sanitize;
 
 /// Time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -95,7 +95,7 @@ pub fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
         let mut meter = LoadMeter::start();
         for beat in 1_u64.. {
             std::thread::sleep(HEARTBEAT);
-            let device_s = progress::DEVICE.since().map(|it| it.as_secs_f64());
+            let device_s = compile_progress::DEVICE.since().map(|it| it.as_secs_f64());
             heart.send(Event::Heartbeat { device_s });
             if beat.is_multiple_of(2)
                 && let Some(load) = meter.window()
@@ -172,7 +172,7 @@ fn write(
         let Ok(text) = serde_json::to_string(&line) else {
             continue;
         };
-        let line = format!("{}\n", clean::json(&text));
+        let line = format!("{}\n", sanitize::json(&text));
         if output.write_all(line.as_bytes()).is_err() || output.flush().is_err() {
             return;
         }

@@ -27,9 +27,9 @@ use burn_wgpu::wgpu::{self, PollType};
 use crate::config::RunConfig;
 use crate::data::Batch;
 use crate::model::{Model, Tokens, weights};
+use crate::ops::backend::{Kernels, is_cpu};
 use crate::ops::gpu::recording::{self, LaunchRecording};
-use crate::ops::kernels::{Kernels, is_cpu};
-use crate::ops::live;
+use crate::ops::learner_kernel;
 use crate::ops::loss_scale::{self, LossScale, ScaleState};
 use crate::ops::optimizer::Optimizer;
 use crate::ops::primitive;
@@ -147,7 +147,7 @@ impl Worker {
     /// A whole step, replayed once it is recorded. With a learner's kernel in the model it is launched: that kernel is
     /// compared with another on the host, and may be replaced at any step.
     pub fn step(&mut self) {
-        if live::any() {
+        if learner_kernel::any() {
             self.forget();
         }
         self.taken += 1;
@@ -343,10 +343,10 @@ mod tests {
                 let recorded = worker.recorded.is_some();
                 // Kernels that were proven at no size, so that no test's model takes them.
                 let kernels = [0, 1].map(|_| (String::new(), [1; 3]));
-                live::install("mlp.activation", "none", &kernels, &[]).expect("a part");
+                learner_kernel::install("mlp.activation", "none", &kernels, &[]).expect("a part");
                 worker.step();
                 assert!(worker.recorded.is_none(), "its kernels may change");
-                live::clear(Some("mlp.activation"));
+                learner_kernel::clear(Some("mlp.activation"));
                 (losses, recorded)
             };
             let (launched, recorded) = run("each-step");

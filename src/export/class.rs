@@ -4,12 +4,12 @@
 use serde::Serialize;
 
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable, interval};
-use crate::clean::{bounded, csv as cell};
 use crate::course::progress::letter;
 use crate::course::{Course, Stage};
 use crate::room::board::{RaceRank, VoteTally, duration, race, tally};
 use crate::room::record::{Participant, RaceResult, SharedWork, Vote, mystery_of};
 use crate::room::state::RoomState;
+use crate::sanitize::{bounded, csv as cell};
 use crate::units::number;
 
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ pub fn json(room: &RoomState) -> String {
         participants: people.collect(),
     };
     let text = serde_json::to_string_pretty(&class).unwrap_or_default();
-    crate::clean::json(&text).into_owned() + "\n"
+    crate::sanitize::json(&text).into_owned() + "\n"
 }
 
 pub fn csv(room: &RoomState) -> String {

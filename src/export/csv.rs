@@ -3,9 +3,9 @@
 
 use std::fmt::Display;
 
-use crate::clean::csv as cell;
-use crate::profile::roofline::{self, reached};
 use crate::protocol::{Event, Num, Slot, Started, StreamLine};
+use crate::sanitize::csv as cell;
+use crate::stats::roofline::{self, reached};
 
 /// Every step.
 pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {

@@ -4,7 +4,7 @@
 use super::sheet::{
     Curve, LaneChart, LaneSlice, RangeScale, Sheet, SheetBlock, SheetChart, SheetTable, StackedBar,
 };
-use crate::clean;
+use crate::sanitize;
 use crate::units::{number, show};
 
 const STYLE: &str = "\
@@ -44,7 +44,7 @@ const ENDS: f64 = 56.0;
 /// The whole file.
 pub fn page(sheet: &Sheet) -> String {
     let title = sheet.0.iter().find_map(|block| match block {
-        SheetBlock::Title(text) => Some(clean::html(text)),
+        SheetBlock::Title(text) => Some(sanitize::html(text)),
         _ => None,
     });
     let mut body = String::new();
@@ -56,9 +56,9 @@ pub fn page(sheet: &Sheet) -> String {
             listed = remark;
         }
         body += &match block {
-            SheetBlock::Title(text) => format!("<h1>{}</h1>\n", clean::html(text)),
+            SheetBlock::Title(text) => format!("<h1>{}</h1>\n", sanitize::html(text)),
             SheetBlock::Intro(text) => format!("<p>{}</p>\n", prose(text)),
-            SheetBlock::Heading(text) => format!("<h2>{}</h2>\n", clean::html(text)),
+            SheetBlock::Heading(text) => format!("<h2>{}</h2>\n", sanitize::html(text)),
             SheetBlock::Remark(text) => format!("<li>{}</li>\n", prose(text)),
             SheetBlock::Table(it) => table(it),
             SheetBlock::Chart(it) => chart(it),
@@ -81,7 +81,7 @@ pub fn page(sheet: &Sheet) -> String {
 
 /// A sentence; what stands between two backticks is code.
 fn prose(text: &str) -> String {
-    let text = clean::html(text);
+    let text = sanitize::html(text);
     let pieces: Vec<&str> = text.split('`').collect();
     if pieces.len().is_multiple_of(2) {
         return text;
@@ -106,7 +106,7 @@ fn table(table: &SheetTable) -> String {
     let named = head.iter().any(|it| !it.is_empty());
     let head = head.iter().zip(&right).map(|(it, right)| {
         let class = if *right { " class=\"r\"" } else { "" };
-        format!("<th scope=\"col\"{class}>{}</th>", clean::html(it))
+        format!("<th scope=\"col\"{class}>{}</th>", sanitize::html(it))
     });
     let head = match named {
         true => format!("<thead><tr>{}</tr></thead>\n", head.collect::<String>()),
@@ -126,7 +126,7 @@ fn table(table: &SheetTable) -> String {
                 _ => "",
             };
             // A long name may break behind its underscores.
-            let text = clean::html(text).replace('_', "_<wbr>");
+            let text = sanitize::html(text).replace('_', "_<wbr>");
             format!("<td{class}{span}>{text}</td>")
         };
         let cells: String = row.iter().enumerate().map(cell).collect();
@@ -192,7 +192,7 @@ fn chart(chart: &SheetChart) -> String {
             left + wide,
             left + wide + 4.0,
             at + 4.0,
-            clean::html(name)
+            sanitize::html(name)
         );
     }
     for (curve, class) in chart.curves.iter().zip(["a", "b"].into_iter().cycle()) {
@@ -212,7 +212,7 @@ fn chart(chart: &SheetChart) -> String {
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             left - 6.0,
             at + 4.0,
-            clean::html(&number(value))
+            sanitize::html(&number(value))
         );
     }
     for (value, anchor) in [(first, "start"), (last, "end")] {
@@ -245,7 +245,7 @@ fn said(chart: &SheetChart) -> String {
         format!("{} ({dash}): {first} to {last}", curve.name)
     };
     let curves: Vec<String> = chart.curves.iter().zip(dashes).map(curve).collect();
-    clean::html(&format!("{}. {}", chart.name, curves.join("; ")))
+    sanitize::html(&format!("{}. {}", chart.name, curves.join("; ")))
 }
 
 fn scale(scale: &RangeScale) -> String {
@@ -262,10 +262,10 @@ fn scale(scale: &RangeScale) -> String {
         ENDS + wide,
         ENDS - 8.0,
         middle + 4.0,
-        clean::html(&number(from)),
+        sanitize::html(&number(from)),
         ENDS + wide + 8.0,
         middle + 4.0,
-        clean::html(&number(to))
+        sanitize::html(&number(to))
     );
     for (at, (low, high)) in scale.ranges.iter().enumerate() {
         let (low, high) = (x(*low), x(*high));
@@ -285,7 +285,7 @@ fn scale(scale: &RangeScale) -> String {
         let (at, top) = (x(mark), middle - 12.0);
         drawn += &format!("<path class=\"mark\" d=\"M{at:.1} {top:.1}l7 12l-7 12l-7 -12z\"/>\n");
     }
-    let said = clean::html(&scale.said);
+    let said = sanitize::html(&scale.said);
     format!(
         "<figure><svg viewBox=\"0 0 {} {tall:.0}\" role=\"img\" aria-label=\"{said}\">\n{drawn}</svg>\n\
          <figcaption>{said}</figcaption></figure>\n",
@@ -316,7 +316,7 @@ fn parts(it: &StackedBar) -> String {
         keys += &key(&format!("{name} {:.1} %", 100.0 * value / sum), colour);
         from += wide;
     }
-    let name = clean::html(&it.name);
+    let name = sanitize::html(&it.name);
     format!(
         "<figure><svg class=\"bar\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{name}\">{drawn}</svg>\n\
          <figcaption>{name}. {keys}</figcaption></figure>\n"
@@ -327,7 +327,7 @@ fn parts(it: &StackedBar) -> String {
 fn key(name: &str, colour: usize) -> String {
     format!(
         "<span class=\"key\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"p{colour}\" width=\"1\" height=\"1\"/></svg>{}</span>\n",
-        clean::html(name)
+        sanitize::html(name)
     )
 }
 
@@ -348,10 +348,10 @@ fn lanes(it: &LaneChart) -> String {
         drawn += &format!(
             "<p class=\"name\">{}</p><svg class=\"bar\" viewBox=\"0 0 800 14\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
              <rect class=\"lane\" width=\"800\" height=\"14\"/>{pieces}</svg>\n",
-            clean::html(name)
+            sanitize::html(name)
         );
     }
-    let (name, width) = (clean::html(&it.name), clean::html(&it.width));
+    let (name, width) = (sanitize::html(&it.name), sanitize::html(&it.width));
     let keys: String = it.keys.iter().map(|(name, at)| key(name, *at)).collect();
     format!(
         "<figure>\n{drawn}<figcaption>{name}, lane by lane. The width is {width}. {keys}</figcaption></figure>\n"

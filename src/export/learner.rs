@@ -3,12 +3,12 @@
 
 use super::report::RunCollector;
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable};
-use crate::clean::one_line;
 use crate::config::{KNOBS, RunConfig};
 use crate::course::check::Starter;
 use crate::course::journey::LastJourney;
 use crate::course::progress::{Prediction, Progress, StageProgress, StageState};
 use crate::course::{Course, Estimate, Exercise, Stage};
+use crate::sanitize::one_line;
 use crate::units::{bounds, number};
 
 /// The learner's own configuration of a stage, where there is one.

@@ -1,7 +1,7 @@
 //! A recording as a Perfetto trace, for ui.perfetto.dev: steps, phases, profiled kernels, lints, loss and speed.
 
-use crate::profile::traced;
 use crate::protocol::StreamLine;
+use crate::stats::traced;
 use crate::trace::write;
 
 /// The trace; `badge` names the device and the date of the run.

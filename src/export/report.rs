@@ -4,10 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::sheet::{Curve, Sheet, SheetBlock, SheetChart, SheetTable, absent};
-use crate::clean;
-use crate::profile::roofline::{self, reached};
 use crate::protocol::*;
 use crate::record::Recording;
+use crate::sanitize;
+use crate::stats::roofline::{self, reached};
 use crate::units::{Digits, bytes, show};
 
 /// Points of a curve; where there are more, every second one is left out.
@@ -370,7 +370,7 @@ impl Section {
         // A mystery's stream does not tell its configuration.
         let config = match run.sealed {
             true => String::new(),
-            false => format!("; configuration {}", clean::line(&self.started.config)),
+            false => format!("; configuration {}", sanitize::line(&self.started.config)),
         };
         let early = self.ended.as_ref();
         let early = early.map(|why| format!(" Ended early: {why}."));

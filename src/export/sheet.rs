@@ -1,8 +1,8 @@
 //! A result as headings, tables, remarks and drawings, in plain text or in Markdown; `html` writes the same as a page. It knows
 //! columns and no measurements.
 
-use crate::clean::{markdown as escaped, plain as clean};
 use crate::protocol::NO_INTERVAL;
+use crate::sanitize::{markdown as escaped, plain as clean};
 use crate::{table, units};
 
 /// A whole result, from top to bottom.

@@ -10,8 +10,8 @@ use crate::config::{RunConfig, Sync};
 use crate::course::metric;
 use crate::course::mystery::Criterion;
 use crate::course::placeholder::measured as shown;
-use crate::limits::{FIRST_LOSS_NEAR, LOSS_MOVED, PARITY_F32, PHASES_MISS_STEP};
 use crate::protocol::{Finished, Pair, Verdict};
+use crate::thresholds::{FIRST_LOSS_NEAR, LOSS_MOVED, PARITY_F32, PHASES_MISS_STEP};
 use crate::units::show;
 
 /// Steps of the run that is judged: enough for the loss to fall, few enough to wait for.

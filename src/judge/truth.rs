@@ -6,7 +6,7 @@ use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
 use crate::course::metric;
 use crate::course::placeholder::measured;
 use crate::course::sweep::{SweepPoint, SweepRuns};
-use crate::profile::fit::{Fit, polynomial};
+use crate::judge::fit::{Fit, polynomial};
 use crate::protocol::{Pair, Verdict};
 use crate::units::show;
 

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::config::{Knob, KnobValue, RunConfig};
 use crate::out::usage;
-use crate::profile::sequential::{FIRST_LOOK, LookResult, verdict};
 use crate::protocol::{Pair, Verdict};
+use crate::stats::sequential::{FIRST_LOOK, LookResult, verdict};
 
 /// Which knobs have their faster value: bit k is the k-th knob of [`Knob::with_fast_version`].
 type Combination = u32;

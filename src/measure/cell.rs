@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::ablation::Contrast;
 use super::runner::{EngineTask, TaskResult};
 use crate::config::Preset;
-use crate::profile::stats::median;
 use crate::protocol::{
     self, Device, Finished, GradSummary, KernelSummary, Lint, Num, Spread, TimingState,
 };
+use crate::stats::robust::median;
 
 /// One configuration on one device, or two that are compared there.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use anyhow::{Result, bail};
 use super::runner::{EngineTask, Runner};
 use crate::config::RunConfig;
 use crate::files;
-use crate::profile::operations::formula;
 use crate::protocol::{CompiledKernel, Event, StepProfile};
+use crate::stats::operations::formula;
 
 /// Reads the texts, those that take the longest first. `runner` drives an engine that was started for them.
 ///

@@ -10,9 +10,9 @@ use super::cell::{BenchCell, Subject};
 use super::gate::Gate;
 use super::plan::{self, MeasureJob, PlanProgress};
 use super::runner::{EngineTask, Runner, TaskResult};
-use crate::config::file::read_text;
+use crate::course::config_file::read_text;
+use crate::judge::fit::{Fit, polynomial};
 use crate::out::{Exit, usage};
-use crate::profile::fit::{Fit, polynomial};
 use crate::protocol::Hello;
 
 /// Version of the JSON form. A larger one is refused.
@@ -220,7 +220,7 @@ impl BenchReport {
             }
             (Some(other), _) => format!(
                 "is the result of another kind of bench (`{}`), and a baseline is one of versions",
-                crate::clean::line(other)
+                crate::sanitize::line(other)
             ),
             (None, _) => "is not a result of `bench`".to_owned(),
         };

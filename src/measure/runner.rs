@@ -10,9 +10,9 @@ use anyhow::{Context, Result};
 
 use super::machine;
 use crate::config::RunConfig;
-use crate::drivers::harmless;
-use crate::engine::client::{Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts};
 use crate::out::{Exit, ExitError, notice, usage};
+use crate::protocol::handle::driver_noise::harmless;
+use crate::protocol::handle::{Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts};
 use crate::protocol::{Command, Event, Finished, Hello, Pair, RunSpec, Slot, StreamLine};
 use crate::record::RecordingWriter;
 

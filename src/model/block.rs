@@ -6,10 +6,10 @@ use super::tables::Tables;
 use crate::config::{Attention as AttentionVersion, KvLayout, Matmul, ModelConfig, Norm, Swiglu};
 use crate::ops::add::Add;
 use crate::ops::attention::{Attention, PackedAttention, SeparateAttention};
+use crate::ops::backend;
 use crate::ops::format::Format;
-use crate::ops::kernels;
+use crate::ops::learner_kernel;
 use crate::ops::linear::{Linear, LinearResidual, NextOperation, takes_swiglu};
-use crate::ops::live;
 use crate::ops::pending::{AfterNorm, ForNorm, Pending};
 use crate::ops::rms_norm::RmsNorm;
 use crate::ops::rope::Rope;
@@ -147,7 +147,10 @@ impl BlockContext {
         };
         // A learner's rotation is an operation of its own.
         let own = self.config.matmul != Matmul::Library;
-        if own && attention.takes_rotated(&stream.x) && live::of("attention.rope").is_none() {
+        if own
+            && attention.takes_rotated(&stream.x)
+            && learner_kernel::of("attention.rope").is_none()
+        {
             attention.rope = Some(self.rope(wide));
         }
         let in_product = attention.rope.is_some();
@@ -268,7 +271,7 @@ impl BlockContext {
     /// what the norm's reader needs to do the rest.
     fn pending(&self, next: StreamNorm, x: &Tensor<2>, w: &Parameter) -> Option<ForNorm> {
         let [_, inner] = w.value.dims();
-        let in_parts = kernels::in_parts(x, inner, self.format);
+        let in_parts = backend::in_parts(x, inner, self.format);
         let sum = || ForNorm::Sum(Pending::default());
         let in_parts = (in_parts && self.own_norm(next.scope.part)).then(sum);
         if in_parts.is_some() || !inner.is_multiple_of(4) {
@@ -280,7 +283,7 @@ impl BlockContext {
 
     /// The part of a norm of x `[n, d]` that the operation before it does, if the product that reads its output may do the rest.
     pub(super) fn for_norm(&self, it: StreamNorm, on: &Device, x: [usize; 2]) -> Option<ForNorm> {
-        let reads = |w: &Parameter| kernels::applies_norm(on, x, w.value.dims()[0], self.format);
+        let reads = |w: &Parameter| backend::applies_norm(on, x, w.value.dims()[0], self.format);
         let applied = it.reader.is_some_and(reads) && self.own_norm(it.scope.part);
         let gain = || Box::new(it.gain.value.clone().without_autodiff()); // [1, d]
         applied.then(|| ForNorm::Partial(gain(), Pending::default()))
@@ -289,7 +292,7 @@ impl BlockContext {
     /// Whether the norm and the products around it are our own kernels.
     fn own_norm(&self, part: &str) -> bool {
         let own = self.config.matmul != Matmul::Library && self.config.norm == Norm::Fused;
-        own && live::of(part).is_none()
+        own && learner_kernel::of(part).is_none()
     }
 
     fn residual(&self, w: &Parameter, pending: Option<ForNorm>) -> LinearResidual {
@@ -307,10 +310,10 @@ impl BlockContext {
         let c = &self.config;
         let fits = match self.format {
             Format::Native => true,
-            Format::Full => c.matmul != Matmul::Library && !kernels::is_cpu(&x.device()),
+            Format::Full => c.matmul != Matmul::Library && !backend::is_cpu(&x.device()),
             Format::Split | Format::Emulated(_) => false,
         };
-        fits && takes_swiglu(c.hidden, c.ffn) && live::of("mlp.activation").is_none()
+        fits && takes_swiglu(c.hidden, c.ffn) && learner_kernel::of("mlp.activation").is_none()
     }
 
     /// x·Wᵀ with its first `rotated` columns rotated, `[n, out]`; `in_product` by the product itself. `after` as in [`Linear`].
@@ -424,7 +427,7 @@ impl BlockContext {
             let strides = if copied {
                 vec![heads * t * dh, t * dh, dh, 1]
             } else {
-                crate::ops::kernels::strides(x.swap_dims(1, 2)) // [b, h, t, dh]
+                crate::ops::backend::strides(x.swap_dims(1, 2)) // [b, h, t, dh]
             };
             (name.to_owned(), strides)
         };

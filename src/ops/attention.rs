@@ -11,7 +11,7 @@ use burn::tensor::{Shape, Slice, Tensor, TensorData};
 use super::format::Format;
 pub use super::shapes::Attention;
 use super::shapes::{Rope, Rows};
-use super::{Cost, Float, Kernels, Operation, gpu, kernels};
+use super::{Cost, Float, Kernels, Operation, backend, gpu};
 use crate::config::{Attention as Version, KvLayout};
 
 /// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]` → `[n, heads·dh]`.
@@ -70,7 +70,7 @@ impl Attention {
         self.version == Version::Flash
             && match self.format {
                 Format::Native => gpu::attention_cores::fits(&sizes),
-                Format::Full => kernels::rotates_in_f32(x, &sizes),
+                Format::Full => backend::rotates_in_f32(x, &sizes),
                 Format::Split | Format::Emulated(_) => false,
             }
     }

@@ -4,14 +4,14 @@
 use burn::backend::{Cube, Flex};
 use burn::tensor::Tensor;
 
-use super::{Float, Kernels, kernels};
+use super::{Float, Kernels, backend};
 
 /// The norm of each tensor, in double precision from single-precision sums of parts; NaN if an entry is NaN.
 pub fn lengths(tensors: &[&Tensor<2>]) -> Vec<f64> {
     let Some(first) = tensors.first() else {
         return Vec::new();
     };
-    let squares = if kernels::is_cpu(&first.device()) {
+    let squares = if backend::is_cpu(&first.device()) {
         Flex::squares(&plain::<Flex>(tensors))
     } else {
         Cube::squares(&plain::<Cube>(tensors))
@@ -25,7 +25,7 @@ pub fn exponents(tensors: &[&Tensor<2>]) -> Vec<[u64; 256]> {
     let Some(first) = tensors.first() else {
         return Vec::new();
     };
-    if kernels::is_cpu(&first.device()) {
+    if backend::is_cpu(&first.device()) {
         Flex::exponents(&plain::<Flex>(tensors))
     } else {
         Cube::exponents(&plain::<Cube>(tensors))

@@ -12,7 +12,7 @@ use crate::config::Precision;
 
 use super::format::Format;
 use super::gpu;
-use super::live::LiveKernel;
+use super::learner_kernel::LiveKernel;
 use super::pending::{ForNorm, Pending, UnfinishedNorm};
 use super::shapes::{Attention, Heads, NextOperation, Rotation, Rows};
 

@@ -8,8 +8,8 @@ use burn::tensor::{Device, Tensor};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::kernels::is_cpu;
-use super::{gpu, grad_norm, live, primitive};
+use super::backend::is_cpu;
+use super::{gpu, grad_norm, learner_kernel, primitive};
 
 /// The first factor.
 pub const FIRST: f32 = 65_536.0;
@@ -84,7 +84,7 @@ impl ScaleState {
 pub fn to_check(gradients: &[Option<Tensor<2>>]) -> Vec<&Tensor<2>> {
     let all = || gradients.iter().flatten();
     let gains: Vec<_> = all().filter(|it| it.dims()[0] == 1).collect();
-    if gains.is_empty() || live::any() {
+    if gains.is_empty() || learner_kernel::any() {
         return all().collect();
     }
     gains

@@ -10,12 +10,12 @@ use burn::tensor::{Tensor, TensorData};
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
+use super::backend::is_cpu;
+use super::cost::{self, Cost, Phase, Scope, SpanRow};
 use super::cpu::adamw::{AdamW as OwnAdamW, Parameter as Slices};
 pub use super::cpu::adamw::{BETA_1, BETA_2, EPSILON, WEIGHT_DECAY};
 use super::gpu::{self, adamw, adamw::AdamwTensors};
-use super::kernels::is_cpu;
 use super::loss_scale::{LossScale, ScaleState};
-use super::trace::{self, Cost, Phase, Scope, SpanRow};
 use super::{Parameter, linear, primitive};
 use crate::config;
 
@@ -124,7 +124,7 @@ impl Optimizer {
                 {
                     let Some(gradient) = gradient else { continue };
                     let row = row("library", gradient.shape().num_elements());
-                    trace::span(row, || {
+                    cost::span(row, || {
                         let value = parameter.value.clone().inner(); // [rows, columns]
                         let (value, next) = rule.step(lr, value, gradient, state.take());
                         *state = next;
@@ -163,7 +163,7 @@ impl Optimizer {
                     let work = (parameter, gradient, moments);
                     by_age.entry(updates).or_default().push(work);
                 }
-                trace::span(row("own", elements), || {
+                cost::span(row("own", elements), || {
                     // Oldest first: their clock advances before a younger one takes its place.
                     for (updates, work) in by_age.into_iter().rev() {
                         let time = updates + 1;

@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::trace::Cost;
+use super::cost::Cost;
 use burn::tensor::Tensor;
 use burn_cubecl::tensor::CubeTensor;
 

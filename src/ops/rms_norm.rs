@@ -6,7 +6,7 @@ use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Tensor};
 
 use super::format::Format;
-use super::live::{LiveKernel, LivePart, WorkgroupCount};
+use super::learner_kernel::{LiveKernel, LivePart, WorkgroupCount};
 use super::pending::{ForNorm, Pending, UnfinishedNorm};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::{NORM_EPS, Norm};

@@ -5,7 +5,7 @@ use burn::backend::TensorMetadata;
 use burn::tensor::{Shape, Slice};
 
 use super::format::Format;
-use super::live::{LiveKernel, LivePart, WorkgroupCount};
+use super::learner_kernel::{LiveKernel, LivePart, WorkgroupCount};
 pub use super::shapes::{Rope, Rotation};
 use super::{Cost, Float, Kernels, Operation};
 

@@ -4,10 +4,10 @@
 
 use burn::backend::TensorMetadata;
 
+use super::backend::halves;
 use super::format::Format;
-use super::kernels::halves;
+use super::learner_kernel::{LiveKernel, LivePart, WorkgroupCount};
 use super::linear;
-use super::live::{LiveKernel, LivePart, WorkgroupCount};
 use super::{Cost, Float, Kernels, Operation};
 use crate::config::Matmul;
 

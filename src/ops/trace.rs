@@ -161,7 +161,7 @@ pub fn span<R>(row: SpanRow, work: impl FnOnce() -> R) -> R {
         recorder.open
     });
     let result = work();
-    super::progress::DEVICE.step();
+    super::compile_progress::DEVICE.step();
     if let Some(index) = mine {
         RECORDER.with_borrow_mut(|slot| {
             if let Some(recorder) = slot.as_mut() {

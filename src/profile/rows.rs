@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::stats::median;
-use crate::ops::trace::{Phase, Span, SpanRow};
+use crate::ops::cost::{Phase, Span, SpanRow};
 use crate::protocol::{KernelRow, StepProfile};
 
 /// How the names of kernels end that multiply on matrix cores.
@@ -236,7 +236,7 @@ fn complete_work(rows: &mut [KernelRow]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::trace::{Cost, Scope};
+    use crate::ops::cost::{Cost, Scope};
 
     fn span(layer: usize, ms: u64) -> Span {
         let row = SpanRow {

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::clean;
 use crate::protocol::{Event, KernelRow, PhaseTimes, Slot, Step, StepProfile, StreamLine};
+use crate::sanitize;
 use crate::trace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
 
 /// As `perflings open --json` names it.
@@ -60,7 +60,7 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
             Event::Throughput(it) => lanes.speed.samples.push((at as i64, it.samples_per_s)),
             Event::Lints { lints, .. } => {
                 for lint in lints {
-                    let name = out.name(&format!("lint {}", clean::line(&lint.name)));
+                    let name = out.name(&format!("lint {}", sanitize::line(&lint.name)));
                     out.slice(SliceKind::Other, lanes.host, name, (at, at), String::new);
                 }
             }
@@ -117,7 +117,7 @@ pub fn step(name: &str, phases: Option<&PhaseTimes>, kernels: &StepProfile) -> T
 }
 
 fn lanes(out: &mut TraceBuilder, slot: Slot, badge: &str) -> SlotLanes {
-    let group = format!("perflings {slot:?} ({})", clean::line(badge));
+    let group = format!("perflings {slot:?} ({})", sanitize::line(badge));
     let device = out.device(&format!("{slot:?}"));
     let counter = |name: &str, unit: &str| Counter {
         name: format!("{slot:?}: {name}"),

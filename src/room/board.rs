@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{RaceResult, Vote, mystery_of};
 use super::state::{KnownParticipant, RoomState};
-use crate::clean;
 use crate::course::{Course, Stage};
+use crate::sanitize;
 
 /// Seconds of silence after which a participant counts as away: several heartbeats are missing.
 pub const AWAY_S: u64 = 60;
@@ -283,7 +283,7 @@ pub fn tally(room: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
         .filter_map(|it| it.record.stages.get(&stage.id));
     let mut measured: Vec<f64> = shared.clone().filter_map(|it| it.measured).collect();
     measured.sort_by(f64::total_cmp);
-    let text = |it: &String| clean::line(it.trim());
+    let text = |it: &String| sanitize::line(it.trim());
     let answer = vote.answer.as_ref().map(|reason| Answer {
         choice: stage.prediction.answer,
         reason: reason.clone(),

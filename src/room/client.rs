@@ -9,7 +9,7 @@ use ureq::http::StatusCode;
 use super::board::Board;
 use super::link::{InstructorLink, ParticipantLink, RoomError};
 use super::record::{ClassState, InstructorRequest, Participant, RecordError};
-use crate::clean;
+use crate::sanitize;
 
 /// Time limits of a whole request, and of connecting.
 const LIMIT: Duration = Duration::from_secs(8);
@@ -34,7 +34,7 @@ impl Http {
         if host.is_empty() || code.is_empty() || !code.chars().all(plain) {
             return Err(format!(
                 "http://{} has no room code; write http://HOST:PORT/CODE as shown on the instructor's board",
-                clean::bounded(rest, 80)
+                sanitize::bounded(rest, 80)
             ));
         }
         let config = Agent::config_builder()
@@ -64,10 +64,10 @@ impl Http {
                 }
                 error => format!(
                     "cannot be reached: {}",
-                    clean::bounded(&error.to_string(), 120)
+                    sanitize::bounded(&error.to_string(), 120)
                 ),
             };
-            RoomError::Later(format!("{} {why}", clean::bounded(host, 60)))
+            RoomError::Later(format!("{} {why}", sanitize::bounded(host, 60)))
         };
         let request = self.agent.post(format!("{}{path}", self.base));
         let request = request.header("authorization", format!("Bearer {}", self.code));
@@ -84,7 +84,7 @@ impl Http {
                 RoomError::Later(format!("{} answers, but is not a room", self.base))
             });
         }
-        let said = clean::bounded(String::from_utf8_lossy(&text).trim(), 200);
+        let said = sanitize::bounded(String::from_utf8_lossy(&text).trim(), 200);
         Err(match status {
             StatusCode::FORBIDDEN | StatusCode::UPGRADE_REQUIRED => RoomError::Never(said),
             StatusCode::NOT_FOUND => RoomError::Never(format!("{} is not a room", self.base)),

@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use super::link::{ParticipantLink, RoomError};
 use super::record::{ClassState, MOST_BYTES, Participant, REMOVED, RecordError};
-use crate::clean;
 use crate::course::progress::in_words;
 use crate::files;
+use crate::sanitize;
 
 const CLASS: &str = "room.json";
 const PREFIX: &str = "p-";
@@ -101,13 +101,13 @@ impl RoomFolder {
                 io::ErrorKind::NotFound => format!("no room is open in {}", self.shown()),
                 _ => format!(
                     "{}: {}",
-                    clean::line(&path.display().to_string()),
+                    sanitize::line(&path.display().to_string()),
                     in_words(&error)
                 ),
             })
         })?;
         ClassState::read(&bytes).map_err(|fault| {
-            let what = format!("{} {fault}", clean::line(&path.display().to_string()));
+            let what = format!("{} {fault}", sanitize::line(&path.display().to_string()));
             match fault {
                 RecordError::Version(_) => RoomError::Never(what),
                 RecordError::Garbage(_) => RoomError::Later(what),
@@ -207,7 +207,7 @@ impl RoomFolder {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Err("may not be read".to_owned())
             }
-            Err(error) => Err(clean::line(&error.to_string())),
+            Err(error) => Err(sanitize::line(&error.to_string())),
         };
         let own = read.and_then(|it| match file_name(&it.id) == name {
             true => Ok(it),
@@ -222,7 +222,7 @@ impl RoomFolder {
     }
 
     fn shown(&self) -> String {
-        clean::line(&self.dir.display().to_string())
+        sanitize::line(&self.dir.display().to_string())
     }
 }
 

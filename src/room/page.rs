@@ -2,7 +2,7 @@
 //! page in a file shows one state of the board and reloads itself.
 
 use super::board::Board;
-use crate::clean;
+use crate::sanitize;
 
 const PAGE: &str = include_str!("page.html");
 
@@ -13,7 +13,7 @@ pub fn live() -> &'static str {
 
 /// The page of one board, which reloads every few seconds while the room is open.
 pub fn file(board: &Board) -> String {
-    let data = clean::script(&serde_json::to_string(board).unwrap_or_default());
+    let data = sanitize::script(&serde_json::to_string(board).unwrap_or_default());
     let again = match board.closed {
         true => "",
         false => "<meta http-equiv=\"refresh\" content=\"3\">",

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::clean;
 use crate::course::Course;
 use crate::course::mystery::{LEVELS, score};
+use crate::sanitize;
 
 /// Version of the records; both sides need the same one.
 pub const VERSION: u32 = 2;
@@ -204,15 +204,15 @@ impl Participant {
         }
         it.id.make_ascii_lowercase();
         it.name = clean_name(&it.name);
-        it.device = clean::bounded(&it.device, 40);
-        it.here = clean::bounded(&it.here, 40);
+        it.device = sanitize::bounded(&it.device, 40);
+        it.here = sanitize::bounded(&it.here, 40);
         bound(&mut it.stages);
         bound(&mut it.races);
         while it.ballots.len() > MOST {
             it.ballots.pop_first();
         }
         for shared in it.stages.values_mut() {
-            shared.state = clean::bounded(&shared.state, 12);
+            shared.state = sanitize::bounded(&shared.state, 12);
             shared.hints = shared.hints.min(99);
         }
         Ok(it)
@@ -276,7 +276,7 @@ impl Participant {
             }
         }
         let more = out.len().saturating_sub(1);
-        let first = clean::bounded(out.first()?, 160);
+        let first = sanitize::bounded(out.first()?, 160);
         Some(match more {
             0 => format!("shared {first}: left out, because it is not plausible"),
             _ => {
@@ -399,7 +399,7 @@ impl ClassState {
             InstructorRequest::ShowAnswer { stage, reason } => {
                 let vote = self.votes.get_mut(stage).filter(|it| !it.open);
                 if let Some(vote) = vote {
-                    vote.answer = Some(clean::bounded(reason, REASON));
+                    vote.answer = Some(sanitize::bounded(reason, REASON));
                 }
             }
             InstructorRequest::Offer(stage) => self.offer.clone_from(stage),
@@ -424,11 +424,11 @@ impl ClassState {
 
 /// A nickname for display: one line of bounded length.
 pub fn clean_name(name: &str) -> String {
-    clean::bounded(name.trim(), NAME)
+    sanitize::bounded(name.trim(), NAME)
 }
 
 fn bound<T>(all: &mut BTreeMap<String, T>) {
-    all.retain(|id, _| id.len() <= 64 && !id.chars().any(clean::harmful));
+    all.retain(|id, _| id.len() <= 64 && !id.chars().any(sanitize::harmful));
     while all.len() > MOST {
         all.pop_last();
     }
@@ -443,7 +443,7 @@ fn versioned<T: for<'de> Deserialize<'de>>(bytes: &[u8], what: &str) -> Result<T
     let garbage = |error: serde_json::Error| {
         RecordError::Garbage(format!(
             "is {what}: {}",
-            clean::bounded(&error.to_string(), 120)
+            sanitize::bounded(&error.to_string(), 120)
         ))
     };
     let Version { version } = serde_json::from_slice(bytes).map_err(garbage)?;
@@ -547,7 +547,10 @@ mod tests {
             let Err(RecordError::Garbage(why)) = read(text) else {
                 panic!("{text} is no record");
             };
-            assert!(!why.chars().any(clean::harmful) && why.len() < 200, "{why}");
+            assert!(
+                !why.chars().any(sanitize::harmful) && why.len() < 200,
+                "{why}"
+            );
         }
         let long = format!(
             "{{\"version\":{VERSION},\"id\":\"{ID}\",\"name\":\"{}\"}}",

@@ -169,7 +169,7 @@ pub fn bind(address: &str) -> Result<TcpListener, String> {
                 "this machine does not have that address; 0.0.0.0 means all its addresses"
                     .to_owned()
             }
-            _ => crate::clean::line(&error.to_string()),
+            _ => crate::sanitize::line(&error.to_string()),
         };
         format!("--listen {address}: {what}")
     })

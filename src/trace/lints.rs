@@ -5,7 +5,7 @@ use super::display::time;
 use super::figures::{Summary, TraceLint, median};
 use super::model::{SliceKind, Trace};
 use super::names::Family;
-use crate::limits::BACKWARD_SHORT;
+use crate::thresholds::BACKWARD_SHORT;
 
 /// Idle share of a device above which launches may limit the run.
 const IDLE: f64 = 0.30;

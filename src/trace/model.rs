@@ -360,7 +360,7 @@ impl Trace {
         self.counted.as_deref().unwrap_or(self)
     }
 
-    /// The full name in the file: not safe for a screen (`clean::line`).
+    /// The full name in the file: not safe for a screen (`sanitize::line`).
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id as usize).map_or("", |name| name)
     }

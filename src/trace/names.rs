@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::clean;
+use crate::sanitize;
 
 /// Most characters of a name in a table.
 pub const LONGEST: usize = 60;
@@ -247,8 +247,8 @@ pub fn whole_words(mut text: &str, width: usize) -> &str {
 /// One line of text that is safe to show, in at most `width` characters.
 pub fn fit(text: &str, width: usize) -> String {
     match text.chars().nth(width) {
-        Some(_) => clean::bounded(text, width.saturating_sub(1)),
-        None => clean::plain(text),
+        Some(_) => sanitize::bounded(text, width.saturating_sub(1)),
+        None => sanitize::plain(text),
     }
 }
 

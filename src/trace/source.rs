@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 
-use crate::clean;
 use crate::files;
+use crate::sanitize;
 
 /// Bytes from which a format is recognised.
 const HEAD: u64 = 64 * 1024;
@@ -49,9 +49,9 @@ impl fmt::Display for OpenError {
         write!(
             f,
             "{}: {} {}",
-            clean::line(&self.path),
-            clean::line(&self.what),
-            clean::line(&self.next)
+            sanitize::line(&self.path),
+            sanitize::line(&self.what),
+            sanitize::line(&self.next)
         )
     }
 }

@@ -20,7 +20,7 @@ use super::text;
 use super::theme::Theme;
 use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
 use crate::app::timeline::TimelineMove;
-use crate::clean;
+use crate::sanitize;
 use crate::trace::display::{self, ABSENT, figures, share, time};
 use crate::trace::figures::Summary;
 use crate::units::show as digits;
@@ -176,7 +176,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
         card(frame, &text.title, lines.collect(), theme);
     } else if let Some(row) = it.kernel().filter(|_| it.naming) {
         let wide = usize::from(area.width).saturating_sub(8).clamp(10, 100);
-        let name = Span::styled(clean::bounded(&row.name, 4000), theme.text);
+        let name = Span::styled(sanitize::bounded(&row.name, 4000), theme.text);
         card(frame, "full name", text::wrap(&[name], wide, "", ""), theme);
     }
     theme.symbols.finish(frame.buffer_mut());
@@ -212,7 +212,11 @@ fn head(it: &Opened, wide: usize, theme: &Theme) -> Line<'static> {
         spans.push(Span::styled(said, theme.warning));
     }
     let room = wide.saturating_sub(text::width_of(&spans) + 1);
-    let said = format!("{} · {}", clean::line(&it.figures.file), it.figures.format);
+    let said = format!(
+        "{} · {}",
+        sanitize::line(&it.figures.file),
+        it.figures.format
+    );
     spans.push(Span::styled(
         format!(" {}", text::cut(&said, room)),
         theme.strong,
@@ -356,7 +360,7 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     for step in it.steps.iter().flatten() {
         let said = format!(
             "{}: {}, busy {}",
-            clean::line(&step.name),
+            sanitize::line(&step.name),
             time(step.dur_ns),
             time(step.busy_ns)
         );
@@ -368,7 +372,7 @@ fn ledger(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
 fn lints(it: &Summary, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let mut item = |head: &'static str, said: &str, style| {
-        let spans = [Span::styled(clean::line(said), style)];
+        let spans = [Span::styled(sanitize::line(said), style)];
         out.extend(text::wrap(&spans, wide, head, "        "));
     };
     if it.lints.is_empty() {

@@ -8,7 +8,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Modifier;
 
 use super::theme::hex;
-use crate::clean;
+use crate::sanitize;
 
 /// Width and height of a cell, the baseline of its text, and the space around the screen, in pixels.
 const CELL: (f64, f64) = (8.4, 17.0);
@@ -52,7 +52,7 @@ pub fn animated(frames: &[Buffer], seconds: f64, label: &str) -> String {
     ];
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{}\" font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"14\" fill=\"{TEXT}\">\n<style>{}</style>\n<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{BACKGROUND}\"/>\n{body}</svg>\n",
-        clean::html(label),
+        sanitize::html(label),
         style(&spans, frames.len(), seconds),
     )
 }
@@ -113,7 +113,7 @@ fn row(frame: &Buffer, y: u16) -> String {
             top + BASELINE,
             ink.map_or(String::new(), |ink| format!(" fill=\"{ink}\"")),
             attributes(cell.modifier),
-            clean::html(text),
+            sanitize::html(text),
         );
     }
     out

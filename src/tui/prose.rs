@@ -10,11 +10,11 @@ use super::theme::Theme;
 use super::{keys, text};
 use crate::app::guide::{self, SentencePart};
 use crate::app::{Action, App, Overlay};
-use crate::clean;
 use crate::course::placeholder::{
     FigureSources, NO_FIGURE, NOT_MEASURED, figure, notice, resolve, told,
 };
 use crate::course::{TextBlock, TextSpan};
+use crate::sanitize;
 
 /// Widest line of text that reads well.
 pub const READING: usize = 76;
@@ -347,7 +347,7 @@ pub fn sentence(pieces: &[SentencePart], app: &App, theme: &Theme, plain: Style)
 
 /// A line of a file without what could move the cursor.
 pub fn harmless(line: &str) -> String {
-    clean::plain(&line.replace('\t', "    "))
+    sanitize::plain(&line.replace('\t', "    "))
 }
 
 /// The key that measures pairs.

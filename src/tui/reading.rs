@@ -4,9 +4,9 @@ use ratatui::text::{Line, Span as Run};
 
 use super::text;
 use super::theme::Theme;
-use crate::clean;
 use crate::course::lesson::plain;
 use crate::course::{BackgroundText, TextBlock};
+use crate::sanitize;
 
 /// The lines of a text, at most `wide` columns of prose.
 pub fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -35,7 +35,7 @@ pub fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line<'stati
                 TextBlock::Code { text, .. } => {
                     out.extend(
                         text.lines()
-                            .map(|it| Line::styled(clean::line(it), theme.code)),
+                            .map(|it| Line::styled(sanitize::line(it), theme.code)),
                     );
                 }
                 TextBlock::Table { rows, .. } => {

@@ -4,7 +4,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::symbols::border;
 
-use crate::clean::harmful;
+use crate::sanitize::harmful;
 
 /// What curves are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::clean::{harmful, shown};
+use crate::sanitize::{harmful, shown};
 
 /// Columns that a text takes.
 pub fn width(text: &str) -> usize {

@@ -7,7 +7,7 @@ use std::thread::Builder;
 
 use anyhow::{Context, Result, bail};
 
-use crate::engine::client::split_words;
+use crate::protocol::handle::split_words;
 
 /// A command that opens a file, named at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,18 +14,18 @@ use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
 use crate::app::exercise::measuring::{AnswerFile, Measurement};
 use crate::config::RunConfig;
-use crate::config::file::{FileError, MAX_BYTES, read_text};
+use crate::course::config_file::{FileError, MAX_BYTES, read_text};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{ANSWERS, Answers, answers};
 use crate::course::exercise::config::{line_of_key, written};
 use crate::course::exercise::{Configs, Exercise, Kernels};
 use crate::course::workspace;
-use crate::engine::client::EngineCommand;
 use crate::engine::kernel::checker::Checker;
 use crate::engine::kernel::source;
 use crate::engine::kernel::threads::{self, WorkgroupResult};
 use crate::files;
 use crate::judge::{configs as judge, kernel};
+use crate::protocol::handle::EngineCommand;
 use crate::protocol::{Command, KernelJob};
 use crate::random;
 use crate::threads::ThreadsWanted;
@@ -290,7 +290,7 @@ impl ExerciseRunner {
             (Some(configs), Some(open)) if open.id == id => {
                 Ok((configs, open.folder.join(ANSWERS)))
             }
-            _ => bail!("`{}` is not open", crate::clean::line(id)),
+            _ => bail!("`{}` is not open", crate::sanitize::line(id)),
         }
     }
 
@@ -433,7 +433,7 @@ pub fn in_folder(exercise: &Exercise, kernels: &Kernels, folder: &Path, seed: u6
 
 fn known<'a>(context: &'a CourseContext, id: &str) -> Result<&'a Exercise> {
     let found = context.course.exercise_by_id(id);
-    found.ok_or_else(|| anyhow!("there is no exercise `{}`", crate::clean::line(id)))
+    found.ok_or_else(|| anyhow!("there is no exercise `{}`", crate::sanitize::line(id)))
 }
 
 #[cfg(all(test, unix))]

@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 
 use crate::app::Message;
 use crate::config::RunConfig;
-use crate::engine::client::EngineCommand;
 use crate::measure::kernels::read_kernels;
 use crate::measure::runner::Runner;
+use crate::protocol::handle::EngineCommand;
 
 /// A reading in progress. Dropping it ends its engine.
 pub struct KernelReader {

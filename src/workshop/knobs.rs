@@ -8,8 +8,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::saving::AGAIN;
-use crate::config::file::{FileError, MAX_BYTES, read_text, rewritten};
 use crate::config::{KNOBS, Knob, RunConfig};
+use crate::course::config_file::{FileError, MAX_BYTES, read_text, rewritten};
 use crate::course::context::CourseContext;
 use crate::course::progress::in_words;
 use crate::course::workspace;

@@ -8,8 +8,8 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use crate::app::source::{EventSource, FromEngine};
-use crate::engine::client::{Client, ClientEvent, EngineCommand};
 use crate::export::report::RunCollector;
+use crate::protocol::handle::{Client, ClientEvent, EngineCommand};
 use crate::protocol::{Command, Device, Event, Failed, FailedKind, RunSpec, StreamLine};
 use crate::record::{FinishedRecording, RecordingWriter};
 

@@ -16,12 +16,12 @@ use crate::app::source::FromEngine;
 use crate::course::exercise::Configs;
 use crate::course::exercise::config::Answers;
 use crate::course::sweep::table;
-use crate::engine::client::EngineCommand;
 use crate::judge::{StageReport, configs as judge};
 use crate::measure::exercise::measure_exercise;
 use crate::measure::plan::MeasureEvent;
 use crate::measure::runner::Runner;
 use crate::protocol::Event;
+use crate::protocol::handle::EngineCommand;
 
 /// A measurement in progress. Dropping it gives it up.
 pub struct SweepRun {

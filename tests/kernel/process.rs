@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use perflings::engine::client::EngineCommand;
 use perflings::engine::kernel::checker::Checker;
 use perflings::judge::kernel::{KernelVerdict, verdict as judged};
+use perflings::protocol::handle::EngineCommand;
 use perflings::protocol::{Command, Event, KernelFaultKind, KernelJob, KernelReport, StreamLine};
 
 use super::{edited, job_of, on_lavapipe};

@@ -2,8 +2,8 @@
 
 use crate::app::App;
 use crate::config::Sync;
-use crate::limits;
 use crate::protocol::{Throughput, TimingState};
+use crate::thresholds;
 use crate::units::{number, percent, signed_percent};
 
 /// Whether a figure is as it should be.
@@ -44,7 +44,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
         let started = slot.started.as_ref();
         // One wait a step: the phases are times of submitting.
         let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
-        let most = 100.0 * limits::PHASES_MISS_STEP;
+        let most = 100.0 * thresholds::PHASES_MISS_STEP;
         match share > most && once {
             true => (value, FigureState::Open),
             false => (value, good(share.abs() <= most)),
@@ -83,7 +83,7 @@ fn loss(app: &App) -> RunFigure {
     let (Some(loss), Some(started)) = (slot.latest_loss(), &slot.started) else {
         return vital("loss", None);
     };
-    let limit = limits::FIRST_LOSS_HIGH * started.ln_vocab;
+    let limit = thresholds::FIRST_LOSS_HIGH * started.ln_vocab;
     let of = format!("of ln V {:.2}", started.ln_vocab);
     // A later loss below ln V does not make up for a bad start: steps were spent on correcting the weights.
     if let Some(first) = app.run.first_loss()
@@ -94,7 +94,7 @@ fn loss(app: &App) -> RunFigure {
     }
     let below_floor = started
         .entropy
-        .is_some_and(|floor| loss < floor - limits::LOSS_MOVED);
+        .is_some_and(|floor| loss < floor - thresholds::LOSS_MOVED);
     let mark = match loss {
         _ if !loss.is_finite() || loss > limit || below_floor => FigureState::Bad,
         _ if loss < started.ln_vocab => FigureState::Good,

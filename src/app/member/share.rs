@@ -210,7 +210,7 @@ impl App {
                 begins.then(|| ("You are presenting to the room".to_owned(), false))
             }
             RoomNews::Lost { why, again } => {
-                let why = crate::clean::line(&why);
+                let why = crate::sanitize::line(&why);
                 let said = format!("The room: {why}; you go on alone");
                 member.link = match again {
                     true => Link::Lost(why),

@@ -178,7 +178,7 @@ fn sweep(text: &str) -> Result<BenchSweep, String> {
     };
     let number = |word: &str| {
         let number = word.trim().parse().ok().filter(|n: &u64| *n > 0);
-        let (word, name) = (crate::clean::line(word), axis.name());
+        let (word, name) = (crate::sanitize::line(word), axis.name());
         number
             .ok_or_else(|| format!("`{word}` is not a whole number above 0; write `{name}=4,8,16`"))
     };

@@ -124,7 +124,10 @@ fn answers(
     let (path, raw) = match context.exercise_file(exercise, ANSWERS) {
         Some(path) => {
             notice(&format!("your answers in {}", path.display()));
-            let raw = crate::config::file::read_text(&path, crate::config::file::MAX_BYTES)?;
+            let raw = crate::course::config_file::read_text(
+                &path,
+                crate::course::config_file::MAX_BYTES,
+            )?;
             (path.display().to_string(), raw)
         }
         None => (

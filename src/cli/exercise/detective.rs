@@ -113,7 +113,7 @@ fn choice(given: &[String]) -> Result<Option<usize>> {
         [word] => match (0..4).find(|choice| letter(*choice) == *word) {
             Some(choice) => Ok(Some(choice)),
             None => {
-                let word = crate::clean::line(word);
+                let word = crate::sanitize::line(word);
                 Err(usage(format!("--answer {word}: write a, b, c or d")))
             }
         },

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::config::RunConfig;
-use crate::config::file::parse;
+use crate::course::config_file::parse;
 use crate::course::source::Loader;
 use crate::course::text::hash;
 use crate::course::{Course, CourseFiles, embedded};

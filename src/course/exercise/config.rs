@@ -12,10 +12,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml_edit::{DocumentMut, value};
 
-use crate::clean;
-use crate::config::file::{FileError, line_of, not_toml};
 use crate::config::{KNOBS, Knob, KnobValue, RunConfig};
 use crate::course::StageFile;
+use crate::course::config_file::{FileError, line_of, not_toml};
+use crate::sanitize;
 
 /// Name of the learner's file.
 pub const ANSWERS: &str = "answer.toml";
@@ -182,7 +182,7 @@ pub type Answers = BTreeMap<String, Vec<String>>;
 /// # Errors
 /// With the line of the error.
 pub fn answers(raw: &str, path: &str) -> Result<Answers, FileError> {
-    let (raw, _) = clean::without_escapes(raw);
+    let (raw, _) = sanitize::without_escapes(raw);
     let mut found = Answers::new();
     for (key, value) in &parse(&raw, path)? {
         let words = words(value.get_ref()).ok_or_else(|| {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::folder::ExerciseFolder;
-use crate::config::file::FileError;
 use crate::config::{KNOBS, Knob, KnobValue, RunConfig};
 use crate::course::Question;
+use crate::course::config_file::FileError;
 use crate::course::stage::{check_keys, check_question, plain_file};
 use crate::protocol::{self, Device, Event, Finished, RunSpec, StreamLine};
 

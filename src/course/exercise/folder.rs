@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 use crate::course::source::Loader;
 use crate::course::toml_file::TomlFile;
 

@@ -7,9 +7,9 @@ mod read;
 pub use drawn::{DrawnSizes, SizeRange};
 pub(super) use read::read;
 
-use crate::config::file::FileError;
 use crate::config::{RunConfig, nearest};
 use crate::course::StageFile;
+use crate::course::config_file::FileError;
 use crate::course::placeholder::{TextPiece, pieces};
 use crate::protocol::{
     KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes,

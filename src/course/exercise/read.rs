@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::folder::{ExerciseFolder, HEAD};
 use super::{Exercise, ExerciseKind, ExerciseWork, config, detective, kernel};
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 use crate::course::source::Loader;
 use crate::course::stage::{Question, StageLevel, check_head};
 use crate::course::toml_file;

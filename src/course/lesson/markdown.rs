@@ -4,8 +4,8 @@
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
 
 use super::{Lesson, LessonSection, SectionKind, TextBlock, TextSpan, plain};
-use crate::config::file::{FileError, line_of};
 use crate::config::nearest;
+use crate::course::config_file::{FileError, line_of};
 use crate::course::exercise::is_label;
 use crate::course::placeholder::{self, TextPiece};
 use crate::course::text;

@@ -9,7 +9,7 @@ use toml::Table;
 use super::{
     MysteryScore, Prediction, Progress, ProgressChange, StageProgress, StageState, Times, letter,
 };
-use crate::clean;
+use crate::sanitize;
 
 /// `progress.toml`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -65,11 +65,11 @@ impl Document {
     pub fn progress(&self) -> Progress {
         let presented = self.presented.as_ref().and_then(|it| {
             let (id, beat) = it.rsplit_once(' ')?;
-            Some((clean::one_line(id), beat.parse().ok()?))
+            Some((sanitize::one_line(id), beat.parse().ok()?))
         });
         let stages = self.stage.iter();
         Progress {
-            current: self.current.as_deref().map(clean::one_line),
+            current: self.current.as_deref().map(sanitize::one_line),
             presented,
             welcomed: self.welcomed.unwrap_or(false),
             stages: stages.map(|(id, it)| (id.clone(), it.read())).collect(),
@@ -124,7 +124,7 @@ impl StageEntry {
             estimate: self.estimate.filter(|(low, high)| low <= high),
             measured: self.measured.filter(|it| it.is_finite()),
             ratio: self.ratio.filter(positive),
-            found: self.found.as_deref().map(clean::one_line),
+            found: self.found.as_deref().map(sanitize::one_line),
             hints: self.hints.min(3),
             solution_shown: self.solution_shown,
             answers: answers.map_while(|it| choice(it)).collect(),

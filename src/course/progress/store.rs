@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::document::Document;
 use super::{Progress, ProgressChange, Times};
-use crate::clean;
-use crate::config::file::{FileError, decode, not_toml};
+use crate::course::config_file::{FileError, decode, not_toml};
 use crate::files;
+use crate::sanitize;
 
 const FILE: &str = "progress.toml";
 /// The file as it was before the last change.
@@ -116,12 +116,12 @@ pub fn in_words(error: &io::Error) -> String {
         ErrorKind::PermissionDenied => "its folder may not be written to".to_owned(),
         ErrorKind::WouldBlock => format!("another program holds {LOCK}"),
         ErrorKind::InvalidInput => "something else is in the place of its file".to_owned(),
-        _ => clean::one_line(&error.to_string()),
+        _ => sanitize::one_line(&error.to_string()),
     }
 }
 
 fn shown(path: &Path) -> String {
-    clean::one_line(&path.display().to_string())
+    sanitize::one_line(&path.display().to_string())
 }
 
 /// Waits up to a second for another program.
@@ -154,7 +154,7 @@ fn read(dir: &Path, name: &str) -> Result<Option<Document>, ReadError> {
     if !files::is_taken(&path) {
         return Ok(None);
     }
-    let fault = |line, what: &str| FileError::new(shown(&path), line, clean::one_line(what));
+    let fault = |line, what: &str| FileError::new(shown(&path), line, sanitize::one_line(what));
     let bytes = files::read(&path, MAX_BYTES).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => ReadError::Damaged(fault(0, &error.to_string())),
         ErrorKind::InvalidInput => ReadError::Refused(fault(0, &error.to_string())),

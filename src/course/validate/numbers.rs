@@ -5,8 +5,8 @@
 use serde::Deserialize;
 
 use super::arithmetic;
-use crate::config::file::FileError;
 use crate::course::Course;
+use crate::course::config_file::FileError;
 use crate::course::source::Loader;
 use crate::course::toml_file::{TomlFile, read};
 

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::numbers::{Prose, Sources, numbers};
-use crate::config::file::line_of;
+use crate::course::config_file::line_of;
 use crate::course::lesson::{LessonReference, LessonReferenceKind};
 use crate::course::source::{CourseFiles, Loader};
 

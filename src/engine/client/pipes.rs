@@ -11,8 +11,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::command::{EngineCommand, kill_group};
-use crate::clean::printable;
 use crate::protocol::{Command, PROTOCOL};
+use crate::sanitize::printable;
 
 /// Messages held for a reader that is slow; beyond that the engine's pipe fills, which costs no timed step.
 const INBOX: usize = 1024;

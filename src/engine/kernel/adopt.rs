@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use super::live;
+use super::learner_kernel;
 use crate::protocol::KernelSwap;
 use crate::template;
 
@@ -25,10 +25,10 @@ use crate::template;
 /// # Errors
 /// When the part is unknown, or a text does not compile with the sizes of the part.
 pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
-    let sizes = live::sizes(&swap.part)?.iter();
+    let sizes = learner_kernel::sizes(&swap.part)?.iter();
     let sizes: BTreeMap<String, u64> = sizes.map(|name| ((*name).to_owned(), 64)).collect();
     if swap.kernels.is_empty() {
-        live::clear(Some(&swap.part));
+        learner_kernel::clear(Some(&swap.part));
         return Ok(());
     }
     let mut kernels = Vec::new();
@@ -38,12 +38,12 @@ pub fn adopt(swap: &KernelSwap) -> Result<(), String> {
         naga::front::wgsl::parse_str(&filled.text).map_err(|error| error.message().to_owned())?;
         kernels.push((kernel.text.clone(), kernel.workgroup));
     }
-    live::install(&swap.part, &swap.exercise, &kernels, &swap.sizes)
+    learner_kernel::install(&swap.part, &swap.exercise, &kernels, &swap.sizes)
 }
 
 /// Why the adopted kernels of a part were not used in the last step; `None` if they were.
 pub fn reason_unused(part: &str, on_cpu: bool) -> Option<String> {
-    let Some(live) = live::of(part) else {
+    let Some(live) = learner_kernel::of(part) else {
         return Some("it was taken out again".to_owned());
     };
     if live.launches() > 0 {

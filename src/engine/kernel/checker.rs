@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::check::failed_report;
-use crate::engine::client::{Client, ClientEvent, EngineCommand, EngineEnd};
+use crate::protocol::handle::{Client, ClientEvent, EngineCommand, EngineEnd};
 use crate::protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
 /// Longest wait for news of a check; the process itself gives up single launches much earlier.

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::load;
-use crate::profile::load::{ProcessorTime, others};
+use crate::machine;
 use crate::protocol::KernelWait;
+use crate::stats::load::{ProcessorTime, others};
 
 /// How often the load is read.
 const GLANCE: Duration = Duration::from_millis(250);

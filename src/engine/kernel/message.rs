@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::clean;
 use crate::protocol::KernelError;
+use crate::sanitize;
 
 /// Bytes of the offending text that are shown.
 const SHOWN: usize = 60;
@@ -24,9 +24,9 @@ pub fn error(
     KernelError {
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
-        text: clean::printable(text, SHOWN),
+        text: sanitize::printable(text, SHOWN),
         // The front end quotes the whole of a comment that does not end.
-        message: clean::bounded(&message, clean::LINE),
+        message: sanitize::bounded(&message, sanitize::LINE),
         instead,
         launch: false,
     }

@@ -7,9 +7,9 @@ use super::cost;
 use super::gpu::{Gpu, GpuError, KernelPipeline};
 use super::trial::KernelTrial;
 use crate::engine::roof::WARM_UP;
-use crate::profile::sequential::{FIRST_LOOK, PairPlan};
-use crate::profile::{roofline, stats};
 use crate::protocol::{KernelRatio, KernelTime};
+use crate::stats::sequential::{FIRST_LOOK, PairPlan};
+use crate::stats::{roofline, stats};
 
 /// Bytes of other buffers that are used before a buffer is used again, and the most sets of buffers.
 const TURNOVER: usize = 256 << 20;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::files;
-use crate::profile::roofline;
 use crate::protocol::{Device, Roof};
+use crate::stats::roofline;
 
 const FILE: &str = "roofs.json";
 /// Changes when roofs are measured in another way: older entries are then measured again.

@@ -4,7 +4,7 @@
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::load::cores;
+use crate::machine::cores;
 use crate::ops::cpu::roof::{LANES, multiply_adds, triad};
 
 /// Repeats of one measurement.
@@ -69,7 +69,7 @@ pub fn array_bytes(free: Option<u64>) -> usize {
 fn cache_bytes() -> Option<usize> {
     let read = |index: usize, file: &str| {
         let folder = format!("/sys/devices/system/cpu/cpu0/cache/index{index}");
-        crate::files::system(format!("{folder}/{file}")).ok()
+        crate::machine::system(format!("{folder}/{file}")).ok()
     };
     let last = (0..8).rev().find(|index| read(*index, "size").is_some())?;
     let size = kibibytes(&read(last, "size")?)?;

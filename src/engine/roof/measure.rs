@@ -13,8 +13,8 @@ use super::super::observer;
 use super::host::{self, HostRates};
 use crate::ops::gpu::roof as gpu;
 use crate::ops::primitive;
-use crate::profile::roofline::rate;
 use crate::protocol::Roof;
+use crate::stats::roofline::rate;
 
 /// Timed launches of each kernel.
 const REPEATS: usize = 9;

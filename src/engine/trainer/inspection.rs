@@ -19,8 +19,8 @@ use super::super::{allocator, audit, roof};
 use super::Trainer;
 use crate::config::Sync;
 use crate::lints::longest_kernels_ms;
-use crate::profile::stats::median;
 use crate::protocol::{Event, GradSummary, Gradients, LogMessage, Memory, Num, Step, StepProfile};
+use crate::stats::robust::median;
 
 /// Steps taken to see how long the device alone takes.
 const END_SYNCED_STEPS: usize = 3;

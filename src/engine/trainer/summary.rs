@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use super::{TOP, Trainer, roof};
-use crate::profile::roofline::top;
-use crate::profile::rows;
-use crate::profile::stats::typical_phases;
 use crate::protocol::{Event, Finished, KernelSummary, Num, StepProfile, Throughput};
+use crate::stats::robust::typical_phases;
+use crate::stats::roofline::top;
+use crate::stats::rows;
 
 impl Trainer {
     /// Statistics so far.

@@ -6,7 +6,7 @@
 //! profile that launch it, so that a row opens its own text.
 
 use crate::config::NORM_EPS;
-use crate::ops::trace::{self, SpanRow};
+use crate::ops::cost::{self, SpanRow};
 use burn::cubecl::ir::metadata::Info;
 use burn::cubecl::ir::{self, ElemType, UIntKind};
 use burn::cubecl::prelude::*;
@@ -254,7 +254,7 @@ pub fn send_first_launches(to: Option<Sender<String>>, device: impl Hash) {
 }
 
 fn note_launch<P: Wgsl>(program: &P) {
-    if let (Some(read), Some(row)) = (READER.get(), trace::current_row()) {
+    if let (Some(read), Some(row)) = (READER.get(), cost::current_row()) {
         read(row, program.name(), hash_of(&program), &|| program.text());
     }
     // Learners' texts are compiled with other checks.

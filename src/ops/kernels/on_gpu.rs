@@ -13,7 +13,7 @@ use crate::ops::format::Format;
 use crate::ops::gpu::attention_simple::Strided;
 use crate::ops::gpu::epilogue::{Epilogue, empty_partial_norm};
 use crate::ops::gpu::{self, attention, attention_cores, attention_simple};
-use crate::ops::live::LiveKernel;
+use crate::ops::learner_kernel::LiveKernel;
 use crate::ops::pending::{ForNorm, Pending, Summands, UnfinishedNorm};
 use crate::ops::shapes::{Attention, Heads, NextOperation, Rotation, Rows};
 

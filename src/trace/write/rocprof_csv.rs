@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::clean;
+use crate::sanitize;
 use crate::trace::figures::Summary;
 use crate::trace::model::{SliceKind, Trace};
 
@@ -15,7 +15,7 @@ const STATS: &str = "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Perc
 
 /// A text as a cell: always quoted, as rocprofv3 does.
 fn cell(text: &str) -> String {
-    let cell = clean::csv(text);
+    let cell = sanitize::csv(text);
     match cell.starts_with('"') {
         true => cell,
         false => format!("\"{cell}\""),

@@ -193,7 +193,7 @@ pub fn act(
         BoardAction::Close => InstructorRequest::Close(!board.closed),
         BoardAction::Type(letter) => {
             let (_, name) = view.typing.as_mut()?;
-            if name.len() < 32 && !crate::clean::harmful(letter) {
+            if name.len() < 32 && !crate::sanitize::harmful(letter) {
                 name.push(letter);
             }
             return None;

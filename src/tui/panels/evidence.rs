@@ -7,8 +7,8 @@ use ratatui::text::{Line, Span};
 use super::content::{Block, Content, Figure, NAME, Picture, Size, Value};
 use super::ledger;
 use crate::app::App;
-use crate::limits::PARITY_F32;
 use crate::protocol::{Evidence, Num, Slot};
+use crate::thresholds::PARITY_F32;
 use crate::tui::surface::{letter, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -157,7 +157,7 @@ fn rms(slot: Slot, values: &[Num], theme: &Theme) -> Option<Line<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{PARITY_BF16, PARITY_F16};
+    use crate::thresholds::{PARITY_BF16, PARITY_F16};
 
     #[test]
     fn the_text_names_the_limits_of_parity() {

@@ -7,8 +7,8 @@ use ratatui::widgets::Widget;
 
 use super::content::Content;
 use crate::app::App;
-use crate::limits::ZEROS_PERCENT;
 use crate::protocol::{Exponents, Gradients};
+use crate::thresholds::ZEROS_PERCENT;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use crate::units::{percent, show};

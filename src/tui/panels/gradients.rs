@@ -9,8 +9,8 @@ use ratatui::text::{Line, Span};
 
 use super::content::{Block, Content, Figure, Picture, Size};
 use crate::app::App;
-use crate::limits::ZEROS_PERCENT;
 use crate::protocol::{GradientRow, Gradients};
+use crate::thresholds::ZEROS_PERCENT;
 use crate::tui::surface::{letter, short_label, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;

@@ -7,7 +7,7 @@ use super::exercise;
 use crate::app::busy::busy;
 use crate::app::guide::{FigureState, RunFigure, gpu_warm_up, vitals};
 use crate::app::{Action, App, Overlay};
-use crate::profile::roofline;
+use crate::stats::roofline;
 use crate::tui::prose::sentence;
 use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;

@@ -9,7 +9,7 @@ use ratatui::widgets::Widget;
 use super::content::Content;
 use crate::app::App;
 use crate::app::timeline::TimelineView;
-use crate::clean;
+use crate::sanitize;
 use crate::trace::display::time;
 use crate::trace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
 use crate::trace::names::{self, Family, TracePhase};
@@ -224,8 +224,8 @@ fn lane_name(trace: &Trace, row: &TimelineRow) -> String {
     };
     let named = lane.name.chars().any(char::is_alphabetic);
     match named {
-        true => clean::line(&lane.name),
-        false => clean::line(&format!("{what} {}", lane.name)),
+        true => sanitize::line(&lane.name),
+        false => sanitize::line(&format!("{what} {}", lane.name)),
     }
 }
 
@@ -269,10 +269,10 @@ fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static
         ];
     };
     let (long, at) = (time(it.ns()), time(it.start.abs_diff(origin)));
-    let said = format!("{long} at {at}: {}", clean::line(trace.name(it.name)));
+    let said = format!("{long} at {at}: {}", sanitize::line(trace.name(it.name)));
     let linked = trace.linked(it).map(|other| {
         let apart = time(other.start.abs_diff(it.start));
-        let name = clean::line(trace.name(other.name));
+        let name = sanitize::line(trace.name(other.name));
         match it.kind.on_device() {
             true if other.start <= it.start => format!("launched {apart} before by {name}"),
             true => format!("launched {apart} after it began, by {name}: the clocks differ"),

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{ConfigCheck, ConfigMetric, FigureTest, Sweep};
-use crate::config::file::FileError;
 use crate::config::nearest;
+use crate::course::config_file::FileError;
 use crate::course::exercise::checks::CONFIG;
 use crate::course::metric;
 use crate::course::toml_file::TomlFile;

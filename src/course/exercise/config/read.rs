@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::check::{ConfigCheckToml, config_check};
 use super::{ANSWERS, Configs, RankedChange, Sweep, apply, starter};
-use crate::config::file::FileError;
+use crate::course::config_file::FileError;
 use crate::course::exercise::folder::ExerciseFolder;
 use crate::course::{StageFile, metric};
 

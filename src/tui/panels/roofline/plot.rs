@@ -5,8 +5,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::profile::roofline::{ceiling, ridge};
 use crate::protocol::Roof;
+use crate::stats::roofline::{ceiling, ridge};
 use crate::tui::chart::axis::{Scale, tick_label};
 use crate::tui::chart::grid::{CurveStyle, Grid, Plot, put};
 use crate::tui::text;
