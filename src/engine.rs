@@ -1,5 +1,9 @@
 //! The child process that trains: commands in on stdin, events out on stdout, one JSON object a line. It exits at the
 //! end of its input, so no engine outlives its reader. It knows no screen.
+//!
+//! Only the engine waits for a device. Its threads are main (`session`), `device` (the CPU's queue), `writer`, `reader` and `heartbeat`; on a GPU
+//! also `compile-ahead`, one for each core, until the first step was taken. The heartbeat says that the process is alive and, apart from that,
+//! how long ago the work on its device made progress.
 
 pub(crate) mod adapters;
 pub mod allocator;

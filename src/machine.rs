@@ -1,5 +1,11 @@
 //! What the system says of this machine: its memory, and how busy other programs keep its cores. The time of the engine does
 //! not count as another program's, nor does that of the program that reads its stream.
+//!
+//! Once a second the thread of the heartbeat reads `/proc/stat`, over the cores that the engine may use, and takes off its own time and its
+//! parent's. The median of five windows goes out as `load`. `busy` turns on when others use three quarters of one core, but at least 5 and
+//! at most 15 % of all cores; it turns off at 0.6 of that. Where there is no `/proc/stat`, the reason goes out once, and the screen goes by
+//! the spread of the steps. A run's summary has the share over the whole run (`others`). A second engine of ours counts as another program;
+//! the screen says nothing while one works.
 
 use std::collections::VecDeque;
 use std::fs::File;

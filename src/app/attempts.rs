@@ -1,5 +1,8 @@
 //! The log of attempts. An attempt is one configuration of A or B with one start, and its results: curve, first loss, figures, pairs.
 //! Each slot shows one attempt; the others are kept, and the learner can go back to them.
+//!
+//! Curve, first loss, evidence and pairs belong to an attempt and are shown only beside it. Where another attempt has trained the weights since,
+//! its loss is the one before (`SlotRun::own_loss`).
 
 use super::run::SlotRun;
 use super::{App, RequestedRun};

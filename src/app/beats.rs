@@ -1,5 +1,8 @@
 //! Presenter mode: one beat after the other, by the keys of a presenter's remote control. A beat is a state, not an action: it
 //! looks the same from whichever side it is reached, and what was measured is shown again, not measured again.
+//!
+//! A beat is a stage, variant, panel, page, hints, vote and pairs. `beats` folds it from `[[beat]]`, so that it depends on its place only;
+//! `show_beat` brings screen, study and run there. A run that showed as many steps as a check looks at is kept and shown again.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,5 +1,11 @@
 //! The learner's side of a comparison: A as it was found, B as the learner made it, and the knobs that the learner may change. The
 //! panel, the learner's file and every run of B come from this one state. What follows from a change is in `edit.rs`.
+//!
+//! One value holds A, B, the knobs that the stage offers, and why a value cannot be. The panel, the learner's file, toggles, pairs and checks all
+//! read it. A knob that keeps the parameters counts from the next step; others start B again half a second after the last change. A change is
+//! written to the learner's file at once, whole or not at all, and only the knobs change there. A file that cannot be read is not written: B keeps
+//! its values, and once the file can be read it counts. A change that the engine refuses is taken back. Presenter mode and the shown solution set
+//! B to the solution (variant `fixed`).
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,8 @@
 //! The learner's membership in a room: what is shared, what the class reports, and which offers the learner may accept. A room only
 //! makes offers; it never changes the learner's work. Plain data; `member/share.rs` changes it.
+//!
+//! A vote has a number for each round, and a ballot names the round: what was predicted before is no vote. A prediction made while the first
+//! round is open is cast as its ballot. A call waits on the guidance line until the learner takes it up (`App::call`).
 
 mod share;
 

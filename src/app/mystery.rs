@@ -1,5 +1,12 @@
 //! The state of a mystery run: A trains with hidden faults; the learner changes B until it is judged right.
 //! Plain data; `mystery/play.rs` changes it.
+//!
+//! The screen shows a run without a stage, and its `Comparison` hides what was not found yet. Hidden are A's values in the knobs, B's until they
+//! are turned, lints, the marks of the top line, and reports. Not hidden, because they are evidence, are every figure, the kernels' names and
+//! the marks inside the panels.
+//!
+//! The score counts panels that were not on the screen anyway, knobs by which a configuration that ran for two seconds differs from the nearest
+//! one tried before, and minutes without those of the judge.
 
 mod play;
 

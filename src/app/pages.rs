@@ -1,4 +1,8 @@
-//! A stage's text in pages, in the order of the document, and the walk through the panels that its evidence names.
+//! A stage's text in pages, and the walk through the panels that its evidence names.
+//!
+//! The order is fixed, whatever the order of the sections in the document: the symptom, where to look, each background section, the cause, the
+//! result, looking back, the quiz. A page that may not be read yet does not exist. On small screens a question stands on one page only and is
+//! answered there, so that no key answers a question that is not shown.
 
 use super::kernel_rows::name;
 use super::study::Activity;

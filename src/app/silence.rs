@@ -1,5 +1,8 @@
 //! Detects silence: of the engine, whose heartbeat shows that its process is alive, and of the device, whose figures and progress show
 //! that the work continues. An engine whose device hangs is replaced.
+//!
+//! A command that has no answer within its limit, counted from the device's last progress, gets a new process: 120 s for a start, 30 s for
+//! everything else.
 
 use super::exercise::InModel;
 use super::{App, Effect, RunState};

@@ -1,5 +1,11 @@
 //! Where the learner is: the stage, the prediction, hints, what was measured. It judges predictions. It writes no file; progress is
 //! saved by an effect.
+//!
+//! There are five activities: predict, evidence, fix, check, look back. A stage counts as predicted once the choice is made and, where there is
+//! one, the range is set. Then the learner is asked once which panel shows the fault, and which row of it (`App::locate`); right is what an
+//! `[[evidence]]` names that `shows` it. Then `enter` leads through these panels and the background pages (`app::pages`) to the cause; who
+//! changes B first sees it then. A range over `pair.…` keeps the stage in *check* until pairs have measured it, even if the stage already counts as
+//! passed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

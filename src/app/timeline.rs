@@ -1,4 +1,7 @@
 //! The visible part of a timeline: a span of time, a marked row, a marked slice. Keys and mouse move it; it is drawn from the same value.
+//!
+//! It is drawn on the screen of `perflings open`, and as a panel of the workshop, where a trace of the latest profiled step is made for each
+//! frame.
 
 use std::sync::Arc;
 

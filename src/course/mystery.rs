@@ -1,5 +1,11 @@
 //! Mystery runs: which faults there are, which of them go together, and which a seed draws. Plain data from the table of
 //! knobs: nothing here trains, and nothing knows how a mystery is shown or judged.
+//!
+//! A mystery is a few faults, each a few keys with faulty values, over the version `v3`. A seed picks one of all combinations of its level whose
+//! faults have no key in common and do not hide each other. It depends on no device and no size.
+//!
+//! `course check` runs each fault alone; faults of speed only with `--measure`. A combination fails as long as one of its faults is left, because
+//! their keys and criteria are apart, and it is the known-good configuration without them: that is checked from values.
 
 use crate::config::{Knob, KnobValue, Preset, RunConfig};
 use crate::random::Rng;

@@ -1,6 +1,8 @@
 //! Kernels compiled before their turn. The library compiles a kernel when it comes to its first launch, one after the other; but
 //! launches are queued long before. Meanwhile the same texts are compiled here, several at once. The driver keeps what it compiled, so that
 //! the library's turn takes a millisecond.
+//!
+//! This is for GPUs only, on as many threads as there are cores, until the first step was taken.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};

@@ -1,4 +1,12 @@
 //! Profiles one step: spans of our operations everywhere, and on CubeCL devices every launch with its device time.
+//!
+//! # Coverage
+//!
+//! On the CPU the timers around operations and the step use one clock, so rows are compared with the profiled step: they cover 98 to 99 %. On a
+//! GPU the profiler keeps launches from following each other directly, so rows are compared with an unprofiled step that waits for the device
+//! only at its end. What is not covered there is time in which the device waits for the host, because every launch is observed. On lavapipe the
+//! device is the host: they take cores from each other, so the figure scatters around 100 %, or lies far below it when thousands of launches are
+//! issued.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +21,7 @@ use super::texts::short;
 use super::wire::EventSender;
 use crate::ops::cost::{self, Span};
 use crate::protocol::{Event, KernelRow};
+use crate::stats::rows::{self, TimedLaunch, Took};
 
 /// A profile in progress: of the launches on this thread, or of spans alone on the CPU device.
 pub struct Profile {

@@ -1,4 +1,12 @@
 //! Two configurations on one device, the same seed and batches, interleaved A B B A or B A A B, so that drift cancels.
+//!
+//! Both sides run on one thread. On threads of their own, the system's choice of cores favoured one of them for many steps. The order of the
+//! sides is drawn for every four steps, with a seed of its own for each comparison.
+//!
+//! The plan is fixed before the first pair, from the pace of the warm-up: a limit of pairs, and a limit of time that is half as much again as
+//! these pairs should take. The first `Pair` event, with `n` 0, carries both. Where the time ends the comparison, the pairs so far are the last
+//! look. Ratio, interval and both medians are those of one look (`stats::sequential` says when it is looked and what a look says). In a pair
+//! with a side whose launches are recorded, neither side waits between phases. A change of B begins the pairs again.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

@@ -1,6 +1,19 @@
 //! The measured peaks of each device: measured once per device and driver, and kept in a file for later engines. They are measured after the
 //! first step of a run, which waits for them, or before a comparison. A peak that other programs disturbed is marked, and measured again
 //! once they are idle.
+//!
+//! There are two measurements: f32 multiply-adds on registers alone, and a triad over arrays far larger than the caches; nine repeats each. A
+//! GPU with matrix cores has a third one. The best repeat is the roof, because noise only slows a run down. The median and the middle half are
+//! stored beside it. While a roof is measured no other step runs. The event `calibrated` follows; `started` has the peaks that are on file. This
+//! takes half a second on two cores, and about as long on lavapipe. A GPU works for 1.5 s first, because an idle one keeps a fraction of its
+//! clock for a third of a second after work begins.
+//!
+//! Roofs are stored by device and driver in `$XDG_CACHE_HOME/perflings/roofs.json`. Where the middle half spans more than a quarter of the
+//! median, up to three later engines measure again and keep the better one. `doctor --calibrate` measures again, keeps the higher of both and
+//! says where they differ by more than 15 %. A damaged file is set aside, and impossible numbers are refused.
+//!
+//! A disturbed measurement never lowers a kept peak. A run above a marked peak gets the lint `peak-too-low` in place of `above-peak`, and
+//! `doctor --calibrate` first waits up to ten seconds for quiet.
 
 mod cache;
 mod host;

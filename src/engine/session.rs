@@ -1,4 +1,18 @@
 //! The loop over commands: between two commands it takes one step of the current work.
+//!
+//! # What ends a run
+//!
+//! - A run with a last step (`--steps N`) ends when N steps were counted and its profiles were taken: three, or one on `vulkan-cpu`. Profiled
+//!   steps are not among the N.
+//! - A comparison in pairs ends at a look that gives a verdict, or at its limit of pairs or of time (`engine::pair`).
+//! - A loss that is not finite ends a run. So does a gradient that is not finite although the loss was not scaled up. The summary names the
+//!   first tensor that stopped being finite (`engine::audit`).
+//! - The commands `stop` and `quit`, a new `start` or `pair`, and the end of the input end a run between two steps. So does ctrl-c, which
+//!   becomes `stop`. A pause ends nothing.
+//! - An error of the device ends a run with `failed` in place of `finished`.
+//!
+//! Every run that ends here writes `finished` with its summary. An engine that dies or hangs writes nothing: its parent notices that, and the
+//! screen starts another one (`app::silence`).
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;

@@ -1,4 +1,10 @@
 //! One run: takes steps, times them as the configuration says, profiles some of them, and reports.
+//!
+//! There are three clocks in every sync mode: the time to submit the work, summed over the phases without any wait; the same step up to its sync;
+//! and the sum of device times of the latest profiled step. Some `Step` events carry all three times of one step, so that the ledger shows
+//! one step. On the CPU the third comes from the device thread; a GPU reports it under the profiler only.
+//!
+//! A headline time comes from steps after warm-up that were synchronised and not profiled. Profiled steps are marked and count in no statistic.
 
 mod inspection;
 mod summary;

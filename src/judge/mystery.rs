@@ -1,5 +1,8 @@
 //! Judges a configuration in a mystery run by what a correct run does, not by comparing it with the solution. The reports name what is
 //! wrong, never a knob.
+//!
+//! The verdict takes a fresh run of B, because weights that a fault has ruined say nothing about B. Then come pairs with the known-good
+//! configuration, whose run is not shown. The configuration decides nothing by itself, except for what its `sync` promises.
 
 use super::stage::StageFacts;
 use super::{CriterionResult, Found, Outcome, StageReport, interval, not_measured};

@@ -1,5 +1,9 @@
 //! The table of `run all`: every stage of a course, broken and fixed, and the plain baseline, each measured in turns at one size on one
 //! device. A table as data: the command prints it, and whoever shows it later reads the same rows.
+//!
+//! Every stage, broken and fixed, and the plain baseline `v1` are subjects of one bench, so that rounds go forwards and backwards through all of
+//! them. A stage with sizes of its own has a baseline with the sizes of its fixed variant, and the ratio is of times per token: a stage that
+//! changes the batch is compared with the work it does. What does not fit, or what the device cannot run, is a row with its reason.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,9 @@
 //! The model's CPU kernels: plain functions over row-major `f32` slices, one file per operation.
 //! They use no burn tensors and no autodiff, and allocate little: callers pass the outputs.
 //! Results depend on the shapes and the machine, never on the number of threads. Lengths that do not match panic.
+//!
+//! The CPU device's tensors are burn-flex's, but products, norms, attention and AdamW can run on these kernels over its slices, because
+//! burn-flex's own path takes three times as long.
 #![allow(
     unsafe_code,
     clippy::inline_always,

@@ -1,6 +1,10 @@
 //! Linear layer without bias, y = x·Wᵀ, W stored `[out, in]`.
 //!
 //! Backward: dx = dy·W, dW = dyᵀ·x. These are two products of the forward pass's size, so a training step costs three forward passes.
+//!
+//! On a GPU, RoPE and the fused SwiGLU are no operations of their own where a product can do their work (`NextOperation`): the product before them
+//! does their forward pass to its result, on its way through workgroup memory, and the product behind them does the backward pass. On matrix
+//! cores what passes between them is f16. In f32 it is f32, and only where attention has a flash kernel.
 
 use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{Slice, Tensor};

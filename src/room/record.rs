@@ -1,5 +1,10 @@
 //! The two records of a room: one participant's, and the class's. Both are whole states, so the newest one suffices. Records from
 //! outside are bounded and cleaned here.
+//!
+//! Nothing is queued, and what was missed is part of the next record. Every record passes through `Participant::read`, also those in files; texts
+//! are made harmless there, and the page takes them as text only. Results that the course does not allow are left out by
+//! `Participant::leave_out_implausible`, before they are heard. A record says for how long something has lasted, and the board adds what
+//! passed since the record was heard, so clocks of different machines are never compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -19,6 +19,14 @@
 //! Where other programs come and go, both sides are slowed, but seldom by the same factor: then there is one ratio alone and
 //! another beside them, and the pairs are a mixture. So the interval reaches to the ratio of the third of the pairs that were
 //! slowed least and to that of the third that were slowed most.
+//!
+//! # The rate of errors
+//!
+//! A test of this module makes 16,500 comparisons of equal speeds under eleven kinds of noise, among them loads that come and go. `faster` and
+//! `slower` come in at most 0.5 % each, and at most 5 % of the comparisons have an interval without the truth. The verdicts ask for that much
+//! (0.2 % in all), so that of twenty comparisons of equal speeds hardly one ends with `faster` or `slower`.
+//!
+//! The looks are at 10, 20, 40, … pairs. The interval also reaches to the quotient of both medians, where that lies outside.
 
 use super::robust::{median, quantile};
 use crate::protocol::Verdict;

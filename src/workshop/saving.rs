@@ -1,5 +1,8 @@
 //! Keeps progress on a thread of its own, so that neither a lock nor a slow disk holds up the screen. What cannot be saved
 //! is tried again until it can.
+//!
+//! This thread knows what the file said last, and writes it again where the file is lost. A damaged file is set aside, and the copy from before the
+//! last change takes its place.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -1,5 +1,7 @@
 //! The presenter's other terminal: a socket in the runtime directory. Whoever connects gets the notes, a line whenever they change,
 //! and sends requests, one a line. Nothing waits for it: a reader that does not read is let go.
+//!
+//! The notes go out as lines of JSON. Requests are `go-to 3 2`, `blank`, `freeze` and `end`.
 
 use std::path::PathBuf;
 #[cfg(unix)]

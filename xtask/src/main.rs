@@ -55,7 +55,11 @@ fn dist(target: &str) -> Result<()> {
         (&made.join("man1"), "man1/"),
     ] {
         for entry in fs::read_dir(from)? {
-            files.push((entry?.path(), to.to_owned()));
+            let path = entry?.path();
+            // The folder `docs/notes` stays in the repository.
+            if path.is_file() {
+                files.push((path, to.to_owned()));
+            }
         }
     }
     let packed = pack(&folder, files)?;

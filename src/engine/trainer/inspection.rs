@@ -1,5 +1,13 @@
 //! Inspections of a run: the profiled step with its gradient audit, evidence for the lesson, memory, and which tensor stopped being
 //! finite. None of it is part of a timed step.
+//!
+//! # When a profile counts
+//!
+//! A GPU's clock changes with its load. Three steps that wait only at their end come before each profile, and three after it. The profile counts
+//! when they agree within 10 % and its sum exceeds neither by 5 % and 1.2 µs for each recorded launch: recorded launches follow each other more
+//! closely than under the profiler, so a short step may be covered to more than 100 %. Else the profile is discarded and repeated, up to eight
+//! times, and the run says how many were. Where the configuration waits between phases, or never, three such steps follow each profile. None of
+//! these steps counts in a statistic. Runs with a last step take three profiles and report medians.
 
 use std::time::Instant;
 

@@ -1,5 +1,7 @@
 //! Matrix products in f32 for every transposition and any sizes, with an epilogue. The kernel is
 //! `wgsl/matmul.wgsl`; `matmul_plan` holds its plans and chooses one.
+//!
+//! One text serves every shape and every transposition. RoPE and the fused SwiGLU are part of these products, too (`epilogue`).
 
 use super::epilogue::Epilogue;
 pub use super::matmul_plan::{Limits, Problem, TilePlan, choose, choose_pair, choose_whole};

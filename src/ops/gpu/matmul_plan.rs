@@ -172,7 +172,7 @@ impl Limits {
 }
 
 /// Candidates from the largest tile to the smallest. A large tile reads least per product, but idle processors cost more than it
-/// saves. Measured on an H100 over Vulkan for the shapes of a `small` step (`docs/performance.md`).
+/// saves. Measured on an H100 over Vulkan for the shapes of a `small` step (`docs/notes/gpu.md`).
 static LADDER: [TilePlan; 4] = [
     LARGE,
     TilePlan::new((64, 64), 32, (8, 8)).slices(2),

@@ -1,6 +1,6 @@
 //! Matrix products on matrix cores: f16 operands, f32 sums, as WGSL with cooperative matrices. A subgroup holds a block of
 //! 16×16 tiles of the result; a workgroup stages what its subgroups share. Measured on an H200 over Vulkan
-//! (`docs/performance.md`).
+//! (`docs/notes/gpu.md`).
 //!
 //! An f32 operand is split into two f16, x·s = high + low, where s is a power of two that brings the tensor's largest value just
 //! below f16's. A·B is then high·high + high·low + low·high; the omitted term is below 2⁻²² of a product. Matrix cores round sums

@@ -1,6 +1,9 @@
 //! Kernels written in WGSL, one file each in `wgsl/`, for features that CubeCL does not express, such as matrix cores. A file is a
 //! minijinja template. Rust chooses the plan and the buffers, and the plan's values fill in the file. Only devices that compile WGSL
 //! run these kernels.
+//!
+//! The panel shows the filled text, which begins with the plain loop. An engine that reads texts (`engine::texts`) sends each with the rows of the
+//! profile that launch it, so that a row opens its own text.
 
 use crate::config::NORM_EPS;
 use crate::ops::cost::{self, SpanRow};
