@@ -17,11 +17,11 @@ use burn::cubecl::logging::{
 };
 
 use super::rows::{self, TimedLaunch, Took};
+use super::rows::{self, TimedLaunch, Took};
 use super::texts::short;
 use super::wire::EventSender;
 use crate::ops::cost::{self, Span};
 use crate::protocol::{Event, KernelRow};
-use crate::stats::rows::{self, TimedLaunch, Took};
 
 /// A profile in progress: of the launches on this thread, or of spans alone on the CPU device.
 pub struct Profile {
