@@ -17,7 +17,6 @@ use burn::cubecl::logging::{
 };
 
 use super::rows::{self, TimedLaunch, Took};
-use super::rows::{self, TimedLaunch, Took};
 use super::texts::short;
 use super::wire::EventSender;
 use crate::ops::cost::{self, Span};
