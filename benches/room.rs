@@ -12,10 +12,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use perflings::room::client::Http;
-use perflings::room::folder::RoomFolder;
-use perflings::room::link::ParticipantLink;
-use perflings::room::record::{Participant, SharedWork, VERSION};
+use perflings::class::client::Http;
+use perflings::class::folder::RoomFolder;
+use perflings::class::link::ParticipantLink;
+use perflings::class::record::{Participant, SharedWork, VERSION};
 
 /// How often a participant says something new, as a member asks for news.
 const EVERY: Duration = Duration::from_secs(2);

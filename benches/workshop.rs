@@ -10,10 +10,10 @@ use std::process::{Child, Command as Process, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use perflings::config::{Preset, RunConfig};
 use perflings::course::save_file::{self, ProgressChange};
-use perflings::protocol::{Command, Event, PROTOCOL, RunSpec, Slot, StreamLine};
-use perflings::stats::robust;
+use protocol::config::{Preset, RunConfig};
+use protocol::stats::robust;
+use protocol::{Command, Event, PROTOCOL, RunSpec, Slot, StreamLine};
 use pty_process::Size;
 use pty_process::blocking::Pty;
 use tempfile::TempDir;

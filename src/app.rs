@@ -41,12 +41,12 @@ mod view_actions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::config::{Preset, RunConfig};
 use crate::course::journey::LastJourney;
 use crate::course::save_file::Progress;
 use crate::course::{Course, Exercise, Stage};
-use crate::protocol::{Device, Load, Slot};
 use crate::sanitize;
+use protocol::config::{Preset, RunConfig};
+use protocol::{Device, Load, Slot};
 
 pub use crate::panel::Panel;
 pub use message::{Action, DrawnFrame, Effect, Message};

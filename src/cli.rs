@@ -41,19 +41,25 @@ use args::{Cli, CliCommand, CourseCommand, CourseTask};
 use crate::course::embedded;
 use crate::files;
 use crate::out;
-use crate::protocol::handle::EngineCommand;
 use crate::settings::Settings;
+use protocol::handle::EngineCommand;
 
-/// Runs the program with this process's arguments and the course that it holds.
-pub fn main(course: embedded::EmbeddedFolders) -> ExitCode {
+/// Serves as the engine until the input ends; the argument asks for the texts of the kernels that it compiles.
+pub type ServeEngine = fn(kernel_texts: bool) -> anyhow::Result<()>;
+
+/// Runs the program with this process's arguments, the course that it holds and the engine that `perflings engine` becomes.
+pub fn main(course: embedded::EmbeddedFolders, serve_engine: ServeEngine) -> ExitCode {
     embedded::set(course);
     out::tell_panics();
     files::report_size_limit_as_error();
-    ExitCode::from(run(std::env::args_os()) as u8)
+    ExitCode::from(run(std::env::args_os(), serve_engine) as u8)
 }
 
 /// Runs the program with these arguments, the first of which is its own name.
-pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
+pub fn run(
+    args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    serve_engine: ServeEngine,
+) -> Exit {
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
     // The engine's output is read by a program, not by a person.
     let settings = match args.get(1).is_some_and(|word| word == "engine") {
@@ -81,7 +87,7 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
     if let Some(threads) = cli.global.threads {
         EngineCommand::limit_threads(threads);
     }
-    match dispatch(cli) {
+    match dispatch(cli, serve_engine) {
         Ok(exit) => exit,
         Err(error) => out::report(&error),
     }
@@ -110,7 +116,7 @@ fn refuse_flags_before_command(
     Err(grammar.error(ErrorKind::ArgumentConflict, what))
 }
 
-fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
+fn dispatch(cli: Cli, serve_engine: ServeEngine) -> anyhow::Result<Exit> {
     match cli.command {
         None => workshop::workshop(&cli.workshop),
         Some(CliCommand::Run(args)) => run::run(&args),
@@ -148,8 +154,6 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Some(CliCommand::Config(args)) => config::config(&args),
         Some(CliCommand::Completions(args)) => manual::completions(&args),
         Some(CliCommand::Man(args)) => manual::man(&args),
-        Some(CliCommand::Engine { kernel_texts }) => {
-            crate::engine::serve(kernel_texts).map(|()| Exit::Ok)
-        }
+        Some(CliCommand::Engine { kernel_texts }) => serve_engine(kernel_texts).map(|()| Exit::Ok),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::protocol::{Failed, FailedKind};
+use protocol::{Failed, FailedKind};
 
 /// The exit codes of every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ mod truth;
 
 use serde::Serialize;
 
-use crate::protocol::Pair;
+use protocol::Pair;
 
 /// How a criterion came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

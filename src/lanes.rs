@@ -1,6 +1,6 @@
 //! What was recorded of a kernel exercise: the run of one workgroup of a learner's kernel at one shape.
 
-use crate::lockstep::lanes::WorkgroupRun;
+use wgsl_lockstep::lanes::WorkgroupRun;
 
 /// Which workgroup to record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,5 +7,5 @@ static EXERCISES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/exercises");
 static LESSONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lessons");
 
 fn main() -> std::process::ExitCode {
-    perflings::cli::main([&EXERCISES, &LESSONS])
+    perflings::cli::main([&EXERCISES, &LESSONS], engine::serve)
 }

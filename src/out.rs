@@ -11,8 +11,8 @@ use anyhow::Context;
 use crate::course::config_file::FileError;
 pub use crate::exit::{Exit, ExitError, usage};
 use crate::files;
-use crate::protocol::handle::lack;
 use crate::sanitize;
+use protocol::handle::lack;
 
 /// Prints what went wrong, once, and gives the exit code.
 pub fn report(error: &anyhow::Error) -> Exit {

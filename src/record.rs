@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::course::config_file::{FileError, read_text};
 use crate::files::{self, WriteOutcome};
-use crate::protocol::{self, Device, Event, Finished, Hello, PROTOCOL, StreamLine};
 use crate::sanitize;
+use protocol::{self, Device, Event, Finished, Hello, PROTOCOL, StreamLine};
 
 /// Largest recording that is read.
 pub const MAX_BYTES: u64 = 256 * 1024 * 1024;

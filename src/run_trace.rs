@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::gputrace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
-use crate::protocol::{Event, KernelRow, PhaseTimes, Slot, Step, StepProfile, StreamLine};
 use crate::sanitize;
+use gputrace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
+use protocol::{Event, KernelRow, PhaseTimes, Slot, Step, StepProfile, StreamLine};
 
 /// As `perflings open --json` names it.
 pub const FORMAT: &str = "perflings recording";
@@ -76,7 +76,7 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
     }
     steps.sort_unstable();
     let mut counted = counted(source, badge, latest.as_ref());
-    counted.trace().unprofiled_step = crate::gputrace::figures::median(&steps);
+    counted.trace().unprofiled_step = gputrace::figures::median(&steps);
     out.trace().counted = Some(Box::new(counted.finish()));
     out.finish()
 }

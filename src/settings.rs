@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use toml_edit::{Document, DocumentMut, Item, Key, value};
 
-use crate::config::nearest;
 use crate::course::config_file::{FileError, MAX_BYTES, line_of, not_toml, read_text};
 use crate::files;
+use protocol::config::nearest;
 
 /// Each key, and what it decides.
 pub const KEYS: &[(&str, &str)] = &[

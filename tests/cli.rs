@@ -27,8 +27,8 @@ mod settings;
 
 use std::path::Path;
 
-use perflings::config::{Preset, RunConfig};
-use perflings::protocol::*;
+use protocol::config::{Preset, RunConfig};
+use protocol::*;
 
 use learner::Learner;
 

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perflings::config::{Preset, RunConfig};
 use perflings::measure::runner::{EngineTask, Runner};
-use perflings::protocol::handle::{
+use protocol::config::{Preset, RunConfig};
+use protocol::handle::{
     Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts, MAX_LINE, split_words,
 };
-use perflings::protocol::{Command, Device, Event, Lint, RunSpec, Slot, Started, StreamLine};
+use protocol::{Command, Device, Event, Lint, RunSpec, Slot, Started, StreamLine};
 
 const HELLO: &str = r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;
 /// Only a test that hangs waits this long.

@@ -15,7 +15,6 @@ mod sums;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflings::config::{Data, KNOBS, Knob, RunConfig};
 use perflings::course::config_file::rewritten;
 use perflings::course::exercise::checks::{CONFIG, CheckMetric, KERNEL};
 use perflings::course::formula::FORMULAS;
@@ -25,9 +24,10 @@ use perflings::course::{Course, CourseFiles, SectionKind, TextBlock, TextSpan, l
 use perflings::judge::Outcome;
 use perflings::judge::course::behaviour;
 use perflings::judge::stage::{StageFacts, evaluate};
-use perflings::protocol::{Finished, KernelMetric, Pair, Verdict};
 use perflings::sanitize::without_escapes;
 use proptest::prelude::*;
+use protocol::config::{Data, KNOBS, Knob, RunConfig};
+use protocol::{Finished, KernelMetric, Pair, Verdict};
 
 const KEYS: &str =
     "v PgDn PgUp 1 2 3 4 5 6 n p a b c d f t space r T h s l tab e y m C o x w g ? q";
@@ -42,7 +42,7 @@ fn findings(source: &CourseFiles) -> Vec<String> {
             .collect::<Vec<_>>()
     };
     let (keys, commands) = (words(KEYS), words(COMMANDS));
-    let lints: Vec<String> = perflings::lints::names().map(str::to_owned).collect();
+    let lints: Vec<String> = protocol::lints::names().map(str::to_owned).collect();
     let command = |line: &str| {
         let name = line.split_whitespace().nth(1).unwrap_or_default();
         if commands.iter().any(|c| c == name) {
@@ -177,7 +177,7 @@ fn every_starter_says_what_each_offered_knob_takes() {
 
 #[test]
 fn a_stage_keeps_its_own_shape_at_another_preset() {
-    use perflings::config::Preset;
+    use protocol::config::Preset;
     let course = Course::builtin();
     let strides = course
         .stage_by_id("strides")

@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdin, Command as Process, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use perflings::config::{Knob, KnobValue, Preset, RunConfig};
-use perflings::protocol::{
+use protocol::config::{Knob, KnobValue, Preset, RunConfig};
+use protocol::{
     Command, Event, FailedKind, Finished, PROTOCOL, Pair, Roof, RunSpec, Slot, StreamLine, Verdict,
 };
 
@@ -683,4 +683,27 @@ fn nonsense_on_the_input_is_answered_and_the_end_of_input_ends_the_process() {
     drop(engine.input.take());
     let status = engine.child.wait().expect("the engine ends");
     assert!(status.success(), "{status}");
+}
+
+/// Without a factor an overflow ends the run, and the run says where.
+#[test]
+fn an_overflow_at_scale_1_names_the_tensor() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = Process::new(env!("CARGO_BIN_EXE_perflings"))
+        .env("XDG_CACHE_HOME", folder.path())
+        .env("XDG_STATE_HOME", folder.path())
+        .args([
+            "run", "7", "--as", "fixed", "--device", "cpu", "--steps", "20",
+        ])
+        .args([
+            "--set",
+            "train.precision=f16",
+            "--set",
+            "train.loss-scaling=none",
+        ])
+        .args(["--set", "train.learning-rate=1e4", "--set", "train.batch=4"])
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(said.contains("not-finite: the "), "{said}");
 }

@@ -12,7 +12,7 @@ use perflings::course::save_file::StageState;
 use perflings::course::sweep::{SweepRow, SweepTable};
 use perflings::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use perflings::judge::{self, Outcome};
-use perflings::protocol::*;
+use protocol::*;
 
 use screen::{text, with_styles};
 use session::{act, hear, open, resize, train};

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use perflings::course::save_file::{self, Prediction};
-use perflings::random::Rng;
+use protocol::random::Rng;
 use pty::{Terminal, is_engine, state, wait};
 use pty_process::Size;
 use rustix::process::{Pid, Signal, kill_process};

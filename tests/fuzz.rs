@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mutate::{Input, damaged};
-use perflings::config::{KNOBS, Knob, Preset, RunConfig};
 use perflings::course::config_file::{self as file, FileError, MAX_BYTES, read_text};
 use perflings::course::exercise::Kernels;
 use perflings::course::save_file::{self, ProgressChange, StageState};
 use perflings::course::validate::{Vocabulary, structure};
 use perflings::course::{Course, CourseFiles};
-use perflings::export::{csv, perfetto, report::collect};
-use perflings::protocol::validate::validate;
-use perflings::protocol::{Command, PROTOCOL, RunSpec, Slot, StreamLine, read};
+use perflings::pages::{csv, perfetto, report::collect};
 use perflings::record::Recording;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
+use protocol::config::{KNOBS, Knob, Preset, RunConfig};
+use protocol::validate::validate;
+use protocol::{Command, PROTOCOL, RunSpec, Slot, StreamLine, read};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
@@ -204,7 +204,7 @@ fn a_recording() {
             Ok(recording) => {
                 assert_eq!(recording.iter().count(), recording.len());
                 let sizes = [
-                    perflings::export::html::page(&collect(&recording).sheet()).len(),
+                    perflings::pages::html::page(&collect(&recording).sheet()).len(),
                     csv::steps(recording.iter()).len(),
                     csv::kernels(recording.iter()).len(),
                     csv::gradients(recording.iter()).len(),

@@ -11,16 +11,16 @@ use perflings::app::source::FromEngine;
 use perflings::app::{
     Action, App, Confirm, Markers, Message, Mode, Options, Overlay, Replay, ThemeName, update,
 };
-use perflings::config::{Precision, Preset, RunConfig};
 use perflings::course::Course;
 use perflings::course::save_file::{Prediction, StageState};
 use perflings::judge::Outcome;
 use perflings::judge::kernel::KernelVerdict;
-use perflings::protocol::*;
 use perflings::tui::keys;
 use perflings::tui::layout::arrange;
 use perflings::tui::panels::status;
 use perflings::tui::theme::Theme;
+use protocol::config::{Precision, Preset, RunConfig};
+use protocol::*;
 
 use session::{act, begin, begin_pairs, hear, open, play_recording, train, wanted};
 

@@ -2,7 +2,7 @@
 //! device runs on a CPU driver of Vulkan, and says so where there is none.
 #![cfg(unix)]
 
-#[path = "support/adapter.rs"]
+#[path = "../crates/tiny-llama/tests/support/adapter.rs"]
 mod adapter;
 #[path = "kernel/course.rs"]
 mod course;
@@ -21,11 +21,11 @@ mod text;
 
 use std::sync::OnceLock;
 
+use engine::kernel_check::{self, CheckLimits};
 use perflings::course::Course;
 use perflings::course::exercise::{Exercise, Kernels};
-use perflings::engine::kernel_check::{self, CheckLimits};
 use perflings::judge::kernel::{KernelVerdict, verdict};
-use perflings::protocol::{KernelError, KernelJob};
+use protocol::{KernelError, KernelJob};
 
 /// The course that is built in.
 fn builtin() -> &'static Course {

@@ -7,11 +7,11 @@ use crossterm::event::{
     KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use perflings::app::{Action, App, Confirm, Options, Overlay, Panel, Replay, RunState};
-use perflings::protocol::*;
 use perflings::tui::keys::{BINDINGS, Group, action, footer, key_name, label, reference};
 use perflings::tui::layout::arrange;
 use perflings::tui::mouse;
 use perflings::tui::panels::CARDS;
+use protocol::*;
 use ratatui::layout::Rect;
 
 use session::{act, hear, resize, solve, train};

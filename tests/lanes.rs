@@ -9,10 +9,10 @@ use perflings::app::{Action, App, Effect, Markers, Message, Options, Overlay, Th
 use perflings::course::Course;
 use perflings::judge::kernel::KernelVerdict;
 use perflings::lanes::{KernelLanes, LanesWanted};
-use perflings::lockstep::lanes::{LaneState, WorkgroupRun, listing};
 use perflings::measure::lanes::begin;
-use perflings::protocol::{KernelFault, KernelJob, KernelReport, KernelResult};
 use perflings::tui::keys::{BINDINGS, action};
+use protocol::{KernelFault, KernelJob, KernelReport, KernelResult};
+use wgsl_lockstep::lanes::{LaneState, WorkgroupRun, listing};
 
 use screen::text;
 use session::{act, open};

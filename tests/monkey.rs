@@ -11,10 +11,10 @@ use perflings::app::{Action, App, Message, Options, spec, update};
 use perflings::course::Course;
 use perflings::course::save_file::Progress;
 use perflings::judge::kernel::{CardLine, KernelVerdict};
-use perflings::protocol::*;
 use perflings::tui::keys::BINDINGS;
 use perflings::tui::mouse;
 use proptest::prelude::*;
+use protocol::*;
 
 /// One random input.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::{sample, screen, session};
 use perflings::app::{Action, App, Markers, Message, Options, Panel, ThemeName, update};
-use perflings::protocol::{Event, Started};
+use protocol::{Event, Started};
 
 use screen::{LOOKS, text, with_styles};
 use session::{act, hear, solve};
@@ -80,7 +80,7 @@ fn matrix_cores_have_a_roof_of_their_own() {
     train(&mut app, 40, |event| match event {
         Event::Started(mut it) => {
             if let Some(roof) = &mut it.roof {
-                let cores = perflings::protocol::Rate {
+                let cores = protocol::Rate {
                     best: 10.0 * roof.flops.best,
                     ..roof.flops
                 };

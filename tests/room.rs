@@ -16,9 +16,9 @@ mod screen;
 
 use std::time::{Duration, Instant};
 
-use perflings::room::member::Member;
-use perflings::room::news::RoomNews;
-use perflings::room::record::{Participant, VERSION};
+use perflings::class::member::Member;
+use perflings::class::news::RoomNews;
+use perflings::class::record::{Participant, VERSION};
 
 /// A participant whose id is one digit, many times.
 fn participant(digit: char, name: &str) -> Participant {

@@ -15,15 +15,15 @@ use perflings::app::{
     Action, App, Effect, Markers, Message, Mode, Options, Overlay, Panel, RunState, ThemeName,
     update,
 };
-use perflings::config::{Preset, RunConfig};
 use perflings::course::config_file::FileError;
 use perflings::course::journey::{JourneyRow, LastJourney};
 use perflings::course::save_file::{Prediction, Progress};
 use perflings::course::{Course, TextBlock, TextSpan, UnusableContent};
 use perflings::judge::Outcome;
-use perflings::protocol::*;
 use perflings::tui::digits;
 use perflings::tui::panels::CARDS;
+use protocol::config::{Preset, RunConfig};
+use protocol::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};

@@ -2,18 +2,18 @@
 //! backward. On a CPU driver of Vulkan or a GPU; says so where there is neither. Kernels are let in for a whole process, so these
 //! tests have one of their own, and it is one test.
 
-#[path = "support/adapter.rs"]
+#[path = "../crates/tiny-llama/tests/support/adapter.rs"]
 mod adapter;
 
 use burn::tensor::{Device, Tensor};
-use perflings::config::{Preset, RunConfig};
+use engine::devices;
+use engine::kernel_check::{CheckLimits, adopt, check, learner_kernel, reason_unused};
 use perflings::course::Course;
-use perflings::data::BatchSource;
-use perflings::engine::devices;
-use perflings::engine::kernel_check::{CheckLimits, adopt, check, learner_kernel, reason_unused};
 use perflings::judge::kernel::verdict;
-use perflings::model::{Model, Tokens, weights};
-use perflings::protocol::{KernelJob, KernelSwap};
+use protocol::config::{Preset, RunConfig};
+use protocol::{KernelJob, KernelSwap};
+use tiny_llama::data::BatchSource;
+use tiny_llama::model::{Model, Tokens, weights};
 
 /// The check of a solution, marked as somebody's own work.
 fn own(id: &str) -> KernelJob {
@@ -87,7 +87,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let before = computed(&config, &device);
     // Our fused backward of the norms goes on from a learner's forward as well.
     let mut fused = config.clone();
-    fused.model.norm = perflings::config::Norm::Fused;
+    fused.model.norm = protocol::config::Norm::Fused;
     let before_fused = computed(&fused, &device);
     let mut swaps: Vec<KernelSwap> = Vec::new();
     for id in ["swiglu", "rms-norm", "rope"] {
@@ -164,7 +164,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let kept = learner_kernel::of("mlp.activation").expect("is still in");
     assert!(kept.launches() > 0, "the one that computed");
     // A form of the part that the kernel does not know is left to our own, and named.
-    config.model.swiglu = perflings::config::Swiglu::FusedActivation;
+    config.model.swiglu = protocol::config::Swiglu::FusedActivation;
     adopt(&swaps[0]).expect("fits");
     computed(&config, &device);
     let why = reason_unused("mlp.activation", false).expect("not launched");

@@ -27,12 +27,12 @@ use perflings::app::{
     Action, AfterSkip, App, Confirm, DrawnFrame, Effect, Message, Options, Overlay, Panel, Replay,
     RunState, spec, update,
 };
-use perflings::config::{Matmul, Precision, Preset, RunConfig};
 use perflings::course::Course;
 use perflings::course::check::{Check, Metric, Starter, Target, Test};
 use perflings::course::save_file::{Prediction, Progress, StageProgress, StageState};
 use perflings::judge::Outcome;
-use perflings::protocol::*;
+use protocol::config::{Matmul, Precision, Preset, RunConfig};
+use protocol::*;
 use strum::VariantArray;
 
 use session::{act, begin_pairs, hear, pair, skip_locating, solve, train, wanted};

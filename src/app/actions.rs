@@ -10,10 +10,10 @@ use super::mystery::{next_level, unsolved};
 use super::pages::LessonPage;
 use super::view::{AfterSkip, Confirm, Overlay, ScreenSize};
 use super::{App, RunState};
-use crate::config::RunConfig;
 use crate::course::Stage;
 use crate::panel::Panel;
-use crate::protocol::Command;
+use protocol::Command;
+use protocol::config::RunConfig;
 
 impl App {
     /// Carries out an action.

@@ -6,8 +6,8 @@
 
 use super::run::SlotRun;
 use super::{App, RequestedRun};
-use crate::config::RunConfig;
-use crate::protocol::{Pair, Slot, Started};
+use protocol::config::RunConfig;
+use protocol::{Pair, Slot, Started};
 
 /// Most attempts that are kept besides those on the screen.
 const KEPT: usize = 48;

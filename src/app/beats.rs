@@ -18,7 +18,7 @@ use super::{Action, App, Effect, Overlay, Panel, SlotRun};
 use crate::course::placeholder::fill_known;
 use crate::course::save_file::StageState;
 use crate::course::{Beat, BeatChange, KernelFigure, Stage};
-use crate::protocol::{Command, RunSpec, Slot};
+use protocol::{Command, RunSpec, Slot};
 
 /// What the audience sees. It does not depend on what was shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

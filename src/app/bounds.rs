@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::course::journey::LastJourney;
-use crate::protocol::Event;
 use crate::sanitize::{bounded, line};
+use protocol::Event;
 
 /// Most rows kept of one list.
 const ROWS: usize = 512;

@@ -3,7 +3,7 @@
 
 use super::App;
 use super::devices::GpuWarmUp;
-use crate::protocol::{Load, TimingState};
+use protocol::{Load, TimingState};
 
 /// Timed steps from which on their spread says something.
 const MANY: u64 = 64;

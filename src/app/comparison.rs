@@ -9,9 +9,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::{KNOBS, Knob, KnobValue, Parameters, Preset, RunConfig, ValueKind};
 use crate::course::Stage;
-use crate::protocol::{RunSpec, Slot};
+use protocol::config::{KNOBS, Knob, KnobValue, Parameters, Preset, RunConfig, ValueKind};
+use protocol::{RunSpec, Slot};
 
 /// A, B and what may be changed.
 #[derive(Clone, Debug)]
@@ -293,7 +293,7 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::KvLayout;
+    use protocol::config::KvLayout;
 
     fn comparison(paths: &[&str]) -> Comparison {
         let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
@@ -323,9 +323,9 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(idle(&comparison), [false, false]);
-        comparison.config_b.model.kv_layout = crate::config::KvLayout::Strided;
+        comparison.config_b.model.kv_layout = protocol::config::KvLayout::Strided;
         assert_eq!(idle(&comparison), [false, true]);
-        comparison.config_b.model.attention = crate::config::Attention::Flash;
+        comparison.config_b.model.attention = protocol::config::Attention::Flash;
         assert_eq!(idle(&comparison), [true, false]);
         comparison.hidden = true;
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Which device computes, which others there are, and the offer to move from the CPU to a GPU that has warmed up.
 //! It opens nothing: devices are known from events only.
 
-use crate::protocol::{Device, DeviceInfo};
+use protocol::{Device, DeviceInfo};
 
 /// A GPU that warms up while the CPU runs.
 #[derive(Clone, Debug, Default, PartialEq)]

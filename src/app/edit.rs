@@ -5,10 +5,10 @@ use super::comparison::Comparison;
 use super::runs::solution;
 use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, RunState, ScreenSize};
-use crate::config::{KnobValue, RunConfig};
 use crate::course::at_preset;
 use crate::course::save_file::StageState;
-use crate::protocol::{FailedKind, Slot};
+use protocol::config::{KnobValue, RunConfig};
+use protocol::{FailedKind, Slot};
 
 /// Most letters of a typed value.
 const MAX_VALUE_LETTERS: usize = 20;

@@ -16,7 +16,7 @@ use crate::course::check::Starter;
 use crate::course::placeholder::number;
 use crate::course::save_file::{Prediction, StageState};
 use crate::judge::stage::{StageFacts, evaluate};
-use crate::protocol::*;
+use protocol::*;
 
 impl App {
     /// Takes a report of the engine.

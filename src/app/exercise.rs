@@ -16,7 +16,7 @@ use measuring::{AnswerFile, Measurement, Measuring, Sweep};
 use crate::course::Exercise;
 use crate::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use crate::lanes::KernelLanes;
-use crate::protocol::KernelSwap;
+use protocol::KernelSwap;
 
 /// The state of each exercise, by its id.
 #[derive(Clone, Debug, Default)]

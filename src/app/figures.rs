@@ -3,8 +3,8 @@
 
 use super::{App, SlotRun};
 use crate::course::placeholder::FigureSources;
-use crate::protocol::*;
-use crate::stats::roofline::top;
+use protocol::stats::roofline::top;
+use protocol::*;
 
 /// All figures known now; `None` without a stage.
 pub fn figures(app: &App) -> Option<FigureSources<'_>> {

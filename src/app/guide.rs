@@ -13,7 +13,7 @@ use super::study::{Activity, LessonPage};
 use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Mode, Overlay, RunState};
 use crate::course::{Exercise, Stage};
-use crate::protocol::Slot;
+use protocol::Slot;
 pub use vitals::{FigureState, RunFigure, vitals};
 
 /// A piece of a sentence.

@@ -3,8 +3,8 @@
 use super::kernel_rows::sorted;
 use super::view::{ScreenSize, Search};
 use super::{App, Effect, Overlay, Panel};
-use crate::config::RunConfig;
-use crate::protocol::{CompiledKernel, KernelRow, Slot, StepProfile};
+use protocol::config::RunConfig;
+use protocol::{CompiledKernel, KernelRow, Slot, StepProfile};
 
 impl App {
     /// The profile that the panel shows: the running slot's, and until it has one, the other's.

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use super::view::Sort;
-use crate::config::RunConfig;
-use crate::protocol::{CompiledKernel, KernelRow, StepProfile};
-use crate::stats::operations;
-use crate::stats::roofline::reached;
+use protocol::config::RunConfig;
+use protocol::stats::operations;
+use protocol::stats::roofline::reached;
+use protocol::{CompiledKernel, KernelRow, StepProfile};
 
 /// The texts of the kernels of one configuration on one device.
 #[derive(Clone, Debug, Default)]

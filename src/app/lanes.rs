@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::App;
 use super::timeline::{TimelineMove, TimelineSeen, TimelineView};
-use crate::protocol::Slot;
 use crate::run_trace;
+use protocol::Slot;
 
 impl App {
     /// The latest profile of the running slot with the phases of its step; which slot, and the steps of phases and profile.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::sanitize;
 
-use crate::protocol::handle::driver_noise::harmless;
+use protocol::handle::driver_noise::harmless;
 
 /// Lines kept.
 const LINES: usize = 500;
@@ -72,5 +72,39 @@ impl Log {
             why,
             times: 1,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_lines_are_kept_and_not_counted_others_count() {
+        let mut log = Log::default();
+        for line in [
+            "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",
+            "WARNING: lavapipe is not a conformant vulkan implementation, testing use only.",
+        ] {
+            log.add(LogLevel::Stray, line);
+        }
+        assert_eq!((log.entries.len(), log.unseen), (2, 0));
+        for entry in &log.entries {
+            assert_eq!(entry.level, LogLevel::Harmless);
+            assert!(entry.why.is_some_and(|why| why.contains("here")));
+        }
+        for line in [
+            "error: XDG_RUNTIME_DIR is not a directory",
+            "VK_ERROR_DEVICE_LOST",
+        ] {
+            assert_eq!(harmless(line), None);
+            log.add(LogLevel::Stray, line);
+        }
+        // What the engine says itself is never taken for a driver's habit.
+        log.add(
+            LogLevel::Error,
+            "lavapipe is not a conformant vulkan implementation, testing use only",
+        );
+        assert_eq!((log.entries.len(), log.unseen), (5, 3));
     }
 }

@@ -8,8 +8,8 @@ mod share;
 
 use std::collections::BTreeMap;
 
-use crate::room::board::Board;
-use crate::room::record::{ClassState, InstructorRequest, Participant, RaceResult};
+use crate::class::board::Board;
+use crate::class::record::{ClassState, InstructorRequest, Participant, RaceResult};
 
 /// What the command line says about the room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

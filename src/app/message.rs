@@ -6,15 +6,15 @@ use super::lane_view::LaneMove;
 use super::source::{FromEngine, ReplayControl};
 use super::timeline::TimelineMove;
 use super::view::Overlay;
-use crate::config::RunConfig;
+use crate::class::news::RoomNews;
+use crate::class::record::{InstructorRequest, Participant};
 use crate::course::exercise::config::Answers;
 use crate::course::journey::LastJourney;
 use crate::course::save_file::{MysteryScore, Progress, StageProgress};
 use crate::lanes::LanesWanted;
 use crate::panel::Panel;
-use crate::protocol::{Command, CompiledKernel};
-use crate::room::news::RoomNews;
-use crate::room::record::{InstructorRequest, Participant};
+use protocol::config::RunConfig;
+use protocol::{Command, CompiledKernel};
 
 /// Everything that can change the state.
 #[derive(Clone, Debug)]

@@ -24,7 +24,7 @@ use super::mystery::MysteryRun;
 use super::run::{RequestedRun, SlotRun};
 use super::study::Study;
 use crate::judge::StageReport;
-use crate::protocol::{Device, Pair};
+use protocol::{Device, Pair};
 
 /// What the screen is used for now.
 #[derive(Clone, Debug, Default)]

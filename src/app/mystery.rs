@@ -12,12 +12,12 @@ mod play;
 
 use std::collections::BTreeSet;
 
-use crate::config::RunConfig;
 use crate::course::mystery::{LEVELS, Mystery};
 use crate::course::save_file::Progress;
 use crate::judge::StageReport;
 use crate::panel::Panel;
-use crate::protocol::Finished;
+use protocol::Finished;
+use protocol::config::RunConfig;
 
 /// The state of the open mystery.
 #[derive(Clone, Debug)]

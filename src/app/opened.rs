@@ -6,9 +6,9 @@ use super::timeline::{TimelineMove, TimelineView};
 use super::view::after;
 use crate::course::BackgroundText;
 use crate::course::trace_lints::page_of;
-use crate::gputrace::figures::{KernelTotals, Summary};
-use crate::gputrace::model::{Slice, SliceKind, Trace};
-use crate::gputrace::names;
+use gputrace::figures::{KernelTotals, Summary};
+use gputrace::model::{Slice, SliceKind, Trace};
+use gputrace::names;
 
 /// A panel of this screen, in the order of `tab`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]

@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 
 use super::series::Series;
-use crate::config::RunConfig;
-use crate::protocol::*;
-use crate::stats::robust::{quantile, sorted};
-use crate::stats::roofline::{self, better};
-use crate::stats::typical::{times_of, typical};
+use protocol::config::RunConfig;
+use protocol::stats::robust::{quantile, sorted};
+use protocol::stats::roofline::{self, better};
+use protocol::stats::typical::{times_of, typical};
+use protocol::*;
 
 /// Where the run is. A request (`Pausing`) is not its confirmation (`Paused`).
 #[derive(Clone, Debug, Default, PartialEq, strum::IntoStaticStr)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::comparison::Comparison;
 use super::pages::LessonPage;
 use super::{App, Effect, Mode, RequestedRun, RunState};
-use crate::config::{Matmul, Precision, Preset, RunConfig};
 use crate::course::Stage;
-use crate::protocol::{Command, RunSpec, Slot};
+use protocol::config::{Matmul, Precision, Preset, RunConfig};
+use protocol::{Command, RunSpec, Slot};
 
 /// The run of a stage's variant as shipped: `broken` goes to slot A, anything else, the solution, to B.
 pub fn spec(stage: &Stage, variant: &str, preset: Option<Preset>) -> RunSpec {

@@ -6,7 +6,7 @@
 
 use super::exercise::InModel;
 use super::{App, Effect, RunState};
-use crate::protocol::Event;
+use protocol::Event;
 
 /// Silence of the device from which on it is reported, and a new run gets a new engine.
 const SILENT_MS: u64 = 8_000;

@@ -1,7 +1,7 @@
 //! Where events come from: a running engine or a recording. The screen asks, and polls for answers; it never waits.
 //! Starting processes, threads and reading files belong to the implementations.
 
-use crate::protocol::{Command, StreamLine};
+use protocol::{Command, StreamLine};
 
 /// Something that speaks the protocol.
 pub trait EventSource {

@@ -16,7 +16,7 @@ use crate::course::save_file::{Prediction, Progress, StageProgress, StageState};
 use crate::course::{Estimate, Question, SectionKind, Stage};
 use crate::judge::StageReport;
 use crate::panel::Panel;
-use crate::protocol::{Pair, Verdict};
+use protocol::{Pair, Verdict};
 
 /// The part of a stage's loop that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::gputrace::model::{SliceKind, Trace};
-use crate::gputrace::timeline::{Timeline, TimelineWindow};
+use gputrace::model::{SliceKind, Trace};
+use gputrace::timeline::{Timeline, TimelineWindow};
 
 /// Columns that zooming counts with.
 const COLUMNS: usize = 100;
@@ -204,7 +204,7 @@ fn plain(kind: SliceKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gputrace::model::{LaneKind, TraceBuilder};
+    use gputrace::model::{LaneKind, TraceBuilder};
 
     /// A host that launches kernels of 10 ns every 100 ns, and the device 50 ns later.
     fn view() -> TimelineView {

@@ -9,10 +9,10 @@ use clap_complete::Shell;
 use super::bench::args::BenchArgs;
 use super::values::{devices, hints, key, positive, preset, seed, steps, theme};
 use crate::app::ThemeName;
-use crate::config::Preset;
 use crate::course::context::CourseContext;
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::notice;
+use protocol::config::Preset;
 
 /// The whole command line.
 #[derive(Debug, Parser)]

@@ -9,15 +9,15 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::meter::ProgressMeter;
-use crate::config::{Knob, Preset, RunConfig};
 use crate::files;
 use crate::measure::cell::Subject;
 use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::measure::report::{self, BenchReport};
 use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::out::{self, Exit, notice, result, usage};
-use crate::protocol::Event;
 use args::BenchArgs;
+use protocol::Event;
+use protocol::config::{Knob, Preset, RunConfig};
 
 /// The smallest ratio of speeds that passes where `--min-ratio` names none.
 const MIN_RATIO: f64 = 0.95;

@@ -10,7 +10,6 @@ use super::exercise;
 use super::meter::ProgressMeter;
 use super::saved::{change, progress_of, say_file};
 use super::variant::stage_named;
-use crate::config::RunConfig;
 use crate::course::Stage;
 use crate::course::check::Metric;
 use crate::course::save_file::{
@@ -20,6 +19,7 @@ use crate::judge::StageReport;
 use crate::judge::stage::{StageFacts, evaluate};
 use crate::measure::runner::{EngineTask, Runner};
 use crate::out::{self, Exit, result, usage};
+use protocol::config::RunConfig;
 
 pub fn check(args: &CheckArgs) -> Result<Exit> {
     let context = args.course.open()?;

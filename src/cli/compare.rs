@@ -5,11 +5,11 @@ use anyhow::Result;
 use super::args::CompareArgs;
 use super::meter::ProgressMeter;
 use super::variant::{change, named};
-use crate::config::{Changes, Knob};
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::out::{self, Exit, notice, result, usage};
-use crate::protocol::{Event, Pair, Slot, Spread, Verdict};
+use protocol::config::{Changes, Knob};
+use protocol::{Event, Pair, Slot, Spread, Verdict};
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let context = args.course.load()?;
@@ -121,7 +121,7 @@ fn verdict(pair: &Pair, a: &str, b: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Preset, RunConfig};
+    use protocol::config::{Preset, RunConfig};
 
     #[test]
     fn a_stage_may_study_what_others_must_keep() {

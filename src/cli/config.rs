@@ -10,11 +10,11 @@ use strum::VariantArray;
 use super::args::ConfigArgs;
 use super::values;
 use crate::app::{Markers, ThemeName};
-use crate::config::nearest;
 use crate::out::{Exit, notice, result, usage};
-use crate::protocol::handle::split_words;
 use crate::settings::{self, KEYS, RETIRED_KEY, Settings};
 use crate::table;
+use protocol::config::nearest;
+use protocol::handle::split_words;
 
 /// The flags that a setting stands for.
 const FLAGS: &[(&str, &str)] = &[

@@ -12,16 +12,16 @@ use super::args::{Cli, CourseArgs, EngineArgs};
 use super::check::text::mark;
 use super::exercise;
 use super::meter::ProgressMeter;
-use crate::config::{Preset, RunConfig};
 use crate::course::context::CourseContext;
 use crate::course::mystery;
 use crate::course::validate::{Vocabulary, structure};
 use crate::judge::course::{CompareConfigs, CourseTrial, WITH_MEASURE, behaviour, mysteries};
-use crate::lints;
 use crate::measure::runner::{EngineTask, TaskResult};
 use crate::out::{self, Exit, ExitError, result};
-use crate::protocol::handle::split_words;
 use crate::tui::keys::{BINDINGS, key_name};
+use protocol::config::{Preset, RunConfig};
+use protocol::handle::split_words;
+use protocol::lints;
 
 pub fn course_check(
     measure: bool,

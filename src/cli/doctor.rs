@@ -8,16 +8,16 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::args::DoctorArgs;
-use crate::machine;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, result, usage};
-use crate::protocol::handle::driver_noise::harmless;
-use crate::protocol::handle::{Client, ClientEvent, EngineCommand};
-use crate::protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL, Rate, Roof};
-use crate::stats::roofline::repeats;
-use crate::stats::roofline::{ridge, unsteady};
 use crate::table;
 use crate::tui::terminal;
+use protocol::handle::driver_noise::harmless;
+use protocol::handle::{Client, ClientEvent, EngineCommand};
+use protocol::machine;
+use protocol::stats::roofline::repeats;
+use protocol::stats::roofline::{ridge, unsteady};
+use protocol::{Command, DeviceInfo, Event, Hello, PROTOCOL, Rate, Roof};
 
 /// How long drivers may take to list their devices.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);

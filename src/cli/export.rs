@@ -10,17 +10,17 @@ use super::saved::progress_of;
 use super::variant::{change, named};
 use crate::course::context::CourseContext;
 use crate::course::{Stage, journey};
-use crate::export::sheet::Sheet;
-use crate::export::{csv, html, learner, perfetto, report::collect};
 use crate::files;
-use crate::gputrace::summary::summary;
-use crate::gputrace::write::rocprof_csv;
 use crate::measure::launched_kernels::{read_kernels, write_kernels};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, usage};
+use crate::pages::sheet::Sheet;
+use crate::pages::{csv, html, learner, perfetto, report::collect};
 use crate::record::Recording;
 use crate::run_trace;
-use crate::workshop::runs;
+use crate::shell::runs;
+use gputrace::summary::summary;
+use gputrace::write::rocprof_csv;
 
 pub fn export(args: &ExportArgs) -> Result<Exit> {
     if let Some(folder) = &args.kernels {

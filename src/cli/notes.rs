@@ -15,7 +15,7 @@ pub fn notes(args: &NotesArgs) -> Result<Exit> {
 
     use crate::app::notes::{SpeakerNotes, SpeakerRequest};
     use crate::out::notice;
-    use crate::workshop::speaker;
+    use crate::shell::speaker;
 
     /// How often a presentation that was left is looked for.
     const AGAIN: Duration = Duration::from_millis(500);

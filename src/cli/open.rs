@@ -10,21 +10,21 @@ use super::saved::note_seen;
 use super::workshop::{exit_of, has_terminal, markers};
 use crate::app::opened::Opened;
 use crate::course::trace_lints::page_of;
-use crate::export::sheet::Sheet;
-use crate::export::{html, opened};
 use crate::files;
-use crate::gputrace::compare::compare;
-use crate::gputrace::figures::Summary;
-use crate::gputrace::model::Trace;
-use crate::gputrace::summary::summary;
-use crate::gputrace::{self, OpenError, ReadProgress, TraceSource, write};
 use crate::out::{self, Exit, notice, usage};
+use crate::pages::sheet::Sheet;
+use crate::pages::{html, opened};
 use crate::record::{MAX_BYTES, Recording};
 use crate::run_trace;
 use crate::sanitize;
 use crate::tui;
 use crate::tui::terminal;
 use crate::tui::theme::Theme;
+use gputrace::compare::compare;
+use gputrace::figures::Summary;
+use gputrace::model::Trace;
+use gputrace::summary::summary;
+use gputrace::{self, OpenError, ReadProgress, TraceSource, write};
 
 /// Bytes of a file below which no progress is shown.
 const LARGE: u64 = 8 * 1024 * 1024;

@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::args::DoctorArgs;
 use super::doctor::{DoctorReport, TerminalReport, measure_peaks, probe};
 use super::room::host_name;
-use crate::config::{Preset, RunConfig};
 use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::out::{self, Exit, result};
-use crate::protocol::handle::EngineCommand;
-use crate::units::show;
+use protocol::config::{Preset, RunConfig};
+use protocol::handle::EngineCommand;
+use protocol::units::show;
 
 /// Every machine has this device, and the workshop begins on it.
 const DEVICE: &str = "cpu";

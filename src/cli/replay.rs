@@ -16,13 +16,13 @@ use crate::app::{Options, Replay};
 use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::save_file;
-use crate::export::report::collect;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, result};
-use crate::protocol::Finished;
+use crate::pages::report::collect;
 use crate::record::Recording;
-use crate::workshop::replay::ReplaySource;
-use crate::workshop::show;
+use crate::shell::replay::ReplaySource;
+use crate::shell::show;
+use protocol::Finished;
 
 pub fn replay(args: &ReplayArgs) -> Result<Exit> {
     let context = args.course.load()?;

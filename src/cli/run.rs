@@ -12,7 +12,7 @@ use super::variant::{change, stage_named};
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{EngineTask, Runner, TaskResult, engine_command};
 use crate::out::{self, Exit, ExitError, notice, result, usage};
-use crate::protocol::{Event, RunSpec, Slot};
+use protocol::{Event, RunSpec, Slot};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     if args.stage.as_deref() == Some(ALL) {

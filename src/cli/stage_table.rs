@@ -9,19 +9,19 @@ use anyhow::{Context, Result};
 use super::args::RunArgs;
 use super::bench::tables;
 use super::meter::ProgressMeter;
-use crate::config::Preset;
 use crate::course::journey as kept;
-use crate::export::report::short;
-use crate::export::sheet::{Sheet, SheetBlock, SheetTable};
-use crate::export::{csv, perfetto};
 use crate::files;
 use crate::measure::cell::BenchCell;
 use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::measure::runner::{Runner, engine_command};
 use crate::measure::stage_table::{self, BASELINE, StageTable, StageTablePlan, StageTiming};
 use crate::out::{self, Exit, notice, result, usage};
-use crate::protocol::Event;
+use crate::pages::report::short;
+use crate::pages::sheet::{Sheet, SheetBlock, SheetTable};
+use crate::pages::{csv, perfetto};
 use crate::record::{Recording, RecordingWriter};
+use protocol::Event;
+use protocol::config::Preset;
 
 /// The word that stands for every stage.
 pub const ALL: &str = "all";

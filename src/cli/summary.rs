@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::export::report::short;
-use crate::machine;
-use crate::protocol::{Finished, GradSummary, PhaseTimes};
-use crate::stats::operations;
+use crate::pages::report::short;
 use crate::table;
-use crate::units::{Digits, bytes, percent, show, signed_percent};
+use protocol::machine;
+use protocol::stats::operations;
+use protocol::units::{Digits, bytes, percent, show, signed_percent};
+use protocol::{Finished, GradSummary, PhaseTimes};
 
 /// The summary, without a line break at its end.
 pub fn text(f: &Finished) -> String {

@@ -7,8 +7,8 @@ use clap::{Arg, Command};
 use strum::{VariantArray, VariantNames};
 
 use crate::app::ThemeName;
-use crate::config::{Preset, VERSIONS, nearest};
 use crate::settings::KEYS;
+use protocol::config::{Preset, VERSIONS, nearest};
 
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 

@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::args::ChangeArgs;
-use crate::config::{Preset, RunConfig};
 use crate::course::Stage;
 use crate::course::config_file::set;
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
 use crate::out::usage;
+use protocol::config::{Preset, RunConfig};
 
 /// The stage of this number or id, where no variant may stand.
 pub fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<&'a Stage> {
@@ -70,7 +70,7 @@ pub fn change(config: &mut RunConfig, change: &ChangeArgs) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Attention, Matmul, Qkv};
+    use protocol::config::{Attention, Matmul, Qkv};
 
     #[test]
     fn versions_take_their_preset() {

@@ -11,22 +11,22 @@ use super::run;
 use super::variant::stage_named;
 use crate::app::member::JoinSettings;
 use crate::app::{Markers, Options};
-use crate::config::RunConfig;
+use crate::class;
+use crate::class::member::{Member, identity};
+use crate::class::record::clean_name;
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
 use crate::course::save_file;
-use crate::export::report::RunCollector;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
+use crate::pages::report::RunCollector;
 use crate::record::RecordingWriter;
-use crate::room;
-use crate::room::member::{Member, identity};
-use crate::room::record::clean_name;
 use crate::sanitize;
 use crate::settings;
+use crate::shell::engine_link::LiveEngine;
+use crate::shell::{runs, show};
 use crate::tui::{SessionEnd, terminal};
-use crate::workshop::engine_link::LiveEngine;
-use crate::workshop::{runs, show};
+use protocol::config::RunConfig;
 
 /// Whether there is a terminal to draw on and to read keys from.
 pub fn has_terminal() -> bool {
@@ -131,8 +131,8 @@ fn join(
 ) -> Result<(Option<JoinSettings>, Option<Member>)> {
     let failed = |why: String| usage(format!("--room: {why}"));
     let member = match args.present {
-        true => Member::teach(room::instructor_link(at, &context.course).map_err(failed)?)?,
-        false => Member::join(room::participant_link(at).map_err(failed)?)?,
+        true => Member::teach(class::instructor_link(at, &context.course).map_err(failed)?)?,
+        false => Member::join(class::participant_link(at).map_err(failed)?)?,
     };
     let shown = at
         .strip_prefix("http://")

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use toml_edit::{Document, DocumentMut, Item, Table};
 
-use crate::config::{KNOBS, Knob, KnobValue, Preset, RunConfig, ValueKind, nearest};
 use crate::files;
 use crate::sanitize;
+use protocol::config::{KNOBS, Knob, KnobValue, Preset, RunConfig, ValueKind, nearest};
 
 /// Largest configuration file that is read.
 pub const MAX_BYTES: u64 = 256 * 1024;
@@ -271,7 +271,7 @@ fn value_of(item: &Item) -> KnobValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Norm, Precision};
+    use protocol::config::{Norm, Precision};
 
     fn message(text: &str) -> String {
         parse(text, "config.toml")

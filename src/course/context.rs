@@ -13,10 +13,10 @@ use super::source::within;
 use super::text::hash;
 use super::workspace::{self, Workspace};
 use super::{Course, CourseFiles, Exercise, Stage, at_preset, embedded, save_file};
-use crate::config::{Preset, close};
 use crate::course::config_file::{FileError, MAX_BYTES, load, read_text};
 use crate::exit::usage;
 use crate::files;
+use protocol::config::{Preset, close};
 
 use edits::EditedStarter;
 

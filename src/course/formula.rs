@@ -1,7 +1,7 @@
 //! Figures that follow from a configuration alone: each with the formula it was computed by, so that no lesson states
 //! a number that a change of preset would make false.
 
-use crate::config::{Attention, INIT_STD, RunConfig};
+use protocol::config::{Attention, INIT_STD, RunConfig};
 
 /// A computed figure.
 pub struct Formula {
@@ -212,7 +212,7 @@ fn broken_rms(c: &RunConfig) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Preset;
+    use protocol::config::Preset;
 
     fn at(preset: Preset, name: &str) -> f64 {
         (find(name).expect("a known formula").value)(&RunConfig::preset(preset))

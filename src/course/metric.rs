@@ -1,7 +1,7 @@
 //! The figures of a finished run by name: what checks ask for and placeholders show. A figure that was not measured is
 //! `None`, never 0.
 
-use crate::protocol::Finished;
+use protocol::Finished;
 
 /// A figure of a run.
 pub struct RunMetric {

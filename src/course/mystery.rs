@@ -7,8 +7,8 @@
 //! `course check` runs each fault alone; faults of speed only with `--measure`. A combination fails as long as one of its faults is left, because
 //! their keys and criteria are apart, and it is the known-good configuration without them: that is checked from values.
 
-use crate::config::{Knob, KnobValue, Preset, RunConfig};
-use crate::random::Rng;
+use protocol::config::{Knob, KnobValue, Preset, RunConfig};
+use protocol::random::Rng;
 
 /// Most faults of one mystery.
 pub const LEVELS: u8 = 3;
@@ -224,7 +224,7 @@ pub fn offers() -> impl Iterator<Item = &'static Knob> {
             .iter()
             .any(|fault| fault.keys().any(|key| key == path))
     };
-    crate::config::KNOBS
+    protocol::config::KNOBS
         .iter()
         .filter(move |knob| at_fault(knob.path) || DECOYS.contains(&knob.path))
 }

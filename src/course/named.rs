@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::Stage;
-use crate::config::{Preset, RunConfig};
 use crate::course::config_file::load;
-use crate::protocol::{RunSpec, Slot};
+use protocol::config::{Preset, RunConfig};
+use protocol::{RunSpec, Slot};
 
 /// A configuration and where it came from.
 #[derive(Clone, Debug)]

@@ -4,13 +4,13 @@
 mod pieces;
 mod told;
 
-use crate::units::show;
 pub use pieces::{TextPiece, measured, pieces};
+use protocol::units::show;
 pub use told::{NO_FIGURE, figure, fill_known, notice, told};
 
 use super::{formula, metric};
-use crate::config::{KNOBS, RunConfig, nearest};
-use crate::protocol::{Finished, Pair, Slot};
+use protocol::config::{KNOBS, RunConfig, nearest};
+use protocol::{Finished, Pair, Slot};
 
 /// The text in place of a missing figure.
 pub const NOT_MEASURED: &str = "not measured yet";
@@ -242,7 +242,7 @@ fn last(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 
-fn knob(name: &str) -> Option<&'static crate::config::Knob> {
+fn knob(name: &str) -> Option<&'static protocol::config::Knob> {
     KNOBS.iter().find(|knob| {
         knob.path == name || last(knob.path) == name || last(knob.path).replace('-', "_") == name
     })
@@ -251,8 +251,8 @@ fn knob(name: &str) -> Option<&'static crate::config::Knob> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Preset;
-    use crate::protocol::TopKernel;
+    use protocol::TopKernel;
+    use protocol::config::Preset;
 
     #[test]
     fn every_listed_name_is_known_and_resolves_without_a_run() {

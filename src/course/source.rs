@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::embedded::{self, FolderEntry};
 use super::text;
-use crate::config::RunConfig;
 use crate::course::config_file::{FileError, MAX_BYTES, parse, read_text};
 use crate::files;
 use crate::sanitize;
+use protocol::config::RunConfig;
 
 /// The files of one course. Paths inside use `/` and are relative to the course.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use super::lesson::Lesson;
 use super::placeholder;
 use super::source::Loader;
 use super::toml_file::{self, TomlFile};
-use crate::config::{KNOBS, Knob, KnobValue, Preset, RunConfig};
 use crate::course::config_file::FileError;
 use crate::panel::Panel;
+use protocol::config::{KNOBS, Knob, KnobValue, Preset, RunConfig};
 
 /// What a learner is expected to do: look, take apart, write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

@@ -2,9 +2,9 @@
 
 use super::exercise::{ConfigMetric, Configs};
 use super::metric;
-use crate::protocol::{Finished, Pair};
 use crate::table;
-use crate::units::show;
+use protocol::units::show;
+use protocol::{Finished, Pair};
 
 /// One run of the sweep.
 #[derive(Clone, Debug)]

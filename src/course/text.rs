@@ -18,7 +18,7 @@ pub fn escape_removed(shown: &str, line: usize) -> FileError {
 
 /// A short name for a text's content: FNV-1a, 64 bit, line endings as `\n`.
 pub fn hash(text: &str) -> String {
-    let hash = crate::random::hash(text.bytes().filter(|b| *b != b'\r'));
+    let hash = protocol::random::hash(text.bytes().filter(|b| *b != b'\r'));
     format!("{hash:016x}")
 }
 

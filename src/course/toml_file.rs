@@ -12,9 +12,9 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer, Error};
 
 use super::source::Loader;
 use super::text;
-use crate::config::nearest;
 use crate::course::config_file::{FileError, line_of, not_toml};
 use crate::sanitize;
+use protocol::config::nearest;
 
 /// A file that is being read.
 pub struct TomlFile<'a> {

@@ -8,9 +8,9 @@ use super::exercise::Exercise;
 use super::lesson::{LessonReference, LessonReferenceKind, parse};
 use super::source::Loader;
 use super::{Course, CourseFiles, Stage, placeholder};
-use crate::config::nearest;
 use crate::course::config_file::FileError;
 use crate::sanitize;
+use protocol::config::nearest;
 
 /// Widest line of a drawing, a table or a line of code: what cannot be wrapped must fit an overlay at 80 columns.
 pub const READING_WIDTH: usize = 76;

@@ -7,7 +7,7 @@ use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
 use crate::course::metric;
 use crate::course::placeholder::measured;
 use crate::course::sweep::SweepRuns;
-use crate::protocol::{Finished, Pair};
+use protocol::{Finished, Pair};
 
 /// Every criterion; an answer that is missing or is no word of the question fails by name.
 pub fn lines(configs: &Configs, answers: &Answers, found: &SweepRuns) -> Vec<CriterionResult> {

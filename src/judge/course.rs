@@ -3,11 +3,11 @@
 
 use super::stage::{StageFacts, evaluate};
 use super::{CriterionResult, Outcome, mystery};
-use crate::config::{Preset, RunConfig};
 use crate::course::check::{Metric, Starter};
 use crate::course::mystery::{Criterion, FAULTS, Fault, Mystery, all as all_mysteries};
 use crate::course::{Course, Stage};
-use crate::protocol::{Finished, Pair};
+use protocol::config::{Preset, RunConfig};
+use protocol::{Finished, Pair};
 
 /// One thing that `course check` tried on a device, and how it came out.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

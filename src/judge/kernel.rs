@@ -6,8 +6,8 @@ mod fault;
 use serde::{Serialize, Serializer};
 
 use super::{CriterionResult, Found, Outcome};
-use crate::protocol::USES;
-use crate::protocol::{
+use protocol::USES;
+use protocol::{
     KernelAccess, KernelCheck, KernelFacts, KernelJob, KernelMatch, KernelMetric, KernelProgress,
     KernelReport, KernelResult, KernelRole, KernelStarter, KernelSwap, KernelText, KernelUntimed,
     KernelWait, Sizes,

@@ -6,13 +6,13 @@
 
 use super::stage::StageFacts;
 use super::{CriterionResult, Found, Outcome, StageReport, interval, not_measured};
-use crate::config::{RunConfig, Sync};
 use crate::course::metric;
 use crate::course::mystery::Criterion;
 use crate::course::placeholder::measured as shown;
-use crate::protocol::{Finished, Pair, Verdict};
-use crate::thresholds::{FIRST_LOSS_NEAR, LOSS_MOVED, PARITY_F32, PHASES_MISS_STEP};
-use crate::units::show;
+use protocol::config::{RunConfig, Sync};
+use protocol::thresholds::{FIRST_LOSS_NEAR, LOSS_MOVED, PARITY_F32, PHASES_MISS_STEP};
+use protocol::units::show;
+use protocol::{Finished, Pair, Verdict};
 
 /// Steps of the run that is judged: enough for the loss to fall, few enough to wait for.
 pub const STEPS: u64 = 60;
@@ -140,8 +140,8 @@ pub fn speed_line(pair: Option<&Pair>) -> CriterionResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Preset;
-    use crate::protocol::{Evidence, GradSummary, Num, PhaseTimes, Spread};
+    use protocol::config::Preset;
+    use protocol::{Evidence, GradSummary, Num, PhaseTimes, Spread};
 
     fn right() -> Finished {
         Finished {

@@ -1,10 +1,10 @@
 //! Compares the criteria of a stage with what a run reported. An unclear comparison never passes.
 
 use super::{CriterionResult, Found, StageReport, interval, not_measured};
-use crate::config::RunConfig;
 use crate::course::check::{Check, Metric, Target, Test};
 use crate::course::{Stage, formula, metric, placeholder};
-use crate::protocol::{Finished, Pair, Verdict};
+use protocol::config::RunConfig;
+use protocol::{Finished, Pair, Verdict};
 
 /// What there is to compare the criteria with.
 #[derive(Clone, Copy, Debug, Default)]
@@ -203,7 +203,9 @@ fn distance(
 fn asked(test: &Test, config: &RunConfig, finished: Option<&Finished>, decimals: usize) -> String {
     let of = |t: &Target| match (t, target(t, config, finished)) {
         (Target::Number(x), _) => x.to_string(),
-        (Target::Named(name), Some(x)) => format!("{} ({name})", crate::units::show(x, decimals)),
+        (Target::Named(name), Some(x)) => {
+            format!("{} ({name})", protocol::units::show(x, decimals))
+        }
         (Target::Named(name), None) => name.clone(),
     };
     match test {

@@ -7,8 +7,8 @@ use crate::course::metric;
 use crate::course::placeholder::measured;
 use crate::course::sweep::{SweepPoint, SweepRuns};
 use crate::judge::fit::{Fit, polynomial};
-use crate::protocol::{Pair, Verdict};
-use crate::units::show;
+use protocol::units::show;
+use protocol::{Pair, Verdict};
 
 /// What the measurement says, in words, and the answer that it makes right; none where it cannot tell.
 pub struct MeasuredAnswer {

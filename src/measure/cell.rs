@@ -4,11 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::runner::{EngineTask, TaskResult};
-use crate::config::Preset;
-use crate::protocol::{
+use protocol::config::Preset;
+use protocol::stats::robust::median;
+use protocol::{
     self, Device, Finished, GradSummary, KernelSummary, Lint, Num, Spread, TimingState,
 };
-use crate::stats::robust::median;
 
 /// One configuration on one device, or two that are compared there.
 #[derive(Clone, Debug)]
@@ -313,7 +313,7 @@ impl CellMemory {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::config::RunConfig;
+    use protocol::config::RunConfig;
 
     /// A cell of v1 at `tiny` on the CPU, of rounds with these step times in ms and `n` steps each.
     pub fn cell(version: &str, rounds: &[f64], n: u64) -> BenchCell {

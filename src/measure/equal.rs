@@ -2,11 +2,11 @@
 //! kinds of values, and are compared with the plain reference. Stricter than a check, and slower.
 
 use super::lanes::host_buffers;
-use crate::lockstep::{Launch, Shader};
-use crate::protocol::reference::real::{Functions, Real};
-use crate::protocol::reference::{self, cost};
-use crate::protocol::validate::{SizedText, validate};
-use crate::protocol::{KernelFile, KernelRole, KernelShape, with_names};
+use protocol::reference::real::{Functions, Real};
+use protocol::reference::{self, cost};
+use protocol::validate::{SizedText, validate};
+use protocol::{KernelFile, KernelRole, KernelShape, with_names};
+use wgsl_lockstep::{Launch, Shader};
 
 /// Largest size that is run, in floating-point operations and in elements of all buffers; and up to which every kind of values is.
 const MOST_FLOPS: f64 = 2e7;

@@ -5,11 +5,11 @@ use anyhow::{Result, anyhow};
 
 use super::plan::{MeasureEvent, MeasureJob, PlanProgress, measure};
 use super::runner::{EngineTask, Runner};
-use crate::config::RunConfig;
 use crate::course::exercise::{ConfigMetric, Configs, apply};
 use crate::course::sweep::{SweepPoint, SweepRuns};
 use crate::out::{Exit, usage};
-use crate::protocol::{Finished, Pair};
+use protocol::config::RunConfig;
+use protocol::{Finished, Pair};
 
 /// Steps of a run that only shows that its configuration works.
 const SHORT: u64 = 2;

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::protocol::handle::{Client, ClientEvent, EngineCommand, EngineEnd};
-use crate::protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
+use protocol::handle::{Client, ClientEvent, EngineCommand, EngineEnd};
+use protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
 /// Longest wait for news of a check; the process itself gives up single launches much earlier.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(180);

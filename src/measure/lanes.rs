@@ -5,11 +5,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
 
 use crate::lanes::{KernelLanes, LanesWanted};
-use crate::lockstep::lanes::{WorkgroupRun, record as record_run};
-use crate::lockstep::{Buffer, Launch, LaunchLimits, Location, STACK_BYTES, Shader};
-use crate::protocol::reference;
-use crate::protocol::validate::{SizedText, validate};
-use crate::protocol::{KernelFile, KernelJob, KernelRole, KernelShape, KernelSpec, with_names};
+use protocol::reference;
+use protocol::validate::{SizedText, validate};
+use protocol::{KernelFile, KernelJob, KernelRole, KernelShape, KernelSpec, with_names};
+use wgsl_lockstep::lanes::{WorkgroupRun, record as record_run};
+use wgsl_lockstep::{Buffer, Launch, LaunchLimits, Location, STACK_BYTES, Shader};
 
 /// What a buffer holds that the kernel has to write: a NaN that no arithmetic produces.
 const POISON: u32 = 0x7fc0_dead;

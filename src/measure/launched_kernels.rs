@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::runner::{EngineTask, Runner};
-use crate::config::RunConfig;
 use crate::files;
-use crate::protocol::{CompiledKernel, Event, StepProfile};
-use crate::stats::operations::formula;
+use protocol::config::RunConfig;
+use protocol::stats::operations::formula;
+use protocol::{CompiledKernel, Event, StepProfile};
 
 /// Reads the texts, those that take the longest first. `runner` drives an engine that was started for them.
 ///
@@ -117,7 +117,7 @@ pub fn write_kernels(folder: &Path, texts: &[CompiledKernel]) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::KernelRow;
+    use protocol::KernelRow;
 
     #[test]
     fn each_kernel_is_written_once_and_the_longest_comes_first() {

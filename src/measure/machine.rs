@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use crate::config::RunConfig;
-use crate::machine::{kilobytes, system};
 use crate::out::usage;
-use crate::units::{bytes, show};
+use protocol::config::RunConfig;
+use protocol::machine::{kilobytes, system};
+use protocol::units::{bytes, show};
 
 /// Refuses configurations whose runs need more memory than this machine can give. Only devices that live in the
 /// host's memory are judged here; the engine judges the others.
@@ -64,7 +64,7 @@ fn available() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Preset;
+    use protocol::config::Preset;
 
     #[test]
     fn a_pair_holds_two_sets_of_parameters_and_one_of_activations() {

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::runner::{EngineTask, Runner, TaskResult};
 use crate::out::{Exit, ExitError};
-use crate::protocol::StreamLine;
+use protocol::StreamLine;
 
 /// One thing to measure on one device.
 #[derive(Clone, Debug)]
@@ -178,7 +178,7 @@ pub fn in_rounds(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Preset, RunConfig};
+    use protocol::config::{Preset, RunConfig};
 
     #[test]
     fn rounds_run_forwards_and_backwards() {

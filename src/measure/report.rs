@@ -10,7 +10,7 @@ use super::plan::{self, MeasureJob, PlanProgress};
 use super::runner::{EngineTask, Runner, TaskResult};
 use crate::course::config_file::read_text;
 use crate::out::{Exit, usage};
-use crate::protocol::{Device, Hello, Pair};
+use protocol::{Device, Hello, Pair};
 
 /// Version of the JSON form. A larger one is refused.
 pub const FORMAT: u32 = 1;

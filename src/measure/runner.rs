@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::machine;
-use crate::config::RunConfig;
 use crate::out::{Exit, ExitError, notice, usage};
-use crate::protocol::handle::driver_noise::harmless;
-use crate::protocol::handle::{Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts};
-use crate::protocol::{Command, Event, Finished, Hello, Pair, RunSpec, Slot, StreamLine};
 use crate::record::RecordingWriter;
+use protocol::config::RunConfig;
+use protocol::handle::driver_noise::harmless;
+use protocol::handle::{Client, ClientEvent, EngineCommand, EngineEnd, EngineTimeouts};
+use protocol::{Command, Event, Finished, Hello, Pair, RunSpec, Slot, StreamLine};
 
 /// How long an engine on this machine may stay silent after the first notice of it: a busy machine is waited for. A cut line is
 /// waited for once more as long as until that notice.

@@ -12,9 +12,9 @@ use super::cell::{BenchCell, Ratio, Subject};
 use super::plan::PlanProgress;
 use super::report::{self, BenchReport, Machine, MissingCell, MissingKind};
 use super::runner::{EngineTask, Runner};
-use crate::config::{Changes, KNOBS, KnobValue, Preset, RunConfig};
 use crate::course::{Course, Stage};
 use crate::exit::Exit;
+use protocol::config::{Changes, KNOBS, KnobValue, Preset, RunConfig};
 
 /// Version of the JSON form.
 pub const FORMAT: u32 = 1;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::protocol::{Event, Slot};
+use protocol::{Event, Slot};
 
 /// Seconds of a stream that are kept whole.
 const WHOLE_S: f64 = 60.0;
@@ -46,7 +46,7 @@ impl Thinning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{KernelRow, Num, PhaseTimes, Step, StepProfile, StreamLine};
+    use protocol::{KernelRow, Num, PhaseTimes, Step, StepProfile, StreamLine};
 
     #[test]
     fn an_hour_stays_below_fifty_megabytes() {

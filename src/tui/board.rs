@@ -18,9 +18,9 @@ use super::table::{Columns, FigureColumn};
 use super::text;
 use super::theme::Theme;
 use super::votes::bars;
+use crate::class::board::{Board, ParticipantRow, Presence, Race, VoteTally, duration};
 use crate::course::save_file::letter;
-use crate::room::board::{Board, ParticipantRow, Presence, Race, VoteTally, duration};
-use crate::units::or_dash;
+use protocol::units::or_dash;
 
 mod act;
 mod join;

@@ -13,9 +13,9 @@ use ratatui::style::Style;
 use super::text;
 use super::theme::Theme;
 use crate::app::series::Bucket;
-use crate::protocol::Slot;
 use axis::Scale;
 use grid::{CurveStyle, Grid, Plot, put};
+use protocol::Slot;
 
 /// A horizontal line at a value, with its name and, where there is room, what it means.
 pub struct ReferenceLine {

@@ -10,8 +10,8 @@ mod table;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::app::{Action, App, RunState};
-use crate::protocol::Slot;
 use conditions::{choices, votes};
+use protocol::Slot;
 use table::SHIFT_F5;
 pub use table::{BINDINGS, Group, KeyBinding};
 

@@ -23,10 +23,10 @@ use super::theme::Theme;
 use crate::app::opened::{Opened, OpenedAction, OpenedPanel};
 use crate::app::timeline::TimelineMove;
 use crate::course::trace_lints::page_of;
-use crate::gputrace::display::{self, ABSENT, figures, share, time};
-use crate::gputrace::figures::Summary;
 use crate::sanitize;
-use crate::units::{or_dash, show as digits};
+use gputrace::display::{self, ABSENT, figures, share, time};
+use gputrace::figures::Summary;
+use protocol::units::{or_dash, show as digits};
 
 /// How long to wait for a key.
 const WAIT: Duration = Duration::from_millis(250);

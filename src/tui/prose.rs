@@ -405,10 +405,10 @@ fn named(span: &TextSpan) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::app::{Markers, Options, ThemeName};
-    use crate::config::{Preset, RunConfig};
     use crate::course::Course;
     use crate::course::save_file::Progress;
     use crate::tui::theme::Terminal;
+    use protocol::config::{Preset, RunConfig};
 
     #[test]
     fn paragraphs_that_wait_for_the_same_figures_say_so_once() {

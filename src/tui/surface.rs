@@ -14,7 +14,7 @@ use super::text::{self, fit};
 use super::theme::Theme;
 use crate::app::{Action, App, ScreenSize, SlotRun};
 use crate::panel::Panel;
-use crate::protocol::Slot;
+use protocol::Slot;
 
 /// A rectangle of the frame, and what to draw in it.
 pub struct Surface<'a, 'f> {

@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style};
 use super::symbols::{ASCII, BLOCKS, BRAILLE, CurveGlyphs, DOTS, Symbols};
 use crate::app::{Markers, ThemeName};
 use crate::judge::Outcome;
-use crate::protocol::Slot;
+use protocol::Slot;
 
 /// What the terminal can do, asked once at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use ratatui::text::Span;
 
 use super::text;
 use super::theme::Theme;
-use crate::room::board::VoteTally;
+use crate::class::board::VoteTally;
 
 /// A bar and its number for each round of a choice; the longest bar of the vote has so many columns.
 pub fn bars(vote: &VoteTally, choice: usize, columns: usize, theme: &Theme) -> Vec<Span<'static>> {

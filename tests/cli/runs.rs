@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use perflings::protocol::*;
+use protocol::*;
 
 use super::*;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use perflings::course::exercise::config::answers;
 use perflings::course::exercise::{Detective, Exercise};
 use perflings::course::{Course, CourseFiles};
-use perflings::protocol::{Event, StreamLine};
 use perflings::record::Recording;
+use protocol::{Event, StreamLine};
 
 use super::{courses, example, messages, open};
 
@@ -211,7 +211,7 @@ fn a_course_cannot_choose_the_folder_of_its_progress() {
 fn with_measure_a_ratio_decides_and_unclear_never_passes() {
     use perflings::course::check::{Check, Metric};
     use perflings::judge::course::{WITH_MEASURE, behaviour};
-    use perflings::protocol::{Finished, Pair, Verdict};
+    use protocol::{Finished, Pair, Verdict};
 
     let mut course = Course::builtin();
     course.stages.retain(|stage| stage.id == "naive-swiglu");

@@ -3,10 +3,10 @@
 
 use perflings::course::Course;
 use perflings::course::exercise::{Exercise, Kernel, Kernels};
-use perflings::protocol::reference;
-use perflings::protocol::reference::real::Functions;
-use perflings::protocol::validate::validate;
-use perflings::protocol::{KernelError, KernelFacts, KernelMetric, KernelRole, KernelStarter};
+use protocol::reference;
+use protocol::reference::real::Functions;
+use protocol::validate::validate;
+use protocol::{KernelError, KernelFacts, KernelMetric, KernelRole, KernelStarter};
 
 fn kernels(course: &Course) -> Vec<(&Exercise, &Kernels)> {
     let all = course.exercises.iter();

@@ -1,6 +1,6 @@
 //! The program as a process: its commands, its terminal, its room.
 
-#[path = "../support/adapter.rs"]
+#[path = "../../crates/tiny-llama/tests/support/adapter.rs"]
 mod adapter;
 #[path = "../bench.rs"]
 mod bench;
@@ -10,6 +10,8 @@ mod card;
 mod cli;
 #[path = "../client.rs"]
 mod client;
+#[path = "../engine.rs"]
+mod engine;
 #[path = "../faults.rs"]
 mod faults;
 #[path = "../journey.rs"]

@@ -6,7 +6,7 @@ use std::path::Path;
 use perflings::course::{Course, CourseFiles};
 use perflings::judge::Outcome;
 use perflings::judge::kernel::KernelVerdict;
-use perflings::protocol::KernelStarter;
+use protocol::KernelStarter;
 
 use super::{exercises, job_of, on_lavapipe};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use perflings::config::{Preset, RunConfig};
-use perflings::engine::kernel_check::CheckLimits;
+use engine::kernel_check::CheckLimits;
 use perflings::judge::kernel::KernelVerdict;
-use perflings::protocol::KernelFaultKind as Kind;
+use protocol::KernelFaultKind as Kind;
+use protocol::config::{Preset, RunConfig};
 
 use super::{adapter, check, complaints, edited, exercises, job_of, on_lavapipe};
 

@@ -2,9 +2,9 @@
 
 use burn::tensor::{Device, DeviceKind, Tensor};
 use burn_cubecl::CubeBackend;
-use perflings::engine::kernel_check::learner_kernel::{self, LiveKernel, WorkgroupCount};
-use perflings::engine::kernel_check::{CheckLimits, adopt};
-use perflings::protocol::{KernelSwap, KernelText};
+use engine::kernel_check::learner_kernel::{self, LiveKernel, WorkgroupCount};
+use engine::kernel_check::{CheckLimits, adopt};
+use protocol::{KernelSwap, KernelText};
 
 use super::{adapter, check, edited, job_of};
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use perflings::lockstep::Shader;
-use perflings::lockstep::mutants::{Mutant, make};
 use perflings::measure::equal::equal;
-use perflings::protocol::{KernelFile, KernelShape, template};
+use protocol::{KernelFile, KernelShape, template};
+use wgsl_lockstep::Shader;
+use wgsl_lockstep::mutants::{Mutant, make};
 
 use super::{exercises, job_of};
 

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use perflings::judge::kernel::{KernelVerdict, verdict as judged};
 use perflings::measure::kernel_checker::Checker;
-use perflings::protocol::handle::EngineCommand;
-use perflings::protocol::{Command, Event, KernelFaultKind, KernelJob, KernelReport, StreamLine};
+use protocol::handle::EngineCommand;
+use protocol::{Command, Event, KernelFaultKind, KernelJob, KernelReport, StreamLine};
 
 use super::{edited, job_of, on_lavapipe};
 

@@ -1,7 +1,7 @@
 //! Rules that naga has none of: indices inside, loops that end, barriers that everybody reaches. They show when the kernel runs
 //! on the host.
 
-use perflings::protocol::KernelFaultKind;
+use protocol::KernelFaultKind;
 
 use super::text::said;
 use super::{edited, on_lavapipe};

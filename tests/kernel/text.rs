@@ -1,12 +1,12 @@
 //! What is refused from the text alone, with place, offending text, message and what to write instead.
 
-use perflings::protocol::{KernelError, validate};
-use perflings::workshop::kernel_file;
+use perflings::shell::kernel_file;
+use protocol::{KernelError, validate};
 
 use super::{edited, job_of};
 
 /// What is said about the first file of a job, as `line:column `text`: message` and the advice.
-pub fn said(job: &perflings::protocol::KernelJob) -> Option<(String, String)> {
+pub fn said(job: &protocol::KernelJob) -> Option<(String, String)> {
     let file = &job.files[0];
     let walk = || validate::validate(&file.text, &file.spec, &job.shapes).err();
     // Deep expressions need the stack that a check has.

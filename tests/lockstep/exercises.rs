@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use perflings::lockstep::{Buffer, FindingKind, Launch, LaunchReport, Shader};
+use wgsl_lockstep::{Buffer, FindingKind, Launch, LaunchReport, Shader};
 
 const EXERCISES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/exercises");
 

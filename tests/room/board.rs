@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use perflings::app::{Markers, ThemeName};
-use perflings::course::Course;
-use perflings::room::board::Board;
-use perflings::room::record::{
+use perflings::class::board::Board;
+use perflings::class::record::{
     ClassState, InstructorRequest, MysteryResult, RaceResult, SharedWork,
 };
-use perflings::room::state::RoomState;
+use perflings::class::state::RoomState;
+use perflings::course::Course;
 use perflings::tui::board::{BoardScreen, BoardView, Confirmation, RoomControl, act, draw};
 use perflings::tui::keys::board::BoardAction;
 use perflings::tui::theme::{Terminal, Theme};

@@ -1,9 +1,9 @@
 //! `perflings room` and `--room`: one line for each mistake, and what is written down of a class.
 
+use perflings::class::folder::RoomFolder;
+use perflings::class::handle::RoomHandle;
+use perflings::class::link::ParticipantLink;
 use perflings::course::Course;
-use perflings::room::folder::RoomFolder;
-use perflings::room::handle::RoomHandle;
-use perflings::room::link::ParticipantLink;
 
 use super::learner::Learner;
 use super::participant;

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
+use perflings::class::board::Presence;
+use perflings::class::folder::RoomFolder;
+use perflings::class::handle::RoomHandle;
+use perflings::class::link::ParticipantLink;
+use perflings::class::member::Member;
+use perflings::class::news::RoomNews;
+use perflings::class::record::InstructorRequest;
 use perflings::course::Course;
-use perflings::room::board::Presence;
-use perflings::room::folder::RoomFolder;
-use perflings::room::handle::RoomHandle;
-use perflings::room::link::ParticipantLink;
-use perflings::room::member::Member;
-use perflings::room::news::RoomNews;
-use perflings::room::record::InstructorRequest;
 
 use super::{news, participant, wait};
 

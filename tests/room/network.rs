@@ -4,14 +4,16 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use perflings::class::client::Http;
+use perflings::class::handle::RoomHandle;
+use perflings::class::link::{ParticipantLink, RoomError};
+use perflings::class::member::Member;
+use perflings::class::news::RoomNews;
+use perflings::class::record::{
+    ClassState, InstructorRequest, MOST_BYTES, Participant, RaceResult,
+};
+use perflings::class::server::{RoomSecrets, bind, host};
 use perflings::course::Course;
-use perflings::room::client::Http;
-use perflings::room::handle::RoomHandle;
-use perflings::room::link::{ParticipantLink, RoomError};
-use perflings::room::member::Member;
-use perflings::room::news::RoomNews;
-use perflings::room::record::{ClassState, InstructorRequest, MOST_BYTES, Participant, RaceResult};
-use perflings::room::server::{RoomSecrets, bind, host};
 
 use super::{news, participant, wait};
 

@@ -2,11 +2,11 @@
 
 use perflings::app::member::{InstructorCall, JoinSettings, Link};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
+use perflings::class::board::Board;
+use perflings::class::news::RoomNews;
+use perflings::class::record::{ClassState, InstructorRequest, Participant};
+use perflings::class::state::RoomState;
 use perflings::course::save_file::Prediction;
-use perflings::room::board::Board;
-use perflings::room::news::RoomNews;
-use perflings::room::record::{ClassState, InstructorRequest, Participant};
-use perflings::room::state::RoomState;
 
 use super::sample;
 use super::session::{act, begin, train};

@@ -2,12 +2,12 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use perflings::app::Panel;
-use perflings::config::{Init, KvLayout, Preset, RunConfig, Sync};
 use perflings::course::{
     Course, Estimate, Lesson, LessonSection, PanelPointer, PublishedClaim, Question, SectionKind,
     Stage, StageFile, StageLevel, TextBlock, TextSpan,
 };
-use perflings::protocol::*;
+use protocol::config::{Init, KvLayout, Preset, RunConfig, Sync};
+use protocol::*;
 
 fn text(words: &str) -> Vec<TextSpan> {
     vec![TextSpan::Text(words.to_owned())]

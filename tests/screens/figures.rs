@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use perflings::random::Rng;
 use perflings::tui::layout::arrange;
+use protocol::random::Rng;
 
 use super::*;
 

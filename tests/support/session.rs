@@ -7,8 +7,8 @@ use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::course::Course;
 use perflings::course::save_file::Progress;
-use perflings::protocol::{Event, RunSpec, Started, StreamLine};
 use perflings::record::Recording;
+use protocol::{Event, RunSpec, Started, StreamLine};
 
 use crate::sample;
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gputrace::lints;
 use perflings::course::Course;
 use perflings::course::trace_lints::page_of;
-use perflings::gputrace::lints;
 
 /// Runs python3 in a folder of its own; what it says on stderr where it fails, `None` where there is none.
 fn python(arguments: &[&str]) -> Option<Result<(), String>> {
@@ -81,7 +81,7 @@ fn every_script_shows_symptom_and_remedy() {
 fn the_trace_that_is_shipped_is_small_and_keeps_its_figures() {
     let path = root().join("assets/eager.json.gz");
     assert!(std::fs::metadata(&path).unwrap().len() < 150_000);
-    let it = perflings::gputrace::summary::summary(&super::open(&path, &mut |_| {}).unwrap());
+    let it = gputrace::summary::summary(&gputrace::open(&path, &mut |_| {}).unwrap());
     assert_eq!(
         (it.kernels, it.distinct_names, it.kernel_ns),
         (3620, 48, 18_445_605)

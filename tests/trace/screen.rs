@@ -1,20 +1,20 @@
 //! The screen of a profile: every panel at several sizes, keys, and names that do no harm.
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use gputrace::Trace;
+use gputrace::summary::summary;
 use perflings::app::opened::{Opened, OpenedAction, OpenedPanel};
 use perflings::app::timeline::TimelineMove;
 use perflings::app::{Markers, ThemeName};
 use perflings::course::Course;
 use perflings::course::trace_lints::page_of;
-use perflings::gputrace::Trace;
-use perflings::gputrace::summary::summary;
 use perflings::tui::opened::{draw, mouse};
 use perflings::tui::theme::{Terminal, Theme};
 use ratatui::backend::TestBackend;
 use ratatui::layout::Rect;
 use strum::VariantArray;
 
-use super::{bytes, fixtures};
+use super::fixtures::{self, bytes};
 
 fn shown(it: &Opened, size: (u16, u16), markers: Markers) -> String {
     let mut terminal = ratatui::Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
@@ -31,7 +31,7 @@ fn opened() -> Opened {
 }
 
 /// All panels of a trace on one large screen.
-pub fn shown_at_once(trace: Trace) -> String {
+pub(crate) fn shown_at_once(trace: Trace) -> String {
     let figures = summary(&trace);
     let it = Opened::new(trace, figures, &[]);
     shown(&it, (250, 80), Markers::Braille)

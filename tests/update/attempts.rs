@@ -5,10 +5,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::app::{
     App, Effect, Markers, Message, Options, Overlay, RunState, SlotRun, ThemeName, update,
 };
-use perflings::config::{Init, RunConfig};
 use perflings::judge::CriterionResult;
-use perflings::protocol::*;
 use perflings::tui::keys;
+use protocol::config::{Init, RunConfig};
+use protocol::*;
 
 use super::session::{begin, hear};
 use super::{sample, screen};
@@ -523,7 +523,7 @@ fn after_pairs_the_screen_says_that_nothing_runs() {
 fn no_sequence_of_keys_shows_a_figure_of_another_configuration() {
     let knobs = ["model.init", "model.norm", "model.loss", "model.gradient"];
     for seed in 0..60 {
-        let mut random = perflings::random::Rng::named(seed, "keys", 0);
+        let mut random = protocol::random::Rng::named(seed, "keys", 0);
         let mut play = Play::of_stage(1 + (seed % 2) as u32, 20);
         for _ in 0..25 {
             match random.bits() >> 61 {

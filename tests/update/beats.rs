@@ -8,8 +8,8 @@ use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
 use perflings::course::save_file::Progress;
 use perflings::course::{BeatChange, Course};
-use perflings::protocol::{Command, Event, RunSpec, Slot, Started, StreamLine};
 use proptest::prelude::*;
+use protocol::{Command, Event, RunSpec, Slot, Started, StreamLine};
 
 use super::session::{act, begin, hear, train, wanted};
 use super::{begin_with, commands, sample};

@@ -4,7 +4,7 @@ use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, RunState, update};
 use perflings::course::Course;
 use perflings::course::save_file::{Prediction, Progress, StageState};
-use perflings::protocol::{Command, Event, StreamLine};
+use protocol::{Command, Event, StreamLine};
 
 use super::session::{act, begin, open, play_recording, resize, train, wanted};
 use super::{sample, start_of};

@@ -1,8 +1,8 @@
 //! The knobs panel, the learner's file, and what follows from both for A, B and pairs.
 
 use perflings::app::{Action, App, Confirm, Effect, Message, Mode, Options, RunState, update};
-use perflings::config::{Init, Loss, Norm, Preset, RunConfig};
-use perflings::protocol::*;
+use protocol::config::{Init, Loss, Norm, Preset, RunConfig};
+use protocol::*;
 
 use super::sample;
 use super::session::{act, begin, hear, pair, solve, train, wanted};
@@ -412,7 +412,7 @@ fn a_free_run_has_every_knob_and_no_stage() {
     };
     assert_eq!((run.stage, run.config.preset), (0, Preset::Small));
     assert!(app.stage().is_none() && app.knobs_open());
-    assert_eq!(app.comparison.offers.len(), perflings::config::KNOBS.len());
+    assert_eq!(app.comparison.offers.len(), protocol::config::KNOBS.len());
     train(&mut app, 10);
     select(&mut app, "train.batch");
     let effects = act(&mut app, Action::KnobTurn(-1));

@@ -3,7 +3,7 @@
 use perflings::app::guide::{SentencePart, confirmation};
 use perflings::app::{Action, App, Confirm, Effect, Message, Options, Overlay, Replay, update};
 use perflings::course::save_file::{Prediction, Progress, StageState};
-use perflings::protocol::Slot;
+use protocol::Slot;
 
 use super::session::{act, pair, solve, train};
 use super::{begin_with, running, sample, start_of};

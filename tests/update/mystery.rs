@@ -3,9 +3,9 @@
 use perflings::app::Message;
 use perflings::app::mystery::{JudgeStep, MysteryEnd};
 use perflings::app::{Action, App, Confirm, Effect, Mode, Options, Overlay, Panel, update};
-use perflings::config::{Loss, Norm};
 use perflings::judge::mystery::STEPS;
-use perflings::protocol::*;
+use protocol::config::{Loss, Norm};
+use protocol::*;
 
 use super::sample;
 use super::session::{act, begin, hear, train, wanted};

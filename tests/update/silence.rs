@@ -2,7 +2,7 @@
 
 use perflings::app::guide::{SentencePart, next_move};
 use perflings::app::{Action, App, Effect, Message, RunState, update};
-use perflings::protocol::{Command, Event, Slot};
+use protocol::{Command, Event, Slot};
 
 use super::session::{act, hear, solve, train};
 use super::{running, sample, start_of, wanted};

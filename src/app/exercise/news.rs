@@ -7,7 +7,7 @@ use super::{Checking, ExerciseNews, InModel};
 use crate::app::{App, Overlay, Panel, RunState};
 use crate::course::Exercise;
 use crate::judge::kernel::KernelVerdict;
-use crate::protocol::Command;
+use protocol::Command;
 
 impl App {
     /// Takes in what happened to an exercise.

@@ -7,7 +7,7 @@ use crate::app::{App, Effect, Mode, Panel, Replay, RequestedRun, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::Detective;
 use crate::course::save_file::StageState;
-use crate::protocol::Command;
+use protocol::Command;
 
 impl App {
     /// Opens an exercise: its text takes the lesson's place while the run goes on.

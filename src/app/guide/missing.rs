@@ -6,7 +6,7 @@ use crate::course::Stage;
 use crate::course::check::Metric;
 use crate::course::save_file::StageState;
 use crate::judge::{CriterionResult, Outcome};
-use crate::protocol::Slot;
+use protocol::Slot;
 
 /// Says what is missing and the key that helps, keys named in braces; nothing where the stage waits for something else.
 pub fn missing(app: &App, stage: &Stage) -> Option<String> {

@@ -1,10 +1,10 @@
 //! The four figures that every run shows in the header, and how a figure is written in few characters.
 
 use crate::app::App;
-use crate::config::Sync;
-use crate::protocol::{Throughput, TimingState};
-use crate::thresholds;
-use crate::units::{number, percent, signed_percent};
+use protocol::config::Sync;
+use protocol::thresholds;
+use protocol::units::{number, percent, signed_percent};
+use protocol::{Throughput, TimingState};
 
 /// Whether a figure is as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

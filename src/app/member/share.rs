@@ -5,15 +5,15 @@ use crate::app::beats::VoteState;
 use crate::app::mode::Mode;
 use crate::app::mystery::MysteryEnd;
 use crate::app::{Action, App, Effect, Overlay};
+use crate::class::board::VoteTally;
+use crate::class::news::RoomNews;
+use crate::class::record::{
+    ClassState, InstructorRequest, MysteryResult, Participant, RaceResult, SharedWork, mystery_of,
+};
 use crate::course::Stage;
 use crate::course::save_file::{Prediction, StageProgress, StageState, letter};
 use crate::judge::Outcome;
-use crate::protocol::Pair;
-use crate::room::board::VoteTally;
-use crate::room::news::RoomNews;
-use crate::room::record::{
-    ClassState, InstructorRequest, MysteryResult, Participant, RaceResult, SharedWork, mystery_of,
-};
+use protocol::Pair;
 
 /// Time between two checks for something new to share.
 const LOOK_MS: u64 = 250;

@@ -3,7 +3,7 @@
 use super::Mode;
 use crate::app::source::{FromEngine, ReplayControl};
 use crate::app::{Action, App, Effect};
-use crate::config::RunConfig;
+use protocol::config::RunConfig;
 
 impl App {
     /// What an action means in the mode; false where it means what it means everywhere.

@@ -5,14 +5,14 @@ use super::{JudgeStep, MysteryEnd, MysteryRun};
 use crate::app::comparison::Comparison;
 use crate::app::view::{Confirm, Overlay};
 use crate::app::{Action, App, Effect, Mode};
-use crate::config::Preset;
 use crate::course::mystery::{Mystery, offers, score};
 use crate::course::save_file::MysteryScore;
 use crate::judge::StageReport;
 use crate::judge::mystery::{STEPS, evaluate, only_speed_is_open};
 use crate::judge::stage::StageFacts;
 use crate::panel::Panel;
-use crate::protocol::{Command, Finished, RunSpec, Slot, Started};
+use protocol::config::Preset;
+use protocol::{Command, Finished, RunSpec, Slot, Started};
 
 /// How long a configuration runs before it counts as tried.
 const TRIED_MS: u64 = 2_000;

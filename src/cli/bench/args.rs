@@ -9,9 +9,9 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::cli::values::{devices, positive, preset, unknown, versions};
-use crate::config::{Knob, Preset, RunConfig, VERSIONS};
 use crate::course::config_file::set;
 use crate::out::usage;
+use protocol::config::{Knob, Preset, RunConfig, VERSIONS};
 
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\

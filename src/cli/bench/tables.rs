@@ -1,11 +1,11 @@
 //! The report of a bench for people, and what each figure of a measured row looks like in any table.
 
-use crate::export::sheet::{Sheet, SheetBlock, SheetColumn, SheetTable, digits, interval, worth};
-use crate::machine;
 use crate::measure::cell::{BaselineVerdict, BenchCell, Ratio};
 use crate::measure::report::{BenchReport, Machine, MissingCell, PairedRow};
-use crate::stats::operations;
-use crate::units::{bytes, percent, show};
+use crate::pages::sheet::{Sheet, SheetBlock, SheetColumn, SheetTable, digits, interval, worth};
+use protocol::machine;
+use protocol::stats::operations;
+use protocol::units::{bytes, percent, show};
 
 /// The whole report.
 pub fn sheet(report: &BenchReport) -> Sheet {
@@ -232,7 +232,7 @@ fn paired(rows: &[PairedRow]) -> [SheetBlock; 2] {
 mod tests {
     use super::*;
     use crate::measure::cell::tests::cell;
-    use crate::protocol::{Pair, Verdict};
+    use protocol::{Pair, Verdict};
 
     #[test]
     fn a_report_has_every_figure_or_its_reason() {

@@ -12,13 +12,13 @@ use crate::cli::exercise::kernels::{Text, check as check_kernel, job};
 use crate::cli::meter::ProgressMeter;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::judge::course::CourseTrial;
-use crate::lockstep::Shader;
-use crate::lockstep::mutants::{Mutant, first_change, make};
 use crate::measure::equal::equal;
 use crate::measure::kernel_checker::Checker;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, result};
-use crate::protocol::{KernelJob, KernelShape, template};
+use protocol::{KernelJob, KernelShape, template};
+use wgsl_lockstep::Shader;
+use wgsl_lockstep::mutants::{Mutant, first_change, make};
 
 /// Percent of the wrong kernels that may pass.
 const MAY_PASS: f64 = 2.0;

@@ -11,14 +11,14 @@ use crate::cli::saved::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::judge::kernel::{self, KernelVerdict};
 use crate::lanes::LanesWanted;
-use crate::lockstep::lanes::listing;
 use crate::measure::kernel_checker::Checker;
 use crate::measure::lanes;
 use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, ExitError, notice, result, usage};
-use crate::protocol::{KernelJob, KernelStarter};
-use crate::random;
-use crate::workshop::exercise::in_folder;
+use crate::shell::exercise::in_folder;
+use protocol::random;
+use protocol::{KernelJob, KernelStarter};
+use wgsl_lockstep::lanes::listing;
 
 impl Commands for Kernels {
     fn check(&self, asked: Asked<'_>) -> Result<Exit> {
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
     use crate::course::Course;
     use crate::judge::{CriterionResult, Outcome};
-    use crate::protocol::{Device, KernelError, KernelReport, KernelResult};
+    use protocol::{Device, KernelError, KernelReport, KernelResult};
 
     fn matmul() -> Kernels {
         let course = Course::builtin();

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::config::RunConfig;
 use crate::course::config_file::parse;
 use crate::course::source::Loader;
 use crate::course::text::hash;
 use crate::course::{Course, CourseFiles, embedded};
+use protocol::config::RunConfig;
 
 /// A starter of a stage that was edited in place.
 #[derive(Clone, Debug)]

@@ -12,10 +12,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml_edit::{DocumentMut, value};
 
-use crate::config::{KNOBS, Knob, KnobValue, RunConfig};
 use crate::course::StageFile;
 use crate::course::config_file::{FileError, line_of, not_toml};
 use crate::sanitize;
+use protocol::config::{KNOBS, Knob, KnobValue, RunConfig};
 
 /// Name of the learner's file.
 pub const ANSWERS: &str = "answer.toml";

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::folder::ExerciseFolder;
-use crate::config::{KNOBS, Knob, KnobValue, RunConfig};
 use crate::course::Question;
 use crate::course::config_file::FileError;
 use crate::course::stage::{check_keys, check_question, plain_file};
-use crate::protocol::{self, Device, Event, Finished, RunSpec, StreamLine};
+use protocol::config::{KNOBS, Knob, KnobValue, RunConfig};
+use protocol::{self, Device, Event, Finished, RunSpec, StreamLine};
 
 /// A recorded run, and the question about it.
 #[derive(Clone, Debug, PartialEq)]

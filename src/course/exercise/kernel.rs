@@ -7,13 +7,11 @@ mod read;
 pub use drawn::{DrawnSizes, SizeRange};
 pub(super) use read::read;
 
-use crate::config::{RunConfig, nearest};
 use crate::course::StageFile;
 use crate::course::config_file::FileError;
 use crate::course::placeholder::{TextPiece, pieces};
-use crate::protocol::{
-    KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes,
-};
+use protocol::config::{RunConfig, nearest};
+use protocol::{KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes};
 
 /// Seed of checks that have to be the same every time.
 const SEED: u64 = 42;

@@ -5,11 +5,11 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMer
 use strum::VariantNames;
 
 use super::{Lesson, LessonSection, SectionKind, TextBlock, TextSpan, plain};
-use crate::config::nearest;
 use crate::course::config_file::{FileError, line_of};
 use crate::course::exercise::is_label;
 use crate::course::placeholder::{self, TextPiece};
 use crate::course::text;
+use protocol::config::nearest;
 
 /// A lesson with what was wrong with it and what it refers to.
 #[derive(Clone, Debug, Default, PartialEq)]

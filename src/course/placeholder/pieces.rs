@@ -1,7 +1,7 @@
 //! Texts with names in braces, and numbers as a learner reads them.
 
 use crate::course::metric;
-use crate::units::show;
+use protocol::units::show;
 
 /// A text and the names in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -126,8 +126,8 @@ fn sentences(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Preset, RunConfig};
-    use crate::protocol::Finished;
+    use protocol::Finished;
+    use protocol::config::{Preset, RunConfig};
 
     #[test]
     fn a_sentence_ends_before_the_first_clause_without_its_figures() {

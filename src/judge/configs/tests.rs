@@ -5,7 +5,7 @@ use crate::course::Course;
 use crate::course::exercise::Exercise;
 use crate::course::sweep::SweepPoint as Point;
 use crate::judge::Outcome;
-use crate::protocol::{Memory, Spread, Verdict};
+use protocol::{Memory, Spread, Verdict};
 
 fn configs(id: &str) -> Configs {
     let course = Course::builtin();

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::protocol::{
+use protocol::units::{duration, rate, show};
+use protocol::{
     KernelError, KernelFaultKind, KernelJob, KernelMatch, KernelRatio, KernelResult, KernelShape,
     KernelTime, KernelUntimed, Spread, with_names,
 };
-use crate::units::{duration, rate, show};
 
 /// The beginning of the line about time, and a phrase in the lines that compare times.
 pub const TIME: &str = "time at";

@@ -1,6 +1,6 @@
 //! What went wrong when a kernel ran, in one sentence.
 
-use crate::protocol::{KernelError, KernelFault, KernelFaultKind, Num};
+use protocol::{KernelError, KernelFault, KernelFaultKind, Num};
 
 /// What went wrong when a kernel ran.
 pub(super) fn sentence(fault: &KernelFault, array_length: bool) -> String {

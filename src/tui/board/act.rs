@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::room::board::{Board, ParticipantRow, offer_of};
-use crate::room::record::InstructorRequest;
+use crate::class::board::{Board, ParticipantRow, offer_of};
+use crate::class::record::InstructorRequest;
 use crate::tui::keys::board::BoardAction;
 
 /// The state of the board's screen.

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::room::board::Board;
+use crate::class::board::Board;
 use crate::tui::surface::{height, put, take_left, take_top};
 use crate::tui::symbols::half_blocks;
 use crate::tui::theme::Theme;

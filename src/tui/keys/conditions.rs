@@ -5,8 +5,8 @@ use crate::app::exercise::measuring::AnswerFile;
 use crate::app::member::{Link, Membership};
 use crate::app::study::{Activity, LessonPage};
 use crate::app::{App, Overlay, RunState, ScreenSize};
-use crate::config::{Knob, ValueKind};
 use crate::panel::Panel;
+use protocol::config::{Knob, ValueKind};
 
 pub fn always(_: &App) -> bool {
     true

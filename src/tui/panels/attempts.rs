@@ -3,12 +3,12 @@
 use ratatui::text::{Line, Span};
 
 use crate::app::{App, SlotRun};
-use crate::protocol::{Pair, Slot};
 use crate::tui::list::List;
 use crate::tui::surface::joined;
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::number;
+use protocol::units::number;
+use protocol::{Pair, Slot};
 
 /// The attempts, each with its knobs and its figures.
 pub fn list(app: &App, theme: &Theme, columns: usize) -> List {

@@ -14,11 +14,11 @@ use crate::course::placeholder::NOT_MEASURED;
 use crate::course::save_file::letter;
 use crate::course::{Beat, BeatChange, SectionKind, Stage, TextBlock};
 use crate::panel::Panel;
-use crate::protocol::Pair;
 use crate::tui::prose::{ProseWriter, filled_as_found, told_as_found};
 use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top, widest};
 use crate::tui::votes::bars;
 use crate::tui::{digits, keys, text};
+use protocol::Pair;
 
 /// Draws the beat; none of it scrolls, unless it is a panel of the workshop.
 pub fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {

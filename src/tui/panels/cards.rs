@@ -5,12 +5,12 @@ use ratatui::text::{Line, Span};
 
 use crate::app::guide::next_move;
 use crate::app::{App, RunState};
-use crate::protocol::{FailedKind, Look, Pair, Verdict};
 use crate::tui::prose::ProseWriter;
 use crate::tui::surface::{Surface, centred, height};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{ms, number};
+use protocol::units::{ms, number};
+use protocol::{FailedKind, Look, Pair, Verdict};
 
 /// Draws the card for the present state, if there is one.
 pub fn draw(s: &mut Surface<'_, '_>) {

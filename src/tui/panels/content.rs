@@ -8,11 +8,11 @@ use ratatui::text::{Line, Span};
 
 use crate::app::App;
 use crate::panel::Panel;
-use crate::protocol::Slot;
 use crate::tui::list::first_shown;
 use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use protocol::Slot;
 
 /// What a panel shows now, in an area of this size.
 pub type ContentOf = for<'a> fn(&'a App, &'a Theme, Rect) -> Content<'a>;

@@ -7,12 +7,12 @@ use ratatui::text::{Line, Span};
 use super::content::{Block, Content, Figure, NAME, Picture, Size, Value};
 use super::ledger;
 use crate::app::App;
-use crate::protocol::{Evidence, Num, Slot};
-use crate::thresholds::PARITY_F32;
 use crate::tui::surface::slots;
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{duration, number, parity, show};
+use protocol::thresholds::PARITY_F32;
+use protocol::units::{duration, number, parity, show};
+use protocol::{Evidence, Num, Slot};
 
 /// How to read it.
 pub const READING: &[&str] = &[
@@ -142,7 +142,7 @@ fn rms(slot: Slot, values: &[Num], theme: &Theme) -> Option<Line<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::thresholds::{PARITY_BF16, PARITY_F16};
+    use protocol::thresholds::{PARITY_BF16, PARITY_F16};
 
     #[test]
     fn the_text_names_the_limits_of_parity() {

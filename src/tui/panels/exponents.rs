@@ -7,11 +7,11 @@ use ratatui::widgets::Widget;
 
 use super::content::Content;
 use crate::app::App;
-use crate::protocol::{Exponents, Gradients};
-use crate::thresholds::ZEROS_PERCENT;
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{percent, show};
+use protocol::thresholds::ZEROS_PERCENT;
+use protocol::units::{percent, show};
+use protocol::{Exponents, Gradients};
 
 /// How to read it.
 pub const READING: &[&str] = &[

@@ -9,13 +9,13 @@ use ratatui::text::{Line, Span};
 
 use super::content::{Content, Figure, Picture, Size};
 use crate::app::App;
-use crate::protocol::{GradientRow, Gradients};
-use crate::thresholds::ZEROS_PERCENT;
 use crate::tui::surface::{short_label, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{number, percent, show};
+use protocol::thresholds::ZEROS_PERCENT;
+use protocol::units::{number, percent, show};
+use protocol::{GradientRow, Gradients};
 
 /// How to read it.
 pub const READING: &[&str] = &[

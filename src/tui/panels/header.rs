@@ -7,11 +7,11 @@ use super::exercise;
 use crate::app::busy::busy;
 use crate::app::guide::{FigureState, RunFigure, gpu_warm_up, vitals};
 use crate::app::{Action, App, Overlay};
-use crate::stats::roofline;
 use crate::tui::prose::sentence;
 use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
+use protocol::stats::roofline;
 
 /// Title left, badges right.
 pub fn draw(s: &mut Surface<'_, '_>) {

@@ -7,12 +7,12 @@ use ratatui::text::{Line, Span};
 use super::glossary::draw_search;
 use crate::app::kernel_rows::name;
 use crate::app::{Action, App};
-use crate::protocol::{CompiledKernel, KernelRow};
-use crate::stats::operations::formula;
 use crate::tui::keys;
 use crate::tui::surface::{Surface, closes};
 use crate::tui::text::wrap;
 use crate::tui::theme::Theme;
+use protocol::stats::operations::formula;
+use protocol::{CompiledKernel, KernelRow};
 
 /// Columns and rows that the card wants.
 pub fn size(app: &App, area: Rect) -> (u16, u16) {

@@ -9,13 +9,13 @@ use super::content::{Block, Content, Figure, Picture, Size, missing};
 use crate::app::kernel_rows::{name, sorted};
 use crate::app::{App, SlotRun, Sort};
 use crate::course::KernelFigure;
-use crate::protocol::{KernelRow, Roof, Slot, StepProfile};
-use crate::stats::roofline::{RowRates, reached};
 use crate::tui::surface::joined;
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{bytes, duration, ms, number, or_dash, percent};
+use protocol::stats::roofline::{RowRates, reached};
+use protocol::units::{bytes, duration, ms, number, or_dash, percent};
+use protocol::{KernelRow, Roof, Slot, StepProfile};
 
 /// How to read it.
 pub const READING: &[&str] = &[

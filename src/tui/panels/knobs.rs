@@ -12,7 +12,7 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::surface::{inside, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::number;
+use protocol::units::number;
 
 /// More knobs than these stand under headings.
 const FEW: usize = 12;

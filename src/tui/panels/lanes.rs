@@ -6,10 +6,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::kernel::numbered_line;
-use crate::lockstep::lanes::{CELLS, LINE_BYTES, LaneState, MemoryRow, WorkgroupRun};
 use crate::tui::prose::{ProseWriter, harmless};
 use crate::tui::surface::{Surface, closes, joined, take_top};
 use crate::tui::text;
+use wgsl_lockstep::lanes::{CELLS, LINE_BYTES, LaneState, MemoryRow, WorkgroupRun};
 
 /// Widest card.
 const COLUMNS: u16 = 124;

@@ -6,13 +6,13 @@ use ratatui::text::{Line, Span};
 
 use super::content::{Block, Content, Figure, Picture};
 use crate::app::{App, SlotRun, StepReading};
-use crate::config::Sync;
-use crate::protocol::{PhaseTimes, Slot};
-use crate::thresholds::PHASES_MISS_STEP;
 use crate::tui::surface::{slot_label, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{duration, or_dash, percent};
+use protocol::config::Sync;
+use protocol::thresholds::PHASES_MISS_STEP;
+use protocol::units::{duration, or_dash, percent};
+use protocol::{PhaseTimes, Slot};
 
 /// How to read it.
 pub const READING: &[&str] = &[

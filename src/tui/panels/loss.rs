@@ -8,12 +8,12 @@ use ratatui::text::{Line, Span};
 use super::content::Content;
 use crate::app::series::{Bucket, Series};
 use crate::app::{App, SlotRun, Smoothing, Window};
-use crate::protocol::Slot;
 use crate::tui::chart::{Chart, ReferenceLine};
 use crate::tui::surface::{slot_label, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::number;
+use protocol::Slot;
+use protocol::units::number;
 
 /// How to read it.
 pub const READING: &[&str] = &[

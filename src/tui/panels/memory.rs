@@ -5,10 +5,10 @@ use ratatui::text::{Line, Span};
 
 use super::content::{Block, Content, Figure, Picture, Size, missing};
 use crate::app::App;
-use crate::protocol::Slot;
 use crate::tui::surface::{short_label, slots};
 use crate::tui::theme::Theme;
-use crate::units::bytes;
+use protocol::Slot;
+use protocol::units::bytes;
 
 /// How to read it.
 pub const READING: &[&str] = &[

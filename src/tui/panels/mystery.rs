@@ -157,7 +157,7 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     for fault in &mystery.faults {
         for (path, _) in fault.sets {
-            let Some(knob) = crate::config::Knob::known(path) else {
+            let Some(knob) = protocol::config::Knob::known(path) else {
                 continue;
             };
             let runs = [

@@ -8,7 +8,7 @@ use crate::app::RunState;
 use crate::app::guide::{FigureState, RunFigure, confirmation, next_move, vitals};
 use crate::tui::surface::Surface;
 use crate::tui::theme::Theme;
-use crate::units::{ms, number};
+use protocol::units::{ms, number};
 
 pub fn draw(s: &mut Surface<'_, '_>) {
     let (app, theme) = (s.app, s.theme);

@@ -8,7 +8,7 @@ use crate::course::save_file::letter;
 use crate::course::{Estimate, Question, Stage};
 use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::{keys, text};
-use crate::units::{bounds, number};
+use protocol::units::{bounds, number};
 
 /// Writes what a stage asks now; nothing when it asks nothing.
 pub fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {

@@ -13,14 +13,14 @@ use ratatui::text::{Line, Span};
 use super::content::{Content, Size};
 use crate::app::App;
 use crate::course::Beat;
-use crate::protocol::{Roof, Slot};
-use crate::stats::operations::{OperationRow, operations};
-use crate::stats::roofline::{bounding, ridge};
 use crate::tui::surface::{height, joined, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{ms, number, or_dash, percent, rate};
+use protocol::stats::operations::{OperationRow, operations};
+use protocol::stats::roofline::{bounding, ridge};
+use protocol::units::{ms, number, or_dash, percent, rate};
+use protocol::{Roof, Slot};
 
 /// How to read it.
 pub const READING: &[&str] = &[

@@ -8,7 +8,7 @@ use crate::app::{Action, App};
 use crate::course::save_file::letter;
 use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
-use crate::units::number;
+use protocol::units::number;
 
 /// The title of the vote.
 pub fn title_of_vote(app: &App) -> &'static str {

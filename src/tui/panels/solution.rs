@@ -4,11 +4,11 @@ use ratatui::text::{Line, Span};
 
 use super::exercise::new_lines;
 use crate::app::Action;
-use crate::config::Knob;
 use crate::course::{Exercise, Stage};
 use crate::tui::prose::{ProseWriter, harmless};
 use crate::tui::surface::Surface;
 use crate::tui::text;
+use protocol::config::Knob;
 
 pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.overlay("solution");

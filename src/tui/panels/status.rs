@@ -8,12 +8,12 @@ use crate::app::beats::VoteState;
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
 use crate::app::{App, Confirm, RunState};
-use crate::protocol::Step;
 use crate::tui::prose::{filled_as_found, sentence, told_as_found};
 use crate::tui::surface::{Surface, height};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
-use crate::units::{ms, number, show};
+use protocol::Step;
+use protocol::units::{ms, number, show};
 
 /// That progress is not saved, and why. It comes before everything else.
 pub fn draw_unsaved(s: &mut Surface<'_, '_>) {

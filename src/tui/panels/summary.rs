@@ -14,7 +14,7 @@ use crate::table;
 use crate::tui::prose::{ProseWriter, READING};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::number;
+use protocol::units::number;
 
 /// Columns that the card takes at most.
 pub fn widest(app: &App) -> u16 {

@@ -9,13 +9,13 @@ use ratatui::text::{Line, Span};
 use super::cards;
 use super::content::{Block, Content, Size, missing};
 use crate::app::{App, SlotRun, ThemeName};
-use crate::protocol::{Throughput, TimingState};
 use crate::tui::digits;
 use crate::tui::surface::{is_strip, joined, slot_label, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use crate::units::{duration, ms, number, percent};
+use protocol::units::{duration, ms, number, percent};
+use protocol::{Throughput, TimingState};
 
 /// How to read it, which depends on whether the run waits for the device.
 pub fn reading(app: &App) -> &'static [&'static str] {

@@ -9,13 +9,13 @@ use ratatui::widgets::Widget;
 use super::content::Content;
 use crate::app::App;
 use crate::app::timeline::TimelineView;
-use crate::gputrace::display::time;
-use crate::gputrace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
-use crate::gputrace::names::{self, Family, TracePhase};
-use crate::gputrace::timeline::TimelineRow;
 use crate::sanitize;
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use gputrace::display::time;
+use gputrace::model::{LaneKind, NONE, Slice, SliceKind, Trace};
+use gputrace::names::{self, Family, TracePhase};
+use gputrace::timeline::TimelineRow;
 
 /// Lines above and below the lanes: the scale, and what is marked.
 const ABOVE: usize = 1;

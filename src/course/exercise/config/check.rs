@@ -3,11 +3,11 @@
 use serde::Deserialize;
 
 use super::{ConfigCheck, ConfigMetric, FigureTest, Sweep};
-use crate::config::nearest;
 use crate::course::config_file::FileError;
 use crate::course::exercise::checks::CONFIG;
 use crate::course::metric;
 use crate::course::toml_file::TomlFile;
+use protocol::config::nearest;
 
 /// `[[check]]` of a config exercise.
 #[derive(Deserialize)]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::protocol::{KernelFill, KernelShape, MAX_SIZE};
-use crate::random::Rng;
+use protocol::random::Rng;
+use protocol::{KernelFill, KernelShape, MAX_SIZE};
 
 /// A drawn size is divisible by none of these, and therefore not a multiple of a tile or a workgroup.
 const DIVISORS: [u64; 4] = [2, 3, 5, 7];

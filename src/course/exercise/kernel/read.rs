@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{DrawnSizes, Kernel, Kernels, SizeRange, WrongSolution};
-use crate::config::nearest;
 use crate::course::config_file::FileError;
 use crate::course::exercise::folder::ExerciseFolder;
 use crate::course::stage::{StageFile, plain_file};
 use crate::course::toml_file::{self, TomlFile};
-use crate::protocol::{
+use crate::sanitize::one_line;
+use protocol::config::nearest;
+use protocol::{
     KernelBinding, KernelCheck, KernelFill, KernelMetric, KernelReference, KernelRole, KernelShape,
     KernelSpec, KernelStarter, MAX_SIZE, SizeProduct, is_size_name,
 };
-use crate::sanitize::one_line;
 
 /// Most elements of a buffer: 256 MiB.
 const MAX_COUNT: u64 = 1 << 26;

@@ -5,12 +5,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::protocol::Roof;
-use crate::stats::roofline::{ceiling, ridge};
 use crate::tui::chart::axis::{Scale, tick_label};
 use crate::tui::chart::grid::{CurveStyle, Grid, Plot, put};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use protocol::Roof;
+use protocol::stats::roofline::{ceiling, ridge};
 
 /// An operation: FLOP/byte, FLOP/s, its letter and name.
 pub struct Mark {

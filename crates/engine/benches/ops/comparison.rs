@@ -1,0 +1,99 @@
+//! Versions of one operation, timed in turns.
+
+use std::time::Instant;
+
+use protocol::Roof;
+use protocol::stats::robust::spread;
+use tiny_llama::ops::Cost;
+
+/// A sample repeats a short operation until it takes at least this long.
+const MIN_SAMPLE_MS: f64 = 4.0;
+const MAX_CALLS: usize = 4096;
+
+/// One version: `run(n)` calls it n times and waits for the device.
+pub struct Version {
+    pub name: String,
+    pub cost: Cost,
+    pub run: Box<dyn FnMut(usize) + Send>,
+}
+
+/// An operation in one direction at one size. Speed-ups are over the first version.
+pub struct Comparison {
+    pub name: String,
+    pub versions: Vec<Version>,
+}
+
+pub fn print_head() {
+    println!(
+        "\n  {:<20} {:>9} {:>20} {:>8} {:>7} {:>9}  share of peak",
+        "version", "ms", "[p25, p75]", "GFLOP/s", "GB/s", "speed-up"
+    );
+}
+
+impl Comparison {
+    /// Takes `rounds` samples of each version and prints a row for each. Every second round goes in reverse order, so
+    /// that linear drift favours no version.
+    pub fn run(mut self, rounds: usize, roof: Option<&Roof>) {
+        let calls: Vec<usize> = self.versions.iter_mut().map(Version::warm_up).collect();
+        let mut samples = vec![Vec::with_capacity(rounds); self.versions.len()];
+        for round in 0..rounds {
+            let mut order: Vec<usize> = (0..self.versions.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for at in order {
+                samples[at].push(self.versions[at].sample(calls[at]));
+            }
+        }
+        println!("{}", self.name);
+        let mut first = None;
+        for (version, samples) in self.versions.iter().zip(&samples) {
+            let ms = spread(samples);
+            let per_s = 1e3 / ms.median;
+            let (flops, bytes) = (version.cost.flops * per_s, version.cost.bytes * per_s);
+            println!(
+                "  {:<20} {:>9.4} {:>20} {:>8.1} {:>7.1} {:>9.2}  {}",
+                version.name,
+                ms.median,
+                format!("[{:.4}, {:.4}]", ms.p25, ms.p75),
+                flops / 1e9,
+                bytes / 1e9,
+                *first.get_or_insert(ms.median) / ms.median,
+                share(flops, bytes, roof),
+            );
+        }
+    }
+}
+
+impl Version {
+    /// Runs until the caches are warm, and returns how many calls make a sample.
+    fn warm_up(&mut self) -> usize {
+        (self.run)(1);
+        let mut calls = 1;
+        while self.sample(calls) * (calls as f64) < MIN_SAMPLE_MS && calls < MAX_CALLS {
+            calls *= 2;
+        }
+        calls
+    }
+
+    /// Milliseconds of one call, averaged over this many.
+    fn sample(&mut self, calls: usize) -> f64 {
+        let began = Instant::now();
+        (self.run)(calls);
+        began.elapsed().as_secs_f64() * 1e3 / calls as f64
+    }
+}
+
+/// The share of the nearer roof. Above 100 % of bytes/s, the operands were in a cache; above 100 % of FLOP/s, the roof
+/// was measured while the machine was busier.
+fn share(flops: f64, bytes: f64, roof: Option<&Roof>) -> String {
+    let Some(roof) = roof else {
+        return "not measured".to_owned();
+    };
+    let (compute, memory) = (flops / roof.flops.best, bytes / roof.bytes.best);
+    if compute > memory {
+        format!("{:.0} % of FLOP/s", 100.0 * compute)
+    } else {
+        format!("{:.0} % of bytes/s", 100.0 * memory)
+    }
+}

@@ -1,0 +1,141 @@
+//! Which devices there are, and opening one. Nothing here panics: a driver that does is caught and named.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use anyhow::{Error, Result, anyhow};
+use burn::tensor::Device;
+use burn_wgpu::wgpu;
+
+use super::adapters::{RankedAdapter, adapters, named};
+use protocol::{self, DeviceInfo, Roof};
+use tiny_llama::ops::adapter::has_matrix_cores;
+
+/// An opened device with its properties.
+#[derive(Clone, Debug)]
+pub struct OpenDevice {
+    pub device: Device,
+    pub info: protocol::Device,
+    /// The driver and its version; peaks measured under another one do not count.
+    pub driver: String,
+    /// Whether work goes through a queue of ours, because the device itself is synchronous.
+    pub queued: bool,
+    /// Whether f16 can be multiplied by matrix cores.
+    pub matrix_cores: bool,
+    /// Its measured peaks.
+    pub roof: Option<Roof>,
+    /// The device of a GPU, for which kernels are compiled ahead.
+    pub gpu: Option<wgpu::Device>,
+}
+
+/// Every device, the CPU first, then GPUs in the order of `gpu:N`, then CPU drivers of Vulkan.
+pub fn probe() -> Vec<DeviceInfo> {
+    let cpu = DeviceInfo {
+        select: "cpu".to_owned(),
+        device: cpu(),
+        backend: "flex".to_owned(),
+        driver: instructions(),
+        timestamps: false,
+        note: "operations are timed by brackets on the host".to_owned(),
+        roof: None,
+    };
+    let mut found = vec![cpu];
+    for adapter in &adapters() {
+        // `--device` has no name for a second driver that computes on the CPU.
+        if found.iter().all(|known| known.select != adapter.select) {
+            found.push(describe(adapter));
+        }
+    }
+    found
+}
+
+/// Opens `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`.
+///
+/// # Errors
+/// When there is no such device, with what was looked for.
+pub fn open(select: &str) -> Result<OpenDevice> {
+    if select == "cpu" {
+        return Ok(OpenDevice {
+            device: Device::flex(),
+            info: cpu(),
+            driver: instructions(),
+            queued: true,
+            matrix_cores: false,
+            roof: None,
+            gpu: None,
+        });
+    }
+    let found = adapters();
+    if select == "auto" {
+        return match found.iter().find(|it| !it.on_cpu()) {
+            Some(gpu) => open_adapter(gpu),
+            None => open("cpu"),
+        };
+    }
+    open_adapter(named(select, &found).map_err(Error::msg)?)
+}
+
+fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
+    adapter.ensure_usable().map_err(Error::msg)?;
+    let info = adapter.device();
+    let (kind, name) = (&info.kind, &adapter.info.name);
+    let options = Device::wgpu_options()
+        .device_kind(adapter.kind.clone())
+        .tasks_max(24);
+    let (device, setup) = catch_unwind(AssertUnwindSafe(|| options.init_with_setup()))
+        .map_err(|_| {
+            anyhow!(
+                "{kind}: the driver of {name} panicked while it was opened; the log has its text"
+            )
+        })?
+        .map_err(|error| anyhow!("{kind}: {name} could not be opened: {error:?}"))?;
+    Ok(OpenDevice {
+        device,
+        info,
+        driver: adapter.driver(),
+        queued: false,
+        matrix_cores: has_matrix_cores(&adapter.adapter),
+        roof: None,
+        gpu: (!adapter.on_cpu()).then_some(setup.device),
+    })
+}
+
+fn describe(adapter: &RankedAdapter) -> DeviceInfo {
+    let note = match adapter.ensure_usable() {
+        Err(why) => why,
+        Ok(()) if adapter.timestamps => String::new(),
+        Ok(()) => "no timestamp queries: kernel times include submission".to_owned(),
+    };
+    DeviceInfo {
+        select: adapter.select.clone(),
+        device: adapter.device(),
+        backend: format!("{:?}", adapter.info.backend),
+        driver: adapter.driver(),
+        timestamps: adapter.timestamps,
+        note,
+        roof: None,
+    }
+}
+
+/// The CPU's entry in place of a driver: the instruction set that the kernels use.
+fn instructions() -> String {
+    format!(
+        "{:?} instructions",
+        tiny_llama::ops::cpu::Instructions::detect()
+    )
+    .to_lowercase()
+}
+
+/// The processor's name and how many threads work.
+fn cpu() -> protocol::Device {
+    let text = protocol::machine::system("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| {
+        line.strip_prefix("model name")?
+            .split_once(':')
+            .map(|(_, name)| name.trim().to_owned())
+    });
+    let name = model.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    protocol::Device {
+        kind: "cpu".to_owned(),
+        name: format!("{name}, {} threads", rayon::current_num_threads()),
+    }
+}

@@ -1,0 +1,490 @@
+//! One check from beginning to end, on a thread with a large stack. A hang, a panic or an error of the driver becomes a line of the
+//! report. A watcher reports what takes too long and stops waiting for it.
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+
+use super::access::HostRun;
+use super::clock::WorkClock;
+use super::gpu::{Gpu, GpuError, KernelPipeline, no_adapter};
+use super::interpret::{HostLaunch, STEPS, STEPS_ALONE, STEPS_DRAWN, too_long};
+use super::timing;
+use super::trial::KernelTrial;
+use super::watch::{CheckLimits, CheckState, fault, watch};
+use protocol::random::Rng;
+use protocol::reference::cost;
+use protocol::reference::real::Functions;
+use protocol::validate::{self, ValidatedText};
+use protocol::{
+    KernelAccess, KernelFault, KernelFile, KernelFill, KernelJob, KernelMatch, KernelProgress,
+    KernelReport, KernelResult, KernelShape, KernelUntimed, same_text,
+};
+use wgsl_lockstep::STACK_BYTES;
+
+/// Floating-point operations up to which a CPU driver also runs the last shape, and up to which the last shape is compared with the
+/// plain reference on every device.
+const CPU_FLOPS: f64 = 1e8;
+/// Largest text, in bytes, that is validated again for each size named in it.
+const READ_AGAIN: usize = 16 << 10;
+/// Loop iterations after which llvmpipe, the CPU driver, silently ends an invocation.
+const CPU_ROUNDS: u64 = 65_000;
+/// Floating-point operations up to which a drawn shape is tried with every kind of values; a larger one is tried with the first kind only.
+const EVERY_KIND: f64 = 1e7;
+
+/// An open device outlives a check, because opening one takes longer than most checks.
+static OPEN: Mutex<Option<(String, Gpu)>> = Mutex::new(None);
+
+/// Checks a learner's kernels on `device`: `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`. Always answers.
+pub fn check(job: &KernelJob, device: &str, limits: CheckLimits) -> KernelReport {
+    check_with_progress(job, device, limits, |_| ())
+}
+
+/// As `check`, and reports its progress.
+pub fn check_with_progress(
+    job: &KernelJob,
+    device: &str,
+    limits: CheckLimits,
+    tell: impl Fn(KernelProgress),
+) -> KernelReport {
+    let mut clock = WorkClock::start();
+    let state = CheckState {
+        report: KernelReport {
+            id: job.id,
+            exercise: job.exercise.clone(),
+            seed: job.seed,
+            ..KernelReport::default()
+        },
+        file: Some(0),
+        ..CheckState::default()
+    };
+    let (news, inbox) = channel();
+    let (mut own_job, device, own_state) = (job.clone(), device.to_owned(), state.clone());
+    let work = move || {
+        leave_out_unfit(&mut own_job);
+        let mut worker = CheckWorker {
+            job: &own_job,
+            state: own_state,
+            news,
+        };
+        worker.run(&device);
+        worker.tell();
+    };
+    let thread = Builder::new().name("kernel check".into());
+    let mut report = match thread.stack_size(STACK_BYTES).spawn(work) {
+        Ok(thread) => watch(state, &inbox, thread, limits, tell),
+        Err(error) => KernelReport {
+            failed: Some(format!("the check could not be started: {error}")),
+            ..state.report
+        },
+    };
+    report.seconds = clock.wall().as_secs_f64();
+    report.processor_seconds = clock.spent().processor.map(|it| it.as_secs_f64());
+    report
+}
+
+/// Removes the sizes taken from a learner's text that the text does not fit, or that would take too long.
+fn leave_out_unfit(job: &mut KernelJob) {
+    let files = &job.files;
+    job.shapes.retain(|shape| {
+        let mut specs = files.iter().map(|file| (&file.text, &file.spec));
+        !shape.is_of_text()
+            || specs.all(|(text, spec)| {
+                text.len() <= READ_AGAIN
+                    && cost::flops(spec.reference, &shape.sizes) <= CPU_FLOPS
+                    && validate::validate(text, spec, std::slice::from_ref(shape)).is_ok()
+            })
+    });
+}
+
+struct CheckWorker<'a> {
+    job: &'a KernelJob,
+    state: CheckState,
+    news: Sender<CheckState>,
+}
+
+impl<'a> CheckWorker<'a> {
+    fn run(&mut self, device: &str) {
+        let files = self.job.files.iter();
+        let numbered = files.enumerate();
+        let texts = numbered.map(|(index, file)| self.validate(index, file));
+        let texts: Vec<Option<ValidatedText>> = texts.collect();
+        if texts.iter().all(Option::is_none) {
+            return;
+        }
+        let opened = match self.open(device) {
+            Ok(opened) => opened,
+            Err(why) => {
+                self.state.report.failed = Some(why);
+                return;
+            }
+        };
+        self.state.report.device = opened.as_ref().map(|gpu| gpu.info.clone());
+        let matrix_cores = self.job.files.iter().any(|file| file.spec.matrix_cores);
+        let gpu = opened.as_ref();
+        let gpu = gpu.filter(|gpu| gpu.matrix_cores || !matrix_cores);
+        self.state.report.host_only = match (&opened, gpu) {
+            (_, Some(_)) => None,
+            (None, None) => Some(no_adapter()),
+            (Some(gpu), None) => Some(format!(
+                "{} does not multiply 16×16 matrices of f16 with sums in f32; a GPU with matrix cores does",
+                gpu.info.name
+            )),
+        };
+        for (index, checked) in texts.iter().enumerate() {
+            let Some(checked) = checked else { continue };
+            let long = match self.on_host(index, checked, gpu.is_none()) {
+                Ok(long) => long,
+                Err(fault) => {
+                    self.result(index).fault = Some(*fault);
+                    continue;
+                }
+            };
+            let Some(gpu) = gpu else { continue };
+            if let Err(trouble) = self.file(gpu, index, checked, &long) {
+                let fault = fault(&trouble, &self.state);
+                self.result(index).fault = Some(fault);
+                if trouble.ends_device() {
+                    self.state.report.restart = true;
+                    // Closing a device would wait for its running work.
+                    std::mem::forget(opened);
+                    return;
+                }
+            }
+        }
+        let kept = opened.map(|gpu| (device.to_owned(), gpu));
+        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+
+    fn result(&mut self, index: usize) -> &mut KernelResult {
+        &mut self.state.report.files[index]
+    }
+
+    /// Records that a shape is right, with the largest error of all tries at it.
+    fn matched(&mut self, index: usize, mut matched: KernelMatch) {
+        let known = &mut self.result(index).shapes;
+        if let Some(at) = known.iter().position(|it| it.shape == matched.shape) {
+            let before = known.remove(at);
+            matched.error = matched.error.max(before.error);
+            matched.share = matched.share.max(before.share);
+        }
+        known.push(matched);
+    }
+
+    fn validate(&mut self, index: usize, file: &KernelFile) -> Option<ValidatedText> {
+        self.state.report.files.push(KernelResult {
+            name: file.name.clone(),
+            ..KernelResult::default()
+        });
+        self.compiles(index, "");
+        let checked = match &file.unreadable {
+            Some(error) => Err(error.clone()),
+            None => validate::validate(&file.text, &file.spec, &self.job.shapes),
+        };
+        let result = self.result(index);
+        result.facts = checked.as_ref().ok().map(|checked| checked.facts);
+        result.error = checked.as_ref().err().cloned();
+        checked.ok()
+    }
+
+    fn open(&mut self, device: &str) -> Result<Option<Gpu>, String> {
+        self.at(None, "", false);
+        let kept = OPEN.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match kept {
+            Some((select, gpu)) if select == device => Ok(Some(gpu)),
+            _ => Gpu::open(device),
+        }
+    }
+
+    /// Tells the watcher what the worker does next.
+    fn at(&mut self, file: Option<usize>, shape: &str, running: bool) {
+        self.state.file = file;
+        self.state.shape = shape.to_owned();
+        (self.state.running, self.state.compiling) = (running, false);
+        self.tell();
+    }
+
+    /// Tells the watcher that a file is now read or compiled.
+    fn compiles(&mut self, file: usize, shape: &str) {
+        self.at(Some(file), shape, false);
+        self.state.compiling = true;
+        self.tell();
+    }
+
+    fn tell(&self) {
+        let _ = self.news.send(self.state.clone());
+    }
+
+    /// Runs every shape of a file except the last, real one on the host. With `alone` no device will run it, so the host runs more steps.
+    /// Returns the shapes at which the kernel's loops are too long for a CPU driver.
+    fn on_host(
+        &mut self,
+        index: usize,
+        checked: &ValidatedText,
+        alone: bool,
+    ) -> Result<Vec<usize>, Box<KernelFault>> {
+        let job = self.job;
+        let small = job.shapes.len().saturating_sub(1).max(1);
+        let most = if alone { STEPS_ALONE } else { STEPS };
+        let (mut access, mut long) = (Vec::new(), Vec::new());
+        // Remaining steps for all kinds of values except the first, for all sizes of the text, and for single workgroups at large sizes.
+        let (mut of_kinds, mut of_text, mut of_groups) = (STEPS_DRAWN, STEPS_DRAWN, STEPS_DRAWN);
+        let mut ends = false;
+        for (number, shape) in job.shapes.iter().enumerate().take(small) {
+            self.at(Some(index), &shape.label, false);
+            let mut trial = self.trial(index, number, checked);
+            for (nth, values) in self.kinds(index, shape).into_iter().enumerate() {
+                trial.values = values;
+                let inputs = trial.inputs();
+                let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
+                let of_shape = match shape.is_drawn() {
+                    true if shape.is_of_text() => STEPS,
+                    true => STEPS_DRAWN,
+                    false => most,
+                };
+                let mut own = of_shape;
+                let left = match nth {
+                    _ if shape.is_of_text() => &mut of_text,
+                    0 => &mut own,
+                    _ => &mut of_kinds,
+                };
+                let launch = HostLaunch {
+                    steps: of_shape.min(*left),
+                    ends,
+                    counted: shape.counted && nth == 0,
+                    ..HostLaunch::default()
+                };
+                let run = trial.interpret(&inputs, 0, launch)?;
+                *left = left.saturating_sub(run.report.steps);
+                if run.report.rounds > CPU_ROUNDS {
+                    long.push(number);
+                }
+                if !run.report.complete {
+                    // One workgroup is still run there.
+                    if nth == 0 && shape.is_drawn() {
+                        let mut own = STEPS_DRAWN;
+                        let left = match shape.is_of_text() {
+                            true => &mut of_groups,
+                            false => &mut own,
+                        };
+                        let run = self.one_workgroup(index, &trial, &inputs, *left)?;
+                        *left = left.saturating_sub(run.report.steps);
+                    }
+                    break;
+                }
+                let expected = trial.reference(&inputs, Functions::Host);
+                let matched = trial.judge_on_host(&run, &inputs, &expected, launch)?;
+                self.matched(index, matched);
+                ends = true;
+                if launch.counted {
+                    trial.count(&run, &mut access);
+                    if trial.file.spec.matrix_cores {
+                        let launch = HostLaunch {
+                            without_products: true,
+                            ..launch
+                        };
+                        let without = trial.interpret(&inputs, 0, launch)?;
+                        let made = differ(&run.found, &without.found);
+                        if let Some(facts) = &mut self.result(index).facts {
+                            facts.matrix_cores = made;
+                        }
+                    }
+                }
+            }
+        }
+        if !ends {
+            return Err(Box::new(too_long(&self.state.shape)));
+        }
+        self.count_real(index, checked, &mut access)?;
+        self.result(index).access = access;
+        Ok(long)
+    }
+
+    /// Counts the accesses of one workgroup at the last, real shape.
+    fn count_real(
+        &mut self,
+        index: usize,
+        checked: &ValidatedText,
+        access: &mut Vec<KernelAccess>,
+    ) -> Result<(), Box<KernelFault>> {
+        let last = self.job.shapes.len().saturating_sub(1);
+        let trial = self.trial(index, last, checked);
+        self.at(Some(index), &trial.shape.label, false);
+        let inputs = trial.inputs();
+        let inputs = inputs.map_err(|why| Box::new(fault(&why, &self.state)))?;
+        let run = self.one_workgroup(index, &trial, &inputs, STEPS)?;
+        if run.report.complete {
+            trial.count(&run, access);
+        }
+        Ok(())
+    }
+
+    /// Runs one workgroup of a launch, chosen by the seed, on the host and counts its accesses.
+    fn one_workgroup(
+        &self,
+        index: usize,
+        trial: &KernelTrial<'_>,
+        inputs: &[Vec<f32>],
+        steps: u64,
+    ) -> Result<HostRun, Box<KernelFault>> {
+        let mut rng = Rng::named(self.job.seed, "workgroup", index as u64);
+        let groups = trial.text.grid;
+        let group = groups.map(|groups| rng.below(groups as usize) as u32);
+        let launch = HostLaunch {
+            steps,
+            ends: true,
+            only: Some(group),
+            counted: true,
+            ..HostLaunch::default()
+        };
+        trial.interpret(inputs, 0, launch)
+    }
+
+    /// The kinds of values that a shape is tried with; `None` stands for the exercise's own.
+    fn kinds(&self, index: usize, shape: &KernelShape) -> Vec<Option<KernelFill>> {
+        let most = match self.flops(index, shape) <= EVERY_KIND {
+            true => shape.values.len(),
+            false => 1,
+        };
+        match shape.is_drawn() {
+            true => shape.values.iter().copied().take(most).map(Some).collect(),
+            false => vec![None],
+        }
+    }
+
+    /// Runs every shape on the device; a CPU driver skips those at which loops are `long`, a GPU times the last one. Drawn shapes that the
+    /// host has judged are not run again.
+    fn file(
+        &mut self,
+        gpu: &Gpu,
+        index: usize,
+        checked: &ValidatedText,
+        long: &[usize],
+    ) -> Result<(), GpuError> {
+        let shapes = &self.job.shapes;
+        let last = shapes.len().saturating_sub(1);
+        let timed = self.job.timed && !gpu.on_cpu;
+        for (number, shape) in shapes.iter().enumerate() {
+            let runs = self.job.timed && (!gpu.on_cpu || self.flops(index, shape) <= CPU_FLOPS);
+            if number == last && number > 0 && !runs {
+                self.result(index).skipped = Some(shape.label.clone());
+                break;
+            }
+            let known = &self.result(index).shapes;
+            let judged = shape.is_drawn() && known.iter().any(|it| it.shape == shape.label);
+            if judged || gpu.on_cpu && long.contains(&number) {
+                continue;
+            }
+            if !self.shape(gpu, index, checked, number, timed)? {
+                return Ok(());
+            }
+        }
+        self.result(index).time_reason = match last {
+            0 => Some(KernelUntimed::OneShape),
+            _ if gpu.on_cpu => Some(KernelUntimed::CpuDriver),
+            _ if !timed => Some(KernelUntimed::NotAsked),
+            _ => None,
+        };
+        Ok(())
+    }
+
+    /// Runs one shape, and times the last one if `timed`. Returns whether the kernel was right.
+    fn shape(
+        &mut self,
+        gpu: &Gpu,
+        index: usize,
+        checked: &ValidatedText,
+        number: usize,
+        timed: bool,
+    ) -> Result<bool, GpuError> {
+        let (job, file) = (self.job, &self.job.files[index]);
+        let shape = &job.shapes[number];
+        let real = number + 1 == job.shapes.len() && number > 0;
+        let trial = self.trial(index, number, checked);
+        let flops = self.flops(index, shape);
+        self.at(Some(index), &shape.label, false);
+        let inputs = trial.inputs()?;
+        self.compiles(index, &shape.label);
+        let kernel = gpu.compile(&trial.text.filled.text, trial.text.grid)?;
+        trial.prepare(gpu, &kernel, &inputs)?;
+        self.at(Some(index), &shape.label, false);
+        let timed = real && timed;
+        let solution = match timed {
+            true => self.other(gpu, &file.solution, file, number)?,
+            false => None,
+        };
+        let expected = match &solution {
+            Some(solution) if !job.thorough && flops > CPU_FLOPS => {
+                self.at(Some(index), &shape.label, true);
+                trial.solution(gpu, solution, &inputs)?
+            }
+            // The time of the plain reference is not limited.
+            _ => trial.reference(&inputs, Functions::Device),
+        };
+        self.at(Some(index), &shape.label, true);
+        let matched = match trial.judge(gpu, &kernel, &inputs, &expected)? {
+            Err(fault) => {
+                self.result(index).fault = Some(*fault);
+                return Ok(false);
+            }
+            Ok(matched) => matched,
+        };
+        self.matched(index, matched);
+        if timed {
+            let starter = self.other(gpu, &file.starter, file, number)?;
+            let starter = starter.filter(|_| !same_text(&file.starter, &file.text));
+            let solution = solution.filter(|_| !same_text(&file.solution, &file.text));
+            // A round of timing launches several kernels, each with its own limit.
+            self.at(Some(index), &shape.label, false);
+            let others = [starter.as_ref(), solution.as_ref()];
+            let time = timing::time(gpu, &trial, &inputs, &kernel, others)?;
+            self.result(index).time = Some(time);
+        }
+        Ok(true)
+    }
+
+    /// A file at a shape; a drawn shape has its first kind of values.
+    fn trial<'t>(&self, index: usize, number: usize, checked: &'t ValidatedText) -> KernelTrial<'t>
+    where
+        'a: 't,
+    {
+        let job: &'a KernelJob = self.job;
+        let shape = &job.shapes[number];
+        KernelTrial {
+            file: &job.files[index],
+            shape,
+            text: &checked.texts[number],
+            values: shape.values.first().copied(),
+            seed: job.seed,
+        }
+    }
+
+    fn flops(&self, index: usize, shape: &KernelShape) -> f64 {
+        cost::flops(self.job.files[index].spec.reference, &shape.sizes)
+    }
+
+    /// The course's own kernel at this shape; `None` when that text is not usable.
+    fn other(
+        &self,
+        gpu: &Gpu,
+        text: &str,
+        file: &KernelFile,
+        number: usize,
+    ) -> Result<Option<KernelPipeline>, GpuError> {
+        let Ok(checked) = validate::validate(text, &file.spec, &self.job.shapes) else {
+            return Ok(None);
+        };
+        let text = &checked.texts[number];
+        gpu.compile(&text.filled.text, text.grid).map(Some)
+    }
+}
+
+/// Whether most elements of the buffers differ.
+fn differ(one: &[Vec<f32>], other: &[Vec<f32>]) -> bool {
+    let pairs = one.iter().zip(other).filter(|(one, other)| one != other);
+    let (changed, all) = pairs.fold((0, 0), |(changed, all), (one, other)| {
+        let differ = one.iter().zip(other).filter(|(a, b)| a != b).count();
+        (changed + differ, all + one.len())
+    });
+    2 * changed > all
+}

@@ -1,0 +1,393 @@
+//! The device of a check: it shares no memory with the model, checks bounds, and returns every error as text. Work that hangs is
+//! given up after a limit and never waited for again.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use burn::cubecl::future::block_on;
+use burn_wgpu::wgpu;
+use burn_wgpu::wgpu::util::DownloadBuffer;
+
+use super::super::adapters::{CPU_DRIVER, RankedAdapter, adapters, named};
+use super::super::{devices, roof};
+use protocol::{self, Roof};
+use tiny_llama::ops::adapter::{MATRIX_CORES, has_matrix_cores};
+
+/// Why a call to the device failed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GpuError {
+    /// The driver or the library refused the call.
+    Refused(String),
+    /// The device is gone.
+    Lost(String),
+}
+
+impl GpuError {
+    /// Whether the device can no longer be used.
+    pub fn ends_device(&self) -> bool {
+        matches!(self, Self::Lost(_))
+    }
+}
+
+/// A compiled kernel with its grid.
+pub struct KernelPipeline {
+    pipeline: wgpu::ComputePipeline,
+    grid: [u32; 3],
+}
+
+/// An open device.
+pub struct Gpu {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    pub info: protocol::Device,
+    /// Whether the driver computes on the CPU: its results are right, its times say nothing about a GPU.
+    pub on_cpu: bool,
+    pub timestamps: bool,
+    pub matrix_cores: bool,
+    lost: Arc<Mutex<Option<String>>>,
+    driver: String,
+    /// The value of `--device` that selects it.
+    select: String,
+    roof: OnceLock<Option<Roof>>,
+}
+
+impl Gpu {
+    /// Opens `auto` (a GPU, else a CPU driver), `gpu`, `gpu:N`, `vulkan-cpu`, or for `cpu` a CPU driver. `None` if any adapter would do
+    /// and there is none.
+    ///
+    /// # Errors
+    /// When the named adapter does not exist or cannot be opened, with what to do about it.
+    pub fn open(select: &str) -> Result<Option<Self>, String> {
+        let adapters = adapters();
+        let Some(found) = choose(select, &adapters)? else {
+            return Ok(None);
+        };
+        found.ensure_usable()?;
+        let (adapter, info) = (&found.adapter, &found.info);
+        let ours = adapter.limits();
+        let matrix_cores = has_matrix_cores(&found.adapter);
+        let mut features = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
+        if matrix_cores {
+            features |= MATRIX_CORES;
+        }
+        let wanted = wgpu::DeviceDescriptor {
+            label: Some("kernel check"),
+            required_features: features,
+            // SAFETY: naga validates each text before a driver gets it, and the process that tries kernels has no other work.
+            experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
+            required_limits: wgpu::Limits {
+                max_buffer_size: ours.max_buffer_size,
+                max_compute_workgroup_storage_size: ours.max_compute_workgroup_storage_size,
+                max_storage_buffer_binding_size: ours.max_storage_buffer_binding_size,
+                ..wgpu::Limits::default()
+            },
+            ..wgpu::DeviceDescriptor::default()
+        };
+        let open = AssertUnwindSafe(|| block_on(adapter.request_device(&wanted)));
+        let (device, queue) = catch_unwind(open)
+            .map_err(|_| format!("the driver of {} panicked while it was opened", info.name))?
+            .map_err(|error| format!("{} could not be opened: {error}", info.name))?;
+        let lost = Arc::new(Mutex::new(None));
+        let (by_callback, by_error) = (lost.clone(), lost.clone());
+        device.set_device_lost_callback(move |reason, text| {
+            note(&by_callback, format!("{reason:?} {text}"))
+        });
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            note(&by_error, error.to_string())
+        }));
+        let timestamps = device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
+        Ok(Some(Self {
+            device,
+            queue,
+            info: found.device(),
+            on_cpu: found.on_cpu(),
+            timestamps,
+            matrix_cores,
+            lost,
+            driver: found.driver(),
+            select: found.select.clone(),
+            roof: OnceLock::new(),
+        }))
+    }
+
+    /// The device's measured peaks: from the file, otherwise measured now with the training engine's library.
+    pub fn roof(&self) -> Option<&Roof> {
+        let find = || {
+            roof::known(&self.info, &self.driver).or_else(|| {
+                let opened = devices::open(&self.select).ok()?;
+                roof::of(&opened, |_| ()).ok()
+            })
+        };
+        self.roof.get_or_init(find).as_ref()
+    }
+
+    /// Compiles a text whose entry point is `main` and whose buffers are in @group(0).
+    ///
+    /// # Errors
+    /// With the driver's message.
+    pub fn compile(&self, text: &str, grid: [u32; 3]) -> Result<KernelPipeline, GpuError> {
+        self.guarded(|| {
+            let (device, label) = (&self.device, Some("kernel"));
+            let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+                label,
+                source: wgpu::ShaderSource::Wgsl(text.into()),
+            });
+            let wanted = wgpu::ComputePipelineDescriptor {
+                label,
+                layout: None,
+                module: &module,
+                entry_point: Some("main"),
+                compilation_options: wgpu::PipelineCompilationOptions::default(),
+                cache: None,
+            };
+            let pipeline = device.create_compute_pipeline(&wanted);
+            KernelPipeline { pipeline, grid }
+        })
+    }
+
+    /// Binds the first `counts` elements of each buffer.
+    pub fn bind(
+        &self,
+        kernel: &KernelPipeline,
+        buffers: &[wgpu::Buffer],
+        counts: &[usize],
+    ) -> Result<wgpu::BindGroup, GpuError> {
+        let entries: Vec<_> = (0..)
+            .zip(buffers.iter().zip(counts))
+            .map(|(binding, (buffer, count))| wgpu::BindGroupEntry {
+                binding,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer,
+                    offset: 0,
+                    size: wgpu::BufferSize::new(*count as u64 * 4),
+                }),
+            })
+            .collect();
+        self.guarded(|| {
+            self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: None,
+                layout: &kernel.pipeline.get_bind_group_layout(0),
+                entries: &entries,
+            })
+        })
+    }
+
+    /// Launches once and waits.
+    pub fn launch(&self, kernel: &KernelPipeline, bound: &wgpu::BindGroup) -> Result<(), GpuError> {
+        self.launch_groups(kernel, bound, kernel.grid)
+    }
+
+    /// Launches no workgroups: a driver that compiles at a kernel's first launch compiles now.
+    pub fn prepare(
+        &self,
+        kernel: &KernelPipeline,
+        bound: &wgpu::BindGroup,
+    ) -> Result<(), GpuError> {
+        self.launch_groups(kernel, bound, [0; 3])
+    }
+
+    fn launch_groups(
+        &self,
+        kernel: &KernelPipeline,
+        bound: &wgpu::BindGroup,
+        grid: [u32; 3],
+    ) -> Result<(), GpuError> {
+        self.guarded(|| {
+            let mut encoder = self.device.create_command_encoder(&Default::default());
+            pass(&mut encoder, kernel, bound, grid, None);
+            self.queue.submit([encoder.finish()]);
+        })?;
+        self.wait()
+    }
+
+    /// Launches each kernel once, one after the other, and waits. Returns the seconds of each: on the device's clock if it has one,
+    /// otherwise from submission to completion.
+    pub fn time(
+        &self,
+        launches: &[(&KernelPipeline, &wgpu::BindGroup)],
+    ) -> Result<Vec<f64>, GpuError> {
+        if !self.timestamps {
+            let timed = launches.iter().map(|(kernel, bound)| {
+                let began = Instant::now();
+                self.launch(kernel, bound)?;
+                Ok(began.elapsed().as_secs_f64())
+            });
+            return timed.collect();
+        }
+        let count = 2 * launches.len() as u32;
+        let size = u64::from(count) * 8;
+        let usage = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
+        let resolved = self.buffer(size, usage)?;
+        self.guarded(|| {
+            let queries = self.device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: None,
+                ty: wgpu::QueryType::Timestamp,
+                count,
+            });
+            let mut encoder = self.device.create_command_encoder(&Default::default());
+            for (index, (kernel, bound)) in (0_u32..).zip(launches) {
+                let stamps = Some((&queries, 2 * index));
+                pass(&mut encoder, kernel, bound, kernel.grid, stamps);
+            }
+            encoder.resolve_query_set(&queries, 0..count, &resolved, 0);
+            self.queue.submit([encoder.finish()]);
+        })?;
+        self.wait()?;
+        let bytes = self.read_bytes(&resolved)?;
+        let period = f64::from(self.queue.get_timestamp_period()) * 1e-9;
+        let both = bytes.as_chunks::<16>().0.iter().map(|bytes| {
+            let (start, end) = bytes.split_at(8);
+            let [start, end] = [start, end].map(|it| it.try_into().map_or(0, u64::from_le_bytes));
+            end.saturating_sub(start) as f64 * period
+        });
+        Ok(both.collect())
+    }
+
+    /// Waits for all submitted work without a limit: the watcher decides when it is too long.
+    fn wait(&self) -> Result<(), GpuError> {
+        loop {
+            let waited = self.device.poll(wgpu::PollType::Wait {
+                submission_index: None,
+                timeout: Some(Duration::from_secs(1)),
+            });
+            let lost = locked(&self.lost).clone();
+            return match (waited, lost) {
+                (_, Some(text)) => Err(GpuError::Lost(text)),
+                (Ok(_), None) => Ok(()),
+                (Err(wgpu::PollError::Timeout), None) => continue,
+                (Err(error), None) => Err(GpuError::Lost(error.to_string())),
+            };
+        }
+    }
+
+    /// Runs calls and returns their errors as text.
+    fn guarded<T>(&self, calls: impl FnOnce() -> T) -> Result<T, GpuError> {
+        let scopes = [
+            wgpu::ErrorFilter::Internal,
+            wgpu::ErrorFilter::OutOfMemory,
+            wgpu::ErrorFilter::Validation,
+        ];
+        let scopes = scopes.map(|filter| self.device.push_error_scope(filter));
+        let done = catch_unwind(AssertUnwindSafe(calls));
+        // Scopes close in reverse order.
+        let [internal, memory, validation] = scopes;
+        let errors = [
+            block_on(validation.pop()),
+            block_on(memory.pop()),
+            block_on(internal.pop()),
+        ];
+        match (done, errors.into_iter().flatten().next()) {
+            (_, Some(error)) => Err(GpuError::Refused(error.to_string())),
+            (Ok(done), None) => Ok(done),
+            (Err(_), None) => {
+                let why = "the graphics library panicked";
+                Err(GpuError::Refused(why.to_owned()))
+            }
+        }
+    }
+
+    /// A storage buffer with these values.
+    pub fn upload(&self, values: &[f32]) -> Result<wgpu::Buffer, GpuError> {
+        let usage = wgpu::BufferUsages::STORAGE
+            | wgpu::BufferUsages::COPY_SRC
+            | wgpu::BufferUsages::COPY_DST;
+        let buffer = self.buffer(values.len() as u64 * 4, usage)?;
+        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.queue.write_buffer(&buffer, 0, &bytes);
+        Ok(buffer)
+    }
+
+    fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, GpuError> {
+        let most = self.device.limits().max_storage_buffer_binding_size;
+        if size > most {
+            return Err(GpuError::Refused(format!(
+                "a buffer of {size} bytes; this device allows {most}"
+            )));
+        }
+        self.guarded(|| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size,
+                usage,
+                mapped_at_creation: false,
+            })
+        })
+    }
+
+    /// The contents of a buffer.
+    pub fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<f32>, GpuError> {
+        let bytes = self.read_bytes(buffer)?;
+        let numbers = bytes.as_chunks::<4>().0.iter();
+        Ok(numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    }
+
+    fn read_bytes(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>, GpuError> {
+        let (done, read) = channel();
+        self.guarded(|| {
+            let all = buffer.slice(..);
+            DownloadBuffer::read_buffer(&self.device, &self.queue, &all, move |bytes| {
+                let _ = done.send(bytes.map(|bytes| bytes.to_vec()));
+            });
+        })?;
+        self.wait()?;
+        match read.try_recv() {
+            Ok(Ok(bytes)) => Ok(bytes),
+            other => Err(GpuError::Refused(format!(
+                "a buffer could not be read back: {other:?}"
+            ))),
+        }
+    }
+}
+
+/// Locks, even if a panic poisoned the lock.
+fn locked(lost: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+    lost.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note(lost: &Mutex<Option<String>>, text: String) {
+    locked(lost).get_or_insert(text);
+}
+
+fn pass(
+    encoder: &mut wgpu::CommandEncoder,
+    kernel: &KernelPipeline,
+    bound: &wgpu::BindGroup,
+    [x, y, z]: [u32; 3],
+    stamps: Option<(&wgpu::QuerySet, u32)>,
+) {
+    let timestamp_writes = stamps.map(|(query_set, first)| wgpu::ComputePassTimestampWrites {
+        query_set,
+        beginning_of_pass_write_index: Some(first),
+        end_of_pass_write_index: Some(first + 1),
+    });
+    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+        label: None,
+        timestamp_writes,
+    });
+    pass.set_pipeline(&kernel.pipeline);
+    pass.set_bind_group(0, bound, &[]);
+    pass.dispatch_workgroups(x, y, z);
+}
+
+/// The message for a machine without an adapter.
+pub fn no_adapter() -> String {
+    format!("no GPU was found, and no CPU driver of Vulkan; {CPU_DRIVER}")
+}
+
+/// The adapter that `select` names; `None` if any would do and there is none.
+///
+/// # Errors
+/// When the named adapter does not exist.
+fn choose<'a>(
+    select: &str,
+    adapters: &'a [RankedAdapter],
+) -> Result<Option<&'a RankedAdapter>, String> {
+    let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
+    match select {
+        "auto" => Ok(gpus.first().or(on_cpu.first()).copied()),
+        "cpu" => Ok(on_cpu.first().or(gpus.first()).copied()),
+        other => named(other, adapters).map(Some),
+    }
+}

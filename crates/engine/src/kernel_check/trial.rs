@@ -1,0 +1,320 @@
+//! One kernel at one shape: runs it on known inputs and compares its outputs. Outputs hold a marker before the run, which shows
+//! elements that were not written; a second run on longer buffers shows accesses past the end.
+
+use burn_wgpu::wgpu;
+
+use super::gpu::{Gpu, GpuError, KernelPipeline};
+use protocol::reference::real::{Functions, Real};
+use protocol::reference::{self, Difference};
+use protocol::validate::SizedText;
+use protocol::{
+    KernelBinding, KernelFault, KernelFaultKind as Kind, KernelFile, KernelFill, KernelMatch,
+    KernelRole, KernelShape,
+};
+
+/// Elements past the end of each buffer in the second run.
+pub const GUARD: usize = 8192;
+/// A NaN that no arithmetic produces: marks elements that were never written.
+const POISON: u32 = 0x7fc0_dead;
+/// Marks elements past the end of an output. The number is finite, so a kernel that reads it gives another result.
+const SENTINEL: u32 = 0x5bad_c0de;
+/// Largest error over the largest value of an output that is compared with the solution's, unless the exercise names a tolerance.
+const TOLERANCE: f64 = 1e-4;
+
+/// A kernel at a shape.
+pub struct KernelTrial<'a> {
+    pub file: &'a KernelFile,
+    pub shape: &'a KernelShape,
+    pub text: &'a SizedText,
+    /// Kind of values in all buffers of a drawn shape.
+    pub values: Option<KernelFill>,
+    pub seed: u64,
+}
+
+/// The right outputs.
+pub struct ExpectedOutputs {
+    /// One vector for each output, in binding order.
+    pub values: Vec<Vec<Real>>,
+    /// `reference` or `solution`.
+    pub from: &'static str,
+}
+
+/// A match, or the fault.
+pub type TrialResult = Result<KernelMatch, Box<KernelFault>>;
+
+impl KernelTrial<'_> {
+    /// Values of the buffers that are read, in binding order.
+    pub fn inputs(&self) -> Result<Vec<Vec<f32>>, GpuError> {
+        let bindings = &self.file.spec.bindings;
+        reference::inputs(bindings, self.shape, self.values, self.seed).map_err(GpuError::Refused)
+    }
+
+    /// Outputs of the plain reference, for a kernel with these `functions`.
+    pub fn reference(&self, inputs: &[Vec<f32>], functions: Functions) -> ExpectedOutputs {
+        let reference = self.file.spec.reference;
+        ExpectedOutputs {
+            values: reference::outputs(reference, inputs, &self.shape.sizes, functions),
+            from: "reference",
+        }
+    }
+
+    /// Outputs of a kernel that is known to be right.
+    pub fn solution(
+        &self,
+        gpu: &Gpu,
+        kernel: &KernelPipeline,
+        inputs: &[Vec<f32>],
+    ) -> Result<ExpectedOutputs, GpuError> {
+        let found = self.run(gpu, kernel, inputs, 0)?;
+        let tolerance = 2.0 * self.tolerance().unwrap_or(TOLERANCE);
+        let values = self.outputs(&found).map(|(_, found)| {
+            let exact: Vec<Real> = found.iter().map(|x| Real::exact((*x).into())).collect();
+            let error = tolerance * largest(&exact);
+            exact.into_iter().map(|it| it.off_by(error)).collect()
+        });
+        Ok(ExpectedOutputs {
+            values: values.collect(),
+            from: "solution",
+        })
+    }
+
+    /// Makes the driver finish compiling, which it may otherwise do at the first launch.
+    pub fn prepare(
+        &self,
+        gpu: &Gpu,
+        kernel: &KernelPipeline,
+        inputs: &[Vec<f32>],
+    ) -> Result<(), GpuError> {
+        let bound = gpu.bind(kernel, &self.fill(gpu, inputs, 0)?, &self.text.counts)?;
+        gpu.prepare(kernel, &bound)
+    }
+
+    /// Runs the kernel on a device and judges its outputs.
+    pub fn judge(
+        &self,
+        gpu: &Gpu,
+        kernel: &KernelPipeline,
+        inputs: &[Vec<f32>],
+        expected: &ExpectedOutputs,
+    ) -> Result<TrialResult, GpuError> {
+        let exact = self.run(gpu, kernel, inputs, 0)?;
+        let guarded = self.run(gpu, kernel, inputs, GUARD)?;
+        let wrote = self.wrote_input(inputs, &exact);
+        if let Some(fault) = wrote.or_else(|| self.wrote_past_end(&guarded)) {
+            return Ok(Err(Box::new(fault)));
+        }
+        let matched = match self.compare(&exact, expected) {
+            Ok(matched) => matched,
+            Err(mut fault) => {
+                fault.unsteady = first_difference(&exact, &guarded).is_some();
+                return Ok(Err(fault));
+            }
+        };
+        if let Some(place) = first_difference(&exact, &guarded) {
+            let again = self.run(gpu, kernel, inputs, 0)?;
+            return Ok(Err(Box::new(self.unsteady(&exact, &again, place))));
+        }
+        Ok(Ok(matched))
+    }
+
+    /// The contents of all buffers after a launch, each with `guard` elements past its end that the kernel can access.
+    fn run(
+        &self,
+        gpu: &Gpu,
+        kernel: &KernelPipeline,
+        inputs: &[Vec<f32>],
+        guard: usize,
+    ) -> Result<Vec<Vec<f32>>, GpuError> {
+        let lengths: Vec<usize> = self.text.counts.iter().map(|it| it + guard).collect();
+        let buffers = self.fill(gpu, inputs, guard)?;
+        let bound = gpu.bind(kernel, &buffers, &lengths)?;
+        gpu.launch(kernel, &bound)?;
+        buffers.iter().map(|buffer| gpu.read(buffer)).collect()
+    }
+
+    /// The buffers in binding order, each with its length and, if it is read, its contents before the launch.
+    fn buffers<'a>(
+        &'a self,
+        inputs: &'a [Vec<f32>],
+    ) -> impl Iterator<Item = (&'a KernelBinding, usize, Option<&'a Vec<f32>>)> {
+        let mut inputs = inputs.iter();
+        let bindings = self.file.spec.bindings.iter();
+        bindings
+            .zip(&self.text.counts)
+            .map(move |(binding, count)| match binding.role {
+                KernelRole::Out => (binding, *count, None),
+                KernelRole::In | KernelRole::InOut => (binding, *count, inputs.next()),
+            })
+    }
+
+    /// The buffers that the kernel has to write, with their contents after a launch.
+    pub fn outputs<'a>(
+        &'a self,
+        found: &'a [Vec<f32>],
+    ) -> impl Iterator<Item = (&'a KernelBinding, &'a Vec<f32>)> {
+        let all = self.file.spec.bindings.iter().zip(found);
+        all.filter(|(binding, _)| binding.role != KernelRole::In)
+    }
+
+    /// The contents of all buffers before a launch: the inputs, and `POISON` in the outputs.
+    pub fn contents<'a>(
+        &'a self,
+        inputs: &'a [Vec<f32>],
+        guard: usize,
+    ) -> impl Iterator<Item = (&'a KernelBinding, Vec<f32>)> {
+        let all = self.buffers(inputs);
+        all.map(move |(binding, count, input)| {
+            let mut values = input.cloned().unwrap_or_default();
+            values.resize(count, f32::from_bits(POISON));
+            values.resize(count + guard, f32::from_bits(marker_past_end(binding)));
+            (binding, values)
+        })
+    }
+
+    /// The same in buffers on a device.
+    pub fn fill(
+        &self,
+        gpu: &Gpu,
+        inputs: &[Vec<f32>],
+        guard: usize,
+    ) -> Result<Vec<wgpu::Buffer>, GpuError> {
+        let contents = self.contents(inputs, guard);
+        contents.map(|(_, values)| gpu.upload(&values)).collect()
+    }
+
+    pub fn wrote_input(&self, inputs: &[Vec<f32>], found: &[Vec<f32>]) -> Option<KernelFault> {
+        self.buffers(inputs)
+            .zip(found)
+            .filter(|((binding, ..), _)| binding.role == KernelRole::In)
+            .find_map(|((binding, _, input), found)| {
+                let at = differs(input?, found)?;
+                Some(self.fault(Kind::WroteInput, &binding.name, at))
+            })
+    }
+
+    pub fn wrote_past_end(&self, guarded: &[Vec<f32>]) -> Option<KernelFault> {
+        self.buffers(&[])
+            .zip(guarded)
+            .find_map(|((binding, count, _), found)| {
+                let mut tail = found.iter().skip(count);
+                let past = tail.position(|x| x.to_bits() != marker_past_end(binding))?;
+                Some(KernelFault {
+                    of: count as u64,
+                    ..self.fault(Kind::OutOfBounds, &binding.name, count + past)
+                })
+            })
+    }
+
+    /// The largest error that the exercise allows, over the largest expected value.
+    fn tolerance(&self) -> Option<f64> {
+        self.shape.tolerance.or(self.file.spec.tolerance)
+    }
+
+    pub fn compare(&self, found: &[Vec<f32>], expected: &ExpectedOutputs) -> TrialResult {
+        let mut matched = KernelMatch {
+            shape: self.shape.label.clone(),
+            against: expected.from.to_owned(),
+            ..KernelMatch::default()
+        };
+        for ((binding, found), expected) in self.outputs(found).zip(&expected.values) {
+            let name = &binding.name;
+            if let Some(at) = found.iter().position(|x| x.to_bits() == POISON) {
+                return Err(Box::new(KernelFault {
+                    count: unwritten(found) as u64,
+                    of: found.len() as u64,
+                    ..self.fault(Kind::Unwritten, name, at)
+                }));
+            }
+            let largest = largest(expected).max(f64::MIN_POSITIVE);
+            let most = self.tolerance().map_or(f64::INFINITY, |it| it * largest);
+            let Some(all) = reference::differences(expected, found, most) else {
+                continue;
+            };
+            let worse = |worst: Difference, next: Difference| match next.share > worst.share {
+                true => next,
+                false => worst,
+            };
+            let Some(worst) = all.clone().reduce(worse) else {
+                continue;
+            };
+            if worst.share > 1.0 {
+                return Err(Box::new(KernelFault {
+                    count: all.filter(|it| it.share > 1.0).count() as u64,
+                    of: found.len() as u64,
+                    ..self.wrong(name, &worst, largest)
+                }));
+            }
+            let off = all.map(|it| it.off()).filter(|off| off.is_finite());
+            matched.error = matched.error.max(off.fold(0.0, f64::max) / largest);
+            matched.share = matched.share.max(worst.share);
+        }
+        Ok(matched)
+    }
+
+    /// The fault of an output whose error is too large; `largest` is its largest expected value.
+    fn wrong(&self, name: &str, worst: &Difference, largest: f64) -> KernelFault {
+        KernelFault {
+            expected: Some(worst.expected.into()),
+            found: Some(worst.found.into()),
+            error: Some((worst.off() / largest).into()),
+            allowed: Some(worst.bound / largest),
+            ..self.fault(Kind::Wrong, name, worst.at)
+        }
+    }
+
+    /// The fault of a kernel that was right once, and gives other outputs with longer buffers or in another run.
+    fn unsteady(
+        &self,
+        one: &[Vec<f32>],
+        again: &[Vec<f32>],
+        (binding, at): (usize, usize),
+    ) -> KernelFault {
+        let kind = match first_difference(one, again) {
+            Some(_) => Kind::Races,
+            None => Kind::ReadsPastEnd,
+        };
+        self.fault(kind, &self.file.spec.bindings[binding].name, at)
+    }
+
+    pub fn fault(&self, kind: Kind, buffer: &str, at: usize) -> KernelFault {
+        KernelFault {
+            kind,
+            shape: self.shape.label.clone(),
+            values: self.values,
+            buffer: buffer.to_owned(),
+            at: i64::try_from(at).ok(),
+            ..KernelFault::default()
+        }
+    }
+}
+
+/// How many elements of an output were never written.
+pub fn unwritten(found: &[f32]) -> usize {
+    found.iter().filter(|x| x.to_bits() == POISON).count()
+}
+
+/// The largest of the expected values, by magnitude.
+fn largest(expected: &[Real]) -> f64 {
+    let sizes = expected.iter().map(|it| it.value.abs());
+    sizes.fold(0.0, f64::max)
+}
+
+/// The marker past the end of a buffer.
+fn marker_past_end(binding: &KernelBinding) -> u32 {
+    match binding.role {
+        KernelRole::In => POISON,
+        KernelRole::Out | KernelRole::InOut => SENTINEL,
+    }
+}
+
+/// The first element whose bits differ.
+fn differs(one: &[f32], other: &[f32]) -> Option<usize> {
+    let mut pairs = one.iter().zip(other);
+    pairs.position(|(a, b)| a.to_bits() != b.to_bits())
+}
+
+/// The first element that differs between two runs, as binding and index.
+pub fn first_difference(one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
+    let mut pairs = one.iter().zip(other).enumerate();
+    pairs.find_map(|(binding, (one, other))| Some((binding, differs(one, other)?)))
+}

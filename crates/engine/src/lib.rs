@@ -1,0 +1,49 @@
+//! The child process that trains: commands in on stdin, events out on stdout, one JSON object a line. It exits at the
+//! end of its input, so no engine outlives its reader. It knows no screen.
+//!
+//! Only the engine waits for a device. Its threads are main (`session`), `device` (the CPU's queue), `writer`, `reader` and `heartbeat`; on a GPU
+//! also `compile-ahead`, one for each core, until the first step was taken. The heartbeat says that the process is alive and, apart from that,
+//! how long ago the work on its device made progress.
+
+pub(crate) mod adapters;
+pub mod allocator;
+pub mod audit;
+mod compile_ahead;
+pub mod devices;
+mod host;
+pub mod kernel_check;
+mod observer;
+mod pair;
+mod queue;
+pub mod roof;
+mod rows;
+mod session;
+#[cfg(test)]
+mod testing;
+mod texts;
+mod trainer;
+mod wire;
+mod worker;
+
+use anyhow::Result;
+
+use protocol::Event;
+
+/// Serves one reader until its input ends or it says `quit`. With `kernel_texts` it also sends the text of each kernel that it
+/// compiles.
+///
+/// # Errors
+/// When the streams cannot be set up.
+pub fn serve(kernel_texts: bool) -> Result<()> {
+    if kernel_texts {
+        texts::ask();
+    }
+    let (outlet, commands, writer) = wire::open()?;
+    if kernel_texts {
+        let outlet = outlet.clone();
+        texts::send_rows(move |it| outlet.send(Event::CompiledKernel(it)));
+    }
+    session::run(&outlet, &commands);
+    outlet.close(writer);
+    Ok(())
+}

@@ -1,0 +1,529 @@
+//! One run: takes steps, times them as the configuration says, profiles some of them, and reports.
+//!
+//! There are three clocks in every sync mode: the time to submit the work, summed over the phases without any wait; the same step up to its sync;
+//! and the sum of device times of the latest profiled step. Some `Step` events carry all three times of one step, so that the ledger shows
+//! one step. On the CPU the third comes from the device thread; a GPU reports it under the profiler only.
+//!
+//! A headline time comes from steps after warm-up that were synchronised and not profiled. Profiled steps are marked and count in no statistic.
+
+mod inspection;
+mod summary;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::allocator;
+use super::compile_ahead::CompileAhead;
+use super::devices::OpenDevice;
+use super::observer::Compiling;
+use super::queue::Queue;
+use super::wire::EventSender;
+use super::worker::{TO_RECORD, Worker};
+use protocol::config::{RunConfig, Sync};
+use protocol::lints::RunFacts;
+use protocol::stats::robust::StepTimes;
+use protocol::stats::roofline;
+use protocol::{
+    Device, Event, Evidence, GradSummary, Lint, Memory, Num, PhaseTimes, Roof, RunSpec, Slot,
+    Started, Step, StepClocks, StepProfile, Throughput,
+};
+use tiny_llama::data::BatchSource;
+use tiny_llama::ops::format::Format;
+
+/// Unsynchronised runs are audited once in this many steps: the queue is drained, and the step bracketed with a sync.
+const AUDIT_EVERY: u64 = 8;
+/// Shortest time between two profiles, two throughput reports and two step lines of an endless run.
+const PROFILE_PAUSE: Duration = Duration::from_secs(4);
+const REPORT_PAUSE: Duration = Duration::from_millis(250);
+const STEP_PAUSE: Duration = Duration::from_millis(50);
+/// Steps of an endless run that are all reported.
+const ALL_REPORTED: u64 = 200;
+/// Steps whose losses may wait to be read.
+const MAX_PENDING: usize = 256;
+/// Steps before the first profile on a device whose clocks rise with work.
+const FIRST_ON_DEVICE: u64 = 12;
+/// Rows in the summary.
+const TOP: usize = 40;
+
+/// A run that begins on an opened device with a fresh model of so many tensors.
+pub fn started(spec: &RunSpec, opened: &OpenDevice, tensors: u32, source: &BatchSource) -> Started {
+    let config = &spec.config;
+    Started {
+        run: spec.clone(),
+        config: config.hash(),
+        device: opened.info.clone(),
+        parameters: config.parameters(),
+        tensors,
+        ln_vocab: config.ln_vocab(),
+        entropy: Some(source.entropy()),
+        forward_flops: config.forward_flops(),
+        from_step: 0,
+        roof: opened.roof.clone().map(Box::new),
+        paired: false,
+        matrix_cores: Format::of(config, opened.matrix_cores).on_matrix_cores(),
+    }
+}
+
+/// The device's peaks that bound this run's products.
+fn roof(config: &RunConfig, opened: &OpenDevice) -> Option<Roof> {
+    let format = Format::of(config, opened.matrix_cores);
+    roofline::bounding(opened.roof.as_ref()?, format.on_matrix_cores())
+}
+
+/// What one step was measured to take.
+struct Timing {
+    ms: f64,
+    synced: bool,
+    phases: Option<PhaseTimes>,
+    /// Where the step ended with a sync.
+    clocks: Option<StepClocks>,
+}
+
+/// Wall time between steps of an unsynchronised run that began with an empty queue: a true rate without a wait in each step.
+#[derive(Default)]
+pub struct UnsyncedTiming {
+    /// The latest such step, unless something other than steps came in between.
+    since: Option<(Instant, u64)>,
+    steps: u64,
+    seconds: f64,
+}
+
+impl UnsyncedTiming {
+    /// The queue is empty, and so many steps were counted.
+    fn mark(&mut self, counted: u64) {
+        let now = Instant::now();
+        if let Some((at, from)) = self.since.replace((now, counted)) {
+            self.steps += counted - from;
+            self.seconds += (now - at).as_secs_f64();
+        }
+    }
+
+    /// The following work is not a counted step: a profile, evidence, a pause.
+    pub fn interrupt(&mut self) {
+        self.since = None;
+    }
+
+    fn steps_per_s(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.steps as f64 / self.seconds)
+    }
+}
+
+/// The state that is reset when the run continues with changed knobs.
+#[derive(Default)]
+pub struct Statistics {
+    lints: Vec<Lint>,
+    /// Unprofiled steps.
+    counted: u64,
+    /// Steps that count in no statistic.
+    uncounted: u64,
+    times: StepTimes,
+    phases: Vec<PhaseTimes>,
+    loss_first: Option<f64>,
+    /// Wall time spent paused.
+    pub paused: Duration,
+    pub drained: UnsyncedTiming,
+    profile_due: bool,
+    last_profile: Option<(Instant, u64)>,
+    kernels: Option<StepProfile>,
+    /// Of a run with a last step: its summary has their medians.
+    profiles: Vec<StepProfile>,
+    evidence: Option<Evidence>,
+    clocks: Option<StepClocks>,
+    /// Milliseconds of a step that waits for the device at its end only.
+    end_synced_ms: Option<f64>,
+    throughput: Option<Throughput>,
+}
+
+/// A run in progress.
+pub struct Trainer {
+    pub spec: RunSpec,
+    pub stats: Statistics,
+    opened: OpenDevice,
+    /// Whether peaks are measured after the first loss, so that nobody waits for them before it.
+    peaks_due: bool,
+    queue: Queue,
+    source: BatchSource,
+    outlet: EventSender,
+    facts: RunFacts,
+    /// Optimizer steps so far, profiled ones included.
+    step: u64,
+    /// Steps whose losses were not read yet.
+    pending: Vec<(u64, Timing)>,
+    bad_step: Option<u64>,
+    /// A gradient that overflowed although the loss was not scaled up any more.
+    overflowed: Option<String>,
+    loss_last: f64,
+    began: Instant,
+    last_report: Instant,
+    last_step_line: Instant,
+    compiling: Option<Arc<Compiling>>,
+    /// Until the first step was taken.
+    compile_ahead: Option<CompileAhead>,
+    gradients: GradSummary,
+    memory: Memory,
+    /// Bytes that the process had in use before, such as those of a device that another run opened.
+    memory_before: u64,
+    ended: Option<String>,
+}
+
+impl Trainer {
+    /// Whether the run computes on the CPU device of ours.
+    pub fn on_cpu(&self) -> bool {
+        self.opened.queued
+    }
+
+    /// The device that it computes on.
+    pub fn device(&self) -> &Device {
+        &self.opened.info
+    }
+
+    /// Builds the model on the device and reports that the run started.
+    pub fn new(
+        spec: RunSpec,
+        opened: OpenDevice,
+        peaks_due: bool,
+        outlet: EventSender,
+    ) -> Result<Self> {
+        allocator::reset_peak();
+        let memory_before = allocator::current();
+        let (config, device) = (spec.config.clone(), opened.device.clone());
+        let (matrix_cores, gpu) = (opened.matrix_cores, opened.gpu.clone());
+        let compile_ahead = gpu.clone().map(CompileAhead::begin);
+        let make = move || Ok(Worker::new(&config, &device, matrix_cores)?.on(gpu));
+        let mut queue = Queue::new(opened.queued, make)?;
+        let source = BatchSource::new(&spec.config);
+        let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
+        let now = Instant::now();
+        let compiling = (!opened.queued).then(|| Arc::new(Compiling::new(outlet.clone())));
+        let mut trainer = Self {
+            facts: RunFacts::new(&spec.config, Some(source.entropy())),
+            spec,
+            stats: Statistics::default(),
+            opened,
+            peaks_due,
+            queue,
+            source,
+            outlet,
+            step: 0,
+            pending: Vec::new(),
+            bad_step: None,
+            overflowed: None,
+            loss_last: f64::NAN,
+            began: now,
+            last_report: now - REPORT_PAUSE,
+            last_step_line: now - STEP_PAUSE,
+            compiling,
+            compile_ahead,
+            gradients: GradSummary {
+                tensors,
+                ..GradSummary::default()
+            },
+            memory: Memory::default(),
+            memory_before,
+            ended: None,
+        };
+        trainer.announce();
+        trainer.began = Instant::now();
+        Ok(trainer)
+    }
+
+    fn announce(&self) {
+        self.outlet.send(Event::Started(Started {
+            from_step: self.step,
+            ..started(
+                &self.spec,
+                &self.opened,
+                self.gradients.tensors,
+                &self.source,
+            )
+        }));
+    }
+
+    /// Continues with changed knobs that keep the parameters.
+    pub fn apply(&mut self, spec: RunSpec) -> Result<()> {
+        self.queue.sync()?;
+        if !self.pending.is_empty() && !self.read_losses()? {
+            return self.stop_not_finite();
+        }
+        let config = spec.config.clone();
+        self.queue.ask(move |worker| worker.reconfigure(&config))?;
+        // What the earlier configuration took at its peak says nothing about this one.
+        allocator::reset_peak();
+        self.source = BatchSource::new(&spec.config);
+        self.facts = RunFacts::new(&spec.config, Some(self.source.entropy()));
+        self.spec = spec;
+        self.stats = Statistics::default();
+        self.began = Instant::now();
+        self.announce();
+        Ok(())
+    }
+
+    /// Profiles the next step.
+    pub fn request_profile(&mut self) {
+        self.stats.profile_due = true;
+    }
+
+    fn slot(&self) -> Slot {
+        self.spec.slot
+    }
+
+    /// Steps that count towards no statistic: fewer when only a few were asked for.
+    fn warmup(&self) -> u64 {
+        let asked = self.spec.config.measure.warmup;
+        let wanted = self.spec.steps.map_or(asked, |steps| asked.min(steps / 4));
+        let recorded = Worker::records(&self.spec.config, self.on_cpu());
+        wanted.max(if recorded { TO_RECORD } else { 0 })
+    }
+
+    /// Whether all steps that were asked for were taken.
+    fn all_counted(&self) -> bool {
+        let asked = self.spec.steps;
+        asked.is_some_and(|steps| self.stats.counted >= steps)
+    }
+
+    /// Whether nothing is left to do.
+    pub fn done(&self) -> bool {
+        self.ended.is_some()
+            || self.all_counted() && self.stats.profiles.len() >= self.profiles_wanted()
+    }
+
+    /// Profiles that a run with a last step takes. One where a driver computes on the cores: its steps take seconds.
+    fn profiles_wanted(&self) -> usize {
+        if self.opened.info.kind == "vulkan-cpu" {
+            1
+        } else {
+            3
+        }
+    }
+
+    /// Takes one step, profiled when one is due.
+    pub fn advance(&mut self) -> Result<()> {
+        if self.stats.profile_due || self.all_counted() || self.profile_is_due() {
+            self.profiled_step()
+        } else {
+            self.load()?;
+            self.timed_step()
+        }
+    }
+
+    /// Brings the batch of this step to the device.
+    fn load(&mut self) -> Result<()> {
+        let batch = self.source.batch(self.step);
+        self.queue.submit(move |worker| worker.load(&batch))
+    }
+
+    fn profile_is_due(&self) -> bool {
+        let every = self.spec.config.measure.profile_every;
+        match self.stats.last_profile {
+            // The first profile, once the kernels are compiled.
+            None => {
+                let after = if self.on_cpu() { 3 } else { FIRST_ON_DEVICE };
+                self.stats.counted >= self.spec.steps.map_or(after, |steps| steps.min(after))
+            }
+            Some((at, counted)) => {
+                self.spec.steps.is_none()
+                    && every > 0
+                    && self.stats.counted >= counted + every
+                    && at.elapsed() >= PROFILE_PAUSE
+            }
+        }
+    }
+
+    fn timed_step(&mut self) -> Result<()> {
+        let first = self.stats.counted == 0;
+        let compiling = self.compiling.as_ref();
+        let watch = compiling
+            .filter(|_| self.stats.counted < 2)
+            .map(Compiling::watch);
+        let drain = self.spec.config.measure.sync == Sync::Never
+            && (first || self.stats.counted.is_multiple_of(AUDIT_EVERY));
+        if drain || self.spec_synced() {
+            // Nothing of the step before, and not the copy of this batch, is in this step's time.
+            self.queue.sync()?;
+        }
+        if drain && self.stats.counted >= self.warmup() {
+            self.stats.drained.mark(self.stats.counted);
+        }
+        let timing = self.time_one(drain)?;
+        drop(watch);
+
+        self.keep_clocks(timing.clocks);
+        let clocks = timing
+            .clocks
+            .filter(|_| self.stats.counted.is_multiple_of(AUDIT_EVERY));
+        let timing = Timing { clocks, ..timing };
+        if self.stats.counted >= self.warmup() {
+            self.stats.times.push(timing.ms);
+            self.stats.phases.extend(timing.phases);
+            if self.stats.phases.len() > 256 {
+                self.stats.phases.remove(0);
+            }
+        }
+        let may_read = timing.synced || drain;
+        self.pending.push((self.step, timing));
+        self.step += 1;
+        self.stats.counted += 1;
+        if may_read
+            && (self.must_report() || self.pending.len() > MAX_PENDING)
+            && !self.read_losses()?
+        {
+            return self.stop_not_finite();
+        }
+        if first {
+            self.stats.drained.interrupt();
+            self.compile_ahead = None;
+            self.evidence_now()?;
+            self.measure_peaks();
+        }
+        if self.last_report.elapsed() >= REPORT_PAUSE || self.all_counted() {
+            self.report();
+        }
+        Ok(())
+    }
+
+    /// Reads the losses of the steps since the last reading and reports those steps: this waits for the device, after
+    /// the clocks have stopped. False when one of them is not finite.
+    fn read_losses(&mut self) -> Result<bool> {
+        let losses = self.queue.ask(Worker::losses)??;
+        let pending = std::mem::take(&mut self.pending);
+        let all = self.spec.steps.is_some() || self.step <= ALL_REPORTED || !self.spec_synced();
+        let last = pending.len().saturating_sub(1);
+        self.last_step_line = Instant::now();
+        for (index, ((step, timing), loss)) in pending.into_iter().zip(losses).enumerate() {
+            self.stats.loss_first.get_or_insert(loss);
+            self.loss_last = loss;
+            let event = Event::Step(Step {
+                slot: self.slot(),
+                step,
+                loss: Num(loss),
+                ms: timing.ms,
+                synced: timing.synced,
+                profiled: false,
+                phases: timing.phases,
+                clocks: timing.clocks,
+            });
+            self.facts.observe(&event);
+            if all || index == last || timing.clocks.is_some() || !loss.is_finite() {
+                self.outlet.send(event);
+            }
+            if !loss.is_finite() {
+                self.bad_step = Some(step);
+                return Ok(false);
+            }
+        }
+        if self.spec.config.scales_loss() && self.queue.ask(|worker| worker.overflows_unscaled())? {
+            // The audit says which gradient it is.
+            self.stats.profile_due = true;
+        }
+        Ok(true)
+    }
+
+    fn spec_synced(&self) -> bool {
+        self.spec.config.measure.sync != Sync::Never
+    }
+
+    fn must_report(&self) -> bool {
+        self.spec.steps.is_some()
+            || self.step <= ALL_REPORTED
+            || self.last_step_line.elapsed() >= STEP_PAUSE
+    }
+
+    fn emit(&mut self, event: Event) {
+        self.facts.observe(&event);
+        self.outlet.send(event);
+    }
+
+    /// One step, timed as `measure.sync` says. `drained`: an unsynchronised run brackets this one with a sync.
+    fn time_one(&mut self, drained: bool) -> Result<Timing> {
+        let sync = self.spec.config.measure.sync;
+        let phases = sync == Sync::PerPhase;
+        let mut enqueue = 0.0;
+        let computed = self.queue.busy();
+        let began = Instant::now();
+        let mut last = began;
+        let mut took = Vec::with_capacity(3);
+        for task in Worker::tasks(&self.spec.config, self.on_cpu()) {
+            self.queue.submit(*task)?;
+            enqueue += last.elapsed().as_secs_f64() * 1e3;
+            if phases {
+                self.queue.sync()?;
+            }
+            let now = Instant::now();
+            took.push((now - last).as_secs_f64() * 1e3);
+            last = now;
+        }
+        if sync == Sync::PerStep || drained {
+            self.queue.sync()?;
+        }
+        let busy = self.queue.busy().zip(computed);
+        let bracket = began.elapsed().as_secs_f64() * 1e3;
+        let submitted = took.iter().sum();
+        // A step that is replayed whole has no phases.
+        let ledger = <[f64; 3]>::try_from(&took[..]).ok();
+        let ledger = ledger.map(|parts| PhaseTimes::of(parts, bracket));
+        let synced = sync != Sync::Never;
+        let clocks = (synced || drained).then(|| StepClocks {
+            enqueue,
+            host_sync: bracket,
+            device: busy.map(|(now, before)| (now - before).as_secs_f64() * 1e3),
+        });
+        Ok(Timing {
+            ms: if synced { bracket } else { submitted },
+            synced,
+            phases: ledger.filter(|_| synced || drained),
+            clocks,
+        })
+    }
+
+    /// Keeps the three readings of a step, and tells them now and then: steps that compile are not among them.
+    fn keep_clocks(&mut self, clocks: Option<StepClocks>) {
+        let Some(clocks) = clocks.filter(|_| self.stats.counted >= self.warmup()) else {
+            return;
+        };
+        let first = self.stats.clocks.is_none();
+        // The evidence has one device time for every device: that of the latest profiled step.
+        let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
+        self.stats.clocks = Some(StepClocks { device, ..clocks });
+        if first || self.stats.counted.is_multiple_of(AUDIT_EVERY) {
+            self.send_clocks();
+        }
+    }
+
+    /// The profiled step's device time joins the two of the host, and the evidence goes out with them.
+    fn send_clocks(&mut self) {
+        let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
+        let clocks = self.stats.clocks.as_mut().map(|clocks| {
+            clocks.device = device.or(clocks.device);
+            *clocks
+        });
+        if let (Some(evidence), Some(clocks)) = (&mut self.stats.evidence, clocks) {
+            // The rest of it stays what was seen at its own step.
+            evidence.clocks = Some(clocks);
+            self.outlet.send(Event::Evidence(evidence.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_an_unsynchronised_run_counts_only_steps_between_two_waits() {
+        let mut drained = UnsyncedTiming::default();
+        assert_eq!(drained.steps_per_s(), None);
+        drained.mark(8);
+        assert_eq!(drained.steps_per_s(), None);
+        drained.mark(16);
+        assert_eq!(drained.steps, 8);
+        let seconds = drained.seconds;
+        drained.interrupt();
+        drained.mark(40);
+        assert_eq!((drained.steps, drained.seconds), (8, seconds));
+        drained.mark(48);
+        assert_eq!(drained.steps, 16);
+        assert!(drained.steps_per_s().is_some_and(f64::is_finite));
+    }
+}

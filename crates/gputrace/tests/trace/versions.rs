@@ -1,0 +1,206 @@
+//! The same run as other versions of the tools write it.
+
+use gputrace::figures::Summary;
+use gputrace::open;
+use gputrace::proto::{self, Interned, InternedData, Packets, TracePacket, TrackDescriptor};
+use gputrace::summary::summary;
+use prost::Message;
+
+use super::fixtures::{self, Header, Run, bytes};
+use super::gzip;
+
+/// What must not depend on the version: kernels, names, time, launches, those without kernel, copies, steps.
+fn core(it: &Summary) -> [Option<u64>; 7] {
+    [
+        Some(it.kernels),
+        Some(it.distinct_names),
+        it.busy_ns,
+        it.launches,
+        it.launches_without_kernel,
+        it.copies.as_ref().map(|it| it.all.count),
+        it.steps.as_ref().map(|it| it.len() as u64),
+    ]
+}
+
+fn read(text: impl Into<Vec<u8>>) -> Summary {
+    summary(&bytes("a", text).unwrap())
+}
+
+fn run() -> Run {
+    fixtures::run(3, 700, 250)
+}
+
+#[test]
+fn categories_of_older_versions_lists_of_them_and_none_mean_the_same() {
+    let text = fixtures::kineto(&run());
+    let expected = core(&read(text.as_str()));
+    assert_eq!(expected[4], Some(0));
+    let versions: [&[(&str, &str)]; 4] = [
+        &[
+            ("\"kernel\"", "\"Kernel\""),
+            ("\"cuda_runtime\"", "\"Runtime\""),
+            ("\"gpu_memcpy\"", "\"Memcpy\""),
+        ],
+        &[
+            ("\"kernel\"", "\"gpu,kernel\""),
+            ("\"cuda_runtime\"", "\"x, cuda_runtime\""),
+        ],
+        &[
+            ("\"kernel\"", "\"rocm_kernel_dispatch\""),
+            ("\"cuda_runtime\"", "\"rocm_hip_api\""),
+            ("\"gpu_memcpy\"", "\"rocm_memory_copy\""),
+        ],
+        &[("\"cat\"", "\"was\"")],
+    ];
+    for version in versions {
+        let other = version
+            .iter()
+            .fold(text.clone(), |it, (from, to)| it.replace(from, to));
+        assert_ne!(other, text);
+        assert_eq!(core(&read(other)), expected, "{version:?}");
+    }
+    let floats = text.replace(",\"grid\"", ".0,\"grid\"");
+    assert_eq!(core(&read(floats)), expected);
+}
+
+#[test]
+fn a_mark_before_a_text_does_not_matter_and_utf_16_is_named() {
+    let run = run();
+    for text in [
+        fixtures::kineto(&run),
+        fixtures::chrome_open(&run),
+        fixtures::kernel_trace(&run, Header::Guid),
+        fixtures::kernel_stats(&run),
+        fixtures::kern_sum(&run, true),
+    ] {
+        let marked = [b"\xef\xbb\xbf", text.as_bytes()].concat();
+        let expected = core(&read(text.as_str()));
+        assert_eq!(core(&read(marked.clone())), expected);
+        assert_eq!(core(&read(gzip(&marked))), expected);
+        for marked in [true, false] {
+            for bytes_of in [u16::to_le_bytes, u16::to_be_bytes] {
+                let mark = marked.then_some('\u{feff}');
+                let all: String = mark.into_iter().chain(text.chars()).collect();
+                let wide: Vec<u8> = all.encode_utf16().flat_map(bytes_of).collect();
+                let error = bytes("a", wide).unwrap_err().to_string();
+                assert!(error.contains("UTF-16"), "{error}");
+            }
+        }
+    }
+}
+
+/// Names of a folder's files and their bytes.
+fn files(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|it| it.unwrap())
+        .map(|it| {
+            (
+                it.file_name().into_string().unwrap(),
+                std::fs::read(it.path()).unwrap(),
+            )
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_journal_beside_a_database_is_read_and_nothing_is_written_there() {
+    for mode in ["wal", "delete"] {
+        let (writing, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = writing.path().join("a.db");
+        fixtures::nsys(&fixtures::run(1, 400, 250), &path);
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.pragma_update(None, "journal_mode", mode).unwrap();
+        drop(db);
+        let kernels = |path: &std::path::Path| summary(&open(path, &mut |_| {}).unwrap()).kernels;
+        assert_eq!(kernels(&path), 10);
+        assert_eq!(files(writing.path()).len(), 1, "{mode}");
+        // A program that is stopped while it writes: what lies there is copied before it ends.
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch(
+            "PRAGMA cache_size = 1; BEGIN; DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid > 4;
+             CREATE TABLE filler AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 9000) SELECT i FROM r;",
+        )
+        .unwrap();
+        if mode == "wal" {
+            db.execute_batch("COMMIT").unwrap();
+        }
+        for (name, bytes) in files(writing.path())
+            .iter()
+            .filter(|it| !it.0.ends_with("-shm"))
+        {
+            std::fs::write(left.path().join(name), bytes).unwrap();
+        }
+        let before = files(left.path());
+        assert_eq!(before.len(), 2, "{mode}");
+        let expected = if mode == "wal" { 4 } else { 10 };
+        assert_eq!(kernels(&left.path().join("a.db")), expected, "{mode}");
+        assert_eq!(files(left.path()), before, "{mode}");
+    }
+}
+
+#[test]
+fn names_of_a_trace_belong_to_their_sequence_and_end_with_its_state() {
+    let interned = |name: &str| InternedData {
+        event_names: vec![Interned {
+            iid: Some(1),
+            name: Some(name.into()),
+        }],
+        event_categories: vec![Interned {
+            iid: Some(1),
+            name: Some(b"kernel_dispatch".to_vec()),
+        }],
+        ..InternedData::default()
+    };
+    let event = |kind: i32, sequence: u32, time: u64, track: u64| TracePacket {
+        timestamp: Some(time),
+        trusted_packet_sequence_id: Some(sequence),
+        track_event: Some(proto::TrackEvent {
+            r#type: Some(kind),
+            track_uuid: Some(track),
+            name_iid: (kind == proto::BEGIN).then_some(1),
+            category_iids: if kind == proto::BEGIN {
+                vec![1]
+            } else {
+                Vec::new()
+            },
+            ..proto::TrackEvent::default()
+        }),
+        ..TracePacket::default()
+    };
+    let mut packet = Vec::new();
+    for (sequence, track, name, at) in [(1, 11, "a", 100), (2, 12, "b", 200), (1, 11, "c", 300)] {
+        packet.push(TracePacket {
+            interned_data: Some(interned(name)),
+            sequence_flags: Some(proto::CLEARED),
+            ..event(proto::BEGIN, sequence, at, track)
+        });
+        packet.push(event(proto::END, sequence, at + 10, track));
+        packet.push(event(proto::BEGIN, sequence, at + 20, track));
+        packet.push(event(proto::END, sequence, at + 30, track));
+    }
+    // What a track is called may follow later.
+    packet.push(TracePacket {
+        track_descriptor: Some(TrackDescriptor {
+            uuid: Some(12),
+            static_name: Some(b"COMPUTE Agent [3] QUEUE [0] GPU".to_vec()),
+            ..TrackDescriptor::default()
+        }),
+        ..TracePacket::default()
+    });
+    let trace = bytes("a", Packets { packet }.encode_to_vec()).unwrap();
+    let rows: Vec<(String, u64)> = summary(&trace)
+        .table
+        .iter()
+        .map(|it| (it.name.clone(), it.calls))
+        .collect();
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    assert!(
+        rows.iter()
+            .all(|(name, calls)| ["a", "b", "c"].contains(&name.as_str()) && *calls == 2)
+    );
+    let labels = trace.devices.iter().map(String::as_str);
+    assert_eq!(labels.collect::<Vec<&str>>(), ["0", "3"]);
+}

@@ -1,0 +1,457 @@
+//! The parent's handle on an engine: starts the child, does the handshake, turns its lines into messages, notices when it falls silent or
+//! ends, replaces and reaps it. It knows the protocol and no screen; it never opens a device.
+
+mod command;
+pub mod driver_noise;
+mod event;
+mod lack;
+mod pipes;
+
+use std::process::Child;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::handle::driver_noise::harmless;
+use crate::{Command, Event, FailedKind, Hello, PROTOCOL, StreamLine, read};
+
+pub use command::{EngineCommand, split_words};
+pub use event::{ClientEvent, EngineEnd};
+pub use lack::lack;
+pub use pipes::MAX_LINE;
+
+use event::{describe, newer, nothing_spoken, told_why};
+use pipes::{FromPipe, Pipes, printable};
+
+/// After this many lines in a row that are not of the protocol, the engine is stopped.
+const MAX_NONSENSE: u32 = 100;
+
+/// Output older than this is not taken as the reason of an engine's end.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// How long stderr of an engine that exited is waited for; something it started may hold it open.
+const STDERR_WAIT: Duration = Duration::from_millis(200);
+
+/// How long an engine may take. Tests shorten these.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineTimeouts {
+    /// Until the engine's `hello`.
+    pub hello: Duration,
+    /// Between two bytes of its lines, heartbeats included.
+    pub silence: Duration,
+    /// To end by itself after `quit`, or after closing its output.
+    pub shutdown: Duration,
+}
+
+impl Default for EngineTimeouts {
+    fn default() -> Self {
+        Self {
+            hello: Duration::from_secs(10),
+            silence: Duration::from_secs(5),
+            shutdown: Duration::from_millis(400),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum ClientState {
+    Greeting {
+        since: Instant,
+    },
+    Talking {
+        silent: bool,
+    },
+    /// Its output is closed; its exit status is still to come.
+    Closing {
+        since: Instant,
+        drained: bool,
+    },
+    Over,
+}
+
+/// A running engine, or one that ended.
+#[derive(Debug)]
+pub struct Client {
+    command: EngineCommand,
+    limits: EngineTimeouts,
+    child: Child,
+    pipes: Pipes,
+    phase: ClientState,
+    /// Commands given before the handshake was done.
+    waiting: Vec<Command>,
+    hello: Option<Hello>,
+    /// When the last line came, or when waiting for one began.
+    last_line: Instant,
+    last_look: Instant,
+    /// When the work on the engine's device last made progress.
+    progress: Instant,
+    nonsense: u32,
+    first_nonsense: Option<String>,
+    /// What it wrote to stderr last, and when.
+    last_stray: Option<(Instant, String)>,
+    /// What the system lacks, as its log said.
+    lack: Option<&'static str>,
+    /// Whether the configuration of the run that goes on is left out of recordings.
+    sealed: bool,
+    /// Lines that came from this process.
+    lines: u64,
+    ready: Option<ClientEvent>,
+}
+
+impl Client {
+    /// Starts the engine and begins the handshake. Commands may be sent at once; they wait until it is done.
+    pub fn spawn(command: EngineCommand) -> Result<Self> {
+        Self::spawn_within(command, EngineTimeouts::default())
+    }
+
+    /// As `spawn`, with other limits.
+    pub fn spawn_within(command: EngineCommand, limits: EngineTimeouts) -> Result<Self> {
+        let now = Instant::now();
+        let (child, pipes) = pipes::launch(&command)?;
+        Ok(Self {
+            command,
+            limits,
+            child,
+            pipes,
+            phase: ClientState::Greeting { since: now },
+            waiting: Vec::new(),
+            hello: None,
+            last_line: now,
+            last_look: now,
+            progress: now,
+            nonsense: 0,
+            first_nonsense: None,
+            last_stray: None,
+            lack: None,
+            sealed: false,
+            lines: 0,
+            ready: None,
+        })
+    }
+
+    /// What was started.
+    pub fn command(&self) -> &EngineCommand {
+        &self.command
+    }
+
+    /// The engine's greeting, once it came.
+    pub fn hello(&self) -> Option<&Hello> {
+        self.hello.as_ref()
+    }
+
+    /// How long ago the work on its device made progress, as far as it reported; its heartbeat continues meanwhile.
+    pub fn idle(&self) -> Duration {
+        self.progress.elapsed()
+    }
+
+    /// Whether nothing more can come without a `renew`.
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, ClientState::Over)
+    }
+
+    /// The process id of the child, or of the wrapper that runs it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a command; before the handshake it is kept and sent after it. An engine that is gone gets nothing.
+    pub fn send(&mut self, command: Command) {
+        if let ClientState::Greeting { .. } = self.phase {
+            self.waiting.push(command);
+        } else if let Some(outbox) = &self.pipes.outbox {
+            // A full queue means that the engine stopped reading; its heartbeat decides whether it is stopped.
+            let _ = outbox.try_send(command);
+        }
+    }
+
+    /// The next thing heard, waiting for it at most `wait`.
+    pub fn next(&mut self, wait: Duration) -> Option<ClientEvent> {
+        if let Some(heard) = self.ready.take() {
+            return Some(heard);
+        }
+        let began = Instant::now();
+        // While this program was suspended, the engine was not silent.
+        if began.duration_since(self.last_look) > self.limits.silence / 2 {
+            (self.last_line, self.progress) = (began, began);
+            if let ClientState::Greeting { since } = &mut self.phase {
+                *since = began;
+            }
+        }
+        loop {
+            if self.is_over() {
+                return None;
+            }
+            let left = wait.saturating_sub(began.elapsed());
+            let piece = self.receive(left.min(self.until_deadline()));
+            self.last_look = Instant::now();
+            // However much it prints meanwhile.
+            if let ClientState::Greeting { since } = self.phase
+                && since.elapsed() >= self.limits.hello
+                && piece.is_some()
+            {
+                return self.check_deadlines();
+            }
+            let heard = match piece {
+                Some(FromPipe::Text(text)) => self.hear(text),
+                Some(FromPipe::TooLong) => {
+                    self.lines += 1;
+                    let limit = MAX_LINE / (1024 * 1024);
+                    self.nonsense("…".to_owned(), format!("longer than {limit} MiB"))
+                }
+                Some(FromPipe::Stray(text)) if event::is_trace(&text) => None,
+                Some(FromPipe::Stray(text)) => {
+                    if harmless(&text).is_none() {
+                        self.last_stray = Some((Instant::now(), text.clone()));
+                    }
+                    Some(ClientEvent::Stray(text))
+                }
+                Some(FromPipe::Closed) => {
+                    self.phase = ClientState::Closing {
+                        since: Instant::now(),
+                        drained: false,
+                    };
+                    None
+                }
+                None => self.check_deadlines(),
+            };
+            if heard.is_some() {
+                return heard;
+            }
+            if began.elapsed() >= wait {
+                return None;
+            }
+        }
+    }
+
+    /// Ends the engine at once and reaps it. `next` says `EngineEnd` after it.
+    pub fn kill(&mut self) {
+        if !self.is_over() {
+            self.end(Duration::ZERO);
+            let end = EngineEnd::Ended("the engine was stopped".to_owned());
+            self.ready = Some(ClientEvent::Over(end));
+        }
+    }
+
+    /// Replaces the engine by a new one of the same command. Unread output of the old one is dropped.
+    pub fn renew(&mut self) -> Result<()> {
+        self.end(Duration::ZERO);
+        *self = Self::spawn_within(self.command.clone(), self.limits)?;
+        Ok(())
+    }
+
+    fn receive(&mut self, wait: Duration) -> Option<FromPipe> {
+        let closing = matches!(self.phase, ClientState::Closing { .. });
+        // After its output was closed only stderr can bring more; its exit status cannot be waited for.
+        let tick = Duration::from_millis(5);
+        let wait_now = if closing { wait.min(tick) } else { wait };
+        let found = self.pipes.inbox.recv_timeout(wait_now);
+        match (found, &mut self.phase) {
+            (Ok(piece), _) => Some(piece),
+            (Err(RecvTimeoutError::Timeout), _) => None,
+            (Err(RecvTimeoutError::Disconnected), ClientState::Closing { drained, .. }) => {
+                if *drained {
+                    std::thread::sleep(wait.min(tick));
+                }
+                *drained = true;
+                None
+            }
+            (Err(RecvTimeoutError::Disconnected), _) => Some(FromPipe::Closed),
+        }
+    }
+
+    /// How long nothing has come from the engine.
+    fn silent(&self) -> Duration {
+        let byte = self.pipes.last_byte().unwrap_or(self.last_line);
+        byte.max(self.last_line).elapsed()
+    }
+
+    /// Time left until the engine counts as silent or late.
+    fn until_deadline(&self) -> Duration {
+        match self.phase {
+            ClientState::Greeting { since } => self.limits.hello.saturating_sub(since.elapsed()),
+            ClientState::Talking { silent: false } => {
+                self.limits.silence.saturating_sub(self.silent())
+            }
+            _ => Duration::MAX,
+        }
+    }
+
+    fn check_deadlines(&mut self) -> Option<ClientEvent> {
+        match self.phase {
+            ClientState::Greeting { since } if since.elapsed() >= self.limits.hello => {
+                let seconds = self.limits.hello.as_secs_f64();
+                let said = self.first_nonsense.as_deref().map_or_else(
+                    || "it printed nothing".to_owned(),
+                    |line| format!("its first line was `{line}`"),
+                );
+                let command = self.command.to_string();
+                Some(self.refuse(format!(
+                    "`{command}` did not greet within {seconds} s ({said}); an engine must run `perflings engine` and print nothing before it"
+                )))
+            }
+            ClientState::Talking { silent: false } if self.silent() >= self.limits.silence => {
+                self.phase = ClientState::Talking { silent: true };
+                Some(ClientEvent::Silent(self.silent()))
+            }
+            ClientState::Closing { since, drained } => match self.child.try_wait() {
+                // Its last output may still be on its way.
+                Ok(Some(_)) if !drained && since.elapsed() < STDERR_WAIT => None,
+                Ok(Some(status)) => Some(self.ended(describe(status), told_why(status))),
+                Ok(None) if since.elapsed() < self.limits.shutdown => None,
+                _ => Some(self.ended("closed its output and was stopped".to_owned(), true)),
+            },
+            _ => None,
+        }
+    }
+
+    fn hear(&mut self, text: String) -> Option<ClientEvent> {
+        self.lines += 1;
+        let (mut line, text) = match read::<StreamLine>(&text) {
+            Ok(line) => {
+                self.sealed = line.event.begins_sealed().unwrap_or(self.sealed);
+                let recorded = if self.sealed && line.event.names_configuration() {
+                    covered(&line)
+                } else {
+                    text
+                };
+                (line, recorded)
+            }
+            Err(why) => return self.hear_unknown(&text, why),
+        };
+        self.nonsense = 0;
+        self.last_line = Instant::now();
+        if let Some(ago) = line.event.progress_s() {
+            let ago = Duration::try_from_secs_f64(ago).unwrap_or_default();
+            let at = self.last_line.checked_sub(ago);
+            self.progress = self.progress.max(at.unwrap_or(self.progress));
+        }
+        // Where in which library it was missed helps nobody.
+        if let Event::Log(log) = &mut line.event
+            && let Some(lack) = lack(&log.text)
+        {
+            log.text = lack.to_owned();
+            self.lack = Some(lack);
+        }
+        match (&mut self.phase, &line.event) {
+            (ClientState::Greeting { .. }, Event::Hello(hello)) => {
+                if hello.protocol == 0 {
+                    return Some(self.refuse(nothing_spoken(&hello.version)));
+                }
+                if hello.protocol > PROTOCOL {
+                    let text = newer(hello.protocol, &hello.version);
+                    return Some(self.refuse(text));
+                }
+                self.hello = Some(hello.clone());
+                self.phase = ClientState::Talking { silent: false };
+                for command in std::mem::take(&mut self.waiting) {
+                    self.send(command);
+                }
+            }
+            (ClientState::Greeting { .. }, Event::Failed(failed))
+                if failed.kind == FailedKind::Usage =>
+            {
+                let text = format!("the engine refused the handshake: {}", failed.reason);
+                return Some(self.refuse(text));
+            }
+            (ClientState::Talking { silent }, _) if *silent => {
+                *silent = false;
+                self.ready = Some(ClientEvent::Line(Box::new(line), text));
+                return Some(ClientEvent::Awake);
+            }
+            _ => {}
+        }
+        Some(ClientEvent::Line(Box::new(line), text))
+    }
+
+    /// A line that is no event of this protocol: perhaps the greeting of a newer one, whatever its shape.
+    fn hear_unknown(&mut self, text: &str, why: String) -> Option<ClientEvent> {
+        if let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
+            && value["event"] == "hello"
+            && let Some(protocol) = value["protocol"]
+                .as_u64()
+                .filter(|p| *p > u64::from(PROTOCOL))
+        {
+            let version = value["version"].as_str().unwrap_or("unknown").to_owned();
+            let text = newer(u32::try_from(protocol).unwrap_or(u32::MAX), &version);
+            return Some(self.refuse(text));
+        }
+        self.nonsense(printable(text, 200), why)
+    }
+
+    fn nonsense(&mut self, line: String, why: String) -> Option<ClientEvent> {
+        self.nonsense += 1;
+        let why = format!("line {}: {why}", self.lines);
+        self.first_nonsense.get_or_insert_with(|| line.clone());
+        if self.nonsense < MAX_NONSENSE {
+            return Some(ClientEvent::Malformed { line, why });
+        }
+        let command = self.command.to_string();
+        let first = self.first_nonsense.clone().unwrap_or(line);
+        Some(self.refuse(format!("`{command}` does not speak the engine's protocol; its first unreadable line was `{first}`")))
+    }
+
+    fn refuse(&mut self, text: String) -> ClientEvent {
+        self.end(Duration::ZERO);
+        ClientEvent::Over(EngineEnd::Refused(text))
+    }
+
+    /// `told`: what it said last may be why.
+    fn ended(&mut self, how: String, told: bool) -> ClientEvent {
+        let greeted = self.hello.is_some();
+        let mut text = match greeted {
+            true => format!("the engine {how}"),
+            false => format!("`{}` {how} before its greeting", self.command),
+        };
+        // Output of a driver from long before has nothing to do with its end.
+        let stray = self.last_stray.as_ref();
+        let stray = stray.filter(|(at, _)| !greeted || at.elapsed() < LAST_WORDS);
+        let stray = stray.map(|(_, said)| said).filter(|_| told);
+        if let Some(said) = stray.or(self.first_nonsense.as_ref()) {
+            text.push_str(&format!("; its last output was `{said}`"));
+        }
+        let lack = lack(&text).or(self.lack.filter(|_| told));
+        if let Some(lack) = lack.filter(|lack| !text.contains(lack)) {
+            text.push_str(&format!(" ({lack})"));
+        }
+        self.end(Duration::ZERO);
+        ClientEvent::Over(match greeted {
+            true => EngineEnd::Ended(text),
+            false => EngineEnd::Refused(text),
+        })
+    }
+
+    /// Closes the engine's input, gives it so long to end, kills its whole process group, reaps it.
+    fn end(&mut self, wait: Duration) {
+        let was_over = self.is_over();
+        self.phase = ClientState::Over;
+        if was_over {
+            return;
+        }
+        if let Some(outbox) = self.pipes.outbox.take() {
+            let _ = outbox.try_send(Command::Quit);
+        }
+        let until = Instant::now() + wait;
+        // Both readers end when both pipes close: waiting for that needs no polling.
+        let left = || until.saturating_duration_since(Instant::now());
+        while self.pipes.inbox.recv_timeout(left()).is_ok() {}
+        command::kill_group(&mut self.child);
+        // A process that is stuck in a driver cannot be reaped; the screen must not hang with it.
+        let until = Instant::now() + Duration::from_secs(1);
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// The text of a sealed run's line as a recording and `--json` have it.
+fn covered(line: &StreamLine) -> String {
+    let (t, event) = (line.t, line.event.clone().covered());
+    serde_json::to_string(&StreamLine { t, event }).unwrap_or_default()
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.end(self.limits.shutdown);
+    }
+}

@@ -1,0 +1,116 @@
+//! What a reader receives from an engine, and the messages about an engine's end.
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use crate::{PROTOCOL, StreamLine};
+
+/// One message from an engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientEvent {
+    /// A line of the stream, with its text as it came.
+    Line(Box<StreamLine>, String),
+    /// Something written to stderr: a driver's warning, a wrapper's complaint.
+    Stray(String),
+    /// A line on stdout that is not the protocol, and why.
+    Malformed { line: String, why: String },
+    /// Nothing came for this long. Said once per silence.
+    Silent(Duration),
+    /// The first line after a silence is about to follow.
+    Awake,
+    /// The engine is gone; nothing follows.
+    Over(EngineEnd),
+}
+
+/// Why an engine is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineEnd {
+    /// The handshake failed: wrong protocol, unreadable lines, or no greeting in time.
+    Refused(String),
+    /// It ended after the handshake.
+    Ended(String),
+}
+
+impl EngineEnd {
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Refused(text) | Self::Ended(text) => text,
+        }
+    }
+}
+
+/// Why a greeting of a newer protocol is refused: both versions, and what to update.
+pub(super) fn newer(protocol: u32, version: &str) -> String {
+    let ours = env!("CARGO_PKG_VERSION");
+    format!(
+        "the engine is perflings {version} and speaks protocol {protocol}; this is perflings {ours} with protocol {PROTOCOL}. \
+         Update perflings on this machine"
+    )
+}
+
+/// Why a greeting with protocol 0 is refused: versions begin at 1.
+pub(super) fn nothing_spoken(version: &str) -> String {
+    format!(
+        "the engine is perflings {version} and says that it speaks protocol 0; there are 1 to {PROTOCOL}. \
+         Update perflings on the engine's machine"
+    )
+}
+
+/// Whether a process's last output may tell why it ended; one that was killed from outside could not print the reason.
+pub(super) fn told_why(status: ExitStatus) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        !matches!(status.signal(), Some(9 | 15))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = status;
+        true
+    }
+}
+
+/// Whether it is a line of a stack trace, which says nothing to a learner.
+pub(super) fn is_trace(line: &str) -> bool {
+    let line = line.trim_start();
+    let frame = line.split_once(": ").is_some_and(|(number, _)| {
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    });
+    let place = line
+        .strip_prefix("at ")
+        .is_some_and(|at| at.contains(".rs:"));
+    let heads = [
+        "stack backtrace:",
+        "note: Some details",
+        "note: run with `RUST_BACKTRACE",
+        "skipping backtrace printing",
+    ];
+    frame || place || heads.iter().any(|head| line.starts_with(head))
+}
+
+/// How a process ended.
+pub(super) fn describe(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        if let Some(signal) = status.signal() {
+            let name = match signal {
+                4 => " (illegal instruction)",
+                6 => " (abort)",
+                7 => {
+                    " (bus error; this happens when a disk is full: see `df` for /tmp and the cache)"
+                }
+                9 => " (kill; the system does this when memory runs out)",
+                11 => " (segmentation fault)",
+                15 => " (terminate)",
+                24 => " (limit of processor time, `ulimit -t`)",
+                _ => "",
+            };
+            return format!("was ended by signal {signal}{name}");
+        }
+    }
+    match status.code() {
+        Some(code) => format!("exited with status {code}"),
+        None => "ended".to_owned(),
+    }
+}

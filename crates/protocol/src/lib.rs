@@ -1,0 +1,187 @@
+//! Everything that crosses between the engine and its readers: commands in, events out, one JSON object a line.
+//! Plain data only. Screens, `--json`, recordings, replays, checks and tests read these same events.
+
+pub mod config;
+mod covered;
+pub mod handle;
+mod kernel;
+pub mod lints;
+pub mod machine;
+mod profile;
+pub mod random;
+pub mod reference;
+mod report;
+mod roof;
+mod run;
+mod size;
+pub mod stats;
+pub mod template;
+pub mod thresholds;
+pub mod units;
+pub mod validate;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub use kernel::*;
+pub use profile::*;
+pub use report::*;
+pub use roof::*;
+pub use run::*;
+pub use size::*;
+
+/// Version of this protocol. A reader refuses a larger one and says so.
+pub const PROTOCOL: u32 = 1;
+
+/// What a reader asks of the engine. Imperative.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case")]
+pub enum Command {
+    /// First line of every conversation.
+    Hello {
+        protocol: u32,
+        /// Threads of the CPU device; none: as many as the engine's machine says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        threads: Option<u32>,
+    },
+    /// Lists the devices.
+    Probe,
+    /// Opens a device (`auto`, `cpu`, `gpu`, `gpu:N`, `vulkan-cpu`) without training; answered by `device-ready` or `failed`.
+    Open {
+        device: String,
+    },
+    /// Measures a device's roofs again and keeps them; answered by `calibrated` or `failed`. Ends the run in progress.
+    Calibrate {
+        device: String,
+    },
+    /// Trains. Replaces the run in progress.
+    Start {
+        device: String,
+        run: RunSpec,
+    },
+    /// Changes knobs that keep the parameters, at the next step boundary; the run goes on in the spec's slot.
+    Apply {
+        run: RunSpec,
+    },
+    /// Both configurations in turn, until a look gives a clear verdict, or at most `pairs` pairs (0: as many as the pace of
+    /// the warm-up allows).
+    Pair {
+        device: String,
+        stage: u32,
+        a: RunSpec,
+        b: RunSpec,
+        pairs: u32,
+    },
+    Pause,
+    Resume,
+    /// Profiles the next step.
+    Profile,
+    /// Ends the run; answered by `finished`.
+    Stop,
+    /// Checks a learner's kernels; answered by `kernel-checking` on the way and one `kernel-checked`. Meant for an engine process of its own, because a
+    /// kernel that does not end takes its process with it.
+    CheckKernel {
+        device: String,
+        job: Box<KernelJob>,
+    },
+    /// Lets kernels that passed take over their part of the model at the next step boundary, or with none gives the part
+    /// its own back. Answered by one `kernel-used` for kernels, once a step has been made with them; by nothing for none.
+    UseKernel {
+        swap: KernelSwap,
+    },
+    /// Ends the process.
+    Quit,
+}
+
+/// One line of the stream: when (seconds since the engine started) and what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamLine {
+    pub t: f64,
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Reads a `StreamLine` or a `Command` from its text. Of a fault it says what and in which column; the reader knows which line.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| match error.to_string() {
+        why if why.starts_with("recursion limit") => "nested too deeply".to_owned(),
+        why => why.replace(" at line 1 column ", " in column "),
+    })
+}
+
+/// What happened. Past tense.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    Hello(Hello),
+    /// Sent about twice a second by a thread of its own: the process is alive.
+    Heartbeat {
+        /// Seconds since the work on the device last made progress; none while there is no work.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device_s: Option<f64>,
+    },
+    Log(LogMessage),
+    Devices {
+        devices: Vec<DeviceInfo>,
+    },
+    DeviceReady {
+        device: Device,
+    },
+    Calibrated {
+        device: Device,
+        roof: Roof,
+    },
+    /// A kernel that was compiled, from an engine that was asked for texts.
+    CompiledKernel(CompiledKernel),
+    /// Kernels are being compiled; the total is not knowable.
+    Compiling {
+        kernels: u32,
+        latest: String,
+    },
+    Started(Started),
+    Step(Step),
+    Throughput(Throughput),
+    Kernels(StepProfile),
+    Gradients(Gradients),
+    Evidence(Evidence),
+    Memory(Memory),
+    Load(Load),
+    /// All plausibility lints that hold now; an empty list clears them.
+    Lints {
+        slot: Slot,
+        lints: Vec<Lint>,
+    },
+    Pair(Pair),
+    Paused {
+        slot: Slot,
+    },
+    Resumed {
+        slot: Slot,
+    },
+    Finished(Box<Finished>),
+    KernelChecked {
+        report: Box<KernelReport>,
+    },
+    /// A check in progress has come further.
+    KernelChecking {
+        progress: Box<KernelProgress>,
+    },
+    /// A learner's kernels compute for the model, or `why_not`.
+    KernelUsed {
+        exercise: String,
+        part: String,
+        why_not: Option<String>,
+    },
+    Failed(Failed),
+}
+
+impl Event {
+    /// How many seconds ago the work on the device made progress, as far as this event tells.
+    pub fn progress_s(&self) -> Option<f64> {
+        match self {
+            Self::Heartbeat { device_s } => *device_s,
+            Self::Hello(_) | Self::Load(_) | Self::Log(_) => None,
+            _ => Some(0.0),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! What the system says of this machine: its memory, and how busy other programs keep its cores. The time of the engine does
+//! not count as another program's, nor does that of the program that reads its stream.
+//!
+//! Once a second the thread of the heartbeat reads `/proc/stat`, over the cores that the engine may use, and takes off its own time and its
+//! parent's. The median of five windows goes out as `load`. `busy` turns on when others use three quarters of one core, but at least 5 and
+//! at most 15 % of all cores; it turns off at 0.6 of that. Where there is no `/proc/stat`, the reason goes out once, and the screen goes by
+//! the spread of the steps. A run's summary has the share over the whole run (`others`). A second engine of ours counts as another program;
+//! the screen says nothing while one works.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::Load;
+use crate::stats::robust::median;
+
+/// Longest text of the system that is read, in bytes.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The text that the system gives at a path such as `/proc/meminfo`.
+pub fn system(path: impl AsRef<Path>) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The number of bytes that such a text gives in kB behind a key, for example `MemTotal`.
+pub fn kilobytes(path: &str, key: &str) -> Option<u64> {
+    let text = system(path).ok()?;
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Readings closer together than this many ticks say little: the system counts in hundredths of a second.
+const FEW_TICKS: u64 = 20;
+/// Windows whose median is shown.
+const WINDOWS: usize = 5;
+/// Windows before anything is said.
+const ENOUGH: usize = 3;
+
+/// Processor time since the system's start, in ticks, over the cores that this process may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorTime {
+    pub cores: u32,
+    /// Time in which the cores worked, and all time.
+    pub busy: u64,
+    pub all: u64,
+    /// What of it is the program's own.
+    pub own: u64,
+}
+
+impl ProcessorTime {
+    /// From the texts of `/proc/stat` and of `/proc/PID/stat` of the program's processes; `may_use` says which cores count.
+    pub fn parse(stat: &str, own: &[&str], may_use: impl Fn(u32) -> bool) -> Option<Self> {
+        let mut reading = Self::default();
+        for line in stat.lines() {
+            let Some((core, times)) = line.strip_prefix("cpu").and_then(|it| it.split_once(' '))
+            else {
+                continue;
+            };
+            // The first line, without a number, is the sum of the others.
+            if !core.parse().is_ok_and(&may_use) {
+                continue;
+            }
+            // user nice system idle iowait irq softirq steal; guests are part of user.
+            let times = times.split_whitespace().take(8).map(str::parse);
+            let times: Vec<u64> = times.collect::<Result<_, _>>().ok()?;
+            let idle = times.get(3)? + times.get(4).unwrap_or(&0);
+            let all: u64 = times.iter().sum();
+            reading.cores += 1;
+            reading.all += all;
+            reading.busy += all - idle;
+        }
+        reading.own = own.iter().filter_map(|stat| process(stat)).sum();
+        (reading.all > 0).then_some(reading)
+    }
+}
+
+/// Time of a process in user and in system mode, in ticks. Its name, in parentheses, may hold anything.
+pub fn process(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_whitespace().skip(11);
+    let user: u64 = times.next()?.parse().ok()?;
+    let system: u64 = times.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// The share of the cores, 0 to 1, that others used between two readings. None where too little time passed.
+pub fn others(before: &ProcessorTime, after: &ProcessorTime) -> Option<f64> {
+    let all = after.all.checked_sub(before.all)?;
+    let busy = after.busy.saturating_sub(before.busy);
+    let own = after.own.saturating_sub(before.own);
+    (all >= FEW_TICKS).then(|| (busy.saturating_sub(own) as f64 / all as f64).min(1.0))
+}
+
+/// The share from which on others disturb: most of a core, as every kernel works on all cores; but no less than what a
+/// desktop does by itself.
+pub fn limit(cores: u32) -> f64 {
+    (0.75 / f64::from(cores.max(1))).clamp(0.05, 0.15)
+}
+
+/// Looks at one window after the other. What it says changes slowly: of a median, and between two limits it stays as it was.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    windows: VecDeque<f64>,
+    busy: bool,
+}
+
+impl Watch {
+    /// Takes a window in. None until there are enough of them.
+    pub fn take(&mut self, share: f64, cores: u32) -> Option<Load> {
+        if self.windows.len() == WINDOWS {
+            self.windows.pop_front();
+        }
+        self.windows.push_back(share);
+        if self.windows.len() < ENOUGH {
+            return None;
+        }
+        let windows: Vec<f64> = self.windows.iter().copied().collect();
+        let others = median(&windows);
+        let limit = limit(cores);
+        self.busy = others >= if self.busy { 0.6 * limit } else { limit };
+        Some(Load {
+            others: Some((others * 1e3).round() / 1e3),
+            busy: self.busy,
+            reason: None,
+        })
+    }
+}
+
+/// The counters of the system now, or why there are none.
+pub fn read() -> Result<ProcessorTime, String> {
+    let text = |path: &str| system(path).map_err(|error| format!("{path}: {error}"));
+    let stat = text("/proc/stat")?;
+    let engine = text("/proc/self/stat")?;
+    let parent = parent(&engine).and_then(|id| text(&format!("/proc/{id}/stat")).ok());
+    let status = text("/proc/self/status")?;
+    let mut lines = status.lines();
+    let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let may_use = |core| allowed.is_none_or(|list| cores(list).any(|it| it == core));
+    ProcessorTime::parse(&stat, &[&engine, &parent.unwrap_or_default()], may_use)
+        .ok_or_else(|| "/proc/stat counts no time of the cores".to_owned())
+}
+
+/// Processor time of this process, in user and in system mode, where the system tells it.
+pub fn own_time() -> Option<Duration> {
+    let ticks = process(&system("/proc/self/stat").ok()?)?;
+    // Linux tells programs hundredths of a second, whatever it counts in.
+    Some(Duration::from_millis(10 * ticks))
+}
+
+fn parent(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The cores of a list such as `0-3,8`.
+pub fn cores(list: &str) -> impl Iterator<Item = u32> + '_ {
+    list.trim().split(',').flat_map(|part| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let ends = from.parse().ok().zip(to.parse().ok());
+        ends.into_iter().flat_map(|(from, to)| from..=to)
+    })
+}
+
+/// The share of the cores that others use over a while from now on; waits that long.
+pub fn look(window: Duration) -> Option<f64> {
+    during(|| std::thread::sleep(window)).1
+}
+
+/// The share that others used while something was done here.
+pub fn during<T>(work: impl FnOnce() -> T) -> (T, Option<f64>) {
+    let before = read();
+    let done = work();
+    (done, since(&before))
+}
+
+/// The share that others used since a reading.
+pub fn since(before: &Result<ProcessorTime, String>) -> Option<f64> {
+    others(before.as_ref().ok()?, &read().ok()?)
+}
+
+/// Whether a share disturbs what is measured on all cores.
+pub fn disturbs(share: f64) -> bool {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    share >= limit(cores)
+}
+
+/// Readings from window to window.
+pub struct LoadMeter {
+    before: Result<ProcessorTime, String>,
+    watch: Watch,
+    /// The reason why nothing is known was logged.
+    told: bool,
+}
+
+impl LoadMeter {
+    /// The first window begins now.
+    pub fn start() -> Self {
+        Self {
+            before: read(),
+            watch: Watch::default(),
+            told: false,
+        }
+    }
+
+    /// Ends the window and begins the next. Logs once why nothing is known here.
+    pub fn window(&mut self) -> Option<Load> {
+        let now = read();
+        let before = std::mem::replace(&mut self.before, now);
+        match (&before, &self.before) {
+            (Ok(before), Ok(now)) => self.watch.take(others(before, now)?, now.cores),
+            (_, Err(why)) if !self.told => {
+                self.told = true;
+                Some(Load {
+                    reason: Some(why.clone()),
+                    ..Load::default()
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: &str = "cpu  300 0 0 300 0 0 0 0 0 0\n\
+        cpu0 100 0 0 100 0 0 0 0 0 0\ncpu1 100 0 0 100 0 0 0 0 0 0\ncpu2 100 0 0 100 0 0 0 0 0 0\n\
+        intr 12 0\nctxt 5\n";
+    const AFTER: &str = "cpu  450 20 20 400 10 5 5 10 40 0\n\
+        cpu0 150 10 20 110 2 2 2 4 40 0\ncpu1 140 10 0 138 8 2 1 1 0 0\ncpu2 200 0 0 100 0 0 0 0 0 0\n";
+
+    fn engine(user: u64, system: u64) -> String {
+        format!("17 (a (b) c) R 3 17 17 0 -1 4194560 90 0 0 0 {user} {system} 7 7 20 0 5 0 9 1 2")
+    }
+
+    #[test]
+    fn others_have_what_is_busy_and_not_ours() {
+        let may_use = |core| core < 2;
+        let [then, now] = [(40, 10), (80, 20)].map(|(user, system)| engine(user, system));
+        let before = ProcessorTime::parse(BEFORE, &[&then], may_use).expect("a reading");
+        let after = ProcessorTime::parse(AFTER, &[&now], may_use).expect("a reading");
+        assert_eq!((before.cores, before.all, before.own), (2, 400, 50));
+        // Of 200 ticks, 58 idle, 50 of our own: guest time counts once, core 2 is not ours to use.
+        assert_eq!((after.all, after.own), (600, 100));
+        assert_eq!(after.busy - before.busy, 142);
+        assert_eq!(others(&before, &after), Some(0.46));
+    }
+
+    #[test]
+    fn what_cannot_be_is_no_share() {
+        let reading = |all, busy, own| ProcessorTime {
+            cores: 2,
+            busy,
+            all,
+            own,
+        };
+        let before = reading(100, 50, 10);
+        assert_eq!(others(&before, &reading(110, 60, 10)), None, "too short");
+        assert_eq!(others(&before, &reading(90, 60, 10)), None, "backwards");
+        // Our own clock runs ahead of the system's by a tick or two.
+        assert_eq!(others(&before, &reading(300, 250, 213)), Some(0.0));
+        assert_eq!(ProcessorTime::parse("cpu0 0 0 0 0 0", &[], |_| true), None);
+        assert_eq!(ProcessorTime::parse("cpu0 x 0 0 0 0", &[], |_| true), None);
+        assert_eq!(ProcessorTime::parse("", &[], |_| true), None);
+    }
+
+    #[test]
+    fn a_machine_is_busy_for_a_while_or_not_at_all() {
+        let mut watch = Watch::default();
+        let mut busy = |shares: &[f64]| {
+            let said = shares
+                .iter()
+                .map(|share| watch.take(*share, 2).map(|it| it.busy));
+            said.last().flatten()
+        };
+        assert_eq!(busy(&[0.9, 0.9]), None, "one window more");
+        assert_eq!(busy(&[0.9]), Some(true));
+        assert_eq!(
+            busy(&[0.0, 0.9, 0.0, 0.9]),
+            Some(true),
+            "two of five are quiet"
+        );
+        // Between the limits it stays.
+        assert_eq!(busy(&[0.1; 5]), Some(true));
+        assert_eq!(busy(&[0.02; 5]), Some(false));
+        assert_eq!(busy(&[0.1; 5]), Some(false));
+        assert_eq!(busy(&[0.9, 0.9]), Some(false), "two of five are busy");
+    }
+
+    #[test]
+    fn the_limit_is_most_of_a_core() {
+        assert_eq!([1, 2, 8, 64].map(limit), [0.15, 0.15, 0.093_75, 0.05]);
+    }
+
+    #[test]
+    fn a_list_of_cores_names_them() {
+        assert_eq!(cores("\t0-2,8\n").collect::<Vec<_>>(), [0, 1, 2, 8]);
+        assert_eq!(cores("").chain(cores("3-1")).chain(cores("x")).count(), 0);
+    }
+
+    #[test]
+    fn the_parent_is_the_second_field_after_the_name() {
+        assert_eq!(parent("5 (a) b) S 41 5 5"), Some(41));
+        assert_eq!(parent("5 a"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn own_work_counts_as_own() {
+        let before = read().expect("a reading");
+        // Work until the system has counted some of it, however long that takes.
+        while read().expect("a reading").own < before.own + 10 {
+            std::hint::black_box((0..100_000_u64).sum::<u64>());
+        }
+        let after = read().expect("a reading");
+        assert!(after.busy - before.busy >= 8, "{before:?} {after:?}");
+        assert!(after.all >= after.busy);
+    }
+}

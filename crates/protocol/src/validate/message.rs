@@ -1,0 +1,51 @@
+//! Errors about a learner's file, with their place in it.
+
+use std::ops::Range;
+
+use crate::kernel::KernelError;
+
+/// Characters of the offending text that a message quotes.
+const SHOWN: usize = 60;
+/// Longest message, in characters.
+const LONGEST: usize = 400;
+
+/// A message about the bytes `range` of the learner's file.
+pub fn error(
+    original: &str,
+    range: &Range<usize>,
+    message: String,
+    instead: String,
+) -> KernelError {
+    let start = floor(original, range.start);
+    let end = floor(original, range.end).max(start);
+    let before = &original[..start];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = 1 + before.matches('\n').count();
+    let text = original[start..end].lines().next().unwrap_or("").trim_end();
+    KernelError {
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
+        text: text.chars().take(SHOWN).collect(),
+        // The front end quotes the whole of a comment that does not end.
+        message: message.chars().take(LONGEST).collect(),
+        instead,
+        launch: false,
+    }
+}
+
+/// A message about the text as a whole.
+pub fn whole(message: impl Into<String>, instead: impl Into<String>) -> KernelError {
+    KernelError {
+        message: message.into(),
+        instead: instead.into(),
+        ..KernelError::default()
+    }
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

@@ -1,0 +1,79 @@
+//! Looks at a kernel's text before a parser does.
+
+use std::ops::Range;
+
+use super::message::whole;
+use crate::kernel::KernelError;
+
+/// Largest file that is read, in bytes.
+pub const MAX_BYTES: u64 = 256 * 1024;
+
+/// Why a file of `length` bytes is refused.
+pub fn too_large(length: u64) -> KernelError {
+    whole(
+        format!("the file has {length} bytes; the largest that is read has {MAX_BYTES}"),
+        "a kernel of some dozen lines; another file may have been saved over it",
+    )
+}
+
+/// The text with each byte of its comments replaced by a space.
+pub fn without_comments(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let (mut at, mut depth) = (0, 0);
+    let mut line = false;
+    while at < bytes.len() {
+        let pair = (bytes[at], bytes.get(at + 1).copied().unwrap_or(b' '));
+        let wide = !line && (pair == (b'/', b'*') || depth > 0 && pair == (b'*', b'/'));
+        match pair {
+            (b'\n', _) => line = false,
+            (b'/', b'*') if !line => depth += 1,
+            (b'/', b'/') if depth == 0 => line = true,
+            _ => {}
+        }
+        let end = (at + if wide { 2 } else { 1 }).min(bytes.len());
+        if (line || depth > 0) && bytes[at] != b'\n' {
+            bytes[at..end].fill(b' ');
+        }
+        if wide && pair == (b'*', b'/') {
+            depth -= 1;
+        }
+        at = end;
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// The longest run of characters for which `is_one` holds, as a range of bytes.
+pub fn longest(text: &str, is_one: impl Fn(char) -> bool) -> Range<usize> {
+    let (mut longest, mut start) = (0..0, 0);
+    for (at, c) in text.char_indices().chain([(text.len(), '\n')]) {
+        if !is_one(c) {
+            if at - start > longest.len() {
+                longest = start..at;
+            }
+            start = at + c.len_utf8();
+        }
+    }
+    longest
+}
+
+/// The bracket that has more than `most` others around it.
+pub fn nested_deeper(code: &str, most: usize) -> Option<usize> {
+    let (mut depth, mut types) = (0_usize, 0_usize);
+    let mut before = ' ';
+    for (at, c) in code.char_indices() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            // The bracket of a type, or a comparison, which ends with its statement.
+            '<' if before.is_ascii_alphabetic() => types += 1,
+            ';' => types = 0,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            '>' => types = types.saturating_sub(1),
+            _ => {}
+        }
+        if depth + types > most {
+            return Some(at);
+        }
+        before = c;
+    }
+    None
+}

@@ -1,0 +1,268 @@
+//! The operations of the model: what each computes forward and backward, in versions that can be compared.
+//!
+//! An operation is plain data with two functions, written once over any backend; the versions that differ by device
+//! are in `ops/kernels.rs`. Running one through `apply` puts it into burn's autodiff graph and, while a step is
+//! profiled, into the trace, forward and backward alike.
+//!
+//! Every operation of the model is our own, and so is its backward pass. So the same timers stand around the broken and the fixed version, and
+//! around the library's versions, too; burn's autodiff only orders the calls. Every operation carries its scope in its backward state, so no
+//! marker operations are needed. The addition of two gradients of one tensor, which burn does by itself, shows as `glue`.
+
+pub mod adapter;
+pub mod add;
+pub mod attention;
+pub mod backend;
+pub mod compile_progress;
+pub mod cost;
+pub mod cpu;
+pub mod cross_entropy;
+pub mod embedding;
+pub mod format;
+pub mod gpu;
+pub mod grad_norm;
+pub mod head_loss;
+pub mod learner_kernel;
+pub mod linear;
+pub mod loss_scale;
+pub mod optimizer;
+pub mod pending;
+pub mod rms_norm;
+pub mod rope;
+mod shapes;
+pub mod swiglu;
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use burn::backend::{Cube, Flex};
+use burn::cubecl::future::block_on;
+use burn::tensor::Tensor;
+use burn_autodiff::Autodiff;
+use burn_autodiff::checkpoint::base::Checkpointer;
+use burn_autodiff::checkpoint::strategy::NoCheckpointing;
+use burn_autodiff::grads::Gradients as Graph;
+use burn_autodiff::ops::{Backward, Ops, OpsKind};
+
+pub use backend::primitive;
+pub use backend::{Float, Kernels};
+pub use cost::{Cost, Phase, Scope};
+use learner_kernel::LivePart;
+
+type AutodiffTensor<B> = Float<Autodiff<B>>;
+
+/// Whether a learner's kernels gave what the part's own give, which is asked of the first launches only; marks the span if so.
+fn agrees<B: Kernels, const N: usize>(
+    live: &LivePart,
+    found: &[Float<B>],
+    own: impl FnOnce() -> [Float<B>; N],
+) -> bool {
+    let values = |tensor: Float<B>| -> Option<Vec<f32>> {
+        let read = block_on(B::float_into_data(tensor)).ok()?;
+        Some(read.iter::<f32>().collect())
+    };
+    // What cannot be read is found elsewhere.
+    let agree = |(found, own): (&Float<B>, Float<B>)| {
+        let both = values(found.clone()).zip(values(own));
+        both.is_none_or(|(found, own)| live.agrees(&found, &own))
+    };
+    let agrees = !live.is_new() || found.iter().zip(own()).all(agree);
+    if agrees {
+        cost::by_learner();
+    }
+    agrees
+}
+
+/// A differentiable operation with `N` float inputs and one output.
+pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
+    /// Its name in the kernel table: `linear`, `rms-norm`…
+    const NAME: &'static str;
+
+    /// What the forward pass keeps for the backward pass.
+    type Saved<B: Kernels>: Clone + Debug + Send + 'static;
+
+    /// [`Self::NAME`], or one for more than that in one launch.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    /// Which version computes: `library` for burn's primitives, or the name of one of ours.
+    fn version(&self) -> &'static str;
+
+    /// The output, and what the backward pass needs.
+    fn forward<B: Kernels>(&self, inputs: [Float<B>; N]) -> (Float<B>, Self::Saved<B>);
+
+    /// Gradients of the inputs, given what `forward` saved and the gradient of the output.
+    fn backward<B: Kernels>(&self, saved: Self::Saved<B>, dy: Float<B>) -> [Float<B>; N];
+
+    /// As `forward`, by a learner's kernel that has taken this part over; `None` where it does not fit.
+    fn forward_live<B: Kernels>(
+        &self,
+        _live: &LivePart,
+        _inputs: &[Float<B>; N],
+    ) -> Option<(Float<B>, Self::Saved<B>)> {
+        None
+    }
+
+    /// As `backward`, likewise.
+    fn backward_live<B: Kernels>(
+        &self,
+        _live: &LivePart,
+        _saved: &Self::Saved<B>,
+        _dy: &Float<B>,
+    ) -> Option<[Float<B>; N]> {
+        None
+    }
+
+    /// The input whose gradient from elsewhere is there before this operation's own, and which [`Self::backward_onto`] adds to
+    /// it: one pass over memory less than letting burn add the two. None for most operations.
+    fn adds_onto(&self) -> Option<usize> {
+        None
+    }
+
+    /// [`Self::backward`], with `earlier` added to the gradient of the input that [`Self::adds_onto`] names.
+    fn backward_onto<B: Kernels>(
+        &self,
+        saved: Self::Saved<B>,
+        dy: Float<B>,
+        earlier: Option<Float<B>>,
+    ) -> [Float<B>; N] {
+        debug_assert!(earlier.is_none(), "asked for by `adds_onto` alone");
+        self.backward::<B>(saved, dy)
+    }
+
+    /// Floating-point operations and compulsory bytes of both directions, from the shapes of the inputs.
+    fn cost(&self, shapes: &[Vec<usize>; N]) -> (Cost, Cost);
+}
+
+/// A trainable matrix with its name. Norm gains are `[1, hidden]`.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    pub name: String,
+    pub value: Tensor<2>,
+    /// The value in f16, where products on matrix cores read it: who changes the value changes this, too.
+    pub operand: Option<Tensor<2>>,
+}
+
+/// Runs an operation on high-level tensors and returns its output, `[rows, columns]`.
+///
+/// # Panics
+/// When the inputs live on different devices, or on a backend this project does not use; the model never does that.
+pub fn apply<O: Operation<N>, const N: usize>(
+    scope: Scope,
+    op: O,
+    inputs: [Tensor<2>; N],
+) -> Tensor<2> {
+    let device = inputs[0].device();
+    let shapes = inputs.each_ref().map(|tensor| tensor.dims().to_vec());
+    let cost = op.cost(&shapes);
+    let call = Call { op, scope, cost };
+    match (backend::is_cpu(&device), device.is_autodiff()) {
+        (true, true) => Tensor::from_primitive::<Autodiff<Flex>>(
+            call.tracked(inputs.map(primitive::<Autodiff<Flex>>)),
+        ),
+        (true, false) => {
+            Tensor::from_primitive::<Flex>(call.forward::<Flex, N>(inputs.map(primitive::<Flex>)).0)
+        }
+        (false, true) => Tensor::from_primitive::<Autodiff<Cube>>(
+            call.tracked(inputs.map(primitive::<Autodiff<Cube>>)),
+        ),
+        (false, false) => {
+            Tensor::from_primitive::<Cube>(call.forward::<Cube, N>(inputs.map(primitive::<Cube>)).0)
+        }
+    }
+}
+
+/// One use of an operation at one place of the model.
+#[derive(Clone, Debug)]
+struct Call<O> {
+    op: O,
+    scope: Scope,
+    cost: (Cost, Cost),
+}
+
+impl<O> Call<O> {
+    fn forward<B: Kernels, const N: usize>(&self, inputs: [Float<B>; N]) -> (Float<B>, O::Saved<B>)
+    where
+        O: Operation<N>,
+    {
+        let row = cost::SpanRow {
+            scope: self.scope,
+            phase: Phase::Forward,
+            op: self.op.name(),
+            version: self.op.version(),
+            cost: self.cost.0,
+        };
+        let live = learner_kernel::of(self.scope.part);
+        cost::span(row, || {
+            let learner = live.and_then(|live| {
+                let found = self.op.forward_live::<B>(&live, &inputs)?;
+                let own = || [self.op.forward::<B>(inputs.clone()).0];
+                agrees::<B, 1>(&live, std::slice::from_ref(&found.0), own).then_some(found)
+            });
+            learner.unwrap_or_else(|| self.op.forward::<B>(inputs))
+        })
+    }
+
+    fn tracked<B: Kernels, const N: usize>(
+        self,
+        inputs: [AutodiffTensor<B>; N],
+    ) -> AutodiffTensor<B>
+    where
+        O: Operation<N>,
+    {
+        let nodes = inputs.each_ref().map(|tensor| tensor.node());
+        let inputs = inputs.map(|tensor| tensor.into_primitive());
+        match Node::<O>(PhantomData)
+            .prepare::<NoCheckpointing>(nodes)
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => {
+                let (output, saved) = self.forward::<B, N>(inputs);
+                prep.finish((self, saved), output)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(self.forward::<B, N>(inputs).0),
+        }
+    }
+}
+
+/// The backward step that stands for an operation in burn's graph.
+#[derive(Debug)]
+struct Node<O>(PhantomData<O>);
+
+impl<B: Kernels, O: Operation<N>, const N: usize> Backward<B, N> for Node<O> {
+    type State = (Call<O>, O::Saved<B>);
+
+    fn backward(self, ops: Ops<Self::State, N>, grads: &mut Graph, _: &mut Checkpointer) {
+        let dy = grads.consume::<B>(&ops.node);
+        let (call, saved) = ops.state;
+        let row = cost::SpanRow {
+            scope: call.scope,
+            phase: Phase::Backward,
+            op: call.op.name(),
+            version: call.op.version(),
+            cost: call.cost.1,
+        };
+        let live = learner_kernel::of(call.scope.part);
+        let onto = call
+            .op
+            .adds_onto()
+            .and_then(|input| ops.parents[input].clone());
+        let gradients = cost::span(row, || {
+            let learner = live.and_then(|live| {
+                let found = call.op.backward_live::<B>(&live, &saved, &dy)?;
+                let own = || call.op.backward::<B>(saved.clone(), dy.clone());
+                agrees::<B, N>(&live, &found, own).then_some(found)
+            });
+            learner.unwrap_or_else(|| {
+                let earlier = onto.map(|parent| grads.consume::<B>(&parent));
+                call.op.backward_onto::<B>(saved, dy, earlier)
+            })
+        });
+        for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
+            if let Some(parent) = parent {
+                grads.register::<B>(parent.id, gradient);
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Kernels for cubecl devices, one file per operation, on contiguous f32 tensors.
+//! Each file states shapes and formulas.
+#![allow(
+    unsafe_code,
+    reason = "kernels are launched unchecked: each one bounds its own indices, which saves a second check in every loop"
+)]
+
+pub mod adamw;
+pub mod attention;
+pub mod attention_cores;
+pub mod attention_simple;
+mod attention_wgsl;
+#[cfg(test)]
+pub mod check;
+pub mod cross_entropy;
+pub mod embedding;
+pub mod epilogue;
+pub mod format;
+pub mod grad_norm;
+pub mod linear;
+pub mod loss_scale;
+pub mod matmul;
+pub mod matmul_plan;
+mod matmul_tiles;
+pub mod matrix_cores;
+mod matrix_cores_plan;
+mod products;
+pub mod recording;
+pub mod reduce;
+pub mod rms_norm;
+pub mod roof;
+pub mod rope;
+pub mod swiglu;
+pub mod swiglu_naive;
+pub mod wgsl;
+
+use burn::backend::cubecl::dtype_to_elem_type;
+use burn::cubecl::ir::ElemType;
+use burn::cubecl::{self, prelude::*};
+use burn::tensor::{DType, Shape};
+use burn_cubecl::{ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
+use wgsl::MAX_GROUPS;
+
+/// Four adjacent values, the widest load from a WGSL storage buffer.
+pub type Float4 = Vector<f32, Const<4>>;
+
+/// A new f32 tensor on the device of `like`, with undefined contents.
+pub fn empty(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
+    empty_of(DType::F32, like, shape)
+}
+
+/// The same for f32 or f16.
+pub fn empty_of(dtype: DType, like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
+    let (client, device) = (like.client.clone(), like.device.clone());
+    empty_device_contiguous_dtype(client, device, shape.into(), dtype)
+}
+
+/// The element type of a tensor, for kernels that write f32 or f16.
+fn element(tensor: &CubeTensor) -> ElemType {
+    dtype_to_elem_type(tensor.dtype)
+}
+
+/// Whether the tensor holds f16.
+pub(super) fn is_f16(tensor: &CubeTensor) -> bool {
+    tensor.dtype == DType::F16
+}
+
+/// The values of a contiguous f32 tensor; `None` if the device does not answer. Waits for it.
+pub fn read(tensor: &CubeTensor) -> Option<Vec<f32>> {
+    let bytes = tensor.client.read_one(tensor.handle.clone()).ok()?;
+    let values = bytes.chunks_exact(4).take(tensor.meta.num_elements());
+    let values = values.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    Some(values.collect())
+}
+
+/// The tensor as a kernel's buffer argument. Kernels index it as a flat array.
+fn arg(tensor: &CubeTensor) -> BufferArg {
+    debug_assert!(tensor.is_contiguous(), "kernels read contiguous tensors");
+    tensor.clone().into_buffer_arg()
+}
+
+/// 4 if every offset, stride and width allows vector loads of four values, otherwise 1.
+fn vector_width(sizes: &[usize]) -> usize {
+    if sizes.iter().all(|size| size.is_multiple_of(4)) {
+        4
+    } else {
+        1
+    }
+}
+
+/// At least `count` workgroups, in two dimensions if one is too long. Kernels use `CUBE_POS` as the workgroup's number and return if
+/// it exceeds their count.
+fn groups(count: usize) -> CubeCount {
+    let [x, y, z] = wgsl::groups(count).map(|count| count as u32);
+    CubeCount::Static(x, y, z)
+}
+
+/// Sum of one value per invocation, returned to all. It has two barriers and a fixed order of additions.
+/// `threads` is a multiple of 16; `scratch` holds `threads + 16` values.
+#[cube]
+fn workgroup_sum(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
+    workgroup_reduce(value, scratch, threads, true)
+}
+
+/// Largest of one value per invocation, returned to all; see [`workgroup_sum`].
+#[cube]
+fn workgroup_max(value: f32, scratch: &mut Shared<[f32]>, #[comptime] threads: usize) -> f32 {
+    workgroup_reduce(value, scratch, threads, false)
+}
+
+#[cube]
+fn workgroup_reduce(
+    value: f32,
+    scratch: &mut Shared<[f32]>,
+    #[comptime] threads: usize,
+    #[comptime] add: bool,
+) -> f32 {
+    let unit = UNIT_POS as usize;
+    sync_cube();
+    scratch[unit] = value;
+    sync_cube();
+    if unit < 16 {
+        let mut part = scratch[unit];
+        #[unroll]
+        for i in 1..comptime!(threads / 16) {
+            part = combine(part, scratch[unit + i * 16], add);
+        }
+        scratch[threads + unit] = part;
+    }
+    sync_cube();
+    let mut total = scratch[threads];
+    #[unroll]
+    for i in 1..16usize {
+        total = combine(total, scratch[threads + i], add);
+    }
+    total
+}
+
+#[cube]
+fn combine(a: f32, b: f32, #[comptime] add: bool) -> f32 {
+    if add { a + b } else { max(a, b) }
+}
+
+/// Sum of a vector's components; the largest of them unless `add`.
+#[cube]
+fn horizontal<N: Size>(value: Vector<f32, N>, #[comptime] add: bool) -> f32 {
+    let mut total = value.extract(0usize);
+    #[unroll]
+    for i in 1..N::value() {
+        total = combine(total, value.extract(i), add);
+    }
+    total
+}

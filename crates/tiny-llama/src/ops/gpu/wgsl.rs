@@ -1,0 +1,323 @@
+//! Kernels written in WGSL, one file each in `wgsl/`, for features that CubeCL does not express, such as matrix cores. A file is a
+//! minijinja template. Rust chooses the plan and the buffers, and the plan's values fill in the file. Only devices that compile WGSL
+//! run these kernels.
+//!
+//! The panel shows the filled text, which begins with the plain loop. An engine that reads texts (`engine::texts`) sends each with the rows of the
+//! profile that launch it, so that a row opens its own text.
+
+use crate::ops::cost::{self, SpanRow};
+use burn::cubecl::ir::metadata::Info;
+use burn::cubecl::ir::{self, ElemType, UIntKind};
+use burn::cubecl::prelude::*;
+use burn::cubecl::server::KernelArguments;
+use burn::cubecl::{CubeKernel, PrecompiledSource};
+use burn::tensor::DType;
+use burn_cubecl::tensor::CubeTensor;
+use minijinja::{Environment, UndefinedBehavior};
+use protocol::config::NORM_EPS;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, OnceLock};
+
+macro_rules! files {
+    ($($name:literal),*) => { &[$(($name, include_str!(concat!("wgsl/", $name)))),*] };
+}
+
+/// Every file by its name.
+const FILES: &[(&str, &str)] = files![
+    "adamw_update.wgsl",
+    "attention_batch.wgsl",
+    "attention_rows.wgsl",
+    "attention_tile.wgsl",
+    "bindings.wgsl",
+    "cross_entropy_rows.wgsl",
+    "embedding_backward.wgsl",
+    "embedding_forward.wgsl",
+    "flash_attention.wgsl",
+    "flash_attention_backward_kv.wgsl",
+    "flash_attention_backward_matrix_cores.wgsl",
+    "flash_attention_backward_q.wgsl",
+    "flash_attention_matrix_cores.wgsl",
+    "matmul.wgsl",
+    "matmul_matrix_cores.wgsl",
+    "mean_of_losses.wgsl",
+    "rms_norm_backward.wgsl",
+    "rms_norm_forward.wgsl",
+    "roof_matrix_cores.wgsl",
+    "rotated.wgsl",
+    "swiglu.wgsl",
+    "workgroup.wgsl"
+];
+
+/// A kernel's text and all its parameters: equal values have equal texts, so each text is filled in and compiled once.
+/// Bindings are `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers; the entry point is `main`.
+pub trait Wgsl: Clone + Debug + Eq + Hash + Send + Sync + 'static {
+    /// `Checked` for a learner's text, whose loops the driver has to bound.
+    const MODE: ExecutionMode = ExecutionMode::Unchecked;
+
+    /// The name in the table of kernels.
+    fn name(&self) -> &'static str;
+
+    fn text(&self) -> String;
+
+    /// Invocations of a workgroup along each axis.
+    fn workgroup(&self) -> [u32; 3];
+}
+
+/// A kernel from a file of `wgsl/`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Program<V> {
+    /// The name in the table of kernels.
+    pub name: &'static str,
+    /// One of [`FILES`].
+    pub file: &'static str,
+    /// The values that fill in the file.
+    pub values: V,
+    /// Invocations of a workgroup along x.
+    pub invocations: usize,
+}
+
+impl<V> Program<V> {
+    /// The kernel of a file, with the file's name.
+    pub fn new(file: &'static str, invocations: usize, values: V) -> Self {
+        let name = file.strip_suffix(".wgsl").unwrap_or(file);
+        Self {
+            name,
+            file,
+            values,
+            invocations,
+        }
+    }
+}
+
+impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for Program<V> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// A file that cannot be filled in is an error of this program: the text then holds the error, and no driver compiles it.
+    fn text(&self) -> String {
+        let text = filled(self.file, &self.values).unwrap_or_else(|error| format!("{error:#}"));
+        format!("// src/ops/gpu/wgsl/{}\n{text}", self.file)
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        [self.invocations as u32, 1, 1]
+    }
+}
+
+fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Error> {
+    let mut files = Environment::new();
+    files.set_trim_blocks(true);
+    files.set_lstrip_blocks(true);
+    files.set_undefined_behavior(UndefinedBehavior::Strict);
+    files.add_global("eps", NORM_EPS);
+    for (name, text) in FILES {
+        files.add_template(name, text)?;
+    }
+    files.get_template(file)?.render(values)
+}
+
+/// An item of a file's `bindings`: a buffer and its elements.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Binding {
+    pub name: String,
+    pub of: &'static str,
+}
+
+/// A file's own values, flags as 0 or 1.
+pub type Numbers = BTreeMap<&'static str, usize>;
+
+/// The values of a file whose bindings and workgroups follow from a launch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct LaunchValues<V> {
+    bindings: Vec<Binding>,
+    threads: usize,
+    pub groups: [usize; 3],
+    /// Values of a vector.
+    lanes: usize,
+    #[serde(flatten)]
+    own: V,
+}
+
+/// A buffer of f32, f16 or 32-bit integers: its name and the values of an element.
+pub type Buffer<'a> = (&'a str, usize, &'a CubeTensor);
+
+impl<V> Program<LaunchValues<V>> {
+    /// The kernel of a file with these buffers and at least `count` workgroups of `threads` invocations.
+    pub fn with_buffers(
+        file: &'static str,
+        [threads, count, lanes]: [usize; 3],
+        buffers: &[Buffer],
+        own: V,
+    ) -> Self {
+        let binding = |(name, lanes, buffer): &Buffer| Binding {
+            name: (*name).to_owned(),
+            of: match (buffer.dtype, lanes) {
+                (DType::F16, 4) => "vec4<f16>",
+                (DType::F16, _) => "f16",
+                (DType::F32, 4) => "vec4<f32>",
+                (DType::F32, _) => "f32",
+                _ => "u32",
+            },
+        };
+        let values = LaunchValues {
+            bindings: buffers.iter().map(binding).collect(),
+            threads,
+            groups: groups(count),
+            lanes,
+            own,
+        };
+        Self::new(file, threads, values)
+    }
+}
+
+/// Most workgroups along one dimension of a dispatch on every device.
+pub const MAX_GROUPS: usize = 65_535;
+
+/// The workgroups along each axis, at least `count` in all: in two dimensions if one is too long.
+pub fn groups(count: usize) -> [usize; 3] {
+    let rows = count.div_ceil(MAX_GROUPS).max(1);
+    [count.div_ceil(rows), rows, 1]
+}
+
+/// Launches a program on contiguous tensors in the order of its bindings.
+pub fn launch(program: impl Wgsl, groups: [usize; 3], buffers: &[&CubeTensor]) {
+    let Some(first) = buffers.first() else { return };
+    let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
+        debug_assert!(buffer.is_contiguous(), "kernels read contiguous tensors");
+        all.with_buffer(buffer.handle.clone().binding())
+    });
+    launch_with(program, groups, first, arguments);
+}
+
+/// Launches the kernel of a file on its buffers; see [`Program::with_buffers`].
+pub fn launch_file<V>(file: &'static str, sizes: [usize; 3], buffers: &[Buffer], own: V)
+where
+    Program<LaunchValues<V>>: Wgsl,
+{
+    let program = Program::with_buffers(file, sizes, buffers, own);
+    let groups = program.values.groups;
+    let buffers: Vec<&CubeTensor> = buffers.iter().map(|(_, _, it)| *it).collect();
+    launch(program, groups, &buffers);
+}
+
+/// Launches a program with these buffers, or parts of buffers, on the device of `like`.
+pub fn launch_with(
+    program: impl Wgsl,
+    groups: [usize; 3],
+    like: &CubeTensor,
+    arguments: KernelArguments,
+) {
+    note_launch(&program);
+    let [x, y, z] = groups.map(|count| count as u32);
+    let kernel = Box::new(Kernel(program));
+    like.client
+        .launch(kernel, CubeCount::Static(x, y, z), arguments);
+}
+
+/// Where the texts of programs go at their first launch on a device.
+struct FirstLaunches {
+    to: Option<Sender<String>>,
+    /// Differs from device to device.
+    device: u64,
+    /// Hashes of device and program.
+    seen: BTreeSet<(u64, u64)>,
+}
+
+/// Takes a launch: its row, the kernel's name, the program's hash, and its text.
+pub type LaunchReader = dyn Fn(SpanRow, &'static str, u64, &dyn Fn() -> String) + Send + Sync;
+
+static READER: OnceLock<Box<LaunchReader>> = OnceLock::new();
+
+/// From now on gives `reader` every launch of a program while a step is profiled.
+pub fn read_launches(reader: Box<LaunchReader>) {
+    let _ = READER.set(reader);
+}
+
+static FIRST_LAUNCHES: Mutex<FirstLaunches> = Mutex::new(FirstLaunches {
+    to: None,
+    device: 0,
+    seen: BTreeSet::new(),
+});
+
+/// From now on sends the text of each program to `to` when it is first launched on this device by the process, which is before the
+/// device compiles it.
+pub fn send_first_launches(to: Option<Sender<String>>, device: impl Hash) {
+    if let Ok(mut launches) = FIRST_LAUNCHES.lock() {
+        launches.to = to;
+        launches.device = hash_of(&device);
+    }
+}
+
+fn note_launch<P: Wgsl>(program: &P) {
+    if let (Some(read), Some(row)) = (READER.get(), cost::current_row()) {
+        read(row, program.name(), hash_of(&program), &|| program.text());
+    }
+    // Learners' texts are compiled with other checks.
+    if P::MODE != ExecutionMode::Unchecked {
+        return;
+    }
+    if let Ok(mut launches) = FIRST_LAUNCHES.lock()
+        && let Some(to) = launches.to.clone()
+    {
+        let launch = (launches.device, hash_of(&(program.name(), program)));
+        if launches.seen.insert(launch) {
+            let _ = to.send(program.text());
+        }
+    }
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+struct Kernel<P>(P);
+
+impl<P: Wgsl> Kernel<P> {
+    fn dim(&self) -> CubeDim {
+        let [x, y, z] = self.0.workgroup();
+        CubeDim::new_3d(x, y, z)
+    }
+}
+
+impl<P: Wgsl> KernelMetadata for Kernel<P> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn id(&self) -> KernelId {
+        KernelId::new::<Self>()
+            .info(self.0.clone())
+            .cube_dim(self.dim().into())
+            .mode(P::MODE)
+    }
+
+    fn address_type(&self) -> ElemType {
+        UIntKind::U32.into()
+    }
+}
+
+impl<P: Wgsl> CubeKernel for Kernel<P> {
+    fn define(&self) -> KernelDefinition {
+        let settings = KernelSettings::new(self.dim().0, P::MODE, AddressType::U32);
+        KernelDefinition {
+            body: ir::Scope::root(settings.clone()),
+            settings,
+            info: Info::default(),
+        }
+    }
+
+    fn source(&self) -> Option<PrecompiledSource> {
+        Some(PrecompiledSource {
+            source: self.0.text(),
+            entrypoint_name: "main".into(),
+            lang: "wgsl",
+        })
+    }
+}

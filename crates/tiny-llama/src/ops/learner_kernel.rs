@@ -1,0 +1,317 @@
+//! The learner's kernels in the running model: for each part that can be replaced, the last text that passed its check. An operation
+//! asks here before it launches its own kernel. A kernel that failed its check is never used, no kernel is launched at a size at
+//! which it was not checked, and the results of its first launches are compared with those of the part's own kernel.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use burn::cubecl::prelude::ExecutionMode;
+use burn::cubecl::server::KernelArguments;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::gpu::wgsl::{self, MAX_GROUPS, Wgsl};
+use protocol::template;
+
+/// Number of first launches, forward and backward, that are compared with the part's own kernel: some steps.
+const COMPARED: u64 = 32;
+/// Largest allowed difference between the two, relative to the largest value.
+const AGREES: f32 = 5e-3;
+/// Alignment in bytes of a binding inside a buffer that suits every device.
+const ALIGNMENT: u64 = 256;
+
+/// Parts that can be replaced, the number of kernels of each (forward, backward), and the sizes that their texts may name.
+pub const PARTS: &[Part] = &[
+    ("mlp.activation", 2, &["N"]),
+    ("norm1", 1, &["ROWS", "COLS"]),
+    ("attention.rope", 1, &["T", "H", "D"]),
+];
+
+static ANY: AtomicBool = AtomicBool::new(false);
+static NOW: Mutex<BTreeMap<&'static str, Arc<LivePart>>> = Mutex::new(BTreeMap::new());
+static DROPPED: Mutex<Vec<DroppedKernel>> = Mutex::new(Vec::new());
+
+/// A learner's kernels that were removed because their results differed from the part's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DroppedKernel {
+    pub exercise: String,
+    pub part: &'static str,
+    pub why: String,
+}
+
+/// A learner's kernels for a part.
+#[derive(Debug)]
+pub struct LivePart {
+    /// The exercise they belong to.
+    pub exercise: String,
+    name: &'static str,
+    /// Texts with their placeholders `{{N}}`, and their workgroups.
+    kernels: Vec<(String, [u32; 3])>,
+    /// Sizes at which they were right.
+    proven: Vec<BTreeMap<String, u64>>,
+    launches: AtomicU64,
+    refused: Mutex<Option<String>>,
+}
+
+/// One use of a learner's kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveKernel<'a> {
+    pub live: &'a LivePart,
+    /// Forward 0, backward 1.
+    pub which: usize,
+    pub sizes: &'a [(&'a str, u64)],
+    /// Workgroups along x; the other axes have one.
+    pub cover: WorkgroupCount,
+    /// Number of launches, each on its own share of every buffer: one for each sequence if the kernel handles a single sequence.
+    pub shares: u64,
+}
+
+/// Number of workgroups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkgroupCount {
+    /// This number of workgroups.
+    Groups(u64),
+    /// Enough workgroups for this number of invocations.
+    Invocations(u64),
+}
+
+/// Replaces a part with kernels, each a text with its workgroup size, from the next launch on, at the sizes that are `proven`.
+///
+/// # Errors
+/// When no part has this name, or the part needs another number of kernels. The previous kernels then stay.
+pub fn install(
+    part: &str,
+    exercise: &str,
+    kernels: &[(String, [u32; 3])],
+    proven: &[BTreeMap<String, u64>],
+) -> Result<(), String> {
+    let (name, count, _) = find(part)?;
+    if kernels.len() != *count {
+        return Err(format!(
+            "`{part}` needs {count} kernels, and there are {}",
+            kernels.len()
+        ));
+    }
+    let live = LivePart {
+        exercise: exercise.to_owned(),
+        name,
+        kernels: kernels.to_vec(),
+        proven: proven.to_vec(),
+        launches: AtomicU64::new(0),
+        refused: Mutex::new(None),
+    };
+    locked(&NOW).insert(name, Arc::new(live));
+    ANY.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// What a mutex guards, even if a thread panicked while it held it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sizes that texts of a part may name.
+///
+/// # Errors
+/// When no part has this name.
+pub fn sizes(part: &str) -> Result<&'static [&'static str], String> {
+    find(part).map(|(_, _, sizes)| *sizes)
+}
+
+type Part = (&'static str, usize, &'static [&'static str]);
+
+fn find(part: &str) -> Result<&'static Part, String> {
+    let found = PARTS.iter().find(|(name, _, _)| *name == part);
+    found.ok_or_else(|| {
+        let names: Vec<_> = PARTS.iter().map(|(name, _, _)| *name).collect();
+        format!(
+            "no part of the model is called `{part}`; these can be replaced: {}",
+            names.join(", ")
+        )
+    })
+}
+
+/// Restores a part's own kernel, or those of all parts.
+pub fn clear(part: Option<&str>) {
+    let mut now = locked(&NOW);
+    now.retain(|name, _| part.is_some_and(|part| part != *name));
+    ANY.store(!now.is_empty(), Ordering::Release);
+}
+
+/// Whether a learner's kernel is in the model.
+pub fn any() -> bool {
+    ANY.load(Ordering::Acquire)
+}
+
+thread_local! {
+    static OWN_KERNELS_ONLY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` on this thread with the program's own kernels, which the reference of parity requires.
+pub fn without<R>(work: impl FnOnce() -> R) -> R {
+    let before = OWN_KERNELS_ONLY.replace(true);
+    let result = work();
+    OWN_KERNELS_ONLY.set(before);
+    result
+}
+
+/// The learner's kernels for a part, if there are any; costs one load if there are none.
+pub fn of(part: &str) -> Option<Arc<LivePart>> {
+    if !ANY.load(Ordering::Acquire) || OWN_KERNELS_ONLY.get() {
+        return None;
+    }
+    locked(&NOW).get(part).cloned()
+}
+
+/// Kernels that were removed since the last call.
+pub fn take_dropped() -> Vec<DroppedKernel> {
+    std::mem::take(&mut locked(&DROPPED))
+}
+
+impl LivePart {
+    /// Whether results are still compared with those of the part's own kernel.
+    pub fn is_new(&self) -> bool {
+        self.launches() <= COMPARED
+    }
+
+    /// Whether a launch agrees with the part's own kernel. If not, the kernels are removed.
+    pub fn agrees(&self, found: &[f32], own: &[f32]) -> bool {
+        let largest = own
+            .iter()
+            .fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
+        // NaN agrees with nothing.
+        let agree = |(found, own): (&f32, &f32)| {
+            found.to_bits() == own.to_bits() || (found - own).abs() <= AGREES * largest
+        };
+        let Some(at) = found.iter().zip(own).position(|pair| !agree(pair)) else {
+            return true;
+        };
+        let mut now = locked(&NOW);
+        let current = now.get(self.name);
+        if current.is_some_and(|live| std::ptr::eq(&**live, self)) {
+            now.remove(self.name);
+            ANY.store(!now.is_empty(), Ordering::Release);
+            let launch = self.launches();
+            let (found, own) = (found[at], own[at]);
+            locked(&DROPPED).push(DroppedKernel {
+                exercise: self.exercise.clone(),
+                part: self.name,
+                why: format!(
+                    "at launch {launch} element {at} was {found}, but the model's own kernel gives {own}; your kernel was removed"
+                ),
+            });
+        }
+        false
+    }
+
+    /// Launches so far.
+    pub fn launches(&self) -> u64 {
+        self.launches.load(Ordering::Acquire)
+    }
+
+    /// Why the part's own kernel ran in place of a launch, if it did.
+    pub fn refused(&self) -> Option<String> {
+        locked(&self.refused).clone()
+    }
+}
+
+impl LiveKernel<'_> {
+    /// Launches the kernel on contiguous f32 buffers in the order of its bindings, one share of every buffer after the other. Returns
+    /// false if this device or grid does not support the kernel: the caller then launches the part's own.
+    pub fn launch(self, buffers: &[&CubeTensor]) -> bool {
+        match self.try_launch(buffers) {
+            Ok(()) => {
+                self.live.launches.fetch_add(1, Ordering::Release);
+                true
+            }
+            Err(why) => {
+                *locked(&self.live.refused) = Some(why);
+                false
+            }
+        }
+    }
+
+    fn try_launch(self, buffers: &[&CubeTensor]) -> Result<(), String> {
+        let kernel = self.live.kernels.get(self.which);
+        let (Some((text, workgroup)), Some(first)) = (kernel, buffers.first()) else {
+            return Err("there is no kernel for this direction".to_owned());
+        };
+        let sizes = self.sizes.iter();
+        let at: BTreeMap<String, u64> = sizes.map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        if !self.live.proven.contains(&at) {
+            let at: Vec<_> = at.iter().map(|(name, n)| format!("{name} = {n}")).collect();
+            return Err(format!(
+                "the kernel was not checked at this model's {}; save the file again to check it there",
+                at.join(", ")
+            ));
+        }
+        let runtime = first.client.name();
+        if !runtime.contains("wgsl") {
+            return Err(format!(
+                "this device runs {runtime}, which does not run WGSL"
+            ));
+        }
+        let groups = match self.cover {
+            WorkgroupCount::Groups(count) => count,
+            WorkgroupCount::Invocations(count) => count.div_ceil(u64::from(workgroup[0].max(1))),
+        };
+        if groups > MAX_GROUPS as u64 {
+            return Err(format!(
+                "the kernel would need {groups} workgroups along one axis; at most {MAX_GROUPS} are possible"
+            ));
+        }
+        let shares = self.shares.max(1);
+        let bytes = |buffer: &CubeTensor| 4 * buffer.meta.num_elements() as u64;
+        for buffer in buffers {
+            let odd = shares > 1 && !(bytes(buffer) / shares).is_multiple_of(ALIGNMENT);
+            if odd || !bytes(buffer).is_multiple_of(4 * shares) {
+                return Err(format!(
+                    "the buffers of one sequence do not start at multiples of {ALIGNMENT} bytes"
+                ));
+            }
+        }
+        for share in 0..shares {
+            let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
+                let part = bytes(buffer) / shares;
+                let handle = buffer.handle.clone().offset_start(share * part);
+                let handle = handle.offset_end((shares - 1 - share) * part);
+                all.with_buffer(handle.binding())
+            });
+            let kernel = LearnerText {
+                name: self.live.name,
+                text: text.clone(),
+                workgroup: *workgroup,
+                sizes: at.clone(),
+            };
+            wgsl::launch_with(kernel, [groups as usize, 1, 1], first, arguments);
+        }
+        Ok(())
+    }
+}
+
+/// A learner's text with its sizes, which are put in when the text is compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct LearnerText {
+    name: &'static str,
+    text: String,
+    workgroup: [u32; 3],
+    sizes: BTreeMap<String, u64>,
+}
+
+impl Wgsl for LearnerText {
+    const MODE: ExecutionMode = ExecutionMode::Checked;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn text(&self) -> String {
+        // `install` has filled it in before.
+        template::fill(&self.text, &self.sizes).map_or_else(|_| self.text.clone(), |it| it.text)
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        self.workgroup
+    }
+}

@@ -1,0 +1,253 @@
+//! Linear layer without bias, y = x·Wᵀ, W stored `[out, in]`.
+//!
+//! Backward: dx = dy·W, dW = dyᵀ·x. These are two products of the forward pass's size, so a training step costs three forward passes.
+//!
+//! On a GPU, RoPE and the fused SwiGLU are no operations of their own where a product can do their work (`NextOperation`): the product before them
+//! does their forward pass to its result, on its way through workgroup memory, and the product behind them does the backward pass. On matrix
+//! cores what passes between them is f16. In f32 it is f32, and only where attention has a flash kernel.
+
+use burn::backend::{Cube, TensorMetadata};
+use burn::tensor::{Slice, Tensor};
+use burn_cubecl::kernel::into_contiguous;
+
+use super::format::Format;
+use super::pending::{AfterNorm, ForNorm, Pending, UnfinishedNorm};
+pub use super::shapes::NextOperation;
+use super::{Cost, Float, Kernels, Operation, Parameter, gpu, primitive};
+use protocol::config::Matmul;
+
+/// y = x·Wᵀ for x `[n, in]`, W `[out, in]`; y `[n, out]`, or what `then` makes of it. The backward pass expects the gradient of x·Wᵀ.
+#[derive(Clone, Debug)]
+pub struct Linear {
+    pub matmul: Matmul,
+    pub format: Format,
+    /// W in the product's format, if that copy exists already.
+    pub operand: Option<Tensor<2>>,
+    /// If x is the output of a norm.
+    pub after: AfterNorm,
+    pub then: NextOperation,
+}
+
+impl Operation<2> for Linear {
+    const NAME: &'static str = "linear";
+
+    type Saved<B: Kernels> = [Float<B>; 2];
+
+    fn name(&self) -> &'static str {
+        match self.then {
+            NextOperation::Nothing => Self::NAME,
+            NextOperation::Rope(_) => "linear+rope",
+            NextOperation::Swiglu => "linear+swiglu",
+        }
+    }
+
+    fn version(&self) -> &'static str {
+        version(self.matmul, self.format)
+    }
+
+    fn forward<B: Kernels>(&self, [x, w]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
+        let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
+        let norm = self.after.unfinished.as_ref().and_then(Pending::take);
+        (self.product::<B>(x.clone(), w.clone(), norm), [x, w])
+    }
+
+    fn backward<B: Kernels>(&self, [x, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
+        let dy = B::operand(dy, self.format);
+        gradients::<B>(self.matmul, self.format, self.after.adds_parts, [x, w, dy])
+    }
+
+    fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
+        let (mut forward, backward) = cost(x, w, self.format);
+        let (n, y) = (x[0] as f64, (x[0] * w[0]) as f64);
+        if self.after.unfinished.is_some() {
+            // It does the rest of the norm before it: the rows of x and of the result are multiplied, and the normed x is written.
+            forward.flops += n * x[1] as f64 + y;
+            forward.bytes += 2.0 * n * x[1] as f64;
+        }
+        let written = 4.0 * self.format.bytes_per_f32_byte();
+        match &self.then {
+            NextOperation::Nothing => {}
+            NextOperation::Rope(rope) => {
+                forward.flops += 3.0 * n * rope.rotated as f64;
+                forward.bytes += (written - 4.0) * y;
+            }
+            NextOperation::Swiglu => {
+                // For each activation, three values in place of two in f32.
+                forward.flops += 4.0 * y;
+                forward.bytes += (1.5 * written - 4.0) * y;
+            }
+        }
+        (forward, backward)
+    }
+}
+
+impl Linear {
+    /// x·Wᵀ of operands in the run's format.
+    pub(super) fn product<B: Kernels>(
+        &self,
+        x: Float<B>,
+        w: Float<B>,
+        norm: Option<UnfinishedNorm>,
+    ) -> Float<B> {
+        match self.matmul {
+            Matmul::Library => forward::<B>(x, w),
+            _ => B::linear_own(x, w, self.format, norm, &self.then),
+        }
+    }
+}
+
+/// y = residual + x·Wᵀ: the kernel adds the residual when it stores the product, which saves a launch.
+#[derive(Clone, Debug)]
+pub struct LinearResidual {
+    pub format: Format,
+    /// As in [`Linear`].
+    pub operand: Option<Tensor<2>>,
+    /// For the norm that follows.
+    pub pending: Option<ForNorm>,
+    /// dy in f16, if that norm leaves it.
+    pub gradient: Pending<Tensor<2>>,
+    /// Whether x is the last third of the input, which is the output of a product with [`NextOperation::Swiglu`]. The backward pass includes the
+    /// activation's.
+    pub gated: bool,
+}
+
+impl Operation<3> for LinearResidual {
+    const NAME: &'static str = "linear+residual";
+
+    /// The input and W.
+    type Saved<B: Kernels> = [Float<B>; 2];
+
+    fn version(&self) -> &'static str {
+        version(Matmul::Own, self.format)
+    }
+
+    fn forward<B: Kernels>(
+        &self,
+        [input, w, residual]: [Float<B>; 3],
+    ) -> (Float<B>, [Float<B>; 2]) {
+        let (x, gated) = self.split::<B>(input);
+        let [x, w] = operands::<B>([x, w], self.operand.as_ref(), self.format);
+        let pending = self.pending.as_ref();
+        let y = B::linear_residual(x.clone(), w.clone(), residual, self.format, pending);
+        (y, [gated.unwrap_or(x), w])
+    }
+
+    fn backward<B: Kernels>(&self, [input, w]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 3] {
+        let operand = match self.gradient.take() {
+            Some(rounded) => B::constant(&rounded),
+            None => B::operand(dy.clone(), self.format),
+        };
+        let (x, gated) = self.split::<B>(input);
+        let [dinput, dw] = B::linear_backward_own(operand, x, w, self.format, false, gated);
+        [dinput, dw, dy]
+    }
+
+    fn cost(&self, [input, w, residual]: &[Vec<usize>; 3]) -> (Cost, Cost) {
+        let x = [residual[0], input[1]];
+        let (mut forward, mut backward) = cost(&x, w, self.format);
+        let count = residual.iter().product::<usize>() as f64;
+        if !matches!(self.pending, Some(ForNorm::Sum(_))) {
+            forward.flops += count;
+            forward.bytes += 4.0 * count;
+        }
+        if let Some(norm) = &self.pending {
+            norm.add_work(&mut forward, count);
+        }
+        if self.gated {
+            let n = (x[0] * x[1]) as f64;
+            backward.flops += 14.0 * n;
+            // Gate and up are read, and their gradients are written in place of one in f32.
+            backward.bytes += (16.0 * self.format.bytes_per_f32_byte() - 4.0) * n;
+        }
+        (forward, backward)
+    }
+}
+
+impl LinearResidual {
+    /// Where the norm that follows leaves dy of `count` elements in f16, if the backward pass would copy it.
+    pub fn gradient(&self, count: usize) -> Option<Pending<Tensor<2>>> {
+        let copied = self.format == Format::Native && gpu::linear::is_copied(count);
+        copied.then(|| self.gradient.clone())
+    }
+
+    /// x `[n, in]`, and the whole input if that is more.
+    fn split<B: Kernels>(&self, input: Float<B>) -> (Float<B>, Option<Float<B>>) {
+        if !self.gated {
+            return (input, None);
+        }
+        let n = input.shape()[0] / 3;
+        let last = Slice::from(2 * n..3 * n);
+        let x = B::float_slice(input.clone(), &[last, Slice::full()]); // [n, in]
+        (x, Some(input))
+    }
+}
+
+/// Whether a product of these widths can have gates beside their ups.
+pub fn takes_swiglu(hidden: usize, ffn: usize) -> bool {
+    hidden.is_multiple_of(4) && ffn.is_multiple_of(16)
+}
+
+/// x and W in the run's format.
+pub(super) fn operands<B: Kernels>(
+    [x, w]: [Float<B>; 2],
+    made: Option<&Tensor<2>>,
+    format: Format,
+) -> [Float<B>; 2] {
+    let w = made.map_or_else(|| B::operand(w, format), B::constant);
+    [B::operand(x, format), w]
+}
+
+/// Makes the f16 copies of parameters that products read, in a few launches, on a device with matrix cores.
+pub fn copy_operands(parameters: Vec<&mut Parameter>) {
+    let values = parameters.iter();
+    let values = values.map(|it| primitive::<Cube>(it.value.clone().without_autodiff()));
+    let copies = gpu::format::halves(values.map(into_contiguous).collect());
+    for (parameter, copy) in parameters.into_iter().zip(copies) {
+        parameter.operand = Some(Tensor::from_primitive::<Cube>(copy)); // [out, in]
+    }
+}
+
+/// The plain reference: the library's product with a transposed view of W.
+pub fn forward<B: Kernels>(x: Float<B>, w: Float<B>) -> Float<B> {
+    B::float_matmul(x, B::float_swap_dims(w, 0, 1)) // [n, out]
+}
+
+/// Name of the product's version in the list of kernels.
+pub(super) fn version(matmul: Matmul, format: Format) -> &'static str {
+    match (matmul, format) {
+        (Matmul::Library, _) => "library",
+        (_, Format::Native) => "own, f16",
+        (_, Format::Split) => "split",
+        (_, Format::Full | Format::Emulated(_)) => "own",
+    }
+}
+
+/// dx `[n, in]`, or `[parts·n, in]` for a norm that adds the parts, and dW `[out, in]`.
+pub fn gradients<B: Kernels>(
+    matmul: Matmul,
+    format: Format,
+    in_parts: bool,
+    [x, w, dy]: [Float<B>; 3],
+) -> [Float<B>; 2] {
+    match matmul {
+        Matmul::Library => {
+            let dx = B::float_matmul(dy.clone(), w); // [n, in]
+            let dw = B::float_matmul(B::float_swap_dims(dy, 0, 1), x); // [out, in]
+            [dx, dw]
+        }
+        _ => B::linear_backward_own(dy, x, w, format, in_parts, None),
+    }
+}
+
+pub(super) fn cost(x: &[usize], w: &[usize], format: Format) -> (Cost, Cost) {
+    let (n, k, m) = (x[0] as f64, x[1] as f64, w[0] as f64);
+    let flops = 2.0 * n * k * m;
+    // Each product reads two of the three matrices and writes the third in f32.
+    let operand = format.bytes_per_f32_byte();
+    let elements = (n * k + m * k) * operand + n * m;
+    let gradients = 2.0 * n * m * operand + (n * k + m * k) * (1.0 + operand);
+    (
+        Cost::new(flops, elements),
+        Cost::new(2.0 * flops, gradients),
+    )
+}

@@ -1,0 +1,184 @@
+//! SwiGLU's activation, silu(gate)·up with silu(g) = g·σ(g) (Shazeer, 2020, arXiv 2002.05202), and stage 4's naive kernel.
+//!
+//! With s = σ(g): d gate = dy·u·s·(1 + g·(1 − s)), d up = dy·g·s.
+
+use burn::backend::TensorMetadata;
+
+use super::backend::halves;
+use super::format::Format;
+use super::learner_kernel::{LiveKernel, LivePart, WorkgroupCount};
+use super::linear;
+use super::{Cost, Float, Kernels, Operation};
+use protocol::config::Matmul;
+
+/// gate `[n, f]`, up `[n, f]` → silu(gate)·up `[n, f]`, from primitives.
+#[derive(Clone, Debug)]
+pub struct Activation;
+
+impl Operation<2> for Activation {
+    const NAME: &'static str = "swiglu";
+
+    type Saved<B: Kernels> = [Float<B>; 2];
+
+    fn version(&self) -> &'static str {
+        "library"
+    }
+
+    fn forward<B: Kernels>(&self, [gate, up]: [Float<B>; 2]) -> (Float<B>, [Float<B>; 2]) {
+        (forward::<B>(gate.clone(), up.clone()), [gate, up])
+    }
+
+    fn backward<B: Kernels>(&self, [gate, up]: [Float<B>; 2], dy: Float<B>) -> [Float<B>; 2] {
+        backward::<B>(gate, up, dy)
+    }
+
+    fn forward_live<B: Kernels>(
+        &self,
+        live: &LivePart,
+        [gate, up]: &[Float<B>; 2],
+    ) -> Option<(Float<B>, [Float<B>; 2])> {
+        let saved = [gate.clone(), up.clone()];
+        let y = elementwise::<B>(live, 0, saved.to_vec(), &[gate.shape().dims()])?.pop()?;
+        Some((y, saved))
+    }
+
+    fn backward_live<B: Kernels>(
+        &self,
+        live: &LivePart,
+        [gate, up]: &[Float<B>; 2],
+        dy: &Float<B>,
+    ) -> Option<[Float<B>; 2]> {
+        let inputs = vec![dy.clone(), gate.clone(), up.clone()];
+        elementwise::<B>(live, 1, inputs, &[gate.shape().dims(); 2])?
+            .try_into()
+            .ok()
+    }
+
+    fn cost(&self, [gate, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
+        let n = gate.iter().product::<usize>() as f64;
+        (Cost::new(8.0 * n, 3.0 * n), Cost::new(14.0 * n, 5.0 * n))
+    }
+}
+
+/// Runs a learner's kernel with one invocation for each element.
+fn elementwise<B: Kernels>(
+    live: &LivePart,
+    which: usize,
+    inputs: Vec<Float<B>>,
+    outputs: &[[usize; 2]],
+) -> Option<Vec<Float<B>>> {
+    let count = outputs.first()?.iter().product::<usize>() as u64;
+    let it = LiveKernel {
+        live,
+        which,
+        sizes: &[("N", count)],
+        cover: WorkgroupCount::Invocations(count),
+        shares: 1,
+    };
+    B::learner(it, inputs, outputs)
+}
+
+/// gate and up side by side in one `[n, 2f]` → `[n, f]`. This saves a projection; with `fused`, the activation is one kernel.
+#[derive(Clone, Debug)]
+pub struct PackedActivation {
+    pub fused: bool,
+    /// Format of the products before and after it, for which the fused kernel writes.
+    pub format: Format,
+}
+
+impl Operation<1> for PackedActivation {
+    const NAME: &'static str = "swiglu";
+
+    type Saved<B: Kernels> = Float<B>;
+
+    fn version(&self) -> &'static str {
+        if self.fused { "own" } else { "library" }
+    }
+
+    fn forward<B: Kernels>(&self, [packed]: [Float<B>; 1]) -> (Float<B>, Float<B>) {
+        let y = if self.fused {
+            B::swiglu_packed(packed.clone(), self.format)
+        } else {
+            let [gate, up] = halves::<B>(packed.clone());
+            forward::<B>(gate, up)
+        };
+        (y, packed)
+    }
+
+    fn backward<B: Kernels>(&self, packed: Float<B>, dy: Float<B>) -> [Float<B>; 1] {
+        if self.fused {
+            return [B::swiglu_packed_backward(packed, dy, self.format)];
+        }
+        let [gate, up] = halves::<B>(packed);
+        [B::float_cat(backward::<B>(gate, up, dy).into(), 1)] // [n, 2f]
+    }
+
+    fn cost(&self, [packed]: &[Vec<usize>; 1]) -> (Cost, Cost) {
+        let n = packed.iter().product::<usize>() as f64 / 2.0;
+        let written = n * self.format.written(self.fused);
+        (
+            Cost::new(8.0 * n, 2.0 * n + written),
+            Cost::new(14.0 * n, 3.0 * n + 2.0 * written),
+        )
+    }
+}
+
+/// Stage 4: x `[n, d]`, W_gate and W_up `[f, d]` → silu(x·W_gateᵀ)·(x·W_upᵀ) `[n, f]`, where each output is computed by one
+/// invocation that reads two whole rows of weights. Right, but without any reuse. The backward pass uses the library's products.
+#[derive(Clone, Debug)]
+pub struct NaiveSwiglu {
+    pub matmul: Matmul,
+}
+
+impl Operation<3> for NaiveSwiglu {
+    const NAME: &'static str = "naive-swiglu";
+
+    /// The inputs, gates and ups.
+    type Saved<B: Kernels> = [Float<B>; 5];
+
+    fn version(&self) -> &'static str {
+        "naive"
+    }
+
+    fn forward<B: Kernels>(&self, [x, w_gate, w_up]: [Float<B>; 3]) -> (Float<B>, [Float<B>; 5]) {
+        let [y, gate, up] = B::naive_swiglu(x.clone(), w_gate.clone(), w_up.clone());
+        (y, [x, w_gate, w_up, gate, up])
+    }
+
+    fn backward<B: Kernels>(&self, saved: [Float<B>; 5], dy: Float<B>) -> [Float<B>; 3] {
+        let [x, w_gate, w_up, gate, up] = saved;
+        let [dgate, dup] = backward::<B>(gate, up, dy);
+        let gradients = |all| linear::gradients::<B>(self.matmul, Format::Full, false, all);
+        let [dx_gate, dw_gate] = gradients([x.clone(), w_gate, dgate]);
+        let [dx_up, dw_up] = gradients([x, w_up, dup]);
+        [B::float_add(dx_gate, dx_up), dw_gate, dw_up]
+    }
+
+    fn cost(&self, [x, w, _]: &[Vec<usize>; 3]) -> (Cost, Cost) {
+        let (n, d, f) = (x[0] as f64, x[1] as f64, w[0] as f64);
+        let products = 4.0 * n * d * f;
+        let forward = Cost::new(products + 8.0 * n * f, n * d + 2.0 * f * d + 3.0 * n * f);
+        let backward = Cost::new(
+            2.0 * products + 14.0 * n * f,
+            2.0 * (n * d + 2.0 * f * d + 2.0 * n * f) + 5.0 * n * f,
+        );
+        (forward, backward)
+    }
+}
+
+/// The plain reference.
+pub fn forward<B: Kernels>(gate: Float<B>, up: Float<B>) -> Float<B> {
+    let silu = B::float_mul(gate.clone(), B::sigmoid(gate)); // [n, f]
+    B::float_mul(silu, up)
+}
+
+/// d gate and d up, `[n, f]` each, from primitives.
+fn backward<B: Kernels>(gate: Float<B>, up: Float<B>, dy: Float<B>) -> [Float<B>; 2] {
+    let s = B::sigmoid(gate.clone()); // [n, f]
+    let silu = B::float_mul(gate, s.clone()); // [n, f]
+    // s·(1 + g·(1 − s)) = s + silu·(1 − s)
+    let rest = B::float_add_scalar(B::float_neg(s.clone()), 1.0.into());
+    let slope = B::float_add(s, B::float_mul(silu.clone(), rest)); // [n, f]
+    let dgate = B::float_mul(B::float_mul(dy.clone(), up), slope);
+    [dgate, B::float_mul(dy, silu)]
+}

@@ -1,0 +1,40 @@
+//! Rows of the embedding by token, with tokens that repeat and tokens that never occur.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use protocol::config::Matmul;
+use tiny_llama::ops::embedding::Embedding;
+
+use crate::ops::case::Case;
+use crate::ops::formula;
+use crate::ops::matrix::Matrix;
+
+/// The tokens on the device, as the model has them.
+pub fn on(tokens: &[i32], device: &Device) -> Tensor<1, Int> {
+    let data = TensorData::new(tokens.to_vec(), [tokens.len()]);
+    Tensor::from_data(data, (&device.clone().inner(), burn::tensor::DType::I32))
+}
+
+fn tokens_by_row(device: &Device) {
+    for (vocab, d, tokens) in [
+        (2, 1, vec![1]),
+        (997, 33, vec![996, 0, 996, 5, 5, 5, 996]),
+        (11, 130, (0..70).map(|i| (i * i) % 7).collect()),
+        (50, 64, (0..1300).map(|i| (i * i * 7 + 3) % 50).collect()),
+    ] {
+        let n = tokens.len();
+        let versions = [Matmul::Library, Matmul::Own].map(|version| Embedding {
+            tokens: on(&tokens, device),
+            version,
+            pending: None,
+        });
+        Case {
+            name: &format!("{n} of {vocab} tokens, width {d}"),
+            inputs: [Matrix::random(1, vocab, d, 1.0)],
+            dy: Matrix::random(2, n, d, 1.0),
+            formula: &|[w]| formula::embedding(w, &tokens),
+        }
+        .check(device, &versions);
+    }
+}
+
+crate::ops::on_both_devices!(tokens_by_row);

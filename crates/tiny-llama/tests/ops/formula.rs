@@ -1,0 +1,173 @@
+//! The formula of each operation in double precision, as simple as possible.
+
+use crate::ops::matrix::Matrix;
+
+/// y = x·Wᵀ
+pub fn linear(x: &Matrix, w: &Matrix) -> Matrix {
+    exact(x.rows, w.rows, |n, m| {
+        x.row(n).iter().zip(w.row(m)).map(|(a, b)| a * b).sum()
+    })
+}
+
+/// Without rounding to `f32`: differences of the formula need all digits.
+pub fn exact(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Matrix {
+    Matrix {
+        rows,
+        columns,
+        values: (0..rows * columns)
+            .map(|i| value(i / columns, i % columns))
+            .collect(),
+    }
+}
+
+pub fn add(a: &Matrix, b: &Matrix) -> Matrix {
+    exact(a.rows, a.columns, |r, c| a.at(r, c) + b.at(r, c))
+}
+
+/// x / √(mean(x²) + ε) · γ
+pub fn rms_norm(x: &Matrix, gain: &Matrix) -> Matrix {
+    let inverse: Vec<f64> = (0..x.rows)
+        .map(|r| {
+            let mean = x.row(r).iter().map(|v| v * v).sum::<f64>() / x.columns as f64;
+            1.0 / (mean + protocol::config::NORM_EPS).sqrt()
+        })
+        .collect();
+    exact(x.rows, x.columns, |r, c| {
+        x.at(r, c) * inverse[r] * gain.values[c]
+    })
+}
+
+fn silu(x: f64) -> f64 {
+    x / (1.0 + (-x).exp())
+}
+
+/// silu(gate)·up
+pub fn swiglu(gate: &Matrix, up: &Matrix) -> Matrix {
+    exact(gate.rows, gate.columns, |r, c| {
+        silu(gate.at(r, c)) * up.at(r, c)
+    })
+}
+
+/// Pairs (2i, 2i+1) of the first `rotated` columns turned by t·θ^(−2i/dh).
+pub fn rope(x: &Matrix, context: usize, head_dim: usize, rotated: usize) -> Matrix {
+    exact(x.rows, x.columns, |r, c| {
+        if c >= rotated {
+            return x.at(r, c);
+        }
+        let pair = c % head_dim / 2;
+        let power = -2.0 * pair as f64 / head_dim as f64;
+        let angle = (r % context) as f64 * protocol::config::ROPE_THETA.powf(power);
+        if c % 2 == 0 {
+            x.at(r, c) * angle.cos() - x.at(r, c + 1) * angle.sin()
+        } else {
+            x.at(r, c - 1) * angle.sin() + x.at(r, c) * angle.cos()
+        }
+    })
+}
+
+/// W[token]
+pub fn embedding(w: &Matrix, tokens: &[i32]) -> Matrix {
+    exact(tokens.len(), w.columns, |r, c| w.at(tokens[r] as usize, c))
+}
+
+/// mean(logsumexp(z) − z[target])
+pub fn cross_entropy(logits: &Matrix, targets: &[i32]) -> Matrix {
+    let losses = (0..logits.rows).map(|r| {
+        let row = logits.row(r);
+        let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = row.iter().map(|z| (z - most).exp()).sum();
+        most - row[targets[r] as usize] + total.ln()
+    });
+    let mean = losses.sum::<f64>() / logits.rows as f64;
+    exact(1, 1, |_, _| mean)
+}
+
+/// Sizes of an attention.
+#[derive(Clone, Copy, Debug)]
+pub struct Heads {
+    pub context: usize,
+    pub heads: usize,
+    pub kv_heads: usize,
+    pub head_dim: usize,
+}
+
+impl Heads {
+    /// Columns of the queries, and of the keys.
+    pub fn widths(&self) -> (usize, usize) {
+        (self.heads * self.head_dim, self.kv_heads * self.head_dim)
+    }
+
+    /// The probabilities of one row of one head over the keys up to its own.
+    pub fn row(&self, q: &Matrix, k: &Matrix, row: usize, head: usize) -> Vec<f64> {
+        let (dh, first) = (self.head_dim, row - row % self.context);
+        let kv = head / (self.heads / self.kv_heads);
+        let q = &q.row(row)[head * dh..][..dh];
+        let scores: Vec<f64> = (first..=row)
+            .map(|key| {
+                let k = &k.row(key)[kv * dh..][..dh];
+                q.iter().zip(k).map(|(a, b)| a * b).sum::<f64>() / (dh as f64).sqrt()
+            })
+            .collect();
+        let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let powers: Vec<f64> = scores.iter().map(|s| (s - most).exp()).collect();
+        let total: f64 = powers.iter().sum();
+        powers.iter().map(|p| p / total).collect()
+    }
+}
+
+/// softmax(q·kᵀ/√dh, keys after the query left out)·v
+pub fn attention(q: &Matrix, k: &Matrix, v: &Matrix, sizes: Heads) -> Matrix {
+    let (dh, group) = (sizes.head_dim, sizes.heads / sizes.kv_heads);
+    let mut out = exact(q.rows, q.columns, |_, _| 0.0);
+    for row in 0..q.rows {
+        let first = row - row % sizes.context;
+        for head in 0..sizes.heads {
+            for (key, p) in sizes.row(q, k, row, head).into_iter().enumerate() {
+                let from = &v.row(first + key)[head / group * dh..][..dh];
+                let to = &mut out.values[row * q.columns + head * dh..][..dh];
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to += p * from;
+                }
+            }
+        }
+    }
+    out
+}
+
+/// dq, dk and dv: dv = Pᵀ·dO, dS = P∘(dP − rowsum(dP∘P))/√dh, dq = dS·k, dk = dSᵀ·q.
+pub fn attention_backward(
+    q: &Matrix,
+    k: &Matrix,
+    v: &Matrix,
+    dy: &Matrix,
+    sizes: Heads,
+) -> [Matrix; 3] {
+    let (dh, group) = (sizes.head_dim, sizes.heads / sizes.kv_heads);
+    let scale = 1.0 / (dh as f64).sqrt();
+    let [mut dq, mut dk, mut dv] = [q, k, v].map(|like| exact(like.rows, like.columns, |_, _| 0.0));
+    for row in 0..q.rows {
+        let first = row - row % sizes.context;
+        for head in 0..sizes.heads {
+            let (own, other) = (row * q.columns + head * dh, head / group * dh);
+            let p = sizes.row(q, k, row, head);
+            let dy = &dy.values[own..][..dh];
+            let dp: Vec<f64> = (0..p.len())
+                .map(|key| {
+                    let v = &v.row(first + key)[other..][..dh];
+                    dy.iter().zip(v).map(|(a, b)| a * b).sum()
+                })
+                .collect();
+            let mean: f64 = p.iter().zip(&dp).map(|(p, dp)| p * dp).sum();
+            for (key, (p, dp)) in p.iter().zip(&dp).enumerate() {
+                let at = (first + key) * k.columns + other;
+                let ds = p * (dp - mean) * scale;
+                for (i, dy) in dy.iter().enumerate() {
+                    dv.values[at + i] += p * dy;
+                    dk.values[at + i] += ds * q.values[own + i];
+                    dq.values[own + i] += ds * k.values[at + i];
+                }
+            }
+        }
+    }
+    [dq, dk, dv]
+}

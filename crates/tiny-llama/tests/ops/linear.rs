@@ -1,0 +1,82 @@
+//! Products with weights, with and without the residual, and the sum of two streams.
+
+use burn::tensor::Device;
+use protocol::config::Matmul;
+use tiny_llama::ops::add::Add;
+use tiny_llama::ops::format::Format;
+use tiny_llama::ops::linear::{Linear, LinearResidual, NextOperation};
+use tiny_llama::ops::pending::{AfterNorm, Pending};
+
+use crate::ops::case::Case;
+use crate::ops::formula;
+use crate::ops::matrix::Matrix;
+
+/// Rows, inputs, outputs: one of each, no multiples of a tile, a vocabulary of 997, more than a tile of each, multiples
+/// of four.
+const SIZES: [[usize; 3]; 6] = [
+    [1, 1, 1],
+    [7, 33, 65],
+    [21, 51, 997],
+    [130, 129, 70],
+    [1, 129, 3],
+    [100, 68, 72],
+];
+
+fn versions() -> [Linear; 2] {
+    [Matmul::Library, Matmul::Own].map(|matmul| Linear {
+        matmul,
+        format: Format::Full,
+        operand: None,
+        after: AfterNorm::default(),
+        then: NextOperation::Nothing,
+    })
+}
+
+fn products(device: &Device) {
+    for [n, k, m] in SIZES {
+        Case {
+            name: &format!("[{n}, {k}]·[{m}, {k}]ᵀ"),
+            inputs: [Matrix::random(1, n, k, 1.0), Matrix::random(2, m, k, 0.5)],
+            dy: Matrix::random(3, n, m, 1.0),
+            formula: &|[x, w]| formula::linear(x, w),
+        }
+        .check(device, &versions());
+    }
+}
+
+fn products_onto_a_residual(device: &Device) {
+    for [n, k, m] in SIZES {
+        Case {
+            name: &format!("[{n}, {m}] + [{n}, {k}]·[{m}, {k}]ᵀ"),
+            inputs: [
+                Matrix::random(4, n, k, 1.0),
+                Matrix::random(5, m, k, 0.5),
+                Matrix::random(6, n, m, 3.0),
+            ],
+            dy: Matrix::random(7, n, m, 1.0),
+            formula: &|[x, w, residual]| formula::add(&formula::linear(x, w), residual),
+        }
+        .check(
+            device,
+            &[LinearResidual {
+                format: Format::Full,
+                operand: None,
+                pending: None,
+                gradient: Pending::default(),
+                gated: false,
+            }],
+        );
+    }
+}
+
+fn sums(device: &Device) {
+    Case {
+        name: "[7, 33] + [7, 33]",
+        inputs: [Matrix::random(8, 7, 33, 1.0), Matrix::random(9, 7, 33, 1.0)],
+        dy: Matrix::random(10, 7, 33, 1.0),
+        formula: &|[a, b]| formula::add(a, b),
+    }
+    .check(device, &[Add]);
+}
+
+crate::ops::on_both_devices!(products, products_onto_a_residual, sums);

@@ -1,0 +1,395 @@
+//! What the lanes of one workgroup do, step by step: a run is recorded as plain data, with sentences about each step and the rows of
+//! memory that it accesses.
+//!
+//! ```
+//! use wgsl_lockstep::lanes::{listing, record};
+//! use wgsl_lockstep::{Buffer, Launch, Shader};
+//! let source = "@group(0) @binding(0) var<storage, read_write> all: array<f32>;
+//! @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) lane: u32) {
+//!     all[2u * lane] = 1.0;
+//! }";
+//! let shader = Shader::parse(source)?;
+//! let mut buffers = [Buffer::zeroed(0, 0, 256)];
+//! let run = record(&shader, &Launch::new([1, 1, 1]), &mut buffers, source, &|at| at.line)?;
+//! let run = run.expect("one workgroup runs");
+//! assert_eq!(
+//!     run.sentences(0)[1],
+//!     "32 lanes write 32 elements of all, 2 apart, all[0] to all[62]: 2 lines of memory, 1 would suffice"
+//! );
+//! println!("{}", listing("all, at 64 elements", &run).join("\n"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod listing;
+mod record;
+
+pub use listing::listing;
+pub use record::record;
+
+use super::AccessKind;
+
+/// Bytes that a device fetches at once from a buffer.
+pub const LINE_BYTES: u32 = 128;
+
+/// The recorded run of a workgroup.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkgroupRun {
+    /// The source as a person wrote it; all lines count in it.
+    pub text: String,
+    /// Number of the workgroup, from 0: x first, then y, then z.
+    pub group: u32,
+    /// Number of all workgroups.
+    pub groups: u32,
+    /// Lanes along x, y and z.
+    pub size: [u32; 3],
+    /// In the order in which they ran.
+    pub steps: Vec<WorkgroupStep>,
+    /// In the order in which they were found.
+    pub faults: Vec<WorkgroupFault>,
+    /// Whether more steps followed that are not recorded.
+    pub cut: bool,
+}
+
+/// One execution of a source line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkgroupStep {
+    /// The line, from 1.
+    pub line: u32,
+    /// Depth of calls; 0 in the entry point.
+    pub depth: usize,
+    /// Lanes that run it, ascending.
+    pub lanes: Vec<u16>,
+    /// Loads and stores of shared memory, in their order.
+    pub accesses: Vec<WorkgroupAccess>,
+    /// For a barrier, the lanes that never reach it.
+    pub barrier: Option<Vec<u16>>,
+}
+
+/// One load or store of shared memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkgroupAccess {
+    /// Whether the lanes read or write.
+    pub kind: AccessKind,
+    /// The variable's name.
+    pub variable: String,
+    /// Whether the variable is in workgroup memory; otherwise it is a buffer.
+    pub in_workgroup: bool,
+    /// Size of each lane's element.
+    pub bytes: u32,
+    /// Each lane with the first byte it accesses; lanes out of bounds are left out.
+    pub touched: Vec<(u16, u32)>,
+    /// The first and the last element, as WGSL writes them.
+    pub ends: [String; 2],
+}
+
+/// A fault in a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkgroupFault {
+    /// Number of the step, from 0.
+    pub step: usize,
+    /// The lanes at fault; for a barrier, the lanes that never reach it.
+    pub lanes: Vec<u16>,
+    /// The variable and the byte offset in it, if known.
+    pub place: Option<(String, u32)>,
+    /// For a race in the workgroup, the earlier access: its step and lane.
+    pub other: Option<(usize, u16)>,
+    /// The fault in words, followed by the two accesses of a race.
+    pub text: Vec<String>,
+}
+
+/// State of a lane during a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneState {
+    /// Runs this line.
+    Runs,
+    /// Waits at a barrier, or reaches one next.
+    Waits,
+    /// Does not run this line.
+    Idle,
+    /// Has returned.
+    Ended,
+    /// Is named by a fault.
+    Faulty,
+}
+
+/// A line of memory, or a piece of workgroup memory of the same length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryRow {
+    /// The first element.
+    pub label: String,
+    /// How many lanes access each four bytes.
+    pub lanes: [u16; CELLS],
+    /// Cell of a fault.
+    pub fought: Option<usize>,
+}
+
+/// Cells of four bytes in a row.
+pub const CELLS: usize = LINE_BYTES as usize / 4;
+
+impl WorkgroupRun {
+    /// Number of lanes in the workgroup.
+    pub fn lanes(&self) -> usize {
+        self.size.iter().product::<u32>() as usize
+    }
+
+    /// A source line without trailing white space.
+    pub fn source(&self, line: u32) -> &str {
+        let mut lines = self.text.lines();
+        let line = lines.nth(line.saturating_sub(1) as usize);
+        line.unwrap_or_default().trim_end()
+    }
+
+    /// Faults of a step, and races whose earlier access is in it.
+    pub fn faults_at(&self, at: usize) -> impl Iterator<Item = &WorkgroupFault> {
+        let here = move |it: &&WorkgroupFault| {
+            it.step == at || it.other.is_some_and(|(step, _)| step == at)
+        };
+        self.faults.iter().filter(here)
+    }
+
+    /// The state of each lane during a step, and the line of the barrier at which lanes wait.
+    pub fn states(&self, at: usize) -> (Vec<LaneState>, Option<u32>) {
+        let later = if self.cut {
+            LaneState::Idle
+        } else {
+            LaneState::Ended
+        };
+        let mut states = vec![None; self.lanes()];
+        let mut open = states.len();
+        let mut barrier = None;
+        for (step, number) in self.steps.iter().skip(at).zip(at..) {
+            let state = match step.barrier {
+                Some(_) => LaneState::Waits,
+                None if number == at => LaneState::Runs,
+                None => LaneState::Idle,
+            };
+            for lane in &step.lanes {
+                if let Some(known @ None) = states.get_mut(usize::from(*lane)) {
+                    *known = Some(state);
+                    open -= 1;
+                    if state == LaneState::Waits {
+                        barrier = barrier.or(Some(step.line));
+                    }
+                }
+            }
+            if open == 0 {
+                break;
+            }
+        }
+        for fault in self.faults_at(at) {
+            let own = fault.lanes.iter().filter(|_| fault.step == at);
+            let other = fault.other.filter(|(step, _)| *step == at);
+            for lane in own.chain(other.as_ref().map(|(_, lane)| lane)) {
+                if let Some(state) = states.get_mut(usize::from(*lane)) {
+                    *state = Some(LaneState::Faulty);
+                }
+            }
+        }
+        let states = states.into_iter().map(|it| it.unwrap_or(later));
+        (states.collect(), barrier)
+    }
+
+    /// How many lanes are in each state, in words.
+    pub fn counts(&self, at: usize) -> Vec<(LaneState, String)> {
+        let (states, barrier) = self.states(at);
+        let is_barrier = self.steps.get(at).is_some_and(|it| it.barrier.is_some());
+        let line = barrier.unwrap_or(0);
+        let all = [
+            LaneState::Runs,
+            LaneState::Waits,
+            LaneState::Idle,
+            LaneState::Ended,
+            LaneState::Faulty,
+        ];
+        let counted = all.map(|state| (state, states.iter().filter(|it| **it == state).count()));
+        let counted = counted.into_iter().filter(|(_, count)| *count > 0);
+        let said = counted.map(|(state, count)| {
+            let said = match state {
+                LaneState::Runs => format!("{} this line", many(count, "run")),
+                LaneState::Waits if is_barrier => {
+                    format!("{} to the barrier", many(count, "come"))
+                }
+                LaneState::Waits => {
+                    format!("{} at the barrier of line {line}", many(count, "wait"))
+                }
+                LaneState::Idle => format!("{} it", many(count, "skip")),
+                LaneState::Ended if count == 1 => "1 has ended".to_owned(),
+                LaneState::Ended => format!("{count} have ended"),
+                LaneState::Faulty if is_barrier => format!("{count} never arrive"),
+                LaneState::Faulty => format!("{count} at fault"),
+            };
+            (state, said)
+        });
+        said.collect()
+    }
+
+    /// Describes a step: the lanes that run it, each access, and the faults.
+    pub fn sentences(&self, at: usize) -> Vec<String> {
+        let counts = self.counts(at).into_iter().map(|(_, said)| said);
+        let mut all = vec![format!("lanes: {}", counts.collect::<Vec<_>>().join(", "))];
+        let accesses = self.steps.get(at).into_iter().flat_map(|it| &it.accesses);
+        all.extend(accesses.map(WorkgroupAccess::sentence));
+        all.extend(self.faults_at(at).flat_map(|it| it.text.clone()));
+        all
+    }
+
+    /// The rows of memory of an access.
+    pub fn rows(&self, at: usize, access: &WorkgroupAccess) -> Vec<MemoryRow> {
+        let places = self.faults_at(at).filter_map(|it| it.place.as_ref());
+        let mut places = places.filter(|(variable, _)| *variable == access.variable);
+        access.rows(places.next().map(|(_, byte)| *byte))
+    }
+}
+
+impl WorkgroupAccess {
+    /// The offsets of the accessed elements, each once.
+    fn places(&self) -> Vec<u32> {
+        let mut places: Vec<u32> = self.touched.iter().map(|(_, byte)| *byte).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// Number of lines of memory that are accessed.
+    pub fn lines(&self) -> usize {
+        let mut lines: Vec<u32> = self
+            .touched
+            .iter()
+            .flat_map(|(_, byte)| {
+                byte / LINE_BYTES..=(byte + self.bytes.saturating_sub(1)) / LINE_BYTES
+            })
+            .collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines.len()
+    }
+
+    /// `32 lanes read 32 elements of x, 64 apart, x[0] to x[1984]: 32 lines of memory, 1 would suffice`
+    pub fn sentence(&self) -> String {
+        let places = self.places();
+        let (lanes, count) = (self.touched.len(), places.len());
+        let name = &self.variable;
+        let [first, last] = &self.ends;
+        let verb = match self.kind {
+            AccessKind::Load | AccessKind::AtomicLoad => "read",
+            AccessKind::Store | AccessKind::AtomicStore => "write",
+            AccessKind::Atomic => "update",
+        };
+        let mut said = match lanes {
+            0 => return format!("every lane is out of bounds of {name}"),
+            1 => format!("lane {} {verb}s ", self.touched[0].0),
+            _ => format!("{lanes} lanes {verb} "),
+        };
+        said += &match count {
+            1 if lanes > 1 => format!("the same element, {first}"),
+            1 => first.clone(),
+            _ => format!(
+                "{count} {}, {first} to {last}",
+                arrangement(&places, self.bytes, name)
+            ),
+        };
+        if count > 1 && lanes > count {
+            said += &match lanes % count {
+                0 => format!(", {} lanes each", lanes / count),
+                _ => ", some together".to_owned(),
+            };
+        }
+        if self.in_workgroup {
+            return said + ", in workgroup memory";
+        }
+        let lines = self.lines();
+        let fewest = (count as u64 * u64::from(self.bytes)).div_ceil(LINE_BYTES.into());
+        said += &match lines {
+            1 => ": 1 line of memory".to_owned(),
+            _ => format!(": {lines} lines of memory"),
+        };
+        if lines as u64 > fewest {
+            said += &format!(", {fewest} would suffice");
+        }
+        said
+    }
+
+    /// The accessed rows, ascending.
+    fn rows(&self, fought: Option<u32>) -> Vec<MemoryRow> {
+        let mut rows: Vec<(u32, MemoryRow)> = Vec::new();
+        let lowest = self.touched.iter().map(|it| it.1).min().unwrap_or(0);
+        let is_array =
+            self.bytes == 4 && self.ends[0] == format!("{}[{}]", self.variable, lowest / 4);
+        let label = |row: u32| match is_array {
+            true => format!("{}[{}]", self.variable, row * CELLS as u32),
+            false => format!("{} + {}", self.variable, row * LINE_BYTES),
+        };
+        for (_, byte) in &self.touched {
+            let cells = byte / 4..=(byte + self.bytes.saturating_sub(1)) / 4;
+            for cell in cells {
+                let (row, cell) = (cell / CELLS as u32, cell as usize % CELLS);
+                let at = match rows.binary_search_by_key(&row, |it| it.0) {
+                    Ok(at) => at,
+                    Err(at) => {
+                        let empty = MemoryRow {
+                            label: label(row),
+                            lanes: [0; CELLS],
+                            fought: fought
+                                .filter(|byte| byte / LINE_BYTES == row)
+                                .map(|byte| (byte % LINE_BYTES / 4) as usize),
+                        };
+                        rows.insert(at, (row, empty));
+                        at
+                    }
+                };
+                rows[at].1.lanes[cell] += 1;
+            }
+        }
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+}
+
+/// `neighbours of x`, `elements of x, 64 apart`, `elements of x in 16 pieces`.
+fn arrangement(places: &[u32], bytes: u32, name: &str) -> String {
+    let gaps = places.windows(2).map(|pair| pair[1] - pair[0]);
+    let (low, high) = gaps.clone().fold((u32::MAX, 0), |(low, high), gap| {
+        (low.min(gap), high.max(gap))
+    });
+    let bytes = bytes.max(1);
+    if high <= bytes {
+        return format!("neighbours of {name}");
+    }
+    if low == high {
+        return match low % bytes {
+            0 => format!("elements of {name}, {} apart", low / bytes),
+            _ => format!("elements of {name}, {low} bytes apart"),
+        };
+    }
+    match 1 + gaps.filter(|gap| *gap > bytes).count() {
+        pieces if pieces == places.len() => format!("scattered elements of {name}"),
+        pieces => format!("elements of {name} in {pieces} pieces"),
+    }
+}
+
+/// `1 runs`, `2 run`
+fn many(count: usize, verb: &str) -> String {
+    match count {
+        1 => format!("1 {verb}s"),
+        _ => format!("{count} {verb}"),
+    }
+}
+
+/// `lane 3`, `lanes 3 to 9`, `lanes 3, 5, 7 and 12 more`.
+fn lanes_in_words(lanes: &[u16]) -> String {
+    const NAMED: usize = 4;
+    match lanes {
+        [] => "no lane".to_owned(),
+        [one] => format!("lane {one}"),
+        [first, .., last] if usize::from(last - first) + 1 == lanes.len() => {
+            format!("lanes {first} to {last}")
+        }
+        _ => {
+            let named: Vec<String> = lanes.iter().take(NAMED).map(u16::to_string).collect();
+            let more = match lanes.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("lanes {}{more}", named.join(", "))
+        }
+    }
+}

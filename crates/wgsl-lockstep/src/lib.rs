@@ -1,0 +1,547 @@
+//! Runs a WGSL compute shader on the host and examines its memory accesses. The invocations of a workgroup execute naga's validated
+//! module together, in lockstep under masks: each expression is evaluated for all active lanes at once. Shadow memory beside the
+//! buffers and the workgroup variables detects races and reads of memory that was never written. A barrier under a partial mask is a
+//! barrier that some invocations do not reach. Findings do not depend on a driver's schedule: two accesses race if no barrier orders
+//! them, whichever came first here.
+//!
+//! As in WGSL, `workgroupBarrier` orders workgroup memory only and `storageBarrier` orders storage only. No barrier orders the storage
+//! accesses of two workgroups, so they race unless they are atomic, even in a kernel that counts its finished workgroups. An
+//! invocation that waits for another in a loop waits forever, as on many devices. Workgroup memory starts as zeros, and reading it
+//! before writing it is still reported.
+//!
+//! The subset of WGSL that runs has f32, f16, u32, i32 and bool with their vectors and matrices, structs, arrays, atomics, functions,
+//! loops and barriers, and cooperative matrices as naga writes them. Not supported, and refused or reported with the line: overrides, subgroup operations, textures, samplers and binding arrays, 64-bit
+//! numbers and 16-bit integers, cooperative matrices in private memory, ray tracing.
+//!
+//! A sum of 64 numbers in workgroup memory that lacks the barrier between two rounds:
+//!
+//! ```
+//! use wgsl_lockstep::{Buffer, FindingKind, Launch, Shader};
+//! let shader = Shader::parse(
+//!     "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+//!      var<workgroup> sums: array<f32, 64>;
+//!      @compute @workgroup_size(64)
+//!      fn main(@builtin(local_invocation_index) lane: u32) {
+//!          sums[lane] = x[lane];
+//!          workgroupBarrier();
+//!          for (var half = 32u; half > 0u; half /= 2u) {
+//!              if (lane < half) { sums[lane] += sums[lane + half]; }
+//!          }
+//!          if (lane == 0u) { x[0] = sums[0]; }
+//!      }",
+//! )?;
+//! let mut buffers = [Buffer::from_f32(0, 0, &[1.0; 64])];
+//! let report = shader.run(&Launch::new([1, 1, 1]), &mut buffers, &mut ())?;
+//! let race = &report.findings[0];
+//! assert_eq!((race.kind, race.location.line), (FindingKind::Race, 8));
+//! println!("{race}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`lanes`] records what each lane of a workgroup does, step by step. [`mutants`] makes wrong kernels from a right one, to measure how
+//! good a check is.
+//!
+//! The interpreter is one type whose methods are in four files that use each other: `prepare` starts it, `execute` runs statements,
+//! `evaluate` expressions, `access` loads and stores.
+
+mod access;
+mod arithmetic;
+mod collective;
+mod evaluate;
+mod execute;
+mod finding;
+pub mod lanes;
+mod layout;
+mod math;
+mod memory;
+pub mod mutants;
+mod prepare;
+mod value;
+
+use std::fmt;
+use std::ops::Range;
+
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags};
+use naga::{Module, ShaderStage, Span};
+
+pub use finding::{Finding, FindingKind, Invocation, OtherAccess};
+
+/// A parsed and validated shader.
+pub struct Shader {
+    module: Module,
+    info: ModuleInfo,
+    /// Where each line begins, in bytes.
+    lines: Vec<u32>,
+}
+
+/// A place in the source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// From 1; 0 if the place is not known.
+    pub line: u32,
+    /// In bytes, from 1.
+    pub column: u32,
+    /// In bytes.
+    pub span: Range<usize>,
+}
+
+/// Why a source is not a valid program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceError {
+    /// The place that naga names.
+    pub location: Location,
+    /// What naga says about it, with the causes.
+    pub message: String,
+}
+
+/// Why a program did not run, or did not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// There is no such compute entry point.
+    NoEntryPoint(String),
+    /// A part of the language that is not supported.
+    NotSupported {
+        /// The part, in words.
+        what: String,
+        /// Where it is used.
+        location: Location,
+    },
+    /// A variable that the entry point uses has no buffer: its group and binding.
+    MissingBuffer {
+        /// The variable's name.
+        name: String,
+        /// Its group and binding.
+        place: [u32; 2],
+    },
+    /// A buffer holds fewer bytes than its variable needs.
+    SmallBuffer {
+        /// The variable's name.
+        name: String,
+        /// The bytes of the buffer, and the bytes that the variable needs.
+        sizes: [usize; 2],
+    },
+    /// The launch needs more than `LaunchLimits::memory`.
+    Memory {
+        /// Bytes that the launch needs.
+        needed: u64,
+        /// Bytes that it may use.
+        limit: u64,
+    },
+}
+
+/// What to launch, with its limits.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// `None` is the first compute entry point.
+    pub entry: Option<&'a str>,
+    /// Workgroups along each axis.
+    pub groups: [u32; 3],
+    /// Runs only this workgroup.
+    pub only: Option<[u32; 3]>,
+    /// `coopMultiplyAdd` adds nothing to its sums: outputs that differ from a normal run depend on its products.
+    pub without_products: bool,
+    /// Invocations in a subgroup.
+    pub subgroup_size: u32,
+    /// When the run is given up.
+    pub limits: LaunchLimits,
+}
+
+/// Limits of a run. A step is a statement or an expression that one workgroup evaluates for up to 64 lanes.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchLimits {
+    /// For each workgroup; past this limit, the loop with the most iterations is reported as endless and the run ends.
+    pub steps_per_workgroup: u64,
+    /// For all workgroups together; past this limit, no other workgroup starts.
+    pub steps: u64,
+    /// Bytes of buffers, shadow memory and values.
+    pub memory: u64,
+    /// Most findings of different places.
+    pub findings: usize,
+}
+
+/// The contents of a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// The number of `@group`.
+    pub group: u32,
+    /// The number of `@binding`.
+    pub binding: u32,
+    /// The contents: before a launch those that the shader reads, afterwards those that it left.
+    pub bytes: Vec<u8>,
+    /// Whether the bytes are defined before the launch; if not, reading them before they are written is a finding.
+    pub initialized: bool,
+}
+
+/// The results of a run.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchReport {
+    /// In the order in which they were first seen.
+    pub findings: Vec<Finding>,
+    /// Loads and stores of shared memory, by place in the source and variable.
+    pub accesses: Vec<AccessCount>,
+    /// Buffers that were not `initialized` and of which some bytes were never written.
+    pub unwritten: Vec<Unwritten>,
+    /// Workgroups that ended.
+    pub workgroups: u64,
+    /// Steps of all workgroups together.
+    pub steps: u64,
+    /// Loop iterations of the workgroup with the most.
+    pub rounds: u64,
+    /// False if a limit ended the run: the one on a workgroup's steps, which adds a finding about an endless loop, or the one on all steps.
+    pub complete: bool,
+}
+
+/// Bytes of a buffer that were never written, padding between members and elements included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwritten {
+    /// The variable's name.
+    pub variable: String,
+    /// The first such element, as WGSL writes it.
+    pub element: String,
+    /// Its offset in bytes.
+    pub first: u32,
+    /// How many bytes there are in total.
+    pub bytes: u64,
+}
+
+/// Accesses of a variable at one place in the source; each invocation counts once, whatever the size of its access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessCount {
+    /// The place in the source.
+    pub location: Location,
+    /// The variable's name.
+    pub variable: String,
+    /// The memory that the variable is in.
+    pub space: Space,
+    /// Group and binding.
+    pub binding: Option<(u32, u32)>,
+    /// Size of the whole variable in bytes.
+    pub size: u64,
+    /// Loads of single invocations that are not atomic.
+    pub loads: u64,
+    /// Stores of single invocations that are not atomic.
+    pub stores: u64,
+    /// Atomic loads, stores and operations of single invocations.
+    pub atomics: u64,
+    /// Bytes of all these accesses together.
+    pub bytes: u64,
+}
+
+/// Memory that invocations share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// `var<workgroup>`: shared by the invocations of a workgroup.
+    Workgroup,
+    /// `var<storage>`: shared by all invocations.
+    Storage,
+    /// `var<uniform>`: read by all invocations.
+    Uniform,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// Reads a variable.
+    Load,
+    /// Writes a variable.
+    Store,
+    /// Reads an atomic variable.
+    AtomicLoad,
+    /// Writes an atomic variable.
+    AtomicStore,
+    /// Reads and writes at once.
+    Atomic,
+}
+
+/// One load or store of shared memory by all active lanes.
+pub struct Access<'a> {
+    /// Whether it reads or writes.
+    pub kind: AccessKind,
+    /// The place in the source.
+    pub location: Location,
+    /// The memory that the variable is in.
+    pub space: Space,
+    /// The variable's name.
+    pub variable: &'a str,
+    /// Group and binding.
+    pub binding: Option<(u32, u32)>,
+    /// The active lanes; for an operation of a whole subgroup, its first.
+    pub lanes: &'a [u32],
+    /// For each lane of the workgroup, active or not: the first byte it accesses, or `OUTSIDE`.
+    pub offsets: &'a [u32],
+    /// How many bytes each lane accesses.
+    pub bytes: u32,
+    /// Loaded or stored values: the first scalar of every lane of the workgroup, then the second. Floats are bits of an f32.
+    pub values: &'a [u32],
+    path: &'a dyn Fn(u32) -> String,
+}
+
+/// Bytes of stack that a thread needs to read and run any shader that naga accepts: deep expressions are walked by recursion.
+pub const STACK_BYTES: usize = 256 << 20;
+
+/// Offset of an access out of bounds.
+pub const OUTSIDE: u32 = u32::MAX;
+
+/// A statement that is about to run.
+pub struct StatementStart<'a> {
+    /// The place in the source.
+    pub location: Location,
+    /// Depth of calls; 0 in the entry point.
+    pub depth: usize,
+    /// The active lanes.
+    pub lanes: &'a [u32],
+}
+
+/// A barrier, with the lanes that have reached it.
+pub struct Arrival<'a> {
+    /// The place in the source.
+    pub location: Location,
+    /// Lanes that have reached the barrier.
+    pub lanes: &'a [u32],
+    /// Lanes that never reach the barrier; empty if all do.
+    pub missing: &'a [u32],
+    /// Whether it orders accesses of workgroup memory.
+    pub workgroup_memory: bool,
+    /// Whether it orders accesses of storage.
+    pub storage: bool,
+}
+
+/// Observes a run while it proceeds.
+pub trait Observer {
+    /// A workgroup with so many lanes begins.
+    fn workgroup_start(&mut self, _id: [u32; 3], _lanes: u32) {}
+    /// The workgroup has ended, or was given up.
+    fn workgroup_end(&mut self, _id: [u32; 3]) {}
+    /// A statement is about to run.
+    fn statement(&mut self, _step: &StatementStart<'_>) {}
+    /// The active lanes have loaded or stored.
+    fn access(&mut self, _access: &Access<'_>) {}
+    /// Lanes have reached a barrier.
+    fn barrier(&mut self, _arrival: &Arrival<'_>) {}
+    /// Called the first time that something is found.
+    fn finding(&mut self, _finding: &Finding) {}
+    /// Whether statements, accesses and barriers are observed; a run without them is faster.
+    fn watches(&self) -> bool {
+        true
+    }
+}
+
+impl Observer for () {
+    fn watches(&self) -> bool {
+        false
+    }
+}
+
+impl LaunchReport {
+    /// The findings that are faults on some device.
+    pub fn faults(&self) -> impl Iterator<Item = &Finding> {
+        let all = self.findings.iter();
+        all.filter(|finding| finding.kind.is_fault(self.space(finding)))
+    }
+
+    /// The memory that a finding is about; workgroup memory if it is about none.
+    pub fn space(&self, finding: &Finding) -> Space {
+        let mut accesses = self.accesses.iter();
+        let access = accesses.find(|it| Some(&it.variable) == finding.variable.as_ref());
+        access.map_or(Space::Workgroup, |it| it.space)
+    }
+}
+
+impl Access<'_> {
+    /// The element that a lane accesses, as WGSL writes it: `tile[3].x`.
+    pub fn path(&self, lane: u32) -> String {
+        (self.path)(lane)
+    }
+}
+
+impl Default for LaunchLimits {
+    fn default() -> Self {
+        Self {
+            steps_per_workgroup: 4_000_000,
+            steps: 100_000_000,
+            memory: 1 << 30,
+            findings: 100,
+        }
+    }
+}
+
+impl Launch<'_> {
+    /// The first compute entry point, with subgroups of 32 and the default limits.
+    pub fn new(groups: [u32; 3]) -> Self {
+        Self {
+            entry: None,
+            groups,
+            only: None,
+            without_products: false,
+            subgroup_size: 32,
+            limits: LaunchLimits::default(),
+        }
+    }
+}
+
+impl Buffer {
+    /// A buffer with these bytes.
+    pub fn new(group: u32, binding: u32, bytes: Vec<u8>) -> Self {
+        Self {
+            group,
+            binding,
+            bytes,
+            initialized: true,
+        }
+    }
+
+    /// A buffer of zeros.
+    pub fn zeroed(group: u32, binding: u32, bytes: usize) -> Self {
+        Self::new(group, binding, vec![0; bytes])
+    }
+
+    /// A buffer that the shader has to write before reading it.
+    pub fn unwritten(group: u32, binding: u32, bytes: usize) -> Self {
+        Self {
+            initialized: false,
+            ..Self::zeroed(group, binding, bytes)
+        }
+    }
+
+    /// A buffer with these numbers.
+    pub fn from_f32(group: u32, binding: u32, values: &[f32]) -> Self {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        Self::new(group, binding, bytes.collect())
+    }
+
+    /// A buffer with these numbers.
+    pub fn from_u32(group: u32, binding: u32, values: &[u32]) -> Self {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        Self::new(group, binding, bytes.collect())
+    }
+
+    /// The bytes as numbers; a rest of less than four bytes is left out.
+    pub fn to_u32(&self) -> Vec<u32> {
+        let (words, _) = self.bytes.as_chunks();
+        words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+    }
+
+    /// The bytes as numbers; a rest of less than four bytes is left out.
+    pub fn to_f32(&self) -> Vec<f32> {
+        self.to_u32().into_iter().map(f32::from_bits).collect()
+    }
+}
+
+impl Shader {
+    /// Reads and validates a source. Deeply nested expressions need a stack of `STACK_BYTES`.
+    ///
+    /// # Errors
+    /// When naga does not accept the source.
+    pub fn parse(source: &str) -> Result<Self, SourceError> {
+        let lines =
+            std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at as u32 + 1));
+        let lines: Vec<u32> = lines.collect();
+        let module = naga::front::wgsl::parse_str(source).map_err(|error| SourceError {
+            location: locate(&lines, error.labels().next().map(|(span, _)| span)),
+            message: error.message().to_owned(),
+        })?;
+        if let Some((handle, _)) = module.overrides.iter().next() {
+            let span = module.overrides.get_span(handle);
+            let (location, message) = (locate(&lines, Some(span)), "overrides are not supported");
+            let message = message.to_owned();
+            return Err(SourceError { location, message });
+        }
+        // Whether all invocations reach a barrier is checked during the run.
+        let flags = ValidationFlags::all() - ValidationFlags::CONTROL_FLOW_UNIFORMITY;
+        let supported = Capabilities::SHADER_FLOAT16
+            | Capabilities::SHADER_FLOAT16_IN_FLOAT32
+            | Capabilities::COOPERATIVE_MATRIX;
+        let mut validator = naga::valid::Validator::new(flags, supported);
+        let info = validator.validate(&module).map_err(|error| SourceError {
+            location: locate(&lines, error.spans().next().map(|(span, _)| *span)),
+            message: chain(error.as_inner()),
+        })?;
+        Ok(Self {
+            module,
+            info,
+            lines,
+        })
+    }
+
+    /// Names of the compute entry points, with their workgroup sizes.
+    pub fn entry_points(&self) -> impl Iterator<Item = (&str, [u32; 3])> {
+        let all = self.module.entry_points.iter();
+        let compute = all.filter(|entry| entry.stage == ShaderStage::Compute);
+        compute.map(|entry| (entry.name.as_str(), entry.workgroup_size))
+    }
+
+    /// Runs all workgroups, one after the other. Afterwards `buffers` hold the results.
+    ///
+    /// # Errors
+    /// When the launch does not fit the program, exceeds its limit of memory, or uses an unsupported part of the language.
+    pub fn run(
+        &self,
+        launch: &Launch<'_>,
+        buffers: &mut [Buffer],
+        observer: &mut dyn Observer,
+    ) -> Result<LaunchReport, RunError> {
+        prepare::run(self, launch, buffers, observer)
+    }
+
+    fn locate(&self, span: Span) -> Location {
+        locate(&self.lines, Some(span))
+    }
+}
+
+fn locate(lines: &[u32], span: Option<Span>) -> Location {
+    let Some(span) = span.and_then(Span::to_range) else {
+        return Location::default();
+    };
+    let line = lines.partition_point(|start| *start as usize <= span.start);
+    Location {
+        line: line as u32,
+        column: (span.start - lines[line - 1] as usize) as u32 + 1,
+        span,
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", chain(cause)),
+        None => error.to_string(),
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, line {}", self.message, self.location.line)
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoEntryPoint(name) => write!(f, "no compute entry point {name}"),
+            Self::NotSupported { what, location } => match location.line {
+                0 => write!(f, "not supported: {what}"),
+                line => write!(f, "not supported: {what}, line {line}"),
+            },
+            Self::MissingBuffer {
+                name,
+                place: [group, binding],
+            } => write!(
+                f,
+                "no buffer for {name}, @group({group}) @binding({binding})"
+            ),
+            Self::SmallBuffer {
+                name,
+                sizes: [bytes, needed],
+            } => {
+                write!(f, "{name} needs {needed} bytes, its buffer has {bytes}")
+            }
+            Self::Memory { needed, limit } => {
+                write!(f, "needs {needed} bytes of memory, the limit is {limit}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

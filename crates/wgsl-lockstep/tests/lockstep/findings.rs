@@ -1,0 +1,668 @@
+//! One kernel for each kind of finding, and for each way in which races hid from other means.
+
+use wgsl_lockstep::{
+    AccessKind, Buffer, Finding, FindingKind, Launch, LaunchLimits, LaunchReport, Shader,
+};
+
+const HEAD: &str = "@group(0) @binding(0) var<storage, read_write> a: array<f32>;
+@group(0) @binding(1) var<storage, read_write> out: array<f32>;
+";
+
+/// Runs the text behind `HEAD`, with 64 numbers in `a` and in `out`.
+fn run_groups(text: &str, groups: u32) -> LaunchReport {
+    let source = format!("{HEAD}{text}");
+    let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+    let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
+    let mut buffers = [
+        Buffer::from_f32(0, 0, &numbers),
+        Buffer::from_f32(0, 1, &numbers),
+    ];
+    let report = program.run(&Launch::new([groups, 1, 1]), &mut buffers, &mut ());
+    let report = report.unwrap_or_else(|error| panic!("{error}"));
+    report
+        .findings
+        .iter()
+        .for_each(|finding| println!("{finding}"));
+    report
+}
+
+fn run(text: &str) -> LaunchReport {
+    run_groups(text, 1)
+}
+
+fn kinds(report: &LaunchReport) -> Vec<FindingKind> {
+    report.findings.iter().map(|finding| finding.kind).collect()
+}
+
+/// The only finding, of this kind; its line is counted from the start of `text`.
+#[track_caller]
+fn one(text: &str, kind: FindingKind, line: u32) -> Finding {
+    let report = run(text);
+    assert_eq!(kinds(&report), [kind]);
+    let finding = report.findings[0].clone();
+    assert_eq!(finding.location.line, line + 2, "{finding}");
+    finding
+}
+
+#[track_caller]
+fn none(text: &str) {
+    assert_eq!(kinds(&run(text)), []);
+}
+
+const MAIN: &str = "@compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32)";
+
+#[test]
+fn missing_barrier_in_a_reduction() {
+    let text = format!(
+        "var<workgroup> sums: array<f32, 32>;
+{MAIN} {{
+    sums[i] = a[i];
+    workgroupBarrier();
+    for (var half = 16u; half > 0u; half /= 2u) {{
+        if (i < half) {{
+            sums[i] += sums[i + half];
+        }}
+    }}
+    if (i == 0u) {{ out[0] = sums[0]; }}
+}}"
+    );
+    let finding = one(&text, FindingKind::Race, 7);
+    let other = finding.other.expect("two accesses");
+    assert_eq!(other.location.line, 9);
+    assert_ne!(other.invocation.lane, finding.invocation.lane);
+    assert_eq!(finding.variable.as_deref(), Some("sums"));
+    assert_eq!(
+        finding.element,
+        Some(format!(
+            "sums[{}]",
+            if finding.invocation.lane < 8 {
+                finding.invocation.lane + 8
+            } else {
+                8
+            }
+        ))
+    );
+    none(&text.replace(
+        "        }\n    }",
+        "        }\n        workgroupBarrier();\n    }",
+    ));
+}
+
+#[test]
+fn race_in_a_member_of_a_struct() {
+    let text = format!(
+        "struct Pair {{ left: f32, right: vec3<f32>, }}
+var<workgroup> pairs: array<Pair, 32>;
+{MAIN} {{
+    pairs[i].left = a[i];
+    pairs[i].right = vec3(a[i]);
+    out[i] = pairs[i ^ 1u].right.y + pairs[i].left;
+}}"
+    );
+    let finding = one(&text, FindingKind::Race, 6);
+    assert_eq!(finding.element.as_deref(), Some("pairs[1].right.y"));
+    assert_eq!(finding.access, Some(AccessKind::Load));
+    assert_eq!(finding.other.expect("a store").access, AccessKind::Store);
+    // Another member is no race.
+    none(&text.replace("[i ^ 1u].right.y", "[i].right.y"));
+}
+
+#[test]
+fn components_of_vectors() {
+    let text = format!(
+        "var<workgroup> v: array<vec4<f32>, 8>;
+{MAIN} {{
+    v[i / 4u][i % 4u] = a[i];
+    workgroupBarrier();
+    out[i] = v[i / 4u].y;
+}}"
+    );
+    let finding = one(&text, FindingKind::VectorComponent, 3);
+    assert_eq!(finding.element.as_deref(), Some("v[0].y"));
+    let same = text.replace("[i % 4u] = a[i]", ".x = a[i]");
+    let report = run(&same.replace("].y", "].x"));
+    assert_eq!(kinds(&report), [FindingKind::Race]);
+    assert_eq!(report.findings[0].element.as_deref(), Some("v[0].x"));
+    // One that another lane reads while the whole is written.
+    let text = format!(
+        "var<workgroup> v: array<vec4<f32>, 32>;
+{MAIN} {{
+    v[i] = vec4(a[i]);
+    out[i] = v[(i + 1u) % 32u].z;
+}}"
+    );
+    assert_eq!(
+        one(&text, FindingKind::Race, 4).element.as_deref(),
+        Some("v[1].z")
+    );
+}
+
+#[test]
+fn race_through_an_index_from_memory() {
+    let text = format!(
+        "var<workgroup> t: array<f32, 32>;
+var<workgroup> k: array<u32, 32>;
+{MAIN} {{
+    k[i] = i / 2u;
+    workgroupBarrier();
+    t[k[i]] = a[i];
+    workgroupBarrier();
+    out[i] = t[k[i]];
+}}"
+    );
+    one(&text, FindingKind::Race, 6);
+    none(&text.replace("i / 2u", "31u - i"));
+}
+
+#[test]
+fn helpers_with_any_name() {
+    let text = format!(
+        "var<workgroup> t: array<f32, 32>;
+fn main_index(i: u32) -> u32 {{ return i; }}
+fn put(i: u32, x: f32) {{
+    t[i] = x;
+}}
+{MAIN} {{
+    put(main_index(i), a[i]);
+    out[i] = t[main_index(31u - i)];
+}}"
+    );
+    assert_eq!(
+        one(&text, FindingKind::Race, 8)
+            .other
+            .expect("a store")
+            .location
+            .line,
+        6
+    );
+}
+
+#[test]
+fn storage_of_several_invocations() {
+    one(
+        &format!("{MAIN} {{\n    out[i / 4u] += a[i];\n}}"),
+        FindingKind::Race,
+        2,
+    );
+    let text = format!(
+        "{MAIN} {{\n    out[i] = a[i];\n    if (i > 0u) {{\n        out[i - 1u] = out[i - 1u];\n    }}\n}}"
+    );
+    let report = run(&text);
+    assert!(kinds(&report).contains(&FindingKind::Race));
+    assert!(report.findings.iter().all(|it| {
+        it.other
+            .as_ref()
+            .is_some_and(|other| other.location.line == 4 || other.location.line == 6)
+    }));
+    // In one statement, whatever the order of lanes.
+    one(
+        &format!("{MAIN} {{\n    out[i] = out[i + 1u];\n}}"),
+        FindingKind::Race,
+        2,
+    );
+    one(
+        &format!("{MAIN} {{\n    out[i + 1u] = out[i];\n}}"),
+        FindingKind::Race,
+        2,
+    );
+    none(&format!("{MAIN} {{\n    out[i] += a[i ^ 1u];\n}}"));
+}
+
+#[test]
+fn barriers_order_their_own_memory() {
+    let text = format!(
+        "{MAIN} {{\n    out[i] = a[i];\n    workgroupBarrier();\n    a[i] = out[i ^ 1u];\n}}"
+    );
+    one(&text, FindingKind::Race, 4);
+    none(&text.replace("workgroupBarrier", "storageBarrier"));
+    let text = format!(
+        "var<workgroup> t: array<f32, 32>;
+{MAIN} {{
+    t[i] = a[i];
+    storageBarrier();
+    out[i] = t[31u - i];
+}}"
+    );
+    one(&text, FindingKind::Race, 5);
+    none(&text.replace("storageBarrier", "workgroupBarrier"));
+}
+
+#[test]
+fn barriers_that_not_all_reach() {
+    let finding = one(
+        &format!("{MAIN} {{\n    if (i < 16u) {{\n        workgroupBarrier();\n    }}\n}}"),
+        FindingKind::DivergentBarrier,
+        3,
+    );
+    let lanes: Vec<u32> = finding.invocations.iter().map(|it| it.lane).collect();
+    assert_eq!(lanes, (16..32).collect::<Vec<_>>());
+    let finding = one(
+        &format!("{MAIN} {{\n    if (i == 3u) {{ return; }}\n    storageBarrier();\n}}"),
+        FindingKind::DivergentBarrier,
+        3,
+    );
+    assert_eq!(finding.invocations.len(), 1);
+    assert_eq!(finding.invocations[0].local, [3, 0, 0]);
+    one(
+        &format!(
+            "{MAIN} {{\n    for (var n = 0u; n < i; n++) {{\n        workgroupBarrier();\n    }}\n}}"
+        ),
+        FindingKind::DivergentBarrier,
+        3,
+    );
+    // A return inside a function ends that function alone.
+    none(&format!(
+        "fn f(i: u32) -> u32 {{ if (i < 4u) {{ return 1u; }} return 2u; }}\n{MAIN} {{\n    let x = f(i);\n    workgroupBarrier();\n}}"
+    ));
+}
+
+#[test]
+fn uniform_loads() {
+    let text = format!(
+        "var<workgroup> t: array<u32, 32>;
+{MAIN} {{
+    if (i == 0u) {{ t[0] = 7u; t[1] = 8u; }}
+    let x = workgroupUniformLoad(&t[0]);
+    if (i == 1u) {{ t[0] = 9u; }}
+    out[i] = f32(x);
+}}"
+    );
+    none(&text);
+    one(
+        &text.replace("&t[0]", "&t[i / 16u]"),
+        FindingKind::NonUniformValue,
+        4,
+    );
+    // What comes after it may race again.
+    let text = text.replace("out[i] = f32(x)", "out[i] = f32(x + t[0])");
+    one(&text, FindingKind::Race, 6);
+    let report = run(&text.replace(
+        "    let x = workgroupUniformLoad(&t[0]);",
+        "    if (i > 4u) { return; }\n    let x = workgroupUniformLoad(&t[0]);",
+    ));
+    assert!(kinds(&report).contains(&FindingKind::DivergentBarrier));
+}
+
+#[test]
+fn out_of_bounds() {
+    let finding = one(
+        &format!("{MAIN} {{\n    out[i] = a[i + 40u];\n}}"),
+        FindingKind::OutOfBounds,
+        2,
+    );
+    assert_eq!((finding.index, finding.count), (Some((64, 64)), 8));
+    assert_eq!(finding.element.as_deref(), Some("a[64]"));
+    assert_eq!(finding.access, Some(AccessKind::Load));
+    let finding = one(
+        &format!("{MAIN} {{\n    out[i - 1u] = 1.0;\n}}"),
+        FindingKind::OutOfBounds,
+        2,
+    );
+    assert_eq!(
+        (finding.access, finding.invocation.lane),
+        (Some(AccessKind::Store), 0)
+    );
+    let text =
+        format!("{MAIN} {{\n    var t: array<f32, 8>;\n    t[i] = 1.0;\n    out[i] = t[0];\n}}");
+    assert_eq!(
+        one(&text, FindingKind::OutOfBounds, 3).element.as_deref(),
+        Some("t[8]")
+    );
+    let text = format!(
+        "struct S {{ x: f32, t: array<array<f32, 4>, 2>, }}\nvar<workgroup> s: S;\n{MAIN} {{\n    if (i < 5u) {{ s.t[1][i] = 1.0; }}\n}}"
+    );
+    assert_eq!(
+        one(&text, FindingKind::OutOfBounds, 4).element.as_deref(),
+        Some("s.t[1][4]")
+    );
+    let text = format!(
+        "{MAIN} {{\n    let t = array<f32, 4>(1.0, 2.0, 3.0, 4.0);\n    out[i] = t[i];\n}}"
+    );
+    one(&text, FindingKind::OutOfBounds, 3);
+    none(&format!(
+        "{MAIN} {{\n    if (i < 8u && a[i] >= 0.0) {{ out[i] = 1.0; }}\n}}"
+    ));
+}
+
+#[test]
+fn reads_of_what_nobody_wrote() {
+    let text = format!(
+        "var<workgroup> t: array<f32, 32>;\n{MAIN} {{\n    if (i < 31u) {{ t[i] = 1.0; }}\n    workgroupBarrier();\n    out[i] = t[i];\n}}"
+    );
+    let finding = one(&text, FindingKind::UnwrittenRead, 5);
+    assert_eq!(
+        (finding.invocation.lane, finding.element.as_deref()),
+        (31, Some("t[31]"))
+    );
+    // What the workgroup before it left does not count.
+    let report = run_groups(
+        &text
+            .replace("if (i < 31u)", "if (a[0] == 0.0)")
+            .replace("out[i]", "a[0] = 1.0; out[i]"),
+        2,
+    );
+    assert!(kinds(&report).contains(&FindingKind::UnwrittenRead));
+    let source = format!("{HEAD}{MAIN} {{ out[i] += a[i]; }}");
+    let program = Shader::parse(&source).expect("is right");
+    let mut buffers = [Buffer::zeroed(0, 0, 128), Buffer::unwritten(0, 1, 128)];
+    let report = program
+        .run(&Launch::new([1, 1, 1]), &mut buffers, &mut ())
+        .expect("runs");
+    assert_eq!(kinds(&report), [FindingKind::UnwrittenRead]);
+}
+
+#[test]
+fn endless_loops() {
+    let text = format!(
+        "{MAIN} {{\n    var n = 0u;\n    for (var k = 0u; k < 3u; k++) {{\n        loop {{\n            if (n == 1u && i < 40u) {{ continue; }}\n            n = 1u;\n            for (var j = 0u; j < 5u; j++) {{ n |= 1u; }}\n        }}\n    }}\n}}"
+    );
+    let report = run(&text);
+    assert_eq!(kinds(&report), [FindingKind::Endless]);
+    assert_eq!(report.findings[0].location.line, 6);
+    assert!(!report.complete);
+    let program = Shader::parse("@compute @workgroup_size(1) fn main() { }").expect("is right");
+    let limits = LaunchLimits {
+        steps: 1000,
+        ..LaunchLimits::default()
+    };
+    let launch = Launch {
+        limits,
+        ..Launch::new([65535, 65535, 65535])
+    };
+    let report = program.run(&launch, &mut [], &mut ()).expect("stops");
+    assert!(!report.complete && report.findings.is_empty() && report.workgroups <= 1000);
+}
+
+#[test]
+fn atomics_do_not_race() {
+    none(&format!(
+        "var<workgroup> n: atomic<u32>;
+{MAIN} {{
+    atomicAdd(&n, i);
+    if (atomicLoad(&n) > 3u) {{ atomicStore(&n, 0u); }}
+    workgroupBarrier();
+    out[i] = f32(atomicLoad(&n));
+}}"
+    ));
+}
+
+#[test]
+fn other_workgroups() {
+    let text = "@compute @workgroup_size(1) fn main(@builtin(workgroup_id) id: vec3<u32>) {\n    out[id.x / 2u] = f32(id.x);\n}";
+    let report = run_groups(text, 4);
+    assert_eq!(kinds(&report), [FindingKind::Race]);
+    let finding = &report.findings[0];
+    assert_eq!(
+        (finding.invocation.workgroup, finding.count),
+        ([1, 0, 0], 2)
+    );
+    assert_eq!(
+        finding
+            .other
+            .as_ref()
+            .expect("a store")
+            .invocation
+            .workgroup,
+        [0, 0, 0]
+    );
+    // One writes what an earlier one read, with readers of its own since.
+    let text = "@compute @workgroup_size(4) fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) i: u32) {
+    var x = a[0];
+    storageBarrier();
+    if (i == 0u) { x += a[0]; }
+    storageBarrier();
+    if (i == 0u && id.x == 1u) {
+        a[0] = x;
+    }
+}";
+    let report = run_groups(text, 2);
+    assert_eq!(kinds(&report), [FindingKind::Race]);
+    assert_eq!(
+        report.findings[0]
+            .other
+            .as_ref()
+            .expect("a load")
+            .invocation
+            .workgroup,
+        [0, 0, 0]
+    );
+    assert_eq!(
+        kinds(&run_groups(
+            "@compute @workgroup_size(8) fn main(@builtin(global_invocation_id) id: vec3<u32>) { out[id.x] = a[0]; }",
+            8
+        )),
+        []
+    );
+}
+
+#[test]
+fn the_same_value() {
+    let finding = one(
+        &format!("{MAIN} {{\n    out[0] = 3.0;\n}}"),
+        FindingKind::SameValue,
+        2,
+    );
+    assert_eq!(finding.count, 31);
+}
+
+#[test]
+fn what_is_not_supported_is_said() {
+    let text = "@group(0) @binding(0) var t: texture_2d<f32>;
+@group(0) @binding(1) var<storage, read_write> out: array<f32>;
+@compute @workgroup_size(1) fn main() {
+    out[0] = textureLoad(t, vec2(0, 0), 0).x;
+}";
+    let program = Shader::parse(text).expect("is right");
+    let error = program.run(
+        &Launch::new([1, 1, 1]),
+        &mut [Buffer::zeroed(0, 1, 4)],
+        &mut (),
+    );
+    assert_eq!(
+        error.map_err(|error| error.to_string()).err(),
+        Some("not supported: textures, line 4".to_owned())
+    );
+    assert_eq!(
+        Shader::parse("fn main() {\n    let x = ;\n}")
+            .map_err(|error| error.location.line)
+            .err(),
+        Some(2)
+    );
+    for text in [
+        "override N = 2u;\n@compute @workgroup_size(N) fn main() {}".to_owned(),
+        format!("{HEAD}{MAIN} {{ out[i] = subgroupAdd(a[i]); }}"),
+    ] {
+        assert!(Shader::parse(&text).is_err(), "{text}");
+    }
+    let program = Shader::parse(HEAD.to_owned().as_str()).expect("is right");
+    assert!(
+        program
+            .run(&Launch::new([1, 1, 1]), &mut [], &mut ())
+            .is_err()
+    );
+    let text = format!("{HEAD}{MAIN} {{ out[i] = a[i]; }}");
+    let program = Shader::parse(&text).expect("is right");
+    let error = program.run(
+        &Launch::new([1, 1, 1]),
+        &mut [Buffer::zeroed(0, 1, 4)],
+        &mut (),
+    );
+    assert!(
+        error
+            .err()
+            .is_some_and(|error| error.to_string().contains("no buffer for a"))
+    );
+    let program = Shader::parse("var<private> big: array<array<f32, 65535>, 5000>;\n@compute @workgroup_size(256) fn main() { big[0][0] = 1.0; }").expect("is right");
+    assert!(
+        program
+            .run(&Launch::new([1, 1, 1]), &mut [], &mut ())
+            .is_err()
+    );
+}
+
+const MATRIX: &str = "enable f16;
+enable wgpu_cooperative_matrix;
+@group(0) @binding(0) var<storage, read_write> a: array<f32>;
+@group(0) @binding(1) var<storage, read_write> out: array<f32>;
+var<workgroup> t: array<f32, 64>;
+@compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
+    t[i] = a[i];
+    workgroupBarrier();
+    var sum = coop_mat8x8<f32, C>();
+    let left = coopLoadT<coop_mat8x8<f32, A>>(&t[0], 8u);
+    let right = coopLoad<coop_mat8x8<f32, B>>(&t[0], 8u);
+    if (i < 32u) {
+        sum = coopMultiplyAdd(left, right, sum);
+        coopStoreT(sum, &out[0], 8u);
+    }
+}";
+
+#[test]
+fn matrices_of_a_subgroup() {
+    let run = |text: &str, subgroup_size: u32| {
+        let program = Shader::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
+        let mut buffers = [
+            Buffer::from_f32(0, 0, &numbers),
+            Buffer::unwritten(0, 1, 256),
+        ];
+        let launch = Launch {
+            subgroup_size,
+            ..Launch::new([1, 1, 1])
+        };
+        let report = program.run(&launch, &mut buffers, &mut ());
+        let report = report.unwrap_or_else(|error| panic!("{error}"));
+        report
+            .findings
+            .iter()
+            .for_each(|finding| println!("{finding}"));
+        (report, buffers[1].to_f32())
+    };
+    let (report, out) = run(MATRIX, 32);
+    assert_eq!(kinds(&report), []);
+    // The left one row by row and the right one column by column: each with its own transpose.
+    for (at, found) in out.iter().enumerate() {
+        let (row, column) = (at / 8, at % 8);
+        let terms = (0..8).map(|k| ((row * 8 + k) * (column * 8 + k)) as f32);
+        assert_eq!(*found, terms.sum::<f32>());
+    }
+    let loads: u64 = report
+        .accesses
+        .iter()
+        .filter(|it| it.variable == "t")
+        .map(|it| it.loads)
+        .sum();
+    assert_eq!(loads, 2 * 2 * 64);
+    let (report, _) = run(&MATRIX.replace("    workgroupBarrier();\n", ""), 32);
+    assert!(kinds(&report).contains(&FindingKind::Race));
+    assert_eq!(report.findings[0].location.line, 9);
+    let (report, _) = run(&MATRIX.replace("i < 32u", "i < 40u"), 32);
+    assert!(kinds(&report).contains(&FindingKind::DivergentSubgroup));
+    // Two subgroups that write one place.
+    let (report, _) = run(&MATRIX.replace("i < 32u", "i < 64u"), 32);
+    assert_eq!(kinds(&report), [FindingKind::SameValue]);
+    let (report, _) = run(&MATRIX.replace("&out[0]", "&out[1]"), 64);
+    assert!(kinds(&report).contains(&FindingKind::OutOfBounds));
+    let (report, _) = run(&MATRIX.replace("&out[0]", "&out[i]"), 32);
+    assert!(kinds(&report).contains(&FindingKind::NonUniformValue));
+}
+
+/// Unusual, and right: no finding.
+#[test]
+fn right_kernels() {
+    let two = "@compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3<u32>)";
+    let kernels = [
+        // Two buffers that change places.
+        "var<workgroup> t: array<array<f32, 32>, 2>;
+MAIN {
+    t[0][i] = a[i];
+    for (var k = 0u; k < 5u; k++) {
+        workgroupBarrier();
+        t[(k + 1u) % 2u][i] = t[k % 2u][(i + 1u) % 32u];
+    }
+    out[i] = t[1][i];
+}",
+        // A scan in place, two barriers a round.
+        "var<workgroup> t: array<f32, 32>;
+MAIN {
+    t[i] = a[i];
+    for (var far = 1u; far < 32u; far <<= 1u) {
+        workgroupBarrier();
+        var add = 0.0;
+        if (i >= far) { add = t[i - far]; }
+        workgroupBarrier();
+        t[i] += add;
+    }
+    out[i] = t[i];
+}",
+        // A barrier in a branch that all take, and a return that all take.
+        "var<workgroup> t: array<f32, 32>;
+MAIN {
+    t[i] = a[i];
+    if (a[40] > 1.0) { workgroupBarrier(); out[i] = t[31u - i]; return; }
+    workgroupBarrier();
+}",
+        // A histogram that relies on zeros, and a counter shared by workgroups.
+        "var<workgroup> bins: array<atomic<u32>, 4>;
+MAIN {
+    atomicAdd(&bins[u32(a[i]) % 4u], 1u);
+    workgroupBarrier();
+    if (i < 4u) { out[i] = f32(atomicLoad(&bins[i])); }
+}",
+        // One lane decides for all.
+        "var<workgroup> go: u32;
+MAIN {
+    for (var k = 0u; k < 40u; k++) {
+        if (i == 0u) { go = u32(k < 3u); }
+        if (workgroupUniformLoad(&go) == 0u) { break; }
+        out[i] += 1.0;
+        workgroupBarrier();
+    }
+}",
+        // A transposed tile with padding, whole vectors at a time.
+        "var<workgroup> t: array<array<vec4<f32>, 5>, 8>;
+MAIN {
+    let row = i / 4u;
+    let col = i % 4u;
+    t[row][col] = vec4(a[i], a[i + 1u], a[i + 2u], a[i + 3u]);
+    workgroupBarrier();
+    out[i] = t[i % 8u][i / 8u].w;
+}",
+        // Produced by some, used by others, through storage.
+        "MAIN {
+    if (i < 16u) { out[i] = a[i]; }
+    storageBarrier();
+    if (i >= 16u) { out[i] = out[i - 16u]; }
+}",
+        // Rows taken by a workgroup as long as there are any.
+        "TWO {
+    for (var k = g.x * 32u + i; k < 64u; k += 64u) { out[k] = a[63u - k]; }
+}",
+        // Barriers in a function, called under the same condition by all.
+        "var<workgroup> t: array<f32, 32>;
+fn share(i: u32, x: f32) -> f32 {
+    workgroupBarrier();
+    t[i] = x;
+    workgroupBarrier();
+    return t[i ^ 1u];
+}
+MAIN {
+    var x = a[i];
+    for (var k = 0u; k < 3u; k++) { x = share(i, x) + 1.0; }
+    out[i] = x;
+}",
+    ];
+    for kernel in kernels {
+        let groups = 1 + u32::from(kernel.contains("TWO"));
+        let text = kernel.replace("MAIN", MAIN).replace("TWO", two);
+        let source = format!("{HEAD}{text}");
+        let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
+        let mut buffers = [Buffer::from_f32(0, 0, &numbers), Buffer::zeroed(0, 1, 256)];
+        let report = program
+            .run(&Launch::new([groups, 1, 1]), &mut buffers, &mut ())
+            .unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(findings, Vec::<String>::new(), "{text}");
+    }
+}

@@ -1,0 +1,6 @@
+//! The interpreter of WGSL: what it computes and what it finds.
+
+mod findings;
+mod language;
+mod observer;
+mod properties;

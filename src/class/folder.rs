@@ -1,0 +1,381 @@
+//! A room in a shared folder: `room.json` is the class, and each participant writes only their own small file. Every file is written
+//! whole. There are no locks, and no server has to run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use super::link::{ParticipantLink, RoomError};
+use super::record::{ClassState, MOST_BYTES, Participant, REMOVED, RecordError};
+use crate::course::save_file::in_words;
+use crate::files;
+use crate::sanitize;
+
+const CLASS: &str = "room.json";
+const PREFIX: &str = "p-";
+const MOST_CLASS_BYTES: u64 = 1024 * 1024;
+/// Files that are read in parallel: on a network file system most of the time is waiting.
+const AT_ONCE: usize = 32;
+
+/// A file's modification time and length.
+type Stamp = (SystemTime, u64);
+
+/// A new or changed file: its name, and its record or error.
+pub type RecordFile = (String, Result<Participant, String>);
+
+/// Whether a folder holds a room.
+pub fn is_room(dir: &Path) -> bool {
+    dir.join(CLASS).is_file()
+}
+
+pub struct RoomFolder {
+    dir: PathBuf,
+    /// Whether only this user's program reads and writes the folder.
+    private: bool,
+    /// The last record that was written, and the file's contents before.
+    written: Option<Participant>,
+    earlier: Option<Participant>,
+    /// Files that were read, with their state at that time.
+    seen: BTreeMap<String, Stamp>,
+}
+
+impl RoomFolder {
+    /// A folder that participants and their instructor share.
+    pub fn new(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            private: false,
+            written: None,
+            earlier: None,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// The folder of a room over the network: it stores received records for this user only.
+    pub fn private(dir: PathBuf) -> Self {
+        Self {
+            private: true,
+            ..Self::new(dir)
+        }
+    }
+
+    /// Opens the room for its instructor: continues an existing class, or starts a new one.
+    pub fn open(&self) -> Result<ClassState, String> {
+        let why = |error: &io::Error| format!("{}: {}", self.shown(), in_words(error));
+        self.create().map_err(|error| why(&error))?;
+        let mut class = match self.class() {
+            Ok(class) => class,
+            Err(RoomError::Never(what)) => return Err(what),
+            Err(RoomError::Later(_)) => ClassState {
+                opened: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
+                ..ClassState::new()
+            },
+        };
+        class.closed = false;
+        class.sequence += 1;
+        self.write_class(&class).map_err(|error| why(&error))?;
+        Ok(class)
+    }
+
+    fn create(&self) -> io::Result<()> {
+        let mut folders = fs::DirBuilder::new();
+        folders.recursive(true);
+        #[cfg(unix)]
+        if self.private {
+            std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
+        }
+        folders.create(&self.dir)
+    }
+
+    /// Reads the record of the class.
+    pub fn class(&self) -> Result<ClassState, RoomError> {
+        let path = self.dir.join(CLASS);
+        let bytes = files::read(&path, MOST_CLASS_BYTES).map_err(|error| {
+            RoomError::Later(match error.kind() {
+                io::ErrorKind::NotFound => format!("no room is open in {}", self.shown()),
+                _ => format!(
+                    "{}: {}",
+                    sanitize::line(&path.display().to_string()),
+                    in_words(&error)
+                ),
+            })
+        })?;
+        ClassState::read(&bytes).map_err(|fault| {
+            let what = format!("{} {fault}", sanitize::line(&path.display().to_string()));
+            match fault {
+                RecordError::Version(_) => RoomError::Never(what),
+                RecordError::Garbage(_) => RoomError::Later(what),
+            }
+        })
+    }
+
+    pub fn write_class(&self, class: &ClassState) -> io::Result<()> {
+        self.write(CLASS, class)
+    }
+
+    /// Reads one participant's file; a default record if it cannot be read.
+    fn own(&self, id: &str) -> Participant {
+        let read = files::read(&self.dir.join(file_name(id)), MOST_BYTES as u64);
+        let read = read.ok().and_then(|bytes| Participant::read(&bytes).ok());
+        read.filter(|it| it.id == id).unwrap_or_default()
+    }
+
+    /// Writes the file of one participant.
+    pub fn write_participant(&self, record: &Participant) -> io::Result<()> {
+        self.write(&file_name(&record.id), record)
+    }
+
+    fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        let path = self.dir.join(name);
+        let new = files::write(&path, &serde_json::to_vec(value)?)? == files::WriteOutcome::New;
+        // The class reads the file, whatever permissions this user's files have elsewhere.
+        #[cfg(unix)]
+        if new {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(self.mode_for(&path)?);
+            fs::set_permissions(&path, mode)?;
+        }
+        let _ = new;
+        Ok(())
+    }
+
+    /// Permissions of a file: if everybody may write to the folder, everybody may read; otherwise its group may.
+    #[cfg(unix)]
+    fn mode_for(&self, path: &Path) -> io::Result<u32> {
+        use std::os::unix::fs::{MetadataExt, chown};
+        if self.private {
+            return Ok(0o600);
+        }
+        let folder = fs::metadata(&self.dir)?;
+        let of_group = folder.mode() & 0o002 == 0 && chown(path, None, Some(folder.gid())).is_ok();
+        Ok(if of_group { 0o640 } else { 0o644 })
+    }
+
+    /// Reads the participants' files that changed since the last call.
+    pub fn read_changed(&mut self) -> Result<Vec<RecordFile>, String> {
+        let failed = |error: io::Error| format!("{}: {}", self.shown(), in_words(&error));
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.dir).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let name = name.to_string_lossy().into_owned();
+            if name.starts_with(PREFIX) && name.ends_with(".json") {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        self.seen
+            .retain(|name, _| names.binary_search(name).is_ok());
+        let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let look = || {
+            while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Some(it) = self.read_if_changed(name)
+                    && let Ok(mut found) = found.lock()
+                {
+                    found.push((name.clone(), it));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..names.len().min(AT_ONCE) {
+                scope.spawn(look);
+            }
+            look();
+        });
+        let found = found.into_inner().unwrap_or_default();
+        let read = found.into_iter().map(|(name, (stamp, it))| {
+            self.seen.insert(name.clone(), stamp);
+            (name, it)
+        });
+        Ok(read.collect())
+    }
+
+    /// Reads a file if it changed.
+    fn read_if_changed(&self, name: &str) -> Option<(Stamp, Result<Participant, String>)> {
+        let path = self.dir.join(name);
+        let meta = fs::metadata(&path).ok()?;
+        let stamp = (meta.modified().ok()?, meta.len());
+        if self.seen.get(name) == Some(&stamp) {
+            return None;
+        }
+        let read = match files::read(&path, MOST_BYTES as u64) {
+            Ok(bytes) => Participant::read(&bytes).map_err(|fault| fault.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Err("may not be read".to_owned())
+            }
+            Err(error) => Err(sanitize::line(&error.to_string())),
+        };
+        let own = read.and_then(|it| match file_name(&it.id) == name {
+            true => Ok(it),
+            false => Err("is the record of another participant".to_owned()),
+        });
+        Some((stamp, own))
+    }
+
+    /// Whether this file existed when the folder was last read.
+    pub fn has(&self, name: &str) -> bool {
+        self.seen.contains_key(name)
+    }
+
+    fn shown(&self) -> String {
+        sanitize::line(&self.dir.display().to_string())
+    }
+}
+
+impl ParticipantLink for RoomFolder {
+    fn share(&mut self, me: &Participant) -> Result<ClassState, RoomError> {
+        // Without a class, nobody needs the file.
+        let class = self.class()?;
+        if class.removed.contains(&me.id) {
+            return Err(RoomError::Never(REMOVED.to_owned()));
+        }
+        if self.written.as_ref() != Some(me) {
+            let earlier = self.earlier.take().unwrap_or_else(|| self.own(&me.id));
+            let mut record = me.clone();
+            record.keep(&earlier);
+            self.earlier = Some(earlier);
+            self.write_participant(&record).map_err(|error| {
+                RoomError::Later(format!("{}: {}", self.shown(), in_words(&error)))
+            })?;
+            self.written = Some(me.clone());
+        }
+        Ok(class)
+    }
+}
+
+fn file_name(id: &str) -> String {
+    format!("{PREFIX}{id}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class::record::VERSION;
+
+    fn me(digit: char, sequence: u64) -> Participant {
+        Participant {
+            version: VERSION,
+            id: digit.to_string().repeat(32),
+            name: "Ana".to_owned(),
+            sequence,
+            ..Participant::default()
+        }
+    }
+
+    #[test]
+    fn a_record_goes_through_the_folder() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut learner = RoomFolder::new(dir.path().to_owned());
+        let mut folder = RoomFolder::new(dir.path().to_owned());
+        let before = learner.share(&me('a', 1)).expect_err("no room yet");
+        assert!(
+            before.to_string().starts_with("no room is open in"),
+            "{before}"
+        );
+        assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 0);
+        folder.open().expect("opened");
+        learner.share(&me('a', 1)).expect("shared");
+        let found = folder.read_changed().expect("read");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].1.as_ref().map(|it| it.name.as_str()), Ok("Ana"));
+        assert!(
+            folder.read_changed().expect("read").is_empty(),
+            "nothing new"
+        );
+        learner.share(&me('a', 22)).expect("shared");
+        assert_eq!(folder.read_changed().expect("read").len(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_are_read_by_the_group_where_it_suffices() {
+        use std::os::unix::fs::PermissionsExt;
+        for (private, of_folder, of_file) in [
+            (false, 0o777, 0o644),
+            (false, 0o1777, 0o644),
+            (false, 0o2770, 0o640),
+            (false, 0o755, 0o640),
+            (true, 0o755, 0o600),
+        ] {
+            let dir = tempfile::tempdir().expect("a folder");
+            let mode = fs::Permissions::from_mode(of_folder);
+            fs::set_permissions(dir.path(), mode).expect("set");
+            let place = match private {
+                true => RoomFolder::private(dir.path().to_owned()),
+                false => RoomFolder::new(dir.path().to_owned()),
+            };
+            place.open().expect("opened");
+            place.write_participant(&me('a', 1)).expect("written");
+            for file in fs::read_dir(dir.path()).expect("there") {
+                let mode = file.and_then(|it| it.metadata()).expect("a file");
+                let mode = mode.permissions().mode() & 0o777;
+                assert_eq!(mode, of_file, "in a folder of {of_folder:o}");
+            }
+        }
+        let dir = tempfile::tempdir().expect("a folder");
+        let inside = dir.path().join("rooms/today");
+        RoomFolder::private(inside.clone()).open().expect("opened");
+        let mode = fs::metadata(inside).expect("made").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn bad_files_are_told_and_the_others_read() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut folder = RoomFolder::new(dir.path().to_owned());
+        folder.open().expect("opened");
+        let put =
+            |name: &str, text: &[u8]| fs::write(dir.path().join(name), text).expect("written");
+        put("p-garbage.json", b"\x1b[2J\xff");
+        put("p-huge.json", &vec![b'x'; 10 * 1024 * 1024]);
+        put("p-old.json", b"{\"version\":0}");
+        put(
+            "p-other.json",
+            &serde_json::to_vec(&me('b', 1)).expect("plain data"),
+        );
+        put("notes.txt", b"not ours");
+        fs::create_dir(dir.path().join("p-folder.json")).expect("made");
+        RoomFolder::new(dir.path().to_owned())
+            .share(&me('a', 1))
+            .expect("shared");
+        let mut found = folder.read_changed().expect("read");
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        let said: Vec<&str> = found
+            .iter()
+            .map(|(_, it)| {
+                it.as_ref()
+                    .map_or_else(String::as_str, |it| it.name.as_str())
+            })
+            .collect();
+        for (said, part) in said.iter().zip([
+            "Ana",
+            "is a folder",
+            "is not a participant's record",
+            "limit",
+            "another version",
+            "another participant",
+        ]) {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(said.len(), 6);
+    }
+
+    #[test]
+    fn another_version_and_a_folder_that_cannot_be_made_are_one_line() {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::write(dir.path().join(CLASS), "{\"version\":99}").expect("written");
+        let mut folder = RoomFolder::new(dir.path().to_owned());
+        let refused = folder.share(&me('a', 1)).expect_err("another version");
+        assert!(
+            matches!(&refused, RoomError::Never(why) if why.contains("another version")),
+            "{refused}"
+        );
+        assert!(folder.open().is_err());
+        let inside = RoomFolder::new(dir.path().join(CLASS).join("x"));
+        assert!(inside.open().is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! A recording as a table: one line per step, per kernel row of a profiled step, or per tensor of a gradient audit.
+//! An empty cell was not measured; NaN is written as NaN.
+
+use std::fmt::Display;
+
+use crate::sanitize::csv as cell;
+use protocol::stats::roofline::{self, reached};
+use protocol::{Event, Slot, Started, StreamLine};
+
+/// Every step.
+pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
+    let mut out = String::from(
+        "t_s,slot,stage,variant,step,loss,step_ms,synced,profiled,forward_ms,backward_ms,optimizer_ms,residual_ms\n",
+    );
+    let mut runs = [(0, String::new()), (0, String::new())];
+    for line in lines {
+        match line.event {
+            Event::Started(started) => {
+                runs[started.run.slot as usize] = (started.run.stage, cell(&started.run.variant));
+            }
+            Event::Step(s) => {
+                let (stage, variant) = &runs[s.slot as usize];
+                let p = s.phases.as_ref();
+                #[rustfmt::skip] // One line for each group of columns.
+                row(&mut out, &[
+                    &line.t as &dyn Display, &slot(s.slot), stage, variant, &s.step, &s.loss, &s.ms, &s.synced, &s.profiled,
+                    &known(p.map(|p| p.forward)), &known(p.map(|p| p.backward)),
+                    &known(p.map(|p| p.optimizer)), &known(p.map(|p| p.residual)),
+                ]);
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// Every kernel row of every profiled step. Shares of the roof are against the peaks that were known by then.
+pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
+    let mut out = String::from(
+        "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,flop_per_byte,\
+         roof_pct,memory_bound,no_work,clock\n",
+    );
+    let mut runs: [Option<Started>; 2] = [None, None];
+    for line in lines {
+        let k = match line.event {
+            Event::Started(started) => {
+                let slot = started.run.slot as usize;
+                runs[slot] = Some(started);
+                continue;
+            }
+            // Measured after the first loss of the run.
+            Event::Calibrated { device, roof } => {
+                let runs = runs.iter_mut().flatten();
+                runs.for_each(|run| roofline::note_peaks(run, &device, &roof));
+                continue;
+            }
+            Event::Kernels(k) => k,
+            _ => continue,
+        };
+        let roof = runs[k.slot as usize]
+            .as_ref()
+            .and_then(|it| it.roof.as_deref());
+        for r in &k.rows {
+            let share = (k.device_ms > 0.0).then(|| 100.0 * r.ms / k.device_ms);
+            let reached = reached(r, roof);
+            let giga = |x: Option<f64>| known(x.map(|x| x / 1e9));
+            let no_work = r.no_work.as_deref().unwrap_or_default();
+            #[rustfmt::skip] // One line for each group of columns.
+            row(&mut out, &[
+                &line.t as &dyn Display, &slot(k.slot), &k.step, &cell(&r.part), &cell(&r.phase), &cell(&r.op), &cell(&r.kernel),
+                &r.layers, &r.calls, &r.ms, &known(share), &known(r.flops), &known(r.bytes),
+                &giga(reached.flops_per_s), &giga(reached.bytes_per_s), &known(reached.intensity),
+                &known(reached.share.map(|x| 100.0 * x)), &known(reached.memory_bound), &cell(no_work), &cell(&k.clock),
+            ]);
+        }
+    }
+    out
+}
+
+/// Every tensor of every gradient audit; an empty norm means that no gradient arrived.
+pub fn gradients(lines: impl Iterator<Item = StreamLine>) -> String {
+    let mut out = String::from("t_s,slot,step,tensor,parameters,norm\n");
+    for line in lines {
+        let Event::Gradients(g) = line.event else {
+            continue;
+        };
+        for r in &g.rows {
+            let (name, norm) = (cell(&r.name), known(r.norm.as_ref()));
+            let place: [&dyn Display; 3] = [&line.t, &slot(g.slot), &g.step];
+            row(
+                &mut out,
+                &[&place[..], &[&name, &r.parameters, &norm]].concat(),
+            );
+        }
+    }
+    out
+}
+
+/// A line of the table.
+pub fn row(out: &mut String, cells: &[impl Display]) {
+    let cells: Vec<String> = cells.iter().map(|cell| cell.to_string()).collect();
+    out.push_str(&cells.join(","));
+    out.push('\n');
+}
+
+/// A figure, or an empty cell.
+pub fn known(figure: Option<impl Display>) -> String {
+    figure.map(|it| it.to_string()).unwrap_or_default()
+}
+
+fn slot(slot: Slot) -> String {
+    slot.into_str().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::{KernelRow, Num, Step, StepProfile};
+
+    fn line(event: Event) -> StreamLine {
+        StreamLine { t: 1.5, event }
+    }
+
+    #[test]
+    fn nan_and_missing_are_not_zero() {
+        let step = Step {
+            slot: Slot::B,
+            step: 3,
+            loss: Num(f64::NAN),
+            ms: 2.5,
+            synced: true,
+            profiled: false,
+            phases: None,
+            clocks: None,
+        };
+        let table = steps([line(Event::Step(step))].into_iter());
+        assert_eq!(
+            table.lines().nth(1),
+            Some("1.5,b,0,,3,NaN,2.5,true,false,,,,")
+        );
+    }
+
+    #[test]
+    fn names_with_commas_stay_one_cell() {
+        let row = KernelRow {
+            kernel: "void f<float, 2>(\"x\")".to_owned(),
+            ms: 2.0,
+            flops: Some(4e9),
+            bytes: Some(1e9),
+            ..KernelRow::default()
+        };
+        let k = StepProfile {
+            rows: vec![row],
+            device_ms: 4.0,
+            ..StepProfile::default()
+        };
+        let table = kernels([line(Event::Kernels(k))].into_iter());
+        let row = table.lines().nth(1).expect("one row");
+        assert!(row.contains("\"void f<float, 2>(\"\"x\"\")\""), "{row}");
+        assert!(
+            row.contains(",2,50,4000000000,1000000000,2000,500,4,,,,"),
+            "{row}"
+        );
+    }
+}

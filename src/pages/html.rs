@@ -1,0 +1,462 @@
+//! A sheet as one HTML file: its style and its drawings are in it, nothing is loaded from elsewhere, and every text is
+//! escaped. It reads on a phone and on paper, light and dark.
+
+use super::sheet::{
+    Curve, LaneChart, LaneSlice, RangeScale, Sheet, SheetBlock, SheetChart, SheetTable, StackedBar,
+};
+use crate::sanitize;
+use protocol::units::{number, or_dash, show};
+
+const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#1d1d1f;--dim:#5f6368;--rule:#d5d7da;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
+@media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--dim:#a3a7ad;--rule:#3c4043;--paper:#16181a;--a:#ff9d91;--b:#8ab4f8;--soft:#243044}}\
+*{box-sizing:border-box}\
+body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}\
+main{max-width:64rem;margin:0 auto;padding:1rem;overflow-wrap:break-word}p,li{max-width:46rem}\
+h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;padding-top:.75rem;border-top:1px solid var(--rule)}\
+.wide{overflow-x:auto;margin:1rem 0;background:linear-gradient(to right,var(--paper) 50%,transparent) 0/3rem 100%,\
+linear-gradient(to left,var(--paper) 50%,transparent) 100%/3rem 100%,linear-gradient(to right,var(--rule),transparent) 0/.8rem 100%,\
+linear-gradient(to left,var(--rule),transparent) 100%/.8rem 100%;background-repeat:no-repeat;background-attachment:local,local,scroll,scroll}\
+table{border-collapse:collapse;font-size:.9rem;min-width:min(100%,28rem)}\
+th,td{text-align:left;vertical-align:top;padding:.25rem 1rem .25rem 0;border-bottom:1px solid var(--rule)}\
+.r{text-align:right}td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
+ul{padding-left:1.2rem}figure{margin:1rem 0}figcaption{color:var(--dim);font-size:.9rem}\
+svg{display:block;width:100%;height:auto;max-width:30rem}\
+svg text{fill:var(--dim);font:12px system-ui,sans-serif}\
+.axis{stroke:var(--rule)}.level{stroke:var(--dim);stroke-dasharray:2 4}\
+.curve{fill:none;stroke-width:2}.a{stroke:var(--a);stroke-dasharray:6 3}.b{stroke:var(--b)}\
+text.a{fill:var(--a);stroke:none}text.b{fill:var(--b);stroke:none}\
+.band{fill:var(--soft);stroke:var(--b)}.mark{fill:var(--a)}.lane{fill:var(--rule);opacity:.35}\
+.p0{fill:#4c78c8}.p1{fill:#b3589a}.p2{fill:#3f8f6b}.p3{fill:#c0772c}.p4{fill:#7a6ff0}.p5{fill:#8a8f98}.p6{fill:#c9a227}\
+.key{display:inline-block;margin-right:1rem}.key svg{display:inline;width:.8em;height:.8em;margin-right:.3em}svg.bar{max-width:none;height:1.4rem}.name{margin:.5rem 0 .1rem;color:var(--dim);font-size:.85rem}\
+@media print,(max-width:40rem){td:has(wbr){min-width:8.5rem}}\
+@media print{:root{--ink:#000;--dim:#444;--rule:#bbb;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
+main,p,li{max-width:none}main{padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}.wide{overflow:visible;background:none}}";
+
+/// Width and height of a chart, and the room that its labels take: left, right, above, below.
+const CHART: (f64, f64) = (420.0, 220.0);
+const ROOM: [f64; 4] = [48.0, 52.0, 10.0, 24.0];
+/// Width and height of a scale, the height of its ranges in that, and the room beside it.
+const SCALE: (f64, f64) = (420.0, 44.0);
+const BANDS: f64 = 20.0;
+const ENDS: f64 = 56.0;
+
+/// The whole file.
+pub fn page(sheet: &Sheet) -> String {
+    let title = sheet.0.iter().find_map(|block| match block {
+        SheetBlock::Title(text) => Some(sanitize::html(text)),
+        _ => None,
+    });
+    let mut body = String::new();
+    let mut listed = false;
+    for block in &sheet.0 {
+        let remark = matches!(block, SheetBlock::Remark(_));
+        if remark != listed {
+            body += if remark { "<ul>\n" } else { "</ul>\n" };
+            listed = remark;
+        }
+        body += &match block {
+            SheetBlock::Title(text) => format!("<h1>{}</h1>\n", sanitize::html(text)),
+            SheetBlock::Intro(text) => format!("<p>{}</p>\n", prose(text)),
+            SheetBlock::Heading(text) => format!("<h2>{}</h2>\n", sanitize::html(text)),
+            SheetBlock::Remark(text) => format!("<li>{}</li>\n", prose(text)),
+            SheetBlock::Table(it) => table(it),
+            SheetBlock::Chart(it) => chart(it),
+            SheetBlock::Scale(it) => scale(it),
+            SheetBlock::Parts(it) => parts(it),
+            SheetBlock::Lanes(it) => lanes(it),
+        };
+    }
+    if listed {
+        body += "</ul>\n";
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
+        title.unwrap_or_default()
+    )
+}
+
+/// A sentence; what stands between two backticks is code.
+fn prose(text: &str) -> String {
+    let text = sanitize::html(text);
+    let pieces: Vec<&str> = text.split('`').collect();
+    if pieces.len().is_multiple_of(2) {
+        return text;
+    }
+    let piece = |(at, piece): (usize, &&str)| match at % 2 {
+        0 => (*piece).to_owned(),
+        _ => format!("<code>{piece}</code>"),
+    };
+    pieces.iter().enumerate().map(piece).collect()
+}
+
+fn table(table: &SheetTable) -> String {
+    let (head, rows) = table.cells();
+    let figures = |at: usize| {
+        rows.iter()
+            .filter(move |row| row.get(at).is_some_and(|it| is_figure(it)))
+    };
+    let right: Vec<bool> = (0..head.len())
+        .map(|at| 2 * figures(at).count() > rows.len())
+        .collect();
+    let columns = head.len();
+    let head = head.iter().zip(&right).map(|(it, right)| {
+        let class = if *right { " class=\"r\"" } else { "" };
+        format!("<th scope=\"col\"{class}>{}</th>", sanitize::html(it))
+    });
+    let head = match table.is_named() {
+        true => format!("<thead><tr>{}</tr></thead>\n", head.collect::<String>()),
+        false => String::new(),
+    };
+    let row = |row: &Vec<String>| {
+        let cell = |(at, text): (usize, &String)| {
+            // The last cell of a short row says why the rest is missing.
+            let left = columns.saturating_sub(at);
+            let span = match at + 1 == row.len() && left > 1 {
+                true => format!(" colspan=\"{left}\""),
+                false => String::new(),
+            };
+            let class = match (is_figure(text), right.get(at)) {
+                (true, _) => " class=\"n\"",
+                (false, Some(true)) if span.is_empty() => " class=\"r\"",
+                _ => "",
+            };
+            // A long name may break behind its underscores.
+            let text = sanitize::html(text).replace('_', "_<wbr>");
+            format!("<td{class}{span}>{text}</td>")
+        };
+        let cells: String = row.iter().enumerate().map(cell).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let rows: String = rows.iter().map(row).collect();
+    format!("<div class=\"wide\"><table>\n{head}<tbody>\n{rows}</tbody>\n</table></div>\n")
+}
+
+/// Whether a cell is a number, perhaps with a unit behind it.
+fn is_figure(text: &str) -> bool {
+    let first = text.split(' ').next().unwrap_or_default();
+    let number = first.trim_end_matches(['x', '%']).replace(',', "");
+    text.len() < 20 && (number.parse::<f64>().is_ok() || text == "-")
+}
+
+/// Where a value lies between two others, from 0 to 1.
+fn place(value: f64, from: f64, to: f64, log: bool) -> f64 {
+    let share = match log && from > 0.0 && value > 0.0 {
+        true => (value / from).ln() / (to / from).ln(),
+        false => (value - from) / (to - from),
+    };
+    match share.is_finite() {
+        true => share.clamp(0.0, 1.0),
+        false => 0.5,
+    }
+}
+
+fn chart(chart: &SheetChart) -> String {
+    let finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
+    let curves = chart.curves.iter();
+    let points = curves.flat_map(|curve| curve.points.iter().filter(finite));
+    let levels = chart.levels.iter().filter(|(_, y)| y.is_finite());
+    let Some((first, last)) = ends(points.clone().map(|point| point.0)) else {
+        return String::new();
+    };
+    let heights = points.map(|point| point.1);
+    let heights = ends(heights.chain(levels.clone().map(|level| level.1)));
+    let (low, high) = heights.unwrap_or_default();
+    let log = low > 0.0 && high > 20.0 * low;
+    let [left, right, above, below] = ROOM;
+    let (wide, tall) = (CHART.0 - left - right, CHART.1 - above - below);
+    let x = |value: f64| left + wide * place(value, first, last, false);
+    let y = |value: f64| above + tall * (1.0 - place(value, low, high, log));
+    let mut drawn = String::new();
+    for (name, level) in levels {
+        let at = y(*level);
+        let end = left + wide;
+        drawn += &format!(
+            "<line class=\"level\" x1=\"{left:.1}\" y1=\"{at:.1}\" x2=\"{end:.1}\" y2=\"{at:.1}\"/>{}\n",
+            label((end + 4.0, at + 4.0), "", name)
+        );
+    }
+    for (curve, class) in chart.curves.iter().zip(["a", "b"].into_iter().cycle()) {
+        let line: Vec<String> = curve
+            .points
+            .iter()
+            .filter(finite)
+            .map(|(step, value)| format!("{:.1},{:.1}", x(*step), y(*value)))
+            .collect();
+        drawn += &format!(
+            "<polyline class=\"curve {class}\" points=\"{}\"/>\n",
+            line.join(" ")
+        );
+    }
+    for (value, at) in [(low, y(low)), (high, y(high))] {
+        drawn += &label((left - 6.0, at + 4.0), "end", &number(value));
+    }
+    for (value, anchor) in [(first, "start"), (last, "end")] {
+        drawn += &label((x(value), CHART.1 - 6.0), anchor, &show(value, 0));
+    }
+    let axis = format!(
+        "<path class=\"axis\" fill=\"none\" d=\"M{left:.1} {above:.1}V{:.1}H{:.1}\"/>",
+        above + tall,
+        left + wide
+    );
+    figure(CHART, &said(chart), &format!("{axis}\n{drawn}"))
+}
+
+/// The lowest and the highest value.
+fn ends(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
+    values.clone().reduce(f64::min).zip(values.reduce(f64::max))
+}
+
+/// A text in a drawing, beginning at a point or anchored there otherwise.
+fn label((x, y): (f64, f64), anchor: &str, text: &str) -> String {
+    let anchor = match anchor {
+        "" => String::new(),
+        anchor => format!(" text-anchor=\"{anchor}\""),
+    };
+    let text = sanitize::html(text);
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{text}</text>")
+}
+
+/// A drawing of this size, and below it what it shows in words.
+fn figure((wide, tall): (f64, f64), said: &str, drawn: &str) -> String {
+    let said = sanitize::html(said);
+    format!(
+        "<figure><svg viewBox=\"0 0 {wide} {tall:.0}\" role=\"img\" aria-label=\"{said}\">\n{drawn}</svg>\n\
+         <figcaption>{said}</figcaption></figure>\n"
+    )
+}
+
+/// What a chart shows, in words.
+fn said(chart: &SheetChart) -> String {
+    let dashes = ["dashed", "solid"].into_iter().cycle();
+    let curve = |(curve, dash): (&Curve, &str)| {
+        let end = |point: Option<&(f64, f64)>| or_dash(point, |point| number(point.1));
+        let (first, last) = (end(curve.points.first()), end(curve.points.last()));
+        format!("{} ({dash}): {first} to {last}", curve.name)
+    };
+    let curves: Vec<String> = chart.curves.iter().zip(dashes).map(curve).collect();
+    format!("{}. {}", chart.name, curves.join("; "))
+}
+
+fn scale(scale: &RangeScale) -> String {
+    let (from, to) = (scale.from, scale.to);
+    let wide = SCALE.0 - 2.0 * ENDS;
+    let x = |value: f64| ENDS + wide * place(value, from, to, scale.log);
+    let thick = (BANDS / scale.ranges.len().max(1) as f64).max(4.0);
+    let bands = thick * scale.ranges.len() as f64;
+    let (middle, tall) = (12.0 + bands / 2.0, SCALE.1 - BANDS + bands);
+    let end = ENDS + wide;
+    let mut drawn = format!(
+        "<line class=\"axis\" x1=\"{ENDS:.1}\" y1=\"{middle:.1}\" x2=\"{end:.1}\" y2=\"{middle:.1}\"/>\n{}{}\n",
+        label((ENDS - 8.0, middle + 4.0), "end", &number(from)),
+        label((end + 8.0, middle + 4.0), "", &number(to))
+    );
+    for (at, (low, high)) in scale.ranges.iter().enumerate() {
+        let (low, high) = (x(*low), x(*high));
+        drawn += &format!(
+            "<rect class=\"band\" x=\"{low:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{thick:.1}\" rx=\"2\"/>\n",
+            12.0 + thick * at as f64,
+            (high - low).max(2.0)
+        );
+    }
+    if let Some(even) = scale.even {
+        let (at, end) = (x(even), tall - 4.0);
+        drawn += &format!(
+            "<line class=\"level\" x1=\"{at:.1}\" y1=\"4\" x2=\"{at:.1}\" y2=\"{end:.1}\"/>\n"
+        );
+    }
+    if let Some(mark) = scale.mark {
+        let (at, top) = (x(mark), middle - 12.0);
+        drawn += &format!("<path class=\"mark\" d=\"M{at:.1} {top:.1}l7 12l-7 12l-7 -12z\"/>\n");
+    }
+    figure((SCALE.0, tall), &scale.said, &drawn)
+}
+
+/// How many colours there are for parts.
+const COLOURS: usize = 7;
+
+/// A bar in colours, and what each colour is, with its share.
+fn parts(it: &StackedBar) -> String {
+    let shown = || {
+        // A part that is not there keeps its colour.
+        let positive = |(_, part): &(usize, &(String, f64))| part.1.is_finite() && part.1 > 0.0;
+        it.parts.iter().enumerate().filter(positive)
+    };
+    let sum: f64 = shown().map(|(_, part)| part.1).sum();
+    if sum <= 0.0 {
+        return String::new();
+    }
+    let (mut from, mut drawn, mut keys) = (0.0, String::new(), String::new());
+    for (at, (name, value)) in shown() {
+        let (wide, colour) = (1000.0 * value / it.width.max(sum), at % COLOURS);
+        drawn += &format!(
+            "<rect class=\"p{colour}\" x=\"{from:.1}\" y=\"0\" width=\"{wide:.1}\" height=\"28\"/>"
+        );
+        keys += &key(&format!("{name} {:.1} %", 100.0 * value / sum), colour);
+        from += wide;
+    }
+    let name = sanitize::html(&it.name);
+    format!(
+        "<figure><svg class=\"bar\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{name}\">{drawn}</svg>\n\
+         <figcaption>{name}. {keys}</figcaption></figure>\n"
+    )
+}
+
+/// What a colour means.
+fn key(name: &str, colour: usize) -> String {
+    format!(
+        "<span class=\"key\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"p{colour}\" width=\"1\" height=\"1\"/></svg>{}</span>\n",
+        sanitize::html(name)
+    )
+}
+
+/// Lanes below each other, their names above them.
+fn lanes(it: &LaneChart) -> String {
+    let mut drawn = String::new();
+    for (name, pieces) in &it.lanes {
+        let piece = |(from, length, colour): &LaneSlice| {
+            let from = from.clamp(0.0, 1.0);
+            format!(
+                "<rect class=\"p{}\" x=\"{:.2}\" width=\"{:.2}\" height=\"14\"/>",
+                colour % COLOURS,
+                800.0 * from,
+                (800.0 * length.clamp(0.0, 1.0 - from)).max(0.3)
+            )
+        };
+        let pieces: String = pieces.iter().map(piece).collect();
+        drawn += &format!(
+            "<p class=\"name\">{}</p><svg class=\"bar\" viewBox=\"0 0 800 14\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+             <rect class=\"lane\" width=\"800\" height=\"14\"/>{pieces}</svg>\n",
+            sanitize::html(name)
+        );
+    }
+    let (name, width) = (sanitize::html(&it.name), sanitize::html(&it.width));
+    let keys: String = it.keys.iter().map(|(name, at)| key(name, *at)).collect();
+    format!(
+        "<figure>\n{drawn}<figcaption>{name}, lane by lane. The width is {width}. {keys}</figcaption></figure>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "</style><script>alert(1)</script>\"' onload='x\u{1b}[2J\u{202e}&amp;";
+
+    /// Every tag of a page, without what stands between them.
+    fn tags(page: &str) -> Vec<String> {
+        let pieces = page.split('<').skip(1);
+        let name = |piece: &str| {
+            piece
+                .split(['>', ' ', '/'])
+                .find(|it| !it.is_empty())
+                .map(str::to_owned)
+        };
+        pieces.filter_map(name).collect()
+    }
+
+    #[test]
+    fn whatever_a_text_says_stays_text() {
+        let text = || HOSTILE.to_owned();
+        let table = SheetTable::of(
+            [()],
+            &[(HOSTILE, &|()| Ok(text())), ("b", &|()| Err(text()))],
+        );
+        let sheet = |text: &dyn Fn() -> String, table: SheetTable| {
+            Sheet(vec![
+                SheetBlock::Title(text()),
+                SheetBlock::Heading(text()),
+                SheetBlock::Intro(text()),
+                SheetBlock::Table(table),
+                SheetBlock::Remark(text()),
+                SheetBlock::Chart(SheetChart {
+                    name: text(),
+                    curves: vec![Curve {
+                        name: text(),
+                        points: vec![(0.0, 9.0), (1.0, f64::NAN), (2.0, 3.0)],
+                    }],
+                    levels: vec![(text(), 7.0)],
+                }),
+                SheetBlock::Parts(StackedBar {
+                    name: text(),
+                    parts: vec![(text(), 2.0), (text(), f64::NAN)],
+                    width: f64::NAN,
+                }),
+                SheetBlock::Lanes(LaneChart {
+                    name: text(),
+                    width: text(),
+                    keys: vec![("", 9)],
+                    lanes: vec![(text(), vec![(0.5, 9.0, 8)])],
+                }),
+                SheetBlock::Scale(RangeScale {
+                    said: text(),
+                    from: 0.0,
+                    to: 0.0,
+                    log: true,
+                    ranges: vec![(f64::INFINITY, -1.0)],
+                    mark: Some(f64::NAN),
+                    even: Some(1.0),
+                }),
+            ])
+        };
+        let page = super::page(&sheet(&text, table));
+        let plain = || "plain".to_owned();
+        let harmless = SheetTable::of([()], &[("a", &|()| Ok(plain())), ("b", &|()| Err(plain()))]);
+        assert_eq!(
+            tags(&page),
+            tags(&super::page(&sheet(&plain, harmless))),
+            "{page}"
+        );
+        for found in [
+            "<script",
+            "onload='",
+            "onload=\"",
+            "\u{1b}",
+            "\u{202e}",
+            "NaN",
+            "inf",
+        ] {
+            assert!(!page.contains(found), "{found}: {page}");
+        }
+        assert!(page.contains("&lt;script&gt;alert(1)"));
+    }
+
+    #[test]
+    fn nothing_comes_from_outside_the_file() {
+        let page = super::page(&Sheet(vec![SheetBlock::Title("T".to_owned())]));
+        for found in ["http:", "https:", "src=", "href=", "url(", "@import"] {
+            assert!(!page.contains(found), "{found}");
+        }
+        assert!(page.contains("default-src 'none'"));
+        assert!(page.contains("width=device-width") && page.contains("prefers-color-scheme:dark"));
+    }
+
+    #[test]
+    fn a_curve_fits_its_chart_and_a_list_is_closed() {
+        let curve = |name: &str, points| Curve {
+            name: name.to_owned(),
+            points,
+        };
+        let page = super::page(&Sheet(vec![
+            SheetBlock::Chart(SheetChart {
+                name: "loss".to_owned(),
+                curves: vec![
+                    curve("A", vec![(0.0, 123.0), (100.0, 6.0)]),
+                    curve("B", vec![(0.0, 6.9), (100.0, 4.0)]),
+                ],
+                levels: vec![("ln V".to_owned(), 6.9)],
+            }),
+            SheetBlock::Remark("one".to_owned()),
+            SheetBlock::Remark("two".to_owned()),
+        ]));
+        assert!(page.contains("points=\"48.0,10.0 368.0,"), "{page}");
+        assert!(page.contains("A (dashed): 123"), "{page}");
+        assert_eq!(
+            (page.matches("<ul>").count(), page.matches("</ul>").count()),
+            (1, 1)
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! A recording as a Perfetto trace, for ui.perfetto.dev: steps, phases, profiled kernels, lints, loss and speed.
+
+use crate::run_trace;
+use gputrace::write;
+use protocol::StreamLine;
+
+/// The trace; `badge` names the device and the date of the run.
+pub fn trace(lines: impl Iterator<Item = StreamLine>, badge: &str) -> Vec<u8> {
+    write::perfetto::write(&run_trace::stream(lines, "", badge))
+}
+
+#[cfg(test)]
+mod tests {
+    use gputrace::model::SliceKind;
+    use gputrace::{read, summary::summary};
+    use protocol::{Event, KernelRow, Num, PhaseTimes, Slot, Step, StepProfile, StreamLine};
+
+    #[test]
+    fn a_recording_reads_back_with_its_steps_phases_and_kernels() {
+        let step = |i: u64| Step {
+            slot: Slot::A,
+            step: i,
+            loss: Num(6.9),
+            ms: 10.0,
+            synced: true,
+            profiled: i == 2,
+            phases: (i < 2).then_some(PhaseTimes {
+                forward: 3.0,
+                backward: 5.0,
+                optimizer: 1.0,
+                residual: 1.0,
+                step: 10.0,
+            }),
+            clocks: None,
+        };
+        // Written a little early: the second step would begin before the first one's end.
+        let mut lines: Vec<StreamLine> = [0.010, 0.019, 0.030]
+            .into_iter()
+            .enumerate()
+            .map(|(i, t)| StreamLine {
+                t,
+                event: Event::Step(step(i as u64)),
+            })
+            .collect();
+        let row = |phase: &str, calls| KernelRow {
+            part: "mlp.up".to_owned(),
+            phase: phase.to_owned(),
+            op: "linear".to_owned(),
+            kernel: "own".to_owned(),
+            calls,
+            ms: 2.0,
+            ..KernelRow::default()
+        };
+        lines.push(StreamLine {
+            t: 0.031,
+            event: Event::Kernels(StepProfile {
+                step: 2,
+                rows: vec![row("backward", 4), row("forward", 2)],
+                ..StepProfile::default()
+            }),
+        });
+        let bytes = super::trace(lines.into_iter(), "cpu, 2026-11-21");
+        let total = bytes.len() as u64;
+        let back = read("a", std::io::Cursor::new(bytes), total).expect("a trace");
+        let it = summary(&back);
+        assert_eq!(
+            (it.kernels, it.distinct_names, it.kernel_ns),
+            (6, 1, 4_000_000)
+        );
+        assert_eq!(
+            it.steps.expect("steps").len(),
+            2,
+            "the profiled one says so"
+        );
+        let names: Vec<&str> = back
+            .of(SliceKind::Annotation)
+            .map(|it| back.name(it.1.name))
+            .collect();
+        assert_eq!(names[..4], ["step 0", "forward", "backward", "optimizer"]);
+        assert!(
+            back.lanes
+                .iter()
+                .any(|lane| lane.name.contains("profiled steps"))
+        );
+        assert!(back.counters.iter().any(|it| it.name.contains("loss")));
+        let starts: Vec<i64> = back
+            .of(SliceKind::Annotation)
+            .map(|it| it.1.start)
+            .collect();
+        assert!(starts.is_sorted(), "{starts:?}");
+    }
+}

@@ -1,0 +1,65 @@
+//! Reads a learner's file as text, or says why that is not possible. A file that is too large is not read.
+
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::Path;
+
+use crate::files;
+use protocol::KernelError;
+use protocol::validate::message::{self, whole};
+use protocol::validate::scan::{MAX_BYTES, too_large};
+
+/// Reads a learner's file. A file that is too large is refused before it is read.
+///
+/// # Errors
+/// When it cannot be read, is over 256 KiB or is not text.
+pub fn read(path: &Path) -> Result<String, KernelError> {
+    let shown = path.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    let failed = |error: std::io::Error| {
+        whole(
+            format!("{shown} cannot be read: {error}"),
+            "reset the exercise to get the starter back",
+        )
+    };
+    match files::read(path, MAX_BYTES) {
+        Ok(bytes) => text(bytes),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            let length = std::fs::metadata(path).map_err(failed)?.len();
+            Err(too_large(length))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Bytes as text without a byte order mark.
+///
+/// # Errors
+/// When they are not text.
+pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
+    let wrong = |text: &str, place: Range<usize>, message: &str| {
+        let instead = "WGSL text; another file may have been saved over it";
+        let (message, instead) = (message.to_owned(), instead.to_owned());
+        Err(message::error(text, &place, message, instead))
+    };
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text
+            .strip_prefix('\u{feff}')
+            .map(str::to_owned)
+            .unwrap_or(text),
+        Err(error) => {
+            let good = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(error.as_bytes());
+            return wrong(&text, good..good, "the file is not UTF-8 text from here on");
+        }
+    };
+    match text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        None => Ok(text),
+        Some(at) => {
+            let message = "a control character: this is not a text file";
+            wrong(&text, at..at + 1, message)
+        }
+    }
+}

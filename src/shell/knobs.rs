@@ -1,0 +1,147 @@
+//! Knobs on their way to the learner's files. What the disk does not take is tried again until it does, unless the learner has
+//! written the file meanwhile.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use super::saving::AGAIN;
+use crate::course::config_file::{FileError, MAX_BYTES, read_text, rewritten};
+use crate::course::context::CourseContext;
+use crate::course::save_file::in_words;
+use crate::course::workspace;
+use protocol::config::{KNOBS, Knob, RunConfig};
+
+/// Knobs of stages that are not in the learner's files yet.
+#[derive(Default)]
+pub struct Knobs {
+    unwritten: BTreeMap<String, KnobValues>,
+    tried: Option<Instant>,
+    why: Option<String>,
+}
+
+struct KnobValues {
+    config: Box<RunConfig>,
+    /// The keys that the stage offers; only these change in the file.
+    offers: Vec<String>,
+}
+
+/// What an attempt came to.
+pub struct FileUpdate {
+    pub paths: Vec<PathBuf>,
+    /// Files that cannot be read. They stay as they are.
+    pub unreadable: Vec<FileError>,
+    /// The first failure that is not one of the disk; another attempt would not help.
+    pub result: Result<()>,
+}
+
+impl Knobs {
+    pub fn add(&mut self, stage: String, config: Box<RunConfig>, offers: Vec<String>) {
+        self.unwritten.insert(stage, KnobValues { config, offers });
+    }
+
+    /// Why something is not on the disk.
+    pub fn why(&self) -> Option<&str> {
+        self.why.as_deref()
+    }
+
+    /// Whether it is time for another attempt.
+    pub fn are_due(&self) -> bool {
+        let tried = self.tried.is_none_or(|at| at.elapsed() > AGAIN);
+        tried && !self.unwritten.is_empty()
+    }
+
+    pub fn forget(&mut self) {
+        self.unwritten.clear();
+    }
+
+    /// Writes what is not written yet.
+    pub fn write(&mut self, context: &CourseContext) -> FileUpdate {
+        self.tried = Some(Instant::now());
+        self.why = None;
+        let mut written = FileUpdate {
+            paths: Vec::new(),
+            unreadable: Vec::new(),
+            result: Ok(()),
+        };
+        for (stage, values) in std::mem::take(&mut self.unwritten) {
+            let Err(error) = write(context, &stage, &values, &mut written) else {
+                continue;
+            };
+            if let Some(cause) = error.root_cause().downcast_ref() {
+                self.why = Some(in_words(cause));
+                self.unwritten.insert(stage, values);
+            } else {
+                written.result = written.result.and(Err(error));
+            }
+        }
+        written
+    }
+}
+
+/// Writes knobs to the learner's file, made from the starter where there is none.
+fn write(
+    context: &CourseContext,
+    id: &str,
+    values: &KnobValues,
+    written: &mut FileUpdate,
+) -> Result<()> {
+    let stage = context.course.stage_by_id(id);
+    let stage = stage.with_context(|| format!("there is no stage `{id}`"))?;
+    let edited = context.learner(stage, None).ok();
+    let path = match edited.and_then(|(_, path)| path) {
+        Some(path) => path,
+        None => context.workspace()?.open(stage, "config.toml")?,
+    };
+    let text = read_text(&path, MAX_BYTES)?;
+    let offered = |knob: &&Knob| values.offers.iter().any(|it| it == knob.path);
+    let knobs: Vec<&'static Knob> = KNOBS.iter().filter(offered).collect();
+    match rewritten(&text, &path.display().to_string(), &values.config, &knobs) {
+        Ok(new) if new == text => {}
+        Ok(new) => {
+            workspace::write(&path, &new)?;
+            written.paths.push(path);
+        }
+        Err(problem) => written.unreadable.push(problem),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_disk_refuses_is_written_later_and_nothing_else_is_lost() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut context = CourseContext::load(None).expect("the built-in course");
+        context.state = Some(dir.path().join("state"));
+        let stage = &context.course.stages[0];
+        let mut config = stage.broken.clone();
+        config.train.learning_rate = 0.0625;
+        let offers = || vec!["train.learning-rate".to_owned()];
+        let mut knobs = Knobs::default();
+        // Something is in the place of its folder.
+        std::fs::write(dir.path().join("state"), "").expect("written");
+        knobs.add(stage.id.clone(), Box::new(config.clone()), offers());
+        let written = knobs.write(&context);
+        assert!(written.result.is_ok() && knobs.why().is_some() && !knobs.are_due());
+        // What will never work does not take the rest along.
+        knobs.add("a-nowhere".to_owned(), Box::new(config), offers());
+        let written = knobs.write(&context);
+        let error = written.result.expect_err("no stage").to_string();
+        assert!(
+            error.contains("a-nowhere") && knobs.why().is_some(),
+            "{error}"
+        );
+        std::fs::remove_file(dir.path().join("state")).expect("removed");
+        knobs.tried = None;
+        assert!(knobs.are_due());
+        let written = knobs.write(&context);
+        assert!(written.result.is_ok() && knobs.why().is_none() && !knobs.are_due());
+        let text = std::fs::read_to_string(&written.paths[0]).expect("there");
+        assert!(text.contains("learning-rate = 0.0625"), "{text}");
+    }
+}

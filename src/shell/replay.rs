@@ -1,0 +1,149 @@
+//! The screen's source when it shows a recording: its lines at their own pace, or step by step. Commands to an
+//! engine lead nowhere here.
+
+use std::time::Instant;
+
+use crate::app::source::{EventSource, FromEngine, ReplayControl};
+use crate::record::Recording;
+use protocol::{Command, Event, StreamLine};
+
+/// A recording being shown.
+pub struct ReplaySource {
+    recording: Recording,
+    /// The next line.
+    at: usize,
+    /// Where the show is, in seconds of the recording.
+    clock: f64,
+    looked: Instant,
+    paused: bool,
+    /// Lines up to and including the next step come at once.
+    stepping: bool,
+    speed: f64,
+    over: bool,
+}
+
+impl ReplaySource {
+    pub fn new(recording: Recording, speed: f64) -> Self {
+        let clock = recording.time(0).unwrap_or(0.0);
+        Self {
+            recording,
+            at: 0,
+            clock,
+            looked: Instant::now(),
+            paused: false,
+            stepping: false,
+            speed,
+            over: false,
+        }
+    }
+
+    /// Moves on by so many seconds of the viewer's time.
+    fn advance(&mut self, seconds: f64) {
+        if !self.paused {
+            self.clock += seconds * self.speed;
+        }
+    }
+
+    fn take(&mut self) -> Option<FromEngine> {
+        let Some(time) = self.recording.time(self.at) else {
+            let end = FromEngine::Gone {
+                reason: "the recording ends here".to_owned(),
+            };
+            return (!std::mem::replace(&mut self.over, true)).then_some(end);
+        };
+        if !self.stepping && time > self.clock {
+            return None;
+        }
+        let line: StreamLine = self.recording.line(self.at)?;
+        self.at += 1;
+        if self.stepping && matches!(line.event, Event::Step(_)) {
+            self.stepping = false;
+            self.clock = time;
+        }
+        Some(FromEngine::Line(line))
+    }
+}
+
+impl EventSource for ReplaySource {
+    fn send(&mut self, _command: Command) {}
+
+    fn try_recv(&mut self) -> Option<FromEngine> {
+        let now = Instant::now();
+        self.advance(now.duration_since(self.looked).as_secs_f64());
+        self.looked = now;
+        self.take()
+    }
+
+    fn restart(&mut self) {
+        (self.at, self.over, self.stepping) = (0, false, false);
+        self.clock = self.recording.time(0).unwrap_or(0.0);
+    }
+
+    fn kill(&mut self) {}
+
+    fn replay(&mut self, control: ReplayControl) {
+        match control {
+            ReplayControl::Pause => self.paused = true,
+            ReplayControl::Resume => (self.paused, self.stepping) = (false, false),
+            ReplayControl::Step => (self.paused, self.stepping) = (true, true),
+            ReplayControl::Speed(times) if times.is_finite() && times > 0.0 => self.speed = times,
+            ReplayControl::Speed(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recording() -> Recording {
+        let mut text = String::from(
+            "{\"t\":10.0,\"event\":\"hello\",\"protocol\":1,\"version\":\"0.1.0\",\"pid\":1,\"os\":\"linux\",\"cores\":2,\"date\":\"2026-11-21\"}\n",
+        );
+        for (i, t) in [(0, 11.0), (1, 12.0), (2, 13.0)] {
+            text.push_str(&format!(
+                "{{\"t\":{t},\"event\":\"step\",\"slot\":\"a\",\"step\":{i},\"loss\":6.9,\"ms\":3.0,\"synced\":true,\"profiled\":false,\"phases\":null}}\n"
+            ));
+        }
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), text).expect("written");
+        Recording::read(file.path()).expect("a recording")
+    }
+
+    fn drain(replay: &mut ReplaySource) -> usize {
+        std::iter::from_fn(|| replay.take()).count()
+    }
+
+    #[test]
+    fn lines_come_at_their_pace_and_the_end_is_said_once() {
+        let mut replay = ReplaySource::new(recording(), 2.0);
+        assert_eq!(drain(&mut replay), 1, "the greeting at once");
+        replay.advance(0.4);
+        assert_eq!(drain(&mut replay), 0);
+        replay.advance(0.2);
+        assert_eq!(
+            drain(&mut replay),
+            1,
+            "a second of the recording in half of one"
+        );
+        replay.advance(100.0);
+        assert_eq!(drain(&mut replay), 3, "two steps and the end");
+        replay.restart();
+        assert_eq!(drain(&mut replay), 1);
+    }
+
+    #[test]
+    fn a_paused_recording_goes_step_by_step() {
+        let mut replay = ReplaySource::new(recording(), 1.0);
+        replay.replay(ReplayControl::Pause);
+        drain(&mut replay);
+        replay.advance(100.0);
+        assert_eq!(drain(&mut replay), 0);
+        replay.replay(ReplayControl::Step);
+        assert_eq!(drain(&mut replay), 1);
+        replay.replay(ReplayControl::Resume);
+        assert_eq!(drain(&mut replay), 0, "time did not pass while it stood");
+        replay.advance(1.0);
+        assert_eq!(drain(&mut replay), 1);
+    }
+}
