@@ -183,7 +183,7 @@ fn in_model() -> App {
     app
 }
 
-pub fn states() -> Vec<(&'static str, App)> {
+pub(crate) fn states() -> Vec<(&'static str, App)> {
     let mut solved = checked(passed());
     act(&mut solved, Action::Solution);
     let mut list = checked(passed());

@@ -942,7 +942,7 @@ fn what_a_knob_takes_stands_on_every_screen() {
 
 /// States in which something is missing, wrong or too much.
 /// States that differ most, for inputs in any order.
-pub fn all_states() -> Vec<App> {
+pub(crate) fn all_states() -> Vec<App> {
     let mut states = vec![
         empty(),
         first(),

@@ -18,7 +18,7 @@ const SENTENCES: [&str; 10] = [
 ];
 
 /// A table from a file, its text made safe.
-pub fn journey(mut journey: LastJourney) -> LastJourney {
+pub(super) fn journey(mut journey: LastJourney) -> LastJourney {
     let rows = journey.rows.iter_mut().flat_map(|row| &mut row.cells);
     let cells = journey.head.iter_mut().chain(rows);
     let about = [&mut journey.device, &mut journey.preset, &mut journey.date];
@@ -27,7 +27,7 @@ pub fn journey(mut journey: LastJourney) -> LastJourney {
 }
 
 /// Bounds the text and the lists of an event, and makes its text safe, before it is kept.
-pub fn sanitize(mut event: Event) -> Event {
+pub(super) fn sanitize(mut event: Event) -> Event {
     match &mut event {
         // The most frequent events have neither texts nor lists.
         Event::Heartbeat { .. } | Event::Step(_) => return event,

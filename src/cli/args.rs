@@ -23,7 +23,7 @@ use protocol::config::Preset;
     about = "A workshop in the terminal: watch a tiny Llama train, find what is wrong with it, measure the fix."
 )]
 #[command(after_help = EXAMPLES, override_usage = "perflings [OPTIONS]\n       perflings <COMMAND>")]
-pub struct Cli {
+pub(super) struct Cli {
     #[command(subcommand)]
     pub command: Option<CliCommand>,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub struct Cli {
 
 /// Flags of every command.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct GlobalArgs {
+pub(super) struct GlobalArgs {
     /// Print results and errors only
     #[arg(long, global = true)]
     pub quiet: bool,
@@ -59,7 +59,7 @@ Exit codes: 0 done or passed, 1 a check failed or the engine broke, 2 wrong usag
 
 /// A command with its arguments.
 #[derive(Debug, Subcommand)]
-pub enum CliCommand {
+pub(super) enum CliCommand {
     /// Train one stage or configuration without a screen
     Run(RunArgs),
     /// Train with hidden faults: find them in the panels, fix them with the knobs
@@ -112,7 +112,7 @@ pub enum CliCommand {
 
 /// Where the course comes from.
 #[derive(Args, Clone, Debug, Default)]
-pub struct CourseArgs {
+pub(super) struct CourseArgs {
     /// Read the course from this folder instead of the one inside the program
     #[arg(long, value_name = "DIR", overrides_with = "course")]
     pub course: Option<PathBuf>,
@@ -123,7 +123,7 @@ pub struct CourseArgs {
 
 /// What computes.
 #[derive(Args, Clone, Debug)]
-pub struct EngineArgs {
+pub(super) struct EngineArgs {
     /// auto, cpu, gpu, gpu:N or vulkan-cpu
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = devices(), hide_possible_values = true)]
     pub device: String,
@@ -134,7 +134,7 @@ pub struct EngineArgs {
 
 /// Changes on top of a configuration.
 #[derive(Args, Clone, Debug, Default)]
-pub struct ChangeArgs {
+pub(super) struct ChangeArgs {
     /// Model size
     #[arg(long, value_name = "PRESET", value_parser = preset())]
     pub preset: Option<Preset>,
@@ -144,7 +144,7 @@ pub struct ChangeArgs {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct NotesArgs {
+pub(super) struct NotesArgs {
     /// The colours
     #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
     pub theme: ThemeName,
@@ -159,7 +159,7 @@ pub struct NotesArgs {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct WorkshopArgs {
+pub(super) struct WorkshopArgs {
     /// Start at this stage: its number or id
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
     pub stage: Option<String>,
@@ -195,7 +195,7 @@ pub struct WorkshopArgs {
 
 #[derive(Args, Clone, Debug)]
 #[command(after_help = MYSTERY)]
-pub struct MysteryArgs {
+pub(super) struct MysteryArgs {
     /// The mystery's number, the same on every machine; without it, the first one that you have not solved
     #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
@@ -226,7 +226,7 @@ Examples:
   perflings mystery --seed 7 --level 3   three faults at once";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum As {
+pub(super) enum As {
     Broken,
     Fixed,
 }
@@ -238,7 +238,7 @@ Examples:
   perflings run 6 --as fixed --preset small --steps 20 --json
   perflings run all --device cpu --steps 20 --out journey
   perflings run --config mine.toml --set model.norm=fused --record run.jsonl")]
-pub struct RunArgs {
+pub(super) struct RunArgs {
     /// The stage: its number or id; or `all`: every stage broken and fixed, in turns, against the plain baseline, as one table
     #[arg(required_unless_present = "config", conflicts_with = "config", value_hint = ValueHint::Other)]
     pub stage: Option<String>,
@@ -289,7 +289,7 @@ A and B are each one of:
 Examples:
   perflings compare 4:broken 4:fixed --device cpu
   perflings compare small:v1 small:v3 --device gpu --json")]
-pub struct CompareArgs {
+pub(super) struct CompareArgs {
     /// The first; ratios are its time over the second's
     pub a: String,
     /// The second; above 1 it is faster
@@ -312,7 +312,7 @@ pub struct CompareArgs {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct CheckArgs {
+pub(super) struct CheckArgs {
     /// A stage's number or id, or an exercise such as k01, c01 or d01; without it all stages, and the exercises you have begun
     #[arg(value_hint = ValueHint::Other)]
     pub stage: Option<String>,
@@ -335,13 +335,13 @@ pub struct CheckArgs {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct CourseCommand {
+pub(super) struct CourseCommand {
     #[command(subcommand)]
     pub task: CourseTask,
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum CourseTask {
+pub(super) enum CourseTask {
     /// Every starter runs and fails its check by name, every solution passes
     Check {
         /// Also the checks of speed
@@ -364,7 +364,7 @@ pub enum CourseTask {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct ListArgs {
+pub(super) struct ListArgs {
     /// One stage a line, as JSON
     #[arg(long)]
     pub json: bool,
@@ -373,7 +373,7 @@ pub struct ListArgs {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct HintArgs {
+pub(super) struct HintArgs {
     /// The stage's number or id, or an exercise such as k01
     #[arg(value_hint = ValueHint::Other)]
     pub stage: String,
@@ -385,7 +385,7 @@ pub struct HintArgs {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct ResetArgs {
+pub(super) struct ResetArgs {
     /// The stage's number or id, or an exercise such as k01
     #[arg(value_hint = ValueHint::Other)]
     pub stage: String,
@@ -394,13 +394,13 @@ pub struct ResetArgs {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct InitArgs {
+pub(super) struct InitArgs {
     /// A new or empty folder
     pub dir: PathBuf,
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct KitArgs {
+pub(super) struct KitArgs {
     /// A new or empty folder
     pub dir: PathBuf,
     /// A recording to take along, for `replay`; may be repeated
@@ -411,7 +411,7 @@ pub struct KitArgs {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct DoctorArgs {
+pub(super) struct DoctorArgs {
     /// One JSON object
     #[arg(long)]
     pub json: bool,
@@ -432,7 +432,7 @@ Examples:
   perflings config                  what is set, and where it is kept
   perflings config theme projector
   perflings config device --unset")]
-pub struct ConfigArgs {
+pub(super) struct ConfigArgs {
     /// theme, markers, device, editor or threads; without it, all of them
     #[arg(value_parser = key(), hide_possible_values = true)]
     pub key: Option<String>,
@@ -450,18 +450,18 @@ Examples:
   perflings completions bash > ~/.local/share/bash-completion/completions/perflings
   perflings completions zsh > ~/.zfunc/_perflings
   perflings completions fish > ~/.config/fish/completions/perflings.fish")]
-pub struct CompletionsArgs {
+pub(super) struct CompletionsArgs {
     pub shell: Shell,
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct ManArgs {
+pub(super) struct ManArgs {
     /// A folder for one page for each command, such as ~/.local/share/man/man1
     pub dir: Option<PathBuf>,
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct ReplayArgs {
+pub(super) struct ReplayArgs {
     /// A file written by --record, or by `run --json`; or a detective exercise such as d01
     pub file: PathBuf,
     /// Presenter mode: PgDn and PgUp, the keys of a hand clicker, go from beat to beat
@@ -496,7 +496,7 @@ Examples:
   perflings open eager.json compiled.json        what vanished, what is new, what got faster
   perflings open results.db --report page.html
   perflings open run.jsonl --export run.pftrace --export run_kernel_stats.csv")]
-pub struct OpenArgs {
+pub(super) struct OpenArgs {
     /// A profile; with a second one, both side by side
     #[arg(required = true, num_args = 1..=2)]
     pub files: Vec<PathBuf>,
@@ -517,7 +517,7 @@ pub struct OpenArgs {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct ReportArgs {
+pub(super) struct ReportArgs {
     /// A file written by --record, or by `run --json`; without one, what you did in the course
     pub file: Option<PathBuf>,
     /// One HTML file that needs nothing else, in place of Markdown
@@ -537,7 +537,7 @@ With --kernels, FILE is what `compare` takes: 4:fixed, small:v3 or a configurati
 Examples:
   perflings export run.jsonl --format csv --table kernels
   perflings export 5:fixed --kernels kernels --device gpu")]
-pub struct ExportArgs {
+pub(super) struct ExportArgs {
     /// A file written by --record, or by `run --json`
     #[arg(required_unless_present = "kernels")]
     pub file: Option<PathBuf>,
@@ -568,7 +568,7 @@ Examples:
   perflings room --listen 0.0.0.0:7878            over the network; the board shows what learners type
   perflings room --listen 0.0.0.0:7878 --resume   the last one again
   perflings room --dir /shared/class --export class.csv")]
-pub struct RoomArgs {
+pub(super) struct RoomArgs {
     /// The folder of the room; with --listen the folder of all rooms of this machine, which has a default
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -595,7 +595,7 @@ pub struct RoomArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
+pub(super) enum ExportFormat {
     Perfetto,
     Csv,
     KernelTrace,
@@ -603,7 +603,7 @@ pub enum ExportFormat {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExportTable {
+pub(super) enum ExportTable {
     Steps,
     Kernels,
     Gradients,
@@ -611,19 +611,19 @@ pub enum ExportTable {
 
 impl EngineArgs {
     /// An engine for runs and comparisons.
-    pub fn runner(&self) -> Result<Runner> {
+    pub(super) fn runner(&self) -> Result<Runner> {
         Runner::new(engine_command(self.engine.as_deref())?, None)
     }
 }
 
 impl CourseArgs {
     /// The course that the command line names, as its learner sees it.
-    pub fn load(&self) -> Result<CourseContext> {
+    pub(super) fn load(&self) -> Result<CourseContext> {
         CourseContext::load(self.folder())
     }
 
     /// The course that the command line names, as its author sees it.
-    pub fn load_as_author(&self) -> Result<CourseContext> {
+    pub(super) fn load_as_author(&self) -> Result<CourseContext> {
         CourseContext::load_as_author(self.folder())
     }
 
@@ -636,7 +636,7 @@ impl CourseArgs {
     }
 
     /// As `load`; names what could not be loaded on stderr.
-    pub fn open(&self) -> Result<CourseContext> {
+    pub(super) fn open(&self) -> Result<CourseContext> {
         let context = self.load()?;
         for problem in &context.course.problems {
             notice(&problem.to_string());

@@ -1,8 +1,8 @@
 //! `perflings bench`: versions of presets on devices, each a finite run of a fresh engine or measured in pairs with the
 //! first one, as a table, JSON or Markdown; and against an earlier result. Figures come from the runs and from nowhere else.
 
-pub mod args;
-pub mod tables;
+pub(super) mod args;
+pub(super) mod tables;
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use protocol::config::{Knob, Preset, RunConfig};
 /// The smallest ratio of speeds that passes where `--min-ratio` names none.
 const MIN_RATIO: f64 = 0.95;
 
-pub fn bench(args: &BenchArgs) -> Result<Exit> {
+pub(super) fn bench(args: &BenchArgs) -> Result<Exit> {
     args.check()?;
     if let Some(path) = &args.output {
         check_output(path)?;

@@ -1,6 +1,6 @@
 //! `perflings check`: what the learner has now, held against each criterion of the stage or the exercise.
 
-pub mod text;
+pub(super) mod text;
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use crate::measure::runner::{EngineTask, Runner};
 use crate::out::{self, Exit, result, usage};
 use protocol::config::RunConfig;
 
-pub fn check(args: &CheckArgs) -> Result<Exit> {
+pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
     let context = args.course.open()?;
     let named = args.stage.as_deref();
     if let Some(exercise) = named.and_then(|name| context.exercise(name)) {

@@ -11,7 +11,7 @@ use crate::out::{self, Exit, notice, result, usage};
 use protocol::config::{Changes, Knob};
 use protocol::{Event, Pair, Slot, Spread, Verdict};
 
-pub fn compare(args: &CompareArgs) -> Result<Exit> {
+pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let context = args.course.load()?;
     let preset = args.change.preset;
     let mut a = named(&args.a, &context, preset)?;

@@ -26,7 +26,7 @@ const FLAGS: &[(&str, &str)] = &[
 /// What is said about a key that has no effect any more.
 const RETIRED: &str = "has no effect any more, because all lessons are in English; `perflings config language --unset` removes it";
 
-pub fn config(args: &ConfigArgs) -> Result<Exit> {
+pub(super) fn config(args: &ConfigArgs) -> Result<Exit> {
     let Some(key) = args.key.as_deref() else {
         return show();
     };
@@ -77,7 +77,7 @@ fn show() -> Result<Exit> {
 }
 
 /// The settings. One that cannot be used is reported and left out.
-pub fn usable() -> Settings {
+pub(super) fn usable() -> Settings {
     let mut settings = settings::load().unwrap_or_else(|error| {
         notice(&format!("no setting is used: {error}"));
         Settings::default()
@@ -127,7 +127,7 @@ fn check(key: &str, value: &str) -> Result<(), String> {
 }
 
 /// The grammar with what is set as the flags' defaults.
-pub fn with_settings(mut command: Command, settings: &Settings) -> Command {
+pub(super) fn with_settings(mut command: Command, settings: &Settings) -> Command {
     for (key, flag) in FLAGS {
         let has = command.get_arguments().any(|it| it.get_id() == flag);
         if let Some(value) = settings.get(key).filter(|_| has) {

@@ -1,6 +1,6 @@
 //! `perflings course check`: first what reading shows, then every starter and every solution on a device.
 
-pub mod mutants;
+pub(super) mod mutants;
 
 use std::cell::RefCell;
 
@@ -23,7 +23,7 @@ use protocol::config::{Preset, RunConfig};
 use protocol::handle::split_words;
 use protocol::lints;
 
-pub fn course_check(
+pub(super) fn course_check(
     measure: bool,
     as_json: bool,
     engine: &EngineArgs,

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(300);
 /// Lines of drivers that are shown.
 const MAX_LINES: usize = 20;
 
-pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
+pub(super) fn doctor(args: &DoctorArgs) -> Result<Exit> {
     let command = engine_command(args.engine.as_deref())?;
     let mut found = probe(&command)?;
     if args.calibrate {
@@ -47,7 +47,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
 
 /// What was found on this machine, as `--json` writes it.
 #[derive(Default, Serialize)]
-pub struct DoctorReport {
+pub(super) struct DoctorReport {
     pub version: &'static str,
     pub protocol: u32,
     pub engine: Option<Hello>,
@@ -66,7 +66,7 @@ pub struct DoctorReport {
 }
 
 #[derive(Default, Serialize)]
-pub struct TerminalReport {
+pub(super) struct TerminalReport {
     pub is_terminal: bool,
     pub width: Option<u16>,
     pub height: Option<u16>,
@@ -78,13 +78,13 @@ pub struct TerminalReport {
 }
 
 #[derive(Serialize)]
-pub struct FolderReport {
+pub(super) struct FolderReport {
     pub what: &'static str,
     pub path: PathBuf,
     pub writable: bool,
 }
 
-pub fn probe(command: &EngineCommand) -> Result<DoctorReport> {
+pub(super) fn probe(command: &EngineCommand) -> Result<DoctorReport> {
     let mut client = Client::spawn(command.clone()).map_err(|error| usage(format!("{error:#}")))?;
     let mut found = DoctorReport {
         version: env!("CARGO_PKG_VERSION"),
@@ -145,7 +145,7 @@ fn wait<T>(
 
 /// Measures the peaks of a device in an engine of its own, so that a driver that fails takes no other along. Notices of
 /// the engine are added to `notes`.
-pub fn measure_peaks(
+pub(super) fn measure_peaks(
     command: &EngineCommand,
     select: &str,
     notes: &mut Vec<String>,

@@ -2,8 +2,8 @@
 //! the course ships.
 
 mod configs;
-pub mod detective;
-pub mod kernels;
+pub(super) mod detective;
+pub(super) mod kernels;
 
 use anyhow::Result;
 
@@ -18,7 +18,7 @@ use crate::out::{Exit, usage};
 
 /// How the detail of what was never checked or measured begins.
 const NOT_RUN: &str = "did not run";
-pub const TRACE: &str = "--trace belongs to exercises about kernels, such as k04";
+pub(super) const TRACE: &str = "--trace belongs to exercises about kernels, such as k04";
 
 /// The commands on one kind of work.
 trait Commands {
@@ -58,7 +58,11 @@ struct Bench<'a> {
 }
 
 /// `perflings check k01`.
-pub fn check(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> Result<Exit> {
+pub(super) fn check(
+    context: &CourseContext,
+    exercise: &Exercise,
+    args: &CheckArgs,
+) -> Result<Exit> {
     if args.seed.is_some() && exercise.kernels().is_none() {
         let label = exercise.label();
         return Err(usage(format!(
@@ -72,7 +76,7 @@ pub fn check(context: &CourseContext, exercise: &Exercise, args: &CheckArgs) -> 
 }
 
 /// Tries every exercise; none when interrupted.
-pub fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Tried {
+pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs) -> Tried {
     let mut exercises: Vec<&Exercise> = context.course.exercises.iter().collect();
     // Kernels come first: the process that checks them ends before anything is measured.
     exercises.sort_by_key(|exercise| exercise.kernels().is_none());

@@ -22,7 +22,7 @@ use crate::shell::runs;
 use gputrace::summary::summary;
 use gputrace::write::rocprof_csv;
 
-pub fn export(args: &ExportArgs) -> Result<Exit> {
+pub(super) fn export(args: &ExportArgs) -> Result<Exit> {
     if let Some(folder) = &args.kernels {
         return kernels(args, folder);
     }
@@ -111,7 +111,7 @@ fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-pub fn report(args: &ReportArgs) -> Result<Exit> {
+pub(super) fn report(args: &ReportArgs) -> Result<Exit> {
     let sheet = match &args.file {
         Some(file) => {
             refuse_as_file(file, &args.course)?;
@@ -162,7 +162,7 @@ fn of_learner(context: &CourseContext) -> Result<Sheet> {
 }
 
 /// Reads a recording and prints notices about it.
-pub fn open(path: &std::path::Path) -> Result<Recording> {
+pub(super) fn open(path: &std::path::Path) -> Result<Recording> {
     let recording = Recording::read(path)?;
     if let Some(text) = &recording.notice {
         notice(text);

@@ -46,7 +46,7 @@ const START: StartScript = StartScript {
     separator: " ",
 };
 
-pub fn kit(args: &KitArgs) -> Result<Exit> {
+pub(super) fn kit(args: &KitArgs) -> Result<Exit> {
     let dir = &args.dir;
     ensure_new(dir)?;
     let context = args.course.load()?;

@@ -18,7 +18,7 @@ use crate::course::{CourseFiles, Exercise};
 use crate::out::{self, Exit, notice, result, usage};
 use crate::{files, table};
 
-pub fn list(args: &ListArgs) -> Result<Exit> {
+pub(super) fn list(args: &ListArgs) -> Result<Exit> {
     let context = args.course.open()?;
     let progress = progress_of(&context);
     if !args.json {
@@ -104,7 +104,7 @@ fn outcome(known: &StageProgress) -> serde_json::Value {
     })
 }
 
-pub fn hint(args: &HintArgs) -> Result<Exit> {
+pub(super) fn hint(args: &HintArgs) -> Result<Exit> {
     let context = args.course.open()?;
     let (id, hints): (&str, Vec<String>) = match context.exercise(&args.stage) {
         Some(exercise) => {
@@ -131,7 +131,7 @@ pub fn hint(args: &HintArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-pub fn reset(args: &ResetArgs) -> Result<Exit> {
+pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
     let context = args.course.open()?;
     let state = || {
         let state = context.state.as_ref();
@@ -181,7 +181,7 @@ fn reset_files(context: &CourseContext, exercise: &Exercise) -> Result<Vec<std::
 }
 
 /// Refuses a folder with something in it.
-pub fn ensure_new(dir: &Path) -> Result<()> {
+pub(super) fn ensure_new(dir: &Path) -> Result<()> {
     match std::fs::read_dir(dir) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
@@ -195,7 +195,7 @@ pub fn ensure_new(dir: &Path) -> Result<()> {
     }
 }
 
-pub fn init(args: &InitArgs) -> Result<Exit> {
+pub(super) fn init(args: &InitArgs) -> Result<Exit> {
     let dir = &args.dir;
     let files = CourseFiles::Embedded.files()?;
     // A folder of an earlier `init`, whole or cut short, gets what it lacks. What was changed there stays.

@@ -10,7 +10,7 @@ use super::args::{Cli, CompletionsArgs, ManArgs};
 use crate::files;
 use crate::out::{self, Exit, result};
 
-pub fn completions(args: &CompletionsArgs) -> Result<Exit> {
+pub(super) fn completions(args: &CompletionsArgs) -> Result<Exit> {
     let (mut grammar, mut text) = (Cli::command(), Vec::new());
     clap_complete::generate(args.shell, &mut grammar, "perflings", &mut text);
     let mut text = String::from_utf8(text)?;
@@ -41,7 +41,7 @@ fn fish_words(command: &Command) -> Option<String> {
     })
 }
 
-pub fn man(args: &ManArgs) -> Result<Exit> {
+pub(super) fn man(args: &ManArgs) -> Result<Exit> {
     let mut grammar = Cli::command().disable_help_subcommand(true);
     grammar.build();
     match &args.dir {

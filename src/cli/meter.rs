@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// The progress of a command, as long as this lives.
-pub struct ProgressMeter(Option<Arc<Mutex<Done>>>);
+pub(super) struct ProgressMeter(Option<Arc<Mutex<Done>>>);
 
 struct Done {
     began: Instant,
@@ -23,7 +23,7 @@ struct Done {
 
 impl ProgressMeter {
     /// Shows nothing without a terminal.
-    pub fn begin() -> Self {
+    pub(super) fn begin() -> Self {
         if !out::has_foot() {
             return Self(None);
         }
@@ -41,7 +41,7 @@ impl ProgressMeter {
     }
 
     /// So many pieces of work are done, of so many.
-    pub fn at(&self, pieces: usize, of: usize) {
+    pub(super) fn at(&self, pieces: usize, of: usize) {
         if let Some(done) = &self.0 {
             let mut done = locked(done);
             (done.pieces, done.of) = (pieces, of.max(pieces));
@@ -49,7 +49,7 @@ impl ProgressMeter {
     }
 
     /// What is done now.
-    pub fn doing(&self, what: impl Into<String>) {
+    pub(super) fn doing(&self, what: impl Into<String>) {
         if let Some(done) = &self.0 {
             locked(done).what = what.into();
         }

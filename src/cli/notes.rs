@@ -6,7 +6,7 @@ use super::args::NotesArgs;
 use crate::out::{Exit, usage};
 
 #[cfg(unix)]
-pub fn notes(args: &NotesArgs) -> Result<Exit> {
+pub(super) fn notes(args: &NotesArgs) -> Result<Exit> {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc::channel;

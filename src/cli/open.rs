@@ -29,7 +29,7 @@ use gputrace::{self, OpenError, ReadProgress, TraceSource, write};
 /// Bytes of a file below which no progress is shown.
 const LARGE: u64 = 8 * 1024 * 1024;
 
-pub fn open(args: &OpenArgs) -> Result<Exit> {
+pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
     if let (Some(second), Some(name)) = (args.files.get(1), args.export.first()) {
         return Err(usage(format!(
             "--export writes one profile, and two are open; run `perflings open {} --export {}`, and the same for the other",

@@ -35,7 +35,7 @@ struct Ready {
     first_loss_s: Option<f64>,
 }
 
-pub fn ready(args: &DoctorArgs) -> Result<Exit> {
+pub(super) fn ready(args: &DoctorArgs) -> Result<Exit> {
     let command = engine_command(args.engine.as_deref())?;
     let mut found = probe(&command)?;
     let mut ready = Ready {

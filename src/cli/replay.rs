@@ -24,7 +24,7 @@ use crate::shell::replay::ReplaySource;
 use crate::shell::show;
 use protocol::Finished;
 
-pub fn replay(args: &ReplayArgs) -> Result<Exit> {
+pub(super) fn replay(args: &ReplayArgs) -> Result<Exit> {
     let context = args.course.load()?;
     let found = detective(&context, args).transpose()?;
     let is_detective = found.is_some();

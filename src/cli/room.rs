@@ -29,7 +29,7 @@ use crate::tui::terminal;
 use crate::tui::theme::Theme;
 use protocol::machine;
 
-pub fn room(args: &RoomArgs) -> Result<Exit> {
+pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
     let context = args.course.open()?;
     let base = match &args.dir {
         Some(dir) => dir.clone(),
@@ -193,7 +193,7 @@ fn codes(dir: &Path) -> Result<RoomSecrets> {
 }
 
 /// The name that others on the network may know this machine by.
-pub fn host_name() -> String {
+pub(super) fn host_name() -> String {
     let name = machine::system("/proc/sys/kernel/hostname");
     let name = name.ok().or_else(|| std::env::var("COMPUTERNAME").ok());
     match name.unwrap_or_default().trim() {

@@ -14,7 +14,7 @@ use crate::measure::runner::{EngineTask, Runner, TaskResult, engine_command};
 use crate::out::{self, Exit, ExitError, notice, result, usage};
 use protocol::{Event, RunSpec, Slot};
 
-pub fn run(args: &RunArgs) -> Result<Exit> {
+pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     if args.stage.as_deref() == Some(ALL) {
         return stage_table::run(args);
     }

@@ -10,7 +10,7 @@ use crate::course::save_file::{self, Progress, ProgressChange, StageProgress, St
 use crate::out::notice;
 
 /// The learner's progress; a damaged file is reported and set aside.
-pub fn progress_of(context: &CourseContext) -> Progress {
+pub(super) fn progress_of(context: &CourseContext) -> Progress {
     let Some(state) = &context.state else {
         return Progress::default();
     };
@@ -22,7 +22,7 @@ pub fn progress_of(context: &CourseContext) -> Progress {
 }
 
 /// Names a damaged file that was set aside, or why nothing was saved.
-pub fn report_saved(saved: Result<Option<FileError>, FileError>) {
+pub(super) fn report_saved(saved: Result<Option<FileError>, FileError>) {
     match saved {
         Ok(None) => {}
         Ok(Some(problem)) => notice(&problem.to_string()),
@@ -31,12 +31,12 @@ pub fn report_saved(saved: Result<Option<FileError>, FileError>) {
 }
 
 /// Says why nothing was saved.
-pub fn unsaved(error: &FileError) -> String {
+pub(super) fn unsaved(error: &FileError) -> String {
     format!("progress is not saved: {} ({})", error.what, error.path)
 }
 
 /// Says which file of the learner's is used.
-pub fn say_file(stage: &Stage, path: Option<&Path>) {
+pub(super) fn say_file(stage: &Stage, path: Option<&Path>) {
     if let Some(path) = path {
         let path = path.display();
         notice(&format!("stage {} with your {path}", stage.number));
@@ -44,7 +44,7 @@ pub fn say_file(stage: &Stage, path: Option<&Path>) {
 }
 
 /// Notes that an exercise was tried, and whether it passed.
-pub fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
+pub(super) fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
     change(context, &exercise.id, |known| {
         let reached = if passed {
             StageState::Passed
@@ -56,19 +56,24 @@ pub fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
 }
 
 /// Notes an answer to a recorded run; the first one stays. An answer does not count as a look at the recording.
-pub fn note_answer(context: &CourseContext, exercise: &Exercise, choice: usize, right: bool) {
+pub(super) fn note_answer(
+    context: &CourseContext,
+    exercise: &Exercise,
+    choice: usize,
+    right: bool,
+) {
     change(context, &exercise.id, |known| {
         known.note_finding(choice, right);
     });
 }
 
 /// Notes that an exercise was looked at.
-pub fn note_seen(context: &CourseContext, exercise: &Exercise) {
+pub(super) fn note_seen(context: &CourseContext, exercise: &Exercise) {
     note_tried(context, exercise, false);
 }
 
 /// Changes what is kept of the stage or exercise `id`.
-pub fn change(context: &CourseContext, id: &str, change: impl FnOnce(&mut StageProgress)) {
+pub(super) fn change(context: &CourseContext, id: &str, change: impl FnOnce(&mut StageProgress)) {
     let Some(state) = &context.state else {
         return;
     };

@@ -24,11 +24,11 @@ use protocol::Event;
 use protocol::config::Preset;
 
 /// The word that stands for every stage.
-pub const ALL: &str = "all";
+pub(super) const ALL: &str = "all";
 /// Runs of each configuration, where `--rounds` does not say.
 const ROUNDS: u32 = 3;
 
-pub fn run(args: &RunArgs) -> Result<Exit> {
+pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     for (given, flag) in [
         (args.variant.is_some(), "--as"),
         (!args.change.sets.is_empty(), "--set"),

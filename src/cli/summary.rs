@@ -10,7 +10,7 @@ use protocol::units::{Digits, bytes, percent, show, signed_percent};
 use protocol::{Finished, GradSummary, PhaseTimes};
 
 /// The summary, without a line break at its end.
-pub fn text(f: &Finished) -> String {
+pub(super) fn text(f: &Finished) -> String {
     let lints = f.lints.iter().map(|lint| {
         let why = lint.why.trim_end_matches('.');
         row("lint", format!("{}: {why}. Next: {}", lint.name, lint.next))
@@ -23,7 +23,7 @@ pub fn text(f: &Finished) -> String {
 }
 
 /// The same for a recording whose lints are left out, because they would reveal its fault.
-pub fn without_lints(f: &Finished) -> String {
+pub(super) fn without_lints(f: &Finished) -> String {
     let lints = row("lints", "left out: they would reveal the fault");
     with_figures(f, vec![lints])
 }

@@ -13,18 +13,18 @@ use protocol::config::{Preset, VERSIONS, nearest};
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
 /// The name of a model size.
-pub fn preset() -> impl TypedValueParser<Value = Preset> {
+pub(super) fn preset() -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(Preset::VARIANTS).try_map(|name| name.parse())
 }
 
 /// Names of versions; what may stand behind one is decided where it is read.
-pub fn versions() -> Completed<String> {
+pub(super) fn versions() -> Completed<String> {
     let names = VERSIONS.iter().map(|(name, _)| *name).collect();
     Completed(names, |text| Ok(text.to_owned()))
 }
 
 /// The name of a theme.
-pub fn theme() -> Completed<ThemeName> {
+pub(super) fn theme() -> Completed<ThemeName> {
     Completed(themes().collect(), |name| {
         name.parse()
             .map_err(|_: strum::ParseError| unknown("theme", name, &mut themes()))
@@ -32,12 +32,12 @@ pub fn theme() -> Completed<ThemeName> {
 }
 
 /// The names of all themes.
-pub fn themes() -> impl Iterator<Item = &'static str> {
+pub(super) fn themes() -> impl Iterator<Item = &'static str> {
     ThemeName::VARIANTS.iter().map(ThemeName::into_str)
 }
 
 /// The message for a word that is none of these.
-pub fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &str>) -> String {
+pub(super) fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &str>) -> String {
     let all: Vec<&str> = known.collect();
     let near = nearest(word, all.iter().copied());
     let (shown, all) = (crate::sanitize::line(word), all.join(", "));
@@ -46,7 +46,7 @@ pub fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &str>) ->
 
 /// A value that a shell completes from some words; what is taken is decided by the function.
 #[derive(Clone)]
-pub struct Completed<T>(Vec<&'static str>, fn(&str) -> Result<T, String>);
+pub(super) struct Completed<T>(Vec<&'static str>, fn(&str) -> Result<T, String>);
 
 impl<T: Clone + Send + Sync + 'static> TypedValueParser for Completed<T> {
     type Value = T;
@@ -66,19 +66,19 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Completed<T> {
 }
 
 /// A device's name.
-pub fn devices() -> Completed<String> {
+pub(super) fn devices() -> Completed<String> {
     Completed(DEVICES.to_vec(), device)
 }
 
 /// The name of a setting; `config` says what is wrong with another.
-pub fn key() -> Completed<String> {
+pub(super) fn key() -> Completed<String> {
     Completed(KEYS.iter().map(|(key, _)| *key).collect(), |key| {
         Ok(key.to_owned())
     })
 }
 
 /// The form of a device's name; whether it is here only the engine knows.
-pub fn device(text: &str) -> Result<String, String> {
+pub(super) fn device(text: &str) -> Result<String, String> {
     let number = text.strip_prefix("gpu:");
     if DEVICES.contains(&text) || number.is_some_and(|n| n.parse::<u16>().is_ok()) {
         return Ok(text.to_owned());
@@ -90,27 +90,27 @@ pub fn device(text: &str) -> Result<String, String> {
 }
 
 /// How many steps a run takes.
-pub fn steps(text: &str) -> Result<u64, String> {
+pub(super) fn steps(text: &str) -> Result<u64, String> {
     let number = text.parse().ok();
     let number = number.filter(|steps: &u64| *steps > 0);
     number.ok_or_else(|| "write a whole number of steps, at least 1".to_owned())
 }
 
 /// How many of the three hints are shown.
-pub fn hints(text: &str) -> Result<u8, String> {
+pub(super) fn hints(text: &str) -> Result<u8, String> {
     let number = text.parse().ok();
     let number = number.filter(|hints: &u8| (1..=3).contains(hints));
     number.ok_or_else(|| "write how many hints to show: 1, 2 or 3".to_owned())
 }
 
 /// The number that random numbers are drawn from.
-pub fn seed(text: &str) -> Result<u64, String> {
+pub(super) fn seed(text: &str) -> Result<u64, String> {
     let digits = text.parse().ok();
     digits.ok_or_else(|| "a seed is a whole number, 0 or larger; write --seed 7".to_owned())
 }
 
 /// A number above 0.
-pub fn positive(text: &str) -> Result<f64, String> {
+pub(super) fn positive(text: &str) -> Result<f64, String> {
     let number = text.parse().ok();
     let number = number.filter(|x: &f64| x.is_finite() && *x > 0.0);
     number.ok_or_else(|| "write a number above 0".to_owned())

@@ -13,7 +13,7 @@ use crate::out::usage;
 use protocol::config::{Preset, RunConfig};
 
 /// The stage of this number or id, where no variant may stand.
-pub fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<&'a Stage> {
+pub(super) fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<&'a Stage> {
     if let Some((stage, variant @ ("broken" | "fixed"))) = name.split_once(':') {
         context.stage(stage)?;
         return Err(usage(format!(
@@ -24,7 +24,11 @@ pub fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<&'a Sta
 }
 
 /// `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path.
-pub fn named(text: &str, context: &CourseContext, preset: Option<Preset>) -> Result<NamedConfig> {
+pub(super) fn named(
+    text: &str,
+    context: &CourseContext,
+    preset: Option<Preset>,
+) -> Result<NamedConfig> {
     match text.split_once(':') {
         Some((stage, "broken")) => return Ok(NamedConfig::broken(context.stage(stage)?, preset)),
         Some((stage, "fixed")) => return Ok(NamedConfig::fixed(context.stage(stage)?, preset)),
@@ -57,7 +61,7 @@ pub fn named(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
 }
 
 /// Applies every `--set`, then checks the result.
-pub fn change(config: &mut RunConfig, change: &ChangeArgs) -> Result<()> {
+pub(super) fn change(config: &mut RunConfig, change: &ChangeArgs) -> Result<()> {
     for assignment in &change.sets {
         set(config, assignment).map_err(|why| usage(format!("--set {assignment}: {why}")))?;
     }

@@ -29,11 +29,11 @@ use crate::tui::{SessionEnd, terminal};
 use protocol::config::RunConfig;
 
 /// Whether there is a terminal to draw on and to read keys from.
-pub fn has_terminal() -> bool {
+pub(super) fn has_terminal() -> bool {
     terminal::is_present()
 }
 
-pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
+pub(super) fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     match (has_terminal(), &args.room) {
         (true, _) => open(args, None),
         (false, None) => headless(args),
@@ -44,7 +44,7 @@ pub fn workshop(args: &WorkshopArgs) -> Result<Exit> {
 }
 
 /// `perflings mystery`: the same screen with a mystery on it.
-pub fn mystery(args: &MysteryArgs) -> Result<Exit> {
+pub(super) fn mystery(args: &MysteryArgs) -> Result<Exit> {
     if !has_terminal() {
         return Err(usage(
             "a mystery needs a screen, but there is no terminal here",
@@ -147,7 +147,7 @@ fn join(
 }
 
 /// What curves are drawn with, where the learner chose it.
-pub fn markers() -> Markers {
+pub(super) fn markers() -> Markers {
     let settings = settings::load().unwrap_or_default();
     let name = settings.get("markers");
     name.and_then(|name| name.parse().ok()).unwrap_or_default()
@@ -191,7 +191,7 @@ fn headless(args: &WorkshopArgs) -> Result<Exit> {
 }
 
 /// The exit code of what the screen ended with.
-pub fn exit_of(outcome: SessionEnd) -> Exit {
+pub(super) fn exit_of(outcome: SessionEnd) -> Exit {
     match outcome {
         SessionEnd::Quit => Exit::Ok,
         SessionEnd::Signal => Exit::Interrupted,

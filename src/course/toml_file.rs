@@ -28,7 +28,7 @@ pub struct TomlFile<'a> {
 ///
 /// # Errors
 /// The first fault, of the file or from `check`.
-pub fn read<T: DeserializeOwned, R>(
+pub(super) fn read<T: DeserializeOwned, R>(
     loader: &Loader<'_>,
     path: &str,
     check: impl FnOnce(&TomlFile<'_>, T) -> Result<R, FileError>,
@@ -40,7 +40,7 @@ pub fn read<T: DeserializeOwned, R>(
 ///
 /// # Errors
 /// The first fault, of the file or from `check`.
-pub fn open<R>(
+pub(super) fn open<R>(
     loader: &Loader<'_>,
     path: &str,
     check: impl FnOnce(&TomlFile<'_>) -> Result<R, FileError>,

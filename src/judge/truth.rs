@@ -11,7 +11,7 @@ use protocol::units::show;
 use protocol::{Pair, Verdict};
 
 /// What the measurement says, in words, and the answer that it makes right; none where it cannot tell.
-pub struct MeasuredAnswer {
+pub(super) struct MeasuredAnswer {
     pub said: String,
     pub answer: Option<Vec<String>>,
 }
@@ -27,7 +27,11 @@ impl MeasuredAnswer {
     }
 }
 
-pub fn of(configs: &Configs, check: &ConfigCheck, found: &SweepRuns) -> Option<MeasuredAnswer> {
+pub(super) fn of(
+    configs: &Configs,
+    check: &ConfigCheck,
+    found: &SweepRuns,
+) -> Option<MeasuredAnswer> {
     match &check.metric {
         ConfigMetric::Bend { factor } => bend(configs, found, *factor),
         ConfigMetric::Leads { of } => leads(configs, found, of),
@@ -121,7 +125,7 @@ fn speed(found: &SweepRuns, of: &str) -> Option<MeasuredAnswer> {
 }
 
 /// A polynomial through the peak memory in MiB over the sweep's values, with this setting; and the largest of the values.
-pub fn fitted(found: &SweepRuns, with: &str) -> Result<(Fit, f64), String> {
+pub(super) fn fitted(found: &SweepRuns, with: &str) -> Result<(Fit, f64), String> {
     let mut points = Vec::new();
     let mut why = None;
     let all = found.points.iter();
@@ -142,7 +146,7 @@ pub fn fitted(found: &SweepRuns, with: &str) -> Result<(Fit, f64), String> {
     }
 }
 
-pub fn law(fit: &Fit) -> String {
+pub(super) fn law(fit: &Fit) -> String {
     let [a, b, c] = fit.coefficients[..] else {
         return String::new();
     };

@@ -11,7 +11,7 @@ use protocol::handle::split_words;
 
 /// A command that opens a file, named at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Editor {
+pub(super) struct Editor {
     words: Vec<String>,
     window: Window,
     at_line: AtLine,
@@ -68,7 +68,7 @@ impl AtLine {
 
 impl Editor {
     /// By the environment; none where it names no editor.
-    pub fn find(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+    pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let own = |words: &[&str], at_line: AtLine| {
             Some(Self {
@@ -103,12 +103,17 @@ impl Editor {
     }
 
     /// Whether it draws on this terminal.
-    pub fn needs_terminal(&self) -> bool {
+    pub(super) fn needs_terminal(&self) -> bool {
         self.window == Window::Here
     }
 
     /// Opens the file. Waits for an editor on this terminal, and for no other.
-    pub fn open(&self, file: &Path, line: Option<u32>, size: Option<(u16, u16)>) -> Result<()> {
+    pub(super) fn open(
+        &self,
+        file: &Path,
+        line: Option<u32>,
+        size: Option<(u16, u16)>,
+    ) -> Result<()> {
         let mut words = self.words.clone();
         if self.window == Window::Tmux {
             // A pane whose program is missing closes before anybody can read why.

@@ -36,7 +36,7 @@ use crate::tui::terminal;
 use protocol::handle::EngineCommand;
 
 /// What the running workshop has beside the screen: the learner's files, watched; their editor; the open exercise.
-pub struct Workshop {
+pub(super) struct Workshop {
     context: CourseContext,
     /// None where progress is not kept.
     saving: Option<Saving>,
@@ -63,7 +63,7 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    pub fn new(
+    pub(super) fn new(
         context: CourseContext,
         collector: Rc<RefCell<RunCollector>>,
         engine: EngineCommand,
@@ -96,13 +96,13 @@ impl Workshop {
     }
 
     /// Whether the effect opens an editor that draws on this terminal.
-    pub fn needs_terminal(&self, effect: &Effect) -> bool {
+    pub(super) fn needs_terminal(&self, effect: &Effect) -> bool {
         let editor = self.editor.as_ref();
         matches!(effect, Effect::OpenEditor { .. }) && editor.is_some_and(Editor::needs_terminal)
     }
 
     /// Carries out an effect. The result, or the error, is a sentence for the screen.
-    pub fn carry_out(
+    pub(super) fn carry_out(
         &mut self,
         effect: Effect,
         source: &mut dyn source::EventSource,
@@ -258,12 +258,12 @@ impl Workshop {
         }
     }
 
-    pub fn course(&self) -> &Course {
+    pub(super) fn course(&self) -> &Course {
         &self.context.course
     }
 
     /// Saves what is left; the result says why that was not possible.
-    pub fn close(self) -> Option<String> {
+    pub(super) fn close(self) -> Option<String> {
         let progress = self.saving.and_then(Saving::close);
         progress.or_else(|| self.knobs.why().map(str::to_owned))
     }
@@ -399,7 +399,7 @@ impl Workshop {
     }
 
     /// What happened to files, exercises and the recording since the last call, one message at a time.
-    pub fn next_message(&mut self) -> Option<Message> {
+    pub(super) fn next_message(&mut self) -> Option<Message> {
         if self.knobs.are_due() {
             // What fails for another reason than the disk was told at the first attempt.
             let _ = self.write_knobs();

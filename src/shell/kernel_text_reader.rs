@@ -14,7 +14,7 @@ use protocol::config::RunConfig;
 use protocol::handle::EngineCommand;
 
 /// A reading in progress. Dropping it ends its engine.
-pub struct KernelReader {
+pub(super) struct KernelReader {
     device: String,
     config: Box<RunConfig>,
     inbox: Receiver<Message>,
@@ -26,7 +26,11 @@ impl KernelReader {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn begin(command: EngineCommand, device: String, config: Box<RunConfig>) -> Result<Self> {
+    pub(super) fn begin(
+        command: EngineCommand,
+        device: String,
+        config: Box<RunConfig>,
+    ) -> Result<Self> {
         let (outbox, inbox) = channel();
         let given_up = Arc::new(AtomicBool::new(false));
         let stop = given_up.clone();
@@ -55,7 +59,7 @@ impl KernelReader {
     }
 
     /// What was read, once it is.
-    pub fn next_message(&self) -> Option<Message> {
+    pub(super) fn next_message(&self) -> Option<Message> {
         match self.inbox.try_recv() {
             Ok(message) => Some(message),
             Err(TryRecvError::Empty) => None,

@@ -16,7 +16,7 @@ use protocol::config::{KNOBS, Knob, RunConfig};
 
 /// Knobs of stages that are not in the learner's files yet.
 #[derive(Default)]
-pub struct Knobs {
+pub(super) struct Knobs {
     unwritten: BTreeMap<String, KnobValues>,
     tried: Option<Instant>,
     why: Option<String>,
@@ -29,7 +29,7 @@ struct KnobValues {
 }
 
 /// What an attempt came to.
-pub struct FileUpdate {
+pub(super) struct FileUpdate {
     pub paths: Vec<PathBuf>,
     /// Files that cannot be read. They stay as they are.
     pub unreadable: Vec<FileError>,
@@ -38,27 +38,27 @@ pub struct FileUpdate {
 }
 
 impl Knobs {
-    pub fn add(&mut self, stage: String, config: Box<RunConfig>, offers: Vec<String>) {
+    pub(super) fn add(&mut self, stage: String, config: Box<RunConfig>, offers: Vec<String>) {
         self.unwritten.insert(stage, KnobValues { config, offers });
     }
 
     /// Why something is not on the disk.
-    pub fn why(&self) -> Option<&str> {
+    pub(super) fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
     /// Whether it is time for another attempt.
-    pub fn are_due(&self) -> bool {
+    pub(super) fn are_due(&self) -> bool {
         let tried = self.tried.is_none_or(|at| at.elapsed() > AGAIN);
         tried && !self.unwritten.is_empty()
     }
 
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.unwritten.clear();
     }
 
     /// Writes what is not written yet.
-    pub fn write(&mut self, context: &CourseContext) -> FileUpdate {
+    pub(super) fn write(&mut self, context: &CourseContext) -> FileUpdate {
         self.tried = Some(Instant::now());
         self.why = None;
         let mut written = FileUpdate {

@@ -13,10 +13,10 @@ use crate::app::Message;
 use crate::course::save_file::{Busy, Progress, ProgressChange, save_knowing};
 
 /// How long to wait before another attempt.
-pub const AGAIN: Duration = Duration::from_secs(1);
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
 
 /// The progress of this session on its way to the disk.
-pub struct Saving {
+pub(super) struct Saving {
     changes: Sender<ProgressChange>,
     news: Receiver<Message>,
     thread: JoinHandle<Option<String>>,
@@ -24,7 +24,7 @@ pub struct Saving {
 
 impl Saving {
     /// Saves into a course's state folder; `known` is what it holds.
-    pub fn begin(dir: PathBuf, known: Progress) -> std::io::Result<Self> {
+    pub(super) fn begin(dir: PathBuf, known: Progress) -> std::io::Result<Self> {
         let (changes, wanted) = channel();
         let (teller, news) = channel();
         let mut saver = SavingThread {
@@ -43,18 +43,18 @@ impl Saving {
         })
     }
 
-    pub fn keep(&self, change: ProgressChange) {
+    pub(super) fn keep(&self, change: ProgressChange) {
         // The thread ends after its sender only.
         let _ = self.changes.send(change);
     }
 
     /// What the screen is told next.
-    pub fn next_message(&self) -> Option<Message> {
+    pub(super) fn next_message(&self) -> Option<Message> {
         self.news.try_recv().ok()
     }
 
     /// Saves what is left; the result says why that was not possible.
-    pub fn close(self) -> Option<String> {
+    pub(super) fn close(self) -> Option<String> {
         drop(self.changes);
         self.thread.join().ok().flatten()
     }

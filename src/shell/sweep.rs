@@ -24,7 +24,7 @@ use protocol::Event;
 use protocol::handle::EngineCommand;
 
 /// A measurement in progress. Dropping it gives it up.
-pub struct SweepRun {
+pub(super) struct SweepRun {
     exercise: String,
     inbox: Receiver<Message>,
     given_up: Arc<AtomicBool>,
@@ -33,7 +33,7 @@ pub struct SweepRun {
 
 impl SweepRun {
     /// Begins.
-    pub fn begin(
+    pub(super) fn begin(
         command: EngineCommand,
         exercise: &str,
         device: &str,
@@ -72,7 +72,7 @@ impl SweepRun {
     }
 
     /// What is new; a measurement ends with `Measurement`.
-    pub fn next_message(&self) -> Option<Message> {
+    pub(super) fn next_message(&self) -> Option<Message> {
         match self.inbox.try_recv() {
             Ok(message) => Some(message),
             Err(TryRecvError::Empty) => None,

@@ -19,14 +19,14 @@ struct WatchedFile {
 
 /// A few files that are watched.
 #[derive(Debug)]
-pub struct FileWatch {
+pub(super) struct FileWatch {
     files: Vec<WatchedFile>,
     polled_at: Instant,
 }
 
 impl FileWatch {
     /// Watches these files from now on; what they hold now is known.
-    pub fn new(paths: Vec<PathBuf>) -> Self {
+    pub(super) fn new(paths: Vec<PathBuf>) -> Self {
         let watched = |path: PathBuf| {
             let now = stamp(&path);
             WatchedFile {
@@ -42,7 +42,7 @@ impl FileWatch {
     }
 
     /// A file that was saved since the last call, if it is time to look.
-    pub fn saved(&mut self) -> Option<PathBuf> {
+    pub(super) fn saved(&mut self) -> Option<PathBuf> {
         if self.polled_at.elapsed() < INTERVAL {
             return None;
         }
@@ -66,7 +66,7 @@ impl FileWatch {
     }
 
     /// We changed the file ourselves: that is not reported.
-    pub fn acknowledge(&mut self, path: &Path) {
+    pub(super) fn acknowledge(&mut self, path: &Path) {
         for file in self.files.iter_mut().filter(|file| file.path == path) {
             let now = stamp(path);
             (file.reported, file.seen) = (now, now);

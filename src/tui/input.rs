@@ -7,7 +7,7 @@ use crossterm::event::Event;
 
 /// Keys, clicks, pasted text and changes of size, in their order.
 #[derive(Debug, Default)]
-pub struct Input {
+pub(super) struct Input {
     #[cfg(unix)]
     terminal: unix::TerminalInput,
 }
@@ -15,7 +15,7 @@ pub struct Input {
 impl Input {
     /// The next event, waiting for it at most so long.
     #[cfg(unix)]
-    pub fn next(&mut self, wait: Duration) -> io::Result<Option<Event>> {
+    pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Event>> {
         self.terminal.next(wait)
     }
 

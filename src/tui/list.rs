@@ -6,7 +6,7 @@ use super::surface::{Surface, height, take_bottom};
 
 /// A list, each line with the entry that it belongs to.
 #[derive(Default)]
-pub struct List {
+pub(super) struct List {
     pub lines: Vec<(Option<usize>, Line<'static>)>,
     /// Lines that stay below the others, where there is room for both.
     pub foot: Vec<Line<'static>>,
@@ -17,29 +17,29 @@ const LEAST: u16 = 6;
 
 impl List {
     /// Adds a line of an entry, or one between entries.
-    pub fn add(&mut self, entry: impl Into<Option<usize>>, line: Line<'static>) {
+    pub(super) fn add(&mut self, entry: impl Into<Option<usize>>, line: Line<'static>) {
         self.lines.push((entry.into(), line));
     }
 
     /// Adds lines that belong to no entry.
-    pub fn text(&mut self, lines: impl IntoIterator<Item = Line<'static>>) {
+    pub(super) fn text(&mut self, lines: impl IntoIterator<Item = Line<'static>>) {
         self.lines
             .extend(lines.into_iter().map(|line| (None, line)));
     }
 
     /// Rows of a card with all of it.
-    pub fn rows(&self) -> u16 {
+    pub(super) fn rows(&self) -> u16 {
         height(self.lines.len() + self.foot.len() + 2)
     }
 
     /// The last line of an entry.
-    pub fn last_line(&self, entry: usize) -> usize {
+    pub(super) fn last_line(&self, entry: usize) -> usize {
         let last = self.lines.iter().rposition(|(of, _)| *of == Some(entry));
         last.unwrap_or(0)
     }
 
     /// The entry on one of so many rows.
-    pub fn entry_at(&self, row: u16, marked: usize, rows: u16) -> Option<usize> {
+    pub(super) fn entry_at(&self, row: u16, marked: usize, rows: u16) -> Option<usize> {
         let rows = self.above_foot(rows);
         let line = row + first_shown(self.last_line(marked), self.lines.len(), rows);
         let line = self.lines.get(usize::from(line)).filter(|_| row < rows);
@@ -47,7 +47,7 @@ impl List {
     }
 
     /// Draws it, so that the marked entry is in view; the result is how many lines it can scroll.
-    pub fn draw(self, s: &mut Surface<'_, '_>, marked: usize) -> u16 {
+    pub(super) fn draw(self, s: &mut Surface<'_, '_>, marked: usize) -> u16 {
         let rows = self.above_foot(s.area.height);
         let from = first_shown(self.last_line(marked), self.lines.len(), rows);
         let foot = s.area.height - rows;
@@ -69,7 +69,7 @@ impl List {
 }
 
 /// The first line shown where one of so many lines is kept in view, with the next one where there is room.
-pub fn first_shown(line: usize, lines: usize, rows: u16) -> u16 {
+pub(super) fn first_shown(line: usize, lines: usize, rows: u16) -> u16 {
     let end = line + 1 + usize::from(rows >= LEAST);
     height(end.min(lines)).saturating_sub(rows)
 }

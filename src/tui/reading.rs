@@ -9,7 +9,7 @@ use crate::course::{BackgroundText, TextBlock};
 use crate::sanitize;
 
 /// The lines of a text, at most `wide` columns of prose.
-pub fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn lines(it: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for section in &it.lesson.sections {
         if !section.title.is_empty() {

@@ -6,14 +6,14 @@ use ratatui::text::Span;
 use super::text;
 
 /// A column of figures, aligned right: its heading and its width.
-pub type FigureColumn = (&'static str, usize);
+pub(super) type FigureColumn = (&'static str, usize);
 
 /// The columns of a table; those without room are 0 wide.
-pub struct Columns<const N: usize>(pub [FigureColumn; N]);
+pub(super) struct Columns<const N: usize>(pub [FigureColumn; N]);
 
 impl<const N: usize> Columns<N> {
     /// Takes from the room what the columns need; `order` has the most important first.
-    pub fn fit(mut columns: [FigureColumn; N], order: &[usize], room: &mut usize) -> Self {
+    pub(super) fn fit(mut columns: [FigureColumn; N], order: &[usize], room: &mut usize) -> Self {
         let wanted = columns.map(|(_, wide)| wide);
         columns.iter_mut().for_each(|(_, wide)| *wide = 0);
         for at in order {
@@ -25,18 +25,18 @@ impl<const N: usize> Columns<N> {
     }
 
     /// Columns of the screen that they take.
-    pub fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.0.iter().map(|(_, wide)| wide).sum()
     }
 
     /// The headings in their widths.
-    pub fn heads(&self) -> String {
+    pub(super) fn heads(&self) -> String {
         let heads = self.0.iter().map(|(head, wide)| text::right(head, *wide));
         heads.collect()
     }
 
     /// Cells in their widths.
-    pub fn cells(&self, cells: [(String, Style); N]) -> impl Iterator<Item = Span<'static>> {
+    pub(super) fn cells(&self, cells: [(String, Style); N]) -> impl Iterator<Item = Span<'static>> {
         let cells = cells.into_iter().zip(self.0);
         cells.map(|((cell, style), (_, wide))| Span::styled(text::right(&cell, wide), style))
     }

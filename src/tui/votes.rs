@@ -7,7 +7,12 @@ use super::theme::Theme;
 use crate::class::board::VoteTally;
 
 /// A bar and its number for each round of a choice; the longest bar of the vote has so many columns.
-pub fn bars(vote: &VoteTally, choice: usize, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+pub(super) fn bars(
+    vote: &VoteTally,
+    choice: usize,
+    columns: usize,
+    theme: &Theme,
+) -> Vec<Span<'static>> {
     let all = vote.rounds.iter().flatten().copied();
     let most = all.max().unwrap_or(0).max(1) as usize;
     let mut spans = Vec::new();

@@ -8,7 +8,7 @@ use proptest::sample::Index;
 
 /// A file: which one it is, and its bytes.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Input {
+pub(super) struct Input {
     pub name: String,
     pub bytes: Vec<u8>,
 }
@@ -149,7 +149,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 }
 
 /// One of these files, damaged in up to eight places.
-pub fn damaged(files: Vec<Input>) -> impl Strategy<Value = Input> {
+pub(super) fn damaged(files: Vec<Input>) -> impl Strategy<Value = Input> {
     let which = 0..files.len();
     (which, proptest::collection::vec(damage(), 0..8)).prop_map(move |(which, all)| {
         let mut input = files[which].clone();

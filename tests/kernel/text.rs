@@ -6,7 +6,7 @@ use protocol::{KernelError, validate};
 use super::{edited, job_of};
 
 /// What is said about the first file of a job, as `line:column `text`: message` and the advice.
-pub fn said(job: &protocol::KernelJob) -> Option<(String, String)> {
+pub(crate) fn said(job: &protocol::KernelJob) -> Option<(String, String)> {
     let file = &job.files[0];
     let walk = || validate::validate(&file.text, &file.spec, &job.shapes).err();
     // Deep expressions need the stack that a check has.
@@ -31,7 +31,7 @@ fn show(error: &KernelError) -> String {
 }
 
 #[track_caller]
-pub fn refused(from: &str, to: &str, message: &str, instead: &str) {
+pub(crate) fn refused(from: &str, to: &str, message: &str, instead: &str) {
     let found = said(&edited("swiglu", from, to)).expect("is refused");
     assert_eq!(found, (message.to_owned(), instead.to_owned()));
 }

@@ -22,13 +22,13 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(10);
 
 /// What the terminal received, and what it shows.
-pub struct Shown {
+pub(crate) struct Shown {
     pub raw: Vec<u8>,
     pub parser: vt100::Parser,
 }
 
 /// The program in a terminal of its own, with an empty home.
-pub struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     /// None once the terminal is closed.
     pty: Option<Arc<Pty>>,
@@ -40,13 +40,13 @@ pub struct Terminal {
 }
 
 /// The learner's progress.
-pub fn state(home: &TempDir) -> PathBuf {
+pub(crate) fn state(home: &TempDir) -> PathBuf {
     let course = Course::builtin().id;
     home.path().join("STATE/perflings").join(course)
 }
 
 /// Starts the program in a terminal of this size, with `home` for everything it keeps.
-pub fn launch(
+pub(crate) fn launch(
     home: &TempDir,
     size: Size,
     args: &[&str],
@@ -76,24 +76,24 @@ pub fn launch(
 
 impl Terminal {
     /// Somebody who was welcomed before.
-    pub fn start(more: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(more: &[(&str, &str)]) -> Self {
         Self::start_with(&[], more)
     }
 
     /// The same with further arguments.
-    pub fn start_with(args: &[&str], more: &[(&str, &str)]) -> Self {
+    pub(crate) fn start_with(args: &[&str], more: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         save_file::save(&state(&home), &[ProgressChange::Welcomed]).expect("written");
         Self::start_in(home, args, more)
     }
 
     /// Somebody who was never here.
-    pub fn start_first() -> Self {
+    pub(crate) fn start_first() -> Self {
         Self::start_in(tempfile::tempdir().expect("a folder"), &[], &[])
     }
 
     /// The same learner comes back: the program is started anew over what it kept.
-    pub fn again(mut self, args: &[&str]) -> Self {
+    pub(crate) fn again(mut self, args: &[&str]) -> Self {
         let empty = tempfile::tempdir().expect("a folder");
         let home = std::mem::replace(&mut self.home, empty);
         drop(self);
@@ -133,45 +133,45 @@ impl Terminal {
         }
     }
 
-    pub fn pty(&self) -> &Pty {
+    pub(crate) fn pty(&self) -> &Pty {
         self.pty.as_deref().expect("open")
     }
 
-    pub fn shown(&self) -> MutexGuard<'_, Shown> {
+    pub(crate) fn shown(&self) -> MutexGuard<'_, Shown> {
         self.shown.lock().expect("not poisoned")
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.shown().parser.screen().contents()
     }
 
-    pub fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         let mut input = self.pty();
         input
             .write_all(keys.as_bytes())
             .expect("the terminal takes keys");
     }
 
-    pub fn resize(&self, cols: u16, rows: u16) {
+    pub(crate) fn resize(&self, cols: u16, rows: u16) {
         self.shown().parser.screen_mut().set_size(rows, cols);
         self.pty().resize(Size::new(rows, cols)).expect("resizes");
     }
 
     /// Waits until something more was written to the terminal.
-    pub fn wait_for_output(&self) {
+    pub(crate) fn wait_for_output(&self) {
         let before = self.shown().raw.len();
         wait("output", || self.shown().raw.len() > before);
     }
 
     /// Waits until the screen shows all of these.
-    pub fn see(&mut self, texts: &[&str]) {
+    pub(crate) fn see(&mut self, texts: &[&str]) {
         self.see_that(&format!("{texts:?}"), |screen| {
             texts.iter().all(|text| screen.contains(text))
         });
     }
 
     /// Waits until the text of the screen meets the condition; `what` is what the message says was missing.
-    pub fn see_that(&mut self, what: &str, met: impl Fn(&str) -> bool) {
+    pub(crate) fn see_that(&mut self, what: &str, met: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         loop {
             let text = self.text();
@@ -188,7 +188,7 @@ impl Terminal {
     }
 
     /// Stage 1 trains: its first loss and its last are in the legend.
-    pub fn see_training(&mut self) {
+    pub(crate) fn see_training(&mut self) {
         self.see_that("losses of A", |text| {
             let legend = text.lines().find(|line| line.contains("A broken 1"));
             text.contains("running A broken") && legend.is_some_and(|line| line.contains('→'))
@@ -196,12 +196,12 @@ impl Terminal {
     }
 
     /// The program.
-    pub fn program(&self) -> u32 {
+    pub(crate) fn program(&self) -> u32 {
         self.child.id()
     }
 
     /// The engine, once the program has started one.
-    pub fn engine(&self) -> u32 {
+    pub(crate) fn engine(&self) -> u32 {
         let ours = self.child.id();
         let mut found = None;
         wait("an engine", || {
@@ -212,7 +212,7 @@ impl Terminal {
     }
 
     /// Waits for the program's own end; the result is its exit code.
-    pub fn ended(&mut self) -> i32 {
+    pub(crate) fn ended(&mut self) -> i32 {
         let mut status = None;
         wait("end of the program", || {
             status = self.child.try_wait().expect("our child");
@@ -224,7 +224,7 @@ impl Terminal {
     }
 
     /// Everything that was ever sent to the terminal. The program has ended.
-    pub fn all_output(&mut self) -> Vec<u8> {
+    pub(crate) fn all_output(&mut self) -> Vec<u8> {
         let reader = self.reader.take().expect("joined once");
         wait("end of the output", || reader.is_finished());
         reader.join().expect("the reader is well");
@@ -232,7 +232,7 @@ impl Terminal {
     }
 
     /// Hangs up, as a closed terminal window does: nobody holds the other side any more.
-    pub fn hang_up(&mut self) {
+    pub(crate) fn hang_up(&mut self) {
         self.close.store(true, Ordering::SeqCst);
         let reader = self.reader.take().expect("open");
         wait("output of a run", || reader.is_finished());
@@ -248,7 +248,7 @@ impl Drop for Terminal {
     }
 }
 
-pub fn wait(what: &str, mut until: impl FnMut() -> bool) {
+pub(crate) fn wait(what: &str, mut until: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !until() {
         assert!(begun.elapsed() < HANG_TIMEOUT, "no {what}");
@@ -257,20 +257,20 @@ pub fn wait(what: &str, mut until: impl FnMut() -> bool) {
 }
 
 /// State and parent of a process, if there is one.
-pub fn stat(pid: u32) -> Option<(char, u32)> {
+pub(crate) fn stat(pid: u32) -> Option<(char, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit(')').next()?.split_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
 /// Whether this is a living engine; a zombie that somebody else has to reap is dead.
-pub fn is_engine(pid: u32) -> bool {
+pub(crate) fn is_engine(pid: u32) -> bool {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let alive = stat(pid).is_some_and(|(state, _)| state != 'Z');
     alive && command.split(|byte| *byte == 0).any(|arg| arg == b"engine")
 }
 
-pub fn engine_of(parent: u32) -> Option<u32> {
+pub(crate) fn engine_of(parent: u32) -> Option<u32> {
     std::fs::read_dir("/proc")
         .expect("Linux")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())

@@ -169,7 +169,7 @@ fn stage(number: u32, id: &str, title: &str, broken: RunConfig, fixed: RunConfig
 }
 
 /// Three stages: one whose fix needs new weights, one whose fix keeps them, one about clocks.
-pub fn course() -> Course {
+pub(crate) fn course() -> Course {
     let plain = RunConfig::preset(Preset::Tiny);
     let mut init = plain.clone();
     init.model.init = Init::LibraryDefault;
@@ -204,7 +204,7 @@ pub fn course() -> Course {
 }
 
 /// The device the events come from.
-pub fn device() -> Device {
+pub(crate) fn device() -> Device {
     Device {
         kind: "cpu".to_owned(),
         name: "EPYC 9654, 2 threads".to_owned(),
@@ -212,7 +212,7 @@ pub fn device() -> Device {
 }
 
 /// What the device was measured to do at most.
-pub fn roof() -> Roof {
+pub(crate) fn roof() -> Roof {
     let rate = |best: f64| Rate {
         best,
         median: 0.98 * best,
@@ -230,7 +230,7 @@ pub fn roof() -> Roof {
     }
 }
 
-pub fn started(run: &RunSpec, from_step: u64) -> Event {
+pub(crate) fn started(run: &RunSpec, from_step: u64) -> Event {
     Event::Started(Started {
         run: run.clone(),
         config: run.config.hash(),
@@ -252,7 +252,7 @@ fn broken_init(run: &RunSpec) -> bool {
 }
 
 /// A step that looks like one: the loss falls, times vary a little and repeatably.
-pub fn step(run: &RunSpec, step: u64) -> Event {
+pub(crate) fn step(run: &RunSpec, step: u64) -> Event {
     let at = step as f64;
     let ripple = ((step * 7919) % 97) as f64 / 97.0 - 0.5;
     let (from, floor, pace) = if broken_init(run) {
@@ -301,7 +301,7 @@ pub fn step(run: &RunSpec, step: u64) -> Event {
     })
 }
 
-pub fn throughput(run: &RunSpec, step: u64) -> Event {
+pub(crate) fn throughput(run: &RunSpec, step: u64) -> Event {
     let strided = run.config.model.kv_layout == KvLayout::Strided;
     let ms = if strided { 205.0 } else { 180.4 };
     let state = match step {
@@ -337,7 +337,7 @@ pub fn throughput(run: &RunSpec, step: u64) -> Event {
     })
 }
 
-pub fn kernels(run: &RunSpec, step: u64) -> Event {
+pub(crate) fn kernels(run: &RunSpec, step: u64) -> Event {
     let row = |op: &str, part: &str, phase: &str, calls: u32, ms: f64, [flops, bytes]: [f64; 2]| {
         KernelRow {
             part: part.to_owned(),
@@ -393,7 +393,7 @@ pub fn kernels(run: &RunSpec, step: u64) -> Event {
     })
 }
 
-pub fn gradients(run: &RunSpec, step: u64, missing: bool) -> Event {
+pub(crate) fn gradients(run: &RunSpec, step: u64, missing: bool) -> Event {
     let row = |name: &str, parameters: u64, norm: Option<f64>| GradientRow {
         name: name.to_owned(),
         parameters,
@@ -425,7 +425,7 @@ pub fn gradients(run: &RunSpec, step: u64, missing: bool) -> Event {
     })
 }
 
-pub fn evidence(run: &RunSpec, step: u64) -> Event {
+pub(crate) fn evidence(run: &RunSpec, step: u64) -> Event {
     let broken = broken_init(run);
     let strided = run.config.model.kv_layout == KvLayout::Strided;
     let strides = if strided {
@@ -453,7 +453,7 @@ pub fn evidence(run: &RunSpec, step: u64) -> Event {
     })
 }
 
-pub fn memory(run: &RunSpec) -> Event {
+pub(crate) fn memory(run: &RunSpec) -> Event {
     let weights = run.config.parameters() * 4;
     Event::Memory(Memory {
         slot: run.slot,
@@ -466,7 +466,7 @@ pub fn memory(run: &RunSpec) -> Event {
     })
 }
 
-pub fn lints(run: &RunSpec) -> Event {
+pub(crate) fn lints(run: &RunSpec) -> Event {
     let lint = |name: &str, why: &str, next: &str| Lint {
         name: name.to_owned(),
         why: why.to_owned(),
@@ -493,7 +493,7 @@ pub fn lints(run: &RunSpec) -> Event {
     }
 }
 
-pub fn pair(n: u32, done: bool) -> Event {
+pub(crate) fn pair(n: u32, done: bool) -> Event {
     let spread = |median: f64| Spread {
         median,
         p25: median - 2.0,
@@ -541,7 +541,7 @@ pub fn pair(n: u32, done: bool) -> Event {
 }
 
 /// What an engine would say from the start of a run to a step.
-pub fn until(run: &RunSpec, last: u64) -> Vec<Event> {
+pub(crate) fn until(run: &RunSpec, last: u64) -> Vec<Event> {
     let mut events = vec![started(run, 0)];
     for at in 0..=last {
         events.extend(at_step(run, at));
@@ -550,7 +550,7 @@ pub fn until(run: &RunSpec, last: u64) -> Vec<Event> {
 }
 
 /// What an engine says about one step.
-pub fn at_step(run: &RunSpec, at: u64) -> Vec<Event> {
+pub(crate) fn at_step(run: &RunSpec, at: u64) -> Vec<Event> {
     let mut events = vec![step(run, at)];
     if at == 0 {
         events.extend([

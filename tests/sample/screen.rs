@@ -13,21 +13,21 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
 /// A terminal that can do everything.
-pub const ABLE: Abilities = Abilities {
+pub(crate) const ABLE: Abilities = Abilities {
     colours: Colours::Indexed,
     background: Some(Background::Dark),
     ascii: false,
 };
 
 /// A way of drawing, for the names of snapshots.
-pub const LOOKS: [(&str, ThemeName, Markers); 3] = [
+pub(crate) const LOOKS: [(&str, ThemeName, Markers); 3] = [
     ("dark", ThemeName::Dark, Markers::Braille),
     ("mono", ThemeName::Mono, Markers::Dots),
     ("ascii", ThemeName::Mono, Markers::Ascii),
 ];
 
 /// Draws the whole screen.
-pub fn screen(
+pub(crate) fn screen(
     app: &mut App,
     width: u16,
     height: u16,
@@ -47,7 +47,7 @@ pub fn screen(
 }
 
 /// Draws one panel alone.
-pub fn panel(
+pub(crate) fn panel(
     app: &mut App,
     panel: Panel,
     width: u16,
@@ -86,7 +86,7 @@ pub fn panel(
 }
 
 /// The text, then the same grid with a letter per style, then what the letters mean.
-pub fn with_styles(buffer: &Buffer) -> String {
+pub(crate) fn with_styles(buffer: &Buffer) -> String {
     let area = buffer.area;
     let mut legend: Vec<String> = vec![describe(Color::Reset, Color::Reset, Modifier::empty())];
     let (mut text, mut styles) = (String::new(), String::new());
@@ -117,7 +117,7 @@ pub fn with_styles(buffer: &Buffer) -> String {
 }
 
 /// The text alone.
-pub fn text(buffer: &Buffer) -> String {
+pub(crate) fn text(buffer: &Buffer) -> String {
     let area = buffer.area;
     (area.top()..area.bottom())
         .map(|y| {

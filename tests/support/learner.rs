@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
 
 /// What the program answered.
-pub struct Output {
+pub(crate) struct Output {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
@@ -15,7 +15,7 @@ pub struct Output {
 impl Output {
     /// Asserts the exit code, and that stderr contains each of these.
     #[track_caller]
-    pub fn fails(&self, code: i32, texts: &[&str]) {
+    pub(crate) fn fails(&self, code: i32, texts: &[&str]) {
         assert_eq!(
             self.code,
             Some(code),
@@ -34,7 +34,7 @@ impl Output {
 
     /// Asserts success, and that stdout contains each of these.
     #[track_caller]
-    pub fn succeeds(&self, texts: &[&str]) {
+    pub(crate) fn succeeds(&self, texts: &[&str]) {
         assert_eq!(
             self.code,
             Some(0),
@@ -53,28 +53,28 @@ impl Output {
 }
 
 /// A learner with an empty home folder, in which the program runs.
-pub struct Learner {
+pub(crate) struct Learner {
     pub home: tempfile::TempDir,
 }
 
 impl Learner {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             home: tempfile::tempdir().expect("a temporary folder"),
         }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
     /// Writes a file into the home folder and returns its path.
-    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         std::fs::write(self.path(name), bytes).expect("written");
         self.path(name).display().to_string()
     }
 
-    pub fn process(&self, args: &[&str]) -> Process {
+    pub(crate) fn process(&self, args: &[&str]) -> Process {
         let mut process = Process::new(env!("CARGO_BIN_EXE_perflings"));
         process
             .args(args)
@@ -93,7 +93,7 @@ impl Learner {
     }
 
     /// Runs the program to its end.
-    pub fn run(&self, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
         let output = self.process(args).output().expect("starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         Output {

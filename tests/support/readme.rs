@@ -5,7 +5,7 @@ use std::path::Path;
 /// Asserts that the file holds this text between `<!-- NAME … -->` and `<!-- end of NAME -->`. With `UPDATE_README=1` it is
 /// written there instead.
 #[track_caller]
-pub fn holds(file: &str, name: &str, wanted: &str) {
+pub(crate) fn holds(file: &str, name: &str, wanted: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let text = std::fs::read_to_string(&path).expect("a README");
     let end = format!("<!-- end of {name} -->");

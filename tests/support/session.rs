@@ -13,32 +13,32 @@ use protocol::{Event, RunSpec, Started, StreamLine};
 use crate::sample;
 
 /// The app with no progress on a screen of 120 × 40, and the effects of its start.
-pub fn begin(course: Course, options: Options) -> (App, Vec<Effect>) {
+pub(crate) fn begin(course: Course, options: Options) -> (App, Vec<Effect>) {
     let (mut app, effects) = App::new(course, Progress::default(), options);
     resize(&mut app, 120, 40);
     (app, effects)
 }
 
-pub fn resize(app: &mut App, width: u16, height: u16) {
+pub(crate) fn resize(app: &mut App, width: u16, height: u16) {
     update(app, Message::Resized { width, height });
 }
 
-pub fn hear(app: &mut App, event: Event) -> Vec<Effect> {
+pub(crate) fn hear(app: &mut App, event: Event) -> Vec<Effect> {
     let line = StreamLine { t: 0.0, event };
     update(app, Message::Engine(FromEngine::Line(line)))
 }
 
-pub fn act(app: &mut App, action: Action) -> Vec<Effect> {
+pub(crate) fn act(app: &mut App, action: Action) -> Vec<Effect> {
     update(app, Message::Action(action))
 }
 
 /// The run that the app asked for.
-pub fn wanted(app: &App) -> RunSpec {
+pub(crate) fn wanted(app: &App) -> RunSpec {
     app.run.wanted.clone().expect("a run was asked for")
 }
 
 /// Everything that the run wanted now reports up to this step.
-pub fn train(app: &mut App, steps: u64) {
+pub(crate) fn train(app: &mut App, steps: u64) {
     let run = wanted(app);
     for event in sample::until(&run, steps) {
         hear(app, event);
@@ -46,7 +46,7 @@ pub fn train(app: &mut App, steps: u64) {
 }
 
 /// Opens the exercise of this label from the list.
-pub fn open(app: &mut App, label: &str) -> Vec<Effect> {
+pub(crate) fn open(app: &mut App, label: &str) -> Vec<Effect> {
     let mut exercises = app.course.exercises.iter();
     let at = exercises.position(|one| one.label() == label);
     let entry = app.course.stages.len() + at.expect("the course has it");
@@ -55,7 +55,7 @@ pub fn open(app: &mut App, label: &str) -> Vec<Effect> {
 }
 
 /// Plays the open recorded run to its end, and returns how many lines it has.
-pub fn play_recording(app: &mut App) -> usize {
+pub(crate) fn play_recording(app: &mut App) -> usize {
     let text = app.detective().expect("a recorded run").shown();
     let recording = Recording::from_text(text, Path::new("run.jsonl")).expect("a whole recording");
     for line in recording.iter() {
@@ -65,25 +65,25 @@ pub fn play_recording(app: &mut App) -> usize {
 }
 
 /// Goes on to the evidence without saying which panel shows the fault.
-pub fn skip_locating(app: &mut App) {
+pub(crate) fn skip_locating(app: &mut App) {
     act(app, Action::NextPointer);
     act(app, Action::Yes);
 }
 
 /// The learner's B is the stage's solution from now on; nothing runs yet.
-pub fn solve(app: &mut App) {
+pub(crate) fn solve(app: &mut App) {
     let solution = app.stage().expect("a stage").fixed.clone();
     app.comparison.set_b(solution, true);
 }
 
 /// Pairs that were asked for: both sides begin, if they have not, and so many are measured.
-pub fn pair(app: &mut App, n: u32, done: bool) -> Vec<Effect> {
+pub(crate) fn pair(app: &mut App, n: u32, done: bool) -> Vec<Effect> {
     begin_pairs(app);
     hear(app, sample::pair(n, done))
 }
 
 /// Both sides of the pairs that were asked for begin.
-pub fn begin_pairs(app: &mut App) {
+pub(crate) fn begin_pairs(app: &mut App) {
     for run in app.run.pending.clone() {
         if let Event::Started(started) = sample::started(&run, 0) {
             let paired = true;

@@ -9,7 +9,7 @@ use burn_wgpu::wgpu;
 use directories::BaseDirs;
 
 /// An adapter with its place in the order.
-pub struct RankedAdapter {
+pub(crate) struct RankedAdapter {
     pub adapter: wgpu::Adapter,
     pub info: wgpu::AdapterInfo,
     /// How burn names it.
@@ -21,12 +21,12 @@ pub struct RankedAdapter {
 
 impl RankedAdapter {
     /// Whether it computes on the CPU.
-    pub fn on_cpu(&self) -> bool {
+    pub(crate) fn on_cpu(&self) -> bool {
         self.info.device_type == wgpu::DeviceType::Cpu
     }
 
     /// Its name and properties.
-    pub fn device(&self) -> protocol::Device {
+    pub(crate) fn device(&self) -> protocol::Device {
         protocol::Device {
             kind: if self.on_cpu() { "vulkan-cpu" } else { "gpu" }.to_owned(),
             name: format!("{} ({:?})", self.info.name, self.info.backend),
@@ -35,7 +35,7 @@ impl RankedAdapter {
 
     /// # Errors
     /// When its driver would end this process, with what to do instead.
-    pub fn ensure_usable(&self) -> Result<(), String> {
+    pub(crate) fn ensure_usable(&self) -> Result<(), String> {
         let driver = self.driver();
         match mesa(&driver) {
             Some(major) if self.on_cpu() && major < OLDEST_MESA => Err(format!(
@@ -46,7 +46,7 @@ impl RankedAdapter {
     }
 
     /// Its driver's name and version.
-    pub fn driver(&self) -> String {
+    pub(crate) fn driver(&self) -> String {
         let (name, version) = (&self.info.driver, &self.info.driver_info);
         format!("{name} {version}").trim().to_owned()
     }
@@ -63,7 +63,7 @@ fn mesa(driver: &str) -> Option<u32> {
 
 /// All adapters of the first graphics API that has one: GPUs in the order of `gpu:N`, then drivers that compute on the CPU.
 /// A driver that panics while it is asked hides them all.
-pub fn adapters() -> Vec<RankedAdapter> {
+pub(crate) fn adapters() -> Vec<RankedAdapter> {
     make_shader_folder();
     let list = |backends| {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
@@ -154,14 +154,17 @@ fn name_all(on_cpu: &[bool]) -> Vec<String> {
 }
 
 /// What to install where there is no GPU.
-pub const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast \
+pub(crate) const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast \
                               (Arch)";
 
 /// The adapter that `gpu`, `gpu:N` or `vulkan-cpu` means.
 ///
 /// # Errors
 /// When there is none, with what to do about it.
-pub fn named<'a>(select: &str, adapters: &'a [RankedAdapter]) -> Result<&'a RankedAdapter, String> {
+pub(crate) fn named<'a>(
+    select: &str,
+    adapters: &'a [RankedAdapter],
+) -> Result<&'a RankedAdapter, String> {
     let (on_cpu, gpus): (Vec<_>, Vec<_>) = adapters.iter().partition(|it| it.on_cpu());
     if select == "vulkan-cpu" {
         let none = || format!("vulkan-cpu: there is no CPU driver of Vulkan; {CPU_DRIVER}");

@@ -15,11 +15,11 @@ use tiny_llama::ops::gpu::wgsl;
 
 /// Compiles ahead until it is dropped.
 #[derive(Debug)]
-pub struct CompileAhead(());
+pub(crate) struct CompileAhead(());
 
 impl CompileAhead {
     /// Begins with the kernels that are launched on the device from now on, and were not before.
-    pub fn begin(device: wgpu::Device) -> Self {
+    pub(crate) fn begin(device: wgpu::Device) -> Self {
         let (sender, texts) = channel();
         wgsl::send_first_launches(Some(sender), &device);
         // Without the threads, kernels are compiled at their turn.

@@ -6,18 +6,18 @@ use protocol::machine::kilobytes;
 use protocol::units::bytes;
 
 /// Bytes of memory that can be had without swapping, where the system says.
-pub fn memory_available() -> Option<u64> {
+pub(crate) fn memory_available() -> Option<u64> {
     kilobytes("/proc/meminfo", "MemAvailable")
 }
 
 /// Bytes of memory that this process occupies now, where the system says.
-pub fn memory_resident() -> Option<u64> {
+pub(crate) fn memory_resident() -> Option<u64> {
     kilobytes("/proc/self/status", "VmRSS")
 }
 
 /// Refuses work that needs more bytes than this host has free, where it says, once the work before gave back its own;
 /// `what` begins the sentence.
-pub fn ensure_memory(what: &str, need: u64, given_back: u64) -> Result<()> {
+pub(crate) fn ensure_memory(what: &str, need: u64, given_back: u64) -> Result<()> {
     let free = memory_available().unwrap_or(u64::MAX);
     let free = free.saturating_add(given_back);
     ensure!(
@@ -30,6 +30,6 @@ pub fn ensure_memory(what: &str, need: u64, given_back: u64) -> Result<()> {
 }
 
 /// The date in UTC, `YYYY-MM-DD`.
-pub fn today() -> String {
+pub(crate) fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

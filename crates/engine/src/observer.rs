@@ -23,7 +23,7 @@ use protocol::{Event, KernelRow};
 use tiny_llama::ops::cost::{self, Span};
 
 /// A profile in progress: of the launches on this thread, or of spans alone on the CPU device.
-pub struct Profile {
+pub(crate) struct Profile {
     observed: Option<Observed>,
 }
 
@@ -39,7 +39,7 @@ pub struct Profiled {
 }
 
 /// Starts a profile on this thread.
-pub fn start(cpu: bool) -> Profile {
+pub(crate) fn start(cpu: bool) -> Profile {
     cost::start();
     Profile {
         observed: (!cpu).then(start_launches),
@@ -47,7 +47,7 @@ pub fn start(cpu: bool) -> Profile {
 }
 
 /// Times launches on this thread and nothing else.
-pub fn start_launches() -> Observed {
+pub(crate) fn start_launches() -> Observed {
     let launches = Arc::new(Launches::default());
     let observation = LaunchObservation::new(launches.clone());
     // The device's clock may be a little behind.
@@ -61,7 +61,7 @@ pub fn start_launches() -> Observed {
 }
 
 /// Launches being timed.
-pub struct Observed {
+pub(crate) struct Observed {
     launches: Arc<Launches>,
     observation: LaunchObservation,
     began: Instant,
@@ -84,7 +84,7 @@ impl Observed {
     }
 
     /// How long each took, in order, and on which clock. Call after a sync.
-    pub fn lengths(self) -> (Vec<Duration>, &'static str) {
+    pub(crate) fn lengths(self) -> (Vec<Duration>, &'static str) {
         let (launches, clock) = self.read();
         let lengths = launches.into_iter().map(|(.., took)| took.length);
         (lengths.collect(), clock)
@@ -93,7 +93,7 @@ impl Observed {
 
 impl Profile {
     /// Runs work that is not part of the step, and keeps it out of the profile.
-    pub fn excluding<R>(&self, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn excluding<R>(&self, work: impl FnOnce() -> R) -> R {
         let before = self.observed.as_ref().map(|it| it.launches.seen().len());
         let result = work();
         if let (Some(observed), Some(count)) = (&self.observed, before) {
@@ -103,7 +103,7 @@ impl Profile {
     }
 
     /// Ends it. Call after the closing sync.
-    pub fn stop(self) -> Profiled {
+    pub(crate) fn stop(self) -> Profiled {
         let spans = cost::stop();
         match self.observed {
             None => on_host(&spans),
@@ -218,13 +218,13 @@ impl LaunchObserver for Launches {
 
 /// Reports each kernel when it is first used. A step that compiles may take a minute, so this cannot wait for the step's
 /// end, and how many kernels will be compiled is not known in advance.
-pub struct Compiling {
+pub(crate) struct Compiling {
     outlet: EventSender,
     seen: Mutex<BTreeSet<&'static str>>,
 }
 
 impl Compiling {
-    pub fn new(outlet: EventSender) -> Self {
+    pub(crate) fn new(outlet: EventSender) -> Self {
         Self {
             outlet,
             seen: Mutex::default(),
@@ -232,7 +232,7 @@ impl Compiling {
     }
 
     /// Watches launches until the guard drops.
-    pub fn watch(self: &Arc<Self>) -> LaunchObservation {
+    pub(crate) fn watch(self: &Arc<Self>) -> LaunchObservation {
         LaunchObservation::new(self.clone())
     }
 }

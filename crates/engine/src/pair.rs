@@ -33,7 +33,7 @@ const MOST: u32 = 16 * FIRST_LOOK;
 const PATIENCE: f64 = 1.5;
 
 /// A comparison in progress.
-pub struct Paired {
+pub(crate) struct Paired {
     sides: [Side; 2],
     both: BothWorkers,
     plan: PairPlan,
@@ -141,7 +141,7 @@ impl Side {
 
 impl Paired {
     /// Builds both models and warms both up.
-    pub fn new(
+    pub(crate) fn new(
         a: RunSpec,
         b: RunSpec,
         pairs: u32,
@@ -219,12 +219,12 @@ impl Paired {
     }
 
     /// Whether there is a verdict, or a limit was reached.
-    pub fn done(&self) -> bool {
+    pub(crate) fn done(&self) -> bool {
         self.last.done
     }
 
     /// Measures one pair.
-    pub fn advance(&mut self) -> Result<()> {
+    pub(crate) fn advance(&mut self) -> Result<()> {
         let [a, b] = &mut self.sides;
         let mut step = |side: &mut Side| side.step(&mut self.both, &self.outlet);
         let times = match a_goes_first(self.seed, self.times.len()) {
@@ -283,7 +283,7 @@ impl Paired {
     }
 
     /// The B side's specification, for the summary.
-    pub fn fixed(&self) -> &RunSpec {
+    pub(crate) fn fixed(&self) -> &RunSpec {
         &self.sides[1].spec
     }
 }

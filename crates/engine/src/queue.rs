@@ -20,7 +20,7 @@ const MAX_WAITING: usize = 8;
 type Task = Box<dyn FnOnce(&mut Worker) + Send>;
 
 /// A worker, and how work gets to it.
-pub enum Queue {
+pub(crate) enum Queue {
     Inline(Box<Worker>),
     Queued {
         /// None once it ends.
@@ -35,7 +35,7 @@ impl Queue {
     ///
     /// # Errors
     /// What `make` reports, or the text of its panic.
-    pub fn new(
+    pub(crate) fn new(
         queued: bool,
         make: impl FnOnce() -> Result<Worker> + Send + 'static,
     ) -> Result<Self> {
@@ -63,7 +63,7 @@ impl Queue {
 
     /// How long the device thread has spent on what was submitted, since it began; up to date after a `sync`. `None` where
     /// the device tells its time under the profiler only.
-    pub fn busy(&self) -> Option<Duration> {
+    pub(crate) fn busy(&self) -> Option<Duration> {
         match self {
             Self::Inline(_) => None,
             Self::Queued { busy, .. } => Some(Duration::from_nanos(busy.load(Ordering::Acquire))),
@@ -71,7 +71,7 @@ impl Queue {
     }
 
     /// Submits work without waiting for it; blocks only while two steps are outstanding.
-    pub fn submit(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
+    pub(crate) fn submit(&mut self, task: impl FnOnce(&mut Worker) + Send + 'static) -> Result<()> {
         let Self::Queued { busy, .. } = self else {
             return self.dispatch(task);
         };
@@ -95,7 +95,7 @@ impl Queue {
     }
 
     /// Submits work and waits for its answer; the wait does not count as busy time.
-    pub fn ask<R: Send + 'static>(
+    pub(crate) fn ask<R: Send + 'static>(
         &mut self,
         task: impl FnOnce(&mut Worker) -> R + Send + 'static,
     ) -> Result<R> {
@@ -114,7 +114,7 @@ impl Queue {
     }
 
     /// Waits until everything submitted is done.
-    pub fn sync(&mut self) -> Result<()> {
+    pub(crate) fn sync(&mut self) -> Result<()> {
         self.ask(Worker::sync)?
     }
 }

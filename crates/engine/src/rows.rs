@@ -25,7 +25,7 @@ const ON_MATRIX_CORES: &str = "matrix_cores";
 
 /// A kernel that ran inside a span.
 #[derive(Clone, Debug)]
-pub struct TimedLaunch {
+pub(crate) struct TimedLaunch {
     /// Index of its span; `None` when it was issued outside every operation.
     pub span: Option<usize>,
     pub kernel: String,
@@ -34,14 +34,14 @@ pub struct TimedLaunch {
 
 /// When something ran.
 #[derive(Clone, Copy, Debug)]
-pub struct Took {
+pub(crate) struct Took {
     /// On any clock that all of a profile share.
     pub start: Option<Duration>,
     pub length: Duration,
 }
 
 /// Rows on a device whose work is timed by the spans themselves.
-pub fn from_spans(spans: &[Span]) -> Vec<KernelRow> {
+pub(crate) fn from_spans(spans: &[Span]) -> Vec<KernelRow> {
     let mut rows = Rows::default();
     for span in spans {
         let took = Took {
@@ -55,7 +55,7 @@ pub fn from_spans(spans: &[Span]) -> Vec<KernelRow> {
 
 /// Rows on a device that times its launches. An operation's work by shape is counted once, in the row of the kernel
 /// that took longest inside that span; that row's `work_ms` is the time of all kernels of the operation there.
-pub fn from_launches(spans: &[Span], launches: &[TimedLaunch]) -> Vec<KernelRow> {
+pub(crate) fn from_launches(spans: &[Span], launches: &[TimedLaunch]) -> Vec<KernelRow> {
     let mut longest: BTreeMap<usize, usize> = BTreeMap::new();
     for (index, launch) in launches.iter().enumerate() {
         if let Some(span) = launch.span {

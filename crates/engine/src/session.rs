@@ -53,7 +53,7 @@ struct Session<'a> {
 }
 
 /// Serves commands until `quit` or the end of input.
-pub fn run(outlet: &EventSender, commands: &Receiver<Command>) {
+pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
     allocator::keep();
     let mut session = Session {
         outlet,

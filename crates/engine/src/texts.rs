@@ -12,10 +12,10 @@ use protocol::stats::operations;
 use tiny_llama::ops::gpu::wgsl;
 
 /// Where cubecl's log speaks of compilation.
-pub const TARGET: &str = "cubecl::compilation";
+pub(crate) const TARGET: &str = "cubecl::compilation";
 
 /// Asks cubecl for the texts. No effect once a device is open.
-pub fn ask() {
+pub(crate) fn ask() {
     let full = "[compilation.logger]\nlevel = \"full\"\nlog = \"info\"\n";
     if let Ok(config) = toml::from_str(full) {
         CubeClRuntimeConfig::try_set(config);
@@ -23,7 +23,7 @@ pub fn ask() {
 }
 
 /// Gives our texts to `send` once more for each row of the profiled step that launches them, with the row's name.
-pub fn send_rows(send: impl Fn(CompiledKernel) + Send + Sync + 'static) {
+pub(crate) fn send_rows(send: impl Fn(CompiledKernel) + Send + Sync + 'static) {
     let sent = Mutex::new(BTreeSet::new());
     wgsl::read_launches(Box::new(move |row, kernel, hash, text| {
         let name = operations::name(row.op, row.scope.part, row.phase.into_str());
@@ -38,7 +38,7 @@ pub fn send_rows(send: impl Fn(CompiledKernel) + Send + Sync + 'static) {
 
 /// The kernel in a message of the log: `name: …`, and the source between a line that begins with three backquotes and one
 /// that is three backquotes.
-pub fn read(message: &str) -> Option<CompiledKernel> {
+pub(crate) fn read(message: &str) -> Option<CompiledKernel> {
     let name = message.lines().find_map(|it| it.strip_prefix("name: "))?;
     let (_, source) = message.split_once("\n```")?;
     let (_, source) = source.split_once('\n')?;
@@ -60,7 +60,7 @@ fn compiled(name: &str, text: &str) -> CompiledKernel {
 }
 
 /// `path::to::kernel_name<f32, …>` as `kernel_name`.
-pub fn short(kernel: &str) -> String {
+pub(crate) fn short(kernel: &str) -> String {
     let plain = kernel.split(['<', '(']).next().unwrap_or(kernel);
     plain.rsplit("::").next().unwrap_or(plain).to_owned()
 }

@@ -48,7 +48,12 @@ const FIRST_ON_DEVICE: u64 = 12;
 const TOP: usize = 40;
 
 /// A run that begins on an opened device with a fresh model of so many tensors.
-pub fn started(spec: &RunSpec, opened: &OpenDevice, tensors: u32, source: &BatchSource) -> Started {
+pub(crate) fn started(
+    spec: &RunSpec,
+    opened: &OpenDevice,
+    tensors: u32,
+    source: &BatchSource,
+) -> Started {
     let config = &spec.config;
     Started {
         run: spec.clone(),
@@ -83,7 +88,7 @@ struct Timing {
 
 /// Wall time between steps of an unsynchronised run that began with an empty queue: a true rate without a wait in each step.
 #[derive(Default)]
-pub struct UnsyncedTiming {
+pub(crate) struct UnsyncedTiming {
     /// The latest such step, unless something other than steps came in between.
     since: Option<(Instant, u64)>,
     steps: u64,
@@ -101,7 +106,7 @@ impl UnsyncedTiming {
     }
 
     /// The following work is not a counted step: a profile, evidence, a pause.
-    pub fn interrupt(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         self.since = None;
     }
 
@@ -112,7 +117,7 @@ impl UnsyncedTiming {
 
 /// The state that is reset when the run continues with changed knobs.
 #[derive(Default)]
-pub struct Statistics {
+pub(crate) struct Statistics {
     lints: Vec<Lint>,
     /// Unprofiled steps.
     counted: u64,
@@ -137,7 +142,7 @@ pub struct Statistics {
 }
 
 /// A run in progress.
-pub struct Trainer {
+pub(crate) struct Trainer {
     pub spec: RunSpec,
     pub stats: Statistics,
     opened: OpenDevice,
@@ -170,17 +175,17 @@ pub struct Trainer {
 
 impl Trainer {
     /// Whether the run computes on the CPU device of ours.
-    pub fn on_cpu(&self) -> bool {
+    pub(crate) fn on_cpu(&self) -> bool {
         self.opened.queued
     }
 
     /// The device that it computes on.
-    pub fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &Device {
         &self.opened.info
     }
 
     /// Builds the model on the device and reports that the run started.
-    pub fn new(
+    pub(crate) fn new(
         spec: RunSpec,
         opened: OpenDevice,
         peaks_due: bool,
@@ -242,7 +247,7 @@ impl Trainer {
     }
 
     /// Continues with changed knobs that keep the parameters.
-    pub fn apply(&mut self, spec: RunSpec) -> Result<()> {
+    pub(crate) fn apply(&mut self, spec: RunSpec) -> Result<()> {
         self.queue.sync()?;
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
@@ -261,7 +266,7 @@ impl Trainer {
     }
 
     /// Profiles the next step.
-    pub fn request_profile(&mut self) {
+    pub(crate) fn request_profile(&mut self) {
         self.stats.profile_due = true;
     }
 
@@ -284,7 +289,7 @@ impl Trainer {
     }
 
     /// Whether nothing is left to do.
-    pub fn done(&self) -> bool {
+    pub(crate) fn done(&self) -> bool {
         self.ended.is_some()
             || self.all_counted() && self.stats.profiles.len() >= self.profiles_wanted()
     }
@@ -299,7 +304,7 @@ impl Trainer {
     }
 
     /// Takes one step, profiled when one is due.
-    pub fn advance(&mut self) -> Result<()> {
+    pub(crate) fn advance(&mut self) -> Result<()> {
         if self.stats.profile_due || self.all_counted() || self.profile_is_due() {
             self.profiled_step()
         } else {

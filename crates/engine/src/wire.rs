@@ -27,7 +27,7 @@ const PIPE: usize = 4096;
 
 /// Where events go; cheap to clone for other threads.
 #[derive(Clone)]
-pub struct EventSender {
+pub(crate) struct EventSender {
     sender: Sender<Option<Event>>,
     /// Events that were not written yet.
     waiting: Arc<AtomicUsize>,
@@ -39,7 +39,7 @@ pub struct EventSender {
 
 impl EventSender {
     /// Queues an event; a reader that is gone is not an error here, the input's end will say so.
-    pub fn send(&self, event: Event) {
+    pub(crate) fn send(&self, event: Event) {
         let late = self.waiting.load(Ordering::Relaxed) >= MAX_WAITING;
         if late && self.endless.load(Ordering::Relaxed) && is_figure(&event) {
             return;
@@ -49,7 +49,7 @@ impl EventSender {
     }
 
     /// Tells whether the run that begins is endless. Figures of an endless one before it that still wait are left out.
-    pub fn expect(&self, endless: bool) {
+    pub(crate) fn expect(&self, endless: bool) {
         if self.endless.swap(endless, Ordering::Relaxed) {
             let waiting = self.waiting.load(Ordering::Relaxed);
             self.outdated.store(waiting, Ordering::Relaxed);
@@ -67,14 +67,14 @@ impl EventSender {
     }
 
     /// Writes what is queued and ends.
-    pub fn close(self, writer: JoinHandle<()>) {
+    pub(crate) fn close(self, writer: JoinHandle<()>) {
         let _ = self.sender.send(None);
         let _ = writer.join();
     }
 }
 
 /// Takes over stdin and stdout: where events go, commands as they come, and the thread that writes.
-pub fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
+pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)> {
     let output = own_stdout().context("Failed to set the real standard output aside")?;
     let began = Instant::now();
     let (sender, events) = channel::<Option<Event>>();

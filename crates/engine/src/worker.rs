@@ -35,10 +35,10 @@ use tiny_llama::ops::optimizer::Optimizer;
 use tiny_llama::ops::primitive;
 
 /// A step, or its phases in their order.
-pub type PhaseTasks = &'static [fn(&mut Worker)];
+pub(crate) type PhaseTasks = &'static [fn(&mut Worker)];
 
 /// Steps that compile every kernel, and the one that is recorded. They take longer than those that follow.
-pub const TO_RECORD: u64 = 3;
+pub(crate) const TO_RECORD: u64 = 3;
 
 /// How long the host asks a GPU again and again whether it is done. To be woken up takes tens of microseconds, which is much of a
 /// step of a millisecond.

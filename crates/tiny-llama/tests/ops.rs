@@ -5,7 +5,7 @@
 #[path = "ops/attention.rs"]
 mod attention;
 #[path = "ops/case.rs"]
-pub mod case;
+pub(crate) mod case;
 #[path = "ops/embedding.rs"]
 mod embedding;
 #[path = "ops/formula.rs"]

@@ -9,7 +9,7 @@ use crate::judge::{CriterionResult, Outcome};
 use protocol::Slot;
 
 /// Says what is missing and the key that helps, keys named in braces; nothing where the stage waits for something else.
-pub fn missing(app: &App, stage: &Stage) -> Option<String> {
+pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
     let study = &app.study;
     let checked =
         study.activity(stage) == Activity::Check && study.of(stage).state != StageState::Passed;
@@ -59,7 +59,7 @@ pub fn missing(app: &App, stage: &Stage) -> Option<String> {
 }
 
 /// What B, as it is now, does not meet in a stage that was passed before.
-pub fn lost(app: &App, stage: &Stage) -> Option<String> {
+pub(super) fn lost(app: &App, stage: &Stage) -> Option<String> {
     let passed = app.study.of(stage).state == StageState::Passed;
     if !passed || app.comparison.same() || app.run.pairing || app.run.switching.is_some() {
         return None;

@@ -27,7 +27,7 @@ Examples:
   perflings bench --baseline before.json --min-ratio 0.95
   perflings bench --versions v1+train.batch=4,v1+train.batch=8,v1+train.batch=16 --presets tiny
   perflings bench --versions v1 --knobs --pairs 30 --presets small --devices gpu")]
-pub struct BenchArgs {
+pub(crate) struct BenchArgs {
     /// Model sizes: tiny, small, medium
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = preset(), default_values = ["tiny", "small"])]
     pub presets: Vec<Preset>,
@@ -78,7 +78,7 @@ pub struct BenchArgs {
 
 impl BenchArgs {
     /// What is wrong with the flags together, or what a flag of an earlier version is now.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.ablate.is_some() {
             return Err(usage(
                 "`bench --ablate` is now `bench --versions v1 --knobs --pairs 30`; and `--versions v3+model.qkv=fused --knobs --pairs 30`, \
@@ -97,7 +97,7 @@ impl BenchArgs {
     }
 
     /// What is measured at a preset, by name.
-    pub fn rows(&self, preset: Preset) -> Result<Vec<(String, RunConfig)>> {
+    pub(crate) fn rows(&self, preset: Preset) -> Result<Vec<(String, RunConfig)>> {
         let mut rows = Vec::new();
         for version in &self.versions {
             let config = self.configuration(version, preset)?;

@@ -8,7 +8,7 @@ use protocol::stats::operations;
 use protocol::units::{bytes, percent, show};
 
 /// The whole report.
-pub fn sheet(report: &BenchReport) -> Sheet {
+pub(crate) fn sheet(report: &BenchReport) -> Sheet {
     let how = match report.steps.zip(report.rounds) {
         Some((steps, rounds)) => how(steps, rounds, "", &report.machine),
         None => format!(
@@ -45,7 +45,7 @@ pub fn sheet(report: &BenchReport) -> Sheet {
 }
 
 /// How rows were measured in turns, and on what.
-pub fn how(steps: u64, rounds: u32, device: &str, machine: &Machine) -> String {
+pub(crate) fn how(steps: u64, rounds: u32, device: &str, machine: &Machine) -> String {
     let runs = match rounds {
         1 => "one run".to_owned(),
         n => format!("{n} runs"),
@@ -63,7 +63,7 @@ fn of_machine(machine: &Machine) -> String {
 }
 
 /// What makes the figures fewer or worse than they could be.
-pub fn disturbances<'a>(
+pub(crate) fn disturbances<'a>(
     interrupted: bool,
     cells: impl Iterator<Item = &'a BenchCell>,
 ) -> Vec<SheetBlock> {
@@ -84,45 +84,45 @@ pub fn disturbances<'a>(
 }
 
 /// Samples a second, and where they lie over the runs.
-pub fn samples(cell: &BenchCell) -> Option<String> {
+pub(crate) fn samples(cell: &BenchCell) -> Option<String> {
     let speed = cell.speed.as_ref()?;
     let rate = |ms: f64| 1e3 * cell.batch as f64 / ms;
     let (low, high) = (rate(speed.high_ms), rate(speed.low_ms));
     Some(interval(speed.samples_per_s, low, high))
 }
 
-pub fn launches(cell: &BenchCell) -> Option<String> {
+pub(crate) fn launches(cell: &BenchCell) -> Option<String> {
     let launches = cell.kernels.as_ref()?.launches_per_step;
     Some(show(f64::from(launches), 0))
 }
 
-pub fn device_ms(cell: &BenchCell) -> Option<String> {
+pub(crate) fn device_ms(cell: &BenchCell) -> Option<String> {
     Some(digits(cell.kernels.as_ref()?.device_ms))
 }
 
-pub fn memory(cell: &BenchCell) -> Option<String> {
+pub(crate) fn memory(cell: &BenchCell) -> Option<String> {
     cell.memory.peak.map(bytes)
 }
 
 /// The share of parameters with a gradient.
-pub fn trained(cell: &BenchCell) -> Option<String> {
+pub(crate) fn trained(cell: &BenchCell) -> Option<String> {
     Some(format!("{} %", percent(cell.grad.params_pct)))
 }
 
 /// The operation that takes longest.
-pub fn top_kernel(cell: &BenchCell) -> Option<String> {
+pub(crate) fn top_kernel(cell: &BenchCell) -> Option<String> {
     let top = cell.kernels.as_ref()?.top.first()?;
     let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));
     let name = operations::name(&top.op, part, phase);
     Some(format!("{name} {} ms", digits(top.ms)))
 }
 
-pub fn ratio(ratio: Ratio) -> String {
+pub(crate) fn ratio(ratio: Ratio) -> String {
     interval(ratio.ratio, ratio.low, ratio.high)
 }
 
 /// Why figures are missing, or are of another kind.
-pub fn reasons(cell: &BenchCell) -> impl Iterator<Item = String> {
+pub(crate) fn reasons(cell: &BenchCell) -> impl Iterator<Item = String> {
     let because = |what: &str, why: &Option<String>| Some(format!("{what}: {}", why.as_ref()?));
     let by_wall = "speed by wall time: no step waited for the device";
     let reasons = [
@@ -135,7 +135,7 @@ pub fn reasons(cell: &BenchCell) -> impl Iterator<Item = String> {
 }
 
 /// A figure, or the sign for none: its reason is a remark.
-pub fn or_dash(figure: Option<String>) -> Result<String, String> {
+pub(crate) fn or_dash(figure: Option<String>) -> Result<String, String> {
     Ok(figure.unwrap_or_else(|| "-".to_owned()))
 }
 

@@ -3,7 +3,7 @@
 use crate::judge::{CriterionResult, Outcome, StageReport};
 
 /// The report under a title such as `stage 3 …` or `c01 …`.
-pub fn text(title: &str, report: &StageReport) -> String {
+pub(crate) fn text(title: &str, report: &StageReport) -> String {
     let verdict = match report.outcome() {
         Outcome::Passed => "passed",
         Outcome::Failed => "not passed",
@@ -15,7 +15,7 @@ pub fn text(title: &str, report: &StageReport) -> String {
 }
 
 /// Before what passed, failed or was not measured.
-pub const fn mark(passed: Option<bool>) -> &'static str {
+pub(crate) const fn mark(passed: Option<bool>) -> &'static str {
     match passed {
         Some(true) => "pass",
         Some(false) => "FAIL",

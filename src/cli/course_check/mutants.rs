@@ -104,7 +104,7 @@ impl Subject<'_> {
     }
 }
 
-pub fn check(
+pub(crate) fn check(
     count: usize,
     seed: u64,
     as_json: bool,

@@ -146,7 +146,7 @@ fn shows(detective: &Detective) -> &'static str {
 }
 
 /// Refuses the name of an exercise where a file is read: says which command shows it, or which recorded runs there are.
-pub fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
+pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
     let is_exercise = |name: &&str| name.split('-').next().is_some_and(is_label);
     let name = path.to_str().filter(|_| !files::is_taken(path));
     let Some(name) = name.filter(is_exercise) else {

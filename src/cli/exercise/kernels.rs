@@ -143,7 +143,7 @@ fn trace(kernels: &Kernels, asked: Asked<'_>) -> Result<Exit> {
 }
 
 /// Checks and judges.
-pub fn check(checker: &mut Checker, device: &str, job: KernelJob) -> KernelVerdict {
+pub(crate) fn check(checker: &mut Checker, device: &str, job: KernelJob) -> KernelVerdict {
     let mut facts = checker.check(device, job.clone());
     if facts.restart {
         // It took too long, perhaps because the machine was busy: it is tried once more.
@@ -154,7 +154,7 @@ pub fn check(checker: &mut Checker, device: &str, job: KernelJob) -> KernelVerdi
 
 /// What is tried of a kernel exercise.
 #[derive(Clone, Copy)]
-pub enum Text<'a> {
+pub(crate) enum Text<'a> {
     Starter,
     Solution,
     Wrong(&'a WrongSolution),
@@ -171,7 +171,7 @@ impl Text<'_> {
 }
 
 /// The check of an exercise's starters, of its solutions, or of a wrong solution beside the right ones.
-pub fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> KernelJob {
+pub(crate) fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> KernelJob {
     let read = |name: &str| {
         let mut all = kernels.kernels.iter().enumerate();
         let found = all.find(|(_, kernel)| kernel.file.name == name);

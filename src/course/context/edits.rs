@@ -13,7 +13,7 @@ use protocol::config::RunConfig;
 
 /// A starter of a stage that was edited in place.
 #[derive(Clone, Debug)]
-pub struct EditedStarter {
+pub(super) struct EditedStarter {
     pub path: PathBuf,
     pub config: RunConfig,
     /// What the file held at first.
@@ -22,7 +22,7 @@ pub struct EditedStarter {
 
 /// Finds edited starters and answers, and gives their stages and exercises back what they began with; returns those of
 /// stages, by id. Only a course with the id of the one inside the program can be a copy of it.
-pub fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<String, EditedStarter> {
+pub(super) fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<String, EditedStarter> {
     let mut found = BTreeMap::new();
     let CourseFiles::Folder { root, .. } = source else {
         return found;

@@ -12,7 +12,7 @@ pub(super) const HEAD: &[&str] = &[
 ];
 
 /// A folder that is read.
-pub struct ExerciseFolder<'a> {
+pub(super) struct ExerciseFolder<'a> {
     pub(super) loader: &'a Loader<'a>,
     /// `exercises/k01-swiglu`.
     pub(super) path: &'a str,

@@ -14,7 +14,7 @@ use crate::sanitize;
 /// `progress.toml`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Document {
+pub(super) struct Document {
     current: Option<String>,
     /// A stage's id and the place of a beat in it: `strides 3`.
     presented: Option<String>,
@@ -53,16 +53,16 @@ struct StageEntry {
 
 impl Document {
     /// Reads the text of a file.
-    pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
+    pub(super) fn parse(text: &str) -> Result<Self, toml::de::Error> {
         toml::from_str(text)
     }
 
-    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+    pub(super) fn to_toml(&self) -> Result<String, toml::ser::Error> {
         // A `Table` writes its plain values before its tables, wherever `flatten` puts them.
         Ok(Table::try_from(self)?.to_string())
     }
 
-    pub fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> Progress {
         let presented = self.presented.as_ref().and_then(|it| {
             let (id, beat) = it.rsplit_once(' ')?;
             Some((sanitize::one_line(id), beat.parse().ok()?))
@@ -78,7 +78,7 @@ impl Document {
     }
 
     /// When a stage's prediction, range and answers were given.
-    pub fn times(&self, id: &str) -> Times {
+    pub(super) fn times(&self, id: &str) -> Times {
         let times = |it: &StageEntry| Times {
             predicted: it.predicted_at,
             estimated: it.estimated_at,
@@ -88,7 +88,7 @@ impl Document {
     }
 
     /// Puts a change in; what is known of the same stage or mystery stays.
-    pub fn apply(&mut self, change: &ProgressChange) {
+    pub(super) fn apply(&mut self, change: &ProgressChange) {
         match change {
             ProgressChange::Stage(id, stage) => {
                 let entry = self.stage.entry(id.clone()).or_default();

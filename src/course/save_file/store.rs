@@ -66,7 +66,7 @@ pub enum Busy {
 }
 
 /// What the file says after a change; the second part says what was damaged.
-pub type SaveResult = Result<(Progress, Option<FileError>), FileError>;
+pub(super) type SaveResult = Result<(Progress, Option<FileError>), FileError>;
 
 /// Merges changes into the file; what others recorded stays.
 pub fn save(dir: &Path, changes: &[ProgressChange]) -> SaveResult {

@@ -9,8 +9,8 @@ use protocol::{
 };
 
 /// The beginning of the line about time, and a phrase in the lines that compare times.
-pub const TIME: &str = "time at";
-pub const AS_FAST: &str = "times as fast as";
+pub(super) const TIME: &str = "time at";
+pub(super) const AS_FAST: &str = "times as fast as";
 
 /// A line of the card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

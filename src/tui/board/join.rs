@@ -16,7 +16,13 @@ use crate::tui::{digits, text};
 const QUIET: usize = 2;
 
 /// Draws the view.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, board: &Board, places: &[String], theme: &Theme) {
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    board: &Board,
+    places: &[String],
+    theme: &Theme,
+) {
     let mut rest = area;
     let link = places.first().filter(|it| it.starts_with("http://"));
     let code = link.and_then(|link| link.rsplit('/').next());

@@ -69,7 +69,7 @@ const CTRL_C: KeyCode = Char('\u{3}');
 const CTRL_Z: KeyCode = Char('\u{1a}');
 const ANY: KeyCode = Null;
 /// As many terminals send it.
-pub const SHIFT_F5: KeyCode = KeyCode::F(17);
+pub(super) const SHIFT_F5: KeyCode = KeyCode::F(17);
 
 /// Keys whose meaning follows what is open share one line of the help.
 const ENTER: &str = "continue; select";

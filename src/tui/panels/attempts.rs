@@ -11,7 +11,7 @@ use protocol::units::number;
 use protocol::{Pair, Slot};
 
 /// The attempts, each with its knobs and its figures.
-pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
+pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let mut list = List::default();
     for (at, attempt) in app.attempts().into_iter().enumerate() {
         let present = app.is_present(attempt);

@@ -15,7 +15,7 @@ use crate::tui::theme::Theme;
 use protocol::Slot;
 
 /// What a panel shows now, in an area of this size.
-pub type ContentOf = for<'a> fn(&'a App, &'a Theme, Rect) -> Content<'a>;
+pub(super) type ContentOf = for<'a> fn(&'a App, &'a Theme, Rect) -> Content<'a>;
 
 /// What a panel shows.
 #[derive(Default)]
@@ -208,13 +208,13 @@ const LEAST: u16 = 2;
 const PLOT: u16 = 2;
 
 /// The text where a figure is missing.
-pub fn missing(reason: &str, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
+pub(super) fn missing(reason: &str, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let said = Span::styled(format!("not measured: {reason}"), theme.dim);
     text::wrap(&[said], usize::from(area.width), "", "")
 }
 
 /// Draws the panel's box with its lines; the result is how many it can scroll.
-pub fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
+pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
     let outer = s.area;
     s.open(panel, panel.into_str(), "");
     let mut content = of(s.app, s.theme, s.area);
@@ -305,7 +305,7 @@ fn with_bar(figure: &Figure, width: usize, theme: &Theme) -> Line<'static> {
 }
 
 /// Columns of the name of a figure of several runs.
-pub const NAME: usize = 19;
+pub(super) const NAME: usize = 19;
 
 /// `parity             A 2.1e-6 ✓             B 0.156 ✗`, on one line where it fits.
 fn values_of_runs(figure: &Figure, width: usize, theme: &Theme) -> Vec<Line<'static>> {

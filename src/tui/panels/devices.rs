@@ -11,7 +11,7 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 
 /// The devices, and below them what is known about them.
-pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
+pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let mut list = List::default();
     let (asked, using) = (&app.devices.asked, &app.devices.using);
     let said = format!("requested: {asked}, computing on: {using}");

@@ -15,7 +15,7 @@ use protocol::units::{duration, number, parity, show};
 use protocol::{Evidence, Num, Slot};
 
 /// How to read it.
-pub const READING: &[&str] = &[
+pub(super) const READING: &[&str] = &[
     "Logits: the scores of all tokens. Predicts its input: positions whose highest score is the token they were given. \
              Parity: the largest difference from a plain model with the same weights, over the largest logit; \
              rounding stays below 1e-4, in f16 below 5e-3, in bf16 below 4e-2.",
@@ -23,7 +23,7 @@ pub const READING: &[&str] = &[
              layer hands on. Strides: how far apart in memory neighbours are along each axis.",
 ];
 
-pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)));
     let known: Vec<(Slot, &Evidence)> = known.collect();
     let active = known.iter().find(|(slot, _)| *slot == app.run.active);

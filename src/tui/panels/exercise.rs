@@ -17,10 +17,10 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 
 /// Lines that scroll, and lines that stay at the foot.
-pub type Page = (Vec<Line<'static>>, Vec<Line<'static>>);
+pub(super) type Page = (Vec<Line<'static>>, Vec<Line<'static>>);
 
 /// The page of an exercise for this area.
-pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Rect) -> Page {
+pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Rect) -> Page {
     let known = app.exercises.of(exercise);
     let write = |parts: &[fn(&mut Part<'a>)]| {
         let mut part = Part {
@@ -66,7 +66,7 @@ pub fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Re
 }
 
 /// The state of the exercise in one line, for the smallest frames.
-pub fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
+pub(super) fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
     let known = app.exercises.of(exercise);
     let report = known.and_then(|known| known.report.as_ref());
     let (said, style) = match report {
@@ -88,12 +88,12 @@ pub fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> 
 }
 
 /// The short name before the title, in lists and at the top.
-pub fn label(exercise: &Exercise, theme: &Theme) -> Span<'static> {
+pub(super) fn label(exercise: &Exercise, theme: &Theme) -> Span<'static> {
     Span::styled(format!("{} ", exercise.label()), theme.dim)
 }
 
 /// Lines of `new` that `old` has not, without what only closes a block.
-pub fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = &'a str> {
+pub(super) fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = &'a str> {
     new.lines().filter(move |line| {
         line.trim().len() > 1 && !old.lines().any(|known| known.trim() == line.trim())
     })

@@ -14,7 +14,7 @@ use protocol::units::{percent, show};
 use protocol::{Exponents, Gradients};
 
 /// How to read it.
-pub const READING: &[&str] = &[
+pub(super) const READING: &[&str] = &[
     "All elements of all gradients of one profiled step, on a GPU a sample of each tensor, without the loss scale. Right: larger. \
              A column is as high as its share. Zeros have no exponent: they are counted in the first line.",
     "f16's smallest number is 2^-24: in an operand of a product, values below half of that become zero. The loss scale moves \
@@ -24,7 +24,7 @@ pub const READING: &[&str] = &[
 /// Rows of the columns and their axis in the panel's box.
 const TALLEST: u16 = 17;
 
-pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let other = || app.run.other()?.gradients.as_ref();
     let shown = app.run.shown().gradients.as_ref().or_else(other);
     let found = shown.and_then(|it| Some((it, it.exponents.as_ref()?)));

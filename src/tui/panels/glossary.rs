@@ -11,7 +11,7 @@ use crate::course::{TextBlock, TextSpan};
 use crate::tui::keys;
 use crate::tui::surface::{Surface, closes, take_top};
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let page = app.view.page.checked_sub(1);
     let (title, text) = match page.and_then(|page| app.course.readings.get(page)) {
@@ -68,7 +68,7 @@ fn aside(app: &App) -> String {
 }
 
 /// The line of the search above what it found.
-pub fn draw_search(s: &mut Surface<'_, '_>, found: &str) {
+pub(super) fn draw_search(s: &mut Surface<'_, '_>, found: &str) {
     let (search, theme) = (&s.app.view.search, s.theme);
     let cursor = if search.typing { "_" } else { "" };
     let key = keys::label(Action::Search, s.app);

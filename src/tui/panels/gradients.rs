@@ -18,7 +18,7 @@ use protocol::units::{number, percent, show};
 use protocol::{GradientRow, Gradients};
 
 /// How to read it.
-pub const READING: &[&str] = &[
+pub(super) const READING: &[&str] = &[
     "One profiled step. A tensor counts when its gradient is finite and not zero. The header's `trained` is the share of \
              all parameters in tensors that count: below 100 %, a part of the model never learns.",
     "norm: the root of the sum of squares. zero: the share of a tensor's elements that are exactly zero, shown where the \
@@ -29,7 +29,7 @@ pub const READING: &[&str] = &[
 const NAME: usize = 23;
 const COLUMNS: [FigureColumn; 3] = [("count", 12), ("zero", 9), ("norm", 9)];
 
-pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let other = || app.run.other()?.gradients.as_ref();
     let shown = app.run.shown().gradients.as_ref().or_else(other);
     let Some(it) = shown else {

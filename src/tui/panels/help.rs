@@ -10,7 +10,7 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 
 /// Columns and rows that the card wants.
-pub fn size(area: Rect, theme: &Theme) -> (u16, u16) {
+pub(super) fn size(area: Rect, theme: &Theme) -> (u16, u16) {
     let columns = usize::from(area.width).saturating_sub(FRAME).max(1);
     let (count, each) = columns_of(columns);
     let rows = arranged(|_| true, count, each, theme).len() + 2;
@@ -29,7 +29,7 @@ const FRAME: usize = 4;
 /// The note under the shorter column.
 const NOTE: &str = "Dim keys do nothing now. A click marks a panel, a second click enlarges it.";
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let welcome = keys::label(Action::Open(Overlay::Welcome), app);
     let aside = format!("{welcome} the welcome, {}", closes(app));

@@ -15,14 +15,14 @@ use protocol::stats::operations::formula;
 use protocol::{CompiledKernel, KernelRow};
 
 /// Columns and rows that the card wants.
-pub fn size(app: &App, area: Rect) -> (u16, u16) {
+pub(super) fn size(app: &App, area: Rect) -> (u16, u16) {
     match app.view.card_expanded {
         true => (area.width, area.height),
         false => (110, area.height),
     }
 }
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let row = &app.kernel_texts.row;
     let large = keys::label(Action::Expand, app);
@@ -141,7 +141,7 @@ fn wrapped_line(number: usize, line: &str, columns: usize, theme: &Theme) -> Vec
 }
 
 /// A line of WGSL behind its number; comments are dimmed.
-pub fn numbered_line(number: usize, line: &str, theme: &Theme) -> Line<'static> {
+pub(super) fn numbered_line(number: usize, line: &str, theme: &Theme) -> Line<'static> {
     let (code, comment) = line.split_at(line.find("//").unwrap_or(line.len()));
     Line::from(vec![
         Span::styled(format!("{number:>4} "), theme.dim),

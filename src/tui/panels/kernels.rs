@@ -18,7 +18,7 @@ use protocol::units::{bytes, duration, ms, number, or_dash, percent};
 use protocol::{KernelRow, Roof, Slot, StepProfile};
 
 /// How to read it.
-pub const READING: &[&str] = &[
+pub(super) const READING: &[&str] = &[
     "Profiled steps, which count in no median of step times. A row shows the median of the latest profiles; ~: their middle half \
              spans more than a quarter of it. A row adds up all layers; fwd, bwd, opt: forward, backward, optimizer. \
              Rates are computed from the shapes, with each operand moved once.",
@@ -26,7 +26,7 @@ pub const READING: &[&str] = &[
              cache, or the peak was measured low. Rest of the step: time that no row accounts for.",
 ];
 
-pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let Some((slot, kernels)) = app.profiled() else {
         return Content::missing("no step was profiled yet", theme, area);
     };

@@ -22,11 +22,11 @@ const BETWEEN: usize = 3;
 const NUMBER: usize = 4;
 
 /// Columns and rows that the card wants.
-pub fn size(area: Rect) -> (u16, u16) {
+pub(super) fn size(area: Rect) -> (u16, u16) {
     (COLUMNS, area.height)
 }
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let recorded = match &app.lanes.found {
         Some(Ok(found)) => found,

@@ -72,7 +72,7 @@ impl Row {
 }
 
 /// Draws a text as large as it fits into so many rows at the top, and takes them; in plain letters where it has no large form.
-pub fn headline(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: Style) {
+pub(super) fn headline(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: Style) {
     let size = digits::size(said, s.area.width, rows);
     let area = take_top(&mut s.area, digits::rows(size).max(1));
     digits::fill(s.frame.buffer_mut(), area, said, style);
@@ -82,7 +82,7 @@ pub fn headline(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: Style) {
 /// Draws what a panel shows: lines before its figures or its drawing above them, those after below, and of the figures those that
 /// the beat asks for; those that do not fit are left out from the end. Text stands in the panel's box; the result is how many
 /// lines of it can scroll.
-pub fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
+pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
     let content = of(s.app, s.theme, s.area);
     if !content.is_figures() {
         return content::draw(s, panel, of);

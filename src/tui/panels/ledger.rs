@@ -15,7 +15,7 @@ use protocol::units::{duration, or_dash, percent};
 use protocol::{PhaseTimes, Slot};
 
 /// How to read it.
-pub const READING: &[&str] = &[
+pub(super) const READING: &[&str] = &[
     "Submitted: work is queued; device: it computes; synced: it is done. \
              Residual = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
              calls return: it contains the work only where it then waits for the device (a sync).",
@@ -36,7 +36,7 @@ fn missing(run: &SlotRun) -> &'static str {
     }
 }
 
-pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.ledger?)));
     let known: Vec<(Slot, StepReading)> = known.collect();
     // The running slot first: it is the one to look at when there is room for one only.
@@ -190,7 +190,7 @@ fn clocks(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// The same in a line, or two where it is too narrow, for the evidence and for where there is little room.
-pub fn clocks_in_short(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn clocks_in_short(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let Some((it, _)) = run.clocks() else {
         return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };

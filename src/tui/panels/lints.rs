@@ -11,7 +11,7 @@ use crate::tui::surface::slot_label;
 use crate::tui::theme::Theme;
 
 /// How to read it.
-pub const READING: &[&str] = &[
+pub(super) const READING: &[&str] = &[
     "A lint reports something that a correct run does not do: what was seen, and where to look next. A run without lints may still be wrong.",
 ];
 
@@ -23,7 +23,7 @@ pub(super) fn later<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'
     Content::text("", w.lines)
 }
 
-pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.run.shown();
     let mut w = ProseWriter::new(app, theme, usize::from(area.width));
     let begun = run.started.is_some() && run.last.is_some();

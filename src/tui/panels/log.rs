@@ -6,13 +6,13 @@ use crate::tui::surface::{Surface, closes, height};
 use crate::tui::text;
 
 /// Columns and rows that the card of the problems wants.
-pub fn size_of_problems(app: &App) -> (u16, u16) {
+pub(super) fn size_of_problems(app: &App) -> (u16, u16) {
     let problems = height(app.course.problems.len());
     (110, problems.saturating_mul(3).saturating_add(4))
 }
 
 /// The log, the latest line last.
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     s.overlay("log");
     let mut w = s.writer();
@@ -39,7 +39,7 @@ pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 /// Files of the course that were skipped.
-pub fn draw_problems(s: &mut Surface<'_, '_>) -> u16 {
+pub(super) fn draw_problems(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     s.card("could not be loaded", &closes(app), theme.bad);
     let mut w = s.writer();

@@ -16,13 +16,13 @@ use protocol::Slot;
 use protocol::units::number;
 
 /// How to read it.
-pub const READING: &[&str] = &[
+pub(super) const READING: &[&str] = &[
     "The loss is the mean of -ln(probability given to the token that came next). ln V: all V tokens get the same \
              probability. Entropy: every token gets its true probability; only a model that has seen the answers is below.",
     "The first loss is taken before any update: it depends on the initial weights only.",
 ];
 
-pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     // As many words as there is room for.
     let legends = (0..=WORDS).rev().map(|words| legend(app, theme, words));
     let legend = text::longest(legends, usize::from(area.width));

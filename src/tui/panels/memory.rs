@@ -11,13 +11,13 @@ use protocol::Slot;
 use protocol::units::bytes;
 
 /// How to read it.
-pub const READING: &[&str] = &[
+pub(super) const READING: &[&str] = &[
     "Weights, gradients and moments are counted from the tensors, 4 bytes a number; AdamW keeps two moments for each \
              weight. Peak: the most in use at once. The rest: what the backward pass needs of the forward pass, and scratch.",
 ];
 
 /// The peaks of both runs, and what that of the shown one is made of.
-pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut content = Content::default();
     for (slot, run) in slots(app) {
         let Some(it) = &run.memory else { continue };

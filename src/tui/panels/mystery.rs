@@ -11,7 +11,7 @@ use crate::judge::{CriterionResult, Outcome};
 use crate::tui::prose::ProseWriter;
 
 /// The page of the open mystery.
-pub fn page(open: &MysteryRun, w: &mut ProseWriter<'_>) {
+pub(super) fn page(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     match open.end {
         Some(end) => ended(open, end, w),
         None => {

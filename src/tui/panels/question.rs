@@ -11,7 +11,7 @@ use crate::tui::{keys, text};
 use protocol::units::{bounds, number};
 
 /// Writes what a stage asks now; nothing when it asks nothing.
-pub fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
+pub(super) fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let study = &w.app.study;
     if w.app.beat().is_some() {
         // The room is asked again, whatever was answered before.
@@ -32,7 +32,7 @@ pub fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
 }
 
 /// A question and its choices, each behind its key.
-pub fn choices(question: &Question, w: &mut ProseWriter<'_>) {
+pub(super) fn choices(question: &Question, w: &mut ProseWriter<'_>) {
     let app = w.app;
     let key = |at| match keys::label(Action::Answer(at), app) {
         none if none.is_empty() => letter(at),
@@ -42,7 +42,11 @@ pub fn choices(question: &Question, w: &mut ProseWriter<'_>) {
 }
 
 /// A question and its choices, each behind what `key` says of its place.
-pub fn choices_behind(key: impl Fn(usize) -> String, question: &Question, w: &mut ProseWriter<'_>) {
+pub(super) fn choices_behind(
+    key: impl Fn(usize) -> String,
+    question: &Question,
+    w: &mut ProseWriter<'_>,
+) {
     w.body(&question.prompt, w.theme.strong);
     for (at, choice) in question.choices.iter().enumerate() {
         let marker = format!(" {}  ", key(at));
@@ -51,7 +55,7 @@ pub fn choices_behind(key: impl Fn(usize) -> String, question: &Question, w: &mu
 }
 
 /// Where what was measured lies, and the points for it.
-pub fn judged(of: &Estimate, range: (f64, f64), truth: f64) -> String {
+pub(super) fn judged(of: &Estimate, range: (f64, f64), truth: f64) -> String {
     match points(of, range, truth) {
         0 => "outside".to_owned(),
         points => format!("inside, {points} of {POINTS} points"),
@@ -59,7 +63,7 @@ pub fn judged(of: &Estimate, range: (f64, f64), truth: f64) -> String {
 }
 
 /// What the last run measured, where it is another figure than the one that judged the range.
-pub fn later(of: &Estimate, first: f64, later: f64, w: &mut ProseWriter<'_>) {
+pub(super) fn later(of: &Estimate, first: f64, later: f64, w: &mut ProseWriter<'_>) {
     let (first, now) = (with_unit(of, first), with_unit(of, later));
     if first != now {
         let said =
@@ -69,12 +73,12 @@ pub fn later(of: &Estimate, first: f64, later: f64, w: &mut ProseWriter<'_>) {
 }
 
 /// A value of the estimate: `3.1x`, `6.9 nats`.
-pub fn with_unit(of: &Estimate, value: f64) -> String {
+pub(super) fn with_unit(of: &Estimate, value: f64) -> String {
     unit(of, &number(value))
 }
 
 /// The bounds of a range, each with its unit.
-pub fn bounds_with_unit(of: &Estimate, (low, high): (f64, f64)) -> [String; 2] {
+pub(super) fn bounds_with_unit(of: &Estimate, (low, high): (f64, f64)) -> [String; 2] {
     bounds(low, high).map(|it| unit(of, &it))
 }
 
@@ -86,7 +90,7 @@ fn unit(of: &Estimate, value: &str) -> String {
 }
 
 /// A scale, with the range on it once it is placed, and the truth once it is known.
-pub fn scale(
+pub(super) fn scale(
     of: &Estimate,
     range: Option<(f64, f64)>,
     truth: Option<f64>,

@@ -23,7 +23,7 @@ use protocol::units::{ms, number, or_dash, percent, rate};
 use protocol::{Roof, Slot};
 
 /// How to read it.
-pub const READING: &[&str] = &[
+pub(super) const READING: &[&str] = &[
     "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
              arithmetic can do. roof: how near a letter comes to it; over 100 % under the slope, data was in a cache.",
     "Bytes count each operand once, by its shape. An operation far below the roof moves too many bytes, or waits.",
@@ -40,7 +40,7 @@ const TALL: u16 = 12;
 const SHORT: u16 = 7;
 const LOW: u16 = 3;
 
-pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let roof = slots(app).find_map(|(_, run)| run.started.as_ref()?.roof.as_deref());
     let aside = roof.map_or(String::new(), |it| {
         let load = it.load().map_or("", |_| " under load");

@@ -11,7 +11,7 @@ use crate::tui::theme::Theme;
 use protocol::units::number;
 
 /// The title of the vote.
-pub fn title_of_vote(app: &App) -> &'static str {
+pub(super) fn title_of_vote(app: &App) -> &'static str {
     let open = app.member.as_ref().and_then(|it| it.class.open_vote());
     match open.is_some_and(|(_, vote)| vote.round > 0) {
         true => "the room votes again",
@@ -20,7 +20,7 @@ pub fn title_of_vote(app: &App) -> &'static str {
 }
 
 /// What is shared.
-pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut w = ProseWriter::new(app, theme, columns);
     let Some(member) = &app.member else {
         w.plain(
@@ -119,7 +119,7 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
 }
 
 /// The question with its choices and their keys.
-pub fn question(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn question(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut w = ProseWriter::new(app, theme, columns);
     let Some(stage) = app.voting() else {
         w.plain("No vote is open.", theme.dim);

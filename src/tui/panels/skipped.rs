@@ -7,7 +7,7 @@ use crate::course::placeholder::{FigureSources, fill_known};
 use crate::tui::prose::ProseWriter;
 use crate::tui::surface::Surface;
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let app = s.app;
     let skipped = app.skipped_stages();
     let at = app.view.selected.min(skipped.len().saturating_sub(1));

@@ -10,7 +10,7 @@ use crate::tui::surface::Surface;
 use crate::tui::text;
 use protocol::config::Knob;
 
-pub fn draw(s: &mut Surface<'_, '_>) -> u16 {
+pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     s.overlay("solution");
     let mut w = s.writer();
     if let Some(open) = s.app.exercise() {

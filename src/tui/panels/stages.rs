@@ -17,7 +17,7 @@ const LEVEL: usize = 14;
 const NARROW: usize = 72;
 
 /// The stages, the exercises and the runs without either; the marks' meaning and the score below them.
-pub fn list(app: &App, theme: &Theme, columns: usize) -> List {
+pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let mut list = List::default();
     list.text([Line::styled(app.course.title.clone(), theme.heading)]);
     let (stages, exercises) = (&app.course.stages, &app.course.exercises);

@@ -17,12 +17,12 @@ use crate::tui::theme::Theme;
 use protocol::units::number;
 
 /// Columns that the card takes at most.
-pub fn widest(app: &App) -> u16 {
+pub(super) fn widest(app: &App) -> u16 {
     let table = app.journey.as_ref().map_or(0, |it| widths(it).iter().sum());
     READING.max(table) as u16 + 4
 }
 
-pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut w = ProseWriter::new(app, theme, columns.min(READING));
     let all = &app.course.stages;
     let passed = |stage: &&Stage| app.study.of(stage).state == StageState::Passed;

@@ -18,7 +18,7 @@ use protocol::units::{duration, ms, number, percent};
 use protocol::{Throughput, TimingState};
 
 /// How to read it, which depends on whether the run waits for the device.
-pub fn reading(app: &App) -> &'static [&'static str] {
+pub(super) fn reading(app: &App) -> &'static [&'static str] {
     match app.run.shown().synced() {
         false => &[
             "This run never waits for the device. A time here ends when the work is submitted or, once the queue is full, when \
@@ -37,7 +37,7 @@ pub fn reading(app: &App) -> &'static [&'static str] {
 /// The times end when the work is submitted. The rate is then by wall time.
 const ENQUEUE: &str = "enqueue";
 
-pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.run.shown();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let Some(it) = &run.throughput else {

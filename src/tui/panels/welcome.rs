@@ -21,7 +21,7 @@ const STEPS: [(&str, &str); 5] = [
     ("look back", "your prediction beside the numbers"),
 ];
 
-pub fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut w = ProseWriter::new(app, theme, columns);
     w.plain(WHAT, theme.text);
     w.heading("How a stage works");

@@ -24,7 +24,11 @@ use tiny_llama::ops::{Cost, Float, Kernels, Operation, Parameter};
 use crate::comparison::{Comparison, Version};
 
 /// Every operation whose name is wanted, on this device.
-pub fn all(config: &RunConfig, device: &Device, wanted: &dyn Fn(&str) -> bool) -> Vec<Comparison> {
+pub(crate) fn all(
+    config: &RunConfig,
+    device: &Device,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Vec<Comparison> {
     if is_cpu(device) {
         Bench::<Flex>::new(config, device, wanted).all()
     } else {

@@ -11,19 +11,19 @@ const MIN_SAMPLE_MS: f64 = 4.0;
 const MAX_CALLS: usize = 4096;
 
 /// One version: `run(n)` calls it n times and waits for the device.
-pub struct Version {
+pub(crate) struct Version {
     pub name: String,
     pub cost: Cost,
     pub run: Box<dyn FnMut(usize) + Send>,
 }
 
 /// An operation in one direction at one size. Speed-ups are over the first version.
-pub struct Comparison {
+pub(crate) struct Comparison {
     pub name: String,
     pub versions: Vec<Version>,
 }
 
-pub fn print_head() {
+pub(crate) fn print_head() {
     println!(
         "\n  {:<20} {:>9} {:>20} {:>8} {:>7} {:>9}  share of peak",
         "version", "ms", "[p25, p75]", "GFLOP/s", "GB/s", "speed-up"
@@ -33,7 +33,7 @@ pub fn print_head() {
 impl Comparison {
     /// Takes `rounds` samples of each version and prints a row for each. Every second round goes in reverse order, so
     /// that linear drift favours no version.
-    pub fn run(mut self, rounds: usize, roof: Option<&Roof>) {
+    pub(crate) fn run(mut self, rounds: usize, roof: Option<&Roof>) {
         let calls: Vec<usize> = self.versions.iter_mut().map(Version::warm_up).collect();
         let mut samples = vec![Vec::with_capacity(rounds); self.versions.len()];
         for round in 0..rounds {

@@ -14,7 +14,7 @@ const NUMBER: u64 = 4;
 
 /// A run on the host; the kernel ended if the report is `complete`.
 #[derive(Default)]
-pub struct HostRun {
+pub(super) struct HostRun {
     pub report: LaunchReport,
     pub pattern: AccessPattern,
     /// Contents of all buffers afterwards.
@@ -25,7 +25,7 @@ pub struct HostRun {
 
 /// For each access in the text: which elements of the buffer it touched.
 #[derive(Default)]
-pub struct AccessPattern(HashMap<Place, Tally>);
+pub(super) struct AccessPattern(HashMap<Place, Tally>);
 
 #[derive(Clone, Copy, Default)]
 struct Tally {
@@ -85,7 +85,12 @@ impl Tally {
 
 /// Merges the accesses of a run into `known`, which keeps the worst of all runs. `uses` is how often the outputs that were written need
 /// an element of an input.
-pub fn count(trial: &KernelTrial<'_>, run: &HostRun, uses: f64, known: &mut Vec<KernelAccess>) {
+pub(super) fn count(
+    trial: &KernelTrial<'_>,
+    run: &HostRun,
+    uses: f64,
+    known: &mut Vec<KernelAccess>,
+) {
     let accesses = &run.report.accesses;
     for access in accesses {
         let span = &access.location.span;

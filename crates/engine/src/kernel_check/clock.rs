@@ -15,7 +15,7 @@ const BY_THE_CLOCK: u32 = 4;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Starts with a piece of work.
-pub struct WorkClock {
+pub(super) struct WorkClock {
     began: Instant,
     processor: Option<Duration>,
     /// Wall time while no other program kept the machine busy.
@@ -28,13 +28,13 @@ pub struct WorkClock {
 
 /// Time that a piece of work has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TimeUsed {
+pub(super) struct TimeUsed {
     pub processor: Option<Duration>,
     pub quiet: Duration,
 }
 
 impl WorkClock {
-    pub fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self {
             began: Instant::now(),
             processor: machine::own_time(),
@@ -45,12 +45,12 @@ impl WorkClock {
         }
     }
 
-    pub fn wall(&self) -> Duration {
+    pub(super) fn wall(&self) -> Duration {
         self.began.elapsed()
     }
 
     /// Time used since the start.
-    pub fn spent(&mut self) -> TimeUsed {
+    pub(super) fn spent(&mut self) -> TimeUsed {
         let since = self.looked.elapsed();
         if since >= GLANCE {
             let now = machine::read().ok();
@@ -71,7 +71,7 @@ impl WorkClock {
     }
 
     /// The time so far, if other programs slow the work down.
-    pub fn waits(&self, spent: TimeUsed) -> Option<KernelWait> {
+    pub(super) fn waits(&self, spent: TimeUsed) -> Option<KernelWait> {
         let wall = self.wall();
         (self.busy && wall >= PATIENCE).then(|| KernelWait {
             wall: wall.as_secs_f64(),
@@ -82,7 +82,7 @@ impl WorkClock {
 
 impl TimeUsed {
     /// Whether the processor time reached `limit`, or the wall time on a quiet machine reached several times that.
-    pub fn is_over(self, limit: Duration) -> bool {
+    pub(super) fn is_over(self, limit: Duration) -> bool {
         self.processor.is_some_and(|it| it >= limit) || self.quiet >= BY_THE_CLOCK * limit
     }
 }

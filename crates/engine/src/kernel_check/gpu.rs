@@ -17,7 +17,7 @@ use tiny_llama::ops::adapter::{MATRIX_CORES, has_matrix_cores};
 
 /// Why a call to the device failed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum GpuError {
+pub(super) enum GpuError {
     /// The driver or the library refused the call.
     Refused(String),
     /// The device is gone.
@@ -26,19 +26,19 @@ pub enum GpuError {
 
 impl GpuError {
     /// Whether the device can no longer be used.
-    pub fn ends_device(&self) -> bool {
+    pub(super) fn ends_device(&self) -> bool {
         matches!(self, Self::Lost(_))
     }
 }
 
 /// A compiled kernel with its grid.
-pub struct KernelPipeline {
+pub(super) struct KernelPipeline {
     pipeline: wgpu::ComputePipeline,
     grid: [u32; 3],
 }
 
 /// An open device.
-pub struct Gpu {
+pub(super) struct Gpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     pub info: protocol::Device,
@@ -59,7 +59,7 @@ impl Gpu {
     ///
     /// # Errors
     /// When the named adapter does not exist or cannot be opened, with what to do about it.
-    pub fn open(select: &str) -> Result<Option<Self>, String> {
+    pub(super) fn open(select: &str) -> Result<Option<Self>, String> {
         let adapters = adapters();
         let Some(found) = choose(select, &adapters)? else {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Gpu {
     }
 
     /// The device's measured peaks: from the file, otherwise measured now with the training engine's library.
-    pub fn roof(&self) -> Option<&Roof> {
+    pub(super) fn roof(&self) -> Option<&Roof> {
         let find = || {
             roof::known(&self.info, &self.driver).or_else(|| {
                 let opened = devices::open(&self.select).ok()?;
@@ -127,7 +127,7 @@ impl Gpu {
     ///
     /// # Errors
     /// With the driver's message.
-    pub fn compile(&self, text: &str, grid: [u32; 3]) -> Result<KernelPipeline, GpuError> {
+    pub(super) fn compile(&self, text: &str, grid: [u32; 3]) -> Result<KernelPipeline, GpuError> {
         self.guarded(|| {
             let (device, label) = (&self.device, Some("kernel"));
             let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
@@ -148,7 +148,7 @@ impl Gpu {
     }
 
     /// Binds the first `counts` elements of each buffer.
-    pub fn bind(
+    pub(super) fn bind(
         &self,
         kernel: &KernelPipeline,
         buffers: &[wgpu::Buffer],
@@ -175,12 +175,16 @@ impl Gpu {
     }
 
     /// Launches once and waits.
-    pub fn launch(&self, kernel: &KernelPipeline, bound: &wgpu::BindGroup) -> Result<(), GpuError> {
+    pub(super) fn launch(
+        &self,
+        kernel: &KernelPipeline,
+        bound: &wgpu::BindGroup,
+    ) -> Result<(), GpuError> {
         self.launch_groups(kernel, bound, kernel.grid)
     }
 
     /// Launches no workgroups: a driver that compiles at a kernel's first launch compiles now.
-    pub fn prepare(
+    pub(super) fn prepare(
         &self,
         kernel: &KernelPipeline,
         bound: &wgpu::BindGroup,
@@ -204,7 +208,7 @@ impl Gpu {
 
     /// Launches each kernel once, one after the other, and waits. Returns the seconds of each: on the device's clock if it has one,
     /// otherwise from submission to completion.
-    pub fn time(
+    pub(super) fn time(
         &self,
         launches: &[(&KernelPipeline, &wgpu::BindGroup)],
     ) -> Result<Vec<f64>, GpuError> {
@@ -289,7 +293,7 @@ impl Gpu {
     }
 
     /// A storage buffer with these values.
-    pub fn upload(&self, values: &[f32]) -> Result<wgpu::Buffer, GpuError> {
+    pub(super) fn upload(&self, values: &[f32]) -> Result<wgpu::Buffer, GpuError> {
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
@@ -317,7 +321,7 @@ impl Gpu {
     }
 
     /// The contents of a buffer.
-    pub fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<f32>, GpuError> {
+    pub(super) fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<f32>, GpuError> {
         let bytes = self.read_bytes(buffer)?;
         let numbers = bytes.as_chunks::<4>().0.iter();
         Ok(numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect())
@@ -372,7 +376,7 @@ fn pass(
 }
 
 /// The message for a machine without an adapter.
-pub fn no_adapter() -> String {
+pub(super) fn no_adapter() -> String {
     format!("no GPU was found, and no CPU driver of Vulkan; {CPU_DRIVER}")
 }
 

@@ -15,10 +15,10 @@ use wgsl_lockstep::{
 /// Steps of a workgroup after which its longest loop counts as endless: about two seconds.
 const WORKGROUP_STEPS: u64 = 10_000_000;
 /// Steps after which a size is too large for the host: about half a second, and about four where no device runs the size afterwards.
-pub const STEPS: u64 = 2_000_000;
-pub const STEPS_ALONE: u64 = 20_000_000;
+pub(super) const STEPS: u64 = 2_000_000;
+pub(super) const STEPS_ALONE: u64 = 20_000_000;
 /// Steps for a drawn shape, for all drawn shapes with further kinds of values, and for all sizes taken from the text: about 1.5 s each.
-pub const STEPS_DRAWN: u64 = 6_000_000;
+pub(super) const STEPS_DRAWN: u64 = 6_000_000;
 /// Iterations after which a loop counts as endless at any size.
 const ROUNDS: u64 = 1 << 16;
 /// Bytes of the buffers and of the records about their elements.
@@ -27,7 +27,7 @@ const PLAIN: &str = "loads, stores, arithmetic on f32, u32, i32 and bool, loops 
 
 /// Which part of a kernel runs on the host, and for how many steps.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct HostLaunch {
+pub(super) struct HostLaunch {
     pub steps: u64,
     /// Whether the kernel ended at another size: then it may only be slow, and a device decides.
     pub ends: bool,
@@ -44,7 +44,7 @@ impl KernelTrial<'_> {
     ///
     /// # Errors
     /// With the fault.
-    pub fn judge_on_host(
+    pub(super) fn judge_on_host(
         &self,
         run: &HostRun,
         inputs: &[Vec<f32>],
@@ -76,7 +76,7 @@ impl KernelTrial<'_> {
     ///
     /// # Errors
     /// With what the kernel does wrong regardless of its numbers, or what the interpreter does not support.
-    pub fn interpret(
+    pub(super) fn interpret(
         &self,
         inputs: &[Vec<f32>],
         guard: usize,
@@ -150,7 +150,7 @@ impl KernelTrial<'_> {
     }
 
     /// Adds the accesses of a run to `known`.
-    pub fn count(&self, run: &HostRun, known: &mut Vec<KernelAccess>) {
+    pub(super) fn count(&self, run: &HostRun, known: &mut Vec<KernelAccess>) {
         access::count(self, run, self.uses(run), known);
     }
 
@@ -165,7 +165,7 @@ impl KernelTrial<'_> {
     }
 
     /// All buffers before a launch, each with `guard` elements past its end.
-    pub fn host_buffers(&self, inputs: &[Vec<f32>], guard: usize) -> Vec<Buffer> {
+    pub(super) fn host_buffers(&self, inputs: &[Vec<f32>], guard: usize) -> Vec<Buffer> {
         let contents = (0..).zip(self.contents(inputs, guard));
         let buffers = contents.map(|(number, (binding, values))| Buffer {
             initialized: guard > 0 || binding.role != KernelRole::Out,
@@ -295,7 +295,7 @@ impl KernelTrial<'_> {
 }
 
 /// The fault of a kernel that ended at no size.
-pub fn too_long(shape: &str) -> KernelFault {
+pub(super) fn too_long(shape: &str) -> KernelFault {
     let (steps, memory) = (WORKGROUP_STEPS / 1_000_000, bytes(MEMORY));
     KernelFault {
         kind: Kind::NotUnderstood,

@@ -23,7 +23,7 @@ const BUDGET: Duration = Duration::from_millis(1500);
 ///
 /// # Errors
 /// When a launch fails.
-pub fn time(
+pub(super) fn time(
     gpu: &Gpu,
     trial: &KernelTrial<'_>,
     inputs: &[Vec<f32>],

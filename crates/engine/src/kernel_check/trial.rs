@@ -13,7 +13,7 @@ use protocol::{
 };
 
 /// Elements past the end of each buffer in the second run.
-pub const GUARD: usize = 8192;
+pub(super) const GUARD: usize = 8192;
 /// A NaN that no arithmetic produces: marks elements that were never written.
 const POISON: u32 = 0x7fc0_dead;
 /// Marks elements past the end of an output. The number is finite, so a kernel that reads it gives another result.
@@ -22,7 +22,7 @@ const SENTINEL: u32 = 0x5bad_c0de;
 const TOLERANCE: f64 = 1e-4;
 
 /// A kernel at a shape.
-pub struct KernelTrial<'a> {
+pub(super) struct KernelTrial<'a> {
     pub file: &'a KernelFile,
     pub shape: &'a KernelShape,
     pub text: &'a SizedText,
@@ -32,7 +32,7 @@ pub struct KernelTrial<'a> {
 }
 
 /// The right outputs.
-pub struct ExpectedOutputs {
+pub(super) struct ExpectedOutputs {
     /// One vector for each output, in binding order.
     pub values: Vec<Vec<Real>>,
     /// `reference` or `solution`.
@@ -40,17 +40,17 @@ pub struct ExpectedOutputs {
 }
 
 /// A match, or the fault.
-pub type TrialResult = Result<KernelMatch, Box<KernelFault>>;
+pub(super) type TrialResult = Result<KernelMatch, Box<KernelFault>>;
 
 impl KernelTrial<'_> {
     /// Values of the buffers that are read, in binding order.
-    pub fn inputs(&self) -> Result<Vec<Vec<f32>>, GpuError> {
+    pub(super) fn inputs(&self) -> Result<Vec<Vec<f32>>, GpuError> {
         let bindings = &self.file.spec.bindings;
         reference::inputs(bindings, self.shape, self.values, self.seed).map_err(GpuError::Refused)
     }
 
     /// Outputs of the plain reference, for a kernel with these `functions`.
-    pub fn reference(&self, inputs: &[Vec<f32>], functions: Functions) -> ExpectedOutputs {
+    pub(super) fn reference(&self, inputs: &[Vec<f32>], functions: Functions) -> ExpectedOutputs {
         let reference = self.file.spec.reference;
         ExpectedOutputs {
             values: reference::outputs(reference, inputs, &self.shape.sizes, functions),
@@ -59,7 +59,7 @@ impl KernelTrial<'_> {
     }
 
     /// Outputs of a kernel that is known to be right.
-    pub fn solution(
+    pub(super) fn solution(
         &self,
         gpu: &Gpu,
         kernel: &KernelPipeline,
@@ -79,7 +79,7 @@ impl KernelTrial<'_> {
     }
 
     /// Makes the driver finish compiling, which it may otherwise do at the first launch.
-    pub fn prepare(
+    pub(super) fn prepare(
         &self,
         gpu: &Gpu,
         kernel: &KernelPipeline,
@@ -90,7 +90,7 @@ impl KernelTrial<'_> {
     }
 
     /// Runs the kernel on a device and judges its outputs.
-    pub fn judge(
+    pub(super) fn judge(
         &self,
         gpu: &Gpu,
         kernel: &KernelPipeline,
@@ -148,7 +148,7 @@ impl KernelTrial<'_> {
     }
 
     /// The buffers that the kernel has to write, with their contents after a launch.
-    pub fn outputs<'a>(
+    pub(super) fn outputs<'a>(
         &'a self,
         found: &'a [Vec<f32>],
     ) -> impl Iterator<Item = (&'a KernelBinding, &'a Vec<f32>)> {
@@ -157,7 +157,7 @@ impl KernelTrial<'_> {
     }
 
     /// The contents of all buffers before a launch: the inputs, and `POISON` in the outputs.
-    pub fn contents<'a>(
+    pub(super) fn contents<'a>(
         &'a self,
         inputs: &'a [Vec<f32>],
         guard: usize,
@@ -172,7 +172,7 @@ impl KernelTrial<'_> {
     }
 
     /// The same in buffers on a device.
-    pub fn fill(
+    pub(super) fn fill(
         &self,
         gpu: &Gpu,
         inputs: &[Vec<f32>],
@@ -182,7 +182,11 @@ impl KernelTrial<'_> {
         contents.map(|(_, values)| gpu.upload(&values)).collect()
     }
 
-    pub fn wrote_input(&self, inputs: &[Vec<f32>], found: &[Vec<f32>]) -> Option<KernelFault> {
+    pub(super) fn wrote_input(
+        &self,
+        inputs: &[Vec<f32>],
+        found: &[Vec<f32>],
+    ) -> Option<KernelFault> {
         self.buffers(inputs)
             .zip(found)
             .filter(|((binding, ..), _)| binding.role == KernelRole::In)
@@ -192,7 +196,7 @@ impl KernelTrial<'_> {
             })
     }
 
-    pub fn wrote_past_end(&self, guarded: &[Vec<f32>]) -> Option<KernelFault> {
+    pub(super) fn wrote_past_end(&self, guarded: &[Vec<f32>]) -> Option<KernelFault> {
         self.buffers(&[])
             .zip(guarded)
             .find_map(|((binding, count, _), found)| {
@@ -210,7 +214,7 @@ impl KernelTrial<'_> {
         self.shape.tolerance.or(self.file.spec.tolerance)
     }
 
-    pub fn compare(&self, found: &[Vec<f32>], expected: &ExpectedOutputs) -> TrialResult {
+    pub(super) fn compare(&self, found: &[Vec<f32>], expected: &ExpectedOutputs) -> TrialResult {
         let mut matched = KernelMatch {
             shape: self.shape.label.clone(),
             against: expected.from.to_owned(),
@@ -276,7 +280,7 @@ impl KernelTrial<'_> {
         self.fault(kind, &self.file.spec.bindings[binding].name, at)
     }
 
-    pub fn fault(&self, kind: Kind, buffer: &str, at: usize) -> KernelFault {
+    pub(super) fn fault(&self, kind: Kind, buffer: &str, at: usize) -> KernelFault {
         KernelFault {
             kind,
             shape: self.shape.label.clone(),
@@ -289,7 +293,7 @@ impl KernelTrial<'_> {
 }
 
 /// How many elements of an output were never written.
-pub fn unwritten(found: &[f32]) -> usize {
+pub(super) fn unwritten(found: &[f32]) -> usize {
     found.iter().filter(|x| x.to_bits() == POISON).count()
 }
 
@@ -314,7 +318,7 @@ fn differs(one: &[f32], other: &[f32]) -> Option<usize> {
 }
 
 /// The first element that differs between two runs, as binding and index.
-pub fn first_difference(one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
+pub(super) fn first_difference(one: &[Vec<f32>], other: &[Vec<f32>]) -> Option<(usize, usize)> {
     let mut pairs = one.iter().zip(other).enumerate();
     pairs.find_map(|(binding, (one, other))| Some((binding, differs(one, other)?)))
 }

@@ -39,7 +39,7 @@ impl Default for CheckLimits {
 
 /// What the worker has found so far, and what it does now.
 #[derive(Clone, Debug, Default)]
-pub struct CheckState {
+pub(super) struct CheckState {
     pub report: KernelReport,
     /// None while the device is opened.
     pub file: Option<usize>,
@@ -75,7 +75,7 @@ impl CheckState {
 }
 
 /// Waits for the worker until it ends or a piece of work exceeds its limit.
-pub fn watch(
+pub(super) fn watch(
     mut state: CheckState,
     news: &Receiver<CheckState>,
     worker: JoinHandle<()>,
@@ -195,7 +195,7 @@ fn not_checked(mut state: CheckState, why: String) -> KernelReport {
 }
 
 /// The kernel's fault for an error of the device.
-pub fn fault(trouble: &GpuError, state: &CheckState) -> KernelFault {
+pub(super) fn fault(trouble: &GpuError, state: &CheckState) -> KernelFault {
     let (kind, reason) = match trouble {
         GpuError::Refused(why) => (KernelFaultKind::Device, why),
         GpuError::Lost(why) => (KernelFaultKind::Lost, why),

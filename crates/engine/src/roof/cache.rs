@@ -19,7 +19,7 @@ const MAX_ENTRIES: usize = 64;
 
 /// A roof with what it was measured on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CachedRoof {
+pub(super) struct CachedRoof {
     pub device: Device,
     pub driver: String,
     pub roof: Roof,
@@ -29,7 +29,7 @@ pub struct CachedRoof {
 
 impl CachedRoof {
     /// Whether it is of this device under this driver.
-    pub fn is(&self, device: &Device, driver: &str) -> bool {
+    pub(super) fn is(&self, device: &Device, driver: &str) -> bool {
         self.device == *device && self.driver == driver
     }
 }
@@ -41,7 +41,7 @@ struct Kept {
 }
 
 /// What is on file; with a sentence where the file was damaged and set aside. Impossible numbers are left out.
-pub fn read(folder: &Path) -> (Vec<CachedRoof>, Option<String>) {
+pub(super) fn read(folder: &Path) -> (Vec<CachedRoof>, Option<String>) {
     match kept(&folder.join(FILE)) {
         Ok(Kept { version, roofs }) if version == VERSION => {
             let plausible = |it: &CachedRoof| roofline::plausible(&it.roof).is_ok();
@@ -72,12 +72,12 @@ fn set_aside(folder: &Path, why: &str) -> String {
 }
 
 /// Where the roofs are.
-pub fn file(folder: &Path) -> PathBuf {
+pub(super) fn file(folder: &Path) -> PathBuf {
     folder.join(FILE)
 }
 
 /// Puts an entry on file, in place of one for the same device and driver.
-pub fn keep(folder: &Path, entry: CachedRoof) -> Result<(), String> {
+pub(super) fn keep(folder: &Path, entry: CachedRoof) -> Result<(), String> {
     let said = |what: &str, error: &dyn std::fmt::Display| {
         format!("{} {what}: {error}", folder.join(FILE).display())
     };

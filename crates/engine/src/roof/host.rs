@@ -17,13 +17,13 @@ const LARGEST: usize = 512 << 20;
 
 /// Work done in each of several repeats, and the seconds they took.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HostRates {
+pub(super) struct HostRates {
     pub work: f64,
     pub seconds: Vec<f64>,
 }
 
 /// f32 operations of all threads together, two for each multiply-add.
-pub fn flops(threads: usize) -> HostRates {
+pub(super) fn flops(threads: usize) -> HostRates {
     let run = |which: usize, rounds: usize, repeats: usize| HostRates {
         work: 2.0 * (LANES[which] * rounds * threads) as f64,
         seconds: together(threads, repeats, |_| (), |()| multiply_adds(which, rounds)),
@@ -41,7 +41,7 @@ pub fn flops(threads: usize) -> HostRates {
 }
 
 /// Bytes moved by a triad over arrays of `array` bytes each, cut among the threads: two read and one written.
-pub fn bytes(threads: usize, array: usize) -> HostRates {
+pub(super) fn bytes(threads: usize, array: usize) -> HostRates {
     let len = (array / 4 / threads.max(1)).max(1);
     // Each thread writes its own parts first, so that they lie in memory near it.
     let arrays = |_| (vec![0.0_f32; len], vec![1.0_f32; len], vec![2.0_f32; len]);
@@ -58,7 +58,7 @@ pub fn bytes(threads: usize, array: usize) -> HostRates {
 
 /// Bytes for one array of the triad: with all three, several times the last-level cache, and an eighth of the memory that
 /// is free at most.
-pub fn array_bytes(free: Option<u64>) -> usize {
+pub(super) fn array_bytes(free: Option<u64>) -> usize {
     let most = free.map_or(SMALLEST, |free| (free / 24) as usize);
     (2 * cache_bytes().unwrap_or(0))
         .clamp(SMALLEST, LARGEST)

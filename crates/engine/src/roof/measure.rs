@@ -33,7 +33,7 @@ const LARGE: f64 = 1e12;
 const ARRAYS: [usize; 2] = [256 << 20, 32 << 20];
 
 /// Both roofs of an opened device, today's date on them.
-pub fn roof(opened: &OpenDevice) -> Result<Roof> {
+pub(super) fn roof(opened: &OpenDevice) -> Result<Roof> {
     let (flops, cores, bytes, clock) = if opened.queued {
         let threads = rayon::current_num_threads();
         let array = host::array_bytes(memory_available());

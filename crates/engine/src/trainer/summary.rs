@@ -74,7 +74,7 @@ impl Trainer {
     }
 
     /// Ends the run: waits, and sums up. `why`: what cut it short.
-    pub fn finish(mut self, why: Option<&str>) -> Finished {
+    pub(crate) fn finish(mut self, why: Option<&str>) -> Finished {
         let _ = self.queue.sync();
         if !self.pending.is_empty() && self.ended.is_none() {
             let _ = self.read_losses();

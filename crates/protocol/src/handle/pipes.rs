@@ -44,7 +44,7 @@ pub(super) struct Pipes {
 
 impl Pipes {
     /// When the last byte came, be it in the middle of a line: behind a slow pipe a long line takes its time.
-    pub fn last_byte(&self) -> Option<Instant> {
+    pub(super) fn last_byte(&self) -> Option<Instant> {
         self.last_byte.lock().ok().and_then(|at| *at)
     }
 }

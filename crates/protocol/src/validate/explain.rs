@@ -22,7 +22,7 @@ const SKIPPED_LABELS: &[&str] = &[
 ];
 
 /// An error of naga's front end.
-pub fn parse(original: &str, filled: &FilledTemplate, found: &ParseError) -> KernelError {
+pub(super) fn parse(original: &str, filled: &FilledTemplate, found: &ParseError) -> KernelError {
     let label = found.labels().next();
     let range = label.as_ref().and_then(|(span, _)| span.to_range());
     let range = range.unwrap_or(0..0);
@@ -62,7 +62,7 @@ fn largest_type(text: &str) -> Range<usize> {
 }
 
 /// An error of naga's validator: the innermost reason, and the outer ones only where they give a place.
-pub fn invalid(
+pub(super) fn invalid(
     original: &str,
     filled: &FilledTemplate,
     found: &WithSpan<ValidationError>,

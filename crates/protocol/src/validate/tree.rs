@@ -3,7 +3,7 @@
 use naga::{Block, Function, Module, Statement};
 
 /// The blocks of a statement, in their order.
-pub fn blocks(statement: &Statement) -> Vec<&Block> {
+pub(super) fn blocks(statement: &Statement) -> Vec<&Block> {
     match statement {
         Statement::Block(inner) => vec![inner],
         Statement::If { accept, reject, .. } => vec![accept, reject],
@@ -16,7 +16,7 @@ pub fn blocks(statement: &Statement) -> Vec<&Block> {
 }
 
 /// Every function of a module, the entry points last.
-pub fn functions(module: &Module) -> impl Iterator<Item = &Function> {
+pub(super) fn functions(module: &Module) -> impl Iterator<Item = &Function> {
     let plain = module.functions.iter().map(|(_, function)| function);
     plain.chain(module.entry_points.iter().map(|entry| &entry.function))
 }

@@ -296,7 +296,7 @@ fn finished() -> impl Strategy<Value = Finished> {
         )
 }
 
-pub fn event() -> impl Strategy<Value = Event> {
+pub(crate) fn event() -> impl Strategy<Value = Event> {
     let started = (
         run(),
         device(),

@@ -5,7 +5,7 @@ use protocol::config::{KNOBS, KnobValue, Preset, RunConfig, ValueKind};
 use protocol::*;
 
 /// Numbers of up to fifteen digits, which the JSON reader returns to the last bit; measured ones may be off by it.
-pub fn number() -> impl Strategy<Value = f64> {
+pub(crate) fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
         (-1_000_000_000_000_i64..1_000_000_000_000).prop_map(|n| n as f64 / 1e3),
         (-1_000_000_000_i64..1_000_000_000).prop_map(|n| n as f64 / 1e6),
@@ -15,11 +15,11 @@ pub fn number() -> impl Strategy<Value = f64> {
     ]
 }
 
-pub fn num() -> impl Strategy<Value = Num> {
+pub(crate) fn num() -> impl Strategy<Value = Num> {
     prop_oneof![4 => number().prop_map(Num), 1 => Just(Num(f64::INFINITY)), 1 => Just(Num(f64::NEG_INFINITY))]
 }
 
-pub fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z.-]{0,12}",
         any::<String>(),
@@ -27,11 +27,11 @@ pub fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-pub fn slot() -> impl Strategy<Value = Slot> {
+pub(crate) fn slot() -> impl Strategy<Value = Slot> {
     prop_oneof![Just(Slot::A), Just(Slot::B)]
 }
 
-pub fn config() -> impl Strategy<Value = RunConfig> {
+pub(crate) fn config() -> impl Strategy<Value = RunConfig> {
     let presets = prop_oneof![
         Just(Preset::Tiny),
         Just(Preset::Small),
@@ -61,7 +61,7 @@ pub fn config() -> impl Strategy<Value = RunConfig> {
         })
 }
 
-pub fn run() -> impl Strategy<Value = RunSpec> {
+pub(crate) fn run() -> impl Strategy<Value = RunSpec> {
     (any::<u32>(), text(), slot(), config(), any::<Option<u64>>()).prop_map(
         |(stage, variant, slot, config, steps)| RunSpec {
             stage,
@@ -74,7 +74,7 @@ pub fn run() -> impl Strategy<Value = RunSpec> {
     )
 }
 
-pub fn command() -> impl Strategy<Value = Command> {
+pub(crate) fn command() -> impl Strategy<Value = Command> {
     prop_oneof![
         (any::<u32>(), any::<Option<u32>>())
             .prop_map(|(protocol, threads)| Command::Hello { protocol, threads }),

@@ -92,7 +92,7 @@ pub(super) struct ResidualStream {
 
 impl Block {
     /// The norm before attention.
-    pub fn norm1(&self, layer: usize) -> StreamNorm<'_> {
+    pub(super) fn norm1(&self, layer: usize) -> StreamNorm<'_> {
         StreamNorm {
             scope: Scope::layer(layer, "norm1"),
             gain: &self.norm1,
@@ -110,14 +110,14 @@ impl Block {
     }
 
     /// In the order of the weights.
-    pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
+    pub(super) fn parameters(&self) -> impl Iterator<Item = &Parameter> {
         let rest = [&self.down, &self.norm1, &self.norm2];
         let attention = self.qkv.all().iter().chain([&self.o]);
         attention.chain(self.gate_up.all()).chain(rest)
     }
 
     /// The same, to be replaced.
-    pub fn parameters_mut(&mut self) -> impl Iterator<Item = &mut Parameter> {
+    pub(super) fn parameters_mut(&mut self) -> impl Iterator<Item = &mut Parameter> {
         let rest = [&mut self.down, &mut self.norm1, &mut self.norm2];
         let attention = self.qkv.all_mut().iter_mut().chain([&mut self.o]);
         attention.chain(self.gate_up.all_mut()).chain(rest)
@@ -419,7 +419,7 @@ impl BlockContext {
     }
 
     /// Strides in elements, of q, k and v as the attention operation reads them.
-    pub fn attention_strides(&self, device: &Device) -> Vec<(String, Vec<usize>)> {
+    pub(super) fn attention_strides(&self, device: &Device) -> Vec<(String, Vec<usize>)> {
         let c = &self.config;
         let head_dim = c.hidden / c.heads;
         let copied = c.kv_layout == KvLayout::Contiguous && c.attention == AttentionVersion::Kernel;

@@ -15,7 +15,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub fn new(config: &ModelConfig, context: usize, device: &Device) -> Self {
+    pub(super) fn new(config: &ModelConfig, context: usize, device: &Device) -> Self {
         let device = device.clone().inner();
         let head_dim = config.hidden / config.heads;
         let (cos, sin) = rope::tables(context, head_dim, ROPE_THETA);
@@ -32,7 +32,7 @@ impl Tables {
     }
 
     /// Whether these are what the configuration needs over this context.
-    pub fn fit(&self, config: &ModelConfig, context: usize) -> bool {
+    pub(super) fn fit(&self, config: &ModelConfig, context: usize) -> bool {
         self.context == context && self.mask.is_some() == (config.attention != Attention::Flash)
     }
 }

@@ -10,7 +10,7 @@ use tiny_llama::ops::loss_scale::{FIRST, LossScale};
 use tiny_llama::ops::optimizer::Optimizer;
 
 #[derive(Deserialize)]
-pub struct Golden {
+pub(super) struct Golden {
     config: Sizes,
     loss: f64,
     logits: Vec<f64>,
@@ -39,12 +39,12 @@ struct Reference {
 }
 
 impl Golden {
-    pub fn load() -> Self {
+    pub(super) fn load() -> Self {
         serde_json::from_str(include_str!("../../assets/golden/tiny_llama.json"))
             .expect("the golden file is valid")
     }
 
-    pub fn config(&self, knobs: &[(&str, &str)]) -> RunConfig {
+    pub(super) fn config(&self, knobs: &[(&str, &str)]) -> RunConfig {
         let mut config = RunConfig::preset(Preset::Tiny);
         let s = &self.config;
         config.model.vocab = s.vocab;
@@ -135,7 +135,7 @@ impl Golden {
 
 /// All values of the knobs that keep the mathematics, every pair of them at least once: each knob alone, all at once,
 /// and every combination of the ones that share data.
-pub fn every_combination() -> Vec<Vec<(&'static str, &'static str)>> {
+pub(super) fn every_combination() -> Vec<Vec<(&'static str, &'static str)>> {
     let mut all = vec![vec![]];
     for qkv in ["separate", "fused"] {
         for attention in ["composed", "kernel", "flash"] {
@@ -180,7 +180,7 @@ pub fn every_combination() -> Vec<Vec<(&'static str, &'static str)>> {
 
 /// Every value of every knob at least once, the plain and the full set of our own kernels among them: a shorter list,
 /// because each kernel is compiled when it is first used.
-pub fn device_combinations() -> Vec<Vec<(&'static str, &'static str)>> {
+pub(super) fn device_combinations() -> Vec<Vec<(&'static str, &'static str)>> {
     let own = [
         ("model.norm", "fused"),
         ("model.loss", "fused"),
@@ -233,7 +233,7 @@ fn distance(have: &[f64], want: &[f64]) -> f64 {
 /// at most `unit` of itself, so each product is off by at most 2·unit of its terms, and what comes before adds up along the
 /// longest path: 6 products a layer (q, score, mix, o, gate, down) and the head for a logit, and the same way back for a
 /// gradient. The tolerances are 2·unit times these products. Measured on the CPU device, the worst are 0.6 of it.
-pub fn compare_short(golden: &Golden, knobs: &[(&str, &str)], device: &Device, unit: f64) {
+pub(super) fn compare_short(golden: &Golden, knobs: &[(&str, &str)], device: &Device, unit: f64) {
     let config = golden.config(knobs);
     let model = Model::new(&config, &golden.weights(&config), device).expect("golden weights fit");
     let tokens = Tokens::new(&golden.batch(), device);
@@ -271,7 +271,7 @@ pub fn compare_short(golden: &Golden, knobs: &[(&str, &str)], device: &Device, u
 }
 
 /// Compares logits, loss and gradients within 1e-4 and one update within 1e-3, relative to the largest reference value.
-pub fn compare(golden: &Golden, knobs: &[(&str, &str)], device: &Device) {
+pub(super) fn compare(golden: &Golden, knobs: &[(&str, &str)], device: &Device) {
     let config = golden.config(knobs);
     let mut model =
         Model::new(&config, &golden.weights(&config), device).expect("golden weights fit");

@@ -11,7 +11,7 @@ use crate::ops::formula::{self, Heads};
 use crate::ops::matrix::Matrix;
 
 /// The attention of these sizes in one version.
-pub fn op(sizes: Heads, version: Version, layout: KvLayout) -> Attention {
+pub(super) fn op(sizes: Heads, version: Version, layout: KvLayout) -> Attention {
     let Heads {
         context,
         heads,

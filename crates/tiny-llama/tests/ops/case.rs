@@ -10,27 +10,27 @@ use crate::adapter;
 use crate::ops::matrix::Matrix;
 
 /// Relative tolerance against the formula in double precision, and between versions.
-pub const CLOSE: f64 = 2e-5;
+pub(crate) const CLOSE: f64 = 2e-5;
 /// Relative tolerance against central differences of the formula, whose own error is about 1e-9.
-pub const GRADIENT: f64 = 5e-5;
+pub(crate) const GRADIENT: f64 = 5e-5;
 /// How many elements of an input get a central difference, spread evenly over it.
 const DIFFERENCES: usize = 48;
 /// The step of a central difference, as a share of the input's largest value.
 const STEP: f64 = 1e-5;
 
 /// The CPU device.
-pub fn cpu() -> Device {
+pub(crate) fn cpu() -> Device {
     Device::flex().autodiff()
 }
 
 /// A device that one test at a time may use.
-pub struct Held {
+pub(crate) struct Held {
     pub device: Device,
     _turn: MutexGuard<'static, ()>,
 }
 
 /// The CPU driver of Vulkan, else a GPU, or `None` after printing why.
-pub fn wgpu() -> Option<Held> {
+pub(crate) fn wgpu() -> Option<Held> {
     static DEVICE: OnceLock<Result<Device, String>> = OnceLock::new();
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,13 +53,13 @@ pub fn wgpu() -> Option<Held> {
 }
 
 /// The results of one run.
-pub struct Found<const N: usize> {
+pub(crate) struct Found<const N: usize> {
     pub output: Matrix,
     pub gradients: [Option<Matrix>; N],
 }
 
 /// Output and gradients of Σ y·dy.
-pub fn run<O: Operation<N>, const N: usize>(
+pub(crate) fn run<O: Operation<N>, const N: usize>(
     device: &Device,
     op: O,
     inputs: &[Matrix; N],
@@ -75,7 +75,7 @@ pub fn run<O: Operation<N>, const N: usize>(
 }
 
 /// An operation's inputs, the gradient that arrives at its output, and its formula.
-pub struct Case<'a, const N: usize> {
+pub(crate) struct Case<'a, const N: usize> {
     pub name: &'a str,
     pub inputs: [Matrix; N],
     pub dy: Matrix,
@@ -84,7 +84,7 @@ pub struct Case<'a, const N: usize> {
 
 impl<const N: usize> Case<'_, N> {
     /// Compares every version with the formula, its central differences, and the first version, which is the composed one.
-    pub fn check<O: Operation<N>>(&self, device: &Device, versions: &[O]) {
+    pub(crate) fn check<O: Operation<N>>(&self, device: &Device, versions: &[O]) {
         let want = (self.formula)(&self.inputs);
         let slopes = std::array::from_fn::<_, N, _>(|k| self.differences(k));
         let mut composed: Option<Found<N>> = None;

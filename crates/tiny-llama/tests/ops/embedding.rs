@@ -9,7 +9,7 @@ use crate::ops::formula;
 use crate::ops::matrix::Matrix;
 
 /// The tokens on the device, as the model has them.
-pub fn on(tokens: &[i32], device: &Device) -> Tensor<1, Int> {
+pub(super) fn on(tokens: &[i32], device: &Device) -> Tensor<1, Int> {
     let data = TensorData::new(tokens.to_vec(), [tokens.len()]);
     Tensor::from_data(data, (&device.clone().inner(), burn::tensor::DType::I32))
 }

@@ -3,14 +3,14 @@
 use crate::ops::matrix::Matrix;
 
 /// y = x·Wᵀ
-pub fn linear(x: &Matrix, w: &Matrix) -> Matrix {
+pub(super) fn linear(x: &Matrix, w: &Matrix) -> Matrix {
     exact(x.rows, w.rows, |n, m| {
         x.row(n).iter().zip(w.row(m)).map(|(a, b)| a * b).sum()
     })
 }
 
 /// Without rounding to `f32`: differences of the formula need all digits.
-pub fn exact(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Matrix {
+pub(super) fn exact(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Matrix {
     Matrix {
         rows,
         columns,
@@ -20,12 +20,12 @@ pub fn exact(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -
     }
 }
 
-pub fn add(a: &Matrix, b: &Matrix) -> Matrix {
+pub(super) fn add(a: &Matrix, b: &Matrix) -> Matrix {
     exact(a.rows, a.columns, |r, c| a.at(r, c) + b.at(r, c))
 }
 
 /// x / √(mean(x²) + ε) · γ
-pub fn rms_norm(x: &Matrix, gain: &Matrix) -> Matrix {
+pub(super) fn rms_norm(x: &Matrix, gain: &Matrix) -> Matrix {
     let inverse: Vec<f64> = (0..x.rows)
         .map(|r| {
             let mean = x.row(r).iter().map(|v| v * v).sum::<f64>() / x.columns as f64;
@@ -42,14 +42,14 @@ fn silu(x: f64) -> f64 {
 }
 
 /// silu(gate)·up
-pub fn swiglu(gate: &Matrix, up: &Matrix) -> Matrix {
+pub(super) fn swiglu(gate: &Matrix, up: &Matrix) -> Matrix {
     exact(gate.rows, gate.columns, |r, c| {
         silu(gate.at(r, c)) * up.at(r, c)
     })
 }
 
 /// Pairs (2i, 2i+1) of the first `rotated` columns turned by t·θ^(−2i/dh).
-pub fn rope(x: &Matrix, context: usize, head_dim: usize, rotated: usize) -> Matrix {
+pub(super) fn rope(x: &Matrix, context: usize, head_dim: usize, rotated: usize) -> Matrix {
     exact(x.rows, x.columns, |r, c| {
         if c >= rotated {
             return x.at(r, c);
@@ -66,12 +66,12 @@ pub fn rope(x: &Matrix, context: usize, head_dim: usize, rotated: usize) -> Matr
 }
 
 /// W[token]
-pub fn embedding(w: &Matrix, tokens: &[i32]) -> Matrix {
+pub(super) fn embedding(w: &Matrix, tokens: &[i32]) -> Matrix {
     exact(tokens.len(), w.columns, |r, c| w.at(tokens[r] as usize, c))
 }
 
 /// mean(logsumexp(z) − z[target])
-pub fn cross_entropy(logits: &Matrix, targets: &[i32]) -> Matrix {
+pub(super) fn cross_entropy(logits: &Matrix, targets: &[i32]) -> Matrix {
     let losses = (0..logits.rows).map(|r| {
         let row = logits.row(r);
         let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -84,7 +84,7 @@ pub fn cross_entropy(logits: &Matrix, targets: &[i32]) -> Matrix {
 
 /// Sizes of an attention.
 #[derive(Clone, Copy, Debug)]
-pub struct Heads {
+pub(super) struct Heads {
     pub context: usize,
     pub heads: usize,
     pub kv_heads: usize,
@@ -93,12 +93,12 @@ pub struct Heads {
 
 impl Heads {
     /// Columns of the queries, and of the keys.
-    pub fn widths(&self) -> (usize, usize) {
+    pub(super) fn widths(&self) -> (usize, usize) {
         (self.heads * self.head_dim, self.kv_heads * self.head_dim)
     }
 
     /// The probabilities of one row of one head over the keys up to its own.
-    pub fn row(&self, q: &Matrix, k: &Matrix, row: usize, head: usize) -> Vec<f64> {
+    pub(super) fn row(&self, q: &Matrix, k: &Matrix, row: usize, head: usize) -> Vec<f64> {
         let (dh, first) = (self.head_dim, row - row % self.context);
         let kv = head / (self.heads / self.kv_heads);
         let q = &q.row(row)[head * dh..][..dh];
@@ -116,7 +116,7 @@ impl Heads {
 }
 
 /// softmax(q·kᵀ/√dh, keys after the query left out)·v
-pub fn attention(q: &Matrix, k: &Matrix, v: &Matrix, sizes: Heads) -> Matrix {
+pub(super) fn attention(q: &Matrix, k: &Matrix, v: &Matrix, sizes: Heads) -> Matrix {
     let (dh, group) = (sizes.head_dim, sizes.heads / sizes.kv_heads);
     let mut out = exact(q.rows, q.columns, |_, _| 0.0);
     for row in 0..q.rows {
@@ -135,7 +135,7 @@ pub fn attention(q: &Matrix, k: &Matrix, v: &Matrix, sizes: Heads) -> Matrix {
 }
 
 /// dq, dk and dv: dv = Pᵀ·dO, dS = P∘(dP − rowsum(dP∘P))/√dh, dq = dS·k, dk = dSᵀ·q.
-pub fn attention_backward(
+pub(super) fn attention_backward(
     q: &Matrix,
     k: &Matrix,
     v: &Matrix,

@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 /// `[rows, columns]`, row-major.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Matrix {
+pub(crate) struct Matrix {
     pub rows: usize,
     pub columns: usize,
     pub values: Vec<f64>,
@@ -12,7 +12,7 @@ pub struct Matrix {
 
 impl Matrix {
     /// A value for each row and column, rounded to `f32`.
-    pub fn of(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Self {
+    pub(crate) fn of(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Self {
         let values = (0..rows * columns)
             .map(|i| f64::from(value(i / columns, i % columns) as f32))
             .collect();
@@ -24,7 +24,7 @@ impl Matrix {
     }
 
     /// Reproducible numbers between -scale and scale.
-    pub fn random(seed: u64, rows: usize, columns: usize, scale: f64) -> Self {
+    pub(crate) fn random(seed: u64, rows: usize, columns: usize, scale: f64) -> Self {
         Self::of(rows, columns, |row, column| {
             // SplitMix64.
             let mut z = seed
@@ -39,21 +39,21 @@ impl Matrix {
         })
     }
 
-    pub fn at(&self, row: usize, column: usize) -> f64 {
+    pub(crate) fn at(&self, row: usize, column: usize) -> f64 {
         self.values[row * self.columns + column]
     }
 
-    pub fn row(&self, row: usize) -> &[f64] {
+    pub(crate) fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.columns..][..self.columns]
     }
 
     /// The columns in this range.
-    pub fn columns(&self, range: std::ops::Range<usize>) -> Self {
+    pub(crate) fn columns(&self, range: std::ops::Range<usize>) -> Self {
         Self::of(self.rows, range.len(), |r, c| self.at(r, range.start + c))
     }
 
     /// The parts side by side.
-    pub fn beside(parts: &[&Self]) -> Self {
+    pub(crate) fn beside(parts: &[&Self]) -> Self {
         let rows = parts[0].rows;
         let values = (0..rows)
             .flat_map(|row| parts.iter().flat_map(move |part| part.row(row).to_vec()))
@@ -67,13 +67,13 @@ impl Matrix {
     }
 
     /// On a device, with autodiff when the device has it.
-    pub fn on(&self, device: &Device) -> Tensor<2> {
+    pub(crate) fn on(&self, device: &Device) -> Tensor<2> {
         let values: Vec<f32> = self.values.iter().map(|x| *x as f32).collect();
         Tensor::from_data(TensorData::new(values, [self.rows, self.columns]), device)
     }
 
     /// Reads a tensor back to the host.
-    pub fn read(tensor: Tensor<2>) -> Self {
+    pub(crate) fn read(tensor: Tensor<2>) -> Self {
         let [rows, columns] = tensor.dims();
         let values = tensor.into_data().iter::<f32>().map(f64::from).collect();
         Self {
@@ -84,7 +84,7 @@ impl Matrix {
     }
 
     /// Σ a·b
-    pub fn dot(&self, other: &Self) -> f64 {
+    pub(crate) fn dot(&self, other: &Self) -> f64 {
         self.values
             .iter()
             .zip(&other.values)
@@ -93,19 +93,19 @@ impl Matrix {
     }
 
     /// max|x|
-    pub fn largest(&self) -> f64 {
+    pub(crate) fn largest(&self) -> f64 {
         self.values.iter().fold(0.0, |m: f64, x| m.max(x.abs()))
     }
 
     /// The size that a difference is relative to; at least a small number, because values that cancel keep the rounding
     /// error of their terms.
-    pub fn scale(&self) -> f64 {
+    pub(crate) fn scale(&self) -> f64 {
         self.largest().max(0.02)
     }
 
     /// Fails unless max|difference| ≤ allowed · max|reference|, and everything is finite.
     #[track_caller]
-    pub fn near(&self, reference: &Self, allowed: f64, what: &str) {
+    pub(crate) fn near(&self, reference: &Self, allowed: f64, what: &str) {
         assert_eq!(
             (self.rows, self.columns),
             (reference.rows, reference.columns),

@@ -1,7 +1,7 @@
 //! What a test does where no adapter can run its kernels.
 
 /// Says that the test is skipped, and why. Where `PERFLINGS_REQUIRE_ADAPTER=1` promises an adapter, it fails instead.
-pub fn skip(why: impl std::fmt::Display) {
+pub(crate) fn skip(why: impl std::fmt::Display) {
     eprintln!("skipped: no adapter ({why})");
     let required = std::env::var_os("PERFLINGS_REQUIRE_ADAPTER").is_some_and(|it| it == "1");
     assert!(

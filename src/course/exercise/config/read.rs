@@ -21,7 +21,7 @@ struct ConfigsToml {
 }
 
 /// Reads what is varied, and what is asked about it.
-pub fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
+pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Configs, FileError> {
     let found: ConfigsToml = folder.own()?;
     let file = folder.file;
     let (text, answers) = (folder.text("config.toml")?, folder.text(ANSWERS)?);

@@ -95,7 +95,7 @@ fn solution_file() -> String {
 }
 
 /// Reads what is to be written and how it is checked.
-pub fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
+pub(crate) fn read(folder: &ExerciseFolder<'_>) -> Result<Kernels, FileError> {
     let found: KernelsToml = folder.own()?;
     let fault = |path: &str, what: &str| Err(folder.file.fault(path, what));
     if found.shape.is_empty() {

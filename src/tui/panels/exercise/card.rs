@@ -12,7 +12,7 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 
 /// Writes it; nothing where nothing was done yet.
-pub fn write(known: &ExerciseState, w: &mut ProseWriter<'_>) {
+pub(super) fn write(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     check_of_kernel(known, w);
     in_model(known, w);
     match (&known.measuring, &known.measured, &known.answer) {

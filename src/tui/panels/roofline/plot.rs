@@ -13,7 +13,7 @@ use protocol::Roof;
 use protocol::stats::roofline::{ceiling, ridge};
 
 /// An operation: FLOP/byte, FLOP/s, its letter and name.
-pub struct Mark {
+pub(super) struct Mark {
     pub at: (f64, f64),
     pub letter: char,
     pub name: String,
@@ -29,7 +29,7 @@ const UNIT: f64 = 1e9;
 
 /// Draws the roofs, and the marks; earlier ones stand where they belong. Too small an area stays empty. `roofs`: the same
 /// memory under each flat roof, the lower first. `names`: of memory, and of each flat roof.
-pub fn draw(
+pub(super) fn draw(
     marks: &[Mark],
     roofs: &[Roof],
     names: &[String],

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// As [`super::attention::forward`], with the kernel that `program` makes, whose workgroups own `own` rows; the output has elements
 /// of type `element`. 1 launch.
-pub fn forward<P: Wgsl>(
+pub(super) fn forward<P: Wgsl>(
     rows: &Rows<CubeTensor>,
     sizes: Heads,
     (own, element): (usize, DType),
@@ -26,7 +26,7 @@ pub fn forward<P: Wgsl>(
 }
 
 /// Gradients with the rows' shapes and elements. `launch` gets the parameters of its texts, q, k and v, and writes dq, dk and dv.
-pub fn backward(
+pub(super) fn backward(
     dout: &CubeTensor,
     rows: &Rows<CubeTensor>,
     sizes: Heads,
@@ -42,17 +42,17 @@ pub fn backward(
 
 /// Sizes, and the columns of q, k and v in their buffers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub(super) struct Shape {
     pub sizes: Heads,
     pub columns: [Columns; 3],
 }
 
 /// Names of buffers, in the order of the bindings.
-pub type Buffers = &'static [&'static str];
+pub(super) type Buffers = &'static [&'static str];
 
 /// The values that fill in a file; sizes and tile have the names of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Values<T> {
+pub(super) struct Values<T> {
     pub shape: Shape,
     pub buffers: Buffers,
     /// Four values of a row, except of the output's gradient, which is f32.
@@ -92,7 +92,7 @@ impl Shape {
     }
 
     /// Workgroups of `own` rows for all sequences with `heads` heads each.
-    pub fn groups(&self, own: usize, heads: usize) -> [usize; 3] {
+    pub(super) fn groups(&self, own: usize, heads: usize) -> [usize; 3] {
         let Heads { batch, context, .. } = self.sizes;
         [context.div_ceil(own), batch * heads, 1]
     }
@@ -121,7 +121,7 @@ impl Shape {
 }
 
 #[cfg(test)]
-pub mod testing {
+pub(super) mod testing {
     use super::super::check::{TestDevice, close, valid_wgsl};
     use super::super::rope;
     use super::*;
@@ -131,7 +131,7 @@ pub mod testing {
     use crate::ops::shapes::Rotation;
 
     /// Problems of two sequences, from context, heads, key and value heads, and head width.
-    pub fn problems(all: &[[usize; 4]]) -> Vec<Heads> {
+    pub(crate) fn problems(all: &[[usize; 4]]) -> Vec<Heads> {
         let all = all.iter();
         all.map(|[context, heads, kv_heads, head_dim]| Heads {
             batch: 2,
@@ -144,7 +144,7 @@ pub mod testing {
     }
 
     /// Asserts that the text is valid for q, k and v in one buffer.
-    pub fn valid<P: Wgsl>(sizes: Heads, program: impl Fn(Shape) -> P) {
+    pub(crate) fn valid<P: Wgsl>(sizes: Heads, program: impl Fn(Shape) -> P) {
         let [q, k, _] = sizes.widths();
         let stride = q + 2 * k;
         let columns = [0, q, q + k].map(|offset| Columns { offset, stride });
@@ -152,7 +152,7 @@ pub mod testing {
     }
 
     /// The packed gradients that `backward` rotates back by tables, rotated again: they belong to rows that were not rotated.
-    pub fn rotated_again(
+    pub(crate) fn rotated_again(
         dout: &CubeTensor,
         sizes: Heads,
         backward: impl FnOnce(&[CubeTensor; 2]) -> Rows<CubeTensor>,
@@ -181,7 +181,7 @@ pub mod testing {
         fn(&CubeTensor, &Rows<CubeTensor>, &CubeTensor, &CubeTensor, Heads) -> Rows<CubeTensor>;
 
     /// Asserts that outputs and gradients equal those of the CPU's kernels, within one tolerance each.
-    pub fn agrees(
+    pub(crate) fn agrees(
         device: &TestDevice,
         sizes: Heads,
         (forward, backward): (Forward, Backward),
@@ -193,7 +193,7 @@ pub mod testing {
     }
 
     /// The same for given rows of q, k and v.
-    pub fn agrees_on(
+    pub(crate) fn agrees_on(
         device: &TestDevice,
         sizes: Heads,
         packed: &[f32],

@@ -10,7 +10,7 @@ use minijinja::{Value, context};
 
 /// A product whose inner dimension is in `plan.splits` parts, each stored by itself. Plans of one launch differ in nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TiledProduct {
+pub(super) struct TiledProduct {
     pub problem: Problem,
     pub plan: TilePlan,
     pub store: Store,

@@ -10,9 +10,9 @@ use minijinja::{Value, context};
 use std::ops::Range;
 
 /// Side of the matrices that one instruction multiplies.
-pub const TILE: usize = 16;
+pub(super) const TILE: usize = 16;
 /// Values per vector of a load.
-pub const LANES: usize = 4;
+pub(super) const LANES: usize = 4;
 /// Padding between rows of workgroup memory, in values, against bank conflicts.
 const PADDING: usize = 8;
 /// Invocations of a subgroup.
@@ -20,7 +20,7 @@ const SUBGROUP: usize = 32;
 
 /// The blocking of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BlockPlan {
+pub(super) struct BlockPlan {
     /// 16×16 tiles of the result that a subgroup holds, rows by columns.
     pub tiles: (usize, usize),
     /// Subgroups of a workgroup, rows by columns.
@@ -35,7 +35,7 @@ pub struct BlockPlan {
 
 impl BlockPlan {
     /// Values of the result of one workgroup, rows by columns.
-    pub fn block(&self) -> (usize, usize) {
+    pub(super) fn block(&self) -> (usize, usize) {
         (
             self.tiles.0 * self.subgroups.0 * TILE,
             self.tiles.1 * self.subgroups.1 * TILE,
@@ -43,16 +43,16 @@ impl BlockPlan {
     }
 
     /// Workgroups for a problem in one part.
-    pub fn groups(&self, problem: &Problem) -> usize {
+    pub(super) fn groups(&self, problem: &Problem) -> usize {
         problem.groups(self.block(), 1).iter().product()
     }
 
-    pub fn invocations(&self) -> usize {
+    pub(super) fn invocations(&self) -> usize {
         self.slices * self.subgroups.0 * self.subgroups.1 * SUBGROUP
     }
 
     /// Inner values of one part: whole steps.
-    pub fn share(&self, problem: &Problem) -> usize {
+    pub(super) fn share(&self, problem: &Problem) -> usize {
         problem
             .inner
             .div_ceil(self.splits)
@@ -60,7 +60,7 @@ impl BlockPlan {
     }
 
     /// The plan with the inner dimension in about `splits` parts of whole steps.
-    pub fn in_parts(self, splits: usize, problem: &Problem) -> Self {
+    pub(super) fn in_parts(self, splits: usize, problem: &Problem) -> Self {
         let share = Self { splits, ..self }.share(problem);
         let splits = problem.inner.div_ceil(share);
         Self { splits, ..self }
@@ -69,7 +69,7 @@ impl BlockPlan {
 
 /// How an operand is converted when it is staged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Staged {
+pub(super) enum Staged {
     /// f16, unchanged.
     Short,
     /// f32 rounded to f16.
@@ -90,7 +90,7 @@ impl Staged {
 
 /// A problem with its plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct BlockedProduct {
+pub(super) struct BlockedProduct {
     pub problem: Problem,
     pub plan: BlockPlan,
     pub store: Store,

@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 /// A product with its plan.
-pub trait Product: Clone + Debug + Eq + Hash + Send + Sync + 'static {
+pub(super) trait Product: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn program(all: Products<Self>) -> Program<Products<Self>>;
 
     /// Workgroups along each axis.
@@ -39,7 +39,7 @@ pub trait Product: Clone + Debug + Eq + Hash + Send + Sync + 'static {
 
 /// Products in one launch, whose plans have equally many invocations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Products<P>(pub Vec<P>);
+pub(super) struct Products<P>(pub Vec<P>);
 
 impl<P: Product> Products<P> {
     fn groups(&self) -> [usize; 3] {
@@ -50,7 +50,7 @@ impl<P: Product> Products<P> {
     }
 
     /// The buffers of one product after the other; a name ends with the product's number.
-    pub fn bindings(&self) -> Vec<Binding> {
+    pub(super) fn bindings(&self) -> Vec<Binding> {
         let all = self.0.iter().enumerate().flat_map(|(n, product)| {
             let buffers = product.buffers().into_iter();
             buffers.map(move |(name, of)| Binding {
@@ -81,7 +81,7 @@ impl<P: Product> Serialize for Products<P> {
 
 /// A·B of each pair, stored by its epilogue: `product` makes one from its index and what it stores itself, in `splits` parts. `more` are
 /// the last buffers. 1 launch, or 2 if there are parts to add.
-pub fn multiply<P: Product, const N: usize>(
+pub(super) fn multiply<P: Product, const N: usize>(
     pairs: [[&CubeTensor; 2]; N],
     thens: [Epilogue; N],
     splits: [usize; N],

@@ -26,7 +26,7 @@ impl<P> HeadRows<P> {
 
 impl HeadRows<*mut f32> {
     /// In a buffer that starts here.
-    pub fn new(buffer: *mut f32, at: Columns, shape: Heads) -> Self {
+    pub(super) fn new(buffer: *mut f32, at: Columns, shape: Heads) -> Self {
         Self {
             start: buffer.wrapping_add(at.offset),
             row_stride: at.stride,
@@ -35,14 +35,14 @@ impl HeadRows<*mut f32> {
     }
 
     /// The rows of a head from there on, as a result.
-    pub fn result(&self, batch: usize, time: usize, head: usize) -> (*mut f32, usize) {
+    pub(super) fn result(&self, batch: usize, time: usize, head: usize) -> (*mut f32, usize) {
         let start = self.start.wrapping_add(self.offset(batch, time, head));
         (start, self.row_stride)
     }
 }
 
 impl HeadRows<*const f32> {
-    pub fn of(data: &[f32], at: Columns, shape: Heads) -> Self {
+    pub(super) fn of(data: &[f32], at: Columns, shape: Heads) -> Self {
         assert_eq!(data.len(), shape.rows() * at.stride, "{shape:?}");
         Self {
             start: data.as_ptr().wrapping_add(at.offset),
@@ -52,7 +52,7 @@ impl HeadRows<*const f32> {
     }
 
     /// Queries, keys and values.
-    pub fn of_rows(rows: Rows<&[f32]>, shape: Heads) -> [Self; 3] {
+    pub(super) fn of_rows(rows: Rows<&[f32]>, shape: Heads) -> [Self; 3] {
         assert!(shape.heads.is_multiple_of(shape.kv_heads), "{shape:?}");
         rows.columns(&shape)
             .map(|(data, at)| Self::of(data, at, shape))
@@ -64,18 +64,23 @@ impl HeadRows<*const f32> {
     }
 
     /// The rows of a head from there on, as a factor.
-    pub fn factor(&self, batch: usize, time: usize, head: usize) -> (*const f32, (usize, usize)) {
+    pub(super) fn factor(
+        &self,
+        batch: usize,
+        time: usize,
+        head: usize,
+    ) -> (*const f32, (usize, usize)) {
         (self.at(batch, time, head), (self.row_stride, 1))
     }
 
     /// One row of one head.
-    pub fn row(&self, batch: usize, time: usize, head: usize) -> &[f32] {
+    pub(super) fn row(&self, batch: usize, time: usize, head: usize) -> &[f32] {
         // SAFETY: the view was checked against the shape, and nothing writes it while it is read.
         unsafe { std::slice::from_raw_parts(self.at(batch, time, head), self.shape.head_dim) }
     }
 
     /// Copies `count` rows of one head to the columns of `to`, whose rows are [`BLOCK`] long.
-    pub fn copy_transposed(
+    pub(super) fn copy_transposed(
         &self,
         to: &mut [f32],
         (batch, first, head): (usize, usize, usize),
@@ -102,7 +107,7 @@ pub(super) struct BlockWorkspace {
 }
 
 impl BlockWorkspace {
-    pub fn new(shape: Heads) -> Self {
+    pub(super) fn new(shape: Heads) -> Self {
         let group = shape.heads / shape.kv_heads;
         Self {
             scores: vec![0.0; BLOCK * BLOCK],
