@@ -1,6 +1,11 @@
 //! Files that are read whole and written whole. Only a plain file, or a link to one, is read or replaced: never a folder, a
 //! pipe, a device or a socket. Nothing here waits for another program.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "files are opened here and nowhere else"
+)]
+
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};

@@ -30,7 +30,7 @@ use protocol::{KernelError, KernelJob};
 /// The course that is built in.
 fn builtin() -> &'static Course {
     static COURSE: OnceLock<Course> = OnceLock::new();
-    COURSE.get_or_init(|| Course::builtin())
+    COURSE.get_or_init(Course::builtin)
 }
 
 /// Every kernel exercise.

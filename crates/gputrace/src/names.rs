@@ -105,13 +105,11 @@ const OPTIMIZER_STEP: &str = "optimizer.step";
 pub fn phase(name: &str) -> Option<TracePhase> {
     let name = name.trim();
     let is = |known: &&str| name.eq_ignore_ascii_case(known);
-    let known = PHASES
-        .iter()
-        .find(|phase| phase.1.iter().any(|name| is(name)));
+    let known = PHASES.iter().find(|(_, names)| names.iter().any(is));
     let begins = name.get(..OPTIMIZER_STEP.len());
     let stepped = begins.is_some_and(|begin| begin.eq_ignore_ascii_case(OPTIMIZER_STEP));
     known
-        .map(|phase| phase.0)
+        .map(|(phase, _)| *phase)
         .or(stepped.then_some(TracePhase::Optimizer))
 }
 
