@@ -81,8 +81,13 @@ fn build(target: &str, triple: &str, glibc: bool, out: &Path) -> Result<PathBuf>
     let folder = match std::env::var_os("PERFLINGS_DIST_TARGET") {
         Some(folder) => {
             // Another checkout's program may be there, newer than these files: cargo would take it for this one's.
-            let lib = fs::File::options().append(true).open("src/lib.rs")?;
-            lib.set_modified(std::time::SystemTime::now())?;
+            let rooms = fs::read_dir("crates")?.map(|entry| Ok(entry?.path().join("src/lib.rs")));
+            let mut libraries = rooms.collect::<Result<Vec<PathBuf>>>()?;
+            libraries.push(PathBuf::from("src/lib.rs"));
+            for library in libraries {
+                let file = fs::File::options().append(true).open(library)?;
+                file.set_modified(std::time::SystemTime::now())?;
+            }
             std::path::absolute(folder)?
         }
         None => here.join(out).join("build"),
