@@ -78,7 +78,7 @@ impl KernelTrial<'_> {
         })
     }
 
-    /// Makes the driver finish compiling, which it may otherwise do at the first launch.
+    /// Makes the driver finish compiling, which it may otherwise do at the first launch: launches no workgroups.
     pub(super) fn prepare(
         &self,
         gpu: &Gpu,
@@ -86,7 +86,7 @@ impl KernelTrial<'_> {
         inputs: &[Vec<f32>],
     ) -> Result<(), GpuError> {
         let bound = gpu.bind(kernel, &self.fill(gpu, inputs, 0)?, &self.text.counts)?;
-        gpu.prepare(kernel, &bound)
+        gpu.launch(kernel, &bound, [0; 3])
     }
 
     /// Runs the kernel on a device and judges its outputs.
@@ -128,7 +128,7 @@ impl KernelTrial<'_> {
         let lengths: Vec<usize> = self.text.counts.iter().map(|it| it + guard).collect();
         let buffers = self.fill(gpu, inputs, guard)?;
         let bound = gpu.bind(kernel, &buffers, &lengths)?;
-        gpu.launch(kernel, &bound)?;
+        gpu.launch(kernel, &bound, kernel.grid)?;
         buffers.iter().map(|buffer| gpu.read(buffer)).collect()
     }
 
