@@ -110,9 +110,15 @@ impl KernelTrial<'_> {
                 return Ok(Err(fault));
             }
         };
-        if let Some(place) = first_difference(&exact, &guarded) {
+        // The kernel was right once, and gives other outputs with longer buffers or in another run.
+        if let Some((binding, at)) = first_difference(&exact, &guarded) {
             let again = self.run(gpu, kernel, inputs, 0)?;
-            return Ok(Err(Box::new(self.unsteady(&exact, &again, place))));
+            let kind = match first_difference(&exact, &again) {
+                Some(_) => Kind::Races,
+                None => Kind::ReadsPastEnd,
+            };
+            let name = &self.file.spec.bindings[binding].name;
+            return Ok(Err(Box::new(self.fault(kind, name, at))));
         }
         Ok(Ok(matched))
     }
@@ -243,9 +249,13 @@ impl KernelTrial<'_> {
             };
             if worst.share > 1.0 {
                 return Err(Box::new(KernelFault {
+                    expected: Some(worst.expected.into()),
+                    found: Some(worst.found.into()),
+                    error: Some((worst.off() / largest).into()),
+                    allowed: Some(worst.bound / largest),
                     count: all.filter(|it| it.share > 1.0).count() as u64,
                     of: found.len() as u64,
-                    ..self.wrong(name, &worst, largest)
+                    ..self.fault(Kind::Wrong, name, worst.at)
                 }));
             }
             let off = all.map(|it| it.off()).filter(|off| off.is_finite());
@@ -253,31 +263,6 @@ impl KernelTrial<'_> {
             matched.share = matched.share.max(worst.share);
         }
         Ok(matched)
-    }
-
-    /// The fault of an output whose error is too large; `largest` is its largest expected value.
-    fn wrong(&self, name: &str, worst: &Difference, largest: f64) -> KernelFault {
-        KernelFault {
-            expected: Some(worst.expected.into()),
-            found: Some(worst.found.into()),
-            error: Some((worst.off() / largest).into()),
-            allowed: Some(worst.bound / largest),
-            ..self.fault(Kind::Wrong, name, worst.at)
-        }
-    }
-
-    /// The fault of a kernel that was right once, and gives other outputs with longer buffers or in another run.
-    fn unsteady(
-        &self,
-        one: &[Vec<f32>],
-        again: &[Vec<f32>],
-        (binding, at): (usize, usize),
-    ) -> KernelFault {
-        let kind = match first_difference(one, again) {
-            Some(_) => Kind::Races,
-            None => Kind::ReadsPastEnd,
-        };
-        self.fault(kind, &self.file.spec.bindings[binding].name, at)
     }
 
     pub(super) fn fault(&self, kind: Kind, buffer: &str, at: usize) -> KernelFault {
