@@ -288,11 +288,10 @@ impl Paired {
     }
 }
 
-const fn planned(pairs: u32) -> Look {
+fn planned(pairs: u32) -> Look {
     Look {
         pairs,
-        low: None,
-        high: None,
+        ..Look::default()
     }
 }
 

@@ -28,8 +28,7 @@ use super::{allocator, roof};
 use protocol::machine;
 use protocol::machine::ProcessorTime;
 use protocol::{
-    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, LogMessage, PROTOCOL, RunSpec,
-    Slot,
+    Command, Event, Failed, FailedKind, Finished, Hello, KernelSwap, PROTOCOL, RunSpec, Slot,
 };
 use tiny_llama::ops::compile_progress;
 
@@ -141,7 +140,7 @@ impl Session<'_> {
                     Ok(()) if swap.kernels.is_empty() => {}
                     // Whether they compute is known once a step was made.
                     Ok(()) => self.swaps.push(swap),
-                    Err(why) => self.used(&swap, Some(why)),
+                    Err(why) => self.used(&swap.exercise, &swap.part, Some(why)),
                 }
             }
             Command::Quit => {}
@@ -149,10 +148,10 @@ impl Session<'_> {
         true
     }
 
-    fn used(&self, swap: &KernelSwap, why_not: Option<String>) {
+    fn used(&self, exercise: &str, part: &str, why_not: Option<String>) {
         self.outlet.send(Event::KernelUsed {
-            exercise: swap.exercise.clone(),
-            part: swap.part.clone(),
+            exercise: exercise.to_owned(),
+            part: part.to_owned(),
             why_not,
         });
     }
@@ -214,8 +213,7 @@ impl Session<'_> {
     }
 
     fn warn(&self, text: String) {
-        let level = "warn".to_owned();
-        self.outlet.send(Event::Log(LogMessage { level, text }));
+        self.outlet.log("warn", text);
     }
 
     /// Measures a device's roofs again, with nothing running beside it.
@@ -356,17 +354,11 @@ impl Session<'_> {
         };
         for dropped in super::kernel_check::learner_kernel::take_dropped() {
             self.swaps.retain(|swap| swap.part != dropped.part);
-            self.outlet.send(Event::KernelUsed {
-                exercise: dropped.exercise,
-                part: dropped.part.to_owned(),
-                why_not: Some(dropped.why),
-            });
+            self.used(&dropped.exercise, dropped.part, Some(dropped.why));
         }
         for swap in std::mem::take(&mut self.swaps) {
-            self.used(
-                &swap,
-                super::kernel_check::reason_unused(&swap.part, on_cpu),
-            );
+            let why = super::kernel_check::reason_unused(&swap.part, on_cpu);
+            self.used(&swap.exercise, &swap.part, why);
         }
     }
 

@@ -48,6 +48,12 @@ impl EventSender {
         let _ = self.sender.send(Some(event));
     }
 
+    /// Queues a line of the log.
+    pub(crate) fn log(&self, level: &str, text: String) {
+        let level = level.to_owned();
+        self.send(Event::Log(LogMessage { level, text }));
+    }
+
     /// Tells whether the run that begins is endless. Figures of an endless one before it that still wait are left out.
     pub(crate) fn expect(&self, endless: bool) {
         if self.endless.swap(endless, Ordering::Relaxed) {
@@ -202,10 +208,8 @@ impl log::Log for Logs {
         // naga and wgpu describe what they support at length; only what went wrong is of interest.
         if self.enabled(record.metadata()) {
             let text = format!("{}: {}", record.target(), record.args());
-            self.0.send(Event::Log(LogMessage {
-                level: record.level().as_str().to_lowercase(),
-                text: text.chars().take(2000).collect(),
-            }));
+            let level = record.level().as_str().to_lowercase();
+            self.0.log(&level, text.chars().take(2000).collect());
         }
     }
 
@@ -220,14 +224,8 @@ fn route_logs(outlet: EventSender) {
     }
     std::panic::set_hook(Box::new(move |info| {
         let thread = std::thread::current();
-        let text = format!(
-            "panic in thread {}: {info}",
-            thread.name().unwrap_or("without a name")
-        );
-        for_panics.send(Event::Log(LogMessage {
-            level: "error".to_owned(),
-            text,
-        }));
+        let name = thread.name().unwrap_or("without a name");
+        for_panics.log("error", format!("panic in thread {name}: {info}"));
     }));
 }
 

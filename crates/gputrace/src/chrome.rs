@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, Value};
 
 use super::json::{self, Scanner, ValueEnd};
-use super::model::{Counter, Detail, Direction, LaneKind, Slice, SliceKind, Trace, TraceBuilder};
+use super::model::{Detail, Direction, LaneKind, Slice, SliceKind, Trace, TraceBuilder};
 use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
 
 /// Members at the top of a Kineto file.
@@ -328,16 +328,13 @@ impl ChromeReader {
             }
             return;
         }
-        let end = match (phase, event.dur) {
-            ("X", Some(_)) => {
-                let Some(length) = nanoseconds(&label(event.dur)) else {
-                    return self.out.unread("an event without a length", place);
-                };
-                start + length
-            }
-            ("X", None) => return self.out.unread("an event without a length", place),
-            _ => start,
-        };
+        let mut end = start;
+        if phase == "X" {
+            let Some(length) = nanoseconds(&label(event.dur)) else {
+                return self.out.unread("an event without a length", place);
+            };
+            end += length;
+        }
         let mut kind = SliceKind::of_category(cat, name);
         let unknown = kind == SliceKind::Other && cat.is_empty();
         let mut args = Args::default();
@@ -426,16 +423,9 @@ impl ChromeReader {
                 true => name.to_owned(),
                 false => format!("{name} {key}"),
             };
-            let counters = &mut self.out.trace().counters;
-            let at = *self.counters.entry(name.clone()).or_insert(counters.len());
-            if at == counters.len() {
-                counters.push(Counter {
-                    name,
-                    unit: String::new(),
-                    samples: Vec::new(),
-                });
-            }
-            counters[at].samples.push((time, value));
+            let known = self.counters.entry(name);
+            let at = *known.or_insert_with_key(|name| self.out.counter(name, ""));
+            self.out.trace().counters[at].samples.push((time, value));
         }
     }
 

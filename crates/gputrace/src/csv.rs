@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
-use super::model::{Detail, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
+use super::model::{Detail, KernelStat, SliceKind, Trace, TraceBuilder};
 use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
 
 /// Longest line that is read, in bytes.
@@ -310,15 +310,9 @@ fn kernels(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
         };
         let cell = |at: Option<usize>| at.map_or("", |at| cells[at].trim());
         let key = (device(cell(agent)), cell(queue).to_owned());
-        let lane = match lanes.get(&key) {
-            Some(lane) => *lane,
-            None => {
-                let device = out.device(&key.0);
-                let (group, queue) = (format!("GPU {}", key.0), format!("queue {}", key.1));
-                let lane = out.lane(LaneKind::Device, &group, &queue, Some(device));
-                *lanes.entry(key).or_insert(lane)
-            }
-        };
+        let lane = *lanes.entry(key).or_insert_with_key(|(device, queue)| {
+            out.device_lane(device, &format!("queue {queue}"))
+        });
         let id = out.name(&cells[name]);
         let Some(slice) = out.slice(
             SliceKind::Kernel,
@@ -333,15 +327,7 @@ fn kernels(table: &mut Table<'_, '_>, out: &mut TraceBuilder) -> Option<()> {
             let [x, y, z] = axes.map(|axis| cell(axis).parse().ok());
             Some([x?, y?, z?])
         };
-        let (grid, block) = (size(grid), size(block));
-        out.detail(
-            slice,
-            Detail {
-                grid,
-                block,
-                ..Detail::default()
-            },
-        );
+        out.detail(slice, Detail::of_launch(size(grid), size(block)));
     }
     out.trace().grid_in_items = true;
     Some(())

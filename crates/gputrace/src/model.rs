@@ -246,6 +246,17 @@ pub struct Detail {
     pub block: Option<[u32; 3]>,
 }
 
+impl Detail {
+    /// The size of a launch and of its workgroups.
+    pub(crate) fn of_launch(grid: Option<[u32; 3]>, block: Option<[u32; 3]>) -> Self {
+        Self {
+            grid,
+            block,
+            ..Self::default()
+        }
+    }
+}
+
 /// An interval on a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice {
@@ -507,6 +518,22 @@ impl TraceBuilder {
             device,
         });
         self.trace.lanes.len() as u32 - 1
+    }
+
+    /// A new lane of a device, by the device's label.
+    pub(crate) fn device_lane(&mut self, device: &str, name: &str) -> u32 {
+        let id = Some(self.device(device));
+        self.lane(LaneKind::Device, &format!("GPU {device}"), name, id)
+    }
+
+    /// The number of a new counter without samples.
+    pub(crate) fn counter(&mut self, name: &str, unit: &str) -> usize {
+        self.trace.counters.push(Counter {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            samples: Vec::new(),
+        });
+        self.trace.counters.len() - 1
     }
 
     /// Converts a time of the file's clock to the stored form.

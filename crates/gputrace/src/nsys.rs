@@ -123,11 +123,10 @@ impl NsysLookup {
 
     fn stream(&mut self, out: &mut TraceBuilder, process: i64, device: i64, stream: i64) -> u32 {
         let key = (process, device, stream);
-        *self.lanes.entry(key).or_insert_with(|| {
-            let id = Some(out.device(&device.to_string()));
-            let (group, name) = (format!("GPU {device}"), format!("stream {stream}"));
-            out.lane(LaneKind::Device, &group, &name, id)
-        })
+        *self
+            .lanes
+            .entry(key)
+            .or_insert_with(|| out.device_lane(&device.to_string(), &format!("stream {stream}")))
     }
 
     fn name(&self, out: &mut TraceBuilder, id: Option<i64>) -> u32 {

@@ -8,7 +8,7 @@ use flate2::read::ZlibDecoder;
 use prost::Message;
 
 use super::csv;
-use super::model::{Counter, Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder, sum};
+use super::model::{Detail, Direction, LaneKind, SliceKind, Trace, TraceBuilder, sum};
 use super::proto::{self, TracePacket, TrackDescriptor, TrackEvent};
 use super::source::{FileHead, OpenError, OpenErrorKind, TraceSource};
 
@@ -450,16 +450,9 @@ impl PftraceReader {
         let Some(time) = self.out.time(time) else {
             return;
         };
-        let counters = &mut self.out.trace().counters;
-        let at = *track.samples.get_or_insert(counters.len());
-        if at == counters.len() {
-            counters.push(Counter {
-                name,
-                unit,
-                samples: Vec::new(),
-            });
-        }
-        counters[at].samples.push((time, value));
+        let new = || self.out.counter(&name, &unit);
+        let at = *track.samples.get_or_insert_with(new);
+        self.out.trace().counters[at].samples.push((time, value));
     }
 
     /// The device in the name of a track: `COMPUTE AGENT [4] QUEUE [0] (GPU)`.

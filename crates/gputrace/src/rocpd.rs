@@ -82,15 +82,7 @@ fn kernels(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {
         if let Some(slice) = out.slice(SliceKind::Kernel, lane, name, span, place) {
             // Applications may set `corr_id`; the stack's number joins a kernel and its call.
             out.link(slice, scope(row), correlation(row, 7));
-            let (grid, block) = (three(row, 8), three(row, 11));
-            out.detail(
-                slice,
-                Detail {
-                    grid,
-                    block,
-                    ..Detail::default()
-                },
-            );
+            out.detail(slice, Detail::of_launch(three(row, 8), three(row, 11)));
         }
         Ok(())
     });
@@ -116,10 +108,9 @@ fn device_lane(
         agent.map_or("?".to_owned(), |it| it.to_string()),
     );
     let key = (format!("{node} {agent}"), name.to_owned(), queue);
-    *lanes.entry(key).or_insert_with(|| {
-        let device = Some(out.device(&agent));
-        out.lane(LaneKind::Device, &format!("GPU {agent}"), name, device)
-    })
+    *lanes
+        .entry(key)
+        .or_insert_with(|| out.device_lane(&agent, name))
 }
 
 fn copies(db: &Connection, out: &mut TraceBuilder, lanes: &mut LaneIndex) {

@@ -54,6 +54,7 @@ fn sorted(lengths: impl Iterator<Item = u64>) -> Vec<u64> {
 /// The work of a device.
 #[derive(Default)]
 struct DeviceWork {
+    figures: DeviceFigures,
     kernels: Union,
     copies: Union,
     /// For each kernel, its start and the time of its launch.
@@ -228,12 +229,11 @@ fn devices(
     lanes.sort_unstable();
     lanes.dedup();
     it.lanes = Some(lanes.len() as u64);
-    let mut sums: HashMap<u32, (u64, u64)> = HashMap::new();
     for slice in kernels {
         let id = trace.lanes[slice.lane as usize].device.unwrap_or(u32::MAX);
-        let sum = sums.entry(id).or_default();
-        *sum = (sum.0 + 1, sum.1.saturating_add(slice.ns()));
         let work = work.entry(id).or_default();
+        work.figures.kernels += 1;
+        work.figures.kernel_ns = work.figures.kernel_ns.saturating_add(slice.ns());
         work.kernels.push(slice.span());
         if let Some(call) = trace.linked(slice) {
             work.launched.push((slice.start, call.end));
@@ -244,14 +244,9 @@ fn devices(
     for (id, work) in work.iter_mut() {
         work.kernels = union(std::mem::take(&mut work.kernels).into_iter());
         let label = trace.devices.get(*id as usize).map_or("?", String::as_str);
-        let (kernels, kernel_ns) = sums.get(id).copied().unwrap_or_default();
-        let device = DeviceFigures {
-            kernels,
-            kernel_ns,
-            busy_ns: length(work.kernels.iter().copied()),
-        };
-        busy = busy.saturating_add(device.busy_ns);
-        devices.insert(label.to_owned(), device);
+        work.figures.busy_ns = length(work.kernels.iter().copied());
+        busy = busy.saturating_add(work.figures.busy_ns);
+        devices.insert(label.to_owned(), work.figures.clone());
     }
     it.busy_ns = Some(busy);
     it.devices = Some(devices);

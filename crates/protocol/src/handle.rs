@@ -307,17 +307,15 @@ impl Client {
 
     fn hear(&mut self, text: String) -> Option<ClientEvent> {
         self.lines += 1;
-        let (mut line, text) = match read::<StreamLine>(&text) {
-            Ok(line) => {
-                self.sealed = line.event.begins_sealed().unwrap_or(self.sealed);
-                let recorded = if self.sealed && line.event.names_configuration() {
-                    covered(&line)
-                } else {
-                    text
-                };
-                (line, recorded)
-            }
+        let mut line = match read::<StreamLine>(&text) {
+            Ok(line) => line,
             Err(why) => return self.hear_unknown(&text, why),
+        };
+        self.sealed = line.event.begins_sealed().unwrap_or(self.sealed);
+        let text = if self.sealed && line.event.names_configuration() {
+            covered(&line)
+        } else {
+            text
         };
         self.nonsense = 0;
         self.last_line = Instant::now();

@@ -8,17 +8,16 @@ use half::f16;
 
 use super::kernel::{KernelBinding, KernelFill, KernelReference, KernelRole, KernelShape};
 use super::size::Sizes;
+use crate::config::{NORM_EPS, ROPE_THETA};
 use crate::random::{Rng, hash};
 use real::{Functions, ROUND, Real, adding, adding_cut, dot, sum};
 
-/// RMSNorm's ε, AdamW's constants and RoPE's base, the same as elsewhere in this program.
-const EPS: f64 = 1e-5;
+/// AdamW's constants, the same as elsewhere in this program.
 const LR: f64 = 3e-4;
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
 const ADAM_EPS: f64 = 1e-8;
 const DECAY: f64 = 0.01;
-const THETA: f64 = 10_000.0;
 
 /// Outputs for the inputs (`in` and `inout` buffers in binding order): one for each `out` and `inout` buffer. The bounds hold for a
 /// kernel that uses these `functions`.
@@ -215,7 +214,7 @@ fn rms_norm(x: &[Vec<f64>], cols: usize) -> Vec<Real> {
     let row = |row: &[f64]| -> Vec<Real> {
         let (sum, size) = dot(row.iter().map(|x| (*x, *x)));
         let sum = Real::exact(sum).off_by(adding(cols) * size);
-        let mean = sum / Real::exact(cols as f64) + Real::written(EPS);
+        let mean = sum / Real::exact(cols as f64) + Real::written(NORM_EPS);
         let scale = Real::exact(1.0) / mean.sqrt();
         let pairs = row.iter().zip(&x[1]);
         pairs
@@ -263,7 +262,7 @@ fn rope(x: &[f64], [h, d]: [usize; 2], functions: Functions) -> Vec<Real> {
 
 /// t·θ^−e modulo 2π: θ^−e is e^(−e·ln θ), and the 2π that is subtracted or divided by is an f32.
 fn angle(token: usize, e: f64) -> Real {
-    let exponent = e * THETA.ln();
+    let exponent = e * ROPE_THETA.ln();
     let speed = match e {
         0.0 => Real::exact(1.0),
         _ => Real::exact(-exponent).off_by(adding(1) * exponent).exp(),

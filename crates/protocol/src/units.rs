@@ -23,10 +23,8 @@ pub fn show(x: f64, decimals: usize) -> String {
     if !x.is_finite() {
         return not_finite(x);
     }
-    if x != 0.0 && x.abs() < 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(9)) {
-        return format!("{x:.1e}");
-    }
-    if x.abs() >= MOST {
+    let least = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(9));
+    if x != 0.0 && !(least..MOST).contains(&x.abs()) {
         return format!("{x:.1e}");
     }
     let plain = format!("{:.decimals$}", x.abs());

@@ -184,16 +184,15 @@ impl Source<'_> {
             .map_err(|e| explain::invalid(self.text, self.filled, &e))?;
         self.used(&module, &info, spec)?;
         let workgroup_bytes = self.memory(&module, &info).map_err(not_launched)?;
-        let array_length = functions(&module).any(asks_length);
-        let matrix_cores = functions(&module).any(|function| {
-            let mut all = function.expressions.iter();
-            all.any(|(_, it)| matches!(it, Expression::CooperativeMultiplyAdd { .. }))
-        });
+        let has = |is_one: fn(&Expression) -> bool| {
+            let mut all = functions(&module).flat_map(|it| it.expressions.iter());
+            all.any(|(_, expression)| is_one(expression))
+        };
         Ok(KernelFacts {
-            matrix_cores,
+            matrix_cores: has(|it| matches!(it, Expression::CooperativeMultiplyAdd { .. })),
             workgroup: entry.workgroup_size,
             workgroup_bytes,
-            array_length,
+            array_length: has(|it| matches!(it, Expression::ArrayLength(_))),
         })
     }
 
@@ -525,9 +524,4 @@ fn is_array_of_f32(module: &Module, ty: Handle<Type>) -> bool {
         } => module.types[base].inner == TypeInner::Scalar(Scalar::F32),
         _ => false,
     }
-}
-
-fn asks_length(function: &Function) -> bool {
-    let mut all = function.expressions.iter();
-    all.any(|(_, expression)| matches!(expression, Expression::ArrayLength(_)))
 }

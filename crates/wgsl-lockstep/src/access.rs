@@ -18,8 +18,8 @@ use super::{Access, AccessCount, AccessKind, OUTSIDE, Space, Unwritten};
 pub(crate) struct Site {
     span: Span,
     kind: AccessKind,
-    /// Variable, accesses by single invocations, bytes.
-    counts: Vec<(usize, u64, u64)>,
+    /// Variable, and accesses by single invocations.
+    counts: Vec<(usize, u64)>,
 }
 
 impl<'a> Interpreter<'a> {
@@ -257,10 +257,9 @@ impl<'a> Interpreter<'a> {
     ) {
         let counts = &mut self.sites[usize::from(by.site)].counts;
         let times = times * by.lanes.len() as u64;
-        let all = times * u64::from(bytes);
         match counts.iter_mut().find(|count| count.0 == variable) {
-            Some(count) => (count.1, count.2) = (count.1 + times, count.2 + all),
-            None => counts.push((variable, times, all)),
+            Some(count) => count.1 += times,
+            None => counts.push((variable, times)),
         }
         let Some(shared) = &mut self.shared[variable] else {
             return;
@@ -304,14 +303,17 @@ impl<'a> Interpreter<'a> {
 
     fn report_conflict(&mut self, conflict: &Conflict, variable: usize, by: &By<'_>) {
         let who = by.actor.map_or(conflict.lane, u32::from);
-        let other = (conflict.other.epoch != 0).then_some(conflict.other);
+        let (space, before) = (self.space(variable), conflict.other);
         let at = self.program.locate(self.sites[usize::from(by.site)].span);
-        let there = other.map(|other| {
-            let site = &self.sites[usize::from(other.site)];
-            (self.program.locate(site.span), site.kind)
+        let other = (before.epoch != 0).then(|| {
+            let site = &self.sites[usize::from(before.site)];
+            OtherAccess {
+                location: self.program.locate(site.span),
+                access: site.kind,
+                invocation: self.invocation_at(space, before.epoch, before.lane.into()),
+            }
         });
-        let other_line = there.as_ref().map_or(0, |(location, _)| location.line);
-        let lines = (at.line, other_line);
+        let lines = (at.line, other.as_ref().map_or(0, |it| it.location.line));
         if !self.findings.is_new(conflict.kind, variable, lines) {
             return;
         }
@@ -319,13 +321,7 @@ impl<'a> Interpreter<'a> {
         finding.variable = Some(self.name(variable));
         finding.element = Some(self.path(variable, conflict.offset, conflict.bytes));
         finding.access = Some(by.kind);
-        let space = self.space(variable);
-        let other = other.zip(there);
-        finding.other = other.map(|(other, (location, access))| OtherAccess {
-            location,
-            access,
-            invocation: self.invocation_at(space, other.epoch, other.lane.into()),
-        });
+        finding.other = other;
         self.add(finding);
     }
 
@@ -431,25 +427,21 @@ impl<'a> Interpreter<'a> {
         let mut counts = BTreeMap::new();
         for site in &self.sites {
             let location = self.program.locate(site.span);
-            for (number, times, bytes) in &site.counts {
+            for (number, times) in &site.counts {
                 let key = (location.line, location.column, location.span.end, *number);
                 let count = counts.entry(key).or_insert_with(|| AccessCount {
                     location: location.clone(),
                     variable: self.name(*number),
                     space: self.space(*number),
-                    size: self.shared[*number].as_ref().map_or(0, |it| it.size),
                     binding: binding(self.global(*number)),
                     loads: 0,
                     stores: 0,
-                    atomics: 0,
-                    bytes: 0,
                 });
                 match site.kind {
                     AccessKind::Load => count.loads += times,
                     AccessKind::Store => count.stores += times,
-                    _ => count.atomics += times,
+                    _ => {}
                 }
-                count.bytes += bytes;
             }
         }
         counts.into_values().collect()

@@ -10,6 +10,11 @@ pub(crate) fn f(word: u32) -> f32 {
     f32::from_bits(word)
 }
 
+/// `out = op(a)` for every lane.
+fn map1(out: &mut [u32], a: &[u32], op: fn(u32) -> u32) {
+    out.iter_mut().zip(a).for_each(|(out, a)| *out = op(*a));
+}
+
 /// `out = op(a, b)` for one scalar of each active lane; values of inactive lanes are not specified.
 pub(crate) fn map2(
     mask: &Mask,
@@ -45,9 +50,7 @@ pub(crate) fn round(scalar: Scalar, out: &mut [u32]) {
 }
 
 pub(crate) fn unary(op: UnaryOperator, scalar: Scalar, a: &[u32], out: &mut [u32]) {
-    let apply = |out: &mut [u32], op: fn(u32) -> u32| {
-        out.iter_mut().zip(a).for_each(|(out, a)| *out = op(*a));
-    };
+    let apply = |out: &mut [u32], op: fn(u32) -> u32| map1(out, a, op);
     match (op, scalar.kind) {
         (UnaryOperator::Negate, ScalarKind::Float) => apply(out, |a| a ^ (1 << 31)),
         (UnaryOperator::Negate, _) => apply(out, u32::wrapping_neg),
@@ -90,48 +93,38 @@ fn scalars(
             map2(mask, out, a, b, $op)
         };
     }
-    macro_rules! floats {
-        ($op:expr) => {
-            words!(of_floats($op))
-        };
-    }
-    macro_rules! signed {
-        ($op:expr) => {
-            words!(of_signed($op))
-        };
-    }
     match (op, kind) {
         (And | LogicalAnd, _) => words!(|a, b| a & b),
         (InclusiveOr | LogicalOr, _) => words!(|a, b| a | b),
         (ExclusiveOr, _) => words!(|a, b| a ^ b),
         (ShiftLeft, _) => words!(|a, b| a << (b & 31)),
-        (ShiftRight, ScalarKind::Sint) => signed!(|a, b| a >> (b & 31)),
+        (ShiftRight, ScalarKind::Sint) => words!(of_signed(|a, b| a >> (b & 31))),
         (ShiftRight, _) => words!(|a, b| a >> (b & 31)),
-        (Add, ScalarKind::Float) => floats!(|a, b| a + b),
-        (Subtract, ScalarKind::Float) => floats!(|a, b| a - b),
-        (Multiply, ScalarKind::Float) => floats!(|a, b| a * b),
-        (Divide, ScalarKind::Float) => floats!(|a, b| a / b),
-        (Modulo, ScalarKind::Float) => floats!(|a, b| a % b),
-        (Equal, ScalarKind::Float) => floats!(|a, b| a == b),
-        (NotEqual, ScalarKind::Float) => floats!(|a, b| a != b),
-        (Less, ScalarKind::Float) => floats!(|a, b| a < b),
-        (LessEqual, ScalarKind::Float) => floats!(|a, b| a <= b),
-        (Greater, ScalarKind::Float) => floats!(|a, b| a > b),
-        (GreaterEqual, ScalarKind::Float) => floats!(|a, b| a >= b),
+        (Add, ScalarKind::Float) => words!(of_floats(|a, b| a + b)),
+        (Subtract, ScalarKind::Float) => words!(of_floats(|a, b| a - b)),
+        (Multiply, ScalarKind::Float) => words!(of_floats(|a, b| a * b)),
+        (Divide, ScalarKind::Float) => words!(of_floats(|a, b| a / b)),
+        (Modulo, ScalarKind::Float) => words!(of_floats(|a, b| a % b)),
+        (Equal, ScalarKind::Float) => words!(test_floats(|a, b| a == b)),
+        (NotEqual, ScalarKind::Float) => words!(test_floats(|a, b| a != b)),
+        (Less, ScalarKind::Float) => words!(test_floats(|a, b| a < b)),
+        (LessEqual, ScalarKind::Float) => words!(test_floats(|a, b| a <= b)),
+        (Greater, ScalarKind::Float) => words!(test_floats(|a, b| a > b)),
+        (GreaterEqual, ScalarKind::Float) => words!(test_floats(|a, b| a >= b)),
         (Add, _) => words!(u32::wrapping_add),
         (Subtract, _) => words!(u32::wrapping_sub),
         (Multiply, _) => words!(u32::wrapping_mul),
         (Equal, _) => words!(|a, b| u32::from(a == b)),
         (NotEqual, _) => words!(|a, b| u32::from(a != b)),
         // Division by zero gives the dividend, and the remainder is 0.
-        (Divide, ScalarKind::Sint) => signed!(|a, b| if b == 0 { a } else { a.wrapping_div(b) }),
-        (Modulo, ScalarKind::Sint) => signed!(|a, b| if b == 0 { 0 } else { a.wrapping_rem(b) }),
+        (Divide, ScalarKind::Sint) => words!(of_signed(|a, b| a.checked_div(b).unwrap_or(a))),
+        (Modulo, ScalarKind::Sint) => words!(of_signed(|a, b| a.checked_rem(b).unwrap_or(0))),
         (Divide, _) => words!(|a, b| a.checked_div(b).unwrap_or(a)),
         (Modulo, _) => words!(|a, b| a.checked_rem(b).unwrap_or(0)),
-        (Less, ScalarKind::Sint) => signed!(|a, b| a < b),
-        (LessEqual, ScalarKind::Sint) => signed!(|a, b| a <= b),
-        (Greater, ScalarKind::Sint) => signed!(|a, b| a > b),
-        (GreaterEqual, ScalarKind::Sint) => signed!(|a, b| a >= b),
+        (Less, ScalarKind::Sint) => words!(test_signed(|a, b| a < b)),
+        (LessEqual, ScalarKind::Sint) => words!(test_signed(|a, b| a <= b)),
+        (Greater, ScalarKind::Sint) => words!(test_signed(|a, b| a > b)),
+        (GreaterEqual, ScalarKind::Sint) => words!(test_signed(|a, b| a >= b)),
         (Less, _) => words!(|a, b| u32::from(a < b)),
         (LessEqual, _) => words!(|a, b| u32::from(a <= b)),
         (Greater, _) => words!(|a, b| u32::from(a > b)),
@@ -139,35 +132,20 @@ fn scalars(
     }
 }
 
-fn of_floats<T: Word>(op: impl Fn(f32, f32) -> T) -> impl Fn(u32, u32) -> u32 {
-    move |a, b| op(f(a), f(b)).word()
+fn of_floats(op: impl Fn(f32, f32) -> f32) -> impl Fn(u32, u32) -> u32 {
+    move |a, b| op(f(a), f(b)).to_bits()
 }
 
-fn of_signed<T: Word>(op: impl Fn(i32, i32) -> T) -> impl Fn(u32, u32) -> u32 {
-    move |a, b| op(a as i32, b as i32).word()
+fn test_floats(op: impl Fn(f32, f32) -> bool) -> impl Fn(u32, u32) -> u32 {
+    move |a, b| op(f(a), f(b)).into()
 }
 
-/// A type that fits in a word.
-trait Word {
-    fn word(self) -> u32;
+fn of_signed(op: impl Fn(i32, i32) -> i32) -> impl Fn(u32, u32) -> u32 {
+    move |a, b| op(a as i32, b as i32) as u32
 }
 
-impl Word for f32 {
-    fn word(self) -> u32 {
-        self.to_bits()
-    }
-}
-
-impl Word for bool {
-    fn word(self) -> u32 {
-        self.into()
-    }
-}
-
-impl Word for i32 {
-    fn word(self) -> u32 {
-        self as u32
-    }
+fn test_signed(op: impl Fn(i32, i32) -> bool) -> impl Fn(u32, u32) -> u32 {
+    move |a, b| op(a as i32, b as i32).into()
 }
 
 /// The matrix product of `a` [rows, inner] and `b` [inner, columns], each stored column by column.
@@ -198,9 +176,7 @@ pub(crate) fn multiply(
 /// A conversion by value.
 pub(crate) fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
     use ScalarKind::{Bool, Float, Sint, Uint};
-    let apply = |out: &mut [u32], op: fn(u32) -> u32| {
-        out.iter_mut().zip(a).for_each(|(out, a)| *out = op(*a));
-    };
+    let apply = |out: &mut [u32], op: fn(u32) -> u32| map1(out, a, op);
     match (from.kind, to.kind) {
         (Float, Bool) => apply(out, |a| u32::from(f(a) != 0.0)),
         (_, Bool) => apply(out, |a| u32::from(a != 0)),

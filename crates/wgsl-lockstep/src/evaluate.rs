@@ -52,17 +52,11 @@ impl<'a> ExpressionInfo<'a> {
         let inner = ty.inner_with(&module.types);
         let pointee = match inner {
             TypeInner::Pointer { base, .. } => Some(Cow::Borrowed(&module.types[*base].inner)),
-            TypeInner::ValuePointer {
-                size: Some(size),
-                scalar,
-                ..
-            } => Some(Cow::Owned(TypeInner::Vector {
-                size: *size,
-                scalar: *scalar,
-            })),
-            TypeInner::ValuePointer {
-                size: None, scalar, ..
-            } => Some(Cow::Owned(TypeInner::Scalar(*scalar))),
+            TypeInner::ValuePointer { size, scalar, .. } => {
+                let scalar = *scalar;
+                let vector = |size| TypeInner::Vector { size, scalar };
+                Some(Cow::Owned(size.map_or(TypeInner::Scalar(scalar), vector)))
+            }
             _ => None,
         };
         let value = pointee.as_deref().unwrap_or(inner);
@@ -162,19 +156,6 @@ impl Context<'_> {
         if node.size.odd {
             return Err(ODD.to_owned());
         }
-        match *expression {
-            Expression::Literal(it) => {
-                let word = literal(it).ok_or("numbers of this width")?;
-                out.splat(&[word], lanes);
-                return Ok(());
-            }
-            Expression::Constant(it) => {
-                let init = self.module.constants[it].init;
-                out.splat(&self.constants[init.index()], lanes);
-                return Ok(());
-            }
-            _ => {}
-        }
         let words = node.words() * lanes;
         if let Expression::Access { base, index } = *expression {
             return self.access(
@@ -187,6 +168,14 @@ impl Context<'_> {
         }
         let out = out.resize(words);
         match *expression {
+            Expression::Literal(it) => out.fill(literal(it).ok_or("numbers of this width")?),
+            Expression::Constant(it) => {
+                let init = self.module.constants[it].init;
+                let scalars = &self.constants[init.index()];
+                for (out, scalar) in out.chunks_exact_mut(lanes).zip(scalars) {
+                    out.fill(*scalar);
+                }
+            }
             Expression::ZeroValue(_) => out.fill(0),
             Expression::Compose { ref components, .. } => {
                 let mut rest = out;
@@ -434,12 +423,11 @@ impl Interpreter<'_> {
                     out.point(Root::Local(frame, variable), self.lanes)
                 }
                 Expression::GlobalVariable(variable) => {
-                    match self.context.module.global_variables[variable].space {
-                        naga::AddressSpace::Private => {
-                            out.point(Root::Private(variable.index()), self.lanes)
-                        }
-                        _ => out.point(Root::Shared(variable.index()), self.lanes),
-                    }
+                    let root = match self.context.module.global_variables[variable].space {
+                        naga::AddressSpace::Private => Root::Private,
+                        _ => Root::Shared,
+                    };
+                    out.point(root(variable.index()), self.lanes);
                 }
                 Expression::Literal(it) if literal(it).is_none() => {}
                 Expression::Constant(_) | Expression::ZeroValue(_)

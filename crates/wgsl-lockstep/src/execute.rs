@@ -306,20 +306,17 @@ impl<'a> Interpreter<'a> {
     fn tick(&mut self, steps: u64) -> Result<(), EarlyEnd> {
         self.steps += steps;
         self.group_steps += steps;
-        if self.group_steps > self.limits.steps_per_workgroup
-            && let Some((span, rounds, lanes)) = self.loops.iter().max_by_key(|it| it.1)
-        {
+        if self.group_steps <= self.limits.steps_per_workgroup {
+            return Ok(());
+        }
+        if let Some((span, rounds, lanes)) = self.loops.iter().max_by_key(|it| it.1) {
             let first = lanes.first().copied().unwrap_or(0);
             let mut finding = self.finding(FindingKind::Endless, *span, first);
             let lanes = lanes.iter().map(|lane| self.invocation(*lane));
             (finding.invocations, finding.count) = (lanes.collect(), *rounds);
             self.find(finding, usize::MAX);
-            return Err(EarlyEnd::Limit);
         }
-        if self.group_steps > self.limits.steps_per_workgroup {
-            return Err(EarlyEnd::Limit);
-        }
-        Ok(())
+        Err(EarlyEnd::Limit)
     }
 
     /// Runs a function's body; its arguments are set.

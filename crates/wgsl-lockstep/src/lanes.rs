@@ -26,6 +26,8 @@ mod record;
 pub use listing::listing;
 pub use record::record;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::AccessKind;
 
 /// Bytes that a device fetches at once from a buffer.
@@ -252,16 +254,10 @@ impl WorkgroupAccess {
 
     /// Number of lines of memory that are accessed.
     pub fn lines(&self) -> usize {
-        let mut lines: Vec<u32> = self
-            .touched
-            .iter()
-            .flat_map(|(_, byte)| {
-                byte / LINE_BYTES..=(byte + self.bytes.saturating_sub(1)) / LINE_BYTES
-            })
-            .collect();
-        lines.sort_unstable();
-        lines.dedup();
-        lines.len()
+        let lines = self.touched.iter().flat_map(|(_, byte)| {
+            byte / LINE_BYTES..=(byte + self.bytes.saturating_sub(1)) / LINE_BYTES
+        });
+        lines.collect::<BTreeSet<u32>>().len()
     }
 
     /// `32 lanes read 32 elements of x, 64 apart, x[0] to x[1984]: 32 lines of memory, 1 would suffice`
@@ -311,7 +307,7 @@ impl WorkgroupAccess {
 
     /// The accessed rows, ascending.
     fn rows(&self, fought: Option<u32>) -> Vec<MemoryRow> {
-        let mut rows: Vec<(u32, MemoryRow)> = Vec::new();
+        let mut rows: BTreeMap<u32, MemoryRow> = BTreeMap::new();
         let lowest = self.touched.iter().map(|it| it.1).min().unwrap_or(0);
         let is_array =
             self.bytes == 4 && self.ends[0] == format!("{}[{}]", self.variable, lowest / 4);
@@ -323,24 +319,17 @@ impl WorkgroupAccess {
             let cells = byte / 4..=(byte + self.bytes.saturating_sub(1)) / 4;
             for cell in cells {
                 let (row, cell) = (cell / CELLS as u32, cell as usize % CELLS);
-                let at = match rows.binary_search_by_key(&row, |it| it.0) {
-                    Ok(at) => at,
-                    Err(at) => {
-                        let empty = MemoryRow {
-                            label: label(row),
-                            lanes: [0; CELLS],
-                            fought: fought
-                                .filter(|byte| byte / LINE_BYTES == row)
-                                .map(|byte| (byte % LINE_BYTES / 4) as usize),
-                        };
-                        rows.insert(at, (row, empty));
-                        at
-                    }
-                };
-                rows[at].1.lanes[cell] += 1;
+                let row = rows.entry(row).or_insert_with(|| MemoryRow {
+                    label: label(row),
+                    lanes: [0; CELLS],
+                    fought: fought
+                        .filter(|byte| byte / LINE_BYTES == row)
+                        .map(|byte| (byte % LINE_BYTES / 4) as usize),
+                });
+                row.lanes[cell] += 1;
             }
         }
-        rows.into_iter().map(|(_, row)| row).collect()
+        rows.into_values().collect()
     }
 }
 

@@ -159,28 +159,15 @@ impl<'a> Layout<'a> {
             TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => {
                 leaves.push(Leaf { offset, scalar })
             }
-            TypeInner::Vector { size, scalar } => {
-                for at in 0..size as u32 {
-                    let offset = offset + at * u32::from(scalar.width);
-                    leaves.push(Leaf { offset, scalar });
-                }
+            TypeInner::Vector { scalar, .. } => {
+                self.elements(inner, &TypeInner::Scalar(scalar), offset, leaves);
             }
-            TypeInner::Matrix {
-                columns,
-                rows,
-                scalar,
-            } => {
-                for at in 0..columns as u32 {
-                    let size = rows;
-                    let offset = offset + at * column(rows, scalar);
-                    self.collect(&TypeInner::Vector { size, scalar }, offset, leaves);
-                }
+            TypeInner::Matrix { rows, scalar, .. } => {
+                let size = rows;
+                self.elements(inner, &TypeInner::Vector { size, scalar }, offset, leaves);
             }
-            TypeInner::Array { base, stride, .. } => {
-                let count = self.stride(inner).and_then(|it| it.count).unwrap_or(0);
-                for at in 0..count {
-                    self.collect(&self.module.types[base].inner, offset + at * stride, leaves);
-                }
+            TypeInner::Array { base, .. } => {
+                self.elements(inner, &self.module.types[base].inner, offset, leaves);
             }
             TypeInner::Struct { ref members, .. } => {
                 for member in members {
@@ -189,6 +176,21 @@ impl<'a> Layout<'a> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Adds the scalars of each element of a type that is indexed by number.
+    fn elements(
+        &self,
+        inner: &TypeInner,
+        element: &TypeInner,
+        offset: u32,
+        leaves: &mut Vec<Leaf>,
+    ) {
+        if let Some(stride) = self.stride(inner) {
+            for at in 0..stride.count.unwrap_or(0) {
+                self.collect(element, offset + at * stride.bytes, leaves);
+            }
         }
     }
 

@@ -215,16 +215,10 @@ pub struct AccessCount {
     pub space: Space,
     /// Group and binding.
     pub binding: Option<(u32, u32)>,
-    /// Size of the whole variable in bytes.
-    pub size: u64,
     /// Loads of single invocations that are not atomic.
     pub loads: u64,
     /// Stores of single invocations that are not atomic.
     pub stores: u64,
-    /// Atomic loads, stores and operations of single invocations.
-    pub atomics: u64,
-    /// Bytes of all these accesses together.
-    pub bytes: u64,
 }
 
 /// Memory that invocations share.

@@ -65,19 +65,16 @@ pub(crate) fn apply(
             }
         }
     }
-    if !matches!(fun, MathFunction::Frexp) && is_float(fun) {
+    use MathFunction::{Frexp, Pack2x16float, Pack2x16snorm, Pack2x16unorm};
+    use MathFunction::{Pack4x8snorm, Pack4x8unorm};
+    // The words of these are no floats, or not all of them.
+    if !matches!(
+        fun,
+        Frexp | Pack4x8snorm | Pack4x8unorm | Pack2x16snorm | Pack2x16unorm | Pack2x16float
+    ) {
         round(scalar, out);
     }
     true
-}
-
-/// Whether the function maps floats to floats of the same type.
-fn is_float(fun: MathFunction) -> bool {
-    use MathFunction::*;
-    !matches!(
-        fun,
-        Pack4x8snorm | Pack4x8unorm | Pack2x16snorm | Pack2x16unorm | Pack2x16float
-    )
 }
 
 fn float1(fun: MathFunction) -> Option<fn(f32) -> f32> {

@@ -51,8 +51,6 @@ pub(crate) struct Conflict {
 /// A buffer or a workgroup variable.
 pub(crate) struct Shared {
     pub(crate) bytes: Vec<u8>,
-    /// Size in bytes.
-    pub(crate) size: u64,
     /// One cell for each granule; empty for memory that cannot be written.
     shadow: Vec<ShadowCell>,
     /// Log2 of the bytes in a granule.
@@ -92,7 +90,6 @@ impl Shared {
         let shadowed = written || !initialized;
         let cells = if shadowed { bytes.len() >> shift } else { 0 };
         Self {
-            size: bytes.len() as u64,
             bytes,
             shadow: vec![ShadowCell::default(); cells],
             shift,

@@ -144,7 +144,7 @@ impl<'a> CheckWorker<'a> {
             if let Err(trouble) = self.file(gpu, index, checked, &long) {
                 let fault = fault(&trouble, &self.state);
                 self.result(index).fault = Some(fault);
-                if trouble.ends_device() {
+                if matches!(trouble, GpuError::Lost(_)) {
                     self.state.report.restart = true;
                     // Closing a device would wait for its running work.
                     std::mem::forget(opened);

@@ -24,17 +24,10 @@ pub(super) enum GpuError {
     Lost(String),
 }
 
-impl GpuError {
-    /// Whether the device can no longer be used.
-    pub(super) fn ends_device(&self) -> bool {
-        matches!(self, Self::Lost(_))
-    }
-}
-
 /// A compiled kernel with its grid.
 pub(super) struct KernelPipeline {
     pipeline: wgpu::ComputePipeline,
-    grid: [u32; 3],
+    pub grid: [u32; 3],
 }
 
 /// An open device.
@@ -174,25 +167,8 @@ impl Gpu {
         })
     }
 
-    /// Launches once and waits.
+    /// Launches so many workgroups once and waits.
     pub(super) fn launch(
-        &self,
-        kernel: &KernelPipeline,
-        bound: &wgpu::BindGroup,
-    ) -> Result<(), GpuError> {
-        self.launch_groups(kernel, bound, kernel.grid)
-    }
-
-    /// Launches no workgroups: a driver that compiles at a kernel's first launch compiles now.
-    pub(super) fn prepare(
-        &self,
-        kernel: &KernelPipeline,
-        bound: &wgpu::BindGroup,
-    ) -> Result<(), GpuError> {
-        self.launch_groups(kernel, bound, [0; 3])
-    }
-
-    fn launch_groups(
         &self,
         kernel: &KernelPipeline,
         bound: &wgpu::BindGroup,
@@ -215,7 +191,7 @@ impl Gpu {
         if !self.timestamps {
             let timed = launches.iter().map(|(kernel, bound)| {
                 let began = Instant::now();
-                self.launch(kernel, bound)?;
+                self.launch(kernel, bound, kernel.grid)?;
                 Ok(began.elapsed().as_secs_f64())
             });
             return timed.collect();

@@ -78,7 +78,7 @@ impl KernelTrial<'_> {
         })
     }
 
-    /// Makes the driver finish compiling, which it may otherwise do at the first launch.
+    /// Makes the driver finish compiling, which it may otherwise do at the first launch: launches no workgroups.
     pub(super) fn prepare(
         &self,
         gpu: &Gpu,
@@ -86,7 +86,7 @@ impl KernelTrial<'_> {
         inputs: &[Vec<f32>],
     ) -> Result<(), GpuError> {
         let bound = gpu.bind(kernel, &self.fill(gpu, inputs, 0)?, &self.text.counts)?;
-        gpu.prepare(kernel, &bound)
+        gpu.launch(kernel, &bound, [0; 3])
     }
 
     /// Runs the kernel on a device and judges its outputs.
@@ -110,9 +110,15 @@ impl KernelTrial<'_> {
                 return Ok(Err(fault));
             }
         };
-        if let Some(place) = first_difference(&exact, &guarded) {
+        // The kernel was right once, and gives other outputs with longer buffers or in another run.
+        if let Some((binding, at)) = first_difference(&exact, &guarded) {
             let again = self.run(gpu, kernel, inputs, 0)?;
-            return Ok(Err(Box::new(self.unsteady(&exact, &again, place))));
+            let kind = match first_difference(&exact, &again) {
+                Some(_) => Kind::Races,
+                None => Kind::ReadsPastEnd,
+            };
+            let name = &self.file.spec.bindings[binding].name;
+            return Ok(Err(Box::new(self.fault(kind, name, at))));
         }
         Ok(Ok(matched))
     }
@@ -128,7 +134,7 @@ impl KernelTrial<'_> {
         let lengths: Vec<usize> = self.text.counts.iter().map(|it| it + guard).collect();
         let buffers = self.fill(gpu, inputs, guard)?;
         let bound = gpu.bind(kernel, &buffers, &lengths)?;
-        gpu.launch(kernel, &bound)?;
+        gpu.launch(kernel, &bound, kernel.grid)?;
         buffers.iter().map(|buffer| gpu.read(buffer)).collect()
     }
 
@@ -243,9 +249,13 @@ impl KernelTrial<'_> {
             };
             if worst.share > 1.0 {
                 return Err(Box::new(KernelFault {
+                    expected: Some(worst.expected.into()),
+                    found: Some(worst.found.into()),
+                    error: Some((worst.off() / largest).into()),
+                    allowed: Some(worst.bound / largest),
                     count: all.filter(|it| it.share > 1.0).count() as u64,
                     of: found.len() as u64,
-                    ..self.wrong(name, &worst, largest)
+                    ..self.fault(Kind::Wrong, name, worst.at)
                 }));
             }
             let off = all.map(|it| it.off()).filter(|off| off.is_finite());
@@ -253,31 +263,6 @@ impl KernelTrial<'_> {
             matched.share = matched.share.max(worst.share);
         }
         Ok(matched)
-    }
-
-    /// The fault of an output whose error is too large; `largest` is its largest expected value.
-    fn wrong(&self, name: &str, worst: &Difference, largest: f64) -> KernelFault {
-        KernelFault {
-            expected: Some(worst.expected.into()),
-            found: Some(worst.found.into()),
-            error: Some((worst.off() / largest).into()),
-            allowed: Some(worst.bound / largest),
-            ..self.fault(Kind::Wrong, name, worst.at)
-        }
-    }
-
-    /// The fault of a kernel that was right once, and gives other outputs with longer buffers or in another run.
-    fn unsteady(
-        &self,
-        one: &[Vec<f32>],
-        again: &[Vec<f32>],
-        (binding, at): (usize, usize),
-    ) -> KernelFault {
-        let kind = match first_difference(one, again) {
-            Some(_) => Kind::Races,
-            None => Kind::ReadsPastEnd,
-        };
-        self.fault(kind, &self.file.spec.bindings[binding].name, at)
     }
 
     pub(super) fn fault(&self, kind: Kind, buffer: &str, at: usize) -> KernelFault {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use protocol::machine::cores;
 use tiny_llama::ops::cpu::roof::{LANES, multiply_adds, triad};
 
-/// Repeats of one measurement.
-const REPEATS: usize = 9;
+/// Repeats of one measurement, and timed launches of each kernel on a GPU.
+pub(super) const REPEATS: usize = 9;
 /// A repeat of the multiply-adds takes about this long.
 const REPEAT: Duration = Duration::from_millis(6);
 /// Bytes of one of the triad's three arrays, at least and at most.

@@ -10,14 +10,12 @@ use burn_cubecl::tensor::CubeTensor;
 use super::super::devices::OpenDevice;
 use super::super::host::{memory_available, today};
 use super::super::observer;
-use super::host::{self, HostRates};
+use super::host::{self, HostRates, REPEATS};
 use protocol::Roof;
 use protocol::stats::roofline::rate;
 use tiny_llama::ops::gpu::roof as gpu;
 use tiny_llama::ops::primitive;
 
-/// Timed launches of each kernel.
-const REPEATS: usize = 9;
 /// Length of a timed launch: on the device's clock, and where submitting it counts.
 const LENGTH: f64 = 4e-3;
 const LENGTH_WITH_SUBMISSION: f64 = 20e-3;

@@ -20,7 +20,7 @@ use super::Trainer;
 use protocol::config::Sync;
 use protocol::lints::longest_kernels_ms;
 use protocol::stats::robust::median;
-use protocol::{Event, GradSummary, Gradients, LogMessage, Memory, Num, Step, StepProfile};
+use protocol::{Event, GradSummary, Gradients, Memory, Num, Step, StepProfile};
 
 /// Steps taken to see how long the device alone takes.
 const END_SYNCED_STEPS: usize = 3;
@@ -212,15 +212,11 @@ impl Trainer {
         }
         let began = Instant::now();
         let outlet = self.outlet.clone();
-        let log = |level: &str, text| {
-            let level = level.to_owned();
-            outlet.send(Event::Log(LogMessage { level, text }));
-        };
-        let warn = |text| log("warn", text);
+        let warn = |text| outlet.log("warn", text);
         if self.opened.roof.is_none() {
             let name = &self.opened.info.name;
             let text = format!("the run waits while the peaks of {name} are measured, once");
-            log("info", text);
+            outlet.log("info", text);
         }
         let peak = allocator::peak();
         match roof::of(&self.opened, warn) {

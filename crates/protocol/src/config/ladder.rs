@@ -35,16 +35,11 @@ impl Knob {
             }
             ValueKind::Number => {
                 let from: f64 = from.parse().ok()?;
-                let mut above = LEARNING_RATES
-                    .into_iter()
-                    .filter(|rate| *rate > from * 1.001);
-                let mut below = LEARNING_RATES
-                    .into_iter()
-                    .filter(|rate| *rate < from * 0.999);
+                let mut rates = LEARNING_RATES.into_iter();
                 let to = if by > 0 {
-                    above.next()
+                    rates.find(|rate| *rate > from * 1.001)
                 } else {
-                    below.next_back()
+                    rates.rfind(|rate| *rate < from * 0.999)
                 };
                 to.map(KnobValue::Number)
             }

@@ -25,9 +25,8 @@ impl EngineCommand {
     pub fn own() -> Result<Self> {
         let program = std::env::current_exe().context("Failed to find this program's own file")?;
         Ok(Self {
-            program: program.into_os_string(),
-            args: vec!["engine".into()],
             own: true,
+            ..Self::new(program, ["engine"])
         })
     }
 
@@ -37,11 +36,7 @@ impl EngineCommand {
         let program = words
             .next()
             .ok_or("the engine command is empty; write for example `ssh host perflings engine`")?;
-        Ok(Self {
-            program: program.into(),
-            args: words.map(OsString::from).collect(),
-            own: false,
-        })
+        Ok(Self::new(program, words))
     }
 
     /// A program with these arguments.

@@ -52,7 +52,7 @@ pub fn formula(op: &str) -> &'static str {
 }
 
 /// One operation in one phase.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationRow {
     /// `linear`, `attention`…
     pub op: String,
@@ -89,10 +89,7 @@ pub fn operations(kernels: &StepProfile) -> Vec<OperationRow> {
             found.push(OperationRow {
                 op: row.op.clone(),
                 phase: row.phase.clone(),
-                ms: 0.0,
-                work: None,
-                matrix_cores: false,
-                no_work: None,
+                ..OperationRow::default()
             });
             found.len() - 1
         });
