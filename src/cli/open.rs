@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::args::OpenArgs;
 use super::exercise::detective::refuse_as_file;
 use super::saved::note_seen;
-use super::workshop::{exit_of, has_terminal, markers};
+use super::workshop::{exit_of, markers};
 use crate::app::opened::Opened;
 use crate::course::trace_lints::page_of;
 use crate::files;
@@ -58,7 +58,7 @@ pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let written = args.report.is_some() || !args.export.is_empty();
-    if written || !has_terminal() {
+    if written || !terminal::is_present() {
         let quiet = args.report.is_none() && written;
         return match quiet {
             true => Ok(Exit::Ok),

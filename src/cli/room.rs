@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::args::RoomArgs;
-use super::workshop::{exit_of, has_terminal};
+use super::workshop::exit_of;
 use crate::app::Markers;
 use crate::class::board::Board;
 use crate::class::folder;
@@ -89,7 +89,7 @@ pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
         page: args.page.clone(),
         drawn: None,
     };
-    if has_terminal() && !args.json {
+    if terminal::is_present() && !args.json {
         let theme = Theme::new(
             args.theme,
             Markers::default(),

@@ -20,7 +20,6 @@ use crate::pages::report::short;
 use crate::pages::sheet::{Sheet, SheetBlock, SheetTable};
 use crate::pages::{csv, perfetto};
 use crate::record::{Recording, RecordingWriter};
-use protocol::Event;
 use protocol::config::Preset;
 
 /// The word that stands for every stage.
@@ -63,13 +62,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
                 meter.at(number - 1, of);
                 meter.doing(row.name());
             }
-            MeasureEvent::Line(line, _) => {
-                if let Event::Log(log) = &line.event
-                    && log.level != "info"
-                {
-                    out::log(&log.level, &log.text);
-                }
-            }
+            MeasureEvent::Line(line, _) => out::log(&line.event),
             MeasureEvent::Failed(stop) => notice(&format!("{}: {}", row.name(), stop.text)),
             MeasureEvent::Measured(_) => {}
         }

@@ -28,13 +28,8 @@ use crate::shell::{runs, show};
 use crate::tui::{SessionEnd, terminal};
 use protocol::config::RunConfig;
 
-/// Whether there is a terminal to draw on and to read keys from.
-pub(super) fn has_terminal() -> bool {
-    terminal::is_present()
-}
-
 pub(super) fn workshop(args: &WorkshopArgs) -> Result<Exit> {
-    match (has_terminal(), &args.room) {
+    match (terminal::is_present(), &args.room) {
         (true, _) => open(args, None),
         (false, None) => headless(args),
         (false, Some(_)) => Err(usage(
@@ -45,23 +40,17 @@ pub(super) fn workshop(args: &WorkshopArgs) -> Result<Exit> {
 
 /// `perflings mystery`: the same screen with a mystery on it.
 pub(super) fn mystery(args: &MysteryArgs) -> Result<Exit> {
-    if !has_terminal() {
+    if !terminal::is_present() {
         return Err(usage(
             "a mystery needs a screen, but there is no terminal here",
         ));
     }
     let workshop = WorkshopArgs {
-        stage: None,
         preset: args.preset,
-        free: false,
-        config: None,
         theme: args.theme,
-        present: false,
-        record: None,
-        room: None,
-        name: None,
         course: args.course.clone(),
         engine: args.engine.clone(),
+        ..WorkshopArgs::default()
     };
     open(&workshop, Some((args.seed, args.level)))
 }
@@ -173,20 +162,15 @@ fn headless(args: &WorkshopArgs) -> Result<Exit> {
     ));
     run::run(&RunArgs {
         stage: Some(stage),
-        config: None,
-        variant: None,
         change: ChangeArgs {
             preset: args.preset,
             sets: Vec::new(),
         },
         steps: 50,
-        json: false,
-        rounds: None,
-        out: None,
-        markdown: false,
         record: args.record.clone(),
         engine: args.engine.clone(),
         course: args.course.clone(),
+        ..RunArgs::default()
     })
 }
 

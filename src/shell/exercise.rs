@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::kernel_file;
-use super::sweep::SweepRun;
+use super::background_job::BackgroundJob;
+use super::{kernel_file, sweep};
 use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
 use crate::app::exercise::measuring::{AnswerFile, Measurement};
@@ -37,7 +37,7 @@ const AT_ONCE: usize = 256;
 pub struct ExerciseRunner {
     command: EngineCommand,
     checker: Checker,
-    sweeping: Option<SweepRun>,
+    sweeping: Option<BackgroundJob>,
     /// A workgroup that is recorded.
     lanes: Option<Receiver<LanesResult>>,
     /// What the stage trains: a kernel that is to compute for it is checked at its sizes.
@@ -86,11 +86,8 @@ impl ExerciseRunner {
         let Some(kernels) = open.and_then(|id| known(context, &id).ok()?.kernels()) else {
             return Ok(());
         };
-        let checked = match before {
-            Some(config) => kernels.clone().in_model(&config).shapes,
-            None => kernels.shapes.clone(),
-        };
-        match kernels.clone().in_model(&run.config).shapes == checked {
+        let checked = at_sizes(kernels, before.as_ref()).shapes;
+        match at_sizes(kernels, Some(&run.config)).shapes == checked {
             true => Ok(()),
             false => self.look(context, false),
         }
@@ -202,7 +199,7 @@ impl ExerciseRunner {
             return Some(message);
         }
         let id = self.open.as_ref()?.id.clone();
-        if let Some(message) = self.sweeping.as_ref().and_then(SweepRun::next_message) {
+        if let Some(message) = self.sweeping.as_ref().and_then(BackgroundJob::next_message) {
             if let Message::Exercise {
                 news: ExerciseNews::Measured(_),
                 ..
@@ -248,13 +245,13 @@ impl ExerciseRunner {
         self.sweeping = begun.ok();
     }
 
-    fn begin(&self, context: &CourseContext, id: &str, device: &str) -> Result<SweepRun> {
+    fn begin(&self, context: &CourseContext, id: &str, device: &str) -> Result<BackgroundJob> {
         let (configs, path) = self.answering(context, id)?;
         let (answer, said) = read_answers(configs, &path);
         if let AnswerFile::Open(problems) = answer {
             bail!("{}", problems.join("; "));
         }
-        SweepRun::begin(self.command.clone(), id, device, configs, said)
+        sweep::begin(self.command.clone(), id, device, configs, said)
     }
 
     /// Cancels a measurement in progress; its engine ends.
@@ -334,10 +331,7 @@ impl ExerciseRunner {
         let kernels = exercise
             .kernels()
             .ok_or_else(|| anyhow!("{} has nothing to check", exercise.label()))?;
-        let kernels = match &self.model {
-            Some(config) => kernels.clone().in_model(config),
-            None => kernels.clone(),
-        };
+        let kernels = at_sizes(kernels, self.model.as_ref());
         Ok(in_folder(exercise, &kernels, &open.folder, seed))
     }
 
@@ -377,19 +371,24 @@ pub fn as_it_began(what: &str, kept: Option<&PathBuf>) -> String {
     }
 }
 
+/// Kernels at the sizes of a model, or at their own where nothing was started yet.
+fn at_sizes(kernels: &Kernels, model: Option<&RunConfig>) -> Kernels {
+    match model {
+        Some(config) => kernels.clone().in_model(config),
+        None => kernels.clone(),
+    }
+}
+
 /// What the learner's file says: every answer, or what to write where.
 fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
     let open = |problem: String| (AnswerFile::Open(vec![problem]), Answers::new());
-    let raw = match read_text(path, MAX_BYTES) {
-        Ok(raw) => raw,
+    let read = read_text(path, MAX_BYTES).and_then(|raw| Ok((answers(&raw, ANSWERS)?, raw)));
+    let (said, raw) = match read {
+        Ok(read) => read,
         Err(error) => return open(error.to_string()),
     };
-    let said = match answers(&raw, ANSWERS) {
-        Ok(said) => said,
-        Err(error) => return open(error.to_string()),
-    };
-    let problems = judge::wanting(configs, &said).into_iter();
-    let problems: Vec<String> = problems
+    let problems: Vec<String> = judge::wanting(configs, &said)
+        .into_iter()
         .map(|(check, why)| {
             let key = check.answer.as_ref().map_or("", |(key, _)| key);
             let line = line_of_key(&raw, key).unwrap_or(0);

@@ -2,6 +2,7 @@
 
 use crate::measure::cell::{BaselineVerdict, BenchCell, Ratio};
 use crate::measure::report::{BenchReport, Machine, MissingCell, PairedRow};
+use crate::pages::report::in_words;
 use crate::pages::sheet::{Sheet, SheetBlock, SheetColumn, SheetTable, digits, interval, worth};
 use protocol::machine;
 use protocol::stats::operations;
@@ -177,11 +178,7 @@ fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
     let shown = columns.len() - usize::from(!since);
     blocks.push(SheetBlock::Table(SheetTable::of(cells, &columns[..shown])));
     for cell in cells {
-        let lints = cell.lints.iter().map(|lint| {
-            let why = lint.why.trim_end_matches('.');
-            format!("{}: {why}. Next: {}", lint.name, lint.next)
-        });
-        let remarks = reasons(cell).chain(lints);
+        let remarks = reasons(cell).chain(cell.lints.iter().map(in_words));
         blocks.extend(remarks.map(|why| SheetBlock::Remark(format!("{}: {why}", cell.version))));
     }
 }
