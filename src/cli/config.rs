@@ -8,11 +8,11 @@ use clap::{Arg, Command};
 use strum::VariantArray;
 
 use super::args::ConfigArgs;
+use super::list::print_table;
 use super::values;
 use crate::app::{Markers, ThemeName};
 use crate::out::{Exit, notice, result, usage};
 use crate::settings::{self, KEYS, RETIRED_KEY, Settings};
-use crate::table;
 use protocol::config::nearest;
 use protocol::handle::split_words;
 
@@ -65,9 +65,7 @@ fn show() -> Result<Exit> {
         let value = value.unwrap_or_else(|| "not set".to_owned());
         vec![format!("  {key}"), value, (*about).to_owned()]
     });
-    for line in table::lines(&rows.collect::<Vec<_>>(), false) {
-        result(&line)?;
-    }
+    print_table(&rows.collect::<Vec<_>>())?;
     result("`perflings config KEY VALUE` sets one, `perflings config KEY --unset` removes it")?;
     Ok(Exit::Ok)
 }

@@ -10,7 +10,7 @@ use super::args::{ChangeArgs, MysteryArgs, RunArgs, WorkshopArgs};
 use super::run;
 use super::variant::stage_named;
 use crate::app::member::JoinSettings;
-use crate::app::{Markers, Options};
+use crate::app::{Markers, Options, ThemeName};
 use crate::class;
 use crate::class::member::{Member, identity};
 use crate::class::record::clean_name;
@@ -25,6 +25,7 @@ use crate::sanitize;
 use crate::settings;
 use crate::shell::engine_link::LiveEngine;
 use crate::shell::{runs, show};
+use crate::tui::theme::Theme;
 use crate::tui::{SessionEnd, terminal};
 use protocol::config::RunConfig;
 
@@ -140,6 +141,12 @@ pub(super) fn markers() -> Markers {
     let settings = settings::load().unwrap_or_default();
     let name = settings.get("markers");
     name.and_then(|name| name.parse().ok()).unwrap_or_default()
+}
+
+/// A theme as this terminal can show it.
+pub(super) fn theme(name: ThemeName, markers: Markers) -> Theme {
+    let abilities = terminal::abilities(|name| std::env::var(name).ok());
+    Theme::new(name, markers, abilities)
 }
 
 /// What a free run begins with: the file, or the preset as it is.

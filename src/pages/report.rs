@@ -384,13 +384,7 @@ impl Section {
                 show(self.started.parameters as f64, 0),
                 early.unwrap_or_default()
             )),
-            SheetBlock::Table(SheetTable::filled(
-                self.figures(),
-                &[
-                    ("figure", &|it| it.0.to_owned()),
-                    ("value", &|it| it.1.clone()),
-                ],
-            )),
+            SheetBlock::Table(SheetTable::figures(["figure", "value"], self.figures())),
         ];
         if let Some(kernels) = &self.kernels {
             blocks.extend(self.profile(kernels));

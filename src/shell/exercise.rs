@@ -136,16 +136,9 @@ impl ExerciseRunner {
     pub fn reset(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<String> {
         let exercise = known(context, id)?;
         self.sweeping = None;
-        let mut kept = Vec::new();
-        for folder in context
-            .copy_of(exercise)
-            .into_iter()
-            .chain([context.workspace()?.folder(id)])
-        {
-            for file in exercise.files() {
-                kept.extend(workspace::restore(&folder.join(&file.name), &file.starter)?);
-            }
-        }
+        let mut folders: Vec<PathBuf> = context.copy_of(exercise).into_iter().collect();
+        folders.push(context.workspace()?.folder(id));
+        let kept = restore_files(&folders, exercise)?;
         self.open(context, id, device)?;
         Ok(as_it_began("exercise", kept.first()))
     }
@@ -360,6 +353,20 @@ impl ExerciseRunner {
         self.lanes = None;
         Some(ExerciseNews::Lanes(found.map(Arc::new)))
     }
+}
+
+/// Puts the learner's files of an exercise back as they began; the result names those that were kept beside them.
+///
+/// # Errors
+/// Where a file cannot be moved or written.
+pub fn restore_files(folders: &[PathBuf], exercise: &Exercise) -> Result<Vec<PathBuf>> {
+    let mut kept = Vec::new();
+    for folder in folders {
+        for file in exercise.files() {
+            kept.extend(workspace::restore(&folder.join(&file.name), &file.starter)?);
+        }
+    }
+    Ok(kept)
 }
 
 /// Says that a stage or an exercise was reset, and under which name a file of the learner's was kept.
