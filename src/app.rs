@@ -222,18 +222,12 @@ impl App {
             app.view.overlay = Some(Overlay::Problems);
         }
         // A presentation goes on where the last one was.
-        let of_id = |id: &str| app.course.stages.iter().position(|stage| stage.id == id);
-        let presented = app.study.progress.presented.clone();
+        let presented = app.presented();
         let presented = presented.filter(|_| options.present && options.stage.is_none());
-        let presented = presented.and_then(|(id, beat)| Some((of_id(&id)?, beat)));
         let at = match (options.stage, resumed) {
             _ if presented.is_some() => presented.map(|(at, _)| at),
-            (Some(number), _) => app
-                .course
-                .stages
-                .iter()
-                .position(|stage| stage.number == number),
-            (None, Some(id)) => app.course.stages.iter().position(|stage| stage.id == id),
+            (Some(number), _) => app.place_of_number(number),
+            (None, Some(id)) => app.place_of(&id),
             (None, None) => None,
         };
         if let (Some(number), None) = (options.stage, at) {
@@ -279,6 +273,17 @@ impl App {
     pub fn stage(&self) -> Option<&Stage> {
         let there = self.mode.has_stage();
         self.course.stages.get(self.study.at).filter(|_| there)
+    }
+
+    /// Where the course has the stage with this id.
+    fn place_of(&self, id: &str) -> Option<usize> {
+        self.course.stages.iter().position(|stage| stage.id == id)
+    }
+
+    /// Where the course has the stage with this number.
+    fn place_of_number(&self, number: u32) -> Option<usize> {
+        let mut stages = self.course.stages.iter();
+        stages.position(|stage| stage.number == number)
     }
 
     /// The recording that is shown instead of a live engine's run.
@@ -467,14 +472,8 @@ impl App {
             || self.device_silent_s().is_some()
             || self.checking().is_some()
             || self.measuring().is_some();
-        let expired = self
-            .notice
-            .as_ref()
-            .is_some_and(|notice| notice.until_ms <= now_ms);
-        if expired {
-            self.notice = None;
-        }
-        if !(expired || second_passed && waiting) {
+        let expired = self.notice.take_if(|notice| notice.until_ms <= now_ms);
+        if !(expired.is_some() || second_passed && waiting) {
             self.revision -= 1;
         }
     }

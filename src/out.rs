@@ -12,6 +12,7 @@ use crate::course::config_file::FileError;
 pub use crate::exit::{Exit, ExitError, usage};
 use crate::files;
 use crate::sanitize;
+use protocol::Event;
 use protocol::handle::lack;
 
 /// Prints what went wrong, once, and gives the exit code.
@@ -132,13 +133,15 @@ pub fn bytes(bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// What a program under us, such as an engine, wrote to its log: one line.
-pub fn log(level: &str, text: &str) {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    error(&format!(
-        "{level}: {}",
-        sanitize::bounded(&words.join(" "), 2000)
-    ));
+/// Says in one line what an engine wrote to its log; nothing for other events, and for mere information.
+pub fn log(event: &Event) {
+    if let Event::Log(log) = event
+        && log.level != "info"
+    {
+        let words: Vec<&str> = log.text.split_whitespace().collect();
+        let text = sanitize::bounded(&words.join(" "), 2000);
+        error(&format!("{}: {text}", log.level));
+    }
 }
 
 /// From now on a panic is told by `error`, and not by the standard library, which would print its text as it is.

@@ -1,12 +1,12 @@
 //! The running workshop: the screen, where its events come from, and what it asks for: the learner's files, their editor, checks
 //! and measurements behind the screen.
 
+mod background_job;
 mod editor;
 mod effects;
 pub mod engine_link;
 pub mod exercise;
 pub mod kernel_file;
-mod kernel_text_reader;
 mod knobs;
 pub mod replay;
 pub mod runs;

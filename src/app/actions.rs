@@ -19,13 +19,7 @@ impl App {
     /// Carries out an action.
     pub(super) fn act(&mut self, action: Action) {
         self.touched_ms = self.now_ms;
-        if self
-            .notice
-            .as_ref()
-            .is_some_and(|it| it.until_ms == u64::MAX)
-        {
-            self.notice = None;
-        }
+        self.notice.take_if(|notice| notice.until_ms == u64::MAX);
         if self.act_in_room(action) || self.act_in_presentation(action) {
             return;
         }
@@ -64,13 +58,10 @@ impl App {
             Action::Report => self
                 .effects
                 .push(Effect::WriteReport(Box::new(self.study.progress.clone()))),
-            Action::Stage(number) => {
-                let of_number = |stage: &Stage| stage.number == number;
-                match self.course.stages.iter().position(of_number) {
-                    Some(at) => self.leave_for(at),
-                    None => self.tell(&format!("There is no stage {number}"), true),
-                }
-            }
+            Action::Stage(number) => match self.place_of_number(number) {
+                Some(at) => self.leave_for(at),
+                None => self.tell(&format!("There is no stage {number}"), true),
+            },
             Action::Reset => self.view.confirm = Some(Confirm::Reset),
             Action::No => self.view.confirm = None,
             Action::Yes => self.confirmed(),

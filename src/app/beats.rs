@@ -196,18 +196,20 @@ impl App {
 
     /// Presents from the first beat of the course, or from where the last presentation was.
     pub(super) fn present_from(&mut self, start: bool) {
-        let course = Arc::clone(&self.course);
-        let kept = self.study.progress.presented.clone().filter(|_| !start);
-        let of_id = |id: &str| course.stages.iter().position(|stage| stage.id == id);
-        let kept = kept.and_then(|(id, beat)| Some((of_id(&id)?, beat)));
         let (at, beat) = match start {
             true => (0, 0),
-            false => kept.unwrap_or((self.study.at, 0)),
+            false => self.presented().unwrap_or((self.study.at, 0)),
         };
         if self.presentation.is_none() {
             self.present(0);
         }
         self.show_beat(at, beat);
+    }
+
+    /// The place of the stage, and the beat, where the last presentation was.
+    pub(super) fn presented(&self) -> Option<(usize, usize)> {
+        let (id, beat) = self.study.progress.presented.as_ref()?;
+        Some((self.place_of(id)?, *beat))
     }
 
     /// Counts the time for which a beat is shown.
@@ -323,14 +325,11 @@ impl App {
 
     /// Shows the run of A or B: the one in progress, an earlier one, or else a new one.
     fn show_run(&mut self, slot: Slot, stage: &Stage) {
-        let run = match slot {
-            Slot::A => self.comparison.run_a(),
-            Slot::B => self.comparison.run_b(),
-        };
+        let run = self.comparison.run_of(slot);
         let wanted = self.run.wanted.as_ref() == Some(&run) && !self.run.pairing;
         if wanted && self.run.state.is_active() {
             // It was paused while the other side was shown.
-            if self.run.active != slot && self.paused() {
+            if self.run.active != slot && self.run.state.is_paused() {
                 self.pause();
             }
             self.run.active = slot;
@@ -338,7 +337,7 @@ impl App {
             self.run.active = slot;
             if !self.run.pending.is_empty() && !self.run.pairing {
                 self.leave_run();
-            } else if !self.paused() {
+            } else if !self.run.state.is_paused() {
                 self.pause();
             }
         } else if !(wanted && matches!(self.run.state, RunState::Failed { .. })) {
@@ -351,10 +350,6 @@ impl App {
         let shown = self.run.slot(slot);
         let same = shown.started.as_ref().is_some_and(|it| it.run == *run);
         self.run.pairing && same && shown.last.is_some() && !shown.of_pairs
-    }
-
-    fn paused(&self) -> bool {
-        matches!(self.run.state, RunState::Paused | RunState::Pausing)
     }
 
     /// Shows the pairs: those that were measured, or else new ones.
@@ -386,8 +381,7 @@ impl App {
         };
         match action {
             Action::GoToBeat { stage, beat } => {
-                let mut stages = self.course.stages.iter();
-                if let Some(at) = stages.position(|it| it.number == stage) {
+                if let Some(at) = self.place_of_number(stage) {
                     self.show_beat(at, beat);
                 }
             }

@@ -124,6 +124,14 @@ impl Comparison {
         self.spec(Slot::B, variant, &self.config_b)
     }
 
+    /// The run of a slot.
+    pub(super) fn run_of(&self, slot: Slot) -> RunSpec {
+        match slot {
+            Slot::A => self.run_a(),
+            Slot::B => self.run_b(),
+        }
+    }
+
     fn spec(&self, slot: Slot, variant: &str, config: &RunConfig) -> RunSpec {
         RunSpec {
             stage: self.stage,

@@ -47,8 +47,10 @@ impl App {
                 let row = self.comparison.row.saturating_add_signed(by as isize);
                 self.comparison.select(row);
             }
-            Action::KnobTurn(by) => self.turn(by),
-            Action::KnobAt(row) if row == self.comparison.row => self.turn(1),
+            Action::KnobTurn(by) => self.change_knob(|comparison| comparison.step(by)),
+            Action::KnobAt(row) if row == self.comparison.row => {
+                self.change_knob(|comparison| comparison.step(1));
+            }
             Action::KnobAt(row) => self.comparison.select(row),
             Action::TakeSolution => self.take_solution(),
             _ => return false,
@@ -76,10 +78,8 @@ impl App {
             return self.tell(what, false);
         };
         let known = self.exercise().map(|it| {
-            let judged = self
-                .exercises
-                .of(it)
-                .is_some_and(|it| it.measured.is_some());
+            let state = self.exercises.of(it);
+            let judged = state.is_some_and(|state| state.measured.is_some());
             judged || self.study.progress.stage(&it.id).state == StageState::Passed
         });
         if known != Some(true) {
@@ -118,30 +118,20 @@ impl App {
                 text.pop();
                 self.view.value = Some(text);
             }
-            Action::KeepSearch if !text.is_empty() => self.take_value(&text),
+            Action::KeepSearch if !text.is_empty() => {
+                let value = KnobValue::from_word(&text);
+                self.change_knob(|comparison| comparison.set(comparison.row, &value));
+            }
             Action::KeepSearch | Action::Close => {}
             _ => return self.act_on_knobs(action),
         }
         true
     }
 
-    /// Gives B the typed value, or notes on its row why it is refused.
-    fn take_value(&mut self, text: &str) {
-        let (knob, row) = (self.comparison.knob(), self.comparison.row);
-        if self.waits_for_measurement() || !self.comparison.set(row, &KnobValue::from_word(text)) {
-            return;
-        }
-        self.notice = None;
-        self.write_b();
-        self.b_changed(knob.is_some_and(Comparison::starts_again));
-    }
-
-    fn turn(&mut self, by: i32) {
-        if self.waits_for_measurement() {
-            return;
-        }
+    /// Changes B at the selected row. Where `change` is refused, the row says why.
+    fn change_knob(&mut self, change: impl FnOnce(&mut Comparison) -> bool) {
         let knob = self.comparison.knob();
-        if !self.comparison.step(by) {
+        if self.waits_for_measurement() || !change(&mut self.comparison) {
             return;
         }
         // Earlier notices about B do not apply to this one.
@@ -192,11 +182,7 @@ impl App {
         if self.run.pairing && !same {
             return self.pair();
         }
-        let run = if same {
-            self.comparison.run_a()
-        } else {
-            self.comparison.run_b()
-        };
+        let run = self.comparison.run_of(if same { Slot::A } else { Slot::B });
         if self.run.wanted.as_ref() != Some(&run) || self.run.pairing {
             self.change_to(run);
         } else {

@@ -230,14 +230,10 @@ impl App {
         let run = &mut self.run;
         run.share_peaks();
         run.compiling = None;
-        if slot == Slot::B {
-            let config = run.slots[slot as usize]
-                .started
-                .as_ref()
-                .map(|it| it.run.config.clone());
-            config
-                .iter()
-                .for_each(|config| self.comparison.confirm(config));
+        if slot == Slot::B
+            && let Some(started) = &run.slots[slot as usize].started
+        {
+            self.comparison.confirm(&started.run.config);
         }
         let run = &mut self.run;
         if recorded || run.state == RunState::Starting {
@@ -255,11 +251,8 @@ impl App {
     /// A recording says which stage it is about.
     fn follow_recording(&mut self, number: u32) {
         let course = Arc::clone(&self.course);
-        let at = course
-            .stages
-            .iter()
-            .position(|stage| stage.number == number)
-            .filter(|at| *at != self.study.at);
+        let at = self.place_of_number(number);
+        let at = at.filter(|at| *at != self.study.at);
         if let (Some(at), false) = (at, self.mode.is_live()) {
             self.study.enter(at, &course.stages[at]);
             self.run.forget();

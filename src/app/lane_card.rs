@@ -15,10 +15,7 @@ impl App {
             self.view.overlay = None;
             return self.tell("Threads belong to the exercises about kernels", false);
         };
-        let report = self.exercises.of(exercise);
-        let report = report.and_then(|known| known.report.as_ref());
-        let results = report.map_or(&[][..], |report| &report.facts.files);
-        let mut faults = results.iter().enumerate();
+        let mut faults = self.checked_files(exercise).iter().enumerate();
         let fault = faults.find_map(|(file, it)| Some((file, it.fault.as_ref()?)));
         let wanted = fault.map_or_else(LanesWanted::default, |(file, fault)| LanesWanted {
             file,

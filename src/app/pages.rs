@@ -71,17 +71,12 @@ impl App {
             return false;
         };
         let all = pages(&self.study, stage);
-        let to = (self.page().1 as i32 - 1).checked_add(by);
-        let page = to
-            .and_then(|to| usize::try_from(to).ok())
-            .and_then(|to| all.get(to).copied());
-        match page {
-            Some(page) => {
-                self.open_page(page);
-                true
-            }
-            None => false,
+        let to = (self.page().1 - 1).checked_add_signed(by as isize);
+        let page = to.and_then(|to| all.get(to).copied());
+        if let Some(page) = page {
+            self.open_page(page);
         }
+        page.is_some()
     }
 
     /// Reads on, or back: first the rest of the page, so that nothing is skipped, then the next page.

@@ -48,6 +48,16 @@ impl RunState {
         )
     }
 
+    /// Whether it is paused, or about to be.
+    pub fn is_paused(&self) -> bool {
+        matches!(self, Self::Paused | Self::Pausing)
+    }
+
+    /// Whether steps are made, or the device gets ready for them.
+    pub fn is_moving(&self) -> bool {
+        matches!(self, Self::Running | Self::Warming | Self::Resuming)
+    }
+
     /// Whether the engine is gone, or failed on its own: it may have lost its device and is replaced before the next command.
     pub fn broke_off(&self) -> bool {
         match self {
@@ -237,11 +247,6 @@ impl SlotRun {
         }
     }
 
-    /// Milliseconds of a kernel row in each of the profiles at hand.
-    fn times_of(&self, row: &KernelRow) -> Vec<f64> {
-        times_of(self.profiles.iter(), row)
-    }
-
     /// The latest profile, each row's time the median over the profiles at hand.
     pub fn typical(&self) -> Option<StepProfile> {
         Some(typical(self.kernels.as_ref()?, self.profiles.iter()))
@@ -249,7 +254,7 @@ impl SlotRun {
 
     /// Whether a row's time swings: the middle half of its profiles spans more than a quarter of the median.
     pub fn swings(&self, row: &KernelRow) -> bool {
-        let times = sorted(&self.times_of(row));
+        let times = sorted(&times_of(self.profiles.iter(), row));
         if times.len() < 4 {
             return false;
         }

@@ -42,14 +42,9 @@ impl App {
         if !self.mode.is_live() {
             return;
         }
-        let first = self.run.wanted.is_none();
-        self.run.forget();
         self.comparison = Comparison::of_stage(stage, self.preset);
         self.view.knobs = false;
-        self.start(self.comparison.run_a());
-        if first {
-            self.probe_devices();
-        }
+        self.begin_with_a();
         self.effects.push(Effect::SaveCurrent {
             stage: stage.id.clone(),
         });
@@ -60,11 +55,16 @@ impl App {
         self.leave_exercise();
         (self.mode, self.presentation) = (Mode::Free, None);
         (self.study.pair, self.study.report) = (None, None);
+        self.comparison = Comparison::free(config);
+        self.begin_with_a();
+        self.open_knobs();
+    }
+
+    /// Starts A of a comparison that replaces another one. After the first run of all, asks for the devices.
+    pub(super) fn begin_with_a(&mut self) {
         let first = self.run.wanted.is_none();
         self.run.forget();
-        self.comparison = Comparison::free(config);
         self.start(self.comparison.run_a());
-        self.open_knobs();
         if first {
             self.probe_devices();
         }
@@ -128,14 +128,7 @@ impl App {
 
     /// Changes the knobs of a run: at a step boundary where the parameters can stay, else with a restart from the same seed.
     pub(super) fn change_to(&mut self, run: RunSpec) {
-        let live = matches!(
-            self.run.state,
-            RunState::Running
-                | RunState::Warming
-                | RunState::Pausing
-                | RunState::Paused
-                | RunState::Resuming
-        );
+        let live = self.run.state.is_active() && self.run.state != RunState::Starting;
         let same_weights = self.run.shown().started.as_ref().is_some_and(|now| {
             let begins_again = self.comparison.begins_again(now.run.slot != run.slot);
             let keeps = now.run.config.keeps_parameters(&run.config);
@@ -152,7 +145,7 @@ impl App {
         self.run.switching = Some(run.clone());
         self.run.wanted = Some(run.clone());
         self.send(Command::Apply { run });
-        if matches!(self.run.state, RunState::Paused | RunState::Pausing) {
+        if self.run.state.is_paused() {
             self.run.state = RunState::Resuming;
             self.send(Command::Resume);
         }
@@ -171,12 +164,8 @@ impl App {
         if to_b {
             self.with_stage(|app, stage| app.study.note_fix_tried(stage));
         }
-        let run = if to_b {
-            self.comparison.run_b()
-        } else {
-            self.comparison.run_a()
-        };
-        self.change_to(run);
+        let slot = if to_b { Slot::B } else { Slot::A };
+        self.change_to(self.comparison.run_of(slot));
     }
 
     /// Runs A and B in pairs, until the verdict is clear.
@@ -192,11 +181,15 @@ impl App {
         self.renew_engine();
         self.show_present_b();
         let (a, b) = (self.comparison.run_a(), self.comparison.run_b());
-        self.await_runs(vec![a.clone(), b.clone()]);
-        // What both have shown so far stays: pairs measure times, the lesson is about the rest.
-        self.run.pairing = true;
         self.study.pair = None;
         self.with_stage(|app, stage| app.study.note_fix_tried(stage));
+        self.run_pairs(a, b);
+    }
+
+    /// Runs these two in turns. What both have shown so far stays: pairs measure times, the lesson is about the rest.
+    pub(super) fn run_pairs(&mut self, a: RunSpec, b: RunSpec) {
+        self.await_runs(vec![a.clone(), b.clone()]);
+        self.run.pairing = true;
         self.send(Command::Pair {
             device: self.devices.using.clone(),
             stage: self.comparison.stage,
@@ -237,11 +230,9 @@ impl App {
         if self.run.pairing {
             return;
         }
-        let (state, command) = match self.run.state {
-            RunState::Running | RunState::Warming | RunState::Resuming => {
-                (RunState::Pausing, Command::Pause)
-            }
-            RunState::Paused | RunState::Pausing => (RunState::Resuming, Command::Resume),
+        let (state, command) = match &self.run.state {
+            state if state.is_moving() => (RunState::Pausing, Command::Pause),
+            state if state.is_paused() => (RunState::Resuming, Command::Resume),
             _ => return,
         };
         self.run.state = state;

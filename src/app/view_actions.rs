@@ -64,17 +64,12 @@ impl App {
             Action::OpenKernel => self.open_kernel(),
             Action::Timeline(to) => self.move_timeline(to),
             Action::Lanes(to) => self.move_lanes(to),
-            Action::Search if view.overlay == Some(Overlay::Kernel) => {
-                view.search = Search {
-                    typing: true,
-                    ..Search::default()
-                };
-                view.overlay_scroll = 0;
-            }
             Action::Search => {
-                // The search looks in the glossary, which is the first page.
-                (view.page, view.overlay_scroll) = (0, 0);
-                view.overlay = Some(Overlay::Glossary);
+                if view.overlay != Some(Overlay::Kernel) {
+                    // The search looks in the glossary, which is the first page.
+                    (view.page, view.overlay) = (0, Some(Overlay::Glossary));
+                }
+                view.overlay_scroll = 0;
                 view.search = Search {
                     typing: true,
                     ..Search::default()

@@ -122,7 +122,7 @@ pub(super) struct CourseArgs {
 }
 
 /// What computes.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(super) struct EngineArgs {
     /// auto, cpu, gpu, gpu:N or vulkan-cpu
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = devices(), hide_possible_values = true)]
@@ -158,7 +158,7 @@ pub(super) struct NotesArgs {
     pub course: CourseArgs,
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(super) struct WorkshopArgs {
     /// Start at this stage: its number or id
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
@@ -231,7 +231,7 @@ pub(super) enum As {
     Fixed,
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:
   perflings run 1 --as broken --device cpu

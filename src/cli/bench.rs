@@ -37,18 +37,11 @@ pub(super) fn bench(args: &BenchArgs) -> Result<Exit> {
     let meter = ProgressMeter::begin();
     let mut tell = |now: PlanProgress<'_>| {
         match now.news {
-            MeasureEvent::Begins { number, of } => {
-                meter.at(number - 1, of);
-                meter.doing(&now.job.label);
+            MeasureEvent::Line(line, _) if matches!(&line.event, Event::Log(log) if log.level == "error") =>
+            {
+                out::log(&line.event);
             }
-            MeasureEvent::Line(line, _) => {
-                if let Event::Log(log) = &line.event
-                    && log.level == "error"
-                {
-                    out::log("error", &log.text);
-                }
-            }
-            _ => {}
+            _ => meter.begins(&now),
         }
         Ok(())
     };

@@ -8,6 +8,7 @@ use super::variant::{change, named};
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{EngineTask, Runner, engine_command};
 use crate::out::{self, Exit, notice, result, usage};
+use crate::pages::report::differing;
 use protocol::config::{Changes, Knob};
 use protocol::{Event, Pair, Slot, Spread, Verdict};
 
@@ -38,11 +39,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
                 pair.figures()
             ));
         }
-        if let Event::Log(log) = &line.event
-            && log.level != "info"
-        {
-            out::log(&log.level, &log.text);
-        }
+        out::log(&line.event);
         Ok(())
     })?;
     drop(meter);
@@ -97,10 +94,7 @@ fn verdict(pair: &Pair, a: &str, b: &str) -> String {
         Verdict::Same => format!("{b} and {a} differ by less than 1 %: {interval}"),
         Verdict::Unclear => format!("unclear (n={n}): {interval}"),
     };
-    let differs = match pair.differs.join(", ") {
-        none if none.is_empty() => "nothing".to_owned(),
-        differs => differs,
-    };
+    let differs = differing(pair);
     let spread = |s: &Spread| {
         format!(
             "{:.2} ms [{:.2}, {:.2}], p95 {:.2}",

@@ -8,20 +8,16 @@ use clap::{Arg, Command};
 use strum::VariantArray;
 
 use super::args::ConfigArgs;
+use super::list::print_table;
 use super::values;
 use crate::app::{Markers, ThemeName};
 use crate::out::{Exit, notice, result, usage};
 use crate::settings::{self, KEYS, RETIRED_KEY, Settings};
-use crate::table;
 use protocol::config::nearest;
 use protocol::handle::split_words;
 
-/// The flags that a setting stands for.
-const FLAGS: &[(&str, &str)] = &[
-    ("theme", "theme"),
-    ("device", "device"),
-    ("threads", "threads"),
-];
+/// The settings that stand for a flag of the same name.
+const FLAGS: [&str; 3] = ["theme", "device", "threads"];
 
 /// What is said about a key that has no effect any more.
 const RETIRED: &str = "has no effect any more, because all lessons are in English; `perflings config language --unset` removes it";
@@ -69,9 +65,7 @@ fn show() -> Result<Exit> {
         let value = value.unwrap_or_else(|| "not set".to_owned());
         vec![format!("  {key}"), value, (*about).to_owned()]
     });
-    for line in table::lines(&rows.collect::<Vec<_>>(), false) {
-        result(&line)?;
-    }
+    print_table(&rows.collect::<Vec<_>>())?;
     result("`perflings config KEY VALUE` sets one, `perflings config KEY --unset` removes it")?;
     Ok(Exit::Ok)
 }
@@ -128,9 +122,9 @@ fn check(key: &str, value: &str) -> Result<(), String> {
 
 /// The grammar with what is set as the flags' defaults.
 pub(super) fn with_settings(mut command: Command, settings: &Settings) -> Command {
-    for (key, flag) in FLAGS {
-        let has = command.get_arguments().any(|it| it.get_id() == flag);
-        if let Some(value) = settings.get(key).filter(|_| has) {
+    for flag in FLAGS {
+        let has = command.get_arguments().any(|arg| arg.get_id() == flag);
+        if let Some(value) = settings.get(flag).filter(|_| has) {
             // Leaked once in the life of the process.
             let value: &'static str = value.leak();
             command = command.mut_arg(flag, |arg: Arg| arg.default_value(value));

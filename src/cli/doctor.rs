@@ -128,12 +128,12 @@ fn wait<T>(
         match client.next(Duration::from_millis(100)) {
             None => {}
             Some(ClientEvent::Over(over)) => bail!("{}", over.reason()),
-            Some(ClientEvent::Line(line, _)) if matches!(line.event, Event::Failed(_)) => {
-                if let Event::Failed(failed) = line.event {
+            Some(heard) => {
+                if let ClientEvent::Line(line, _) = &heard
+                    && let Event::Failed(failed) = &line.event
+                {
                     bail!("{}", failed.reason);
                 }
-            }
-            Some(heard) => {
                 if let Some(answer) = take(heard) {
                     return Ok(answer);
                 }

@@ -8,14 +8,11 @@ use super::args::{ExportArgs, ExportFormat, ExportTable, ReportArgs};
 use super::exercise::detective::refuse_as_file;
 use super::saved::progress_of;
 use super::variant::{change, named};
-use crate::course::context::CourseContext;
-use crate::course::{Stage, journey};
 use crate::files;
 use crate::measure::launched_kernels::{read_kernels, write_kernels};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, usage};
-use crate::pages::sheet::Sheet;
-use crate::pages::{csv, html, learner, perfetto, report::collect};
+use crate::pages::{csv, html, perfetto, report::collect};
 use crate::record::Recording;
 use crate::run_trace;
 use crate::shell::runs;
@@ -118,7 +115,10 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit> {
             refuse_to_replace(file, args.out.as_deref())?;
             collect(&open(file)?).sheet()
         }
-        None => of_learner(&args.course.open()?)?,
+        None => {
+            let context = args.course.open()?;
+            runs::learner_sheet(&context, &progress_of(&context), None)?
+        }
     };
     let named = |path: &PathBuf| path.extension().is_some_and(|it| it == "html");
     let text = match args.html || args.out.as_ref().is_some_and(named) {
@@ -141,24 +141,6 @@ fn refuse_to_replace(read: &Path, out: Option<&Path>) -> Result<()> {
             out.display()
         ))),
     }
-}
-
-/// What the learner did in this course.
-fn of_learner(context: &CourseContext) -> Result<Sheet> {
-    let mine = |stage: &Stage| Some(context.learner(stage, None).ok()?.0.config);
-    let state = context.state.as_deref();
-    let journey = state.map(journey::load).transpose()?.flatten();
-    let progress = progress_of(context);
-    let kept = state.map(runs::load).unwrap_or_default();
-    let course = &context.course;
-    Ok(learner::sheet(
-        course,
-        &progress,
-        &mine,
-        journey.as_ref(),
-        &kept,
-        None,
-    ))
 }
 
 /// Reads a recording and prints notices about it.

@@ -8,14 +8,14 @@ use serde_json::json;
 use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
 use super::saved::{change, progress_of, report_saved, unsaved};
 use super::variant::stage_named;
-use crate::course::context::CourseContext;
+use crate::course::CourseFiles;
 use crate::course::placeholder::{FigureSources, told};
 use crate::course::save_file::{
     self, Prediction, ProgressChange, StageProgress, StageState, letter,
 };
-use crate::course::workspace::{restore, write};
-use crate::course::{CourseFiles, Exercise};
+use crate::course::workspace::write;
 use crate::out::{self, Exit, notice, result, usage};
+use crate::shell::exercise::restore_files;
 use crate::{files, table};
 
 pub(super) fn list(args: &ListArgs) -> Result<Exit> {
@@ -75,19 +75,23 @@ pub(super) fn list(args: &ListArgs) -> Result<Exit> {
             exercises.push(vec![format!("  {label}"), "broken".to_owned(), why]);
         }
     }
-    for line in table::lines(&stages, false) {
-        result(&line)?;
-    }
+    print_table(&stages)?;
     if !args.json && !context.course.exercises.is_empty() {
         result("\nexercises: perflings check c01, hint c01, reset c01")?;
     }
-    for line in table::lines(&exercises, false) {
-        result(&line)?;
-    }
+    print_table(&exercises)?;
     if context.course.stages.is_empty() {
         return Err(usage("the course has no stage that can be used"));
     }
     Ok(Exit::Ok)
+}
+
+/// Prints rows with their cells below each other.
+pub(super) fn print_table(rows: &[Vec<String>]) -> Result<()> {
+    for line in table::lines(rows, false) {
+        result(&line)?;
+    }
+    Ok(())
 }
 
 /// What the learner said and what came of it; a question that was not answered is null.
@@ -142,7 +146,8 @@ pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
         Some(exercise) => {
             let name = exercise.label().to_owned();
             left = progress_of(&context).stage(&exercise.id).after_reset();
-            (name, &exercise.id, reset_files(&context, exercise)?)
+            let folders: Vec<_> = context.exercise_folder(exercise).into_iter().collect();
+            (name, &exercise.id, restore_files(&folders, exercise)?)
         }
         None => {
             let stage = stage_named(&args.stage, &context)?;
@@ -167,17 +172,6 @@ pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
         result(&format!("your file is kept as {}", path.display()))?;
     }
     Ok(Exit::Ok)
-}
-
-/// Puts the learner's files of an exercise back as they began; the result names those that were kept beside them.
-fn reset_files(context: &CourseContext, exercise: &Exercise) -> Result<Vec<std::path::PathBuf>> {
-    let mut kept = Vec::new();
-    if let Some(folder) = context.exercise_folder(exercise) {
-        for file in exercise.files() {
-            kept.extend(restore(&folder.join(&file.name), &file.starter)?);
-        }
-    }
-    Ok(kept)
 }
 
 /// Refuses a folder with something in it.

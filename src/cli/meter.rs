@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::out;
 
 /// A command that ends sooner shows no progress.
@@ -45,6 +46,14 @@ impl ProgressMeter {
         if let Some(done) = &self.0 {
             let mut done = locked(done);
             (done.pieces, done.of) = (pieces, of.max(pieces));
+        }
+    }
+
+    /// Shows which job of a plan begins.
+    pub(super) fn begins(&self, now: &PlanProgress<'_>) {
+        if let MeasureEvent::Begins { number, of } = now.news {
+            self.at(number - 1, of);
+            self.doing(&now.job.label);
         }
     }
 

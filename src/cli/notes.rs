@@ -84,7 +84,7 @@ pub(super) fn notes(args: &NotesArgs) -> Result<Exit> {
         }
         return Ok(Exit::Ok);
     }
-    if !super::workshop::has_terminal() {
+    if !crate::tui::terminal::is_present() {
         return Err(usage(
             "notes are shown on a screen, and there is no terminal here; --plain prints them",
         ));

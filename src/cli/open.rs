@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::args::OpenArgs;
 use super::exercise::detective::refuse_as_file;
 use super::saved::note_seen;
-use super::workshop::{exit_of, has_terminal, markers};
+use super::workshop::{exit_of, markers, theme};
 use crate::app::opened::Opened;
 use crate::course::trace_lints::page_of;
 use crate::files;
@@ -19,7 +19,6 @@ use crate::run_trace;
 use crate::sanitize;
 use crate::tui;
 use crate::tui::terminal;
-use crate::tui::theme::Theme;
 use gputrace::compare::compare;
 use gputrace::figures::Summary;
 use gputrace::model::Trace;
@@ -58,18 +57,14 @@ pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let written = args.report.is_some() || !args.export.is_empty();
-    if written || !has_terminal() {
+    if written || !terminal::is_present() {
         let quiet = args.report.is_none() && written;
         return match quiet {
             true => Ok(Exit::Ok),
             false => page(args, &opened::sheet(&figures, &first)),
         };
     }
-    let theme = Theme::new(
-        args.theme,
-        markers(),
-        terminal::abilities(|name| std::env::var(name).ok()),
-    );
+    let theme = theme(args.theme, markers());
     let texts = args.course.load()?.course.readings;
     tui::opened::show(Opened::new(first, figures, &texts), &theme).map(exit_of)
 }

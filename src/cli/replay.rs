@@ -11,7 +11,7 @@ use super::exercise::detective::refuse_as_file;
 use super::export::open;
 use super::saved::note_seen;
 use super::summary;
-use super::workshop::{exit_of, has_terminal, markers};
+use super::workshop::{exit_of, markers};
 use crate::app::{Options, Replay};
 use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
@@ -22,6 +22,7 @@ use crate::pages::report::collect;
 use crate::record::Recording;
 use crate::shell::replay::ReplaySource;
 use crate::shell::show;
+use crate::tui::terminal;
 use protocol::Finished;
 
 pub(super) fn replay(args: &ReplayArgs) -> Result<Exit> {
@@ -31,7 +32,7 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<Exit> {
     if !is_detective {
         refuse_as_file(&args.file, &args.course)?;
     }
-    let shown = has_terminal();
+    let shown = terminal::is_present();
     let recording = match found {
         Some(recording) => recording,
         // The screen shows the recording's notice itself.

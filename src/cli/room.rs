@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::args::RoomArgs;
-use super::workshop::{exit_of, has_terminal};
+use super::workshop::{exit_of, theme};
 use crate::app::Markers;
 use crate::class::board::Board;
 use crate::class::folder;
@@ -26,7 +26,6 @@ use crate::out::{self, Exit, notice, result, usage};
 use crate::pages::{class, html};
 use crate::tui::board::{BoardView, RoomControl, show};
 use crate::tui::terminal;
-use crate::tui::theme::Theme;
 use protocol::machine;
 
 pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
@@ -89,12 +88,8 @@ pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
         page: args.page.clone(),
         drawn: None,
     };
-    if has_terminal() && !args.json {
-        let theme = Theme::new(
-            args.theme,
-            Markers::default(),
-            terminal::abilities(|name| std::env::var(name).ok()),
-        );
+    if terminal::is_present() && !args.json {
+        let theme = theme(args.theme, Markers::default());
         let view = BoardView {
             places,
             own,

@@ -65,10 +65,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
             (format, on_cores) = (started.format(), started.matrix_cores);
         }
         tell(&meter, args.steps, &line.event);
-        match (&line.event, args.json) {
-            (_, true) => out::json_line(text)?,
-            (Event::Log(log), _) if log.level != "info" => out::log(&log.level, &log.text),
-            _ => {}
+        match args.json {
+            true => out::json_line(text)?,
+            false => out::log(&line.event),
         }
         Ok(())
     });

@@ -2,6 +2,7 @@
 //! a log, its kernels and a trace. Measuring is `measure::stage_table`'s; here it is printed and written.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -13,14 +14,12 @@ use crate::course::journey as kept;
 use crate::files;
 use crate::measure::cell::BenchCell;
 use crate::measure::plan::{MeasureEvent, PlanProgress};
-use crate::measure::runner::{Runner, engine_command};
 use crate::measure::stage_table::{self, BASELINE, StageTable, StageTablePlan, StageTiming};
 use crate::out::{self, Exit, notice, result, usage};
 use crate::pages::report::short;
 use crate::pages::sheet::{Sheet, SheetBlock, SheetTable};
 use crate::pages::{csv, perfetto};
 use crate::record::{Recording, RecordingWriter};
-use protocol::Event;
 use protocol::config::Preset;
 
 /// The word that stands for every stage.
@@ -46,7 +45,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         .as_deref()
         .map(RecordingFolder::create)
         .transpose()?;
-    let mut runner = Runner::new(engine_command(args.engine.engine.as_deref())?, None)?;
+    let mut runner = args.engine.runner()?;
     let plan = StageTablePlan {
         preset: args.change.preset.unwrap_or(Preset::Tiny),
         device: args.engine.device.clone(),
@@ -63,13 +62,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
                 meter.at(number - 1, of);
                 meter.doing(row.name());
             }
-            MeasureEvent::Line(line, _) => {
-                if let Event::Log(log) = &line.event
-                    && log.level != "info"
-                {
-                    out::log(&log.level, &log.text);
-                }
-            }
+            MeasureEvent::Line(line, _) => out::log(&line.event),
             MeasureEvent::Failed(stop) => notice(&format!("{}: {}", row.name(), stop.text)),
             MeasureEvent::Measured(_) => {}
         }
@@ -129,12 +122,11 @@ impl RecordingFolder {
 
     fn recorder(&mut self, row: &StageTiming) -> Result<&mut RecordingWriter> {
         let name = file_name(row);
-        if !self.recorders.contains_key(&name) {
-            let path = self.path.join(format!("{name}.jsonl"));
-            self.recorders
-                .insert(name.clone(), RecordingWriter::create(&path)?);
-        }
-        self.recorders.get_mut(&name).context("it was just made")
+        let path = self.path.join(format!("{name}.jsonl"));
+        Ok(match self.recorders.entry(name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(RecordingWriter::create(&path)?),
+        })
     }
 
     /// Completes the logs, and writes reports and the table.
@@ -224,14 +216,12 @@ fn table(found: &StageTable) -> SheetTable {
     let cell = |row: &&StageTiming, figure: &dyn Fn(&BenchCell) -> Option<String>| {
         tables::or_dash(row.cell.as_ref().and_then(figure))
     };
-    SheetTable::of(
+    SheetTable::filled(
         measured(found),
         &[
-            ("stage", &|row| {
-                Ok(match row.stage {
-                    0 => row.variant.clone(),
-                    stage => format!("{stage} {}", row.variant),
-                })
+            ("stage", &|row| match row.stage {
+                0 => row.variant.clone(),
+                stage => format!("{stage} {}", row.variant),
             }),
             ("first loss", &|row| {
                 cell(row, &|it| Some(short(it.loss_first)))
@@ -240,14 +230,14 @@ fn table(found: &StageTable) -> SheetTable {
             ("samples/s", &|row| cell(row, &tables::samples)),
             ("ratio", &|row| {
                 let ratio = row.ratio.map(tables::ratio);
-                Ok(ratio.unwrap_or_else(|| if row.stage == 0 { "1" } else { "-" }.to_owned()))
+                ratio.unwrap_or_else(|| if row.stage == 0 { "1" } else { "-" }.to_owned())
             }),
             ("launches", &|row| cell(row, &tables::launches)),
             ("device ms", &|row| cell(row, &tables::device_ms)),
             ("memory", &|row| cell(row, &tables::memory)),
             ("trained", &|row| cell(row, &tables::trained)),
             ("top kernel", &|row| cell(row, &tables::top_kernel)),
-            ("what it is", &|row| Ok(row.phrase.clone())),
+            ("what it is", &|row| row.phrase.clone()),
         ],
     )
 }

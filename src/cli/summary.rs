@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::pages::report::short;
+use crate::pages::report::{in_words, short};
 use crate::table;
 use protocol::machine;
 use protocol::stats::operations;
@@ -11,11 +11,8 @@ use protocol::{Finished, GradSummary, PhaseTimes};
 
 /// The summary, without a line break at its end.
 pub(super) fn text(f: &Finished) -> String {
-    let lints = f.lints.iter().map(|lint| {
-        let why = lint.why.trim_end_matches('.');
-        row("lint", format!("{}: {why}. Next: {}", lint.name, lint.next))
-    });
-    let mut lints: Vec<_> = lints.collect();
+    let rows = f.lints.iter().map(|lint| row("lint", in_words(lint)));
+    let mut lints: Vec<_> = rows.collect();
     if lints.is_empty() {
         lints.push(row("lints", "none"));
     }

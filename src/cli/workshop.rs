@@ -10,7 +10,7 @@ use super::args::{ChangeArgs, MysteryArgs, RunArgs, WorkshopArgs};
 use super::run;
 use super::variant::stage_named;
 use crate::app::member::JoinSettings;
-use crate::app::{Markers, Options};
+use crate::app::{Markers, Options, ThemeName};
 use crate::class;
 use crate::class::member::{Member, identity};
 use crate::class::record::clean_name;
@@ -25,16 +25,12 @@ use crate::sanitize;
 use crate::settings;
 use crate::shell::engine_link::LiveEngine;
 use crate::shell::{runs, show};
+use crate::tui::theme::Theme;
 use crate::tui::{SessionEnd, terminal};
 use protocol::config::RunConfig;
 
-/// Whether there is a terminal to draw on and to read keys from.
-pub(super) fn has_terminal() -> bool {
-    terminal::is_present()
-}
-
 pub(super) fn workshop(args: &WorkshopArgs) -> Result<Exit> {
-    match (has_terminal(), &args.room) {
+    match (terminal::is_present(), &args.room) {
         (true, _) => open(args, None),
         (false, None) => headless(args),
         (false, Some(_)) => Err(usage(
@@ -45,23 +41,17 @@ pub(super) fn workshop(args: &WorkshopArgs) -> Result<Exit> {
 
 /// `perflings mystery`: the same screen with a mystery on it.
 pub(super) fn mystery(args: &MysteryArgs) -> Result<Exit> {
-    if !has_terminal() {
+    if !terminal::is_present() {
         return Err(usage(
             "a mystery needs a screen, but there is no terminal here",
         ));
     }
     let workshop = WorkshopArgs {
-        stage: None,
         preset: args.preset,
-        free: false,
-        config: None,
         theme: args.theme,
-        present: false,
-        record: None,
-        room: None,
-        name: None,
         course: args.course.clone(),
         engine: args.engine.clone(),
+        ..WorkshopArgs::default()
     };
     open(&workshop, Some((args.seed, args.level)))
 }
@@ -153,6 +143,12 @@ pub(super) fn markers() -> Markers {
     name.and_then(|name| name.parse().ok()).unwrap_or_default()
 }
 
+/// A theme as this terminal can show it.
+pub(super) fn theme(name: ThemeName, markers: Markers) -> Theme {
+    let abilities = terminal::abilities(|name| std::env::var(name).ok());
+    Theme::new(name, markers, abilities)
+}
+
 /// What a free run begins with: the file, or the preset as it is.
 fn begins_with(args: &WorkshopArgs) -> Result<RunConfig> {
     match &args.config {
@@ -173,20 +169,15 @@ fn headless(args: &WorkshopArgs) -> Result<Exit> {
     ));
     run::run(&RunArgs {
         stage: Some(stage),
-        config: None,
-        variant: None,
         change: ChangeArgs {
             preset: args.preset,
             sets: Vec::new(),
         },
         steps: 50,
-        json: false,
-        rounds: None,
-        out: None,
-        markdown: false,
         record: args.record.clone(),
         engine: args.engine.clone(),
         course: args.course.clone(),
+        ..RunArgs::default()
     })
 }
 

@@ -102,7 +102,6 @@ fn table(table: &SheetTable) -> String {
     let right: Vec<bool> = (0..head.len())
         .map(|at| 2 * figures(at).count() > rows.len())
         .collect();
-    let columns = head.len();
     let head = head.iter().zip(&right).map(|(it, right)| {
         let class = if *right { " class=\"r\"" } else { "" };
         format!("<th scope=\"col\"{class}>{}</th>", sanitize::html(it))
@@ -113,20 +112,14 @@ fn table(table: &SheetTable) -> String {
     };
     let row = |row: &Vec<String>| {
         let cell = |(at, text): (usize, &String)| {
-            // The last cell of a short row says why the rest is missing.
-            let left = columns.saturating_sub(at);
-            let span = match at + 1 == row.len() && left > 1 {
-                true => format!(" colspan=\"{left}\""),
-                false => String::new(),
-            };
             let class = match (is_figure(text), right.get(at)) {
                 (true, _) => " class=\"n\"",
-                (false, Some(true)) if span.is_empty() => " class=\"r\"",
+                (false, Some(true)) => " class=\"r\"",
                 _ => "",
             };
             // A long name may break behind its underscores.
             let text = sanitize::html(text).replace('_', "_<wbr>");
-            format!("<td{class}{span}>{text}</td>")
+            format!("<td{class}>{text}</td>")
         };
         let cells: String = row.iter().enumerate().map(cell).collect();
         format!("<tr>{cells}</tr>\n")
@@ -361,10 +354,7 @@ mod tests {
     #[test]
     fn whatever_a_text_says_stays_text() {
         let text = || HOSTILE.to_owned();
-        let table = SheetTable::of(
-            [()],
-            &[(HOSTILE, &|()| Ok(text())), ("b", &|()| Err(text()))],
-        );
+        let table = SheetTable::filled([()], &[(HOSTILE, &|()| text()), ("b", &|()| text())]);
         let sheet = |text: &dyn Fn() -> String, table: SheetTable| {
             Sheet(vec![
                 SheetBlock::Title(text()),
@@ -404,7 +394,7 @@ mod tests {
         };
         let page = super::page(&sheet(&text, table));
         let plain = || "plain".to_owned();
-        let harmless = SheetTable::of([()], &[("a", &|()| Ok(plain())), ("b", &|()| Err(plain()))]);
+        let harmless = SheetTable::filled([()], &[("a", &|()| plain()), ("b", &|()| plain())]);
         assert_eq!(
             tags(&page),
             tags(&super::page(&sheet(&plain, harmless))),

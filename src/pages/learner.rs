@@ -84,10 +84,8 @@ fn of_stage(
         "{} {}: {state}",
         stage.number, stage.title
     ))];
-    blocks.push(SheetBlock::Table(SheetTable::filled(
-        figures(stage, known, passed),
-        &[("", &|it| it.0.to_owned()), ("", &|it| it.1.clone())],
-    )));
+    let rows = figures(stage, known, passed);
+    blocks.push(SheetBlock::Table(SheetTable::figures(["", ""], rows)));
     if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
         blocks.push(SheetBlock::Scale(prediction_complete(
             of,
@@ -153,13 +151,12 @@ fn figures(stage: &Stage, known: &StageProgress, passed: bool) -> Vec<(&'static 
             choice: said,
             right,
         }) => {
-            let word = if right { "right" } else { "not right" };
-            let word = if passed {
-                format!(" ({word})")
-            } else {
-                String::new()
+            let word = match (passed, right) {
+                (false, _) => "",
+                (true, true) => " (right)",
+                (true, false) => " (not right)",
             };
-            rows.push(("you said", choice(said) + &word));
+            rows.push(("you said", choice(said) + word));
             if passed && !right {
                 rows.push(("the answer", choice(question.answer)));
             }

@@ -18,14 +18,6 @@ const ROWS: usize = 30;
 const LANES: usize = 8;
 const PIECES: usize = 4000;
 
-/// Two columns without a head: what, and how much.
-fn pairs(rows: Vec<(&'static str, String)>) -> SheetBlock {
-    let rows = rows
-        .into_iter()
-        .map(|(name, value)| vec![name.to_owned(), value]);
-    SheetBlock::Table(SheetTable::printed(vec![String::new(); 2], rows.collect()))
-}
-
 /// A trace as a sheet.
 pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
     let named = &trace.devices[..trace.devices.len().min(LANES)];
@@ -39,7 +31,7 @@ pub fn sheet(it: &Summary, trace: &Trace) -> Sheet {
         SheetBlock::Title(it.file.clone()),
         SheetBlock::Intro(format!("{}{devices}", it.format)),
         SheetBlock::Heading("What ran".to_owned()),
-        pairs(figures(it)),
+        SheetBlock::Table(SheetTable::figures(["", ""], figures(it))),
     ];
     if let Some(sum) = &it.ledger {
         out.push(SheetBlock::Heading("Where the time went".to_owned()));

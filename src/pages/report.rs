@@ -384,22 +384,12 @@ impl Section {
                 show(self.started.parameters as f64, 0),
                 early.unwrap_or_default()
             )),
-            SheetBlock::Table(SheetTable::filled(
-                self.figures(),
-                &[
-                    ("figure", &|it| it.0.to_owned()),
-                    ("value", &|it| it.1.clone()),
-                ],
-            )),
+            SheetBlock::Table(SheetTable::figures(["figure", "value"], self.figures())),
         ];
         if let Some(kernels) = &self.kernels {
             blocks.extend(self.profile(kernels));
         }
-        let lint = |it: &Lint| {
-            let why = it.why.trim_end_matches('.');
-            SheetBlock::Remark(format!("{}: {why}. Next: {}", it.name, it.next))
-        };
-        blocks.extend(self.lints.iter().map(lint));
+        blocks.extend(self.lints.iter().map(in_words).map(SheetBlock::Remark));
         blocks
     }
 
@@ -536,10 +526,7 @@ fn comparison(stage: u32, pair: &Pair) -> [SheetBlock; 2] {
     let per_step = pair.tokens.map_or_else(String::new, |[a, b]| {
         format!(" for {a} and {b} tokens a step")
     });
-    let differs = match pair.differs.join(", ") {
-        none if none.is_empty() => "nothing".to_owned(),
-        differs => differs,
-    };
+    let differs = differing(pair);
     let said = format!(
         "{verdict}: time of A over time of B {} (95 % interval), n = {} pairs. \
          A median {:.3} ms, B median {:.3} ms{per_step}. They differ in {differs}.",
@@ -549,6 +536,20 @@ fn comparison(stage: u32, pair: &Pair) -> [SheetBlock; 2] {
         Digits(pair.b_ms.median)
     );
     [SheetBlock::Heading(title), SheetBlock::Intro(said)]
+}
+
+/// The keys in which A and B differ.
+pub fn differing(pair: &Pair) -> String {
+    match pair.differs.join(", ") {
+        none if none.is_empty() => "nothing".to_owned(),
+        differs => differs,
+    }
+}
+
+/// A lint with its reason and what to do next.
+pub fn in_words(lint: &Lint) -> String {
+    let why = lint.why.trim_end_matches('.');
+    format!("{}: {why}. Next: {}", lint.name, lint.next)
 }
 
 /// A loss with as many digits as it needs; NaN as NaN.

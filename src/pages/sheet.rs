@@ -80,21 +80,18 @@ pub struct RangeScale {
     pub even: Option<f64>,
 }
 
-/// A row shorter than the head says in its last cell why the rest is missing; that cell may be as wide as it needs.
+/// Rows of cells under a head.
 #[derive(Clone, Debug)]
 pub struct SheetTable {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-/// A column: its head, and what it says of a thing, or why there is nothing to say here and to the right.
-pub type SheetColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> Result<String, String>);
-
-/// A column of which every cell is known: its head, and what it says of a thing.
+/// A column: its head, and what it says of a thing.
 pub type FilledColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
 
 impl SheetTable {
-    /// A row for each thing, every cell of it known.
+    /// A row for each thing.
     pub fn filled<T>(things: impl IntoIterator<Item = T>, columns: &[FilledColumn<'_, T>]) -> Self {
         let cells = |thing: T| {
             columns
@@ -108,24 +105,13 @@ impl SheetTable {
         }
     }
 
-    /// A row for each thing.
-    pub fn of<T>(things: impl IntoIterator<Item = T>, columns: &[SheetColumn<'_, T>]) -> Self {
-        let row = |thing: T| {
-            let mut row = Vec::new();
-            for (_, column) in columns {
-                let cell = column(&thing);
-                let complete = cell.is_ok();
-                row.push(clean(&cell.unwrap_or_else(|reason| absent(&reason))));
-                if !complete {
-                    break;
-                }
-            }
-            row
-        };
-        Self {
-            head: columns.iter().map(|(head, _)| clean(head)).collect(),
-            rows: things.into_iter().map(row).collect(),
-        }
+    /// A row for each figure: its name and its value.
+    pub fn figures(head: [&str; 2], figures: Vec<(&'static str, String)>) -> Self {
+        let [name, value] = head;
+        Self::filled(
+            figures,
+            &[(name, &|it| it.0.to_owned()), (value, &|it| it.1.clone())],
+        )
     }
 
     /// As it was printed before.
@@ -235,14 +221,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_and_reasons_may_be_long() {
-        let things = [("v1", Ok("12.50")), ("v2", Err("a|b, at some length"))];
-        let table = SheetTable::of(
-            things,
+    fn columns_line_up_and_bars_are_escaped() {
+        let table = SheetTable::filled(
+            [("v1", "12.50"), ("v2", "a|b")],
             &[
-                ("version", &|it| Ok(it.0.to_owned())),
-                ("speed", &|it| Ok(it.1?.to_owned())),
-                ("n", &|_| Ok("90".to_owned())),
+                ("version", &|it| it.0.to_owned()),
+                ("speed", &|it| it.1.to_owned()),
+                ("n", &|_| "90".to_owned()),
             ],
         );
         let sheet = Sheet(vec![
@@ -252,10 +237,10 @@ mod tests {
             SheetBlock::Table(table),
             SheetBlock::Remark("lint".to_owned()),
         ]);
-        let text = "T\non x\n\ntiny\n  version  speed  n\n  v1       12.50  90\n  v2       not measured: a|b, at some length\n  lint\n";
+        let text = "T\non x\n\ntiny\n  version  speed  n\n  v1       12.50  90\n  v2       a|b    90\n  lint\n";
         assert_eq!(sheet.text(), text);
         let markdown = "# T\n\non x\n\n## tiny\n\n| version | speed | n |\n| --- | --- | --- |\n| v1 | 12.50 | 90 |\n\
-            | v2 | not measured: a\\|b, at some length |  |\n\n- lint\n";
+            | v2 | a\\|b | 90 |\n\n- lint\n";
         assert_eq!(sheet.markdown(), markdown);
     }
 }

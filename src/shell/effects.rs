@@ -9,9 +9,10 @@ use std::thread::Builder;
 
 use anyhow::{Context, Result, bail};
 
+use super::background_job::BackgroundJob;
 use super::editor::Editor;
 use super::exercise::{ExerciseRunner, as_it_began};
-use super::kernel_text_reader::KernelReader;
+use super::kernel_file::name_of;
 use super::knobs::Knobs;
 use super::replay::ReplaySource;
 use super::runs;
@@ -28,8 +29,8 @@ use crate::course::save_file::{Progress, ProgressChange, StageState};
 use crate::course::workspace;
 use crate::course::{Course, CourseFiles, Exercise, Stage};
 use crate::files;
+use crate::pages::html;
 use crate::pages::report::RunCollector;
-use crate::pages::{html, learner};
 use crate::record::Recording;
 use crate::settings;
 use crate::tui::terminal;
@@ -57,7 +58,7 @@ pub(super) struct Workshop {
     /// The folder for reports.
     reports: Option<PathBuf>,
     /// The kernels that are being read.
-    kernels: Option<KernelReader>,
+    kernels: Option<BackgroundJob>,
     /// The room that the learner is in.
     pub member: Option<Member>,
 }
@@ -158,7 +159,7 @@ impl Workshop {
             }
             Effect::ReadKernels { device, config } => {
                 let command = self.exercise.command().with_kernel_texts();
-                self.kernels = Some(KernelReader::begin(command, device, config)?);
+                self.kernels = Some(BackgroundJob::read_kernels(command, device, config)?);
             }
             Effect::SaveWelcomed => self.keep(ProgressChange::Welcomed)?,
             Effect::SaveSetting { key, value } => {
@@ -355,13 +356,7 @@ impl Workshop {
         let Some(paths) = (1..10_000).map(name).find(free) else {
             bail!("{} is full of reports", folder.display());
         };
-        let mine = |stage: &Stage| Some(self.context.learner(stage, None).ok()?.0.config);
-        let state = self.context.state.as_deref();
-        let journey = state.map(journey::load).transpose()?.flatten();
-        let kept = collector.kept(&state.map(runs::load).unwrap_or_default());
-        let course = &self.context.course;
-        let session = Some(&*collector);
-        let sheet = learner::sheet(course, progress, &mine, journey.as_ref(), &kept, session);
+        let sheet = runs::learner_sheet(&self.context, progress, Some(&collector))?;
         let [text, page] = &paths;
         workspace::write(text, &sheet.markdown())?;
         workspace::write(page, &html::page(&sheet))?;
@@ -412,7 +407,7 @@ impl Workshop {
                 own = Some(self.unsaved_message());
             }
         }
-        if let Some(read) = self.kernels.as_ref().and_then(KernelReader::next_message) {
+        if let Some(read) = self.kernels.as_ref().and_then(BackgroundJob::next_message) {
             self.kernels = None;
             return Some(read);
         }
@@ -438,13 +433,6 @@ impl Workshop {
 fn in_short(error: FileError) -> String {
     let path = name_of(Path::new(&error.path));
     FileError { path, ..error }.to_string()
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    )
 }
 
 #[cfg(test)]

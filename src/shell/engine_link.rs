@@ -208,13 +208,8 @@ impl EventSource for LiveEngine {
             {
                 self.warm_up(device.clone());
             }
-            Command::Start { device, run } => {
+            Command::Start { device, run } | Command::Pair { device, b: run, .. } => {
                 self.last_run = Some(run.clone());
-                let device = device.clone();
-                self.work(&device, command);
-            }
-            Command::Pair { device, b, .. } => {
-                self.last_run = Some(b.clone());
                 let device = device.clone();
                 self.work(&device, command);
             }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::kernel_file;
-use super::sweep::SweepRun;
+use super::background_job::BackgroundJob;
+use super::{kernel_file, sweep};
 use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
 use crate::app::exercise::measuring::{AnswerFile, Measurement};
@@ -37,7 +37,7 @@ const AT_ONCE: usize = 256;
 pub struct ExerciseRunner {
     command: EngineCommand,
     checker: Checker,
-    sweeping: Option<SweepRun>,
+    sweeping: Option<BackgroundJob>,
     /// A workgroup that is recorded.
     lanes: Option<Receiver<LanesResult>>,
     /// What the stage trains: a kernel that is to compute for it is checked at its sizes.
@@ -86,11 +86,8 @@ impl ExerciseRunner {
         let Some(kernels) = open.and_then(|id| known(context, &id).ok()?.kernels()) else {
             return Ok(());
         };
-        let checked = match before {
-            Some(config) => kernels.clone().in_model(&config).shapes,
-            None => kernels.shapes.clone(),
-        };
-        match kernels.clone().in_model(&run.config).shapes == checked {
+        let checked = at_sizes(kernels, before.as_ref()).shapes;
+        match at_sizes(kernels, Some(&run.config)).shapes == checked {
             true => Ok(()),
             false => self.look(context, false),
         }
@@ -139,16 +136,9 @@ impl ExerciseRunner {
     pub fn reset(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<String> {
         let exercise = known(context, id)?;
         self.sweeping = None;
-        let mut kept = Vec::new();
-        for folder in context
-            .copy_of(exercise)
-            .into_iter()
-            .chain([context.workspace()?.folder(id)])
-        {
-            for file in exercise.files() {
-                kept.extend(workspace::restore(&folder.join(&file.name), &file.starter)?);
-            }
-        }
+        let mut folders: Vec<PathBuf> = context.copy_of(exercise).into_iter().collect();
+        folders.push(context.workspace()?.folder(id));
+        let kept = restore_files(&folders, exercise)?;
         self.open(context, id, device)?;
         Ok(as_it_began("exercise", kept.first()))
     }
@@ -202,7 +192,7 @@ impl ExerciseRunner {
             return Some(message);
         }
         let id = self.open.as_ref()?.id.clone();
-        if let Some(message) = self.sweeping.as_ref().and_then(SweepRun::next_message) {
+        if let Some(message) = self.sweeping.as_ref().and_then(BackgroundJob::next_message) {
             if let Message::Exercise {
                 news: ExerciseNews::Measured(_),
                 ..
@@ -248,13 +238,13 @@ impl ExerciseRunner {
         self.sweeping = begun.ok();
     }
 
-    fn begin(&self, context: &CourseContext, id: &str, device: &str) -> Result<SweepRun> {
+    fn begin(&self, context: &CourseContext, id: &str, device: &str) -> Result<BackgroundJob> {
         let (configs, path) = self.answering(context, id)?;
         let (answer, said) = read_answers(configs, &path);
         if let AnswerFile::Open(problems) = answer {
             bail!("{}", problems.join("; "));
         }
-        SweepRun::begin(self.command.clone(), id, device, configs, said)
+        sweep::begin(self.command.clone(), id, device, configs, said)
     }
 
     /// Cancels a measurement in progress; its engine ends.
@@ -334,10 +324,7 @@ impl ExerciseRunner {
         let kernels = exercise
             .kernels()
             .ok_or_else(|| anyhow!("{} has nothing to check", exercise.label()))?;
-        let kernels = match &self.model {
-            Some(config) => kernels.clone().in_model(config),
-            None => kernels.clone(),
-        };
+        let kernels = at_sizes(kernels, self.model.as_ref());
         Ok(in_folder(exercise, &kernels, &open.folder, seed))
     }
 
@@ -368,6 +355,20 @@ impl ExerciseRunner {
     }
 }
 
+/// Puts the learner's files of an exercise back as they began; the result names those that were kept beside them.
+///
+/// # Errors
+/// Where a file cannot be moved or written.
+pub fn restore_files(folders: &[PathBuf], exercise: &Exercise) -> Result<Vec<PathBuf>> {
+    let mut kept = Vec::new();
+    for folder in folders {
+        for file in exercise.files() {
+            kept.extend(workspace::restore(&folder.join(&file.name), &file.starter)?);
+        }
+    }
+    Ok(kept)
+}
+
 /// Says that a stage or an exercise was reset, and under which name a file of the learner's was kept.
 pub fn as_it_began(what: &str, kept: Option<&PathBuf>) -> String {
     let said = format!("The {what} is as it began");
@@ -377,19 +378,24 @@ pub fn as_it_began(what: &str, kept: Option<&PathBuf>) -> String {
     }
 }
 
+/// Kernels at the sizes of a model, or at their own where nothing was started yet.
+fn at_sizes(kernels: &Kernels, model: Option<&RunConfig>) -> Kernels {
+    match model {
+        Some(config) => kernels.clone().in_model(config),
+        None => kernels.clone(),
+    }
+}
+
 /// What the learner's file says: every answer, or what to write where.
 fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
     let open = |problem: String| (AnswerFile::Open(vec![problem]), Answers::new());
-    let raw = match read_text(path, MAX_BYTES) {
-        Ok(raw) => raw,
+    let read = read_text(path, MAX_BYTES).and_then(|raw| Ok((answers(&raw, ANSWERS)?, raw)));
+    let (said, raw) = match read {
+        Ok(read) => read,
         Err(error) => return open(error.to_string()),
     };
-    let said = match answers(&raw, ANSWERS) {
-        Ok(said) => said,
-        Err(error) => return open(error.to_string()),
-    };
-    let problems = judge::wanting(configs, &said).into_iter();
-    let problems: Vec<String> = problems
+    let problems: Vec<String> = judge::wanting(configs, &said)
+        .into_iter()
         .map(|(check, why)| {
             let key = check.answer.as_ref().map_or("", |(key, _)| key);
             let line = line_of_key(&raw, key).unwrap_or(0);

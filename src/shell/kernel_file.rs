@@ -14,10 +14,7 @@ use protocol::validate::scan::{MAX_BYTES, too_large};
 /// # Errors
 /// When it cannot be read, is over 256 KiB or is not text.
 pub fn read(path: &Path) -> Result<String, KernelError> {
-    let shown = path.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    );
+    let shown = name_of(path);
     let failed = |error: std::io::Error| {
         whole(
             format!("{shown} cannot be read: {error}"),
@@ -32,6 +29,14 @@ pub fn read(path: &Path) -> Result<String, KernelError> {
         }
         Err(error) => Err(failed(error)),
     }
+}
+
+/// The name of a file, for a screen that has one line for it.
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }
 
 /// Bytes as text without a byte order mark.

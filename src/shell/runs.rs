@@ -5,8 +5,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::course::context::CourseContext;
+use crate::course::save_file::Progress;
+use crate::course::{Stage, journey};
 use crate::files;
+use crate::pages::learner;
 use crate::pages::report::RunCollector;
+use crate::pages::sheet::Sheet;
 
 const FILE: &str = "last-runs.json";
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -28,4 +33,24 @@ pub fn save(dir: &Path, session: &RunCollector) -> Result<()> {
             .with_context(|| format!("{}: the last runs are not kept", path.display()))?;
     }
     Ok(())
+}
+
+/// What the learner did in the course: the last runs of each stage, and what this session showed where there is one.
+///
+/// # Errors
+/// Where the table of the last journey cannot be read.
+pub fn learner_sheet(
+    context: &CourseContext,
+    progress: &Progress,
+    session: Option<&RunCollector>,
+) -> Result<Sheet> {
+    let mine = |stage: &Stage| Some(context.learner(stage, None).ok()?.0.config);
+    let state = context.state.as_deref();
+    let journey = state.map(journey::load).transpose()?.flatten();
+    let earlier = state.map(load).unwrap_or_default();
+    let kept = session.map_or_else(|| earlier.clone(), |session| session.kept(&earlier));
+    let (course, journey) = (&context.course, journey.as_ref());
+    Ok(learner::sheet(
+        course, progress, &mine, journey, &kept, session,
+    ))
 }

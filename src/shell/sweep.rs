@@ -1,14 +1,12 @@
 //! A config exercise measured behind the screen: the same runs and the same judgement as `perflings check c01`, in a
 //! thread and with an engine of its own. Giving it up ends that engine at once.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::thread::{Builder, JoinHandle};
+use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use super::background_job::BackgroundJob;
 use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
 use crate::app::exercise::measuring::{Measurement, Sweep};
@@ -23,78 +21,40 @@ use crate::measure::runner::Runner;
 use protocol::Event;
 use protocol::handle::EngineCommand;
 
-/// A measurement in progress. Dropping it gives it up.
-pub(super) struct SweepRun {
-    exercise: String,
-    inbox: Receiver<Message>,
-    given_up: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl SweepRun {
-    /// Begins.
-    pub(super) fn begin(
-        command: EngineCommand,
-        exercise: &str,
-        device: &str,
-        configs: &Configs,
-        answers: Answers,
-    ) -> Result<Self> {
-        let (outbox, inbox) = channel();
-        let given_up = Arc::new(AtomicBool::new(false));
-        let (id, device) = (exercise.to_owned(), device.to_owned());
-        let (configs, stop) = (configs.clone(), given_up.clone());
-        let work = move || {
-            let strays = outbox.clone();
-            let notify = Box::new(move |text: &str| {
-                let _ = strays.send(Message::Engine(FromEngine::Stray(text.to_owned())));
-            });
-            let runner = Runner::in_background(command, stop, notify);
-            // Where nobody listens any more, the flag says so too.
-            let tell = |news| {
-                let exercise = id.clone();
-                let _ = outbox.send(Message::Exercise { exercise, news });
-            };
-            if let Some(measured) = measure(runner, &device, &configs, &answers, &tell) {
-                tell(ExerciseNews::Measured(Box::new(measured)));
-            }
-        };
-        let thread = Builder::new()
-            .name("measurement".to_owned())
-            .spawn(work)
-            .context("Failed to begin the measurement")?;
-        Ok(Self {
-            exercise: exercise.to_owned(),
-            inbox,
-            given_up,
-            thread: Some(thread),
-        })
-    }
-
-    /// What is new; a measurement ends with `Measurement`.
-    pub(super) fn next_message(&self) -> Option<Message> {
-        match self.inbox.try_recv() {
-            Ok(message) => Some(message),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => {
-                let failed = Measurement::failed("the measurement broke off; the log may say why");
-                Some(Message::Exercise {
-                    exercise: self.exercise.clone(),
-                    news: ExerciseNews::Measured(Box::new(failed)),
-                })
-            }
+/// Begins a measurement; it ends with a `Measurement`.
+///
+/// # Errors
+/// When no thread can be started.
+pub(super) fn begin(
+    command: EngineCommand,
+    exercise: &str,
+    device: &str,
+    configs: &Configs,
+    answers: Answers,
+) -> Result<BackgroundJob> {
+    let (device, configs) = (device.to_owned(), configs.clone());
+    let exercise = exercise.to_owned();
+    let news_of = move |news| Message::Exercise {
+        exercise: exercise.clone(),
+        news,
+    };
+    let broke_off = news_of.clone();
+    let work = move |stop, outbox: Sender<Message>| {
+        let strays = outbox.clone();
+        let notify = Box::new(move |text: &str| {
+            let _ = strays.send(Message::Engine(FromEngine::Stray(text.to_owned())));
+        });
+        let runner = Runner::in_background(command, stop, notify);
+        // Where nobody listens any more, the flag says so too.
+        let tell = |news| drop(outbox.send(news_of(news)));
+        if let Some(measured) = measure(runner, &device, &configs, &answers, &tell) {
+            tell(ExerciseNews::Measured(Box::new(measured)));
         }
-    }
-}
-
-impl Drop for SweepRun {
-    fn drop(&mut self) {
-        self.given_up.store(true, Ordering::Relaxed);
-        // The thread looks several times a second, and ends its engine.
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+    };
+    BackgroundJob::begin("measurement", work, move || {
+        let failed = Measurement::failed("the measurement broke off; the log may say why");
+        broke_off(ExerciseNews::Measured(Box::new(failed)))
+    })
 }
 
 /// Makes the runs and judges them; none when it was given up.

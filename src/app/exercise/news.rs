@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{Checking, ExerciseNews, InModel};
-use crate::app::{App, Overlay, Panel, RunState};
+use crate::app::{App, Overlay, Panel};
 use crate::course::Exercise;
 use crate::judge::kernel::KernelVerdict;
 use protocol::Command;
@@ -55,11 +55,7 @@ impl App {
 
     /// Pauses the stage's run during a check or a measurement, which needs the processors.
     pub(super) fn hold_run(&mut self, exercise: &Exercise) {
-        let runs = matches!(
-            self.run.state,
-            RunState::Running | RunState::Warming | RunState::Resuming
-        );
-        if runs && !self.run.pairing {
+        if self.run.state.is_moving() && !self.run.pairing {
             self.pause();
             self.exercises.of_mut(exercise).holds_run = true;
         }
@@ -69,8 +65,7 @@ impl App {
     pub(super) fn after_work(&mut self, exercise: &Exercise) {
         let state = self.exercises.of_mut(exercise);
         (state.checking, state.measuring) = (None, None);
-        let waits = matches!(self.run.state, RunState::Paused | RunState::Pausing);
-        if std::mem::take(&mut state.holds_run) && waits {
+        if std::mem::take(&mut state.holds_run) && self.run.state.is_paused() {
             self.pause();
         }
     }

@@ -93,10 +93,10 @@ impl App {
 
     /// Pauses and keeps the stage's run while a recorded one is shown. A run that is starting, or pairs, cannot wait and are ended.
     fn hold(&mut self) -> Option<Box<HeldRun>> {
-        use RunState::{EngineGone, Paused, Pausing, Resuming, Running, Starting, Warming};
+        use RunState::{EngineGone, Paused, Pausing, Starting};
         let run = &mut self.run;
         let settled = run.pending.is_empty() && run.switching.is_none() && !run.pairing;
-        let resumes = matches!(run.state, Running | Warming | Resuming);
+        let resumes = run.state.is_moving();
         if !settled || matches!(run.state, Starting | EngineGone { .. }) {
             self.send(Command::Stop);
             return None;

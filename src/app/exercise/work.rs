@@ -5,6 +5,7 @@ use crate::app::{Action, App, Effect};
 use crate::course::exercise::Detective;
 use crate::course::save_file::{StageState, letter};
 use crate::course::{Exercise, Question};
+use protocol::KernelResult;
 
 impl App {
     /// The open exercise.
@@ -74,17 +75,18 @@ impl App {
         self.exercises.of(self.exercise()?)?.checking.as_ref()
     }
 
+    /// What the last check found in each file of an exercise.
+    pub(in crate::app) fn checked_files(&self, exercise: &Exercise) -> &[KernelResult] {
+        let state = self.exercises.of(exercise);
+        let report = state.and_then(|state| state.report.as_ref());
+        report.map_or(&[], |report| &report.facts.files)
+    }
+
     /// The file of the open exercise to look at next, and the line: where the last check found something.
     pub fn exercise_file(&self) -> Option<(String, Option<u32>)> {
         let exercise = self.exercise()?;
-        let report = self
-            .exercises
-            .of(exercise)
-            .and_then(|state| state.report.as_ref());
-        let results = report.map_or(&[][..], |report| &report.facts.files);
-        let wrong = results
-            .iter()
-            .find(|result| result.error.is_some() || result.fault.is_some());
+        let mut results = self.checked_files(exercise).iter();
+        let wrong = results.find(|result| result.error.is_some() || result.fault.is_some());
         let line = wrong
             .and_then(|result| result.error.as_ref())
             .map(|error| error.line)

@@ -27,9 +27,8 @@ impl App {
         if member.class.closed {
             return None;
         }
-        let place = |id: &str| self.course.stages.iter().position(|it| it.id == id);
         if let Some((id, vote)) = member.class.open_vote()
-            && let Some(at) = place(id)
+            && let Some(at) = self.place_of(id)
         {
             let again = vote.round > 0;
             let cast = |number| member.ballots.contains_key(&number);
@@ -43,7 +42,7 @@ impl App {
             return (!done).then(|| InstructorCall::Race(task.clone()));
         }
         let offer = member.class.offer.as_ref().filter(|id| !taken(id))?;
-        let at = place(offer)?;
+        let at = self.place_of(offer)?;
         let passed = self.study.progress.stage(offer).state == StageState::Passed;
         (!passed && self.open_task() != *offer).then_some(InstructorCall::Stage(at))
     }

@@ -12,7 +12,7 @@ use crate::judge::mystery::{STEPS, evaluate, only_speed_is_open};
 use crate::judge::stage::StageFacts;
 use crate::panel::Panel;
 use protocol::config::Preset;
-use protocol::{Command, Finished, RunSpec, Slot, Started};
+use protocol::{Finished, RunSpec, Slot, Started};
 
 /// How long a configuration runs before it counts as tried.
 const TRIED_MS: u64 = 2_000;
@@ -32,13 +32,8 @@ impl App {
         (self.study.pair, self.study.report) = (None, None);
         self.view.scroll.clear();
         (self.view.overlay, self.view.confirm, self.view.third) = (None, None, None);
-        let first = self.run.wanted.is_none();
-        self.run.forget();
-        self.start(self.comparison.run_a());
+        self.begin_with_a();
         self.show_text();
-        if first {
-            self.probe_devices();
-        }
     }
 
     /// Carries out an action that a mystery handles itself; false for all others.
@@ -66,13 +61,10 @@ impl App {
             }
             Action::Choose => self.leave_mystery(self.view.selected),
             Action::ChooseLine(line) => self.leave_mystery(line),
-            Action::Stage(number) => {
-                let mut stages = self.course.stages.iter();
-                match stages.position(|stage| stage.number == number) {
-                    Some(at) => self.leave_mystery(at),
-                    None => return false,
-                }
-            }
+            Action::Stage(number) => match self.place_of_number(number) {
+                Some(at) => self.leave_mystery(at),
+                None => return false,
+            },
             Action::NextStage | Action::PreviousStage => self.leave_mystery(self.study.at),
             Action::Reset => self.tell("There is nothing to reset here", false),
             _ => return false,
@@ -212,34 +204,23 @@ impl App {
         if !only_speed_is_open(&report) {
             return self.verdict(report);
         }
-        let (b, good) = (
-            self.comparison.run_b(),
-            self.mystery().map(|it| it.mystery.good.clone()),
-        );
-        let Some(good) = good else {
+        let Some(good) = self.mystery().map(|it| it.mystery.good.clone()) else {
             return;
         };
+        let b = self.comparison.run_b();
         let a = RunSpec {
             slot: Slot::A,
             variant: "known good".to_owned(),
             config: good,
             ..b.clone()
         };
-        self.await_runs(vec![a.clone(), b.clone()]);
-        self.run.pairing = true;
         let now_ms = self.now_ms;
         if let Some(mystery) = self.mode.mystery_mut() {
             mystery.set_judging(Some(JudgeStep::Pairs(Box::new(finished.clone()))), now_ms);
             mystery.paired_with_good = true;
             mystery.report = Some(report);
         }
-        self.send(Command::Pair {
-            device: self.devices.using.clone(),
-            stage: 0,
-            a,
-            b,
-            pairs: 0,
-        });
+        self.run_pairs(a, b);
     }
 
     /// Judges the pairs with the known-good configuration once they have ended.

@@ -2,7 +2,8 @@
 
 use crate::measure::cell::{BaselineVerdict, BenchCell, Ratio};
 use crate::measure::report::{BenchReport, Machine, MissingCell, PairedRow};
-use crate::pages::sheet::{Sheet, SheetBlock, SheetColumn, SheetTable, digits, interval, worth};
+use crate::pages::report::in_words;
+use crate::pages::sheet::{FilledColumn, Sheet, SheetBlock, SheetTable, digits, interval, worth};
 use protocol::machine;
 use protocol::stats::operations;
 use protocol::units::{bytes, percent, show};
@@ -135,8 +136,8 @@ pub(crate) fn reasons(cell: &BenchCell) -> impl Iterator<Item = String> {
 }
 
 /// A figure, or the sign for none: its reason is a remark.
-pub(crate) fn or_dash(figure: Option<String>) -> Result<String, String> {
-    Ok(figure.unwrap_or_else(|| "-".to_owned()))
+pub(crate) fn or_dash(figure: Option<String>) -> String {
+    figure.unwrap_or_else(|| "-".to_owned())
 }
 
 /// The versions of one preset on one device.
@@ -154,8 +155,8 @@ fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
         let ms = speed(cell)?.step_ms;
         Some(interval(ms.median, ms.p25, ms.p75))
     };
-    let columns: [SheetColumn<'_, &BenchCell>; 14] = [
-        ("version", &|cell| Ok(cell.version.clone())),
+    let columns: [FilledColumn<'_, &BenchCell>; 14] = [
+        ("version", &|cell| cell.version.clone()),
         ("samples/s", &|cell| or_dash(samples(cell))),
         (&against, &|cell| or_dash(faster(first, cell))),
         ("step ms [IQR]", &|cell| or_dash(step_ms(cell))),
@@ -175,13 +176,12 @@ fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
         ("now / then", &|cell| or_dash(verdict(cell))),
     ];
     let shown = columns.len() - usize::from(!since);
-    blocks.push(SheetBlock::Table(SheetTable::of(cells, &columns[..shown])));
+    blocks.push(SheetBlock::Table(SheetTable::filled(
+        cells,
+        &columns[..shown],
+    )));
     for cell in cells {
-        let lints = cell.lints.iter().map(|lint| {
-            let why = lint.why.trim_end_matches('.');
-            format!("{}: {why}. Next: {}", lint.name, lint.next)
-        });
-        let remarks = reasons(cell).chain(lints);
+        let remarks = reasons(cell).chain(cell.lints.iter().map(in_words));
         blocks.extend(remarks.map(|why| SheetBlock::Remark(format!("{}: {why}", cell.version))));
     }
 }
@@ -206,18 +206,18 @@ fn verdict(cell: &BenchCell) -> Option<String> {
 /// The versions of one preset on one device in pairs with the first one, in the order in which they were asked for.
 fn paired(rows: &[PairedRow]) -> [SheetBlock; 2] {
     let first = &rows[0];
-    let table = SheetTable::of(
+    let table = SheetTable::filled(
         rows,
         &[
-            ("version", &|row| Ok(row.version.clone())),
+            ("version", &|row| row.version.clone()),
             (&format!("against {} [95 %]", first.first), &|row| {
-                Ok(worth(row.pair.ratio, row.pair.low, row.pair.high))
+                worth(row.pair.ratio, row.pair.low, row.pair.high)
             }),
-            ("n", &|row| Ok(row.pair.n.to_string())),
-            ("verdict", &|row| Ok(row.pair.verdict.to_string())),
+            ("n", &|row| row.pair.n.to_string()),
+            ("verdict", &|row| row.pair.verdict.to_string()),
             ("step ms [IQR]", &|row| {
                 let ms = &row.pair.b_ms;
-                Ok(interval(ms.median, ms.p25, ms.p75))
+                interval(ms.median, ms.p25, ms.p75)
             }),
         ],
     );

@@ -7,6 +7,7 @@ use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::check::text;
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
+use crate::course::config_file::{MAX_BYTES, read_text};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{ConfigMetric, Configs, Exercise};
@@ -14,7 +15,6 @@ use crate::course::sweep::{self, SweepRuns};
 use crate::judge::course::WITH_MEASURE;
 use crate::judge::{CriterionResult, Outcome, StageReport, configs as judge};
 use crate::measure::exercise::measure_exercise;
-use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::out::{self, Exit, notice, result, usage};
 
 impl Commands for Configs {
@@ -26,7 +26,7 @@ impl Commands for Configs {
             let device = &args.engine.device;
             let meter = ProgressMeter::begin();
             let measured = measure_exercise(&mut runner, self, device, true, |now, _| {
-                say(now, &meter);
+                meter.begins(&now);
             })?;
             drop(meter);
             let Some(found) = measured else {
@@ -66,13 +66,15 @@ impl Commands for Configs {
         let starter = trial(exercise, "starter", Some(!shipped.is_empty()), detail);
         bench.meter = ProgressMeter::begin();
         let (runner, meter) = (&mut bench.runner, &bench.meter);
-        let found =
-            match measure_exercise(runner, self, bench.device, timed, |now, _| say(now, meter)) {
-                Ok(Some(found)) => Ok(found),
-                Ok(None) => return Ok(None),
-                Err(error) => Err(format!("{error:#}")),
-            };
-        let (passed, detail) = match found.and_then(|found| all_ran(self, found)) {
+        let measured = measure_exercise(runner, self, bench.device, timed, |now, _| {
+            meter.begins(&now);
+        });
+        let found = match measured {
+            Ok(Some(found)) => all_ran(self, found),
+            Ok(None) => return Ok(None),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        let (passed, detail) = match found {
             Err(why) => (Some(false), format!("{NOT_RUN}: {why}")),
             Ok(found) => {
                 let right = judge::truth(self, &found);
@@ -81,16 +83,16 @@ impl Commands for Configs {
                     let mut checks = self.checks.iter();
                     checks.any(|check| check.name == line.name && judge::is_speed(&check.metric))
                 };
+                let (mut failed, mut said) = (Vec::new(), Vec::new());
                 // Without --measure the runs are too short for a time.
-                let counts = |line: &&CriterionResult| timed || !is_speed(line);
-                let failed =
-                    |line: &&CriterionResult| !line.optional && line.outcome != Outcome::Passed;
-                let measured =
-                    |line: &&CriterionResult| timed || line.outcome != Outcome::NotMeasured;
-                let failed: Vec<&CriterionResult> =
-                    lines.iter().filter(counts).filter(failed).collect();
-                let said: Vec<&CriterionResult> =
-                    lines.iter().filter(counts).filter(measured).collect();
+                for line in lines.iter().filter(|line| timed || !is_speed(line)) {
+                    if !line.optional && line.outcome != Outcome::Passed {
+                        failed.push(line);
+                    }
+                    if timed || line.outcome != Outcome::NotMeasured {
+                        said.push(line);
+                    }
+                }
                 match (failed.is_empty(), said.is_empty()) {
                     (false, _) => (Some(false), format!("must pass: {}", told(&failed))),
                     (true, false) => (Some(true), told(&said)),
@@ -100,14 +102,6 @@ impl Commands for Configs {
         };
         let solution = trial(exercise, "solution", passed, detail);
         Ok(Some(vec![starter, solution]))
-    }
-}
-
-/// Prints which run begins.
-fn say(now: PlanProgress<'_>, meter: &ProgressMeter) {
-    if let MeasureEvent::Begins { number, of } = now.news {
-        meter.at(number - 1, of);
-        meter.doing(&now.job.label);
     }
 }
 
@@ -124,10 +118,7 @@ fn answers(
     let (path, raw) = match context.exercise_file(exercise, ANSWERS) {
         Some(path) => {
             notice(&format!("your answers in {}", path.display()));
-            let raw = crate::course::config_file::read_text(
-                &path,
-                crate::course::config_file::MAX_BYTES,
-            )?;
+            let raw = read_text(&path, MAX_BYTES)?;
             (path.display().to_string(), raw)
         }
         None => (

@@ -19,36 +19,35 @@ use crate::out::{self, Exit, notice, result, usage};
 impl Commands for Detective {
     fn check(&self, (context, exercise, args): Asked<'_>) -> Result<Exit> {
         let (id, label, title) = (&exercise.id, exercise.label(), &exercise.title);
-        let Some(choice) = choice(&args.answer)? else {
+        let question = &self.question;
+        let (truth, why) = (letter(question.answer), explanation(self));
+        let chosen = choice(&args.answer)?;
+        let known = progress_of(context).stage(id);
+        let Some(choice) = chosen else {
             // An answer given on the screen, or here before, still counts.
-            let passed = progress_of(context).stage(id).state == StageState::Passed;
-            let right = letter(self.question.answer);
+            let passed = known.state == StageState::Passed;
             match (passed, args.json) {
                 (true, true) => out::json(&json!({
-                    "exercise": id, "answered": true, "passed": true, "answer": right,
-                    "right": right, "why": explanation(self),
+                    "exercise": id, "answered": true, "passed": true, "answer": truth,
+                    "right": truth, "why": why,
                 }))?,
                 (true, false) => {
-                    let named = &self.question.choices[self.question.answer];
+                    let named = &question.choices[question.answer];
                     result(&format!(
-                        "{label} {title}: passed, you named it: {right} {named}"
+                        "{label} {title}: passed, you named it: {truth} {named}"
                     ))?;
                 }
                 (false, true) => {
                     out::json(&json!({ "exercise": id, "passed": false, "answered": false }))?;
                 }
-                (false, false) => result(&question(exercise, self))?,
+                (false, false) => result(&task(exercise, self))?,
             }
             return Ok(Exit::of(passed));
         };
-        let question = &self.question;
         let right = choice == question.answer;
-        let known = progress_of(context).stage(&exercise.id);
         // After the first wrong answer the right one is not revealed yet.
         let told = right || known.prediction.is_some();
         let passed = known.clone().note_finding(choice, right);
-        let truth = letter(question.answer);
-        let why = explanation(self);
         if args.json {
             out::json(&json!({
                 "exercise": exercise.id, "answered": true, "passed": passed, "answer": letter(choice),
@@ -171,7 +170,7 @@ pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
     )))
 }
 
-fn question(exercise: &Exercise, detective: &Detective) -> String {
+fn task(exercise: &Exercise, detective: &Detective) -> String {
     let mut lines = vec![
         format!("{} {}: not answered yet", exercise.label(), exercise.title),
         exercise.task.trim().to_owned(),
