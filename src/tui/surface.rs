@@ -85,9 +85,7 @@ impl<'a> Surface<'a, '_> {
         let below = take_bottom(&mut self.area, rows);
         let rule = take_bottom(&mut self.area, 1);
         let symbol = self.theme.symbols.rule;
-        let title = format!("{symbol}{symbol} how to read this ");
-        let rest = usize::from(rule.width).saturating_sub(text::width(&title));
-        let line = title + &symbol.repeat(rest);
+        let line = text::rule(symbol, "how to read this", usize::from(rule.width));
         self.put(rule, Line::styled(line, self.theme.dim));
         self.put(below, lines);
     }

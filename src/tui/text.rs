@@ -117,6 +117,13 @@ pub fn right(text: &str, columns: usize) -> String {
     table::filled(&cut(text, columns), columns, true)
 }
 
+/// A heading inside a rule of so many columns, made of this symbol.
+pub fn rule(symbol: &str, title: &str, columns: usize) -> String {
+    let title = format!("{symbol}{symbol} {title} ");
+    let rest = columns.saturating_sub(width(&title));
+    title + &symbol.repeat(rest)
+}
+
 /// Wraps runs of styled text into lines of at most `columns`. The first line begins with `first`, the others with
 /// `rest`; a word longer than a line is broken. Runs without a space between them stay together.
 pub fn wrap(

@@ -249,7 +249,7 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('C')], A::Theme, "", "next theme", Screen, free),
     bind(&[Char('L')], A::Open(Overlay::Log), "", "log of drivers and engine", Screen, free),
     bind(&[Char('!')], A::Open(Overlay::Problems), "", "what could not be loaded", Screen, free),
-    bind(&[Esc], A::LeaveExercise, "stage", ESCAPE, Screen, leavable),
+    bind(&[Esc], A::LeaveExercise, "stage", ESCAPE, Screen, in_exercise),
     bind(&[Esc], A::Close, "", ESCAPE, Screen, free),
     // Moving.
     bind(&[Down, Char('j')], A::Scroll(1), "", LINES, Move, free),

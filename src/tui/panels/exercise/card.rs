@@ -80,24 +80,25 @@ fn card_line(line: &CardLine, w: &mut ProseWriter<'_>) {
 
 fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    match &known.in_model {
-        InModel::No => {}
+    let (mark, said) = match &known.in_model {
+        InModel::No => return,
         InModel::Asked => {
-            let said = "your kernel takes over at the next step";
-            w.marked(theme.waiting(), said, theme.text);
+            let said = "your kernel takes over at the next step".to_owned();
+            (theme.waiting(), said)
         }
         InModel::Since(step) => {
             let good = known.report.as_ref().is_none_or(|report| report.passed);
             let which = if good { "kernel" } else { "last good kernel" };
             let since = step.map_or_else(String::new, |step| format!(" since step {step}"));
             let said = format!("the model computes with your {which}{since}");
-            w.marked((theme.symbols.live, theme.good), &said, theme.text);
+            ((theme.symbols.live, theme.good), said)
         }
         InModel::Not(why) => {
             let said = format!("the model keeps its own kernel: {why}");
-            w.marked((theme.symbols.circle, theme.dim), &said, theme.text);
+            ((theme.symbols.circle, theme.dim), said)
         }
-    }
+    };
+    w.marked(mark, &said, theme.text);
 }
 
 /// The open question with its words, and where else the answer may be written.
