@@ -43,10 +43,7 @@ pub fn key_name(key: KeyCode) -> String {
 
 /// What a key event asks for now.
 pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
-    if event.kind == KeyEventKind::Release {
-        return None;
-    }
-    let key = key(event);
+    let key = key(event)?;
     let binding = BINDINGS.iter().find(|binding| {
         let named = binding.keys.contains(&key) || binding.keys.contains(&KeyCode::Null);
         named && (binding.when)(app)
@@ -68,7 +65,7 @@ pub fn typed(letter: char, app: &App) -> Option<Action> {
 
 /// Whether it is ctrl-c, which ends every screen as the signal does.
 pub fn interrupts(event: KeyEvent) -> bool {
-    event.kind != KeyEventKind::Release && key(event) == KeyCode::Char('\u{3}')
+    key(event) == Some(KeyCode::Char('\u{3}'))
 }
 
 /// What the speaker view is asked for.
@@ -88,11 +85,8 @@ pub enum SpeakerKey {
 
 /// What a key of the speaker view asks for. `esc` is a clicker's key, too: it does nothing here.
 pub fn speaker(event: KeyEvent) -> Option<SpeakerKey> {
-    if event.kind == KeyEventKind::Release {
-        return None;
-    }
     use KeyCode::{Char, Down, Enter, Left, PageDown, PageUp, Right, Up};
-    Some(match key(event) {
+    Some(match key(event)? {
         PageDown | Right | Down | Enter | Char(' ') => SpeakerKey::By(1),
         PageUp | Left | Up => SpeakerKey::By(-1),
         Char(digit @ '1'..='9') => SpeakerKey::Stage(digit.to_digit(10)?),
@@ -104,9 +98,10 @@ pub fn speaker(event: KeyEvent) -> Option<SpeakerKey> {
     })
 }
 
-/// The key of an event as the table has it.
-fn key(event: KeyEvent) -> KeyCode {
-    match event.code {
+/// The key of an event as the table has it; none where it is released.
+fn key(event: KeyEvent) -> Option<KeyCode> {
+    Some(match event.code {
+        _ if event.kind == KeyEventKind::Release => return None,
         KeyCode::Char(c) if event.modifiers.contains(KeyModifiers::CONTROL) => {
             let control = c.is_ascii_alphabetic().then_some(c as u8 & 0x1f);
             control.map_or(KeyCode::Null, |it| KeyCode::Char(it as char))
@@ -114,7 +109,7 @@ fn key(event: KeyEvent) -> KeyCode {
         KeyCode::Char(_) if event.modifiers.contains(KeyModifiers::ALT) => KeyCode::Null,
         KeyCode::F(5) if event.modifiers.contains(KeyModifiers::SHIFT) => SHIFT_F5,
         code => code,
-    }
+    })
 }
 
 /// The key for this action now, or where it is possible.

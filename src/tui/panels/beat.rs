@@ -63,7 +63,7 @@ fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
         _ if beat.pairs => pairs(s),
         Panel::Lesson if cue.does == BeatChange::Hint => drawing(s),
         Panel::Lesson if !cue.row.is_empty() => table(s, &cue.row),
-        panel => super::draw_large(panel, s),
+        panel => super::draw_with(large::draw, panel, s),
     }
 }
 

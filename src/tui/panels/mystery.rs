@@ -88,11 +88,8 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         "The verdict: not yet"
     });
     // What is not right comes first: a small screen has no room for all.
-    let rank = |line: &&CriterionResult| match line.outcome {
-        Outcome::Failed => 0,
-        Outcome::NotMeasured => 1,
-        Outcome::Passed => 2,
-    };
+    let order = [Outcome::Failed, Outcome::NotMeasured, Outcome::Passed];
+    let rank = |line: &&CriterionResult| order.iter().position(|it| *it == line.outcome);
     let mut lines: Vec<&CriterionResult> = report.lines.iter().collect();
     lines.sort_by_key(rank);
     for line in lines {

@@ -121,23 +121,25 @@ fn answers(choice: &AnswerChoice, w: &mut ProseWriter<'_>) {
         let so_far = format!("{}, then", choice.taken.join(", "));
         w.course_text("so far: ", theme.dim, &so_far, theme.text);
     }
-    let pointer = theme.symbols.pointer;
     let words = choice.words.iter().enumerate();
     if choice.words.iter().any(|(_, label)| !label.is_empty()) {
         for (at, (word, label)) in words {
-            let (mark, style) = match at == choice.at {
-                true => (pointer, theme.strong),
-                false => (" ", theme.text),
+            let mark = theme.symbols.pointer_at(at == choice.at);
+            let style = if at == choice.at {
+                theme.strong
+            } else {
+                theme.text
             };
             w.item(&format!("{mark} {word}  "), theme.key, label, style);
         }
     } else {
         let words = words.flat_map(|(at, (word, _))| {
-            let word = match at == choice.at {
-                true => Span::styled(format!("{pointer}{word} "), theme.selected),
-                false => Span::styled(format!(" {word} "), theme.text),
-            };
-            [word, Span::styled(" ", theme.text)]
+            let mark = theme.symbols.pointer_at(at == choice.at);
+            let style = theme.among(at == choice.at, theme.text);
+            [
+                Span::styled(format!("{mark}{word} "), style),
+                Span::styled(" ", theme.text),
+            ]
         });
         w.runs(&words.collect::<Vec<_>>(), "", "");
     }
