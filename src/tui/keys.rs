@@ -8,7 +8,9 @@ pub mod opened;
 mod table;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use strum::VariantArray;
 
+use crate::app::notes::SpeakerRequest;
 use crate::app::{Action, App, RunState};
 use conditions::{choices, votes};
 use protocol::Slot;
@@ -73,12 +75,8 @@ pub fn interrupts(event: KeyEvent) -> bool {
 pub enum SpeakerKey {
     /// So many beats forward.
     By(isize),
-    /// The first beat of a stage.
-    Stage(u32),
-    Blank,
-    Freeze,
-    /// Ends the presentation.
-    End,
+    /// What the presentation does, whatever is shown.
+    Ask(SpeakerRequest),
     /// Leaves the view.
     Leave,
 }
@@ -89,10 +87,10 @@ pub fn speaker(event: KeyEvent) -> Option<SpeakerKey> {
     Some(match key(event)? {
         PageDown | Right | Down | Enter | Char(' ') => SpeakerKey::By(1),
         PageUp | Left | Up => SpeakerKey::By(-1),
-        Char(digit @ '1'..='9') => SpeakerKey::Stage(digit.to_digit(10)?),
-        Char('b' | '.') => SpeakerKey::Blank,
-        Char('F') => SpeakerKey::Freeze,
-        Char('X') => SpeakerKey::End,
+        Char(digit @ '1'..='9') => SpeakerKey::Ask(SpeakerRequest::GoTo(digit.to_digit(10)?, 1)),
+        Char('b' | '.') => SpeakerKey::Ask(SpeakerRequest::Blank),
+        Char('F') => SpeakerKey::Ask(SpeakerRequest::Freeze),
+        Char('X') => SpeakerKey::Ask(SpeakerRequest::End),
         Char('q') => SpeakerKey::Leave,
         _ => return None,
     })
@@ -216,13 +214,13 @@ impl HelpLine {
 /// The table as documentation, each key once, by heading.
 pub fn reference() -> Vec<HelpLine> {
     let mut rows: Vec<HelpLine> = Vec::new();
-    for (group, _) in Group::ALL {
-        let listed = |it: &&KeyBinding| it.group == group && !it.help.is_empty();
+    for group in Group::VARIANTS {
+        let listed = |it: &&KeyBinding| it.group == *group && !it.help.is_empty();
         for binding in BINDINGS.iter().filter(listed) {
-            let same = |row: &HelpLine| row.group == group && row.help == binding.help;
+            let same = |row: &HelpLine| row.group == *group && row.help == binding.help;
             let at = rows.iter().position(same).unwrap_or_else(|| {
                 rows.push(HelpLine {
-                    group,
+                    group: *group,
                     keys: Vec::new(),
                     help: binding.help,
                     bindings: Vec::new(),

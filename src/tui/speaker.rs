@@ -74,12 +74,9 @@ pub fn show(
                     *ahead = Some(to);
                     SpeakerRequest::GoTo(to.0, to.1)
                 }
-                SpeakerKey::Stage(stage) => SpeakerRequest::GoTo(stage, 1),
-                SpeakerKey::Blank => SpeakerRequest::Blank,
-                SpeakerKey::Freeze => SpeakerRequest::Freeze,
-                SpeakerKey::End => {
-                    *ended = true;
-                    SpeakerRequest::End
+                SpeakerKey::Ask(asked) => {
+                    *ended |= asked == SpeakerRequest::End;
+                    asked
                 }
             });
             None
