@@ -251,7 +251,7 @@ fn left(planned_s: u64, notes: &SpeakerNotes) -> String {
 }
 
 /// Minutes and seconds: `7:05`.
-fn time(seconds: u64) -> String {
+pub(super) fn time(seconds: u64) -> String {
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 

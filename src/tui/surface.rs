@@ -155,11 +155,6 @@ impl<'a> Surface<'a, '_> {
         limit
     }
 
-    /// Shows lines in the whole area, scrolled as the panel is.
-    pub fn show_panel(&mut self, panel: Panel, lines: Vec<Line<'static>>) -> u16 {
-        self.show(self.area, lines, self.app.view.scroll_of(panel))
-    }
-
     /// Shows lines in the whole area, scrolled as the open card is.
     pub fn show_card(&mut self, lines: Vec<Line<'static>>) -> u16 {
         self.show(self.area, lines, self.app.view.overlay_scroll)

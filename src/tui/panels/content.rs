@@ -232,7 +232,8 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 
         }
         None => {
             let below = s.reading_below(lines.len(), panel);
-            s.show_panel(panel, [lines, below].concat())
+            let scroll = s.app.view.scroll_of(panel);
+            s.show(area, [lines, below].concat(), scroll)
         }
     }
 }

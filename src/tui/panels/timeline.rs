@@ -215,9 +215,7 @@ fn lane_name(trace: &Trace, row: &TimelineRow) -> String {
 /// The ends of what is seen, and which step that is.
 fn scale(view: &TimelineView, wide: usize, columns: usize, theme: &Theme) -> Line<'static> {
     let (from, to) = view.seen;
-    let origin = view.timeline.bounds.0;
-    let left = time(from.abs_diff(origin));
-    let right = time(to.abs_diff(origin));
+    let [left, right] = [from, to].map(|at| time(at.abs_diff(view.timeline.bounds.0)));
     let middle = format!("{} wide", time(from.abs_diff(to)));
     let step = view
         .step()
