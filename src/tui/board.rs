@@ -409,8 +409,6 @@ fn foot(view: &BoardView, wide: usize, theme: &Theme) -> Line<'static> {
 }
 
 fn rule(title: &str, wide: usize, theme: &Theme) -> Line<'static> {
-    let symbol = theme.symbols.rule;
-    let title = text::cut(&format!("{symbol}{symbol} {title} "), wide);
-    let rest = wide.saturating_sub(text::width(&title));
-    Line::styled(title + &symbol.repeat(rest), theme.border)
+    let rule = text::rule(theme.symbols.rule, title, wide);
+    Line::styled(text::cut(&rule, wide), theme.border)
 }

@@ -66,12 +66,11 @@ impl Chart<'_> {
             self.draw_steps(&plot, area.bottom() - 1, buffer);
         }
         let mut grid = Grid::new(&plot);
-        for (slot, points) in &self.behind {
-            let (kind, style) = (*slot as usize, self.theme.dim);
-            draw_curve(points, CurveStyle { kind, style }, &plot, &mut grid);
-        }
-        for (slot, points) in &self.curves {
-            let (kind, style) = (*slot as usize, self.theme.slot(*slot));
+        let behind = self.behind.iter().map(|curve| (curve, self.theme.dim));
+        let own = |(slot, _): &(Slot, Vec<Bucket>)| self.theme.slot(*slot);
+        let curves = self.curves.iter().map(|curve| (curve, own(curve)));
+        for ((slot, points), style) in behind.chain(curves) {
+            let kind = *slot as usize;
             draw_curve(points, CurveStyle { kind, style }, &plot, &mut grid);
         }
         for (step, _) in &self.moments {

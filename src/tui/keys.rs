@@ -8,7 +8,9 @@ pub mod opened;
 mod table;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use strum::VariantArray;
 
+use crate::app::notes::SpeakerRequest;
 use crate::app::{Action, App, RunState};
 use conditions::{choices, votes};
 use protocol::Slot;
@@ -43,10 +45,7 @@ pub fn key_name(key: KeyCode) -> String {
 
 /// What a key event asks for now.
 pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
-    if event.kind == KeyEventKind::Release {
-        return None;
-    }
-    let key = key(event);
+    let key = key(event)?;
     let binding = BINDINGS.iter().find(|binding| {
         let named = binding.keys.contains(&key) || binding.keys.contains(&KeyCode::Null);
         named && (binding.when)(app)
@@ -68,7 +67,7 @@ pub fn typed(letter: char, app: &App) -> Option<Action> {
 
 /// Whether it is ctrl-c, which ends every screen as the signal does.
 pub fn interrupts(event: KeyEvent) -> bool {
-    event.kind != KeyEventKind::Release && key(event) == KeyCode::Char('\u{3}')
+    key(event) == Some(KeyCode::Char('\u{3}'))
 }
 
 /// What the speaker view is asked for.
@@ -76,37 +75,31 @@ pub fn interrupts(event: KeyEvent) -> bool {
 pub enum SpeakerKey {
     /// So many beats forward.
     By(isize),
-    /// The first beat of a stage.
-    Stage(u32),
-    Blank,
-    Freeze,
-    /// Ends the presentation.
-    End,
+    /// What the presentation does, whatever is shown.
+    Ask(SpeakerRequest),
     /// Leaves the view.
     Leave,
 }
 
 /// What a key of the speaker view asks for. `esc` is a clicker's key, too: it does nothing here.
 pub fn speaker(event: KeyEvent) -> Option<SpeakerKey> {
-    if event.kind == KeyEventKind::Release {
-        return None;
-    }
     use KeyCode::{Char, Down, Enter, Left, PageDown, PageUp, Right, Up};
-    Some(match key(event) {
+    Some(match key(event)? {
         PageDown | Right | Down | Enter | Char(' ') => SpeakerKey::By(1),
         PageUp | Left | Up => SpeakerKey::By(-1),
-        Char(digit @ '1'..='9') => SpeakerKey::Stage(digit.to_digit(10)?),
-        Char('b' | '.') => SpeakerKey::Blank,
-        Char('F') => SpeakerKey::Freeze,
-        Char('X') => SpeakerKey::End,
+        Char(digit @ '1'..='9') => SpeakerKey::Ask(SpeakerRequest::GoTo(digit.to_digit(10)?, 1)),
+        Char('b' | '.') => SpeakerKey::Ask(SpeakerRequest::Blank),
+        Char('F') => SpeakerKey::Ask(SpeakerRequest::Freeze),
+        Char('X') => SpeakerKey::Ask(SpeakerRequest::End),
         Char('q') => SpeakerKey::Leave,
         _ => return None,
     })
 }
 
-/// The key of an event as the table has it.
-fn key(event: KeyEvent) -> KeyCode {
-    match event.code {
+/// The key of an event as the table has it; none where it is released.
+fn key(event: KeyEvent) -> Option<KeyCode> {
+    Some(match event.code {
+        _ if event.kind == KeyEventKind::Release => return None,
         KeyCode::Char(c) if event.modifiers.contains(KeyModifiers::CONTROL) => {
             let control = c.is_ascii_alphabetic().then_some(c as u8 & 0x1f);
             control.map_or(KeyCode::Null, |it| KeyCode::Char(it as char))
@@ -114,7 +107,7 @@ fn key(event: KeyEvent) -> KeyCode {
         KeyCode::Char(_) if event.modifiers.contains(KeyModifiers::ALT) => KeyCode::Null,
         KeyCode::F(5) if event.modifiers.contains(KeyModifiers::SHIFT) => SHIFT_F5,
         code => code,
-    }
+    })
 }
 
 /// The key for this action now, or where it is possible.
@@ -221,13 +214,13 @@ impl HelpLine {
 /// The table as documentation, each key once, by heading.
 pub fn reference() -> Vec<HelpLine> {
     let mut rows: Vec<HelpLine> = Vec::new();
-    for (group, _) in Group::ALL {
-        let listed = |it: &&KeyBinding| it.group == group && !it.help.is_empty();
+    for group in Group::VARIANTS {
+        let listed = |it: &&KeyBinding| it.group == *group && !it.help.is_empty();
         for binding in BINDINGS.iter().filter(listed) {
-            let same = |row: &HelpLine| row.group == group && row.help == binding.help;
+            let same = |row: &HelpLine| row.group == *group && row.help == binding.help;
             let at = rows.iter().position(same).unwrap_or_else(|| {
                 rows.push(HelpLine {
-                    group,
+                    group: *group,
                     keys: Vec::new(),
                     help: binding.help,
                     bindings: Vec::new(),

@@ -36,11 +36,10 @@ pub struct Arrangement {
 }
 
 impl Arrangement {
-    /// The panel under a cell.
-    pub fn panel_at(&self, x: u16, y: u16) -> Option<Panel> {
-        let mut hit = self.panels.iter().rev();
-        hit.find(|(_, area)| area.contains((x, y).into()))
-            .map(|(panel, _)| *panel)
+    /// The panel under a cell, and where it is.
+    pub fn panel_at(&self, x: u16, y: u16) -> Option<(Panel, Rect)> {
+        let mut panels = self.panels.iter().copied();
+        panels.rfind(|(_, area)| area.contains((x, y).into()))
     }
 }
 
@@ -59,11 +58,12 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     if room == ScreenSize::Numbers {
         return it;
     }
+    let theme = &Theme::plain(app.view.markers);
     let mut rest = area;
     if app.beat().is_some() {
         // One thing fills the screen; below it stand the beat's sentence and one line with its place in the course.
         it.footer = take_bottom(&mut rest, 1);
-        let said = status::rows(app, &Theme::plain(app.view.markers), area.width);
+        let said = status::rows(app, theme, area.width);
         let most = (rest.height / 2).max(2);
         it.guide = take_bottom(&mut rest, said.clamp(2, most));
         it.body = rest;
@@ -75,10 +75,8 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
         it.panels = vec![(panel.unwrap_or(Panel::Lesson), rest)];
         return it;
     }
-    it.unsaved = take_top(
-        &mut rest,
-        status::unsaved_rows(app, &Theme::plain(app.view.markers), area.width),
-    );
+    let unsaved = height(status::unsaved(app, theme, area.width).len());
+    it.unsaved = take_top(&mut rest, unsaved.min(3));
     it.header = take_top(&mut rest, u16::from(area.height >= 20));
     it.vitals = take_top(&mut rest, 1);
     it.busy = take_top(&mut rest, u16::from(busy(app).is_some()));
@@ -91,8 +89,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     };
     let guide = match rest.height {
         0..12 => 1,
-        height => status::rows(app, &Theme::plain(app.view.markers), area.width)
-            .clamp(least, height - BODY),
+        height => status::rows(app, theme, area.width).clamp(least, height - BODY),
     };
     it.guide = take_bottom(&mut rest, guide);
     it.body = rest;
@@ -269,21 +266,13 @@ const SLIVER: (u16, u16) = (6, 3);
 
 fn overlay_of(app: &App, rest: Rect) -> Option<(Overlay, Rect)> {
     let overlay = app.view.overlay?;
-    Some((overlay, overlay_area(overlay, rest, app)))
-}
-
-fn overlay_area(overlay: Overlay, rest: Rect, app: &App) -> Rect {
-    let card = CARDS.iter().find(|card| card.overlay == overlay);
-    let wanted = card.map_or((0, 0), |card| {
-        (card.size)(app, rest, &Theme::plain(app.view.markers))
-    });
+    let card = CARDS.iter().find(|card| card.overlay == overlay)?;
+    let wanted = (card.size)(app, rest, &Theme::plain(app.view.markers));
     let whole = |wanted: u16, room: u16, least: u16| match room.saturating_sub(wanted) {
         left if left < 2 * least => room,
         _ => wanted,
     };
-    centred(
-        rest,
-        whole(wanted.0, rest.width, SLIVER.0),
-        whole(wanted.1, rest.height, SLIVER.1),
-    )
+    let columns = whole(wanted.0, rest.width, SLIVER.0);
+    let rows = whole(wanted.1, rest.height, SLIVER.1);
+    Some((overlay, centred(rest, columns, rows)))
 }

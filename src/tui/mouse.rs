@@ -32,12 +32,11 @@ pub fn action(event: MouseEvent, app: &App) -> Option<Action> {
 /// What it asks of the timeline, where that is under the pointer.
 fn on_timeline(it: &Arrangement, event: MouseEvent, app: &App) -> Option<TimelineMove> {
     let uncovered = it.overlay.is_none() && app.view.confirm.is_none();
-    let under = it.panel_at(event.column, event.row) == Some(Panel::Timeline);
-    if !uncovered || !under || app.withholds("clocks") {
+    let (panel, area) = it.panel_at(event.column, event.row)?;
+    if !uncovered || panel != Panel::Timeline || app.withholds("clocks") {
         return None;
     }
-    let (_, area) = it.panels.iter().rfind(|it| it.0 == Panel::Timeline)?;
-    let inner = inside(*area);
+    let inner = inside(area);
     let cell = (
         event.column.checked_sub(inner.x)?,
         event.row.checked_sub(inner.y)?,
@@ -66,8 +65,8 @@ pub fn timeline_move(kind: MouseEventKind, under: (usize, i64, u64)) -> Option<T
 fn wheel(it: &Arrangement, event: MouseEvent, lines: i32, app: &App) -> Action {
     match (it.overlay, it.panel_at(event.column, event.row)) {
         (Some((Overlay::Stages | Overlay::Devices, _)), _) => Action::Scroll(lines.signum()),
-        (None, Some(Panel::Lesson)) if app.knobs_open() => Action::KnobRow(lines.signum()),
-        (None, Some(panel)) => Action::ScrollPanel(panel, lines),
+        (None, Some((Panel::Lesson, _))) if app.knobs_open() => Action::KnobRow(lines.signum()),
+        (None, Some((panel, _))) => Action::ScrollPanel(panel, lines),
         _ => Action::Scroll(lines),
     }
 }
@@ -77,13 +76,11 @@ fn click(it: &Arrangement, event: MouseEvent, app: &App) -> Option<Action> {
         return None;
     }
     let Some((overlay, area)) = it.overlay else {
-        let panel = it.panel_at(event.column, event.row);
-        if panel == Some(Panel::Lesson) && app.knobs_open() {
-            let mut panels = it.panels.iter();
-            let (_, area) = panels.find(|(panel, _)| *panel == Panel::Lesson)?;
-            return knobs::row_at(event.row, *area, app).map(Action::KnobAt);
+        let (panel, area) = it.panel_at(event.column, event.row)?;
+        if panel == Panel::Lesson && app.knobs_open() {
+            return knobs::row_at(event.row, area, app).map(Action::KnobAt);
         }
-        return panel.map(Action::Focus);
+        return Some(Action::Focus(panel));
     };
     if overlay == Overlay::Welcome || !area.contains((event.column, event.row).into()) {
         return Some(Action::Close);

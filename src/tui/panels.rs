@@ -113,7 +113,7 @@ pub const CARDS: [CardRow; 15] = [
     CardRow { overlay: Overlay::Skipped, size: |_, area, _| (84, area.height), draw: skipped::draw },
     CardRow { overlay: Overlay::Summary, size: |app, area, theme| size_of_text(summary::lines, summary::widest(app), app, area, theme), draw: |s| draw_text(summary::lines, "what you have done", s) },
     CardRow { overlay: Overlay::Kernel, size: |app, area, _| kernel::size(app, area), draw: kernel::draw },
-    CardRow { overlay: Overlay::Lanes, size: |_, area, _| lanes::size(area), draw: lanes::draw },
+    CardRow { overlay: Overlay::Lanes, size: |_, area, _| (124, area.height), draw: lanes::draw },
     CardRow { overlay: Overlay::Room, size: |app, area, theme| size_of_text(room::lines, TEXT, app, area, theme), draw: |s| draw_text(room::lines, "the room", s) },
     CardRow { overlay: Overlay::Vote, size: |app, area, theme| size_of_text(room::question, TEXT, app, area, theme), draw: |s| draw_text(room::question, room::title_of_vote(s.app), s) },
     CardRow { overlay: Overlay::Welcome, size: |app, area, theme| size_of_text(welcome::lines, TEXT, app, area, theme), draw: |s| draw_text(welcome::lines, "welcome to perflings", s) },
@@ -124,28 +124,21 @@ pub fn draw(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
     draw_with(content::draw, panel, surface)
 }
 
-/// Draws a panel for the back of a room.
-fn draw_large(panel: Panel, surface: &mut Surface<'_, '_>) -> u16 {
-    draw_with(large::draw, panel, surface)
-}
-
 fn draw_with(
     renderer: fn(&mut Surface<'_, '_>, Panel, ContentOf) -> u16,
     panel: Panel,
     surface: &mut Surface<'_, '_>,
 ) -> u16 {
-    let row = PANELS.iter().find(|row| row.panel == panel);
-    row.map_or(0, |row| {
-        // The lints say themselves why they wait.
-        let later = panel != Panel::Lints && surface.app.withholds(panel.into_str());
-        surface.reading = if later {
-            &[]
-        } else {
-            (row.reading)(surface.app)
-        };
-        let content: ContentOf = if later { lints::later } else { row.content };
-        renderer(surface, panel, content)
-    })
+    let Some(row) = PANELS.iter().find(|row| row.panel == panel) else {
+        return 0;
+    };
+    // The lints say themselves why they wait.
+    if panel != Panel::Lints && surface.app.withholds(panel.into_str()) {
+        surface.reading = &[];
+        return renderer(surface, panel, lints::later);
+    }
+    surface.reading = (row.reading)(surface.app);
+    renderer(surface, panel, row.content)
 }
 
 /// Draws a card; the result is how many lines it can scroll.

@@ -140,10 +140,8 @@ impl<'a> ProseWriter<'a> {
 
     /// A heading inside a rule across the whole width.
     pub fn rule(&mut self, title: &str) {
-        let rule = self.theme.symbols.rule;
-        let rest = rule.repeat(self.columns.saturating_sub(title.len() + 4));
-        let style = self.theme.border_focused;
-        self.line(format!("{rule}{rule} {title} {rest}"), style);
+        let rule = text::rule(self.theme.symbols.rule, title, self.columns);
+        self.line(rule, self.theme.border_focused);
     }
 
     /// A sentence with keys in it, each as `{}`.
@@ -225,17 +223,13 @@ impl<'a> ProseWriter<'a> {
 
     /// Says how to see a drawing that is wider than the area.
     fn cut(&mut self, widest: usize) {
-        if usize::from(self.app.view.size.0) >= widest + FRAME {
-            self.keys(
-                "The drawing is cut here; {} shows it whole.",
-                &[Action::Expand],
-            );
-        } else {
-            let wide = widest + FRAME;
-            let said =
-                format!("The drawing is cut here; a terminal of {wide} columns shows it whole.");
-            self.plain(&said, self.theme.dim);
+        let wide = widest + FRAME;
+        if usize::from(self.app.view.size.0) >= wide {
+            let said = "The drawing is cut here; {} shows it whole.";
+            return self.keys(said, &[Action::Expand]);
         }
+        let said = format!("The drawing is cut here; a terminal of {wide} columns shows it whole.");
+        self.plain(&said, self.theme.dim);
     }
 
     /// Whether a sentence stands on the page already.

@@ -74,12 +74,9 @@ pub fn show(
                     *ahead = Some(to);
                     SpeakerRequest::GoTo(to.0, to.1)
                 }
-                SpeakerKey::Stage(stage) => SpeakerRequest::GoTo(stage, 1),
-                SpeakerKey::Blank => SpeakerRequest::Blank,
-                SpeakerKey::Freeze => SpeakerRequest::Freeze,
-                SpeakerKey::End => {
-                    *ended = true;
-                    SpeakerRequest::End
+                SpeakerKey::Ask(asked) => {
+                    *ended |= asked == SpeakerRequest::End;
+                    asked
                 }
             });
             None
@@ -105,7 +102,7 @@ pub fn draw(
     let foot = take_bottom(&mut rest, 1);
     let keys = " PgDn PgUp beat 1-9 stage b blank F freeze X end q leave";
     put(frame, foot, vec![Line::styled(keys, theme.dim)]);
-    let agenda = match chosen {
+    let (planned_s, agenda) = match chosen {
         Some(chosen) => chosen_agenda(chosen, notes, theme),
         None => agenda(notes, theme),
     };
@@ -124,9 +121,7 @@ pub fn draw(
             lines.push(Line::default());
             lines.extend(agenda);
         } else {
-            let planned = notes.agenda.iter().map(|item| item.planned_s).sum();
-            let planned = chosen.map_or(planned, |it| 60 * u64::from(it.minutes));
-            lines.insert(1, Line::styled(left(planned, notes), theme.dim));
+            lines.insert(1, Line::styled(left(planned_s, notes), theme.dim));
         }
     }
     put(frame, side, lines);
@@ -186,13 +181,13 @@ fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'sta
 /// A line of the agenda: its name, what is planned, the seconds used, and whether it is now and takes longer than planned.
 type AgendaItem = (String, String, Option<u64>, bool, bool);
 
-/// Lines of the agenda between their heading and their sum.
+/// The seconds planned, and the lines of the agenda between their heading and their sum.
 fn agenda_lines(
     (what, planned_s, planned): (&str, u64, &str),
     items: impl Iterator<Item = AgendaItem>,
     notes: &SpeakerNotes,
     theme: &Theme,
-) -> Vec<Line<'static>> {
+) -> (u64, Vec<Line<'static>>) {
     let head = left(planned_s, notes);
     let mut lines = vec![agenda_line(&head, what, "used", theme.dim)];
     for (name, planned, used, is_now, is_late) in items {
@@ -206,11 +201,11 @@ fn agenda_lines(
     }
     let used = time(notes.used_in_all_s());
     lines.push(agenda_line("all", planned, &used, theme.strong));
-    lines
+    (planned_s, lines)
 }
 
 /// A line for each stage: planned and used, and their sums.
-fn agenda(notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
+fn agenda(notes: &SpeakerNotes, theme: &Theme) -> (u64, Vec<Line<'static>>) {
     let all_s = notes.agenda.iter().map(|item| item.planned_s).sum();
     let items = notes.agenda.iter().map(|item| {
         let (name, planned_s) = (format!("{} {}", item.number, item.title), item.planned_s);
@@ -222,7 +217,11 @@ fn agenda(notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// The parts of the agenda that was chosen, from minute to minute, with what their stages have used.
-fn chosen_agenda(agenda: &Agenda, notes: &SpeakerNotes, theme: &Theme) -> Vec<Line<'static>> {
+fn chosen_agenda(
+    agenda: &Agenda,
+    notes: &SpeakerNotes,
+    theme: &Theme,
+) -> (u64, Vec<Line<'static>>) {
     let mut from = 0;
     let items = agenda.parts.iter().map(|part| {
         let planned = format!("{from}-{}", from + part.minutes);
@@ -252,7 +251,7 @@ fn left(planned_s: u64, notes: &SpeakerNotes) -> String {
 }
 
 /// Minutes and seconds: `7:05`.
-fn time(seconds: u64) -> String {
+pub(super) fn time(seconds: u64) -> String {
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 

@@ -85,9 +85,7 @@ impl<'a> Surface<'a, '_> {
         let below = take_bottom(&mut self.area, rows);
         let rule = take_bottom(&mut self.area, 1);
         let symbol = self.theme.symbols.rule;
-        let title = format!("{symbol}{symbol} how to read this ");
-        let rest = usize::from(rule.width).saturating_sub(text::width(&title));
-        let line = title + &symbol.repeat(rest);
+        let line = text::rule(symbol, "how to read this", usize::from(rule.width));
         self.put(rule, Line::styled(line, self.theme.dim));
         self.put(below, lines);
     }
@@ -155,11 +153,6 @@ impl<'a> Surface<'a, '_> {
             self.mark_more(area, [from, left]);
         }
         limit
-    }
-
-    /// Shows lines in the whole area, scrolled as the panel is.
-    pub fn show_panel(&mut self, panel: Panel, lines: Vec<Line<'static>>) -> u16 {
-        self.show(self.area, lines, self.app.view.scroll_of(panel))
     }
 
     /// Shows lines in the whole area, scrolled as the open card is.

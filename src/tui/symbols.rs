@@ -125,6 +125,11 @@ impl Symbols {
         }
     }
 
+    /// The pointer in the line that is meant, a blank in the others.
+    pub const fn pointer_at(&self, here: bool) -> &'static str {
+        if here { self.pointer } else { " " }
+    }
+
     /// The cell of these dots, where there is more than one to a cell: bits as braille numbers them.
     pub fn mosaic(&self, bits: u8) -> Option<char> {
         // By the bits of the upper left, lower left, upper right and lower right dot.

@@ -77,10 +77,9 @@ impl Screen {
         let terminal = ratatui::Terminal::with_options(backend, TerminalOptions { viewport })
             .inspect_err(|_| leave())
             .context("Failed to ask the terminal's size")?;
-        let is_foreign = false;
         Ok(Self {
             terminal,
-            is_foreign,
+            is_foreign: false,
         })
     }
 

@@ -32,21 +32,26 @@ fn drop_half(taken: &mut String, next: char) {
     }
 }
 
+/// The beginning of a text that is wider than `columns`, without a part of a figure at its end.
+fn beginning(mut letters: impl Iterator<Item = char>, columns: usize) -> String {
+    let (mut taken, mut used) = (String::new(), 0);
+    let next = letters.find(|letter| {
+        used += letter.width().unwrap_or(0);
+        let fits = used <= columns;
+        taken.extend(fits.then_some(*letter));
+        !fits
+    });
+    drop_half(&mut taken, next.unwrap_or(' '));
+    taken
+}
+
 /// A line that is no wider than `columns`: figures are whole or absent.
 pub fn fit(mut line: Line<'_>, columns: usize) -> Line<'_> {
     if line.width() <= columns {
         return line;
     }
-    let (mut text, mut used) = (String::new(), 0);
-    let mut all = line.spans.iter().flat_map(|span| span.content.chars());
-    let next = all.find(|c| {
-        used += c.width().unwrap_or(0);
-        let fits = used <= columns;
-        text.extend(fits.then_some(*c));
-        !fits
-    });
-    drop_half(&mut text, next.unwrap_or(' '));
-    let mut left = text.len();
+    let letters = line.spans.iter().flat_map(|span| span.content.chars());
+    let mut left = beginning(letters, columns).len();
     for span in &mut line.spans {
         let most = left.min(span.content.len());
         left -= most;
@@ -60,21 +65,9 @@ pub fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
-    let mut taken = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        let wide = c.width().unwrap_or(0);
-        if used + wide + 1 > columns {
-            drop_half(&mut taken, c);
-            break;
-        }
-        used += wide;
-        taken.push(c);
-    }
-    if columns > 0 {
-        taken.push('…');
-    }
-    taken
+    // The mark takes a column.
+    let room = columns.checked_sub(1);
+    room.map_or_else(String::new, |room| beginning(text.chars(), room) + "…")
 }
 
 /// A name, shortened in the middle to `columns`: its beginning and its end tell it from others, as in `flash…_f16`.
@@ -83,19 +76,14 @@ pub fn shorten(name: &str, columns: usize) -> String {
         return name.to_owned();
     }
     let room = columns.saturating_sub(1);
-    let fitting = |chars: &mut dyn Iterator<Item = char>, room: usize| {
-        let mut used = 0;
-        let fits = chars.take_while(|c| {
-            used += c.width().unwrap_or(0);
-            used <= room
-        });
-        fits.count()
-    };
     let chars: Vec<char> = name.chars().collect();
-    let head = fitting(&mut chars.iter().copied(), room - room / 2);
-    let tail = chars.len() - fitting(&mut chars.iter().rev().copied(), room / 2);
-    let mut short: String = chars[..head].iter().collect();
-    drop_half(&mut short, chars[head]);
+    let mut used = 0;
+    let fitting = chars.iter().rev().take_while(|c| {
+        used += c.width().unwrap_or(0);
+        used <= room / 2
+    });
+    let tail = chars.len() - fitting.count();
+    let mut short = beginning(name.chars(), room - room / 2);
     short.extend((columns > 0).then_some('…'));
     let half = |c: &char| is_figure(*c) && is_figure(chars[tail - 1]);
     short.extend(chars[tail..].iter().skip_while(|c| half(c)));
@@ -115,6 +103,13 @@ pub fn left(text: &str, columns: usize) -> String {
 /// The same, aligned right.
 pub fn right(text: &str, columns: usize) -> String {
     table::filled(&cut(text, columns), columns, true)
+}
+
+/// A heading inside a rule of so many columns, made of this symbol.
+pub fn rule(symbol: &str, title: &str, columns: usize) -> String {
+    let title = format!("{symbol}{symbol} {title} ");
+    let rest = columns.saturating_sub(width(&title));
+    title + &symbol.repeat(rest)
 }
 
 /// Wraps runs of styled text into lines of at most `columns`. The first line begins with `first`, the others with

@@ -263,8 +263,9 @@ fn keys_become_orders() {
         ask(&one_by_one, &room, &mut view).0,
         [InstructorRequest::Remove(first_two)]
     );
-    for asked in [BoardAction::Join, BoardAction::Addresses] {
-        ask(&[asked, BoardAction::Board], &room, &mut view);
+    for screen in [BoardScreen::Join, BoardScreen::Own] {
+        let asked = [screen, BoardScreen::Board].map(BoardAction::Show);
+        ask(&asked, &room, &mut view);
         assert!(view.screen == BoardScreen::Board);
     }
     // The answer is for a vote that is over.

@@ -63,11 +63,11 @@ impl BoardView {
 
     /// Who would be removed: those who are selected, or else the chosen one.
     fn removed<'a>(&self, board: &'a Board) -> Vec<&'a ParticipantRow> {
-        let selected = board
+        let selected: Vec<_> = board
             .rows
             .iter()
-            .filter(|it| self.selected.contains(&it.id));
-        let selected: Vec<_> = selected.collect();
+            .filter(|row| self.selected.contains(&row.id))
+            .collect();
         match self.chosen(board).and_then(|at| board.rows.get(at)) {
             Some(chosen) if selected.is_empty() => vec![chosen],
             _ => selected,
@@ -152,19 +152,11 @@ pub fn act(
             view.typing = Some((Typing::Names, String::new()));
             return None;
         }
-        BoardAction::Join | BoardAction::Addresses => {
-            let other = match asked {
-                BoardAction::Join => BoardScreen::Join,
-                _ => BoardScreen::Own,
-            };
-            view.screen = match view.screen == other {
+        BoardAction::Show(screen) => {
+            view.screen = match view.screen == screen {
                 true => BoardScreen::Board,
-                false => other,
+                false => screen,
             };
-            return None;
-        }
-        BoardAction::Board => {
-            view.screen = BoardScreen::Board;
             return None;
         }
         BoardAction::Answer => {

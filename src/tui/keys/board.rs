@@ -6,6 +6,7 @@ use BoardAction::{Choose, Mark};
 use KeyCode::{Char, Down, Esc, Left, PageDown, PageUp, Right, Up};
 
 use super::key_name;
+use crate::tui::board::BoardScreen;
 
 /// What the instructor asks the board for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +28,10 @@ pub enum BoardAction {
     /// Removes those who are selected, or the chosen one, once it was asked twice.
     Remove,
     LetIn,
-    /// Shows how to join, for the projector; the instructor's own addresses; the board again.
-    Join,
-    Addresses,
+    /// Shows another screen; the board again, where that is shown.
+    Show(BoardScreen),
     /// Ends the board, once it was asked twice.
     Quit,
-    /// Shows the board again.
-    Board,
     // While a word is typed.
     Type(char),
     Erase,
@@ -45,7 +43,7 @@ pub enum BoardAction {
 const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
     (&[Right, Char('n')], Mark(1), "stage"),
     (&[Left, Char('p')], Mark(-1), ""),
-    (&[Char('c')], BoardAction::Join, "join"),
+    (&[Char('c')], BoardAction::Show(BoardScreen::Join), "join"),
     (&[Char('v')], BoardAction::Vote, "vote"),
     (&[Char('s')], BoardAction::Answer, "answer"),
     (&[Char('a')], BoardAction::Offer, "invite"),
@@ -55,13 +53,13 @@ const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
     (&[Char('u')], BoardAction::LetIn, ""),
     (&[Char(' ')], BoardAction::Select, ""),
     (&[Char('/')], BoardAction::SelectNamed, ""),
-    (&[Char('y')], BoardAction::Addresses, "my page"),
+    (&[Char('y')], BoardAction::Show(BoardScreen::Own), "my page"),
     (&[Down, Char('j')], Choose(1), ""),
     (&[Up, Char('k')], Choose(-1), ""),
     (&[PageDown], Choose(10), ""),
     (&[PageUp], Choose(-10), ""),
     (&[Char('q')], BoardAction::Quit, "quit"),
-    (&[Esc], BoardAction::Board, ""),
+    (&[Esc], BoardAction::Show(BoardScreen::Board), ""),
 ];
 
 /// What a key asks for; while a word is typed, letters are text.

@@ -87,16 +87,9 @@ pub(super) fn replaying(app: &App) -> bool {
 }
 
 pub(super) fn pausable(app: &App) -> bool {
-    use RunState::{Paused, Pausing, Resuming, Running, Warming};
+    let goes = app.run.state.is_active() && app.run.state != RunState::Starting;
     // Pairs run to their end, or another run takes their place.
-    main(app)
-        && !app.run.pairing
-        && app.measuring().is_none()
-        && (!app.mode.is_live()
-            || matches!(
-                app.run.state,
-                Running | Warming | Pausing | Paused | Resuming
-            ))
+    main(app) && !app.run.pairing && app.measuring().is_none() && (!app.mode.is_live() || goes)
 }
 
 pub(super) fn asked(app: &App) -> bool {
@@ -297,11 +290,7 @@ pub(super) fn presentable(app: &App) -> bool {
 }
 
 pub(super) fn down(app: &App) -> bool {
-    live(app)
-        && matches!(
-            app.run.state,
-            RunState::EngineGone { .. } | RunState::Failed { .. } | RunState::Finished
-        )
+    live(app) && !app.run.state.is_active() && app.run.state != RunState::Idle
 }
 
 /// The run broke off in a short format.
@@ -332,10 +321,6 @@ pub(super) fn measurable(app: &App) -> bool {
         desk.is_some_and(|desk| matches!(desk.answer, AnswerFile::Given(_)))
     };
     live(app) && app.measuring().is_none() && app.exercise().is_some_and(answered)
-}
-
-pub(super) fn leavable(app: &App) -> bool {
-    in_exercise(app) && !measuring(app)
 }
 
 pub(super) fn measuring(app: &App) -> bool {

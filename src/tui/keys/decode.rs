@@ -26,9 +26,7 @@ enum State {
     /// Three bytes of a click in the oldest form.
     OldClick,
     /// A character of several bytes; with alt, where escape came before it.
-    Character {
-        alt: bool,
-    },
+    Character(KeyModifiers),
     /// An answer of the terminal, up to BEL or `ESC \`.
     Answer {
         escape: bool,
@@ -122,24 +120,18 @@ impl Decoder {
                     self.state = State::Ground;
                 }
             }
-            State::Character { alt } => {
+            State::Character(modifiers) => {
                 if !(0x80..0xc0).contains(&byte) {
                     return self.again(byte, found);
                 }
                 self.bytes.push(byte);
-                if self.bytes.len() < length(self.bytes[0]) {
+                let read = std::str::from_utf8(&self.bytes);
+                if read.is_err_and(|error| error.error_len().is_none()) {
                     return;
                 }
                 self.state = State::Ground;
-                let modifiers = if alt {
-                    KeyModifiers::ALT
-                } else {
-                    KeyModifiers::NONE
-                };
-                if let Ok(text) = std::str::from_utf8(&self.bytes) {
-                    text.chars()
-                        .for_each(|c| found(key(KeyCode::Char(c), modifiers)));
-                }
+                let letters = read.unwrap_or_default().chars();
+                letters.for_each(|letter| found(key(KeyCode::Char(letter), modifiers)));
             }
         }
     }
@@ -167,9 +159,9 @@ impl Decoder {
             1..=0x1a => key(Char((byte | 0x60) as char), control),
             0x1c..=0x1f => key(Char((byte - 0x1c + b'4') as char), control),
             0x20..0x7f => key(Char(byte as char), modifiers),
-            _ if length(byte) > 1 => {
-                let alt = modifiers.contains(KeyModifiers::ALT);
-                self.begin(State::Character { alt });
+            // The first byte of a character of several.
+            0xc2..0xf5 => {
+                self.begin(State::Character(modifiers));
                 return self.bytes.push(byte);
             }
             _ => return,
@@ -243,17 +235,6 @@ impl Decoder {
         if let Some(code) = code {
             found(key(code, modifiers));
         }
-    }
-}
-
-/// How many bytes the character has that begins with this one; 0 where none does.
-fn length(first: u8) -> usize {
-    match first {
-        0..0x80 => 1,
-        0xc2..0xe0 => 2,
-        0xe0..0xf0 => 3,
-        0xf0..0xf5 => 4,
-        _ => 0,
     }
 }
 

@@ -10,25 +10,20 @@ use crate::app::lane_view::LaneMove;
 use crate::app::timeline::TimelineMove;
 use crate::app::{Action, App, Overlay};
 
-/// Under which heading the help lists a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Under which heading the help lists a key, in the order of the help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(const_into_str)]
 pub enum Group {
+    #[strum(serialize = "the stage")]
     Stage,
+    #[strum(serialize = "the run")]
     Run,
+    #[strum(serialize = "the screen")]
     Screen,
+    #[strum(serialize = "moving")]
     Move,
+    #[strum(serialize = "the program")]
     Program,
-}
-
-impl Group {
-    /// With their headings, in the order of the help.
-    pub const ALL: [(Self, &str); 5] = [
-        (Self::Stage, "the stage"),
-        (Self::Run, "the run"),
-        (Self::Screen, "the screen"),
-        (Self::Move, "moving"),
-        (Self::Program, "the program"),
-    ];
 }
 
 /// One line of the table.
@@ -249,7 +244,7 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('C')], A::Theme, "", "next theme", Screen, free),
     bind(&[Char('L')], A::Open(Overlay::Log), "", "log of drivers and engine", Screen, free),
     bind(&[Char('!')], A::Open(Overlay::Problems), "", "what could not be loaded", Screen, free),
-    bind(&[Esc], A::LeaveExercise, "stage", ESCAPE, Screen, leavable),
+    bind(&[Esc], A::LeaveExercise, "stage", ESCAPE, Screen, in_exercise),
     bind(&[Esc], A::Close, "", ESCAPE, Screen, free),
     // Moving.
     bind(&[Down, Char('j')], A::Scroll(1), "", LINES, Move, free),

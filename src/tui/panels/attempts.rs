@@ -14,8 +14,7 @@ use protocol::{Pair, Slot};
 pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let mut list = List::default();
     for (at, attempt) in app.attempts().into_iter().enumerate() {
-        let present = app.is_present(attempt);
-        let mark = if present { theme.symbols.pointer } else { " " };
+        let mark = theme.symbols.pointer_at(app.is_present(attempt));
         let (name, knobs) = match attempt.slot() {
             Some(Slot::B) => (format!("B {at}"), app.knobs_of_attempt(attempt)),
             _ => ("A".to_owned(), "as found".to_owned()),

@@ -63,7 +63,7 @@ fn body(s: &mut Surface<'_, '_>, beat: BeatState, cue: &Beat) -> u16 {
         _ if beat.pairs => pairs(s),
         Panel::Lesson if cue.does == BeatChange::Hint => drawing(s),
         Panel::Lesson if !cue.row.is_empty() => table(s, &cue.row),
-        panel => super::draw_large(panel, s),
+        panel => super::draw_with(large::draw, panel, s),
     }
 }
 
@@ -208,26 +208,25 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
         let area = take_bottom(&mut rest, height(w.lines.len()).min(most.max(1)));
         s.put(area, w.lines);
     }
-    let all: Vec<(usize, &String)> = question.choices.iter().enumerate().collect();
     // What was chosen is shown once the vote is closed.
     let tally = tally.filter(|tally| !tally.open);
-    let each = rest.height / all.len().max(1) as u16;
+    let each = rest.height / question.choices.len().max(1) as u16;
     // A large letter, where every choice has room for it and its words; and large words, where all have.
     let size = digits::size("A", 16, each.saturating_sub(1));
     let columns = rest.width.saturating_sub(4 * size + 2);
     let below = u16::from(tally.is_some());
     let tall = |lines: &Vec<String>| digits::rows_of(lines.len()) + below < each;
-    let texts = all
+    let large: Option<Vec<Vec<String>>> = question
+        .choices
         .iter()
-        .map(|(_, words)| filled_as_found(app, words).unwrap_or_else(|| (*words).clone()));
-    let large: Option<Vec<Vec<String>>> = texts
-        .map(|it| digits::wrap(it.trim(), columns).filter(tall))
+        .map(|words| filled_as_found(app, words).unwrap_or_else(|| words.clone()))
+        .map(|words| digits::wrap(words.trim(), columns).filter(tall))
         .collect();
-    for (at, (choice, words)) in all.into_iter().enumerate() {
+    for (at, words) in question.choices.iter().enumerate() {
         let mut area = take_top(&mut rest, each);
         let left = take_left(&mut area, if size > 0 { 4 * size + 2 } else { 3 });
         let style = match answered {
-            true if choice == question.answer => theme.good.add_modifier(Modifier::BOLD),
+            true if at == question.answer => theme.good.add_modifier(Modifier::BOLD),
             true => theme.dim,
             false => theme.strong,
         };
@@ -235,13 +234,13 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
             Some(large) => vec![Line::default(); digits::rows_of(large[at].len()).into()],
             None => written(area.width, words, style),
         };
-        if answered && choice == question.answer && large.is_none() {
+        if answered && at == question.answer && large.is_none() {
             let mark = format!("{} ", theme.symbols.good);
             lines[0].spans.insert(0, Span::styled(mark, theme.good));
         }
         if let Some(tally) = tally {
             let columns = usize::from(area.width) / (2 * tally.rounds.len().max(1));
-            let bars = bars(tally, choice, columns.saturating_sub(5), theme);
+            let bars = bars(tally, at, columns.saturating_sub(5), theme);
             lines.push(Line::from(bars));
         }
         let tall = digits::rows(size).max(height(lines.len()));

@@ -164,12 +164,10 @@ impl<'a> Content<'a> {
         self.add(of, Block::Plot(Plot { size, draw }));
     }
 
-    /// The blocks that a renderer draws.
-    pub fn into_blocks(self, size: Size) -> impl Iterator<Item = Block<'a>> {
-        let drawn = move |(of, block): (Option<Size>, Block<'a>)| {
-            (of.is_none() || of == Some(size)).then_some(block)
-        };
-        self.blocks.into_iter().filter_map(drawn)
+    /// Takes the blocks that a renderer draws.
+    pub fn take_blocks(&mut self, size: Size) -> impl Iterator<Item = Block<'a>> + use<'a> {
+        let blocks = std::mem::take(&mut self.blocks).into_iter();
+        blocks.filter_map(move |(of, block)| of.is_none_or(|of| of == size).then_some(block))
     }
 
     /// Whether it has a form for the back of a room. Text has none.
@@ -220,8 +218,7 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 
     let mut content = of(s.app, s.theme, s.area);
     let title = content.title.as_deref().unwrap_or(panel.into_str());
     s.at(outer).open(panel, title, &content.aside);
-    let blocks = std::mem::take(&mut content.blocks);
-    let lines = lines(blocks, s);
+    let lines = lines(content.take_blocks(Size::Normal), s);
     let [head, area, foot] = content.areas(s.area);
     let cut = content.head.len() - usize::from(head.height);
     s.put(head, content.head.split_off(cut));
@@ -235,17 +232,20 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 
         }
         None => {
             let below = s.reading_below(lines.len(), panel);
-            s.show_panel(panel, [lines, below].concat())
+            let scroll = s.app.view.scroll_of(panel);
+            s.show(area, [lines, below].concat(), scroll)
         }
     }
 }
 
 /// Draws what does not scroll, and takes its room; the result is the lines that do.
-fn lines(blocks: Vec<(Option<Size>, Block<'_>)>, s: &mut Surface<'_, '_>) -> Vec<Line<'static>> {
+fn lines<'a>(
+    blocks: impl Iterator<Item = Block<'a>>,
+    s: &mut Surface<'_, '_>,
+) -> Vec<Line<'static>> {
     let theme = s.theme;
     let mut lines = Vec::new();
-    let blocks = blocks.into_iter().filter(|it| it.0 != Some(Size::Large));
-    for (_, block) in blocks {
+    for block in blocks {
         let width = usize::from(s.area.width);
         match block {
             Block::Lines(more) => lines.extend(more),

@@ -17,10 +17,7 @@ pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let said = format!("requested: {asked}, computing on: {using}");
     list.text([Line::styled(said, theme.dim), Line::default()]);
     for (at, info) in app.devices.known.iter().enumerate() {
-        let here = match info.select == *using {
-            true => theme.symbols.pointer,
-            false => " ",
-        };
+        let here = theme.symbols.pointer_at(info.select == *using);
         let clock = match info.timestamps {
             true => "device clock",
             false => "host clock only",

@@ -2,6 +2,7 @@
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use strum::VariantArray;
 
 use crate::app::{Action, Overlay};
 use crate::tui::keys::{self, Group, HelpLine};
@@ -59,9 +60,9 @@ fn arranged(
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let rows = keys::reference();
-    let blocks = Group::ALL.map(|(group, heading)| {
-        let mut lines = vec![Line::styled(heading, theme.heading)];
-        let of_group = rows.iter().filter(|row| row.group == group);
+    let block = |group: &Group| {
+        let mut lines = vec![Line::styled(group.into_str(), theme.heading)];
+        let of_group = rows.iter().filter(|row| row.group == *group);
         let (now, idle): (Vec<&HelpLine>, Vec<&HelpLine>) = of_group.partition(|row| works(row));
         for (rows, key, help) in [(now, theme.key, theme.text), (idle, theme.dim, theme.dim)] {
             for row in rows {
@@ -73,7 +74,8 @@ fn arranged(
             }
         }
         lines
-    });
+    };
+    let blocks: Vec<_> = Group::VARIANTS.iter().map(block).collect();
     let note = text::wrap(&[Span::styled(NOTE, theme.dim)], each, "", "");
     if count < 2 {
         return stacked(&[&blocks[..], &[note]].concat());

@@ -1,7 +1,6 @@
 //! What the lanes of a workgroup do in the learner's kernel, step by step: the source, the lanes as columns, and for each load and
 //! store the rows of memory with a mark for each lane.
 
-use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -11,8 +10,6 @@ use crate::tui::surface::{Surface, closes, joined, take_top};
 use crate::tui::text;
 use wgsl_lockstep::lanes::{CELLS, LINE_BYTES, LaneState, MemoryRow, WorkgroupRun};
 
-/// Widest card.
-const COLUMNS: u16 = 124;
 /// Columns of a row's label, and of its cells with a gap after each eight.
 const LABEL: usize = 15;
 const ROW: usize = LABEL + CELLS + CELLS / 8 - 1;
@@ -20,11 +17,6 @@ const ROW: usize = LABEL + CELLS + CELLS / 8 - 1;
 const BETWEEN: usize = 3;
 /// Columns of a lane's number.
 const NUMBER: usize = 4;
-
-/// Columns and rows that the card wants.
-pub(super) fn size(area: Rect) -> (u16, u16) {
-    (COLUMNS, area.height)
-}
 
 pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);

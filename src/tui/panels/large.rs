@@ -83,14 +83,14 @@ pub(super) fn headline(s: &mut Surface<'_, '_>, said: &str, rows: u16, style: St
 /// the beat asks for; those that do not fit are left out from the end. Text stands in the panel's box; the result is how many
 /// lines of it can scroll.
 pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
-    let content = of(s.app, s.theme, s.area);
+    let mut content = of(s.app, s.theme, s.area);
     if !content.is_figures() {
         return content::draw(s, panel, of);
     }
     let (mut above, mut rows, mut below, mut plot) = (Vec::new(), Vec::new(), Vec::new(), None);
     let cue = s.app.cue();
     let asked = |it: &Figure| it.dim || cue.as_ref().is_none_or(|cue| cue.asks(&it.name));
-    for block in content.into_blocks(Size::Large) {
+    for block in content.take_blocks(Size::Large) {
         match block {
             Block::Figure(figure) if !asked(&figure) => {}
             Block::Figure(figure) => rows.push(Row::new(figure, s.theme)),

@@ -134,8 +134,8 @@ fn stacked(
     let room = usize::from(width).saturating_sub(used.max(NAME) + 13);
     // Bars are cut from one length, so that rounding neither gains nor loses a cell.
     let parts = values(phases).map(|part| if part.is_finite() { part.max(0.0) } else { 0.0 });
-    let whole = parts.iter().sum::<f64>().max(phases.step);
-    let whole = whole.max(f64::MIN_POSITIVE);
+    let sum: f64 = parts.iter().sum();
+    let whole = sum.max(phases.step).max(f64::MIN_POSITIVE);
     let (mut until, mut drawn) = (0.0, 0);
     for (at, part) in parts.into_iter().enumerate() {
         until += part;

@@ -9,6 +9,7 @@ use crate::course::mystery::Mystery;
 use crate::judge::mystery::STEPS;
 use crate::judge::{CriterionResult, Outcome};
 use crate::tui::prose::ProseWriter;
+use crate::tui::speaker::time;
 
 /// The page of the open mystery.
 pub(super) fn page(open: &MysteryRun, w: &mut ProseWriter<'_>) {
@@ -88,11 +89,8 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         "The verdict: not yet"
     });
     // What is not right comes first: a small screen has no room for all.
-    let rank = |line: &&CriterionResult| match line.outcome {
-        Outcome::Failed => 0,
-        Outcome::NotMeasured => 1,
-        Outcome::Passed => 2,
-    };
+    let order = [Outcome::Failed, Outcome::NotMeasured, Outcome::Passed];
+    let rank = |line: &&CriterionResult| order.iter().position(|it| *it == line.outcome);
     let mut lines: Vec<&CriterionResult> = report.lines.iter().collect();
     lines.sort_by_key(rank);
     for line in lines {
@@ -132,8 +130,7 @@ fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut ProseWriter<'_>) {
     match end {
         MysteryEnd::Solved { points, seconds } => {
             let whole = 100 * usize::from(open.mystery.level());
-            let (minutes, seconds) = (seconds / 60, seconds % 60);
-            let text = format!("Solved: {points} of {whole} points, in {minutes}:{seconds:02}");
+            let text = format!("Solved: {points} of {whole} points, in {}", time(seconds));
             w.marked((theme.symbols.good, theme.good), &text, theme.strong);
             let best = w.app.mystery_score().map_or(points, |score| score.best);
             w.plain(&format!("{}; your best {best}", so_far(open)), theme.dim);

@@ -33,10 +33,7 @@ fn exercise(exercise: &Exercise, w: &mut ProseWriter<'_>) {
         let new: Vec<&str> = new_lines(&file.starter, &file.solution).collect();
         w.line(file.name.clone(), theme.heading);
         for line in file.solution.lines() {
-            let mark = match new.contains(&line) {
-                true => theme.symbols.pointer,
-                false => " ",
-            };
+            let mark = theme.symbols.pointer_at(new.contains(&line));
             let mark = Span::styled(format!("{mark} "), theme.key);
             let line = Span::styled(harmless(line), theme.code);
             w.lines.push(Line::from(vec![mark, line]));

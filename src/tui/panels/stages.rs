@@ -105,7 +105,7 @@ impl Entry<'_> {
             StageState::Skipped => (symbols.rule, theme.dim),
             StageState::New => (" ", theme.dim),
         };
-        let here = if self.here { symbols.pointer } else { " " };
+        let here = symbols.pointer_at(self.here);
         let title = text::cut(self.title, columns.saturating_sub(MARKS + LEVEL));
         let label = text::left(self.label, MARKS - 4);
         let level = text::left(self.level, LEVEL);
@@ -164,7 +164,7 @@ fn runs(app: &App, columns: usize, theme: &Theme, list: &mut List) {
         (first, matches!(app.mode, Mode::Free), free),
         (first + 1, matches!(app.mode, Mode::Mystery(_)), mystery),
     ] {
-        let mark = if here { theme.symbols.pointer } else { " " };
+        let mark = theme.symbols.pointer_at(here);
         let said = text::left(&format!("{mark}   {said}"), columns);
         let selected = app.view.selected == at;
         let style = theme.among(selected, theme.text);

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use crate::app::beats::VoteState;
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
-use crate::app::{App, Confirm, RunState};
+use crate::app::{App, RunState};
 use crate::tui::prose::{filled_as_found, sentence, told_as_found};
 use crate::tui::surface::{Surface, height};
 use crate::tui::theme::Theme;
@@ -21,11 +21,7 @@ pub fn draw_unsaved(s: &mut Surface<'_, '_>) {
     s.put(s.area, lines);
 }
 
-/// Rows that this takes at this width.
-pub fn unsaved_rows(app: &App, theme: &Theme, width: u16) -> u16 {
-    height(unsaved(app, theme, width).len()).min(3)
-}
-
+/// The lines of this at a width.
 pub fn unsaved(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let Some(why) = &app.unsaved else {
         return Vec::new();
@@ -67,7 +63,8 @@ fn large_sentence(app: &App, width: u16) -> Option<Vec<String>> {
 
 fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     if let Some(confirm) = app.view.confirm {
-        return asked(confirm, app, theme, width);
+        let asked = sentence(&confirmation(confirm, app), app, theme, theme.warning);
+        return marked(("?", theme.badge), &asked.spans, width);
     }
     if let Some((beat, cue)) = app.beat().zip(app.cue()) {
         // What the room reads.
@@ -105,25 +102,19 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     told(app, theme, width)
 }
 
-/// The open confirmation.
-fn asked(confirm: Confirm, app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let line = sentence(&confirmation(confirm, app), app, theme, theme.warning);
-    marked(("?", theme.badge), &line.spans, width)
-}
-
 /// The notice, or the next move.
 fn told(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let symbols = &theme.symbols;
-    let (mark, style) = match &app.notice {
-        Some(notice) if notice.warning => (symbols.warning, theme.warning),
-        Some(_) => (symbols.pointer, theme.text),
-        None => (symbols.pointer, theme.key),
+    let (pointer, warning) = (theme.symbols.pointer, theme.symbols.warning);
+    let Some(notice) = &app.notice else {
+        let next = sentence(&next_move(app), app, theme, theme.text);
+        return marked((pointer, theme.key), &next.spans, width);
     };
-    let line = match &app.notice {
-        Some(notice) => Line::from(Span::styled(notice.text.clone(), style)),
-        None => sentence(&next_move(app), app, theme, theme.text),
+    let (mark, style) = match notice.warning {
+        true => (warning, theme.warning),
+        false => (pointer, theme.text),
     };
-    marked((mark, style), &line.spans, width)
+    let said = Span::styled(notice.text.as_str(), style);
+    marked((mark, style), &[said], width)
 }
 
 /// A text of the course behind a badge.

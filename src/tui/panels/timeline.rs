@@ -206,8 +206,7 @@ fn lane_name(trace: &Trace, row: &TimelineRow) -> String {
     } else {
         "host"
     };
-    let named = lane.name.chars().any(char::is_alphabetic);
-    match named {
+    match lane.name.contains(char::is_alphabetic) {
         true => sanitize::line(&lane.name),
         false => sanitize::line(&format!("{what} {}", lane.name)),
     }
@@ -216,9 +215,7 @@ fn lane_name(trace: &Trace, row: &TimelineRow) -> String {
 /// The ends of what is seen, and which step that is.
 fn scale(view: &TimelineView, wide: usize, columns: usize, theme: &Theme) -> Line<'static> {
     let (from, to) = view.seen;
-    let origin = view.timeline.bounds.0;
-    let left = time(from.abs_diff(origin));
-    let right = time(to.abs_diff(origin));
+    let [left, right] = [from, to].map(|at| time(at.abs_diff(view.timeline.bounds.0)));
     let middle = format!("{} wide", time(from.abs_diff(to)));
     let step = view
         .step()
@@ -263,11 +260,8 @@ fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static
             false => format!("what it launched begins {apart} later: {name}"),
         }
     });
-    let unlinked = "its launch was not recorded";
-    let linked = linked.unwrap_or_else(|| match it.kind.on_device() {
-        true => unlinked.to_owned(),
-        false => String::new(),
-    });
+    let launched = it.kind.on_device().then_some("its launch was not recorded");
+    let linked = linked.unwrap_or_else(|| launched.unwrap_or_default().to_owned());
     vec![
         row(said, theme.strong),
         row(linked, theme.text),

@@ -80,24 +80,25 @@ fn card_line(line: &CardLine, w: &mut ProseWriter<'_>) {
 
 fn in_model(known: &ExerciseState, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    match &known.in_model {
-        InModel::No => {}
+    let (mark, said) = match &known.in_model {
+        InModel::No => return,
         InModel::Asked => {
-            let said = "your kernel takes over at the next step";
-            w.marked(theme.waiting(), said, theme.text);
+            let said = "your kernel takes over at the next step".to_owned();
+            (theme.waiting(), said)
         }
         InModel::Since(step) => {
             let good = known.report.as_ref().is_none_or(|report| report.passed);
             let which = if good { "kernel" } else { "last good kernel" };
             let since = step.map_or_else(String::new, |step| format!(" since step {step}"));
             let said = format!("the model computes with your {which}{since}");
-            w.marked((theme.symbols.live, theme.good), &said, theme.text);
+            ((theme.symbols.live, theme.good), said)
         }
         InModel::Not(why) => {
             let said = format!("the model keeps its own kernel: {why}");
-            w.marked((theme.symbols.circle, theme.dim), &said, theme.text);
+            ((theme.symbols.circle, theme.dim), said)
         }
-    }
+    };
+    w.marked(mark, &said, theme.text);
 }
 
 /// The open question with its words, and where else the answer may be written.
@@ -120,23 +121,25 @@ fn answers(choice: &AnswerChoice, w: &mut ProseWriter<'_>) {
         let so_far = format!("{}, then", choice.taken.join(", "));
         w.course_text("so far: ", theme.dim, &so_far, theme.text);
     }
-    let pointer = theme.symbols.pointer;
     let words = choice.words.iter().enumerate();
     if choice.words.iter().any(|(_, label)| !label.is_empty()) {
         for (at, (word, label)) in words {
-            let (mark, style) = match at == choice.at {
-                true => (pointer, theme.strong),
-                false => (" ", theme.text),
+            let mark = theme.symbols.pointer_at(at == choice.at);
+            let style = if at == choice.at {
+                theme.strong
+            } else {
+                theme.text
             };
             w.item(&format!("{mark} {word}  "), theme.key, label, style);
         }
     } else {
         let words = words.flat_map(|(at, (word, _))| {
-            let word = match at == choice.at {
-                true => Span::styled(format!("{pointer}{word} "), theme.selected),
-                false => Span::styled(format!(" {word} "), theme.text),
-            };
-            [word, Span::styled(" ", theme.text)]
+            let mark = theme.symbols.pointer_at(at == choice.at);
+            let style = theme.among(at == choice.at, theme.text);
+            [
+                Span::styled(format!("{mark}{word} "), style),
+                Span::styled(" ", theme.text),
+            ]
         });
         w.runs(&words.collect::<Vec<_>>(), "", "");
     }
