@@ -2,7 +2,6 @@
 //! has its learner do is plain data, its [`ExerciseWork`]: the rest of the program asks for the kernels, the runs or the recording of
 //! an exercise and knows no kind.
 
-pub mod checks;
 pub mod config;
 mod detective;
 mod folder;

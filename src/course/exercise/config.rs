@@ -6,6 +6,7 @@ mod read;
 
 use std::collections::BTreeMap;
 
+pub use check::OWN_METRICS;
 pub(super) use read::read;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
