@@ -126,7 +126,7 @@ fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> Result<String, Stri
         .iter()
         .partition(|line| line.outcome == Outcome::Passed);
     let wrong = open.into_iter();
-    match told(wrong.filter(|line| line.name != Criterion::Speed.name())) {
+    match told(wrong.filter(|line| line.name != Criterion::Speed.into_str())) {
         wrong if wrong.is_empty() => Ok(told(passed.into_iter())),
         wrong => Err(format!("must pass: {wrong}")),
     }
@@ -161,7 +161,7 @@ fn slower(
 
 /// Whether a fault failed the criterion that it names.
 fn fails(report: &StageReport, fault: &Fault) -> Result<String, String> {
-    let name = fault.fails.name();
+    let name = fault.fails.into_str();
     let line = told(report.lines.iter().filter(|line| line.name == name));
     match mystery::unmet(report).contains(&name) {
         true => Ok(line),
