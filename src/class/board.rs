@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::record::{RaceResult, Vote, mystery_of};
-use super::state::{KnownParticipant, RoomState};
+use super::state::{KnownParticipant, RoomState, count};
 use crate::course::{Course, Stage};
 use crate::sanitize;
 
@@ -269,7 +269,7 @@ pub fn tally(room: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
     let mut rounds = vote.counts.clone();
     if vote.open {
         rounds.truncate(vote.round);
-        rounds.push(room.count(vote, vote.round));
+        rounds.push(count(&room.people, vote, vote.round));
     }
     for round in &mut rounds {
         round.resize(choices, 0);

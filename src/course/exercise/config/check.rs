@@ -107,13 +107,9 @@ pub(super) fn config_check(
             }
         }
     };
-    let judged = !matches!(
-        metric,
-        ConfigMetric::QuadraticShare { .. } | ConfigMetric::Figure { .. }
-    );
-    let answer = match judged {
-        true => Some((text("answer", &raw.answer)?, text("ask", &raw.ask)?)),
-        false => None,
+    let answer = match metric {
+        ConfigMetric::QuadraticShare { .. } | ConfigMetric::Figure { .. } => None,
+        _ => Some((text("answer", &raw.answer)?, text("ask", &raw.ask)?)),
     };
     Ok(ConfigCheck {
         name: raw.name,
