@@ -13,13 +13,13 @@ use serde::Serialize;
 
 use protocol::Pair;
 
-/// How a criterion came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// How a criterion came out; of several, the last in this order decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     Passed,
-    Failed,
     NotMeasured,
+    Failed,
 }
 
 impl Outcome {
@@ -86,13 +86,8 @@ impl StageReport {
     /// Failed as soon as one line failed; passed when every line that decides passed.
     pub fn outcome(&self) -> Outcome {
         let deciding = self.lines.iter().filter(|line| !line.optional);
-        let rank = |outcome: &Outcome| match outcome {
-            Outcome::Passed => 0,
-            Outcome::NotMeasured => 1,
-            Outcome::Failed => 2,
-        };
         let outcomes = deciding.map(|line| line.outcome);
-        outcomes.max_by_key(rank).unwrap_or(Outcome::NotMeasured)
+        outcomes.max().unwrap_or(Outcome::NotMeasured)
     }
 
     pub fn passed(&self) -> bool {

@@ -92,11 +92,6 @@ impl RecordingWriter {
             written,
         })
     }
-
-    /// Where the lines are until `finish`.
-    pub fn part(&self) -> &Path {
-        &self.part
-    }
 }
 
 /// A recording that is complete.

@@ -1011,7 +1011,6 @@ fn hostile() -> App {
                 spans: spans.clone(),
             },
             TextBlock::Code {
-                language: String::new(),
                 text: HOSTILE.repeat(9),
             },
             TextBlock::Table {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::record::{RaceResult, Vote, mystery_of};
-use super::state::{KnownParticipant, RoomState};
+use super::state::{KnownParticipant, RoomState, count};
 use crate::course::{Course, Stage};
 use crate::sanitize;
 
@@ -173,15 +173,12 @@ impl Board {
             let vote = room.class.votes.get(&stage.id)?;
             Some(tally(room, stage, vote))
         });
-        let named = |id: &String| course.stages.iter().find(|it| it.id == *id);
-        let offer = room.class.offer.as_ref().and_then(named);
+        let offer = room.class.offer.as_ref();
+        let offer = offer.and_then(|id| course.stage_by_id(id));
         Self {
             opened: room.class.opened.clone(),
             closed: room.class.closed,
-            here: rows
-                .iter()
-                .filter(|it| it.presence == Presence::Here)
-                .count(),
+            here: here.len(),
             not_started: rows
                 .iter()
                 .filter(|it| !it.started && it.presence != Presence::Left)
@@ -229,7 +226,7 @@ fn row(
         AWAY_S.. => Presence::Away,
         _ => Presence::Here,
     };
-    let stage = course.stages.iter().find(|stage| stage.id == it.here);
+    let stage = course.stage_by_id(&it.here);
     let at = match stage {
         Some(stage) => stage.number.to_string(),
         None => it.here.clone(),
@@ -262,7 +259,7 @@ fn row(
 fn shown_vote<'a>(room: &'a RoomState, course: &'a Course) -> Option<(&'a Stage, &'a Vote)> {
     let open = room.class.open_vote().map(|(stage, _)| stage);
     let id = open.or(room.class.last_vote.as_deref())?;
-    let stage = course.stages.iter().find(|it| it.id == id)?;
+    let stage = course.stage_by_id(id)?;
     Some((stage, room.class.votes.get(id)?))
 }
 
@@ -272,7 +269,7 @@ pub fn tally(room: &RoomState, stage: &Stage, vote: &Vote) -> VoteTally {
     let mut rounds = vote.counts.clone();
     if vote.open {
         rounds.truncate(vote.round);
-        rounds.push(room.count(vote, vote.round));
+        rounds.push(count(&room.people, vote, vote.round));
     }
     for round in &mut rounds {
         round.resize(choices, 0);

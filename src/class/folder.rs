@@ -67,8 +67,7 @@ impl RoomFolder {
 
     /// Opens the room for its instructor: continues an existing class, or starts a new one.
     pub fn open(&self) -> Result<ClassState, String> {
-        let why = |error: &io::Error| format!("{}: {}", self.shown(), in_words(error));
-        self.create().map_err(|error| why(&error))?;
+        self.create().map_err(|error| self.failed(&error))?;
         let mut class = match self.class() {
             Ok(class) => class,
             Err(RoomError::Never(what)) => return Err(what),
@@ -79,7 +78,8 @@ impl RoomFolder {
         };
         class.closed = false;
         class.sequence += 1;
-        self.write_class(&class).map_err(|error| why(&error))?;
+        self.write_class(&class)
+            .map_err(|error| self.failed(&error))?;
         Ok(class)
     }
 
@@ -158,7 +158,7 @@ impl RoomFolder {
 
     /// Reads the participants' files that changed since the last call.
     pub fn read_changed(&mut self) -> Result<Vec<RecordFile>, String> {
-        let failed = |error: io::Error| format!("{}: {}", self.shown(), in_words(&error));
+        let failed = |error| self.failed(&error);
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.dir).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
@@ -221,6 +221,10 @@ impl RoomFolder {
         self.seen.contains_key(name)
     }
 
+    fn failed(&self, error: &io::Error) -> String {
+        format!("{}: {}", self.shown(), in_words(error))
+    }
+
     fn shown(&self) -> String {
         sanitize::line(&self.dir.display().to_string())
     }
@@ -238,9 +242,8 @@ impl ParticipantLink for RoomFolder {
             let mut record = me.clone();
             record.keep(&earlier);
             self.earlier = Some(earlier);
-            self.write_participant(&record).map_err(|error| {
-                RoomError::Later(format!("{}: {}", self.shown(), in_words(&error)))
-            })?;
+            self.write_participant(&record)
+                .map_err(|error| RoomError::Later(self.failed(&error)))?;
             self.written = Some(me.clone());
         }
         Ok(class)

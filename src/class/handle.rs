@@ -86,12 +86,10 @@ impl RoomHandle {
     }
 
     /// Receives a participant's record. Implausible results are left out, and the board lists them.
-    pub fn hear(&self, mut record: Participant) -> Result<ClassState, JoinError> {
-        let doubt = record.leave_out_implausible(&self.course);
-        let (id, now_ms) = (record.id.clone(), self.now_ms());
+    pub fn hear(&self, record: Participant) -> Result<ClassState, JoinError> {
+        let now_ms = self.now_ms();
         let mut room = self.state();
-        room.hear(record, now_ms)?;
-        note_doubt(&mut room, &id, doubt);
+        hear(&mut room, record, &self.course, now_ms)?;
         Ok(room.class.clone())
     }
 
@@ -106,13 +104,7 @@ impl RoomHandle {
         room.apply(order);
         let class = room.class.clone();
         drop(room);
-        let written = self.folder.write_class(&class);
-        written.map_err(|error| {
-            format!(
-                "the room's record could not be written: {}",
-                in_words(&error)
-            )
-        })
+        self.folder.write_class(&class).map_err(not_written)
     }
 }
 
@@ -183,13 +175,7 @@ impl FolderSync {
         drop(room);
         for record in changed {
             let written = self.folder.write_participant(&record);
-            let failed = |error| {
-                format!(
-                    "the room's record could not be written: {}",
-                    in_words(&error)
-                )
-            };
-            let why = written.err().map(failed);
+            let why = written.err().map(not_written);
             let fails = why.is_some();
             handle.state().note(String::new(), why);
             if fails {
@@ -203,27 +189,34 @@ impl FolderSync {
 /// Prefix of a participant's id in the list of faults, for implausible results.
 const DOUBT: &str = "doubt ";
 
-/// Records that a participant shared implausible results, or clears this note.
-fn note_doubt(room: &mut RoomState, id: &str, doubt: Option<String>) {
-    let known = room.people.get(id);
+fn not_written(error: std::io::Error) -> String {
+    let why = in_words(&error);
+    format!("the room's record could not be written: {why}")
+}
+
+/// Receives a record without its implausible results, and notes that there were some, or clears this note.
+fn hear(
+    room: &mut RoomState,
+    mut record: Participant,
+    course: &Course,
+    now_ms: u64,
+) -> Result<(), JoinError> {
+    let doubt = record.leave_out_implausible(course);
+    let id = record.id.clone();
+    room.hear(record, now_ms)?;
+    let known = room.people.get(&id);
     let name = known.map_or("", |it| room.name_of(&it.record)).to_owned();
-    room.note(
-        format!("{DOUBT}{id}"),
-        doubt.map(|it| format!("{name} {it}")),
-    );
+    let doubt = doubt.map(|it| format!("{name} {it}"));
+    room.note(format!("{DOUBT}{id}"), doubt);
+    Ok(())
 }
 
 /// Applies the records that were read from the folder.
 fn take(room: &mut RoomState, found: Vec<RecordFile>, course: &Course, now_ms: u64) {
     for (file, read) in found {
         let why = match read {
-            Ok(mut record) => {
-                let doubt = record.leave_out_implausible(course);
-                let id = record.id.clone();
-                let heard = room.hear(record, now_ms);
-                if heard.is_ok() {
-                    note_doubt(room, &id, doubt);
-                }
+            Ok(record) => {
+                let heard = hear(room, record, course, now_ms);
                 (heard == Err(JoinError::Full)).then(|| "is left out: the room is full".to_owned())
             }
             Err(why) => Some(why),

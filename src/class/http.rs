@@ -39,29 +39,23 @@ pub struct Response {
 }
 
 impl Response {
+    fn new(status: u16, kind: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        let body = body.into();
+        Self { status, kind, body }
+    }
+
     pub fn json(value: &impl Serialize) -> Self {
-        Self {
-            status: 200,
-            kind: "application/json",
-            body: serde_json::to_vec(value).unwrap_or_default(),
-        }
+        let body = serde_json::to_vec(value).unwrap_or_default();
+        Self::new(200, "application/json", body)
     }
 
     pub fn page(html: &str) -> Self {
-        Self {
-            status: 200,
-            kind: "text/html; charset=utf-8",
-            body: html.as_bytes().to_vec(),
-        }
+        Self::new(200, "text/html; charset=utf-8", html)
     }
 
     /// A refusal with its reason on one line.
     pub fn refused(status: u16, why: &str) -> Self {
-        Self {
-            status,
-            kind: "text/plain; charset=utf-8",
-            body: why.as_bytes().to_vec(),
-        }
+        Self::new(status, "text/plain; charset=utf-8", why)
     }
 }
 

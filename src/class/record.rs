@@ -232,7 +232,7 @@ impl Participant {
             known
         });
         for (id, shared) in &mut self.stages {
-            let Some(stage) = course.stages.iter().find(|it| it.id == *id) else {
+            let Some(stage) = course.stage_by_id(id) else {
                 continue;
             };
             let choices = stage.prediction.choices.len();
@@ -330,7 +330,7 @@ impl RaceResult {
                         .is_none_or(|ratio| holds(ratio, MOST_MYSTERY_RATIO))
             }
             (None, None) => {
-                course.exercises.iter().any(|it| it.id == task)
+                course.exercise_by_id(task).is_some()
                     && self.ratio.is_some_and(|ratio| holds(ratio, MOST_RATIO))
             }
             _ => false,

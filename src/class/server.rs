@@ -388,23 +388,22 @@ impl Hosted {
         let Some(peer) = peer.filter(|it| !it.is_loopback()) else {
             return true;
         };
-        let mut joins = self.joins.lock().unwrap_or_else(PoisonError::into_inner);
-        if joins.len() > 2 * super::state::MOST_PEOPLE {
-            joins.clear();
-        }
-        let bucket = joins.entry(peer);
-        let bucket = bucket.or_insert_with(|| TokenBucket::full(JOIN_BURST));
-        bucket.takes(JOIN_RATE, JOIN_BURST)
+        takes(&self.joins, peer, JOIN_RATE, JOIN_BURST)
     }
 
     /// Whether a participant may send a record now.
     fn may_send(&self, id: &str) -> bool {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() > 2 * super::state::MOST_PEOPLE {
-            buckets.clear();
-        }
-        let bucket = buckets.entry(id.to_owned());
-        let bucket = bucket.or_insert_with(|| TokenBucket::full(OWN_BURST));
-        bucket.takes(OWN_RATE, OWN_BURST)
+        takes(&self.buckets, id.to_owned(), OWN_RATE, OWN_BURST)
     }
+}
+
+/// Takes a token out of the bucket of this key; returns false if there is none.
+fn takes<K: Ord>(buckets: &Mutex<BTreeMap<K, TokenBucket>>, key: K, rate: f64, burst: f64) -> bool {
+    let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+    if buckets.len() > 2 * super::state::MOST_PEOPLE {
+        buckets.clear();
+    }
+    let bucket = buckets.entry(key);
+    let bucket = bucket.or_insert_with(|| TokenBucket::full(burst));
+    bucket.takes(rate, burst)
 }

@@ -131,11 +131,6 @@ impl RoomState {
         }
     }
 
-    /// Ballots of a round, by choice.
-    pub fn count(&self, vote: &Vote, round: usize) -> Vec<u32> {
-        count(&self.people, vote, round)
-    }
-
     /// The name on the board.
     pub fn name_of<'a>(&'a self, person: &'a Participant) -> &'a str {
         match self.class.renamed.get(&person.id) {
@@ -185,7 +180,12 @@ fn is_numbered(shown: &str, name: &str) -> bool {
     number.is_some_and(|it| it.ends_with(')'))
 }
 
-fn count(people: &BTreeMap<String, KnownParticipant>, vote: &Vote, round: usize) -> Vec<u32> {
+/// Ballots of a round, by choice.
+pub(super) fn count(
+    people: &BTreeMap<String, KnownParticipant>,
+    vote: &Vote,
+    round: usize,
+) -> Vec<u32> {
     let mut counts = Vec::new();
     for choice in people
         .values()

@@ -9,7 +9,7 @@ use toml_edit::{Document, DocumentMut, Item, Table};
 
 use crate::files;
 use crate::sanitize;
-use protocol::config::{KNOBS, Knob, KnobValue, Preset, RunConfig, ValueKind, nearest};
+use protocol::config::{Knob, KnobValue, Preset, RunConfig, nearest};
 
 /// Largest configuration file that is read.
 pub const MAX_BYTES: u64 = 256 * 1024;
@@ -167,29 +167,6 @@ pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
     Knob::find(path.trim())?.set(config, &KnobValue::from_word(word.trim()))
 }
 
-/// The configuration as a file: preset, then every key that differs from the preset's.
-pub fn write(config: &RunConfig) -> String {
-    let plain = RunConfig::preset(config.preset);
-    let mut text = format!("preset = \"{}\"\n", config.preset);
-    let mut section = "";
-    for knob in KNOBS
-        .iter()
-        .filter(|knob| knob.path != "preset" && (knob.get)(config) != (knob.get)(&plain))
-    {
-        let (head, key) = knob.path.split_once('.').unwrap_or(("", knob.path));
-        if head != section {
-            text.push_str(&format!("\n[{head}]\n"));
-            section = head;
-        }
-        let value = (knob.get)(config);
-        match knob.kind {
-            ValueKind::Choice(_) => text.push_str(&format!("{key} = \"{value}\"\n")),
-            _ => text.push_str(&format!("{key} = {value}\n")),
-        }
-    }
-    text
-}
-
 /// The text with these keys as `config` has them, each under a comment with what it does and takes. Every other line
 /// stays as it is. A text that is no configuration is refused.
 pub fn rewritten(
@@ -271,7 +248,7 @@ fn value_of(item: &Item) -> KnobValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::config::{Norm, Precision};
+    use protocol::config::Norm;
 
     fn message(text: &str) -> String {
         parse(text, "config.toml")
@@ -323,18 +300,6 @@ mod tests {
             let deep = "config.toml:2: is nested too deeply; write at most 80 levels";
             assert_eq!(message(&format!("preset = \"tiny\"\n{line}\n")), deep);
         }
-    }
-
-    #[test]
-    fn a_written_file_reads_back_the_same() {
-        let mut config = RunConfig::preset(Preset::Small);
-        config.model.norm = Norm::Fused;
-        config.train.precision = Precision::Bf16;
-        config.train.learning_rate = 1e-3;
-        assert_eq!(
-            parse(&write(&config), "x").expect("own output is valid"),
-            config
-        );
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! has its learner do is plain data, its [`ExerciseWork`]: the rest of the program asks for the kernels, the runs or the recording of
 //! an exercise and knows no kind.
 
-pub mod checks;
 pub mod config;
 mod detective;
 mod folder;
@@ -13,6 +12,8 @@ pub use config::{ConfigCheck, ConfigMetric, Configs, RankedChange, Sweep, apply}
 pub use detective::Detective;
 pub use kernel::{DrawnSizes, Kernel, Kernels, WrongSolution};
 pub use read::{KINDS, is_label, read};
+
+use serde::Deserialize;
 
 use super::{Question, StageFile, StageLevel};
 use crate::course::config_file::FileError;
@@ -29,30 +30,46 @@ pub struct ExerciseKind {
     read: fn(&ExerciseFolder<'_>) -> Result<ExerciseWork, FileError>,
 }
 
-/// One exercise.
-#[derive(Clone, Debug, PartialEq)]
+/// One exercise, as `exercise.toml` gives it in every kind.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Exercise {
     /// Name of its kind, and the kind's words before the size of the task.
+    #[serde(skip)]
     pub kind: &'static str,
+    #[serde(skip)]
     pub asks: &'static str,
     /// Key of the learner's progress.
     pub id: String,
     pub title: String,
+    #[serde(default = "advanced")]
     pub level: StageLevel,
     /// What to do.
     pub task: String,
     /// `about 3 lines`.
     pub size: String,
     /// Three hints.
+    #[serde(default)]
     pub hints: Vec<String>,
     /// Lesson that explains the background.
     pub lesson: Option<String>,
+    #[serde(default)]
     pub quiz: Vec<Question>,
     /// Text about the figures of measured runs, shown after the measurement.
     pub debrief: Option<String>,
+    // What follows is not in those keys.
+    #[serde(skip, default = "unread")]
     pub work: ExerciseWork,
     /// `exercises/k01-swiglu`.
+    #[serde(skip)]
     pub path: String,
+}
+
+const fn advanced() -> StageLevel {
+    StageLevel::Advanced
+}
+
+fn unread() -> ExerciseWork {
+    ExerciseWork::Kernels(Kernels::default())
 }
 
 /// What an exercise has its learner do, with its data. Only this file and `cli/exercise.rs` tell one from another; all else asks for

@@ -2,7 +2,6 @@
 //! that the ending shows the same table.
 
 use std::path::Path;
-use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -66,13 +65,8 @@ pub fn load(dir: &Path) -> Result<Option<LastJourney>> {
     };
     let mut journey: LastJourney = serde_json::from_str(&read_text(&path, MAX_BYTES)?)
         .with_context(|| format!("{}: not a table; remove the file", path.display()))?;
-    let age = file
-        .modified()
-        .map(|it| SystemTime::now().duration_since(it));
-    journey.days = age
-        .ok()
-        .and_then(Result::ok)
-        .map_or(0, |it| it.as_secs() / 86_400);
+    let age = file.modified().ok().and_then(|it| it.elapsed().ok());
+    journey.days = age.map_or(0, |it| it.as_secs() / 86_400);
     Ok(Some(journey))
 }
 

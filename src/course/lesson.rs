@@ -43,7 +43,6 @@ pub enum TextBlock {
     },
     /// Shown as it is: code, or a drawing.
     Code {
-        language: String,
         text: String,
     },
     Quote(Vec<TextSpan>),
@@ -77,8 +76,8 @@ pub fn plain(spans: &[TextSpan]) -> String {
             TextSpan::Text(text)
             | TextSpan::Strong(text)
             | TextSpan::Emphasis(text)
-            | TextSpan::Code(text) => text.clone(),
-            TextSpan::Link { text, .. } => text.clone(),
+            | TextSpan::Code(text)
+            | TextSpan::Link { text, .. } => text.clone(),
             TextSpan::Placeholder(name) => format!("{{{{{name}}}}}"),
         })
         .collect()

@@ -33,27 +33,21 @@ pub enum Symptom {
 }
 
 /// The criterion that a fault alone does not meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum Criterion {
+    #[strum(serialize = "the outputs must be those of the reference")]
     Parity,
+    #[strum(serialize = "every parameter must get a gradient")]
     Gradients,
+    #[strum(serialize = "the times must be true and add up")]
     Ledger,
+    #[strum(serialize = "the loss must start near ln V")]
     LossStarts,
+    #[strum(serialize = "the loss must fall")]
     LossFalls,
+    #[strum(serialize = "each token must take no longer than with the known-good configuration")]
     Speed,
-}
-
-impl Criterion {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Parity => "the outputs must be those of the reference",
-            Self::Gradients => "every parameter must get a gradient",
-            Self::Ledger => "the times must be true and add up",
-            Self::LossStarts => "the loss must start near ln V",
-            Self::LossFalls => "the loss must fall",
-            Self::Speed => "each token must take no longer than with the known-good configuration",
-        }
-    }
 }
 
 type Sets = &'static [(&'static str, &'static str)];

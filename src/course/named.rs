@@ -64,11 +64,8 @@ impl NamedConfig {
     pub fn spec(&self, slot: Slot) -> RunSpec {
         RunSpec {
             stage: self.stage,
-            variant: self.variant.clone(),
             slot,
-            config: self.config.clone(),
-            steps: None,
-            sealed: false,
+            ..RunSpec::new(&self.variant, &self.config)
         }
     }
 }

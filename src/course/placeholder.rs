@@ -8,6 +8,7 @@ pub use pieces::{TextPiece, measured, pieces};
 use protocol::units::show;
 pub use told::{NO_FIGURE, figure, fill_known, notice, told};
 
+use super::save_file::letter;
 use super::{formula, metric};
 use protocol::config::{KNOBS, RunConfig, nearest};
 use protocol::{Finished, Pair, Slot};
@@ -165,9 +166,7 @@ fn value(name: &str, from: &FigureSources<'_>) -> Option<String> {
             "b_ms" => format!("{} ms", show(from.pair()?.b_ms.median, 2)),
             _ => show(number(name, from)?, 3),
         },
-        "prediction" if rest == "choice" => {
-            char::from(b'a' + u8::try_from(from.choice?).ok()?).into()
-        }
+        "prediction" if rest == "choice" => letter(from.choice?),
         "prediction" => {
             let (low, high) = from.estimate?;
             format!("{} to {}", show(low, 2), show(high, 2))

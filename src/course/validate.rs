@@ -66,11 +66,6 @@ struct Structure<'a> {
 }
 
 impl Structure<'_> {
-    /// Reports a problem of the file at `path` of the course.
-    fn fail(&self, path: &str, line: usize, what: impl Into<String>) {
-        self.loader.fail(path, line, what);
-    }
-
     fn stage(&self, stage: &Stage) {
         let path = format!("{}/stage.toml", stage.path);
         let mut texts: Vec<&str> = vec![&stage.symptom, &stage.fault, &stage.fix];
@@ -88,20 +83,21 @@ impl Structure<'_> {
             if let placeholder::TextPiece::Name(name) = piece
                 && let Some(what) = placeholder::problem(name)
             {
-                self.fail(&path, 0, what);
+                self.loader.fail(&path, 0, what);
             }
         }
         if stage.quiz.is_empty() {
-            self.fail(&path, 1, "has no quiz; write at least one `[[quiz]]`");
+            self.loader
+                .fail(&path, 1, "has no quiz; write at least one `[[quiz]]`");
         }
         if stage.evidence.is_empty() {
             let what = "points at no panel; write at least one `[[evidence]]`";
-            self.fail(&path, 1, what);
+            self.loader.fail(&path, 1, what);
         }
         let mut deciding = stage.checks.iter().filter(|check| !check.optional);
         if !deciding.any(|check| check.metric != Metric::Quiz && check.starter == Starter::Fails) {
             let what = "no check fails on the starter; without one nothing shows the fault. Leave out `starter` on one";
-            self.fail(&path, 1, what);
+            self.loader.fail(&path, 1, what);
         }
         for check in &stage.checks {
             if let Metric::Lint(name) = &check.metric
@@ -109,7 +105,7 @@ impl Structure<'_> {
             {
                 let near = nearest(name, self.vocabulary.lints.iter().map(String::as_str));
                 let what = format!("unknown lint `{name}`; the nearest known one is `{near}`");
-                self.fail(&path, check.line, what);
+                self.loader.fail(&path, check.line, what);
             }
         }
     }
@@ -119,7 +115,7 @@ impl Structure<'_> {
         if let Some(lesson) = &exercise.lesson
             && let Some(what) = self.link_problem(lesson)
         {
-            self.fail(&path, 0, what);
+            self.loader.fail(&path, 0, what);
         }
         let problems = exercise.problems(&self.loader.source.shown(&path));
         problems.into_iter().for_each(|it| self.loader.report(it));
@@ -136,17 +132,18 @@ impl Structure<'_> {
             .into_iter()
             .for_each(|it| self.loader.report(it));
         if parsed.lesson.sections.is_empty() {
-            self.fail(&path, 0, "is empty; write the stage's lesson");
+            self.loader
+                .fail(&path, 0, "is empty; write the stage's lesson");
         }
         for mark in &parsed.marks {
             if let Some(what) = self.mark_problem(mark) {
-                self.fail(&path, mark.line, what);
+                self.loader.fail(&path, mark.line, what);
             }
         }
         for (i, line) in raw.lines().enumerate() {
             if line.width() > 120 && !line.starts_with('|') {
                 let what = format!("the line is {} columns wide; wrap it at 80", line.width());
-                self.fail(&path, i + 1, what);
+                self.loader.fail(&path, i + 1, what);
             }
         }
     }

@@ -187,7 +187,7 @@ fn figure(check: &ConfigCheck, found: &SweepRuns) -> (String, Found) {
                 |(fit, x)| {
                     let terms = fit.coefficients.iter().zip(0..);
                     let all: f64 = terms.map(|(c, power)| c * x.powi(power)).sum();
-                    let share = fit.coefficients.get(2).map_or(0.0, |c| c * x * x) / all;
+                    let share = fit.coefficients[2] * x * x / all;
                     let said = format!("{:.1} % at {x}: {}", 100.0 * share, law(&fit));
                     (said, Some(share <= *at_most))
                 },

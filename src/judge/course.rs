@@ -2,7 +2,7 @@
 //! mystery run and the configuration without it.
 
 use super::stage::{StageFacts, evaluate};
-use super::{CriterionResult, Outcome, mystery};
+use super::{CriterionResult, Outcome, StageReport, mystery};
 use crate::course::check::{Metric, Starter};
 use crate::course::mystery::{Criterion, FAULTS, Fault, Mystery, all as all_mysteries};
 use crate::course::{Course, Stage};
@@ -55,7 +55,7 @@ pub fn behaviour(
             let starter = what == "starter";
             let side = pair.as_ref().filter(|_| !starter);
             let found = run(config, stage.steps).map_or_else(
-                |error| (Some(false), format!("did not run: {error}")),
+                |error| (Some(false), did_not_run(error)),
                 |finished| verdict(stage, config, &finished, side, starter),
             );
             add(what, found);
@@ -76,89 +76,100 @@ pub fn mysteries(
     for fault in FAULTS {
         let mystery = Mystery::of(0, vec![fault], Preset::Tiny);
         if !goods.contains(&mystery.good) {
-            let (passed, detail) = known_good(run, &mystery.good);
             let what = format!("mystery, known-good configuration {}", goods.len() + 1);
-            tried.push(CourseTrial {
-                what,
-                passed: Some(passed),
-                detail,
-            });
+            tried.push(CourseTrial::of(what, known_good(run, &mystery.good)));
             goods.push(mystery.good.clone());
         }
-        let (passed, detail) = match (fault.fails, compare.as_mut()) {
-            (Criterion::Speed, None) => (None, WITH_MEASURE.to_owned()),
-            (Criterion::Speed, Some(compare)) => decided(slower(&mystery, *compare)),
-            _ => decided(fails(run, &mystery.broken, fault)),
+        let tried_fault = match (fault.fails, compare.as_mut()) {
+            (Criterion::Speed, None) => {
+                tried.push(CourseTrial {
+                    what: format!("mystery, {}", fault.id),
+                    passed: None,
+                    detail: WITH_MEASURE.to_owned(),
+                });
+                continue;
+            }
+            (Criterion::Speed, Some(compare)) => slower(&mystery, fault, *compare),
+            _ => fails_in_run(run, &mystery.broken, fault),
         };
-        tried.push(CourseTrial {
-            what: format!("mystery, {}", fault.id),
-            passed,
-            detail,
-        });
+        tried.push(CourseTrial::of(
+            format!("mystery, {}", fault.id),
+            tried_fault,
+        ));
     }
     tried.push(combinations());
     tried
 }
 
-fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> (bool, String) {
-    match run(config, mystery::STEPS) {
-        Err(error) => (false, format!("did not run: {error}")),
-        Ok(finished) => {
-            let report = of_run(config, &finished);
-            let open = |line: &&CriterionResult| line.outcome != Outcome::Passed;
-            let open = report.lines.iter().filter(open);
-            let wrong = open.filter(|line| line.name != Criterion::Speed.name());
-            match told(wrong) {
-                wrong if wrong.is_empty() => {
-                    let passed = |line: &&CriterionResult| line.outcome == Outcome::Passed;
-                    (true, told(report.lines.iter().filter(passed)))
-                }
-                wrong => (false, format!("must pass: {wrong}")),
-            }
+impl CourseTrial {
+    /// A trial that passed with what was found, or failed for a reason.
+    fn of(what: String, tried: Result<String, String>) -> Self {
+        let passed = Some(tried.is_ok());
+        let (Ok(detail) | Err(detail)) = tried;
+        Self {
+            what,
+            passed,
+            detail,
         }
     }
 }
 
-fn fails(run: &mut RunSteps<'_>, config: &RunConfig, fault: &Fault) -> (bool, String) {
+fn did_not_run(error: String) -> String {
+    format!("did not run: {error}")
+}
+
+fn known_good(run: &mut RunSteps<'_>, config: &RunConfig) -> Result<String, String> {
+    let finished = run(config, mystery::STEPS).map_err(did_not_run)?;
+    let report = of_run(config, &finished);
+    let (passed, open): (Vec<_>, Vec<_>) = report
+        .lines
+        .iter()
+        .partition(|line| line.outcome == Outcome::Passed);
+    let wrong = open.into_iter();
+    match told(wrong.filter(|line| line.name != Criterion::Speed.into_str())) {
+        wrong if wrong.is_empty() => Ok(told(passed.into_iter())),
+        wrong => Err(format!("must pass: {wrong}")),
+    }
+}
+
+fn fails_in_run(
+    run: &mut RunSteps<'_>,
+    config: &RunConfig,
+    fault: &Fault,
+) -> Result<String, String> {
     // Only a falling loss needs many steps to show.
     let steps = match fault.fails {
         Criterion::LossFalls => mystery::STEPS,
         _ => FEW_STEPS,
     };
-    match run(config, steps) {
-        Err(error) => (false, format!("did not run: {error}")),
-        Ok(finished) => {
-            let report = of_run(config, &finished);
-            let named = |line: &&CriterionResult| line.name == fault.fails.name();
-            let line = told(report.lines.iter().filter(named));
-            match mystery::unmet(&report).contains(&fault.fails.name()) {
-                true => (true, line),
-                false => (false, format!("must fail: {line}")),
-            }
-        }
+    let finished = run(config, steps).map_err(did_not_run)?;
+    fails(&of_run(config, &finished), fault)
+}
+
+fn slower(
+    mystery: &Mystery,
+    fault: &Fault,
+    compare: &mut CompareConfigs<'_>,
+) -> Result<String, String> {
+    let pair = compare(&mystery.good, &mystery.broken).map_err(did_not_run)?;
+    let facts = StageFacts {
+        pair: Some(&pair),
+        ..StageFacts::default()
+    };
+    fails(&mystery::evaluate(facts), fault)
+}
+
+/// Whether a fault failed the criterion that it names.
+fn fails(report: &StageReport, fault: &Fault) -> Result<String, String> {
+    let name = fault.fails.into_str();
+    let line = told(report.lines.iter().filter(|line| line.name == name));
+    match mystery::unmet(report).contains(&name) {
+        true => Ok(line),
+        false => Err(format!("must fail: {line}")),
     }
 }
 
-fn slower(mystery: &Mystery, compare: &mut CompareConfigs<'_>) -> (bool, String) {
-    match compare(&mystery.good, &mystery.broken) {
-        Err(error) => (false, format!("did not run: {error}")),
-        Ok(pair) => {
-            let line = mystery::speed_line(Some(&pair));
-            let fails = line.outcome == Outcome::Failed;
-            let said = told(std::iter::once(&line));
-            (
-                fails,
-                if fails {
-                    said
-                } else {
-                    format!("must fail: {said}")
-                },
-            )
-        }
-    }
-}
-
-fn of_run(config: &RunConfig, finished: &Finished) -> super::StageReport {
+fn of_run(config: &RunConfig, finished: &Finished) -> StageReport {
     mystery::evaluate(StageFacts {
         config: Some(config),
         finished: Some(finished),
@@ -191,22 +202,13 @@ fn combinations() -> CourseTrial {
     });
     let broken: Vec<String> = broken.collect();
     let what = format!("mystery, {} single faults and combinations", all.len());
-    let (passed, detail) = match broken.is_empty() {
-        true => (
-            true,
+    let tried = match broken.is_empty() {
+        true => Ok(
             "each fails until all of its faults are fixed, and is then the known-good configuration".to_owned(),
         ),
-        false => (false, format!("cannot be solved: {}", broken.join("; "))),
+        false => Err(format!("cannot be solved: {}", broken.join("; "))),
     };
-    CourseTrial {
-        what,
-        passed: Some(passed),
-        detail,
-    }
-}
-
-fn decided((passed, detail): (bool, String)) -> (Option<bool>, String) {
-    (Some(passed), detail)
+    CourseTrial::of(what, tried)
 }
 
 fn verdict(
@@ -240,10 +242,7 @@ fn verdict(
             (true, Starter::Fails) => Outcome::Failed,
             (true, Starter::Any) => continue,
         };
-        let said = format!(
-            "`{}`: {}, measured {}",
-            line.name, line.asked, line.measured
-        );
+        let said = told(std::iter::once(line));
         match wanted {
             _ if line.outcome == wanted => named.push(said),
             Outcome::Passed => wrong.push(format!("must pass: {said}")),

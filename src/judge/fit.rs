@@ -1,28 +1,24 @@
-//! A polynomial through measured points by least squares, with what it leaves over.
+//! A quadratic polynomial through measured points by least squares, with what it leaves over.
 
-/// y = c₀ + c₁·x + c₂·x² …
+const FORMULA: &str = "a + b·x + c·x²";
+/// Number of its coefficients.
+const COUNT: usize = 3;
+
+/// y = a + b·x + c·x²
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    pub coefficients: Vec<f64>,
-    /// Root mean square of measured − fitted.
-    pub residual: f64,
-    /// Largest of them.
+    pub coefficients: [f64; COUNT],
+    /// Largest difference between measured and fitted.
     pub largest: f64,
-    pub n: usize,
 }
 
-/// Fits a polynomial of this degree, or says why there is none. As many points as coefficients always fit; one more
-/// is asked for, so that the residual says something.
-pub fn polynomial(points: &[(f64, f64)], degree: usize) -> Result<Fit, String> {
-    let count = degree + 1;
-    let formula = ["a", "a + b·x", "a + b·x + c·x²"]
-        .get(degree)
-        .copied()
-        .unwrap_or("the polynomial");
-    if points.len() <= count {
+/// Fits the polynomial, or says why there is none. As many points as coefficients always fit; one more is asked for, so
+/// that the largest difference says something.
+pub fn quadratic(points: &[(f64, f64)]) -> Result<Fit, String> {
+    if points.len() <= COUNT {
         return Err(format!(
-            "no fit: {formula} needs at least {} points, and there are {}",
-            count + 1,
+            "no fit: {FORMULA} needs at least {} points, and there are {}",
+            COUNT + 1,
             points.len()
         ));
     }
@@ -33,7 +29,7 @@ pub fn polynomial(points: &[(f64, f64)], degree: usize) -> Result<Fit, String> {
     }
     let mut basis: Vec<Vec<f64>> = Vec::new();
     // Column k of the powers is the sum of r[k][j] · basis[j].
-    let mut r = vec![vec![0.0; count]; count];
+    let mut r = [[0.0; COUNT]; COUNT];
     for (k, row) in r.iter_mut().enumerate() {
         let mut column: Vec<f64> = points
             .iter()
@@ -49,7 +45,7 @@ pub fn polynomial(points: &[(f64, f64)], degree: usize) -> Result<Fit, String> {
         row[k] = norm(&column);
         if row[k] <= 1e-12 * before {
             return Err(format!(
-                "no fit: {formula} needs at least {count} different x"
+                "no fit: {FORMULA} needs at least {COUNT} different x"
             ));
         }
         column.iter_mut().for_each(|c| *c /= row[k]);
@@ -65,9 +61,9 @@ pub fn polynomial(points: &[(f64, f64)], degree: usize) -> Result<Fit, String> {
         }
         along.push(share);
     }
-    let mut coefficients = vec![0.0; count];
-    for k in (0..count).rev() {
-        let known: f64 = (k + 1..count).map(|m| coefficients[m] * r[m][k]).sum();
+    let mut coefficients = [0.0; COUNT];
+    for k in (0..COUNT).rev() {
+        let known: f64 = (k + 1..COUNT).map(|m| coefficients[m] * r[m][k]).sum();
         coefficients[k] = (along[k] - known) / r[k][k];
     }
     for (k, c) in coefficients.iter_mut().enumerate() {
@@ -75,9 +71,7 @@ pub fn polynomial(points: &[(f64, f64)], degree: usize) -> Result<Fit, String> {
     }
     Ok(Fit {
         coefficients,
-        residual: norm(&left) / (points.len() as f64).sqrt(),
         largest: left.iter().map(|y| y.abs()).fold(0.0, f64::max),
-        n: points.len(),
     })
 }
 
@@ -102,10 +96,8 @@ mod tests {
         let points: Vec<(f64, f64)> = [64.0, 128.0, 256.0, 512.0, 4096.0]
             .map(|x| (x, 5e6 + 300.0 * x + 7.0 * x * x))
             .to_vec();
-        let fit = polynomial(&points, 2).expect("five points");
-        let [a, b, c] = fit.coefficients[..] else {
-            panic!("three coefficients")
-        };
+        let fit = quadratic(&points).expect("five points");
+        let [a, b, c] = fit.coefficients;
         assert!(near(a, 5e6) && near(b, 300.0) && near(c, 7.0), "{fit:?}");
         assert!(fit.largest < 1e-2, "{fit:?}");
     }
@@ -113,18 +105,18 @@ mod tests {
     #[test]
     fn residuals_are_what_is_left_over() {
         let points = [(1.0, 1.0), (2.0, 2.0), (3.0, 2.0), (4.0, 3.0)];
-        let fit = polynomial(&points, 1).expect("four points");
-        assert!(near(fit.coefficients[0], 0.5) && near(fit.coefficients[1], 0.6));
+        let fit = quadratic(&points).expect("four points");
+        let [a, b, c] = fit.coefficients;
+        assert!(near(a, 0.5) && near(b, 0.6) && near(c, 0.0));
         // Left over: -0.1, 0.3, -0.3, 0.1.
-        assert!(near(fit.residual, 0.05_f64.sqrt()) && near(fit.largest, 0.3));
+        assert!(near(fit.largest, 0.3));
     }
 
     #[test]
     fn too_few_points_are_no_fit() {
         let points = [(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)];
-        assert!(polynomial(&points, 1).is_ok());
         let says = "no fit: a + b·x + c·x² needs at least 4 points, and there are 3";
-        assert_eq!(polynomial(&points, 2), Err(says.to_owned()));
-        assert!(polynomial(&[(2.0, 1.0); 4], 1).is_err());
+        assert_eq!(quadratic(&points), Err(says.to_owned()));
+        assert!(quadratic(&[(2.0, 1.0); 4]).is_err());
     }
 }

@@ -22,7 +22,7 @@ pub fn evaluate(measured: StageFacts<'_>) -> StageReport {
     let run = measured.finished.filter(|run| run.steps > 0);
     let of_run = |criterion: Criterion, asked: String, find: &dyn Fn(&Finished) -> Found| {
         let found = run.map_or_else(|| not_measured("no run yet"), find);
-        CriterionResult::new(criterion.name(), asked, found)
+        CriterionResult::new(criterion.into_str(), asked, found)
     };
     let config = measured.config;
     let lines = vec![
@@ -71,7 +71,7 @@ pub fn only_speed_is_open(report: &StageReport) -> bool {
     report
         .lines
         .iter()
-        .all(|line| line.outcome == Outcome::Passed || line.name == Criterion::Speed.name())
+        .all(|line| line.outcome == Outcome::Passed || line.name == Criterion::Speed.into_str())
 }
 
 /// The criteria that are not met, by name.
@@ -134,7 +134,7 @@ pub fn speed_line(pair: Option<&Pair>) -> CriterionResult {
         None => not_measured("needs a paired comparison"),
     };
     let asked = "compared in pairs, not `slower`".to_owned();
-    CriterionResult::new(Criterion::Speed.name(), asked, found)
+    CriterionResult::new(Criterion::Speed.into_str(), asked, found)
 }
 
 #[cfg(test)]
@@ -246,7 +246,7 @@ mod tests {
             (Criterion::Speed, |_| {}, Sync::PerPhase, Verdict::Slower),
         ];
         for (criterion, change, sync, verdict) in cases {
-            assert_eq!(unmet_by(change, sync, verdict), [criterion.name()]);
+            assert_eq!(unmet_by(change, sync, verdict), [criterion.into_str()]);
         }
     }
 
@@ -280,6 +280,6 @@ mod tests {
         assert!(unmet(&measured(&run)).is_empty());
         assert!(!only_speed_is_open(&measured(&run)));
         (run.loss_last, run.ended) = (Num(f64::NAN), Some("not-finite: loss".to_owned()));
-        assert_eq!(unmet(&measured(&run)), [Criterion::LossFalls.name()]);
+        assert_eq!(unmet(&measured(&run)), [Criterion::LossFalls.into_str()]);
     }
 }

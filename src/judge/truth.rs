@@ -6,7 +6,7 @@ use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
 use crate::course::metric;
 use crate::course::placeholder::measured;
 use crate::course::sweep::{SweepPoint, SweepRuns};
-use crate::judge::fit::{Fit, polynomial};
+use crate::judge::fit::{Fit, quadratic};
 use protocol::units::show;
 use protocol::{Pair, Verdict};
 
@@ -71,9 +71,7 @@ fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<MeasuredAns
         Ok(fit) => fit,
         Err(said) => return MeasuredAnswer::unknown(said),
     };
-    let [a, b, c] = fit.coefficients[..] else {
-        return None;
-    };
+    let [a, b, c] = fit.coefficients;
     let mut values = configs.sweep.as_ref()?.values.iter();
     let first = values.find(|value| {
         let number = value.parse::<f64>();
@@ -140,16 +138,14 @@ pub(super) fn fitted(found: &SweepRuns, with: &str) -> Result<(Fit, f64), String
         }
     }
     let largest = points.iter().map(|(x, _)| *x).fold(0.0, f64::max);
-    match polynomial(&points, 2) {
+    match quadratic(&points) {
         Ok(fit) => Ok((fit, largest)),
         Err(error) => Err(format!("not measured: {}", why.unwrap_or(error))),
     }
 }
 
 pub(super) fn law(fit: &Fit) -> String {
-    let [a, b, c] = fit.coefficients[..] else {
-        return String::new();
-    };
+    let [a, b, c] = fit.coefficients;
     format!(
         "{} + {}·S + {}·S² MiB (largest miss {} MiB)",
         show(a, 2),

@@ -135,12 +135,6 @@ pub fn measure(
     Ok(outcome)
 }
 
-/// Refuses a plan with a job that does not fit into the memory of this machine, before anything starts.
-pub fn check_memory(runner: &Runner, jobs: &[MeasureJob]) -> Result<()> {
-    jobs.iter()
-        .try_for_each(|job| runner.check_memory(&job.device, &job.work))
-}
-
 /// Why the work is not complete.
 fn unfinished(measured: &TaskResult) -> Option<String> {
     let finished = measured.finished.as_ref()?;

@@ -103,7 +103,10 @@ pub fn measure(
         must_finish: true,
     };
     let jobs: Vec<MeasureJob> = subjects.iter().enumerate().map(job).collect();
-    plan::check_memory(runner, &jobs)?;
+    // Nothing starts if one of the jobs does not fit into the memory of this machine.
+    for job in &jobs {
+        runner.check_memory(&job.device, &job.work)?;
+    }
     let jobs = plan::in_rounds(&jobs, |job| subjects[job.subject].group, rounds);
     let outcome = plan::measure(runner, &jobs, tell)?;
     let mut report = BenchReport {

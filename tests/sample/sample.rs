@@ -41,7 +41,6 @@ fn lesson() -> Lesson {
                     spans: text("Nothing is infinite, nothing explodes."),
                 },
                 TextBlock::Code {
-                    language: "text".to_owned(),
                     text: "embedding ── × ──▶ head\n   └──── same weights ────┘".to_owned(),
                 },
             ],

@@ -6,6 +6,7 @@ mod read;
 
 use std::collections::BTreeMap;
 
+pub use check::OWN_METRICS;
 pub(super) use read::read;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
@@ -14,8 +15,9 @@ use toml_edit::{DocumentMut, value};
 
 use crate::course::StageFile;
 use crate::course::config_file::{FileError, line_of, not_toml};
+use crate::course::save_file::letter;
 use crate::sanitize;
-use protocol::config::{KNOBS, Knob, KnobValue, RunConfig};
+use protocol::config::{Knob, KnobValue, RunConfig};
 
 /// Name of the learner's file.
 pub const ANSWERS: &str = "answer.toml";
@@ -63,10 +65,7 @@ pub struct RankedChange {
 impl Configs {
     /// The letters of the changes to rank.
     pub fn letters(&self) -> Vec<String> {
-        (b'a'..=b'z')
-            .take(self.rank.len())
-            .map(|letter| char::from(letter).to_string())
-            .collect()
+        (0..self.rank.len()).map(letter).collect()
     }
 
     /// Every run of the sweep, in order: the setting it is repeated with, and the value.
@@ -90,9 +89,7 @@ pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> 
         .split_once('=')
         .ok_or_else(|| format!("`{assignment}` has no `=`; write model.norm=fused"))?;
     let mut changed = config.clone();
-    let knob = KNOBS.iter().find(|knob| knob.path == path.trim());
-    let knob = knob.map_or_else(|| Knob::find(path.trim()), Ok)?;
-    knob.set(&mut changed, &KnobValue::from_word(word.trim()))?;
+    Knob::find(path.trim())?.set(&mut changed, &KnobValue::from_word(word.trim()))?;
     match changed.problems().first() {
         None => Ok(changed),
         Some(problem) => Err(problem.what.clone()),

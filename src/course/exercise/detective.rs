@@ -9,7 +9,7 @@ use super::folder::ExerciseFolder;
 use crate::course::Question;
 use crate::course::config_file::FileError;
 use crate::course::stage::{check_keys, check_question, plain_file};
-use protocol::config::{KNOBS, Knob, KnobValue, RunConfig};
+use protocol::config::{Knob, KnobValue, RunConfig};
 use protocol::{self, Device, Event, Finished, RunSpec, StreamLine};
 
 /// A recorded run, and the question about it.
@@ -134,9 +134,7 @@ impl Detective {
     }
 
     fn knobs(&self) -> impl Iterator<Item = &'static Knob> {
-        self.hide
-            .iter()
-            .filter_map(|path| KNOBS.iter().find(|knob| knob.path == path))
+        self.hide.iter().filter_map(|path| Knob::known(path))
     }
 
     /// The first fault of the recording, if there is one. Reads every line.

@@ -17,7 +17,7 @@ use protocol::{KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, Ker
 const SEED: u64 = 42;
 
 /// A kernel exercise: one file, or a forward and a backward one, on the same sizes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kernels {
     pub kernels: Vec<Kernel>,
     /// Shapes of a check, small and odd ones first; the last is timed.

@@ -6,7 +6,7 @@ use super::folder::{ExerciseFolder, HEAD};
 use super::{Exercise, ExerciseKind, ExerciseWork, config, detective, kernel};
 use crate::course::config_file::FileError;
 use crate::course::source::Loader;
-use crate::course::stage::{Question, StageLevel, check_head};
+use crate::course::stage::check_head;
 use crate::course::toml_file;
 
 /// Every kind.
@@ -28,22 +28,6 @@ struct KindToml {
     kind: String,
 }
 
-/// What `exercise.toml` says in every kind.
-#[derive(Deserialize)]
-struct HeadToml {
-    id: String,
-    title: String,
-    level: Option<StageLevel>,
-    task: String,
-    size: String,
-    #[serde(default)]
-    hints: Vec<String>,
-    lesson: Option<String>,
-    #[serde(default)]
-    quiz: Vec<Question>,
-    debrief: Option<String>,
-}
-
 /// Reads the folder `exercises/kNN-name`, `cNN-name` or `dNN-name`.
 ///
 /// # Errors
@@ -57,22 +41,14 @@ pub fn read(loader: &Loader<'_>, folder: &str) -> Result<Exercise, FileError> {
         let kind = kind.ok_or_else(|| file.unknown("kind", "kind", &named, known))?;
         let path = path.as_str();
         let work = (kind.read)(&ExerciseFolder { loader, path, file })?;
-        let head: HeadToml = file.value(HEAD, true)?;
-        check_head(file, (&head.id, "swiglu"), &head.hints, &head.quiz)?;
+        let found: Exercise = file.value(HEAD, true)?;
+        check_head(file, (&found.id, "swiglu"), &found.hints, &found.quiz)?;
         Ok(Exercise {
             kind: kind.name,
             asks: kind.asks,
             work,
-            id: head.id,
-            title: head.title,
-            level: head.level.unwrap_or(StageLevel::Advanced),
-            task: head.task,
-            size: head.size,
-            hints: head.hints,
-            lesson: head.lesson,
-            quiz: head.quiz,
-            debrief: head.debrief,
             path: path.to_owned(),
+            ..found
         })
     })
 }

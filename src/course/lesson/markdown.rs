@@ -176,9 +176,9 @@ impl Builder<'_> {
                 self.quotes = self.quotes.saturating_sub(1);
             }
             TagEnd::CodeBlock => {
-                if let Some((language, text)) = self.code.take() {
+                if let Some((_, text)) = self.code.take() {
                     let text = text.trim_end_matches('\n').to_owned();
-                    self.push(TextBlock::Code { language, text });
+                    self.push(TextBlock::Code { text });
                 }
             }
             TagEnd::List(_) => {

@@ -4,10 +4,18 @@ use serde::Deserialize;
 
 use super::{ConfigCheck, ConfigMetric, FigureTest, Sweep};
 use crate::course::config_file::FileError;
-use crate::course::exercise::checks::CONFIG;
 use crate::course::metric;
 use crate::course::toml_file::TomlFile;
 use protocol::config::nearest;
+
+/// Metrics of a config exercise, in addition to the figures of a run.
+pub const OWN_METRICS: [&str; 5] = [
+    "bend",
+    "quadratic-leads",
+    "quadratic-share",
+    "order",
+    "speed",
+];
 
 /// `[[check]]` of a config exercise.
 #[derive(Deserialize)]
@@ -79,7 +87,7 @@ pub(super) fn config_check(
         "speed" => ConfigMetric::Speed { of: of("values")? },
         name => {
             if !metric::known(name) {
-                let own = CONFIG.iter().map(|check| check.metric);
+                let own = OWN_METRICS.into_iter();
                 let all = metric::METRICS.iter().map(|metric| metric.name);
                 return Err(file.unknown(&at("metric"), "metric", name, own.chain(all)));
             }
@@ -99,13 +107,9 @@ pub(super) fn config_check(
             }
         }
     };
-    let judged = !matches!(
-        metric,
-        ConfigMetric::QuadraticShare { .. } | ConfigMetric::Figure { .. }
-    );
-    let answer = match judged {
-        true => Some((text("answer", &raw.answer)?, text("ask", &raw.ask)?)),
-        false => None,
+    let answer = match metric {
+        ConfigMetric::QuadraticShare { .. } | ConfigMetric::Figure { .. } => None,
+        _ => Some((text("answer", &raw.answer)?, text("ask", &raw.ask)?)),
     };
     Ok(ConfigCheck {
         name: raw.name,

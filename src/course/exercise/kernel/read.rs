@@ -60,10 +60,8 @@ enum HiddenValue {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct KernelToml {
-    #[serde(default = "starter_file")]
-    starter: String,
-    #[serde(default = "solution_file")]
-    solution: String,
+    starter: Option<String>,
+    solution: Option<String>,
     reference: KernelReference,
     #[serde(default)]
     grid: Vec<SizeProduct>,
@@ -84,14 +82,6 @@ struct WrongToml {
     refused: String,
     /// Words of the solution, and their replacements.
     change: BTreeMap<String, String>,
-}
-
-fn starter_file() -> String {
-    "starter.wgsl".to_owned()
-}
-
-fn solution_file() -> String {
-    "kernel.wgsl".to_owned()
 }
 
 /// Reads what is to be written and how it is checked.
@@ -241,7 +231,9 @@ impl ExerciseFolder<'_> {
         shapes: &[KernelShape],
     ) -> Result<Kernel, FileError> {
         let file = self.file;
-        for (key, name) in [("starter", &raw.starter), ("solution", &raw.solution)] {
+        let starter = raw.starter.as_deref().unwrap_or("starter.wgsl");
+        let solution = raw.solution.as_deref().unwrap_or("kernel.wgsl");
+        for (key, name) in [("starter", starter), ("solution", solution)] {
             if !plain_file(name, &["wgsl"]) {
                 let what = format!("`{key}` is `{name}`; name a .wgsl file beside exercise.toml");
                 return Err(file.fault(&format!("{path}.{key}"), what));
@@ -262,9 +254,9 @@ impl ExerciseFolder<'_> {
         }
         Ok(Kernel {
             file: StageFile {
-                starter: self.text(&raw.starter)?,
-                solution: self.text(&format!("solution/{}", raw.solution))?,
-                name: raw.starter,
+                starter: self.text(starter)?,
+                solution: self.text(&format!("solution/{solution}"))?,
+                name: starter.to_owned(),
             },
             spec: KernelSpec {
                 reference: raw.reference,
