@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A folder or file below `src`, and the words that must not stand there.
 const RULES: [(&str, &str); 12] = [
-    ("", "burn cubecl engine::serve"),
+    ("", "burn:: cubecl:: engine::serve"),
     ("shell", "crate::cli"),
     ("tui", "crate::cli crate::shell std::fs"),
     ("tui/panels", "crossterm Mutex"),

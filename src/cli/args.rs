@@ -473,17 +473,15 @@ pub(super) struct ReplayArgs {
     /// The colours
     #[arg(long, value_name = "THEME", value_parser = theme(), default_value = "auto")]
     pub theme: ThemeName,
-    #[arg(long, hide = true, value_parser = picture_is_an_example)]
+    #[arg(long, hide = true, value_parser = no_picture)]
     pub picture: Option<String>,
     #[command(flatten)]
     pub course: CourseArgs,
 }
 
-/// Says for one version where the animated picture went.
-fn picture_is_an_example(file: &str) -> Result<String, String> {
-    Err(format!(
-        "`replay` draws no picture any more; in a checkout, write `cargo run --release --example picture -- RECORDING {file}`"
-    ))
+/// Says for one version that the animated picture is gone.
+fn no_picture(_: &str) -> Result<String, String> {
+    Err("`replay` draws no picture any more; record its terminal with another program".to_owned())
 }
 
 #[derive(Args, Clone, Debug)]

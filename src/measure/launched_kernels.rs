@@ -96,7 +96,7 @@ pub fn write_kernels(folder: &Path, texts: &[CompiledKernel]) -> Result<usize> {
         // A file of ours names itself.
         let named = it
             .text
-            .strip_prefix("// src/")
+            .strip_prefix("// crates/")
             .and_then(|it| it.split_once('\n'));
         let text = named.map_or(it.text.as_str(), |(_, text)| text);
         let rows = match &it.rows[..] {
@@ -137,7 +137,7 @@ mod tests {
         };
         let text = |text: &str| CompiledKernel {
             kernel: "norm".to_owned(),
-            file: "src/norm.rs".to_owned(),
+            file: "crates/norm.rs".to_owned(),
             workgroup: "64".to_owned(),
             text: text.to_owned(),
             rows: Vec::new(),
@@ -161,9 +161,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(write_kernels(folder.path(), &texts).expect("written"), 3);
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("read");
-        let first = "// src/norm.rs\n// launched by: norm1 fwd, norm2 fwd\none\n";
+        let first = "// crates/norm.rs\n// launched by: norm1 fwd, norm2 fwd\none\n";
         assert_eq!(read("norm.wgsl"), first);
-        assert_eq!(read("norm-2.wgsl"), "// src/norm.rs\ntwo\n");
+        assert_eq!(read("norm-2.wgsl"), "// crates/norm.rs\ntwo\n");
         assert!(read("functions.txt").starts_with("rope, rope: (a, b)"));
     }
 }

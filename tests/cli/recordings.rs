@@ -131,7 +131,7 @@ fn files_that_are_not_recordings_are_refused_by_name() {
     }
     learner
         .run(&["replay", "d01", "--picture", "x.svg", "--size", "120x36"])
-        .fails(2, &["--example picture -- RECORDING x.svg"]);
+        .fails(2, &["`replay` draws no picture any more"]);
     learner
         .run(&["replay", "b.jsonl", "--speed", "0"])
         .fails(2, &["write a number above 0"]);

@@ -1,5 +1,7 @@
 //! Devices for the tests of this crate.
 
+use std::sync::OnceLock;
+
 use burn::cubecl::future::block_on;
 use burn::tensor::{Device, DeviceKind};
 use burn_wgpu::wgpu;
@@ -8,13 +10,20 @@ use tiny_llama::ops::adapter;
 #[path = "../../tiny-llama/tests/support/adapter.rs"]
 mod support;
 
-/// Returns the default adapter, which may be a software one. Says that the test is skipped where there is none.
+/// The default adapter, which may be a software one. `None` says that the test is skipped, because there is none.
 pub(crate) fn any_gpu() -> Option<Device> {
-    let options = Device::wgpu_options().device_kind(DeviceKind::DefaultDevice);
-    options
-        .init()
-        .map_err(|error| support::skip(format!("{error:?}")))
-        .ok()
+    static DEVICE: OnceLock<Result<Device, String>> = OnceLock::new();
+    let device = DEVICE.get_or_init(|| {
+        let options = Device::wgpu_options().device_kind(DeviceKind::DefaultDevice);
+        options.init().map_err(|error| format!("{error:?}"))
+    });
+    match device {
+        Ok(device) => Some(device.clone()),
+        Err(why) => {
+            support::skip(why);
+            None
+        }
+    }
 }
 
 /// True if an adapter of this machine has the matrix cores that f16 needs.

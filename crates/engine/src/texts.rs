@@ -67,15 +67,15 @@ pub(crate) fn short(kernel: &str) -> String {
 
 /// Where the kernel is written: a file of ours names itself in its first line, and a function's path begins with its file's.
 fn file(name: &str, text: &str) -> String {
-    if let Some(rest) = text.strip_prefix("// src/") {
-        return format!("src/{}", rest.lines().next().unwrap_or_default());
+    if let Some(rest) = text.strip_prefix("// crates/") {
+        return format!("crates/{}", rest.lines().next().unwrap_or_default());
     }
     let path = name.split(['<', '(']).next().unwrap_or(name).trim();
     let mut modules: Vec<&str> = path.split("::").collect();
     // The function, and the type that cubecl makes of it.
     modules.truncate(modules.len().saturating_sub(2));
     match modules.split_first() {
-        Some((&"perflings", rest)) => format!("src/{}.rs", rest.join("/")),
+        Some((&"tiny_llama", rest)) => format!("crates/tiny-llama/src/{}.rs", rest.join("/")),
         Some((library, _)) => format!("the library {library}"),
         None => String::new(),
     }
@@ -90,15 +90,15 @@ mod tests {
         let message = "[START_KERNEL_COMPILATION]\nname: tiny_llama::ops::gpu::rope::rope_kernel::RopeKernel<\n    f32,\n>\nid: 3\n\
                        source:\n```wgsl\n@compute @workgroup_size(64, 1, 1)\nfn main() {}\n```\n[END_KERNEL_COMPILATION]\n";
         let found = read(message).expect("a kernel");
-        assert_eq!(found.file, "src/ops/gpu/rope.rs");
+        assert_eq!(found.file, "crates/tiny-llama/src/ops/gpu/rope.rs");
         assert_eq!(found.workgroup, "64, 1, 1");
         assert_eq!(
             found.text,
             "@compute @workgroup_size(64, 1, 1)\nfn main() {}"
         );
         assert_eq!(read("[Compiling kernel] x"), None);
-        let ours = "// src/ops/gpu/wgsl/x.wgsl\nfn main() {}";
-        assert_eq!(file("x", ours), "src/ops/gpu/wgsl/x.wgsl");
+        let ours = "// crates/tiny-llama/src/ops/gpu/wgsl/x.wgsl\nfn main() {}";
+        assert_eq!(file("x", ours), "crates/tiny-llama/src/ops/gpu/wgsl/x.wgsl");
         assert_eq!(
             file("cubek_matmul::a::b::C<f32>", ""),
             "the library cubek_matmul"

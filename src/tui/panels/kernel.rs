@@ -67,7 +67,7 @@ fn of_cpu(s: &mut Surface<'_, '_>, row: &KernelRow) -> u16 {
     w.blank();
     let source = match row.kernel.as_str() {
         "library" => "It is of burn-flex, the library's CPU backend.",
-        _ => "Its source is in src/ops of perflings, one file for each operation.",
+        _ => "Its source is in crates/tiny-llama/src/ops, one file for each operation.",
     };
     let plain = "A function of the CPU: compiled with the program, so there is no text to show.";
     w.plain(&format!("{plain} {source}"), theme.dim);

@@ -201,7 +201,10 @@ mod tests {
         mkfifoat(CWD, home.path().join(FILE), Mode::RUSR | Mode::WUSR).expect("a pipe");
         let (found, notice) = read(home.path());
         let notice = notice.expect("told");
-        assert!(found.is_empty() && notice.contains("is a pipe"), "{notice}");
+        assert!(
+            found.is_empty() && notice.contains("is no plain file"),
+            "{notice}"
+        );
         keep(home.path(), entry("x", "1", 1e12)).expect("the pipe is set aside");
         assert_eq!(read(home.path()).0.len(), 1);
     }

@@ -101,7 +101,10 @@ impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for 
     /// A file that cannot be filled in is an error of this program: the text then holds the error, and no driver compiles it.
     fn text(&self) -> String {
         let text = filled(self.file, &self.values).unwrap_or_else(|error| format!("{error:#}"));
-        format!("// src/ops/gpu/wgsl/{}\n{text}", self.file)
+        format!(
+            "// crates/tiny-llama/src/ops/gpu/wgsl/{}\n{text}",
+            self.file
+        )
     }
 
     fn workgroup(&self) -> [u32; 3] {
