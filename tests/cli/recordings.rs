@@ -130,7 +130,7 @@ fn files_that_are_not_recordings_are_refused_by_name() {
             .fails(2, &["`d99` is neither a file nor a recorded run"]);
     }
     learner
-        .run(&["replay", "d01", "--picture", "x.svg", "--size", "120x36"])
+        .run(&["replay", "d01", "--picture", "x.svg"])
         .fails(2, &["`replay` draws no picture any more"]);
     learner
         .run(&["replay", "b.jsonl", "--speed", "0"])

@@ -134,8 +134,11 @@ fn every_command_takes_every_global_flag_on_either_side() {
             assert_eq!(said.code, Some(0), "{words:?}: {}", said.err);
         }
         let wrong = learner.run(&["--threads", "0", command]);
-        wrong.fails(2, &["1..=1024"]);
+        wrong.fails(2, &["error: "]);
     }
+    learner
+        .run(&["--threads", "0", "list"])
+        .fails(2, &["1..=1024"]);
 }
 
 #[test]

@@ -21,11 +21,17 @@ pub fn error(
     let before = &original[..start];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let line = 1 + before.matches('\n').count();
-    let text = original[start..end].lines().next().unwrap_or("").trim_end();
+    let first = original[start..end].lines().next().unwrap_or("");
+    // A control character has no width and no meaning here; the message names it.
+    let text: String = first
+        .replace(char::is_control, " ")
+        .chars()
+        .take(SHOWN)
+        .collect();
     KernelError {
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
-        text: text.chars().take(SHOWN).collect(),
+        text: text.trim_end().to_owned(),
         // The front end quotes the whole of a comment that does not end.
         message: message.chars().take(LONGEST).collect(),
         instead,
