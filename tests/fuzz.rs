@@ -17,7 +17,7 @@ use perflings::course::exercise::Kernels;
 use perflings::course::save_file::{self, ProgressChange, StageState};
 use perflings::course::validate::{Vocabulary, structure};
 use perflings::course::{Course, CourseFiles};
-use perflings::pages::{csv, perfetto, report::collect};
+use perflings::pages::{csv, perfetto, report::RunReport};
 use perflings::record::Recording;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
@@ -202,7 +202,7 @@ fn a_recording() {
             Ok(recording) => {
                 assert_eq!(recording.iter().count(), recording.len());
                 let sizes = [
-                    perflings::pages::html::page(&collect(&recording).sheet()).len(),
+                    perflings::pages::html::page(&RunReport::of(&recording.story).sheet()).len(),
                     csv::steps(recording.iter()).len(),
                     csv::kernels(recording.iter()).len(),
                     csv::gradients(recording.iter()).len(),

@@ -12,7 +12,7 @@ use crate::files;
 use crate::measure::launched_kernels::{read_kernels, write_kernels};
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::{self, Exit, notice, usage};
-use crate::pages::{csv, html, perfetto, report::collect};
+use crate::pages::{csv, html, perfetto, report::RunReport};
 use crate::record::Recording;
 use crate::run_trace;
 use crate::shell::runs;
@@ -113,7 +113,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit> {
         Some(file) => {
             refuse_as_file(file, &args.course)?;
             refuse_to_replace(file, args.out.as_deref())?;
-            collect(&open(file)?).sheet()
+            RunReport::of(&open(file)?.story).sheet()
         }
         None => {
             let context = args.course.open()?;

@@ -18,7 +18,7 @@ use crate::course::context::CourseContext;
 use crate::course::save_file;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, result};
-use crate::pages::report::collect;
+use crate::pages::report::RunReport;
 use crate::record::Recording;
 use crate::shell::replay::ReplaySource;
 use crate::shell::show;
@@ -68,22 +68,22 @@ fn show_recording(
         notice: recording.notice.clone(),
         recording: Some(Replay {
             file: args.file.display().to_string(),
-            device: recording.device.clone().unwrap_or_default(),
-            date: recording.hello.date.clone(),
+            device: recording.device().cloned().unwrap_or_default(),
+            date: recording.story.hello.date.clone(),
             paused: false,
             speed: args.speed,
             unsolved: detective,
         }),
         ..Options::default()
     };
-    let collector = Rc::new(RefCell::new(collect(&recording)));
+    let story = Rc::new(RefCell::new(recording.story.clone()));
     let mut replay = ReplaySource::new(recording, args.speed);
     let progress = save_file::Progress::default();
     let command = engine_command(None)?;
     let outcome = show(
         &mut replay,
         context,
-        collector,
+        story,
         command,
         progress,
         options,
@@ -109,7 +109,8 @@ fn text(recording: &Recording, summary: fn(&Finished) -> String) -> String {
     )];
     let finished = recording.finished();
     if finished.is_empty() {
-        parts.push(collect(recording).sheet().markdown().trim_end().to_owned());
+        let sheet = RunReport::of(&recording.story).sheet();
+        parts.push(sheet.markdown().trim_end().to_owned());
     }
     parts.extend(finished.iter().map(summary));
     parts.join("\n\n")

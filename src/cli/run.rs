@@ -12,6 +12,7 @@ use super::variant::{change, stage_named};
 use crate::course::named::NamedConfig;
 use crate::measure::runner::{EngineTask, Runner, TaskResult, engine_command};
 use crate::out::{self, Exit, ExitError, notice, result, usage};
+use protocol::story::StreamStory;
 use protocol::{Event, RunSpec, Slot};
 
 pub(super) fn run(args: &RunArgs) -> Result<Exit> {
@@ -58,12 +59,10 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         steps: Some(args.steps),
         sealed: false,
     });
-    let (mut format, mut on_cores) = (None, false);
+    let mut story = StreamStory::default();
     let meter = ProgressMeter::begin();
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
-        if let Event::Started(started) = &line.event {
-            (format, on_cores) = (started.format(), started.matrix_cores);
-        }
+        story.hear(&line.event, 0);
         tell(&meter, args.steps, &line.event);
         match args.json {
             true => out::json_line(text)?,
@@ -71,10 +70,11 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         }
         Ok(())
     });
+    let run = &story.slot(Slot::A).description;
     let measured = measured.inspect_err(|error| {
         let stop = error.downcast_ref::<ExitError>();
         let broke_off = stop.is_some_and(|stop| stop.exit == Exit::Failed);
-        if on_cores && broke_off {
+        if run.matrix_cores && broke_off {
             notice(
                 "--set train.precision=f32 --set model.matmul=own runs it without matrix cores.",
             );
@@ -83,7 +83,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     drop(meter);
     if let Some(finished) = measured.finished.as_ref().filter(|_| !args.json) {
         result(&summary::text(finished))?;
-        if let Some(format) = format {
+        if let Some(format) = run.format() {
             result(&format!("  products  {format}"))?;
         }
     }

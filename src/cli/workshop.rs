@@ -19,7 +19,7 @@ use crate::course::named::NamedConfig;
 use crate::course::save_file;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
-use crate::pages::report::RunCollector;
+use crate::pages::report::RunReport;
 use crate::record::RecordingWriter;
 use crate::sanitize;
 use crate::settings;
@@ -28,6 +28,7 @@ use crate::shell::{runs, show};
 use crate::tui::theme::Theme;
 use crate::tui::{SessionEnd, terminal};
 use protocol::config::RunConfig;
+use protocol::story::StreamStory;
 
 pub(super) fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     match (terminal::is_present(), &args.room) {
@@ -79,9 +80,9 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         .map(RecordingWriter::create)
         .transpose()
         .map_err(|e| usage(format!("--record: {e:#}")))?;
-    let collector = Rc::new(RefCell::new(RunCollector::default()));
+    let story = Rc::new(RefCell::new(StreamStory::default()));
     let command = engine_command(args.engine.engine.as_deref())?;
-    let mut live = LiveEngine::new(command.clone(), recorder, Rc::clone(&collector))
+    let mut live = LiveEngine::new(command.clone(), recorder, Rc::clone(&story))
         .map_err(|error| usage(format!("{error:#}")))?;
     let options = Options {
         device: args.engine.device.clone(),
@@ -98,11 +99,11 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         ..Options::default()
     };
     let state = context.state.clone();
-    let session = Rc::clone(&collector);
+    let session = Rc::clone(&story);
     let outcome = show(
-        &mut live, context, collector, command, progress, options, member,
+        &mut live, context, story, command, progress, options, member,
     );
-    if let Some(Err(error)) = state.map(|dir| runs::save(&dir, &session.borrow())) {
+    if let Some(Err(error)) = state.map(|dir| runs::save(&dir, &RunReport::of(&session.borrow()))) {
         notice(&format!("{error:#}"));
     }
     match live.close() {

@@ -22,12 +22,11 @@ use super::queue::Queue;
 use super::wire::EventSender;
 use super::worker::{TO_RECORD, Worker};
 use protocol::config::{RunConfig, Sync};
-use protocol::lints::RunFacts;
 use protocol::stats::robust::StepTimes;
 use protocol::stats::roofline;
+use protocol::story::RunStory;
 use protocol::{
-    Device, Event, Evidence, GradSummary, Lint, Memory, Num, PhaseTimes, Roof, RunSpec, Slot,
-    Started, Step, StepClocks, StepProfile, Throughput,
+    Device, Event, Num, PhaseTimes, Roof, RunSpec, Slot, Started, Step, StepClocks,
 };
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::format::Format;
@@ -118,27 +117,22 @@ impl UnsyncedTiming {
 /// The state that is reset when the run continues with changed knobs.
 #[derive(Default)]
 pub(crate) struct Statistics {
-    lints: Vec<Lint>,
     /// Unprofiled steps.
     counted: u64,
     /// Steps that count in no statistic.
     uncounted: u64,
     times: StepTimes,
     phases: Vec<PhaseTimes>,
-    loss_first: Option<f64>,
     /// Wall time spent paused.
     pub paused: Duration,
     pub drained: UnsyncedTiming,
     profile_due: bool,
     last_profile: Option<(Instant, u64)>,
-    kernels: Option<StepProfile>,
-    /// Of a run with a last step: its summary has their medians.
-    profiles: Vec<StepProfile>,
-    evidence: Option<Evidence>,
+    /// Profiles taken so far.
+    profiles: usize,
     clocks: Option<StepClocks>,
     /// Milliseconds of a step that waits for the device at its end only.
     end_synced_ms: Option<f64>,
-    throughput: Option<Throughput>,
 }
 
 /// A run in progress.
@@ -151,7 +145,8 @@ pub(crate) struct Trainer {
     queue: Queue,
     source: BatchSource,
     outlet: EventSender,
-    facts: RunFacts,
+    /// What it has shown since it began or its knobs changed.
+    story: RunStory,
     /// Optimizer steps so far, profiled ones included.
     step: u64,
     /// Steps whose losses were not read yet.
@@ -166,8 +161,7 @@ pub(crate) struct Trainer {
     compiling: Option<Arc<Compiling>>,
     /// Until the first step was taken.
     compile_ahead: Option<CompileAhead>,
-    gradients: GradSummary,
-    memory: Memory,
+    tensors: u32,
     /// Bytes that the process had in use before, such as those of a device that another run opened.
     memory_before: u64,
     ended: Option<String>,
@@ -203,7 +197,7 @@ impl Trainer {
         let now = Instant::now();
         let compiling = (!opened.queued).then(|| Arc::new(Compiling::new(outlet.clone())));
         let mut trainer = Self {
-            facts: RunFacts::new(&spec.config, Some(source.entropy())),
+            story: RunStory::default(),
             spec,
             stats: Statistics::default(),
             opened,
@@ -221,11 +215,7 @@ impl Trainer {
             last_step_line: now - STEP_PAUSE,
             compiling,
             compile_ahead,
-            gradients: GradSummary {
-                tensors,
-                ..GradSummary::default()
-            },
-            memory: Memory::default(),
+            tensors,
             memory_before,
             ended: None,
         };
@@ -234,16 +224,13 @@ impl Trainer {
         Ok(trainer)
     }
 
-    fn announce(&self) {
-        self.outlet.send(Event::Started(Started {
+    fn announce(&mut self) {
+        let started = Started {
             from_step: self.step,
-            ..started(
-                &self.spec,
-                &self.opened,
-                self.gradients.tensors,
-                &self.source,
-            )
-        }));
+            ..started(&self.spec, &self.opened, self.tensors, &self.source)
+        };
+        self.story = RunStory::of((&started).into());
+        self.outlet.send(Event::Started(started));
     }
 
     /// Continues with changed knobs that keep the parameters.
@@ -257,7 +244,6 @@ impl Trainer {
         // What the earlier configuration took at its peak says nothing about this one.
         allocator::reset_peak();
         self.source = BatchSource::new(&spec.config);
-        self.facts = RunFacts::new(&spec.config, Some(self.source.entropy()));
         self.spec = spec;
         self.stats = Statistics::default();
         self.began = Instant::now();
@@ -291,7 +277,7 @@ impl Trainer {
     /// Whether nothing is left to do.
     pub(crate) fn done(&self) -> bool {
         self.ended.is_some()
-            || self.all_counted() && self.stats.profiles.len() >= self.profiles_wanted()
+            || self.all_counted() && self.stats.profiles >= self.profiles_wanted()
     }
 
     /// Profiles that a run with a last step takes. One where a driver computes on the cores: its steps take seconds.
@@ -397,7 +383,6 @@ impl Trainer {
         let last = pending.len().saturating_sub(1);
         self.last_step_line = Instant::now();
         for (index, ((step, timing), loss)) in pending.into_iter().zip(losses).enumerate() {
-            self.stats.loss_first.get_or_insert(loss);
             self.loss_last = loss;
             let event = Event::Step(Step {
                 slot: self.slot(),
@@ -409,7 +394,7 @@ impl Trainer {
                 phases: timing.phases,
                 clocks: timing.clocks,
             });
-            self.facts.observe(&event);
+            self.story.note(&event, 0);
             if all || index == last || timing.clocks.is_some() || !loss.is_finite() {
                 self.outlet.send(event);
             }
@@ -436,7 +421,7 @@ impl Trainer {
     }
 
     fn emit(&mut self, event: Event) {
-        self.facts.observe(&event);
+        self.story.note(&event, 0);
         self.outlet.send(event);
     }
 
@@ -489,7 +474,7 @@ impl Trainer {
         };
         let first = self.stats.clocks.is_none();
         // The evidence has one device time for every device: that of the latest profiled step.
-        let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
+        let device = self.profiled_device_ms();
         self.stats.clocks = Some(StepClocks { device, ..clocks });
         if first || self.stats.counted.is_multiple_of(AUDIT_EVERY) {
             self.send_clocks();
@@ -498,16 +483,22 @@ impl Trainer {
 
     /// The profiled step's device time joins the two of the host, and the evidence goes out with them.
     fn send_clocks(&mut self) {
-        let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
+        let device = self.profiled_device_ms();
         let clocks = self.stats.clocks.as_mut().map(|clocks| {
             clocks.device = device.or(clocks.device);
             *clocks
         });
-        if let (Some(evidence), Some(clocks)) = (&mut self.stats.evidence, clocks) {
+        if let (Some(mut evidence), Some(clocks)) = (self.story.evidence.clone(), clocks) {
             // The rest of it stays what was seen at its own step.
             evidence.clocks = Some(clocks);
-            self.outlet.send(Event::Evidence(evidence.clone()));
+            self.emit(Event::Evidence(evidence));
         }
+    }
+
+    /// Sum over the kernels of the latest profiled step.
+    fn profiled_device_ms(&self) -> Option<f64> {
+        let kernels = self.story.kernels.as_ref();
+        kernels.map(|kernels| kernels.device_ms)
     }
 }
 

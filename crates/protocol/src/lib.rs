@@ -15,6 +15,7 @@ mod roof;
 mod run;
 mod size;
 pub mod stats;
+pub mod story;
 pub mod template;
 pub mod thresholds;
 pub mod units;
@@ -176,6 +177,28 @@ pub enum Event {
 }
 
 impl Event {
+    /// The run that begins with this event.
+    pub fn begins_run(&self) -> Option<&Started> {
+        match self {
+            Self::Started(started) => Some(started),
+            _ => None,
+        }
+    }
+
+    /// The slot that a step or a figure is about.
+    pub fn slot(&self) -> Option<Slot> {
+        match self {
+            Self::Step(it) => Some(it.slot),
+            Self::Throughput(it) => Some(it.slot),
+            Self::Kernels(it) => Some(it.slot),
+            Self::Gradients(it) => Some(it.slot),
+            Self::Evidence(it) => Some(it.slot),
+            Self::Memory(it) => Some(it.slot),
+            Self::Lints { slot, .. } => Some(*slot),
+            _ => None,
+        }
+    }
+
     /// How many seconds ago the work on the device made progress, as far as this event tells.
     pub fn progress_s(&self) -> Option<f64> {
         match self {

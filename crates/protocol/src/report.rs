@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::profile::KernelSummary;
 use super::roof::Roof;
 use super::run::{Device, Num, RunSpec, Slot, Spread};
-use crate::config::{Matmul, Precision};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
@@ -66,24 +65,6 @@ pub struct Started {
     /// Products run on matrix cores. A format that wants them is emulated without: operands are rounded, products are f32's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub matrix_cores: bool,
-}
-
-impl Started {
-    /// The number format of the products and whether it is emulated; `None` for plain f32.
-    pub fn format(&self) -> Option<String> {
-        let (short, matmul) = (
-            self.run.config.train.precision,
-            self.run.config.model.matmul,
-        );
-        let said = match (short, self.matrix_cores) {
-            (Precision::F32, _) if matmul != Matmul::Split => return None,
-            (Precision::F32, false) => "f32, not split: no matrix cores here".to_owned(),
-            (Precision::F32, true) => "f32 as two f16".to_owned(),
-            (_, false) => format!("{short}, emulated: numbers true, speed not"),
-            (_, true) => short.to_string(),
-        };
-        Some(said)
-    }
 }
 
 /// One optimizer step.

@@ -3,8 +3,10 @@
 
 use std::collections::VecDeque;
 
+use crate::Num;
+
 /// Points of the recent past.
-pub const RECENT: usize = 512;
+const RECENT: usize = 512;
 /// Buckets over the whole run; when they are full, neighbours merge and each then covers twice as many points.
 const BUCKETS: usize = 1024;
 
@@ -164,6 +166,33 @@ impl Series {
     }
 }
 
+/// Points of a thinned curve; where there are more, every second one is left out.
+const THIN: usize = 400;
+
+/// A figure at every so many steps, finite or not, for a page that shows the whole run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThinCurve {
+    pub points: Vec<(u64, Num)>,
+    /// Only steps that this divides are kept; 0 stands for 1.
+    pub every: u64,
+}
+
+impl ThinCurve {
+    /// Adds a point.
+    pub fn push(&mut self, step: u64, value: Num) {
+        let keeps = |every: u64, step: u64| step.is_multiple_of(every.max(1));
+        if !keeps(self.every, step) {
+            return;
+        }
+        self.points.push((step, value));
+        if self.points.len() > THIN {
+            self.every = 2 * self.every.max(1);
+            let every = self.every;
+            self.points.retain(|(step, _)| keeps(every, *step));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +212,15 @@ mod tests {
         assert_eq!(series.recent().len(), RECENT);
         let points: u64 = series.all().iter().map(|b| b.points).sum();
         assert_eq!(points, 1_000_000);
+    }
+
+    #[test]
+    fn a_long_curve_is_thinned_and_keeps_its_ends() {
+        let mut curve = ThinCurve::default();
+        (0..5_000).for_each(|step| curve.push(step, Num(step as f64)));
+        assert!(curve.points.len() <= THIN, "{}", curve.points.len());
+        assert_eq!(curve.points[0], (0, Num(0.0)));
+        assert!(curve.points.last().is_some_and(|it| it.0 > 4_950));
     }
 
     #[test]
