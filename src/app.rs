@@ -46,7 +46,7 @@ use crate::course::save_file::Progress;
 use crate::course::{Course, Exercise, Stage};
 use crate::sanitize;
 use protocol::config::{Preset, RunConfig};
-use protocol::{Device, Load, Slot};
+use protocol::{Device, Slot};
 
 pub use crate::panel::Panel;
 pub use message::{Action, DrawnFrame, Effect, Message};
@@ -54,16 +54,13 @@ pub use mode::{AudienceScreen, Mode, Presentation, Replay};
 pub use run::{RequestedRun, RunState, SlotRun, StepReading};
 pub use runs::spec;
 pub use view::{
-    AfterSkip, Axis, Confirm, Markers, Overlay, ScreenSize, Smoothing, Sort, ThemeName, View,
-    Window,
+    AfterSkip, Axis, Confirm, Markers, Notice, Overlay, ScreenSize, Smoothing, Sort, ThemeName,
+    View, Window,
 };
 
 use comparison::Comparison;
 use devices::Devices;
 use exercise::Exercises;
-use kernel_rows::KernelTexts;
-use lane_view::LaneView;
-use log::Log;
 use member::{JoinSettings, Membership};
 use mystery::MysteryRun;
 use study::Study;
@@ -114,55 +111,61 @@ impl Default for Options {
     }
 }
 
-/// A sentence shown for a while.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    pub text: String,
-    pub warning: bool,
-    pub until_ms: u64,
-}
-
-/// Everything the screen shows.
+/// Everything the screen shows, in parts.
 #[derive(Clone, Debug)]
 pub struct App {
-    pub course: Arc<Course>,
+    /// The course, and where the learner is in it.
+    pub lesson: Lesson,
+    /// A and B, and the run that was asked for.
+    pub bench: Bench,
+    pub exercise: Exercises,
+    /// The class that the learner is in.
+    pub class: Option<Box<Membership>>,
+    /// Stages shown to an audience.
+    pub presenter: Presenter,
+    pub devices: Devices,
+    pub view: View,
     pub mode: Mode,
-    /// Stages are shown to an audience.
+    pub clock: Clock,
+    /// Effects of the message that is being processed.
+    effects: Vec<Effect>,
+}
+
+/// The course, and where the learner is in it.
+#[derive(Clone, Debug)]
+pub struct Lesson {
+    pub course: Arc<Course>,
+    pub study: Study,
+    /// The last table of `perflings run all`, once it was read.
+    pub journey: Option<LastJourney>,
+}
+
+/// A and B, and the run that was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Bench {
+    /// A and B, and the knobs between them.
+    pub comparison: Comparison,
+    pub run: RequestedRun,
+    /// Model size for every stage, instead of the stage's own.
+    pub preset: Option<Preset>,
+}
+
+/// Stages shown to an audience.
+#[derive(Clone, Debug, Default)]
+pub struct Presenter {
     pub presentation: Option<Presentation>,
     /// How long each beat was shown, by stage and place, in all presentations of this program.
     pub beat_ms: BTreeMap<(usize, usize), u64>,
     /// What an audience sees while its screen is frozen.
     pub frozen: Option<Box<App>>,
-    pub study: Study,
-    /// A and B, and the knobs between them.
-    pub comparison: Comparison,
-    pub exercises: Exercises,
-    pub run: RequestedRun,
-    pub devices: Devices,
-    pub log: Log,
-    /// The share of the machine that other programs use, as the engine last reported it.
-    pub load: Option<Load>,
-    pub view: View,
-    /// The room that the learner is in.
-    pub member: Option<Box<Membership>>,
-    /// The last table of `perflings run all`, once it was read.
-    pub journey: Option<LastJourney>,
-    /// The texts of the kernels that were asked for last.
-    pub kernel_texts: KernelTexts,
-    pub lanes: LaneView,
-    pub notice: Option<Notice>,
-    /// Why progress is not saved: shown before anything else until it is.
-    pub unsaved: Option<String>,
-    pub preset: Option<Preset>,
-    /// How many lines of the engine were no valid events.
-    pub malformed: u64,
+}
+
+/// The time, in milliseconds since the program began.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
     pub now_ms: u64,
     /// When the last action came.
     pub(crate) touched_ms: u64,
-    /// Grows whenever there is something new to draw.
-    pub revision: u64,
-    /// Effects of the message that is being processed.
-    effects: Vec<Effect>,
 }
 
 /// A run pauses when no key was pressed for this long.
@@ -180,36 +183,29 @@ impl App {
         let replayed = options.recording.is_some();
         let mode = options.recording.map_or(Mode::Stage, Mode::Replay);
         let mut app = Self {
-            course: Arc::new(course),
-            mode,
-            presentation: None,
-            beat_ms: BTreeMap::new(),
-            frozen: None,
-            study: Study::new(progress, replayed),
-            comparison: Comparison::default(),
-            exercises: Exercises::default(),
-            run: RequestedRun::default(),
+            lesson: Lesson {
+                course: Arc::new(course),
+                study: Study::new(progress, replayed),
+                journey: None,
+            },
+            bench: Bench {
+                preset: options.preset,
+                ..Bench::default()
+            },
+            exercise: Exercises::default(),
+            class: None,
+            presenter: Presenter::default(),
             devices: Devices::new(&options.device),
-            log: Log::default(),
-            load: None,
             view: View {
                 size: (80, 24),
                 focus: Some(Panel::Lesson),
                 theme: options.theme,
                 markers: options.markers,
+                revision: 1,
                 ..View::default()
             },
-            member: None,
-            journey: None,
-            kernel_texts: KernelTexts::default(),
-            lanes: LaneView::default(),
-            notice: None,
-            unsaved: None,
-            preset: options.preset,
-            malformed: 0,
-            now_ms: 0,
-            touched_ms: 0,
-            revision: 1,
+            mode,
+            clock: Clock::default(),
             effects: Vec::new(),
         };
         if let Some(room) = options.room {
@@ -218,7 +214,7 @@ impl App {
         if let Some(text) = options.notice {
             app.tell(&text, true);
         }
-        if !app.course.problems.is_empty() {
+        if !app.lesson.course.problems.is_empty() {
             app.view.overlay = Some(Overlay::Problems);
         }
         // A presentation goes on where the last one was.
@@ -239,12 +235,13 @@ impl App {
         let at = at.unwrap_or(0);
         match (options.mystery, options.free) {
             (Some((seed, level)), _) => {
-                app.study.at = at;
-                let seed = seed.unwrap_or_else(|| mystery::unsolved(&app.study.progress, level));
+                app.lesson.study.at = at;
+                let seed =
+                    seed.unwrap_or_else(|| mystery::unsolved(&app.lesson.study.progress, level));
                 app.run_mystery(seed, level);
             }
             (None, Some(config)) => {
-                app.study.at = at;
+                app.lesson.study.at = at;
                 app.run_free(config);
             }
             (None, None) => {
@@ -272,17 +269,25 @@ impl App {
     /// The stage the learner is in; none in an empty course and in a run without a stage.
     pub fn stage(&self) -> Option<&Stage> {
         let there = self.mode.has_stage();
-        self.course.stages.get(self.study.at).filter(|_| there)
+        self.lesson
+            .course
+            .stages
+            .get(self.lesson.study.at)
+            .filter(|_| there)
     }
 
     /// Where the course has the stage with this id.
     fn place_of(&self, id: &str) -> Option<usize> {
-        self.course.stages.iter().position(|stage| stage.id == id)
+        self.lesson
+            .course
+            .stages
+            .iter()
+            .position(|stage| stage.id == id)
     }
 
     /// Where the course has the stage with this number.
     fn place_of_number(&self, number: u32) -> Option<usize> {
-        let mut stages = self.course.stages.iter();
+        let mut stages = self.lesson.course.stages.iter();
         stages.position(|stage| stage.number == number)
     }
 
@@ -303,21 +308,21 @@ impl App {
             (None, Some(stage)) => (&stage.id, stage.hints.len()),
             (None, None) => return (0, 0),
         };
-        let known = self.study.progress.stages.get(id);
+        let known = self.lesson.study.progress.stages.get(id);
         (known.map_or(0, |known| known.hints as usize).min(of), of)
     }
 
     /// Calls `change` with the stage that the learner is in; `None` where there is no stage.
     fn with_stage<R>(&mut self, change: impl FnOnce(&mut Self, &Stage) -> R) -> Option<R> {
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let there = self.mode.has_stage();
-        let stage = course.stages.get(self.study.at).filter(|_| there)?;
+        let stage = course.stages.get(self.lesson.study.at).filter(|_| there)?;
         Some(change(self, stage))
     }
 
     /// Calls `change` with the open exercise; `None` without one.
     fn with_exercise<R>(&mut self, change: impl FnOnce(&mut Self, &Exercise) -> R) -> Option<R> {
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let exercise = course.exercises.get(self.mode.exercise()?.at)?;
         Some(change(self, exercise))
     }
@@ -325,16 +330,16 @@ impl App {
     /// Shows a sentence for a while.
     pub fn tell(&mut self, text: &str, warning: bool) {
         let text = sanitize::line(text);
-        self.notice = Some(Notice {
+        self.view.notice = Some(Notice {
             text,
             warning,
-            until_ms: self.now_ms + NOTICE_MS,
+            until_ms: self.clock.now_ms + NOTICE_MS,
         });
     }
 
     /// Whether something is withheld until the learner has predicted, or the room has voted. `what` names a panel or a part of one.
     pub fn withholds(&self, what: &str) -> bool {
-        let withheld = |stage| self.study.withholds(stage, what);
+        let withheld = |stage| self.lesson.study.withholds(stage, what);
         !self.mode.is_watching() && self.stage().is_some_and(withheld)
     }
 
@@ -348,7 +353,7 @@ impl App {
     /// The slot's letter and what runs there: `A broken`.
     pub fn slot_name(&self, slot: Slot) -> String {
         let letter = if slot == Slot::A { 'A' } else { 'B' };
-        match self.run.slot(slot).variant() {
+        match self.bench.run.slot(slot).variant() {
             "" => letter.to_string(),
             variant => format!("{letter} {variant}"),
         }
@@ -356,9 +361,9 @@ impl App {
 
     /// Points for all ranges that were judged.
     pub fn range_points(&self) -> u32 {
-        let stages = self.course.stages.iter();
+        let stages = self.lesson.course.stages.iter();
         let points = stages.filter_map(|stage| {
-            let known = self.study.of(stage);
+            let known = self.lesson.study.of(stage);
             let of = stage.estimate.as_ref()?;
             Some(estimate::points(of, known.estimate?, known.measured?))
         });
@@ -367,13 +372,14 @@ impl App {
 
     /// Whether pairs were measured to their end, and nothing has run since.
     pub fn pairs_ended(&self) -> bool {
-        let pair = self.study.pair.as_ref();
-        self.run.state == RunState::Finished && pair.is_some_and(|pair| pair.done)
+        let pair = self.lesson.study.pair.as_ref();
+        self.bench.run.state == RunState::Finished && pair.is_some_and(|pair| pair.done)
     }
 
     /// The device that the run computes on, once it is known.
     pub fn device(&self) -> Option<&Device> {
-        self.run
+        self.bench
+            .run
             .shown()
             .started
             .as_ref()
@@ -382,13 +388,13 @@ impl App {
 
     /// The last step of the running slot.
     pub fn step(&self) -> Option<u64> {
-        self.run.shown().last.as_ref().map(|step| step.step)
+        self.bench.run.shown().last.as_ref().map(|step| step.step)
     }
 }
 
 /// The only way in which the state changes.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
-    app.revision += 1;
+    app.view.revision += 1;
     app.take(message);
     let mut effects = std::mem::take(&mut app.effects);
     if !app.keeps_progress() {
@@ -417,7 +423,7 @@ impl App {
                 self.view.rows = limits.rows;
                 // The guidance and the footer were drawn with the limits before.
                 if before == self.view.limits {
-                    self.revision -= 1;
+                    self.view.revision -= 1;
                 }
             }
             Message::FileSaved { config } => self.file_saved(config),
@@ -427,14 +433,16 @@ impl App {
                 config,
                 texts,
             } => self.kernels_read(device, config, texts),
-            Message::Journey(journey) => self.journey = journey.map(|it| bounds::journey(*it)),
+            Message::Journey(journey) => {
+                self.lesson.journey = journey.map(|it| bounds::journey(*it))
+            }
             Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
             Message::Room(news) => self.hear_room(news),
             Message::ProgressUnsaved { why } => {
                 if why.is_none() {
                     self.tell("Progress is saved again", false);
                 }
-                self.unsaved = why.map(|why| sanitize::line(&why));
+                self.view.unsaved = why.map(|why| sanitize::line(&why));
             }
             Message::Notice { text, warning } => self.tell(&text, warning),
         }
@@ -442,39 +450,40 @@ impl App {
 
     /// Pauses the run when no key was pressed for a while, except in a presentation.
     fn pause_when_idle(&mut self, before_ms: u64) {
-        if self.now_ms.saturating_sub(before_ms) > ASLEEP_MS {
-            self.touched_ms = self.now_ms;
+        if self.clock.now_ms.saturating_sub(before_ms) > ASLEEP_MS {
+            self.clock.touched_ms = self.clock.now_ms;
         }
-        let idle = self.now_ms.saturating_sub(self.touched_ms) >= IDLE_MS;
-        let forgotten = self.presentation.is_none();
-        if idle && forgotten && self.run.state == RunState::Running && !self.run.pairing {
+        let idle = self.clock.now_ms.saturating_sub(self.clock.touched_ms) >= IDLE_MS;
+        let forgotten = self.presenter.presentation.is_none();
+        if idle && forgotten && self.bench.run.state == RunState::Running && !self.bench.run.pairing
+        {
             self.pause();
             let text = "No key was pressed for ten minutes: the run is paused; space resumes it";
             self.tell(text, false);
-            if let Some(notice) = &mut self.notice {
+            if let Some(notice) = &mut self.view.notice {
                 notice.until_ms = u64::MAX;
             }
         }
     }
 
     fn tick(&mut self, now_ms: u64) {
-        let second_passed = now_ms / 1000 != self.now_ms / 1000;
-        let before_ms = std::mem::replace(&mut self.now_ms, now_ms);
+        let second_passed = now_ms / 1000 != self.clock.now_ms / 1000;
+        let before_ms = std::mem::replace(&mut self.clock.now_ms, now_ms);
         self.count_beat(now_ms.saturating_sub(before_ms));
         self.watch_silence(before_ms);
         self.run_when_due();
         self.tick_in_mode(before_ms);
         self.share();
         let waiting = matches!(
-            self.run.state,
+            self.bench.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing
         ) || self.stalled_s().is_some()
             || self.device_silent_s().is_some()
             || self.checking().is_some()
             || self.measuring().is_some();
-        let expired = self.notice.take_if(|notice| notice.until_ms <= now_ms);
+        let expired = self.view.notice.take_if(|notice| notice.until_ms <= now_ms);
         if !(expired.is_some() || second_passed && waiting) {
-            self.revision -= 1;
+            self.view.revision -= 1;
         }
     }
 }

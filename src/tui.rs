@@ -40,6 +40,7 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
         return DrawnFrame::default();
     }
     let frozen = app
+        .presenter
         .frozen
         .as_deref()
         .filter(|_| covered == AudienceScreen::Frozen);

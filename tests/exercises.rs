@@ -163,7 +163,7 @@ fn checking() -> App {
         now: "runs starter.wgsl at `odd`".to_owned(),
     };
     news(&mut app, ExerciseNews::Progress(Box::new(progress)));
-    let now_ms = app.now_ms + 2_000;
+    let now_ms = app.clock.now_ms + 2_000;
     update(&mut app, Message::Tick { now_ms });
     app
 }
@@ -178,7 +178,7 @@ fn in_model() -> App {
             why_not: None,
         },
     );
-    let now_ms = app.now_ms + 60_000;
+    let now_ms = app.clock.now_ms + 60_000;
     update(&mut app, Message::Tick { now_ms });
     app
 }
@@ -245,7 +245,10 @@ fn an_exercise_is_opened_checked_and_left_beside_the_run() {
             .any(|effect| matches!(effect, Effect::Send(_))),
         "the run goes on: {effects:?}"
     );
-    assert_eq!(app.study.progress.stage("swiglu").state, StageState::Seen);
+    assert_eq!(
+        app.lesson.study.progress.stage("swiglu").state,
+        StageState::Seen
+    );
     // Opening it again begins nothing anew.
     assert_eq!(open(&mut app, "k01"), Vec::new());
     // What belongs to the stage rests.
@@ -278,7 +281,7 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
     )));
     let desk = |app: &App| {
         let exercise = app.exercise().expect("open").clone();
-        app.exercises.of(&exercise).expect("known").clone()
+        app.exercise.of(&exercise).expect("known").clone()
     };
     assert_eq!(desk(&app).in_model, InModel::Asked);
     let used = |why_not: Option<&str>| Event::KernelUsed {
@@ -293,7 +296,7 @@ fn only_a_passing_kernel_gets_into_the_model_and_the_last_good_one_stays() {
     assert_eq!(effects, Vec::new());
     assert_eq!(desk(&app).in_model, InModel::Since(app.step()));
     // A new run may be in another process: it is asked again.
-    let run = app.run.wanted.clone().expect("a run");
+    let run = app.bench.run.wanted.clone().expect("a run");
     act(&mut app, Action::Restart);
     let effects: Vec<Effect> = sample::until(&run, 1)
         .into_iter()
@@ -341,7 +344,10 @@ fn a_reset_asks_forgets_and_begins_anew() {
             .iter()
             .any(|it| matches!(it, Effect::ResetExercise { exercise, .. } if exercise == "swiglu"))
     );
-    assert_eq!(app.study.progress.stage("swiglu").state, StageState::New);
+    assert_eq!(
+        app.lesson.study.progress.stage("swiglu").state,
+        StageState::New
+    );
     assert_eq!(app.hints().0, 0);
 }
 
@@ -484,13 +490,16 @@ fn runs_are_measured_once_something_was_said_and_the_stage_stands_still() {
     }
     let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     assert!(sends(&effects, &Command::Resume), "{effects:?}");
-    assert_eq!(app.study.progress.stage(&id).state, StageState::Passed);
+    assert_eq!(
+        app.lesson.study.progress.stage(&id).state,
+        StageState::Passed
+    );
     let quiz = app.exercise().expect("open").quiz.clone();
     for question in &quiz {
         assert_eq!(app.question(), Some(question));
         act(&mut app, Action::Answer(question.answer));
     }
-    assert_eq!(app.study.progress.stage(&id).quiz.len(), quiz.len());
+    assert_eq!(app.lesson.study.progress.stage(&id).quiz.len(), quiz.len());
 }
 
 #[test]
@@ -498,14 +507,14 @@ fn the_knobs_of_a_config_exercise_open_once_its_answer_is_measured() {
     let mut app = asked();
     act(&mut app, Action::Knobs);
     assert!(!app.knobs_open() && app.exercise().is_some());
-    let told = |app: &App| app.notice.as_ref().map(|it| it.text.clone());
+    let told = |app: &App| app.view.notice.as_ref().map(|it| it.text.clone());
     assert!(told(&app).is_some_and(|it| it.contains("after your answer was measured")));
     let mut app = measuring();
     about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     let config = app.configs().expect("c01").config.clone();
     act(&mut app, Action::Knobs);
     assert!(app.knobs_open() && app.exercise().is_none());
-    assert_eq!(app.comparison.config_a, config, "a free run of it");
+    assert_eq!(app.bench.comparison.config_a, config, "a free run of it");
     // A kernel is changed in its file.
     let mut app = begin();
     open(&mut app, "k01");
@@ -523,7 +532,7 @@ fn a_measurement_that_is_given_up_gives_the_run_back() {
     // What it still says comes too late.
     about(&mut app, ExerciseNews::Measured(Box::new(result(true))));
     let id = app.exercise().expect("open").id.clone();
-    assert_eq!(app.study.progress.stage(&id).state, StageState::Seen);
+    assert_eq!(app.lesson.study.progress.stage(&id).state, StageState::Seen);
     // Leaving does the same.
     let mut app = measuring();
     let effects = act(&mut app, Action::LeaveExercise);
@@ -538,7 +547,7 @@ fn a_measurement_that_is_given_up_gives_the_run_back() {
         act(&mut app, Action::StopMeasuring),
         vec![Effect::StopMeasuring]
     );
-    assert_eq!(app.run.state, RunState::Paused);
+    assert_eq!(app.bench.run.state, RunState::Paused);
     // An engine that dies meanwhile ends only the stage's run.
     let mut app = measuring();
     let reason = "killed".to_owned();
@@ -546,7 +555,7 @@ fn a_measurement_that_is_given_up_gives_the_run_back() {
     assert!(app.measuring().is_some());
     let effects = about(&mut app, ExerciseNews::Measured(Box::new(result(false))));
     assert_eq!(effects, Vec::new());
-    let shown = app.exercises.of(app.exercise().expect("open"));
+    let shown = app.exercise.of(app.exercise().expect("open"));
     assert!(shown.is_some_and(|desk| desk.measured.is_some()));
 }
 

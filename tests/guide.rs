@@ -52,7 +52,7 @@ impl Said {
             let key = |action| keys::label(action, &app);
             let mut wanted: Vec<String> = vec![pieces.iter().map(|it| written(it, key)).collect()];
             if app.view.confirm.is_none()
-                && let Some(notice) = &app.notice
+                && let Some(notice) = &app.view.notice
             {
                 wanted = vec![notice.text.clone()];
             }
@@ -130,32 +130,32 @@ fn stage(said: &mut Said, number: u32) {
     for _ in 0..6 {
         said.did(&mut app, Action::TurnPage(1));
     }
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     let mut small = app.clone();
     session::resize(&mut small, 80, 24);
     small.view.lesson_open = true;
     for by in [-9, 1, 1, 1] {
         said.did(&mut small, Action::TurnPage(by));
-        small.notice = None;
+        small.view.notice = None;
         said.look(&small);
     }
     said.did(&mut app, Action::Question);
     said.did(&mut app, Action::Answer(0));
     let mut leaves = app.clone();
     said.did(&mut leaves, Action::NextStage);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     said.did(&mut app, Action::Lesson);
     said.did(&mut app, Action::Lesson);
     said.did(&mut app, Action::RangeKeep);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     said.did(&mut app, Action::RangeShift(1));
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     said.did(&mut app, Action::RangeKeep);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     // Without an answer it is asked whether to go on.
     said.did(&mut app, Action::NextPointer);
@@ -163,25 +163,25 @@ fn stage(said: &mut Said, number: u32) {
     said.did(&mut app, Action::No);
     // Which panel shows it? The lints do not, whatever the stage is about.
     said.did(&mut app, Action::Focus(perflings::app::Panel::Lints));
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     said.did(&mut app, Action::Locate);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     said.did(&mut app, Action::Close);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     said.did(&mut app, Action::Lesson);
     said.did(&mut app, Action::Lesson);
     for _ in 0..=of.evidence.len() {
         said.did(&mut app, Action::NextPointer);
-        app.notice = None;
+        app.view.notice = None;
         said.look(&app);
     }
     // The background comes before the cause.
     for _ in 0..20 {
         said.did(&mut app, Action::TurnPage(1));
-        app.notice = None;
+        app.view.notice = None;
         said.look(&app);
     }
     said.did(&mut app, Action::Lesson);
@@ -193,31 +193,31 @@ fn stage(said: &mut Said, number: u32) {
         Action::Solution,
     ] {
         said.did(&mut app, action);
-        app.notice = None;
+        app.view.notice = None;
         said.look(&app);
     }
     app.view.confirm = None;
-    let known = app.study.progress.stages.get_mut(&of.id);
+    let known = app.lesson.study.progress.stages.get_mut(&of.id);
     known.expect("seen").state = StageState::Predicted;
     check(said, app.clone());
     // Passed; pairs may still be wanted for the range.
-    app.study.of_mut(&of.id).state = StageState::Passed;
-    app.notice = None;
+    app.lesson.study.of_mut(&of.id).state = StageState::Passed;
+    app.view.notice = None;
     said.look(&app);
-    app.comparison.set_b(of.fixed.clone(), false);
+    app.bench.comparison.set_b(of.fixed.clone(), false);
     act(&mut app, Action::Toggle);
     train(&mut app, 5);
     said.did(&mut app, Action::Pair);
     begin_pairs(&mut app);
     said.heard(&mut app, sample::pair(40, true));
     for _ in 0..3 {
-        app.notice = None;
+        app.view.notice = None;
         said.look(&app);
         said.did(&mut app, Action::Lesson);
         said.did(&mut app, Action::TurnPage(1));
     }
     act(&mut app, Action::Knobs);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     act(&mut app, Action::Knobs);
     for (state, prediction) in [
@@ -226,19 +226,19 @@ fn stage(said: &mut Said, number: u32) {
         (StageState::Predicted, None),
     ] {
         let mut leaves = app.clone();
-        let known = leaves.study.of_mut(&of.id);
+        let known = leaves.lesson.study.of_mut(&of.id);
         (known.state, known.prediction) = (state, prediction);
         leaves.view.confirm = Some(Confirm::Leave { to: 2 });
         said.look(&leaves);
-        leaves.study.pair = None;
-        leaves.study.report = None;
+        leaves.lesson.study.pair = None;
+        leaves.lesson.study.report = None;
         said.look(&leaves);
     }
-    app.study.of_mut(&of.id).measured = Some(1.0);
+    app.lesson.study.of_mut(&of.id).measured = Some(1.0);
     for _ in 0..of.quiz.len() {
         said.did(&mut app, Action::Question);
         said.did(&mut app, Action::Answer(0));
-        app.notice = None;
+        app.view.notice = None;
         said.look(&app);
     }
     said.did(&mut app, Action::Reset);
@@ -247,21 +247,21 @@ fn stage(said: &mut Said, number: u32) {
 /// The learner's B is checked: whatever it still lacks is named.
 fn check(said: &mut Said, mut app: App) {
     let of = app.stage().expect("a stage").clone();
-    let now_ms = app.now_ms + 1000;
+    let now_ms = app.clock.now_ms + 1000;
     update(&mut app, Message::Tick { now_ms });
     train(&mut app, 3);
-    app.study.note_fix_tried(&of);
-    (app.notice, app.view.knobs) = (None, false);
+    app.lesson.study.note_fix_tried(&of);
+    (app.view.notice, app.view.knobs) = (None, false);
     said.look(&app);
-    app.comparison.set_b(of.fixed.clone(), false);
+    app.bench.comparison.set_b(of.fixed.clone(), false);
     said.look(&app);
     act(&mut app, Action::Toggle);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     let run = wanted(&app);
     for steps in [3, of.steps + 1] {
         train(&mut app, steps);
-        app.notice = None;
+        app.view.notice = None;
         said.look(&app);
         lines(said, &app);
     }
@@ -271,25 +271,25 @@ fn check(said: &mut Said, mut app: App) {
         ..Finished::default()
     }));
     said.heard(&mut app, end);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     lines(said, &app);
     said.did(&mut app, Action::Pair);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     said.did(&mut app, Action::Knobs);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
-    app.run.pairing = false;
+    app.bench.run.pairing = false;
     for active in [Slot::A, Slot::B] {
-        app.run.active = active;
+        app.bench.run.active = active;
         said.look(&app);
     }
 }
 
 /// Each check alone, not met and not measured; and all of them met.
 fn lines(said: &mut Said, app: &App) {
-    let Some(report) = app.study.report.clone() else {
+    let Some(report) = app.lesson.study.report.clone() else {
         return;
     };
     let with = |name: &str, outcome: Outcome| {
@@ -310,8 +310,8 @@ fn lines(said: &mut Said, app: &App) {
     {
         for active in [Slot::A, Slot::B] {
             let mut app = app.clone();
-            app.study.report = Some(with(name, outcome));
-            app.run.active = active;
+            app.lesson.study.report = Some(with(name, outcome));
+            app.bench.run.active = active;
             said.look(&app);
         }
     }
@@ -319,13 +319,14 @@ fn lines(said: &mut Said, app: &App) {
 
 fn news(app: &mut App, news: ExerciseNews) {
     let at = app.mode.exercise().expect("open").at;
-    let exercise = app.course.exercises[at].id.clone();
+    let exercise = app.lesson.course.exercises[at].id.clone();
     update(app, Message::Exercise { exercise, news });
-    app.notice = None;
+    app.view.notice = None;
 }
 
 fn exercises(said: &mut Said) {
     let labels: Vec<String> = at(1)
+        .lesson
         .course
         .exercises
         .iter()
@@ -336,7 +337,7 @@ fn exercises(said: &mut Said) {
         train(&mut app, 5);
         open(&mut app, label);
         said.look(&app);
-        app.notice = None;
+        app.view.notice = None;
         said.look(&app);
         said.did(&mut app, Action::Lesson);
         said.did(&mut app, Action::Lesson);
@@ -346,17 +347,17 @@ fn exercises(said: &mut Said) {
             if detective.profile.is_none() {
                 play_recording(&mut app);
             }
-            app.notice = None;
+            app.view.notice = None;
             said.look(&app);
             said.did(&mut app, Action::Lesson);
             said.did(&mut app, Action::Answer(0));
-            app.notice = None;
+            app.view.notice = None;
             said.look(&app);
             said.did(&mut app, Action::Lesson);
             continue;
         }
         said.did(&mut app, Action::Knobs);
-        app.notice = None;
+        app.view.notice = None;
         for passed in [false, true] {
             let answer = AnswerFile::Given(vec![("batch".to_owned(), "8".to_owned())]);
             let kept = ExerciseNews::Answers {
@@ -379,7 +380,7 @@ fn exercises(said: &mut Said) {
                 said.look(&app);
             }
             act(&mut app, Action::Answer(0));
-            app.notice = None;
+            app.view.notice = None;
             said.look(&app);
         }
         for found in [
@@ -407,7 +408,7 @@ fn exercises(said: &mut Said) {
         for _ in 0..8 {
             act(&mut app, Action::Hint);
         }
-        app.notice = None;
+        app.view.notice = None;
         app.view.lesson_open = true;
         said.look(&app);
     }
@@ -424,15 +425,15 @@ fn mysteries(said: &mut Said) {
     said.did(&mut app, Action::Knobs);
     said.did(&mut app, Action::KnobTurn(1));
     let run = wanted(&app);
-    app.notice = None;
+    app.view.notice = None;
     said.heard(&mut app, sample::started(&run, 21));
     said.did(&mut app, Action::Knobs);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     said.did(&mut app, Action::Pair);
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 0));
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     let mut pairs = app.clone();
     if let Mode::Mystery(mystery) = &mut pairs.mode {
@@ -445,13 +446,13 @@ fn mysteries(said: &mut Said) {
         ..Finished::default()
     };
     said.heard(&mut app, Event::Finished(Box::new(end)));
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
     let mut leaves = app.clone();
     said.did(&mut leaves, Action::Stage(1));
     said.did(&mut app, Action::Solution);
     said.did(&mut app, Action::Yes);
-    app.notice = None;
+    app.view.notice = None;
     said.look(&app);
 }
 
@@ -475,19 +476,19 @@ fn the_rest(said: &mut Said) {
         Overlay::Glossary,
     ] {
         let mut covered = at(3);
-        covered.notice = None;
+        covered.view.notice = None;
         covered.view.overlay = Some(overlay);
         said.look(&covered);
     }
     let mut typed = at(3);
-    typed.notice = None;
+    typed.view.notice = None;
     (typed.view.knobs, typed.view.value) = (true, Some(String::new()));
     said.look(&typed);
     let mut gone = at(1);
     let reason = "ended by signal 9 (killed)".to_owned();
     update(&mut gone, Message::Engine(FromEngine::Gone { reason }));
     said.look(&gone);
-    gone.notice = None;
+    gone.view.notice = None;
     said.look(&gone);
     let mut config = RunConfig::preset(Preset::Tiny);
     config.train.precision = Precision::F16;
@@ -496,20 +497,20 @@ fn the_rest(said: &mut Said) {
         ..Options::default()
     };
     let (mut short, _) = begin(Course::builtin(), free);
-    let run = short.run.wanted.clone().expect("a free run");
+    let run = short.bench.run.wanted.clone().expect("a free run");
     let mut started = sample::started(&run, 0);
     if let Event::Started(started) = &mut started {
         started.matrix_cores = true;
     }
     hear(&mut short, started);
     hear(&mut short, Event::Failed(Failed::default()));
-    short.notice = None;
+    short.view.notice = None;
     said.look(&short);
     let mut failed = at(1);
     let kind = FailedKind::Device;
     let reason = "no adapter of kind gpu; looked for Vulkan, Metal, DX12".to_owned();
     hear(&mut failed, Event::Failed(Failed { kind, reason }));
-    failed.notice = None;
+    failed.view.notice = None;
     said.look(&failed);
     let badge = Replay {
         file: "h100.jsonl".to_owned(),
@@ -538,7 +539,7 @@ fn the_rest(said: &mut Said) {
         said.look(&app);
         app.view.confirm = None;
         for _ in 0..12 {
-            app.notice = None;
+            app.view.notice = None;
             said.look(&app);
             act(&mut app, Action::NextBeat);
         }

@@ -70,11 +70,11 @@ fn states() -> Vec<(&'static str, App)> {
                 act(app, Action::Toggle);
             }),
         ),
-        ("paused", with(|app| app.run.state = RunState::Paused)),
+        ("paused", with(|app| app.bench.run.state = RunState::Paused)),
         (
             "gone",
             with(|app| {
-                app.run.state = RunState::EngineGone {
+                app.bench.run.state = RunState::EngineGone {
                     reason: String::new(),
                 }
             }),
@@ -374,9 +374,9 @@ fn a_click_marks_a_knob_and_a_second_one_turns_it() {
             "{hits:?}"
         );
         act(&mut app, Action::KnobAt(2));
-        assert!(app.comparison.row == 2 && app.comparison.same());
+        assert!(app.bench.comparison.row == 2 && app.bench.comparison.same());
         act(&mut app, Action::KnobAt(2));
-        assert!(!app.comparison.same());
+        assert!(!app.bench.comparison.same());
         let turn = at(MouseEventKind::ScrollUp, area.x + 3, area.y + 3);
         assert_eq!(mouse::action(turn, &app), Some(Action::KnobRow(-1)));
     }
@@ -394,7 +394,7 @@ fn a_click_in_a_list_takes_the_line_and_beside_it_closes() {
     let beside = mouse::action(at(CLICK, 0, 0), &app);
     assert_eq!(beside, Some(Action::Close));
     act(&mut app, Action::ChooseLine(2));
-    assert_eq!(app.study.at, 2);
+    assert_eq!(app.lesson.study.at, 2);
 }
 
 /// The keys of docs/keys.md are the table's: one Markdown table under each heading.

@@ -335,19 +335,19 @@ fn the_card_opens_where_the_check_failed_and_keys_step_through_it() {
     let run = &found.run;
     let (fault, last) = (run.faults[0].clone(), run.steps.len() - 1);
     news(&mut app, ExerciseNews::Lanes(Ok(Arc::new(found.clone()))));
-    assert_eq!(app.lanes.at, fault.step, "it opens at the fault");
+    assert_eq!(app.exercise.lanes.at, fault.step, "it opens at the fault");
     press(&mut app, KeyCode::Home);
-    assert_eq!(app.lanes.at, 0);
+    assert_eq!(app.exercise.lanes.at, 0);
     press(&mut app, KeyCode::Left);
-    assert_eq!(app.lanes.at, 0);
+    assert_eq!(app.exercise.lanes.at, 0);
     press(&mut app, KeyCode::Right);
-    assert_eq!(app.lanes.at, 1);
+    assert_eq!(app.exercise.lanes.at, 1);
     press(&mut app, KeyCode::Char('b'));
-    assert!(run.steps[app.lanes.at].barrier.is_some());
+    assert!(run.steps[app.exercise.lanes.at].barrier.is_some());
     press(&mut app, KeyCode::Char('f'));
-    assert_eq!(app.lanes.at, fault.step);
+    assert_eq!(app.exercise.lanes.at, fault.step);
     press(&mut app, KeyCode::End);
-    assert_eq!(app.lanes.at, last);
+    assert_eq!(app.exercise.lanes.at, last);
     let next = wanted(&press(&mut app, KeyCode::Char('w')));
     assert_eq!(next.group, Some((run.group + 1) % run.groups));
     news(&mut app, ExerciseNews::Lanes(Ok(Arc::new(found.clone()))));
@@ -389,7 +389,7 @@ fn the_card_shows_line_lanes_and_memory_at_every_size() {
             (Markers::Ascii, [">", "########", "||||||||", "!"]),
         ] {
             let mut app = shown(right.clone());
-            app.lanes.at = add;
+            app.exercise.lanes.at = add;
             let buffer = screen::screen(&mut app, width, height, ThemeName::Mono, markers);
             let drawn = text(&buffer);
             for said in [

@@ -60,7 +60,7 @@ fn happens() -> impl Strategy<Value = Happens> {
 
 fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
     // One of the states has an empty course.
-    let stages = &app.course.stages;
+    let stages = &app.lesson.course.stages;
     let stage = &stages[usize::from(run / 2).checked_rem(stages.len())?];
     let variant = if run.is_multiple_of(2) {
         "broken"
@@ -69,6 +69,7 @@ fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
     };
     // Mostly the run that the app asked for, sometimes another one.
     let run = app
+        .bench
         .run
         .wanted
         .clone()
@@ -103,11 +104,11 @@ fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
 }
 
 fn exercise(app: &App, kind: u8, which: u8) -> Option<Message> {
-    let at = usize::from(which).checked_rem(app.course.exercises.len())?;
-    let id = app.course.exercises[at].id.clone();
+    let at = usize::from(which).checked_rem(app.lesson.course.exercises.len())?;
+    let id = app.lesson.course.exercises[at].id.clone();
     let news = match kind {
         0 => {
-            let entry = app.course.stages.len() + at;
+            let entry = app.lesson.course.stages.len() + at;
             return Some(Message::Action(Action::ChooseLine(entry)));
         }
         1 => {
@@ -191,7 +192,7 @@ fn message(app: &App, happens: Happens) -> Option<Message> {
         }),
         Happens::Exercise(kind, which) => exercise(app, kind, which)?,
         Happens::Tick(ms) => Message::Tick {
-            now_ms: app.now_ms + ms,
+            now_ms: app.clock.now_ms + ms,
         },
         Happens::Size(width, height) => Message::Resized { width, height },
     })

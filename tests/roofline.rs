@@ -12,7 +12,7 @@ fn begin() -> App {
 }
 
 fn train(app: &mut App, steps: u64, change: fn(Event) -> Event) {
-    let run = app.run.wanted.clone().expect("a run");
+    let run = app.bench.run.wanted.clone().expect("a run");
     for event in sample::until(&run, steps) {
         hear(app, change(event));
     }
@@ -166,7 +166,7 @@ fn it_says_why_it_is_empty() {
     assert!(draw(&mut begin()).contains("not measured: nothing has run yet"));
 
     let mut app = begin();
-    let run = app.run.wanted.clone().expect("a run");
+    let run = app.bench.run.wanted.clone().expect("a run");
     hear(&mut app, sample::started(&run, 0));
     assert!(draw(&mut app).contains("not measured: no step was profiled yet"));
 
@@ -215,7 +215,7 @@ fn work_that_is_not_known_is_a_dash_and_no_mark() {
 fn absurd_numbers_do_not_hurt() {
     for value in [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e300, 1e-300] {
         let mut app = both();
-        let run = app.run.wanted.clone().expect("a run");
+        let run = app.bench.run.wanted.clone().expect("a run");
         let Event::Started(mut started) = sample::started(&run, 1) else {
             unreachable!()
         };

@@ -105,7 +105,7 @@ fn busy() -> App {
         reason: None,
     };
     hear(&mut app, Event::Load(load));
-    let started = app.run.slots[0].started.as_mut().expect("a run");
+    let started = app.bench.run.slots[0].started.as_mut().expect("a run");
     started.roof.as_mut().expect("peaks").flops.load = Some(0.5);
     app
 }
@@ -113,7 +113,7 @@ fn busy() -> App {
 /// 11.5 % of the parameters have a gradient.
 fn detached() -> App {
     let mut app = first();
-    let run = app.run.wanted.clone().expect("a run");
+    let run = app.bench.run.wanted.clone().expect("a run");
     hear(&mut app, sample::gradients(&run, 40, true));
     app
 }
@@ -121,7 +121,7 @@ fn detached() -> App {
 /// A NaN ended the run.
 fn not_finite() -> App {
     let mut app = first();
-    let run = app.run.wanted.clone().expect("a run");
+    let run = app.bench.run.wanted.clone().expect("a run");
     let Event::Step(mut step) = sample::step(&run, 41) else {
         unreachable!()
     };
@@ -138,7 +138,7 @@ fn went_on() -> App {
     act(&mut app, Action::Answer(1));
     solve(&mut app);
     act(&mut app, Action::Toggle);
-    let run = app.run.wanted.clone().expect("a run");
+    let run = app.bench.run.wanted.clone().expect("a run");
     hear(&mut app, sample::started(&run, 41));
     for at in 41..80 {
         for event in sample::at_step(&run, at) {
@@ -151,7 +151,7 @@ fn went_on() -> App {
 #[test]
 fn a_first_loss_that_was_wrong_stays_wrong() {
     let mut app = first();
-    let run = app.run.wanted.clone().expect("a run");
+    let run = app.bench.run.wanted.clone().expect("a run");
     let Event::Step(mut step) = sample::step(&run, 41) else {
         unreachable!()
     };
@@ -203,7 +203,7 @@ fn every_line_of_the_loss_panel_has_its_name_and_both_curves_their_letter() {
     fn losses(app: &mut App, losses: impl Iterator<Item = f64>) {
         let base = app.step().map_or(0, |step| step + 1);
         for (at, loss) in losses.enumerate() {
-            let run = app.run.wanted.clone().expect("a run");
+            let run = app.bench.run.wanted.clone().expect("a run");
             let Event::Step(mut step) = sample::step(&run, base + at as u64) else {
                 panic!("a step");
             };
@@ -221,7 +221,7 @@ fn every_line_of_the_loss_panel_has_its_name_and_both_curves_their_letter() {
                 .chain([40.0]),
         );
         act(&mut app, Action::Toggle);
-        let run = app.run.wanted.clone().expect("a run");
+        let run = app.bench.run.wanted.clone().expect("a run");
         let at = app.step().map_or(0, |step| step + 1);
         hear(&mut app, sample::started(&run, at));
         losses(&mut app, [40.5].into_iter());
@@ -323,7 +323,7 @@ fn riddled() -> App {
     act(&mut app, Action::Knobs);
     act(&mut app, Action::KnobRow(4));
     act(&mut app, Action::KnobTurn(1));
-    let run = app.run.wanted.clone().expect("a run");
+    let run = app.bench.run.wanted.clone().expect("a run");
     hear(&mut app, sample::started(&run, 41));
     act(&mut app, Action::Pair);
     train(&mut app, 59);
@@ -358,7 +358,7 @@ fn a_mystery_at_every_size() {
 /// What the panel says of these pairs: its lines without the frame.
 fn said_of_pairs(pair: &Pair, panel: Panel, width: u16) -> String {
     let mut app = paired();
-    app.study.pair = Some(pair.clone());
+    app.lesson.study.pair = Some(pair.clone());
     app.view.expanded = true;
     app.view.focus = Some(panel);
     let buffer = screen::screen(&mut app, width, 44, ThemeName::Dark, Markers::Braille);
@@ -400,7 +400,7 @@ fn the_line_of_the_pairs_takes_the_longest_form_that_fits_and_loses_nothing() {
     }
     // Beside the panels the lesson is narrower than the shortest form, and goes on in the next line.
     let mut app = paired();
-    app.study.pair = Some(pair);
+    app.lesson.study.pair = Some(pair);
     let buffer = screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
     let said = text(&buffer);
     let column = said.lines().filter_map(|line| line.split('│').nth(1));
@@ -435,9 +435,9 @@ fn what_was_measured_since_is_told_while_b_passes() {
         pair(&mut app, 40, true);
         let stage = app.stage().expect("a stage").clone();
         assert!(app.truth(&stage).is_some_and(|it| it > 6.6));
-        let known = app.study.of_mut(&stage.id);
+        let known = app.lesson.study.of_mut(&stage.id);
         (known.estimate, known.measured) = (Some((5.0, 9.0)), Some(6.5));
-        let report = app.study.report.as_mut().expect("judged");
+        let report = app.lesson.study.report.as_mut().expect("judged");
         for line in &mut report.lines {
             line.outcome = if passes {
                 Outcome::Passed
@@ -456,7 +456,7 @@ fn a_solved_mystery_whose_fault_cost_nothing_says_so() {
     for (width, height) in [(80, 24), (120, 36)] {
         let mut app = riddled();
         let broken = app.mystery().expect("open").mystery.broken.clone();
-        app.comparison.set_b(broken, false);
+        app.bench.comparison.set_b(broken, false);
         let Mode::Mystery(mystery) = &mut app.mode else {
             unreachable!()
         };
@@ -699,8 +699,8 @@ fn the_ending_shows_the_table_of_the_last_journey() {
             early.contains("not predicted yet") && !early.contains("4 broken"),
             "{early}"
         );
-        let fourth = app.course.stages[3].id.clone();
-        app.study.of_mut(&fourth).prediction = Some(Prediction::Skipped);
+        let fourth = app.lesson.course.stages[3].id.clone();
+        app.lesson.study.of_mut(&fourth).prediction = Some(Prediction::Skipped);
         assert!(asked.contains(&Effect::ReadJourney), "{asked:?}");
         update(&mut app, Message::Journey(Some(Box::new(journey.clone()))));
         let mut seen = String::new();
@@ -840,7 +840,7 @@ fn the_log_of_attempts_has_each_figure_whole() {
         dark("log_of_attempts", &mut app.clone(), width, height);
     }
     // Attempts may differ in the last of many knobs.
-    let started = many.run.slots[1].started.as_mut().expect("B ran");
+    let started = many.bench.run.slots[1].started.as_mut().expect("B ran");
     let train = &mut started.run.config.train;
     (train.batch, train.seed, train.context) = (16, 1234, 96);
     act(&mut many, Action::Open(perflings::app::Overlay::Attempts));
@@ -879,11 +879,12 @@ fn free() -> App {
     let mut app = session::begin(sample::course(), options).0;
     train(&mut app, 40);
     let heads = app
+        .bench
         .comparison
         .offers
         .iter()
         .position(|it| it.path == "model.kv-heads");
-    app.comparison.select(heads.expect("a knob"));
+    app.bench.comparison.select(heads.expect("a knob"));
     act(&mut app, Action::KnobTurn(1));
     act(&mut app, Action::KnobTurn(1));
     app
@@ -912,9 +913,9 @@ fn the_knobs_stand_beside_the_panels_or_over_them() {
 fn what_a_knob_takes_stands_on_every_screen() {
     for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 50)] {
         let mut app = free();
-        for at in 0..app.comparison.offers.len() {
-            app.comparison.select(at);
-            let knob = app.comparison.offers[at];
+        for at in 0..app.bench.comparison.offers.len() {
+            app.bench.comparison.select(at);
+            let knob = app.bench.comparison.offers[at];
             let shown = text(&screen::screen(
                 &mut app,
                 width,
@@ -1021,7 +1022,7 @@ fn hostile() -> App {
         ];
     }
     let mut app = begin(course);
-    let run = app.run.wanted.clone().expect("a run");
+    let run = app.bench.run.wanted.clone().expect("a run");
     train(&mut app, 3);
     let absurd = [
         f64::NAN,
@@ -1161,7 +1162,7 @@ fn hostile() -> App {
                 ],
             },
         );
-        app.study.pair = Some(Pair {
+        app.lesson.study.pair = Some(Pair {
             n: u32::MAX,
             wanted: 1,
             ratio: value,
@@ -1371,7 +1372,7 @@ fn the_cause_is_hidden_until_the_prediction() {
 #[test]
 fn a_row_opens_the_texts_that_it_launches_and_their_lines_are_whole() {
     let mut app = toggled();
-    for run in &mut app.run.slots {
+    for run in &mut app.bench.run.slots {
         if let Some(started) = &mut run.started {
             started.device.kind = "vulkan".to_owned();
         }
@@ -1387,8 +1388,8 @@ fn a_row_opens_the_texts_that_it_launches_and_their_lines_are_whole() {
     let name = perflings::app::kernel_rows::name(&row);
     let shown = |app: &mut App, texts| {
         app.view.overlay = Some(Overlay::Kernel);
-        app.kernel_texts.row = row.clone();
-        app.kernel_texts.read = Some(Ok(texts));
+        app.view.kernel_texts.row = row.clone();
+        app.view.kernel_texts.read = Some(Ok(texts));
         text(&screen::screen(
             app,
             80,
@@ -1417,7 +1418,7 @@ fn a_row_opens_the_texts_that_it_launches_and_their_lines_are_whole() {
 #[test]
 fn a_first_frame_needs_no_engine() {
     let mut app = empty();
-    assert_eq!(app.run.state, RunState::Starting);
+    assert_eq!(app.bench.run.state, RunState::Starting);
     let drawn = text(&screen::screen(
         &mut app,
         80,
@@ -1460,7 +1461,13 @@ fn nothing_of_a_beat_is_cut() {
         let mut app = shipped();
         update(&mut app, Message::Resized { width, height });
         act(&mut app, Action::Present);
-        let beats: usize = app.course.stages.iter().map(|it| it.cues.len()).sum();
+        let beats: usize = app
+            .lesson
+            .course
+            .stages
+            .iter()
+            .map(|it| it.cues.len())
+            .sum();
         for _ in 0..beats {
             let stage = app.stage().expect("a stage").clone();
             let (beat, cue) = (app.beat().expect("a beat"), app.cue().expect("its text"));

@@ -53,7 +53,8 @@ fn running(steps: u64) -> App {
 }
 
 fn revealed(app: &App) -> bool {
-    app.stage().is_some_and(|stage| app.study.revealed(stage))
+    app.stage()
+        .is_some_and(|stage| app.lesson.study.revealed(stage))
 }
 
 fn commands(effects: &[Effect]) -> Vec<&Command> {
@@ -100,7 +101,7 @@ fn the_first_run_starts_on_the_cpu_before_devices_are_asked_for() {
     assert!(effects.contains(&Effect::SaveCurrent {
         stage: "broken-init".to_owned()
     }));
-    assert_eq!(app.run.state, RunState::Starting);
+    assert_eq!(app.bench.run.state, RunState::Starting);
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn the_learner_comes_back_to_where_they_were() {
         ..Progress::default()
     };
     let (app, effects) = App::new(sample::course(), progress.clone(), Options::default());
-    assert_eq!((app.study.at, start_of(&effects).1.stage), (1, 2));
+    assert_eq!((app.lesson.study.at, start_of(&effects).1.stage), (1, 2));
     let (app, _) = App::new(
         sample::course(),
         progress,
@@ -128,13 +129,19 @@ fn the_learner_comes_back_to_where_they_were() {
             ..Options::default()
         },
     );
-    assert_eq!(app.study.at, 2, "the command line decides");
+    assert_eq!(app.lesson.study.at, 2, "the command line decides");
     let (app, _) = begin_with(Options {
         stage: Some(9),
         ..Options::default()
     });
-    assert_eq!(app.study.at, 0);
-    assert!(app.notice.expect("it is said").text.contains("no stage 9"));
+    assert_eq!(app.lesson.study.at, 0);
+    assert!(
+        app.view
+            .notice
+            .expect("it is said")
+            .text
+            .contains("no stage 9")
+    );
 }
 
 #[test]
@@ -147,16 +154,16 @@ fn a_run_warms_up_and_then_runs() {
             latest: "matmul".to_owned(),
         },
     );
-    assert_eq!(app.run.state, RunState::Warming);
-    assert_eq!(app.run.compiling, Some((3, "matmul".to_owned())));
+    assert_eq!(app.bench.run.state, RunState::Warming);
+    assert_eq!(app.bench.run.compiling, Some((3, "matmul".to_owned())));
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 0));
     assert_eq!(
-        (app.run.state.clone(), app.run.compiling.clone()),
+        (app.bench.run.state.clone(), app.bench.run.compiling.clone()),
         (RunState::Warming, None)
     );
     hear(&mut app, sample::step(&run, 0));
-    assert_eq!(app.run.state, RunState::Running);
+    assert_eq!(app.bench.run.state, RunState::Running);
     assert_eq!(app.step(), Some(0));
 }
 
@@ -172,8 +179,8 @@ fn events_of_a_replaced_run_are_dropped() {
     ] {
         hear(&mut app, event);
     }
-    assert_eq!(app.run.state, RunState::Starting);
-    assert!(app.run.shown().loss.is_empty() && app.run.shown().throughput.is_none());
+    assert_eq!(app.bench.run.state, RunState::Starting);
+    assert!(app.bench.run.shown().loss.is_empty() && app.bench.run.shown().throughput.is_none());
     let new = wanted(&app);
     hear(&mut app, sample::started(&new, 0));
     hear(&mut app, sample::step(&new, 0));
@@ -209,7 +216,7 @@ fn toggling_before_the_prediction_asks_once_and_marks_it_skipped() {
     assert_eq!(start_of(&act(&mut app, Action::Toggle)).1.variant, "broken");
     // A skipped prediction stays skipped.
     act(&mut app, Action::Answer(1));
-    assert_eq!(app.study.progress.calibration().answered, 0);
+    assert_eq!(app.lesson.study.progress.calibration().answered, 0);
 }
 
 #[test]
@@ -226,21 +233,32 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
     let fixed = run.clone();
     // Until the engine confirms, the old run goes on.
-    let broken = app.run.slot(Slot::A).started.clone().expect("A ran").run;
+    let broken = app
+        .bench
+        .run
+        .slot(Slot::A)
+        .started
+        .clone()
+        .expect("A ran")
+        .run;
     hear(&mut app, sample::step(&broken, 21));
-    assert_eq!((app.run.active, app.step()), (Slot::A, Some(21)));
+    assert_eq!((app.bench.run.active, app.step()), (Slot::A, Some(21)));
     hear(&mut app, sample::started(&fixed, 22));
     hear(&mut app, sample::step(&fixed, 22));
     assert_eq!(
-        (app.run.active, app.step(), app.run.switching.is_none()),
+        (
+            app.bench.run.active,
+            app.step(),
+            app.bench.run.switching.is_none()
+        ),
         (Slot::B, Some(22), true)
     );
-    assert_eq!(app.run.other().expect("A stays").variant(), "broken");
+    assert_eq!(app.bench.run.other().expect("A stays").variant(), "broken");
 
     act(&mut app, Action::Toggle);
     hear(&mut app, sample::started(&broken, 30));
     hear(&mut app, sample::step(&broken, 30));
-    let a = app.run.slot(Slot::A);
+    let a = app.bench.run.slot(Slot::A);
     assert_eq!(
         a.loss.last().map(|(step, _)| step),
         Some(30),
@@ -261,16 +279,17 @@ fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
     let effects = act(&mut app, Action::Toggle);
     assert_eq!(start_of(&effects).1.slot, Slot::B);
     train(&mut app, 3);
-    assert_eq!((app.run.active, app.step()), (Slot::B, Some(3)));
+    assert_eq!((app.bench.run.active, app.step()), (Slot::B, Some(3)));
     assert_eq!(
-        app.run
+        app.bench
+            .run
             .other()
             .and_then(|other| other.loss.last())
             .map(|(step, _)| step),
         Some(20)
     );
     assert_eq!(
-        app.study.activity(app.stage().expect("a stage")),
+        app.lesson.study.activity(app.stage().expect("a stage")),
         Activity::Check
     );
 }
@@ -305,12 +324,12 @@ fn pairs_before_the_toggle_draw_the_side_that_never_ran() {
         hear(&mut app, sample::step(&a, step));
         hear(&mut app, sample::step(&b, step));
     }
-    let last = |app: &App, slot| app.run.slot(slot).loss.last().map(|(step, _)| step);
+    let last = |app: &App, slot| app.bench.run.slot(slot).loss.last().map(|(step, _)| step);
     assert_eq!(last(&app, Slot::A), Some(5), "its own run stays");
     assert_eq!(last(&app, Slot::B), Some(2), "the pairs are all it has");
-    assert_eq!(app.run.active, Slot::A);
+    assert_eq!(app.bench.run.active, Slot::A);
     pair(&mut app, 40, true);
-    let started = &app.run.slot(Slot::B).started;
+    let started = &app.bench.run.slot(Slot::B).started;
     assert_eq!(
         started.as_ref().map(|it| it.run.config.clone()),
         Some(b.config)
@@ -340,19 +359,23 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
         ("cpu", 1, Slot::A, Slot::B, 0)
     );
     let (a, b) = (a.clone(), b.clone());
-    assert!(app.run.pairing);
+    assert!(app.bench.run.pairing);
     assert_eq!(act(&mut app, Action::Pause), [], "pairs cannot be paused");
     pair(&mut app, 6, false);
     hear(&mut app, sample::step(&a, 0));
     hear(&mut app, sample::step(&b, 0));
-    assert_eq!(app.run.state, RunState::Running);
+    assert_eq!(app.bench.run.state, RunState::Running);
     assert_eq!(
-        app.study.pair.as_ref().map(|pair| (pair.n, pair.verdict)),
+        app.lesson
+            .study
+            .pair
+            .as_ref()
+            .map(|pair| (pair.n, pair.verdict)),
         Some((6, Verdict::Unclear))
     );
     pair(&mut app, 40, true);
     assert_eq!(
-        (app.run.state.clone(), app.run.pairing),
+        (app.bench.run.state.clone(), app.bench.run.pairing),
         (RunState::Finished, false)
     );
     let summary = Finished {
@@ -361,14 +384,14 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
         ..Finished::default()
     };
     hear(&mut app, Event::Finished(Box::new(summary)));
-    let shown = app.run.slot(Slot::A);
+    let shown = app.bench.run.slot(Slot::A);
     assert!(shown.finished.is_none(), "it sums up no run");
     assert_eq!(shown.loss.last().map(|(step, _)| step), Some(5));
     let stage = app.stage().expect("a stage");
-    assert_eq!(app.study.activity(stage), Activity::Check);
-    assert!(app.study.looks_back(stage));
+    assert_eq!(app.lesson.study.activity(stage), Activity::Check);
+    assert!(app.lesson.study.looks_back(stage));
     assert_ne!(
-        app.study.of(stage).state,
+        app.lesson.study.of(stage).state,
         StageState::Passed,
         "no check, no pass"
     );
@@ -390,25 +413,25 @@ fn knobs_that_cannot_be_changed_leave_the_run_alone() {
     let reason = "needs 70 GiB".to_owned();
     let kind = FailedKind::Usage;
     hear(&mut app, Event::Failed(Failed { kind, reason }));
-    assert_eq!(app.run.state, RunState::Running);
+    assert_eq!(app.bench.run.state, RunState::Running);
     assert_eq!(wanted(&app).variant, "broken");
-    assert!(app.notice.expect("it is said").text.contains("70 GiB"));
+    assert!(app.view.notice.expect("it is said").text.contains("70 GiB"));
 }
 
 #[test]
 fn a_pause_is_requested_and_then_confirmed() {
     let mut app = running(3);
     assert_eq!(act(&mut app, Action::Pause), [Effect::Send(Command::Pause)]);
-    assert_eq!(app.run.state, RunState::Pausing);
+    assert_eq!(app.bench.run.state, RunState::Pausing);
     hear(&mut app, Event::Paused { slot: Slot::A });
-    assert_eq!(app.run.state, RunState::Paused);
+    assert_eq!(app.bench.run.state, RunState::Paused);
     assert_eq!(
         act(&mut app, Action::Pause),
         [Effect::Send(Command::Resume)]
     );
-    assert_eq!(app.run.state, RunState::Resuming);
+    assert_eq!(app.bench.run.state, RunState::Resuming);
     hear(&mut app, Event::Resumed { slot: Slot::A });
-    assert_eq!(app.run.state, RunState::Running);
+    assert_eq!(app.bench.run.state, RunState::Running);
 }
 
 #[test]
@@ -422,18 +445,21 @@ fn a_dead_engine_is_replaced_on_request_and_loses_nothing_shown() {
     );
     assert_eq!(effects, []);
     assert_eq!(
-        app.run.state,
+        app.bench.run.state,
         RunState::EngineGone {
             reason: "ended by signal 9".to_owned()
         }
     );
-    assert_eq!(app.run.shown().loss.last().map(|(step, _)| step), Some(12));
+    assert_eq!(
+        app.bench.run.shown().loss.last().map(|(step, _)| step),
+        Some(12)
+    );
     let effects = act(&mut app, Action::Restart);
     assert_eq!(effects[0], Effect::Restart);
     assert_eq!(start_of(&effects).1.variant, "broken");
-    assert_eq!(app.run.state, RunState::Starting);
+    assert_eq!(app.bench.run.state, RunState::Starting);
     train(&mut app, 1);
-    assert_eq!(app.run.state, RunState::Running);
+    assert_eq!(app.bench.run.state, RunState::Running);
 }
 
 #[test]
@@ -501,8 +527,8 @@ fn a_silent_engine_is_ended() {
             reason: "ended by signal 9".to_owned(),
         }),
     );
-    let RunState::EngineGone { reason } = &app.run.state else {
-        panic!("{:?}", app.run.state)
+    let RunState::EngineGone { reason } = &app.bench.run.state else {
+        panic!("{:?}", app.bench.run.state)
     };
     assert!(reason.contains("heartbeat"), "{reason}");
 }
@@ -549,7 +575,7 @@ fn a_gpu_warms_up_beside_the_run_and_is_offered() {
         }
     );
     assert_eq!(
-        app.run.state,
+        app.bench.run.state,
         RunState::Running,
         "the run is not the one that compiles"
     );
@@ -563,7 +589,7 @@ fn a_gpu_warms_up_beside_the_run_and_is_offered() {
     let effects = act(&mut app, Action::SwitchDevice);
     assert_eq!(start_of(&effects).0, "gpu:0");
     assert!(
-        app.run.other().is_none() && app.run.shown().loss.is_empty(),
+        app.bench.run.other().is_none() && app.bench.run.shown().loss.is_empty(),
         "two devices are not compared"
     );
     assert_eq!(app.devices.offer(), None);
@@ -585,7 +611,7 @@ fn a_gpu_that_does_not_open_leaves_the_run_alone() {
             reason: "lost".to_owned(),
         }),
     );
-    assert_eq!(app.run.state, RunState::Running);
+    assert_eq!(app.bench.run.state, RunState::Running);
     assert_eq!(
         app.devices.gpu_warm_up,
         GpuWarmUp::Failed {
@@ -629,15 +655,15 @@ fn a_run_that_fails_says_why() {
         }),
     );
     assert_eq!(
-        app.run.state,
+        app.bench.run.state,
         RunState::Failed {
             kind: FailedKind::Usage,
             reason: "needs 70 GiB".to_owned()
         }
     );
-    assert_eq!(app.log.entries.len(), 1);
+    assert_eq!(app.devices.log.entries.len(), 1);
     act(&mut app, Action::Close);
-    assert_eq!(app.run.state, RunState::Idle);
+    assert_eq!(app.bench.run.state, RunState::Idle);
 }
 
 #[test]
@@ -652,7 +678,7 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
     );
     assert_eq!(act(&mut app, Action::Answer(1)), []);
     assert!(
-        !revealed(&app) && app.notice.is_some(),
+        !revealed(&app) && app.view.notice.is_some(),
         "the lesson is not open"
     );
     act(&mut app, Action::Lesson);
@@ -664,28 +690,28 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
     act(&mut app, Action::Answer(1));
     let stage = app.stage().expect("a stage").clone();
     assert_eq!(
-        app.study.of(&stage).prediction,
+        app.lesson.study.of(&stage).prediction,
         Some(Prediction::Choice {
             choice: 2,
             right: false
         })
     );
     assert_eq!(
-        app.study.activity(&stage),
+        app.lesson.study.activity(&stage),
         Activity::Predict,
         "how much is asked next"
     );
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
-    assert_eq!(app.study.activity(&stage), Activity::Evidence);
+    assert_eq!(app.lesson.study.activity(&stage), Activity::Evidence);
     assert!(!revealed(&app), "the cause waits for the evidence");
     skip_locating(&mut app);
     for _ in 0..stage.evidence.len() {
         act(&mut app, Action::NextPointer);
     }
-    assert_eq!(app.study.activity(&stage), Activity::Fix);
+    assert_eq!(app.lesson.study.activity(&stage), Activity::Fix);
     assert!(revealed(&app) && app.page().0 == LessonPage::Cause);
-    let score = app.study.progress.calibration();
+    let score = app.lesson.study.progress.calibration();
     assert_eq!(
         (score.right, score.answered),
         (0, 0),
@@ -702,7 +728,12 @@ fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
         "the prediction comes first"
     );
     act(&mut app, Action::Answer(1));
-    assert!(app.study.estimate(app.stage().expect("a stage")).is_some());
+    assert!(
+        app.lesson
+            .study
+            .estimate(app.stage().expect("a stage"))
+            .is_some()
+    );
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeShift(24));
     act(&mut app, Action::RangeWiden(4));
@@ -724,7 +755,7 @@ fn a_range_is_guessed_before_the_fix_and_held_against_the_truth() {
     act(&mut app, Action::Toggle);
     train(&mut app, 5);
     assert_eq!(
-        app.study.progress.calibration().ranges,
+        app.lesson.study.progress.calibration().ranges,
         0,
         "a stage without checks is never passed"
     );
@@ -767,9 +798,9 @@ fn what_judged_a_range_stays() {
     let mut other = stage.broken.clone();
     other.train.seed += 1;
     fix_b(&mut app, other, 6);
-    assert_eq!(app.study.of(&stage).measured, None);
+    assert_eq!(app.lesson.study.of(&stage).measured, None);
     let saved = fix_b(&mut app, stage.fixed.clone(), 6);
-    let known = app.study.of(&stage);
+    let known = app.lesson.study.of(&stage);
     let first = known.measured.expect("measured");
     assert!((6.8..7.0).contains(&first), "{first}");
     assert_eq!((known.state, known.ratio), (StageState::Passed, None));
@@ -790,7 +821,10 @@ fn what_judged_a_range_stays() {
     step.loss = 9.0.into();
     let mut later = hear(&mut app, Event::Step(step));
     later.extend(hear(&mut app, sample::throughput(&run, 0)));
-    assert_eq!((later, app.study.of(&stage)), (Vec::new(), known.clone()));
+    assert_eq!(
+        (later, app.lesson.study.of(&stage)),
+        (Vec::new(), known.clone())
+    );
     assert_eq!(app.truth(&stage), Some(9.0), "it is shown as a later one");
     // So do pairs: the first ratio counts.
     for (n, ratio) in [(30, 1.5), (40, 1.2)] {
@@ -801,12 +835,16 @@ fn what_judged_a_range_stays() {
         };
         pair.ratio = ratio;
         hear(&mut app, Event::Pair(pair));
-        let ratio = app.study.of(&stage).ratio.map(|it| it[0]);
+        let ratio = app.lesson.study.of(&stage).ratio.map(|it| it[0]);
         assert_eq!(ratio, Some(1.5));
     }
     // After a restart it is all there.
-    let (app, _) = App::new(checked(), app.study.progress.clone(), Options::default());
-    let again = app.study.of(&stage);
+    let (app, _) = App::new(
+        checked(),
+        app.lesson.study.progress.clone(),
+        Options::default(),
+    );
+    let again = app.lesson.study.of(&stage);
     assert_eq!((again.measured, again.found), (Some(first), known.found));
 }
 
@@ -824,7 +862,7 @@ fn letters_of_choices_are_those_of_the_course() {
     act(&mut app, Action::Answer(1));
     let (choice, right) = (1, stage.prediction.answer == 1);
     assert_eq!(
-        app.study.of(&stage).prediction,
+        app.lesson.study.of(&stage).prediction,
         Some(Prediction::Choice { choice, right })
     );
 }
@@ -836,14 +874,14 @@ fn answers_to_the_quiz_stay_and_can_be_given_again() {
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
-    app.study.of_mut(&stage.id).state = StageState::Passed;
+    app.lesson.study.of_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::Question);
     assert_eq!(app.page().0, LessonPage::Quiz);
     act(&mut app, Action::Answer(0));
     // Another session: what was answered is not asked again by itself.
     let (mut app, _) = App::new(
         sample::course(),
-        app.study.progress.clone(),
+        app.lesson.study.progress.clone(),
         Options::default(),
     );
     update(
@@ -854,27 +892,27 @@ fn answers_to_the_quiz_stay_and_can_be_given_again() {
         },
     );
     let stage = app.stage().expect("a stage").clone();
-    app.study.of_mut(&stage.id).state = StageState::Passed;
-    assert_eq!(app.study.quiz_answers(&stage), [(0, 0, None)]);
-    assert!(app.study.question(&stage).is_none() && app.study.can_ask_again(&stage));
+    app.lesson.study.of_mut(&stage.id).state = StageState::Passed;
+    assert_eq!(app.lesson.study.quiz_answers(&stage), [(0, 0, None)]);
+    assert!(app.lesson.study.question(&stage).is_none() && app.lesson.study.can_ask_again(&stage));
     act(&mut app, Action::Question);
     assert_eq!(app.page().0, LessonPage::Quiz);
     assert_eq!(
-        app.study.quiz_answers(&stage),
+        app.lesson.study.quiz_answers(&stage),
         [],
         "the answer is not shown while it is asked"
     );
     act(&mut app, Action::Answer(1));
-    assert_eq!(app.study.quiz_answers(&stage), [(0, 0, Some(1))]);
-    let known = app.study.of(&stage);
+    assert_eq!(app.lesson.study.quiz_answers(&stage), [(0, 0, Some(1))]);
+    let known = app.lesson.study.of(&stage);
     assert_eq!((known.answers, known.quiz), (vec![0], vec![0]));
     assert_eq!(
-        app.study.right_at_first(&stage),
+        app.lesson.study.right_at_first(&stage),
         0,
         "the first answer counts"
     );
-    assert_eq!(app.study.quiz_right(&stage), Some(1));
-    assert!(!app.study.can_ask_again(&stage));
+    assert_eq!(app.lesson.study.quiz_right(&stage), Some(1));
+    assert!(!app.lesson.study.can_ask_again(&stage));
 }
 
 /// The next move as a sentence, keys left out.
@@ -910,8 +948,8 @@ fn the_next_move_says_what_is_missing() {
     assert!(next(&app).starts_with("How much?"), "{}", next(&app));
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
-    app.study.note_evidence_seen(&stage);
-    app.study.note_fix_tried(&stage);
+    app.lesson.study.note_evidence_seen(&stage);
+    app.lesson.study.note_fix_tried(&stage);
     let is = |app: &App, says: &[&str]| {
         let said = next(app);
         assert!(said.starts_with("Stage 1 is not passed. "), "{said}");
@@ -919,8 +957,8 @@ fn the_next_move_says_what_is_missing() {
             .for_each(|it| assert!(said.contains(it), "{it}: {said}"));
     };
     is(&app, &["as the stage was found", "<Knobs>"]);
-    app.comparison.config_b = stage.fixed.clone();
-    app.study.report = None;
+    app.bench.comparison.config_b = stage.fixed.clone();
+    app.lesson.study.report = None;
     is(&app, &["has not run", "<Toggle>"]);
     let mut other = stage.broken.clone();
     other.train.seed += 1;
@@ -931,7 +969,7 @@ fn the_next_move_says_what_is_missing() {
     act(&mut app, Action::Pair);
     assert!(next(&app).contains("run in turns"), "{}", next(&app));
     pair(&mut app, 40, true);
-    assert_eq!(app.study.of(&stage).state, StageState::Passed);
+    assert_eq!(app.lesson.study.of(&stage).state, StageState::Passed);
     assert!(next(&app).contains("<Question>"), "{}", next(&app));
     // B is changed once more, so that it fails: said on the page and at the knobs, though the stage stays passed.
     let mut other = stage.broken.clone();
@@ -941,7 +979,7 @@ fn the_next_move_says_what_is_missing() {
     assert!(next(&app).contains(fails), "{}", next(&app));
     act(&mut app, Action::Knobs);
     assert!(next(&app).contains(fails), "{}", next(&app));
-    assert_eq!(app.study.of(&stage).state, StageState::Passed);
+    assert_eq!(app.lesson.study.of(&stage).state, StageState::Passed);
     act(&mut app, Action::Knobs);
     fix_b(&mut app, stage.fixed.clone(), 6);
     assert!(!next(&app).contains(fails), "{}", next(&app));
@@ -971,7 +1009,7 @@ fn what_was_not_measured_comes_before_what_fails_after_it_and_pairs_come_last() 
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
-    app.study.note_fix_tried(&stage);
+    app.lesson.study.note_fix_tried(&stage);
     // B goes on from A's weights, so that it has no first loss; its last one is too large.
     let mut config = stage.broken.clone();
     config.train.seed += 1;
@@ -982,7 +1020,7 @@ fn what_was_not_measured_comes_before_what_fails_after_it_and_pairs_come_last() 
     hear(&mut app, sample::step(&run, 30));
     hear(&mut app, sample::throughput(&run, 30));
     let outcomes = |app: &App| {
-        let report = app.study.report.as_ref().expect("judged");
+        let report = app.lesson.study.report.as_ref().expect("judged");
         let lines = report.lines.iter().map(|it| it.outcome);
         lines.collect::<Vec<_>>()
     };
@@ -1033,9 +1071,9 @@ fn a_range_about_one_knob_is_judged_by_pairs_of_that_knob_alone() {
     let mut app = asks_for_the_ratio();
     let stage = app.stage().expect("a stage").clone();
     let about = stage.varies[0].clone();
-    let measured = |app: &App| (app.study.of(&stage).measured, app.truth(&stage));
+    let measured = |app: &App| (app.lesson.study.of(&stage).measured, app.truth(&stage));
     measure_pairs(&mut app, 2.5, &[&about, "model.loss"]);
-    assert_eq!(app.study.of(&stage).state, StageState::Passed);
+    assert_eq!(app.lesson.study.of(&stage).state, StageState::Passed);
     assert_eq!(
         (app.beside(&stage), measured(&app)),
         (Some("model.loss"), (None, None))
@@ -1093,7 +1131,8 @@ fn the_quiz_comes_in_the_debrief() {
     act(&mut app, Action::Pair);
     pair(&mut app, 40, true);
     assert!(
-        app.study
+        app.lesson
+            .study
             .question(app.stage().expect("a stage"))
             .is_some_and(|(quiz, _)| quiz == Some(0))
     );
@@ -1118,8 +1157,8 @@ fn the_quiz_comes_in_the_debrief() {
     let stage = app.stage().expect("a stage").clone();
     assert_eq!(
         (
-            app.study.of(&stage).quiz,
-            app.study.question(&stage).is_none()
+            app.lesson.study.of(&stage).quiz,
+            app.lesson.study.question(&stage).is_none()
         ),
         (vec![0], true)
     );
@@ -1214,12 +1253,13 @@ fn a_nan_stops_the_run_at_its_step() {
     };
     hear(&mut app, Event::Finished(Box::new(finished)));
     assert_eq!(
-        app.run.shown().loss.not_finite.map(|(step, _)| step),
+        app.bench.run.shown().loss.not_finite.map(|(step, _)| step),
         Some(7)
     );
-    assert_eq!(app.run.state, RunState::Finished);
+    assert_eq!(app.bench.run.state, RunState::Finished);
     assert!(
-        app.notice
+        app.view
+            .notice
             .expect("it is said")
             .text
             .contains("layers.0.mlp")
@@ -1248,13 +1288,14 @@ fn a_saved_configuration_runs_beside_the_starter() {
     );
     assert_eq!(effects, []);
     assert!(
-        app.notice
+        app.view
+            .notice
             .expect("it is said")
             .text
             .contains("config.toml:2")
     );
     assert_eq!(
-        app.run.wanted.expect("still").variant,
+        app.bench.run.wanted.expect("still").variant,
         "custom",
         "a bad file replaces nothing"
     );
@@ -1280,12 +1321,12 @@ fn recording() -> App {
 #[test]
 fn a_recording_is_steered_and_changes_nothing() {
     let mut app = recording();
-    let stage = app.course.stages[1].clone();
+    let stage = app.lesson.course.stages[1].clone();
     for event in sample::until(&spec(&stage, "broken", None), 10) {
         hear(&mut app, event);
     }
     assert_eq!(
-        (app.study.at, app.step(), app.run.state.clone()),
+        (app.lesson.study.at, app.step(), app.bench.run.state.clone()),
         (1, Some(10), RunState::Running),
         "it shows its own stage"
     );
@@ -1324,7 +1365,7 @@ fn a_recording_is_steered_and_changes_nothing() {
             reason: "end of file".to_owned(),
         }),
     );
-    assert_eq!(app.run.state, RunState::Finished);
+    assert_eq!(app.bench.run.state, RunState::Finished);
 }
 
 #[test]
@@ -1342,19 +1383,23 @@ fn what_is_no_event_goes_to_the_log() {
         }),
     );
     assert_eq!(
-        (app.log.entries.len(), app.log.unseen, app.malformed),
+        (
+            app.devices.log.entries.len(),
+            app.devices.log.unseen,
+            app.devices.log.malformed
+        ),
         (2, 2, 1)
     );
-    assert_eq!(app.log.entries[0].text, "·[2Jdriver· says");
+    assert_eq!(app.devices.log.entries[0].text, "·[2Jdriver· says");
     act(&mut app, Action::Open(Overlay::Log));
-    assert_eq!(app.log.unseen, 0);
+    assert_eq!(app.devices.log.unseen, 0);
     for n in 0..5_000 {
         update(
             &mut app,
             Message::Engine(FromEngine::Stray(format!("line {n}"))),
         );
     }
-    assert_eq!(app.log.entries.len(), 500);
+    assert_eq!(app.devices.log.entries.len(), 500);
 }
 
 #[test]
@@ -1365,7 +1410,7 @@ fn a_long_run_does_not_grow_the_state() {
     for at in 1..200_000 {
         hear(&mut app, sample::step(&run, at));
         if at % 50_000 == 0 {
-            held.push(app.run.shown().loss.held() + app.run.shown().step_ms.held());
+            held.push(app.bench.run.shown().loss.held() + app.bench.run.shown().step_ms.held());
         }
     }
     assert!(
@@ -1388,21 +1433,21 @@ fn what_an_event_carries_is_bounded() {
             ..StepProfile::default()
         }),
     );
-    let kernels = app.run.shown().kernels.as_ref().expect("kernels");
+    let kernels = app.bench.run.shown().kernels.as_ref().expect("kernels");
     assert!(kernels.rows.len() <= 512 && kernels.rows[0].op.len() < 100);
 }
 
 #[test]
 fn nothing_new_is_nothing_to_draw() {
     let mut app = running(3);
-    let before = app.revision;
+    let before = app.view.revision;
     hear(&mut app, Event::Heartbeat { device_s: None });
     update(&mut app, Message::Tick { now_ms: 40 });
     update(&mut app, Message::Drawn(DrawnFrame::default()));
-    assert_eq!(app.revision, before);
+    assert_eq!(app.view.revision, before);
     let run = wanted(&app);
     hear(&mut app, sample::step(&run, 4));
-    assert!(app.revision > before);
+    assert!(app.view.revision > before);
 }
 
 fn load(others: f64, busy: bool) -> Event {
@@ -1432,11 +1477,11 @@ fn other_programs_are_named_while_they_keep_the_machine_busy() {
     }
     // Digits that nobody reads are nothing to draw.
     hear(&mut app, load(0.61, true));
-    let before = app.revision;
+    let before = app.view.revision;
     hear(&mut app, load(0.59, true));
-    assert_eq!(app.revision, before);
+    assert_eq!(app.view.revision, before);
     hear(&mut app, load(0.90, true));
-    assert!(app.revision > before);
+    assert!(app.view.revision > before);
     // What an engine said that is gone is not known any more.
     let gone = FromEngine::Gone {
         reason: "it ended".to_owned(),
@@ -1489,11 +1534,11 @@ fn both_slots_are_shown_against_the_best_peaks() {
         started.roof = Some(Box::new(roof));
         Event::Started(started)
     };
-    app.run.pending.clear();
+    app.bench.run.pending.clear();
     hear(&mut app, started(65e9, Slot::A));
     hear(&mut app, started(265e9, Slot::B));
     for slot in [Slot::A, Slot::B] {
-        let started = app.run.slot(slot).started.as_ref().expect("a run");
+        let started = app.bench.run.slot(slot).started.as_ref().expect("a run");
         assert_eq!(started.roof.as_ref().map(|it| it.flops.best), Some(265e9));
     }
 }
@@ -1507,9 +1552,16 @@ fn peaks_that_follow_the_first_loss_are_those_of_runs_on_that_device() {
     };
     started.roof = None;
     let device = started.device.clone();
-    app.run.pending.clear();
+    app.bench.run.pending.clear();
     hear(&mut app, Event::Started(started));
-    let shown = |app: &App| app.run.shown().started.as_ref().map(|it| it.roof.clone());
+    let shown = |app: &App| {
+        app.bench
+            .run
+            .shown()
+            .started
+            .as_ref()
+            .map(|it| it.roof.clone())
+    };
     assert_eq!(shown(&app), Some(None));
     let roof = sample::roof();
     let other = Device {
@@ -1534,10 +1586,10 @@ fn a_notice_goes_after_a_while() {
         },
     );
     update(&mut app, Message::Tick { now_ms: 7_000 });
-    assert!(app.notice.is_some());
-    let before = app.revision;
+    assert!(app.view.notice.is_some());
+    let before = app.view.revision;
     update(&mut app, Message::Tick { now_ms: 8_001 });
-    assert!(app.notice.is_none() && app.revision > before);
+    assert!(app.view.notice.is_none() && app.view.revision > before);
 }
 
 #[test]
@@ -1623,7 +1675,7 @@ fn progress_of_earlier_sittings_is_shown() {
     let (app, _) = App::new(sample::course(), progress, Options::default());
     let stage = app.stage().expect("a stage");
     assert_eq!(
-        (app.study.activity(stage), app.hints().0),
+        (app.lesson.study.activity(stage), app.hints().0),
         (Activity::LookBack, 2)
     );
 }
@@ -1645,16 +1697,16 @@ fn a_forgotten_run_pauses_itself_and_says_so() {
     act(&mut shown, Action::Present);
     let effects = wait(&mut app, 600, 602);
     assert_eq!(commands(&effects), [&Command::Pause]);
-    let said = app.notice.clone().expect("it is said");
+    let said = app.view.notice.clone().expect("it is said");
     assert!(said.text.contains("ten minutes"));
     hear(&mut app, Event::Paused { slot: Slot::A });
     update(&mut app, Message::Tick { now_ms: 700_000 });
-    assert_eq!(app.notice, Some(said), "until somebody is there");
+    assert_eq!(app.view.notice, Some(said), "until somebody is there");
     let effects = act(&mut app, Action::Pause);
     assert_eq!(commands(&effects), [&Command::Resume]);
-    assert_eq!(app.notice, None);
+    assert_eq!(app.view.notice, None);
     wait(&mut shown, 600, 1300);
-    assert_eq!(shown.run.state, RunState::Running, "a room looks on");
+    assert_eq!(shown.bench.run.state, RunState::Running, "a room looks on");
 }
 
 #[test]

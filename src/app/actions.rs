@@ -18,8 +18,10 @@ use protocol::config::RunConfig;
 impl App {
     /// Carries out an action.
     pub(super) fn act(&mut self, action: Action) {
-        self.touched_ms = self.now_ms;
-        self.notice.take_if(|notice| notice.until_ms == u64::MAX);
+        self.clock.touched_ms = self.clock.now_ms;
+        self.view
+            .notice
+            .take_if(|notice| notice.until_ms == u64::MAX);
         if self.act_in_room(action) || self.act_in_presentation(action) {
             return;
         }
@@ -46,7 +48,8 @@ impl App {
             Action::Suspend => {
                 // The engine pauses while the program is suspended.
                 let live = self.mode.is_live();
-                let runs = live && self.run.state == RunState::Running && !self.run.pairing;
+                let runs =
+                    live && self.bench.run.state == RunState::Running && !self.bench.run.pairing;
                 if runs {
                     self.send(Command::Pause);
                 }
@@ -55,9 +58,9 @@ impl App {
                     self.send(Command::Resume);
                 }
             }
-            Action::Report => self
-                .effects
-                .push(Effect::WriteReport(Box::new(self.study.progress.clone()))),
+            Action::Report => self.effects.push(Effect::WriteReport(Box::new(
+                self.lesson.study.progress.clone(),
+            ))),
             Action::Stage(number) => match self.place_of_number(number) {
                 Some(at) => self.leave_for(at),
                 None => self.tell(&format!("There is no stage {number}"), true),
@@ -71,8 +74,8 @@ impl App {
             // Without a stage there is nothing to predict.
             Action::Toggle => self.after_skip(AfterSkip::Toggle),
             Action::Pair => self.after_skip(AfterSkip::Pair),
-            Action::NextStage | Action::PreviousStage => self.leave_for(self.study.at),
-            Action::Profile if self.run.state.is_active() => {
+            Action::NextStage | Action::PreviousStage => self.leave_for(self.lesson.study.at),
+            Action::Profile if self.bench.run.state.is_active() => {
                 self.tell("The next step is profiled", false);
                 self.send(Command::Profile);
             }
@@ -99,21 +102,22 @@ impl App {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
             // In a presentation the room votes; the presenter's keys answer nothing.
-            Action::Answer(_) if self.presentation.is_some() => {}
+            Action::Answer(_) if self.presenter.presentation.is_some() => {}
             Action::Answer(choice) => self.answer(stage, choice),
             Action::Question => self.show_question(stage),
             Action::RangeShift(by) => self.set_range(by, RangeSteps::shift),
             Action::RangeWiden(by) => self.set_range(by, RangeSteps::widen),
             Action::RangeKeep => {
-                if self.study.range.is_none() && self.study.estimate(stage).is_some() {
+                if self.lesson.study.range.is_none() && self.lesson.study.estimate(stage).is_some()
+                {
                     self.tell("No range yet: the arrow keys place one on the scale", false);
-                } else if self.study.keep_range(stage) {
+                } else if self.lesson.study.keep_range(stage) {
                     self.open_page(LessonPage::Evidence);
                     self.save(&stage.id);
                 }
             }
             Action::Hint => self.hint(stage),
-            Action::Solution => self.solution(self.study.solution),
+            Action::Solution => self.solution(self.lesson.study.solution),
             Action::Toggle => self.unless_unpredicted(stage, AfterSkip::Toggle),
             Action::Pair => self.unless_unpredicted(stage, AfterSkip::Pair),
             Action::Present => self.present(0),
@@ -155,14 +159,14 @@ impl App {
         match self.view.confirm.take() {
             Some(Confirm::SkipPrediction(then)) => {
                 self.with_stage(|app, stage| {
-                    app.study.skip(stage);
+                    app.lesson.study.skip(stage);
                     app.save(&stage.id);
                 });
                 self.after_skip(then);
             }
             Some(Confirm::SkipLocating) => {
                 self.with_stage(|app, stage| {
-                    app.study.of_mut(&stage.id).located = Some(false);
+                    app.lesson.study.of_mut(&stage.id).located = Some(false);
                     app.save(&stage.id);
                     app.next_pointer(stage);
                 });
@@ -173,11 +177,11 @@ impl App {
             }
             Some(Confirm::Reset) => {
                 self.with_stage(|app, stage| {
-                    app.study.forget(stage);
+                    app.lesson.study.forget(stage);
                     app.effects.push(Effect::ResetStage {
                         stage: stage.id.clone(),
                     });
-                    app.enter(app.study.at);
+                    app.enter(app.lesson.study.at);
                 });
             }
             Some(Confirm::Leave { to }) => self.go_to(to),
@@ -191,19 +195,19 @@ impl App {
     /// Shows the solution and notes in the progress that it was shown.
     fn show_solution(&mut self) {
         self.look(Action::Open(Overlay::Solution));
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let exercise = self.mode.exercise();
         let id = match exercise.and_then(|open| course.exercises.get(open.at)) {
             Some(exercise) => {
-                self.exercises.of_mut(exercise).solution = true;
+                self.exercise.of_mut(exercise).solution = true;
                 &exercise.id
             }
             None => {
-                self.study.solution = true;
-                &course.stages[self.study.at].id
+                self.lesson.study.solution = true;
+                &course.stages[self.lesson.study.at].id
             }
         };
-        self.study.of_mut(id).solution_shown = true;
+        self.lesson.study.of_mut(id).solution_shown = true;
         self.save(id);
     }
 
@@ -224,7 +228,7 @@ impl App {
     }
 
     fn go_by(&mut self, by: isize) {
-        let (at, of) = (self.study.at, self.course.stages.len());
+        let (at, of) = (self.lesson.study.at, self.lesson.course.stages.len());
         if by > 0 && at + 1 == of {
             return self.look(Action::Open(Overlay::Summary));
         }
@@ -239,7 +243,7 @@ impl App {
         if self.beat().is_some() {
             return self.show_beat(at, 0);
         }
-        if at == self.study.at && self.stage().is_some() {
+        if at == self.lesson.study.at && self.stage().is_some() {
             return;
         }
         if matches!(self.mode, Mode::Free | Mode::Mystery(_)) {
@@ -255,15 +259,15 @@ impl App {
     }
 
     fn set_range(&mut self, by: i32, change: impl FnOnce(&mut RangeSteps, i32)) {
-        let before = self.study.range;
-        self.study.set_range(by, change);
-        if self.study.range == before {
+        let before = self.lesson.study.range;
+        self.lesson.study.set_range(by, change);
+        if self.lesson.study.range == before {
             self.tell("The range goes no further that way", false);
         }
     }
 
     fn answer(&mut self, stage: &Stage, choice: usize) {
-        let Some((quiz, _)) = self.study.question(stage) else {
+        let Some((quiz, _)) = self.lesson.study.question(stage) else {
             return;
         };
         if !self.view.lesson_visible() {
@@ -271,7 +275,7 @@ impl App {
             return;
         }
         let answered = match self.asked_here() {
-            true => self.study.answer(stage, choice),
+            true => self.lesson.study.answer(stage, choice),
             false => None,
         };
         if answered.is_none() {
@@ -293,7 +297,7 @@ impl App {
             return;
         }
         // The second and third hints nearly give the answer to the prediction.
-        if !self.study.predicted(stage) && self.hints().0 > 0 {
+        if !self.lesson.study.predicted(stage) && self.hints().0 > 0 {
             return self.tell(
                 "The next hint comes once you have answered the question",
                 false,
@@ -309,7 +313,7 @@ impl App {
     pub(super) fn next_hint(&mut self, id: &str) -> bool {
         let (shown, of) = self.hints();
         if shown < of {
-            self.study.of_mut(id).hints += 1;
+            self.lesson.study.of_mut(id).hints += 1;
             self.save(id);
         } else {
             self.tell("All hints are shown", false);
@@ -335,7 +339,7 @@ impl App {
 
     /// Toggling and pairing are always allowed; before the prediction they ask for confirmation.
     fn unless_unpredicted(&mut self, stage: &Stage, then: AfterSkip) {
-        if self.keeps_progress() && !self.study.predicted(stage) {
+        if self.keeps_progress() && !self.lesson.study.predicted(stage) {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
         } else {
             self.after_skip(then);
@@ -366,16 +370,16 @@ impl App {
     /// Chooses a line of the open list.
     pub(super) fn choose(&mut self, line: usize) {
         match self.view.overlay {
-            Some(Overlay::Stages) => match line.checked_sub(self.course.stages.len()) {
+            Some(Overlay::Stages) => match line.checked_sub(self.lesson.course.stages.len()) {
                 None => self.leave_for(line),
-                Some(at) if at < self.course.exercises.len() => self.open_exercise(at),
-                Some(at) if at > self.course.exercises.len() => {
-                    let level = next_level(&self.study.progress);
-                    let seed = unsolved(&self.study.progress, level);
+                Some(at) if at < self.lesson.course.exercises.len() => self.open_exercise(at),
+                Some(at) if at > self.lesson.course.exercises.len() => {
+                    let level = next_level(&self.lesson.study.progress);
+                    let seed = unsolved(&self.lesson.study.progress, level);
                     self.run_mystery(seed, level);
                 }
                 Some(_) => {
-                    let preset = self.preset.unwrap_or_default();
+                    let preset = self.bench.preset.unwrap_or_default();
                     self.run_free(RunConfig::preset(preset));
                 }
             },

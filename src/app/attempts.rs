@@ -138,7 +138,7 @@ impl RequestedRun {
 impl App {
     /// A, then every B that ran in this stage, in the order of their starts; the longest run of each configuration.
     pub fn attempts(&self) -> Vec<&SlotRun> {
-        let run = &self.run;
+        let run = &self.bench.run;
         let mut all: Vec<&SlotRun> = run.earlier.iter().chain(&run.slots).collect();
         all.retain(|it| it.started.is_some());
         all.sort_by_key(|it| (it.slot() != Some(Slot::A), it.began_ms));
@@ -155,14 +155,18 @@ impl App {
 
     /// The attempt of B that a lesson describes: the present one, or the latest if B equals A again.
     pub(super) fn b_of_lesson(&self) -> &SlotRun {
-        let latest = self.run.latest_b().filter(|_| self.comparison.same());
-        latest.unwrap_or_else(|| self.run.slot(Slot::B))
+        let latest = self
+            .bench
+            .run
+            .latest_b()
+            .filter(|_| self.bench.comparison.same());
+        latest.unwrap_or_else(|| self.bench.run.slot(Slot::B))
     }
 
     /// The result of an attempt's pairs with A.
     pub fn pair_of_attempt(&self, attempt: &SlotRun) -> Option<&Pair> {
         let started = attempt.started.as_ref()?;
-        self.run.pair_of(&started.run.config)
+        self.bench.run.pair_of(&started.run.config)
     }
 
     /// The knobs in which an attempt differs from A: `model.norm fused`.
@@ -170,21 +174,21 @@ impl App {
         let Some(started) = &attempt.started else {
             return String::new();
         };
-        self.comparison.differences_of(&started.run.config)
+        self.bench.comparison.differences_of(&started.run.config)
     }
 
     /// Whether an attempt has B's present configuration.
     pub fn is_present(&self, attempt: &SlotRun) -> bool {
         let config = attempt.started.as_ref().map(|it| &it.run.config);
-        config == Some(&self.comparison.config_b)
+        config == Some(&self.bench.comparison.config_b)
     }
 
     /// Whether the log can be opened: there are attempts, and they are not hidden.
     pub fn has_attempts(&self) -> bool {
         self.can_edit()
-            && !self.comparison.hidden
-            && self.presentation.is_none()
-            && self.run.slot(Slot::A).started.is_some()
+            && !self.bench.comparison.hidden
+            && self.presenter.presentation.is_none()
+            && self.bench.run.slot(Slot::A).started.is_some()
     }
 
     /// Sets B to the configuration of an attempt.
@@ -195,13 +199,13 @@ impl App {
             return;
         };
         self.view.overlay = None;
-        if self.waits_for_measurement() || config == self.comparison.config_b {
+        if self.waits_for_measurement() || config == self.bench.comparison.config_b {
             return;
         }
-        self.comparison.set_b(config, false);
-        let text = match self.comparison.same() {
+        self.bench.comparison.set_b(config, false);
+        let text = match self.bench.comparison.same() {
             true => "B is again the same as A".to_owned(),
-            false => format!("B is again: {}", self.comparison.differences()),
+            false => format!("B is again: {}", self.bench.comparison.differences()),
         };
         self.b_replaced();
         self.tell(&text, false);

@@ -124,9 +124,9 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
 impl App {
     /// The beat on the screen; an open exercise stands in its place.
     pub fn beat(&self) -> Option<BeatState> {
-        let presentation = self.presentation.as_ref();
+        let presentation = self.presenter.presentation.as_ref();
         let at = presentation.filter(|_| !self.mode.is_exercise())?.beat;
-        beats(self.study.at, self.stage()?).get(at).copied()
+        beats(self.lesson.study.at, self.stage()?).get(at).copied()
     }
 
     /// What that beat says and shows.
@@ -136,37 +136,41 @@ impl App {
 
     /// Whether what happens now is the learner's own progress.
     pub fn keeps_progress(&self) -> bool {
-        self.presentation.is_none() && !self.mode.is_replay()
+        self.presenter.presentation.is_none() && !self.mode.is_replay()
     }
 
     /// Presenter mode on, at a beat of the stage, or off.
     pub(super) fn present(&mut self, beat: usize) {
-        if let Some(presentation) = self.presentation.take() {
+        if let Some(presentation) = self.presenter.presentation.take() {
             return self.stop_presenting(*presentation.own, *presentation.own_comparison);
         }
-        self.notice = None;
-        self.presentation = Some(Presentation {
+        self.view.notice = None;
+        self.presenter.presentation = Some(Presentation {
             beat,
             kept: Default::default(),
             audience_screen: AudienceScreen::Live,
             answered: Default::default(),
-            own: Box::new(self.study.clone()),
-            own_comparison: Box::new(self.comparison.clone()),
+            own: Box::new(self.lesson.study.clone()),
+            own_comparison: Box::new(self.bench.comparison.clone()),
         });
-        self.with_stage(|app, stage| app.comparison.set_b(solution(stage, app.preset), true));
-        self.show_beat(self.study.at, beat);
+        self.with_stage(|app, stage| {
+            app.bench
+                .comparison
+                .set_b(solution(stage, app.bench.preset), true)
+        });
+        self.show_beat(self.lesson.study.at, beat);
     }
 
     /// The learner's own study comes back: what was shown to an audience is not the learner's progress.
     fn stop_presenting(&mut self, own: Study, comparison: Comparison) {
         (self.view.expanded, self.view.lesson_open) = (false, false);
-        self.frozen = None;
-        let presented = self.study.progress.presented.take();
-        let shown = std::mem::replace(&mut self.study, own).at;
-        self.study.progress.presented = presented;
-        self.comparison = comparison;
-        let moved =
-            self.study.at != shown || self.run.wanted.as_ref() != Some(&self.comparison.run_a());
+        self.presenter.frozen = None;
+        let presented = self.lesson.study.progress.presented.take();
+        let shown = std::mem::replace(&mut self.lesson.study, own).at;
+        self.lesson.study.progress.presented = presented;
+        self.bench.comparison = comparison;
+        let moved = self.lesson.study.at != shown
+            || self.bench.run.wanted.as_ref() != Some(&self.bench.comparison.run_a());
         if moved && self.mode.is_live() {
             self.enter(shown);
         }
@@ -180,11 +184,11 @@ impl App {
             return;
         };
         // A notice about this beat is not shown below the next.
-        self.notice = self.notice.take().filter(|it| it.warning);
+        self.view.notice = self.view.notice.take().filter(|it| it.warning);
         if let Some(at) = beat.at.checked_add_signed(by).filter(|at| *at < beat.of) {
             return self.show_beat(beat.stage, at);
         }
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let to = beat.stage.checked_add_signed(by);
         match to.and_then(|to| Some((to, course.stages.get(to)?))) {
             Some((to, _)) if by > 0 => self.show_beat(to, 0),
@@ -198,9 +202,9 @@ impl App {
     pub(super) fn present_from(&mut self, start: bool) {
         let (at, beat) = match start {
             true => (0, 0),
-            false => self.presented().unwrap_or((self.study.at, 0)),
+            false => self.presented().unwrap_or((self.lesson.study.at, 0)),
         };
-        if self.presentation.is_none() {
+        if self.presenter.presentation.is_none() {
             self.present(0);
         }
         self.show_beat(at, beat);
@@ -208,15 +212,19 @@ impl App {
 
     /// The place of the stage, and the beat, where the last presentation was.
     pub(super) fn presented(&self) -> Option<(usize, usize)> {
-        let (id, beat) = self.study.progress.presented.as_ref()?;
+        let (id, beat) = self.lesson.study.progress.presented.as_ref()?;
         Some((self.place_of(id)?, *beat))
     }
 
     /// Counts the time for which a beat is shown.
     pub(super) fn count_beat(&mut self, ms: u64) {
-        let at = self.study.at;
-        if let Some(presentation) = &self.presentation {
-            *self.beat_ms.entry((at, presentation.beat)).or_default() += ms;
+        let at = self.lesson.study.at;
+        if let Some(presentation) = &self.presenter.presentation {
+            *self
+                .presenter
+                .beat_ms
+                .entry((at, presentation.beat))
+                .or_default() += ms;
         }
     }
 
@@ -226,16 +234,20 @@ impl App {
             true => AudienceScreen::Live,
             false => cover,
         };
-        self.frozen = None;
-        self.frozen = (now == AudienceScreen::Frozen).then(|| Box::new(self.clone()));
-        if let Some(presentation) = &mut self.presentation {
+        self.presenter.frozen = None;
+        self.presenter.frozen = (now == AudienceScreen::Frozen).then(|| Box::new(self.clone()));
+        if let Some(presentation) = &mut self.presenter.presentation {
             presentation.audience_screen = now;
         }
     }
 
     /// Whether the audience sees what happens.
     pub fn audience_screen(&self) -> AudienceScreen {
-        let there = self.presentation.as_ref().filter(|_| self.beat().is_some());
+        let there = self
+            .presenter
+            .presentation
+            .as_ref()
+            .filter(|_| self.beat().is_some());
         there.map_or(AudienceScreen::Live, |it| it.audience_screen)
     }
 
@@ -248,7 +260,7 @@ impl App {
 
     /// Brings the screen and the run into the state that a beat declares.
     pub(super) fn show_beat(&mut self, at: usize, beat: usize) {
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let Some(stage) = course.stages.get(at) else {
             return;
         };
@@ -257,21 +269,22 @@ impl App {
         let Some(beat) = all.get(beat).or(all.last()).copied() else {
             return;
         };
-        if at != self.study.at {
+        if at != self.lesson.study.at {
             self.change_stage(at, stage);
         }
-        if let Some(presentation) = &mut self.presentation {
+        if let Some(presentation) = &mut self.presenter.presentation {
             presentation.beat = beat.at;
             if presentation.audience_screen == AudienceScreen::Blank {
                 presentation.audience_screen = AudienceScreen::Live;
             }
         }
-        self.study.progress.presented = Some((stage.id.clone(), beat.at));
+        self.lesson.study.progress.presented = Some((stage.id.clone(), beat.at));
         self.effects.push(Effect::SaveBeat {
             stage: stage.id.clone(),
             beat: beat.at,
         });
-        self.study
+        self.lesson
+            .study
             .present(stage, beat.hints, beat.vote == VoteState::Closed);
         let view = &mut self.view;
         (view.focus, view.expanded, view.knobs) = (Some(beat.panel), true, false);
@@ -281,12 +294,14 @@ impl App {
         view.lesson_page = LessonPage::Start;
         self.open_page(beat.page);
         if !self.mode.is_live() {
-            if self.run.slot(beat.variant).started.is_some() {
-                self.run.active = beat.variant;
+            if self.bench.run.slot(beat.variant).started.is_some() {
+                self.bench.run.active = beat.variant;
             }
             return;
         }
-        self.comparison.set_b(solution(stage, self.preset), true);
+        self.bench
+            .comparison
+            .set_b(solution(stage, self.bench.preset), true);
         match beat.pairs {
             true => self.show_pairs(),
             false => self.show_run(beat.variant, stage),
@@ -295,77 +310,82 @@ impl App {
 
     /// Puts away what the stage has measured, and takes out what the other one has.
     fn change_stage(&mut self, at: usize, stage: &Stage) {
-        let before = self.study.at;
-        let pair = self.study.pair.take().filter(|pair| pair.done);
-        self.study.enter(at, stage);
-        self.notice = None;
+        let before = self.lesson.study.at;
+        let pair = self.lesson.study.pair.take().filter(|pair| pair.done);
+        self.lesson.study.enter(at, stage);
+        self.view.notice = None;
         if !self.mode.is_live() {
             return;
         }
-        let Some(presentation) = &mut self.presentation else {
+        let Some(presentation) = &mut self.presenter.presentation else {
             return;
         };
-        let slots = std::mem::take(&mut self.run.slots);
-        self.run.forget();
+        let slots = std::mem::take(&mut self.bench.run.slots);
+        self.bench.run.forget();
         presentation.kept.insert(before, StageRuns { slots, pair });
         if let Some(kept) = presentation.kept.remove(&at) {
-            (self.run.slots, self.study.pair) = (kept.slots, kept.pair);
+            (self.bench.run.slots, self.lesson.study.pair) = (kept.slots, kept.pair);
         }
-        self.comparison = Comparison::of_stage(stage, self.preset);
+        self.bench.comparison = Comparison::of_stage(stage, self.bench.preset);
         self.leave_run();
     }
 
     /// Ends the run in progress; later events about it are ignored.
     fn leave_run(&mut self) {
         self.await_runs(Vec::new());
-        (self.run.wanted, self.run.left) = (None, true);
-        self.run.state = RunState::Finished;
+        (self.bench.run.wanted, self.bench.run.left) = (None, true);
+        self.bench.run.state = RunState::Finished;
         self.send(Command::Stop);
     }
 
     /// Shows the run of A or B: the one in progress, an earlier one, or else a new one.
     fn show_run(&mut self, slot: Slot, stage: &Stage) {
-        let run = self.comparison.run_of(slot);
-        let wanted = self.run.wanted.as_ref() == Some(&run) && !self.run.pairing;
-        if wanted && self.run.state.is_active() {
+        let run = self.bench.comparison.run_of(slot);
+        let wanted = self.bench.run.wanted.as_ref() == Some(&run) && !self.bench.run.pairing;
+        if wanted && self.bench.run.state.is_active() {
             // It was paused while the other side was shown.
-            if self.run.active != slot && self.run.state.is_paused() {
+            if self.bench.run.active != slot && self.bench.run.state.is_paused() {
                 self.pause();
             }
-            self.run.active = slot;
-        } else if has_shown(self.run.slot(slot), &run, stage) || self.pairs_keep(slot, &run) {
-            self.run.active = slot;
-            if !self.run.pending.is_empty() && !self.run.pairing {
+            self.bench.run.active = slot;
+        } else if has_shown(self.bench.run.slot(slot), &run, stage) || self.pairs_keep(slot, &run) {
+            self.bench.run.active = slot;
+            if !self.bench.run.pending.is_empty() && !self.bench.run.pairing {
                 self.leave_run();
-            } else if !self.run.state.is_paused() {
+            } else if !self.bench.run.state.is_paused() {
                 self.pause();
             }
-        } else if !(wanted && matches!(self.run.state, RunState::Failed { .. })) {
+        } else if !(wanted && matches!(self.bench.run.state, RunState::Failed { .. })) {
             self.start(run);
         }
     }
 
     /// Whether pairs go on behind this run: what it has shown stays as it is until their verdict.
     fn pairs_keep(&self, slot: Slot, run: &RunSpec) -> bool {
-        let shown = self.run.slot(slot);
+        let shown = self.bench.run.slot(slot);
         let same = shown.started.as_ref().is_some_and(|it| it.run == *run);
-        self.run.pairing && same && shown.last.is_some() && !shown.of_pairs
+        self.bench.run.pairing && same && shown.last.is_some() && !shown.of_pairs
     }
 
     /// Shows the pairs: those that were measured, or else new ones.
     fn show_pairs(&mut self) {
-        let measured = self.study.pair.as_ref().is_some_and(|pair| pair.done);
-        if !measured && !self.run.pairing {
+        let measured = self
+            .lesson
+            .study
+            .pair
+            .as_ref()
+            .is_some_and(|pair| pair.done);
+        if !measured && !self.bench.run.pairing {
             self.pair();
         }
-        self.run.active = Slot::B;
+        self.bench.run.active = Slot::B;
     }
 
     /// Forgets what the stage of a presentation has measured, and shows its beat anew.
     pub(super) fn measure_beat_again(&mut self) {
-        self.run.forget();
-        (self.run.wanted, self.run.pairing) = (None, false);
-        self.study.pair = None;
+        self.bench.run.forget();
+        (self.bench.run.wanted, self.bench.run.pairing) = (None, false);
+        self.lesson.study.pair = None;
         self.show_beat_again();
     }
 
@@ -405,7 +425,7 @@ impl App {
                 false,
             );
         }
-        let Some(presentation) = &mut self.presentation else {
+        let Some(presentation) = &mut self.presenter.presentation else {
             return;
         };
         if !presentation.answered.remove(&stage) {
@@ -416,8 +436,8 @@ impl App {
 
     /// Whether the right choice of the stage that is presented is marked.
     pub fn answer_shown(&self) -> bool {
-        let presentation = self.presentation.as_ref();
-        presentation.is_some_and(|it| it.answered.contains(&self.study.at))
+        let presentation = self.presenter.presentation.as_ref();
+        presentation.is_some_and(|it| it.answered.contains(&self.lesson.study.at))
     }
 
     /// Why the right choice is right, as far as its figures are known.
@@ -428,8 +448,14 @@ impl App {
 
     /// Stages before this one that were jumped over, by their place.
     pub fn skipped_stages(&self) -> Vec<usize> {
-        let stages = self.course.stages.iter().take(self.study.at).enumerate();
-        let skipped = |stage| self.study.of(stage).state == StageState::Skipped;
+        let stages = self
+            .lesson
+            .course
+            .stages
+            .iter()
+            .take(self.lesson.study.at)
+            .enumerate();
+        let skipped = |stage| self.lesson.study.of(stage).state == StageState::Skipped;
         stages
             .filter(|(_, stage)| skipped(stage))
             .map(|(at, _)| at)
@@ -438,7 +464,7 @@ impl App {
 
     /// Shows who comes late to a room what the class has done before.
     pub(super) fn catch_up(&mut self) {
-        let in_room = self.member.is_some() && self.presentation.is_none();
+        let in_room = self.class.is_some() && self.presenter.presentation.is_none();
         if in_room && self.view.overlay.is_none() && !self.skipped_stages().is_empty() {
             self.look(Action::Open(Overlay::Skipped));
         }
@@ -450,10 +476,10 @@ impl App {
         if !self.mode.is_live() {
             return false;
         }
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let mut any = false;
         for stage in course.stages.iter().take(to) {
-            let known = self.study.of_mut(&stage.id);
+            let known = self.lesson.study.of_mut(&stage.id);
             if known.state < StageState::Skipped {
                 known.state = StageState::Skipped;
                 self.save(&stage.id);

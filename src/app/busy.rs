@@ -21,7 +21,7 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
         false => ("use", "this machine", "are"),
     };
     let so = format!("times {are} longer than necessary; pairs need a steady load");
-    if let Some(share) = share(app.load.as_ref()?) {
+    if let Some(share) = share(app.devices.load.as_ref()?) {
         let said = format!("Other programs {use_it} {share} % of {machine}");
         return Some([
             format!("{said}: {so}"),
@@ -29,9 +29,13 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
             format!("Others {use_it} {share} %: steps {are} slower, pairs less exact"),
         ]);
     }
-    let times = app.run.shown().throughput.as_ref();
+    let times = app.bench.run.shown().throughput.as_ref();
     let varies = times.is_some_and(|it| it.state == TimingState::Noisy && it.step_ms.n >= MANY);
-    let unknown = app.load.as_ref().is_some_and(|it| it.others.is_none());
+    let unknown = app
+        .devices
+        .load
+        .as_ref()
+        .is_some_and(|it| it.others.is_none());
     (unknown && varies).then(|| {
         let said = "Step times vary a lot: other programs may use";
         [

@@ -1,7 +1,8 @@
 //! Which device computes, which others there are, and the offer to move from the CPU to a GPU that has warmed up.
 //! It opens nothing: devices are known from events only.
 
-use protocol::{Device, DeviceInfo};
+use super::log::Log;
+use protocol::{Device, DeviceInfo, Load};
 
 /// A GPU that warms up while the CPU runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +28,10 @@ pub struct Devices {
     pub known: Vec<DeviceInfo>,
     pub probed: bool,
     pub gpu_warm_up: GpuWarmUp,
+    /// The share of the machine that other programs use, as the engine last reported it.
+    pub load: Option<Load>,
+    /// What drivers, libraries and the engine wrote.
+    pub log: Log,
 }
 
 impl Devices {

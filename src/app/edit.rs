@@ -19,7 +19,7 @@ const SETTLE_MS: u64 = 500;
 impl App {
     /// Whether the knobs can be opened: there is something to change, and it can run.
     pub fn can_edit(&self) -> bool {
-        self.mode.compares() && !self.comparison.offers.is_empty()
+        self.mode.compares() && !self.bench.comparison.offers.is_empty()
     }
 
     /// Whether the knobs are on the screen.
@@ -38,20 +38,20 @@ impl App {
             Action::TypeValue => self.view.value = Some(String::new()),
             Action::Knobs => match (self.knobs_open(), self.stage()) {
                 (true, _) => self.view.knobs = false,
-                (false, Some(stage)) if !self.study.predicted(stage) => {
+                (false, Some(stage)) if !self.lesson.study.predicted(stage) => {
                     self.view.confirm = Some(super::Confirm::SkipPrediction(AfterSkip::Knobs));
                 }
                 (false, _) => self.open_knobs(),
             },
             Action::KnobRow(by) => {
-                let row = self.comparison.row.saturating_add_signed(by as isize);
-                self.comparison.select(row);
+                let row = self.bench.comparison.row.saturating_add_signed(by as isize);
+                self.bench.comparison.select(row);
             }
             Action::KnobTurn(by) => self.change_knob(|comparison| comparison.step(by)),
-            Action::KnobAt(row) if row == self.comparison.row => {
+            Action::KnobAt(row) if row == self.bench.comparison.row => {
                 self.change_knob(|comparison| comparison.step(1));
             }
-            Action::KnobAt(row) => self.comparison.select(row),
+            Action::KnobAt(row) => self.bench.comparison.select(row),
             Action::TakeSolution => self.take_solution(),
             _ => return false,
         }
@@ -78,9 +78,9 @@ impl App {
             return self.tell(what, false);
         };
         let known = self.exercise().map(|it| {
-            let state = self.exercises.of(it);
+            let state = self.exercise.of(it);
             let judged = state.is_some_and(|state| state.measured.is_some());
-            judged || self.study.progress.stage(&it.id).state == StageState::Passed
+            judged || self.lesson.study.progress.stage(&it.id).state == StageState::Passed
         });
         if known != Some(true) {
             let text =
@@ -97,7 +97,7 @@ impl App {
 
     /// While B is the same as A, opens the knobs and says so; returns whether it is.
     pub(super) fn open_knobs_if_same(&mut self) -> bool {
-        let same = self.comparison.same();
+        let same = self.bench.comparison.same();
         if same {
             self.open_knobs();
             self.tell("B is still the same as A: change a knob first", false);
@@ -130,12 +130,12 @@ impl App {
 
     /// Changes B at the selected row. Where `change` is refused, the row says why.
     fn change_knob(&mut self, change: impl FnOnce(&mut Comparison) -> bool) {
-        let knob = self.comparison.knob();
-        if self.waits_for_measurement() || !change(&mut self.comparison) {
+        let knob = self.bench.comparison.knob();
+        if self.waits_for_measurement() || !change(&mut self.bench.comparison) {
             return;
         }
         // Earlier notices about B do not apply to this one.
-        self.notice = None;
+        self.view.notice = None;
         self.write_b();
         self.b_changed(knob.is_some_and(Comparison::starts_again));
     }
@@ -148,18 +148,22 @@ impl App {
 
     /// B has changed: drops what was measured with the old one, and runs the new one, `delayed` if more changes may come.
     fn b_changed(&mut self, delayed: bool) {
-        self.with_stage(|app, stage| app.study.note_fix_tried(stage));
-        self.study.report = None;
-        self.study.pair = self.run.pair_of(&self.comparison.config_b).cloned();
+        self.with_stage(|app, stage| app.lesson.study.note_fix_tried(stage));
+        self.lesson.study.report = None;
+        self.lesson.study.pair = self
+            .bench
+            .run
+            .pair_of(&self.bench.comparison.config_b)
+            .cloned();
         // A B that runs is shown until the changed one takes over from it.
-        if self.run.active == Slot::A || !self.run.state.is_active() {
+        if self.bench.run.active == Slot::A || !self.bench.run.state.is_active() {
             self.show_present_b();
         }
         let wait = delayed
-            || self.run.pairing
-            || !self.run.is_current()
-            || self.comparison.due_ms.is_some();
-        self.comparison.due_ms = wait.then_some(self.now_ms + SETTLE_MS);
+            || self.bench.run.pairing
+            || !self.bench.run.is_current()
+            || self.bench.comparison.due_ms.is_some();
+        self.bench.comparison.due_ms = wait.then_some(self.clock.now_ms + SETTLE_MS);
         if !wait {
             self.run_current_b();
         }
@@ -167,23 +171,31 @@ impl App {
 
     /// Runs B once no more changes have come for `SETTLE_MS`.
     pub(super) fn run_when_due(&mut self) {
-        if self.comparison.due_ms.is_some_and(|due| due <= self.now_ms) {
-            self.revision += 1;
+        if self
+            .bench
+            .comparison
+            .due_ms
+            .is_some_and(|due| due <= self.clock.now_ms)
+        {
+            self.view.revision += 1;
             self.run_current_b();
         }
     }
 
     fn run_current_b(&mut self) {
-        self.comparison.due_ms = None;
-        if !self.run.pairing {
+        self.bench.comparison.due_ms = None;
+        if !self.bench.run.pairing {
             self.cancel_verdict();
         }
-        let same = self.comparison.same();
-        if self.run.pairing && !same {
+        let same = self.bench.comparison.same();
+        if self.bench.run.pairing && !same {
             return self.pair();
         }
-        let run = self.comparison.run_of(if same { Slot::A } else { Slot::B });
-        if self.run.wanted.as_ref() != Some(&run) || self.run.pairing {
+        let run = self
+            .bench
+            .comparison
+            .run_of(if same { Slot::A } else { Slot::B });
+        if self.bench.run.wanted.as_ref() != Some(&run) || self.bench.run.pairing {
             self.change_to(run);
         } else {
             self.show_present_b();
@@ -192,7 +204,7 @@ impl App {
 
     /// Writes B's knobs to the learner's file. A file that cannot be read stays as it is until it can.
     fn write_b(&mut self) {
-        let comparison = &self.comparison;
+        let comparison = &self.bench.comparison;
         match (&comparison.file, &comparison.problem) {
             (Some(stage), None) => self.effects.push(Effect::WriteKnobs {
                 stage: stage.clone(),
@@ -213,17 +225,17 @@ impl App {
 
     /// The learner's configuration was saved: it is B from now on.
     pub(super) fn take_saved_file(&mut self, config: Result<Box<RunConfig>, String>) {
-        let was_unreadable = self.comparison.problem.is_some();
+        let was_unreadable = self.bench.comparison.problem.is_some();
         let Some(config) = self.config_of_file(config) else {
             return;
         };
-        if self.comparison.config_b == config || self.comparison.offers.is_empty() {
+        if self.bench.comparison.config_b == config || self.bench.comparison.offers.is_empty() {
             return;
         }
         if was_unreadable {
             self.tell("The file can be read again: B is what it says", false);
         }
-        self.comparison.set_b(config, false);
+        self.bench.comparison.set_b(config, false);
         if !self.waits_for_measurement() {
             self.b_changed(false);
         }
@@ -235,13 +247,18 @@ impl App {
         stage: &str,
         config: Result<Box<RunConfig>, String>,
     ) {
-        if self.comparison.file.as_deref() != Some(stage) || self.presentation.is_some() {
+        if self.bench.comparison.file.as_deref() != Some(stage)
+            || self.presenter.presentation.is_some()
+        {
             return;
         }
         if let Some(config) = self.config_of_file(config) {
-            self.comparison.set_b(config, false);
-            if !self.comparison.same() {
-                let text = format!("B is as you left it: {}", self.comparison.differences());
+            self.bench.comparison.set_b(config, false);
+            if !self.bench.comparison.same() {
+                let text = format!(
+                    "B is as you left it: {}",
+                    self.bench.comparison.differences()
+                );
                 self.tell(&text, false);
             }
         }
@@ -249,7 +266,7 @@ impl App {
 
     /// The configuration in the learner's file, at the requested preset. A file that cannot be read is reported and noted.
     fn config_of_file(&mut self, config: Result<Box<RunConfig>, String>) -> Option<RunConfig> {
-        self.comparison.problem = config.as_ref().err().cloned();
+        self.bench.comparison.problem = config.as_ref().err().cloned();
         match config {
             Ok(config) => Some(self.at_preset(*config)),
             Err(what) => {
@@ -260,7 +277,7 @@ impl App {
     }
 
     fn at_preset(&self, config: RunConfig) -> RunConfig {
-        match self.preset {
+        match self.bench.preset {
             Some(preset) => at_preset(&config, preset),
             None => config,
         }
@@ -270,7 +287,9 @@ impl App {
     fn take_solution(&mut self) {
         self.with_stage(|app, stage| {
             app.view.overlay = None;
-            app.comparison.set_b(solution(stage, app.preset), true);
+            app.bench
+                .comparison
+                .set_b(solution(stage, app.bench.preset), true);
             app.b_replaced();
         });
     }
@@ -278,8 +297,9 @@ impl App {
     /// The engine could not run the changed B: takes the change back, and runs the B before it, or lets it run on. Returns whether
     /// that was possible.
     pub(super) fn undo_refused_change(&mut self, reason: &str, kind: FailedKind) -> bool {
-        let tried = self.run.wanted.as_ref();
-        if tried.is_none_or(|run| run.slot == Slot::A) || !self.comparison.undo_trial(reason) {
+        let tried = self.bench.run.wanted.as_ref();
+        if tried.is_none_or(|run| run.slot == Slot::A) || !self.bench.comparison.undo_trial(reason)
+        {
             return self.follow_run_before(kind, reason);
         }
         self.write_b();
@@ -290,28 +310,28 @@ impl App {
         if self.follow_run_before(kind, "") {
             return true;
         }
-        let goes_on = self.run.switching.take().is_some() && self.run.state.is_active();
-        match self.run.shown().started.as_ref().filter(|_| goes_on) {
-            Some(started) => self.run.wanted = Some(started.run.clone()),
-            None if self.comparison.same() => self.start(self.comparison.run_a()),
-            None => self.start(self.comparison.run_b()),
+        let goes_on = self.bench.run.switching.take().is_some() && self.bench.run.state.is_active();
+        match self.bench.run.shown().started.as_ref().filter(|_| goes_on) {
+            Some(started) => self.bench.run.wanted = Some(started.run.clone()),
+            None if self.bench.comparison.same() => self.start(self.bench.comparison.run_a()),
+            None => self.start(self.bench.comparison.run_b()),
         }
         true
     }
 
     /// Shows the run before the last start again, if the engine refused that start and so still runs it; returns whether it does.
     fn follow_run_before(&mut self, kind: FailedKind, reason: &str) -> bool {
-        let before = self.run.before.take();
+        let before = self.bench.run.before.take();
         let Some(before) = before.filter(|_| kind == FailedKind::Refused) else {
             return false;
         };
         if !reason.is_empty() {
             self.tell(reason, true);
         }
-        self.run.pending.clear();
-        self.run.active = before.slot;
-        self.run.wanted = Some(before);
-        self.run.state = RunState::Running;
+        self.bench.run.pending.clear();
+        self.bench.run.active = before.slot;
+        self.bench.run.wanted = Some(before);
+        self.bench.run.state = RunState::Running;
         true
     }
 }

@@ -23,12 +23,13 @@ impl App {
     pub(super) fn hear(&mut self, report: FromEngine) {
         match report {
             FromEngine::Line(line) => self.event(line.event),
-            FromEngine::Stray(text) => self.log.add(LogLevel::Stray, &text),
+            FromEngine::Stray(text) => self.devices.log.add(LogLevel::Stray, &text),
             FromEngine::Malformed { line, why } => {
-                self.malformed += 1;
-                self.log
+                self.devices.log.malformed += 1;
+                self.devices
+                    .log
                     .add(LogLevel::Warning, &format!("Not an event ({why}): {line}"));
-                if self.malformed == 1 {
+                if self.devices.log.malformed == 1 {
                     self.tell(
                         "The engine sent a line that is not an event; the log has it",
                         true,
@@ -47,7 +48,7 @@ impl App {
 
     /// Takes a report of the engine while a recorded run is watched, which it does not concern.
     pub(super) fn hear_beside(&mut self, report: &FromEngine) {
-        self.revision -= 1;
+        self.view.revision -= 1;
         if let (Mode::Watching { engine_gone, .. }, FromEngine::Gone { .. } | FromEngine::Silent) =
             (&mut self.mode, report)
         {
@@ -61,21 +62,22 @@ impl App {
     /// The engine has ended. What it showed stays.
     pub(super) fn gone(&mut self, reason: &str) {
         if !self.mode.is_live() {
-            self.run.state = RunState::Finished;
+            self.bench.run.state = RunState::Finished;
             self.tell("The recording ends here", false);
             return;
         }
-        self.load = None;
-        self.log
+        self.devices.load = None;
+        self.devices
+            .log
             .add(LogLevel::Error, &format!("The engine is gone: {reason}"));
-        if !matches!(self.run.state, RunState::EngineGone { .. }) {
-            self.run.state = RunState::EngineGone {
+        if !matches!(self.bench.run.state, RunState::EngineGone { .. }) {
+            self.bench.run.state = RunState::EngineGone {
                 reason: crate::sanitize::bounded(reason, 1000),
             };
         }
-        self.run.pending.clear();
+        self.bench.run.pending.clear();
         self.end_pairs();
-        self.run.switching = None;
+        self.bench.run.switching = None;
         if let GpuWarmUp::Warming { .. } | GpuWarmUp::Ready { .. } = self.devices.gpu_warm_up {
             self.devices.gpu_warm_up = GpuWarmUp::None;
         }
@@ -84,15 +86,15 @@ impl App {
     fn event(&mut self, event: Event) {
         self.note_progress(&event);
         match sanitize(event) {
-            Event::Heartbeat { .. } => self.revision -= 1,
+            Event::Heartbeat { .. } => self.view.revision -= 1,
             Event::Load(load) => {
-                if !busy::changes(self.load.as_ref(), &load) {
-                    self.revision -= 1;
+                if !busy::changes(self.devices.load.as_ref(), &load) {
+                    self.view.revision -= 1;
                 }
-                self.load = Some(load);
+                self.devices.load = Some(load);
             }
             Event::Hello(hello) => {
-                self.log.add(
+                self.devices.log.add(
                     LogLevel::Info,
                     &format!(
                         "Engine {} on {}, {} cores",
@@ -106,7 +108,7 @@ impl App {
                     "warn" => LogLevel::Warning,
                     _ => LogLevel::Info,
                 };
-                self.log.add(level, &log.text);
+                self.devices.log.add(level, &log.text);
             }
             Event::Devices { devices } => {
                 if let Some(device) = self.devices.take_probed(devices) {
@@ -114,14 +116,14 @@ impl App {
                 }
             }
             Event::DeviceReady { device } => {
-                if let Some(started) = &self.run.shown().started
+                if let Some(started) = &self.bench.run.shown().started
                     && started.device == device
                 {
                     return;
                 }
                 self.devices.note_opened(device);
             }
-            Event::Calibrated { device, roof } => self.run.note_peaks(&device, &roof),
+            Event::Calibrated { device, roof } => self.bench.run.note_peaks(&device, &roof),
             Event::Compiling { kernels, latest } => self.compiling(kernels, latest),
             Event::Started(started) => self.started(started),
             Event::KernelUsed {
@@ -132,13 +134,13 @@ impl App {
             Event::Failed(failed) => self.failed(failed),
             Event::Pair(pair) => self.paired(pair),
             Event::Paused { .. } => {
-                if self.run.state == RunState::Pausing {
-                    self.run.state = RunState::Paused;
+                if self.bench.run.state == RunState::Pausing {
+                    self.bench.run.state = RunState::Paused;
                 }
             }
             Event::Resumed { .. } => {
-                if matches!(self.run.state, RunState::Resuming | RunState::Paused) {
-                    self.run.state = RunState::Running;
+                if matches!(self.bench.run.state, RunState::Resuming | RunState::Paused) {
+                    self.bench.run.state = RunState::Running;
                 }
             }
             figure => self.figure(figure),
@@ -147,7 +149,7 @@ impl App {
 
     /// Figures of one slot.
     fn figure(&mut self, event: Event) {
-        if !self.run.is_current() {
+        if !self.bench.run.is_current() {
             return;
         }
         let slot = match &event {
@@ -159,7 +161,7 @@ impl App {
             Event::Lints { slot, .. } => *slot,
             _ => return,
         };
-        self.run.slots[slot as usize].note_figure(event);
+        self.bench.run.slots[slot as usize].note_figure(event);
         if self.judges(slot) {
             self.judge();
         }
@@ -174,16 +176,16 @@ impl App {
             *so_far = kernels;
             return;
         }
-        self.run.compiling = Some((kernels, latest));
-        if self.run.state == RunState::Starting {
-            self.run.state = RunState::Warming;
+        self.bench.run.compiling = Some((kernels, latest));
+        if self.bench.run.state == RunState::Starting {
+            self.bench.run.state = RunState::Warming;
         }
     }
 
     fn started(&mut self, started: Started) {
         self.follow_recording(started.run.stage);
         let recorded = !self.mode.is_live();
-        let run = &mut self.run;
+        let run = &mut self.bench.run;
         if run.left {
             return;
         }
@@ -209,33 +211,33 @@ impl App {
         }
         let paired = started.paired;
         self.note_start(&started);
-        let run = &mut self.run;
+        let run = &mut self.bench.run;
         if paired && matches!(self.mode, Mode::Mystery(_)) {
             // The known-good configuration is not shown: learners would compare their B with it.
         } else if paired {
-            run.begin_paired(started, self.now_ms);
+            run.begin_paired(started, self.clock.now_ms);
         } else {
-            run.begin(started, self.now_ms);
+            run.begin(started, self.clock.now_ms);
         }
         if slot == Slot::A && !paired {
-            if self.comparison.same() {
+            if self.bench.comparison.same() {
                 self.show_present_b();
             }
-            let longer = self.run.longer_a().filter(|_| self.has_attempts());
+            let longer = self.bench.run.longer_a().filter(|_| self.has_attempts());
             if let Some(steps) = longer.map(SlotRun::steps) {
                 let text = format!("A begins again; its run of {steps} steps stays behind it");
                 self.tell(&text, false);
             }
         }
-        let run = &mut self.run;
+        let run = &mut self.bench.run;
         run.share_peaks();
         run.compiling = None;
         if slot == Slot::B
             && let Some(started) = &run.slots[slot as usize].started
         {
-            self.comparison.confirm(&started.run.config);
+            self.bench.comparison.confirm(&started.run.config);
         }
-        let run = &mut self.run;
+        let run = &mut self.bench.run;
         if recorded || run.state == RunState::Starting {
             run.state = RunState::Warming;
         }
@@ -250,36 +252,36 @@ impl App {
 
     /// A recording says which stage it is about.
     fn follow_recording(&mut self, number: u32) {
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let at = self.place_of_number(number);
-        let at = at.filter(|at| *at != self.study.at);
+        let at = at.filter(|at| *at != self.lesson.study.at);
         if let (Some(at), false) = (at, self.mode.is_live()) {
-            self.study.enter(at, &course.stages[at]);
-            self.run.forget();
+            self.lesson.study.enter(at, &course.stages[at]);
+            self.bench.run.forget();
         }
     }
 
     fn stepped(&mut self, step: Step) {
-        if !self.run.is_current() {
+        if !self.bench.run.is_current() {
             return;
         }
         if matches!(
-            self.run.state,
+            self.bench.run.state,
             RunState::Starting | RunState::Warming | RunState::Finished | RunState::Failed { .. }
         ) {
-            self.run.state = RunState::Running;
+            self.bench.run.state = RunState::Running;
         }
-        self.run.step_ms = self.now_ms;
-        self.run.replaced = false;
+        self.bench.run.step_ms = self.clock.now_ms;
+        self.bench.run.replaced = false;
         // Steps of pairs start at 0 again: they are drawn only where no run has a curve.
-        let slot = &mut self.run.slots[step.slot as usize];
-        if !self.run.pairing || slot.of_pairs {
-            slot.note_step(step, self.now_ms);
+        let slot = &mut self.bench.run.slots[step.slot as usize];
+        if !self.bench.run.pairing || slot.of_pairs {
+            slot.note_step(step, self.clock.now_ms);
         }
     }
 
     fn finished(&mut self, finished: Finished) {
-        if !self.run.is_current() {
+        if !self.bench.run.is_current() {
             return;
         }
         if let Some(why) = &finished.ended
@@ -291,31 +293,34 @@ impl App {
             );
         }
         // B has changed during these pairs: they start again with the present B.
-        if finished.pair.is_some() && self.run.pairing && self.comparison.due_ms.is_some() {
+        if finished.pair.is_some()
+            && self.bench.run.pairing
+            && self.bench.comparison.due_ms.is_some()
+        {
             return;
         }
         // The summary of a paired comparison is about no single run.
         let of_run = finished.pair.is_none().then(|| finished.clone());
         if let Some(finished) = of_run.clone() {
             let slot = finished.slot as usize;
-            self.run.slots[slot].finished = Some(finished);
+            self.bench.run.slots[slot].finished = Some(finished);
         }
-        self.run.pairing = false;
-        self.run.state = RunState::Finished;
-        self.run.switching = None;
+        self.bench.run.pairing = false;
+        self.bench.run.state = RunState::Finished;
+        self.bench.run.switching = None;
         if let Some(finished) = of_run {
             self.judge_run(&finished);
         }
     }
 
     fn failed(&mut self, failed: Failed) {
-        self.log.add(LogLevel::Error, &failed.reason);
-        if self.run.left {
+        self.devices.log.add(LogLevel::Error, &failed.reason);
+        if self.bench.run.left {
             return;
         }
         if let GpuWarmUp::Warming { .. } = self.devices.gpu_warm_up
             && failed.kind == FailedKind::Device
-            && self.run.state.is_active()
+            && self.bench.run.state.is_active()
         {
             self.tell(
                 "The GPU could not be opened; the run stays on the CPU, the log says why",
@@ -331,8 +336,9 @@ impl App {
             return;
         }
         // Knobs that could not be changed leave the run as it is.
-        if self.run.switching.take().is_some() && self.run.state.is_active() {
-            self.run.wanted = self
+        if self.bench.run.switching.take().is_some() && self.bench.run.state.is_active() {
+            self.bench.run.wanted = self
+                .bench
                 .run
                 .shown()
                 .started
@@ -341,9 +347,9 @@ impl App {
             self.tell(&failed.reason, true);
             return;
         }
-        self.run.pending.clear();
+        self.bench.run.pending.clear();
         self.end_pairs();
-        self.run.state = RunState::Failed {
+        self.bench.run.state = RunState::Failed {
             kind: failed.kind,
             reason: failed.reason,
         };
@@ -352,52 +358,52 @@ impl App {
     fn paired(&mut self, pair: Pair) {
         let live = self.mode.is_live();
         // Pairs of a B that was changed meanwhile say nothing about the present one.
-        let changed = !self.run.is_current() || self.comparison.due_ms.is_some();
-        if live && (!self.run.pairing || changed) {
+        let changed = !self.bench.run.is_current() || self.bench.comparison.due_ms.is_some();
+        if live && (!self.bench.run.pairing || changed) {
             return;
         }
-        self.run.pending.clear();
-        self.run.pairing = true;
+        self.bench.run.pending.clear();
+        self.bench.run.pairing = true;
         let done = pair.done;
         if done && !self.mode.pairs_with_good() {
-            self.run.slots[Slot::B as usize].pair = Some(pair.clone());
+            self.bench.run.slots[Slot::B as usize].pair = Some(pair.clone());
         }
-        self.study.note_pair(pair);
+        self.lesson.study.note_pair(pair);
         self.judge();
         if done {
-            self.run.pairing = false;
-            self.run.state = RunState::Finished;
+            self.bench.run.pairing = false;
+            self.bench.run.state = RunState::Finished;
             self.open_page(LessonPage::Result);
             self.judge_pairs();
-        } else if matches!(self.run.state, RunState::Starting | RunState::Warming) {
-            self.run.state = RunState::Running;
+        } else if matches!(self.bench.run.state, RunState::Starting | RunState::Warming) {
+            self.bench.run.state = RunState::Running;
         }
     }
 
     /// Whether the criteria are about this slot: B's, or A's while B is the same.
     fn judges(&self, slot: Slot) -> bool {
-        let same = self.mode.compares() && self.comparison.same();
+        let same = self.mode.compares() && self.bench.comparison.same();
         same == (slot == Slot::A)
     }
 
     /// Compares the measurements with the stage's criteria. Once passed, a stage stays passed.
     pub(super) fn judge(&mut self) {
-        let course = Arc::clone(&self.course);
-        let there = self.stage().is_some() && self.presentation.is_none();
-        let Some(stage) = course.stages.get(self.study.at).filter(|_| there) else {
+        let course = Arc::clone(&self.lesson.course);
+        let there = self.stage().is_some() && self.presenter.presentation.is_none();
+        let Some(stage) = course.stages.get(self.lesson.study.at).filter(|_| there) else {
             return;
         };
-        if !self.study.tried(stage) {
+        if !self.lesson.study.tried(stage) {
             return;
         }
         // Late figures of a B that was changed since say nothing about the present one.
-        let present = &self.comparison.config_b;
+        let present = &self.bench.comparison.config_b;
         let slot = if self.judges(Slot::A) {
             Slot::A
         } else {
             Slot::B
         };
-        let b = self.run.slot(slot);
+        let b = self.bench.run.slot(slot);
         let b = Some(b).filter(|it| !self.mode.compares() || it.ran(slot, present));
         let config = b.and_then(|it| Some(&it.started.as_ref()?.run.config));
         let mut finished = b.and_then(summary);
@@ -409,8 +415,8 @@ impl App {
         let measured = StageFacts {
             config,
             finished: finished.as_ref(),
-            pair: self.study.pair.as_ref().filter(|pair| pair.done),
-            quiz_right: self.study.quiz_right(stage),
+            pair: self.lesson.study.pair.as_ref().filter(|pair| pair.done),
+            quiz_right: self.lesson.study.quiz_right(stage),
         };
         let report = evaluate(stage, measured);
         let passed = report.passed() && config.is_some() && !stage.checks.is_empty();
@@ -422,8 +428,8 @@ impl App {
         let found = lines.find(|line| key.is_some_and(|key| key.name == line.name));
         let found = found.map(|line| line.measured.clone());
         let truth = self.truth(stage);
-        self.study.report = Some(report);
-        let known = self.study.of_mut(&stage.id);
+        self.lesson.study.report = Some(report);
+        let known = self.lesson.study.of_mut(&stage.id);
         let before = known.clone();
         // The first measurement that passes the checks is the one that judges the range.
         if passed {
@@ -471,7 +477,7 @@ impl App {
         let [about] = &stage.varies[..] else {
             return None;
         };
-        let pairs = self.study.pair.as_ref().filter(|pair| pair.done)?;
+        let pairs = self.lesson.study.pair.as_ref().filter(|pair| pair.done)?;
         let other = pairs.differs.iter().find(|path| *path != about);
         other.map(String::as_str)
     }
@@ -479,7 +485,7 @@ impl App {
     /// The figure that the stage's estimate is about, once it is measured.
     pub fn truth(&self, stage: &Stage) -> Option<f64> {
         let of = &stage.estimate.as_ref()?.of;
-        let pairs = self.study.pair.as_ref().filter(|pair| pair.done);
+        let pairs = self.lesson.study.pair.as_ref().filter(|pair| pair.done);
         if of.starts_with("pair.") && (pairs.is_none() || self.beside(stage).is_some()) {
             return None;
         }

@@ -13,14 +13,20 @@ use std::sync::Arc;
 pub use measuring::{AnswerChoice, AnswerDraft};
 use measuring::{AnswerFile, Measurement, Measuring, Sweep};
 
+use super::lane_view::LaneView;
 use crate::course::Exercise;
 use crate::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
 use crate::lanes::KernelLanes;
 use protocol::KernelSwap;
 
-/// The state of each exercise, by its id.
+/// The exercises of the course.
 #[derive(Clone, Debug, Default)]
-pub struct Exercises(BTreeMap<String, ExerciseState>);
+pub struct Exercises {
+    /// What is known of each, by its id.
+    states: BTreeMap<String, ExerciseState>,
+    /// The card about the lanes of a workgroup.
+    pub lanes: LaneView,
+}
 
 /// The state of one exercise.
 #[derive(Clone, Debug, Default)]
@@ -99,11 +105,11 @@ impl ExerciseState {
 impl Exercises {
     /// What is known of an exercise.
     pub fn of(&self, exercise: &Exercise) -> Option<&ExerciseState> {
-        self.0.get(&exercise.id)
+        self.states.get(&exercise.id)
     }
 
     /// The same, to be changed.
     pub(super) fn of_mut(&mut self, exercise: &Exercise) -> &mut ExerciseState {
-        self.0.entry(exercise.id.clone()).or_default()
+        self.states.entry(exercise.id.clone()).or_default()
     }
 }

@@ -137,7 +137,7 @@ fn silent_device(app: &App) -> Option<String> {
 
 /// What the instructor asks the class to do.
 fn instructor_call(app: &App) -> Option<String> {
-    let number = |at: usize| app.course.stages.get(at).map_or(0, |it| it.number);
+    let number = |at: usize| app.lesson.course.stages.get(at).map_or(0, |it| it.number);
     Some(match app.call()? {
         InstructorCall::Vote { at, again: true } => format!(
             "The room votes on stage {} again: {{take-up}} shows the question",
@@ -158,7 +158,7 @@ fn instructor_call(app: &App) -> Option<String> {
 /// Which check the stage does not meet yet, or no longer, where nothing else comes first.
 fn unmet_checks(app: &App) -> Option<String> {
     let goes = !matches!(
-        app.run.state,
+        app.bench.run.state,
         RunState::EngineGone { .. } | RunState::Failed { .. }
     );
     let stage = app.stage().filter(|_| goes && app.mode.compares())?;
@@ -173,7 +173,7 @@ fn next_text(app: &App) -> &'static str {
         Mode::Replay(_) => return "A recording: {pause} pauses, {step} advances one step",
         _ => {}
     }
-    match &app.run.state {
+    match &app.bench.run.state {
         _ if app.in_f32().is_some() => {
             return "It ended on matrix cores; {restart} tries again, {in-f32} runs it in f32";
         }
@@ -207,10 +207,10 @@ fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
         (None, Some(JudgeStep::Pairs(_))) => {
             "B is being judged: now its speed, in pairs with a known-good configuration"
         }
-        (None, None) if app.knobs_open() && app.comparison.same() => {
+        (None, None) if app.knobs_open() && app.bench.comparison.same() => {
             "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B"
         }
-        (None, None) if app.comparison.same() => {
+        (None, None) if app.bench.comparison.same() => {
             "Something is wrong: {focus} changes the panel, {knobs} opens the knobs"
         }
         (None, None) if app.knobs_open() => {
@@ -226,20 +226,20 @@ const PAIRS_ENDED: &str =
 
 /// The next move at the knobs.
 fn knobs_move(app: &App) -> &'static str {
-    if app.comparison.same() {
+    if app.bench.comparison.same() {
         "{knob-up} {knob-down} choose a knob, {knob-less} {knob-more} change it in B, {knobs} closes"
-    } else if app.run.pairing {
+    } else if app.bench.run.pairing {
         "A and B run in turns; a change of B restarts the pairs"
-    } else if app.comparison.due_ms.is_some() {
+    } else if app.bench.comparison.due_ms.is_some() {
         "B restarts with your change in a moment"
     } else if app.pairs_ended() {
         PAIRS_ENDED
     } else if app
         .stage()
-        .is_some_and(|it| app.study.activity(it) == Activity::LookBack)
+        .is_some_and(|it| app.lesson.study.activity(it) == Activity::LookBack)
     {
         "The stage is passed; {knobs} closes the knobs, {lesson} goes on in the lesson"
-    } else if app.run.active == Slot::A {
+    } else if app.bench.run.active == Slot::A {
         "A runs; {toggle} toggles to B with your change, {pair} measures both"
     } else {
         "B runs with your change; {toggle} toggles, {pair} measures both"
@@ -248,7 +248,7 @@ fn knobs_move(app: &App) -> &'static str {
 
 /// The next move in a stage.
 fn stage_move(app: &App, stage: &Stage) -> &'static str {
-    let study = &app.study;
+    let study = &app.lesson.study;
     let reads = app.view.lesson_visible();
     match study.activity(stage) {
         Activity::Predict if !reads && study.predicted(stage) => {
@@ -281,10 +281,10 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
         }
         Activity::Fix if reads => "Read the cause, then fix it: {knobs} opens the knobs of your B",
         Activity::Fix => "Fix it: {knobs} opens the knobs of your B; {lesson} shows the cause",
-        Activity::Check | Activity::LookBack if app.run.pairing => {
+        Activity::Check | Activity::LookBack if app.bench.run.pairing => {
             "A and your B run in turns until the verdict is clear"
         }
-        Activity::Check if app.run.switching.is_some() => "The knobs change at the next step",
+        Activity::Check if app.bench.run.switching.is_some() => "The knobs change at the next step",
         Activity::Check if study.looks_back(stage) => {
             "Passed; your range is still open: {pair} measures both in pairs"
         }
@@ -305,7 +305,7 @@ fn stage_move(app: &App, stage: &Stage) -> &'static str {
             }
             _ => "{question} goes to the questions; {page} reads on to your result",
         },
-        Activity::LookBack if study.at + 1 < app.course.stages.len() => {
+        Activity::LookBack if study.at + 1 < app.lesson.course.stages.len() => {
             "Look back at your prediction; {next} next stage, {list} stages and exercises"
         }
         Activity::LookBack => {
@@ -409,7 +409,7 @@ fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
     if app.checking().is_some() {
         return "Your kernel is being checked; the stage's run waits";
     }
-    let state = app.exercises.of(exercise);
+    let state = app.exercise.of(exercise);
     match state.and_then(|state| state.report.as_ref()) {
         None => "{edit} opens the file in your editor, {hint} gives a hint",
         Some(report) if report.facts.failed.is_some() => {
@@ -430,7 +430,7 @@ fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
     if app.measuring().is_some() {
         return "Measuring; the stage's run waits. {stop} stops the measurement";
     }
-    let state = app.exercises.of(exercise);
+    let state = app.exercise.of(exercise);
     let given = state.is_some_and(|state| matches!(state.answer, AnswerFile::Given(_)));
     match state.and_then(|state| state.measured.as_ref()) {
         None if !given => {

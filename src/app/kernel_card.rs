@@ -9,9 +9,9 @@ use protocol::{CompiledKernel, KernelRow, Slot, StepProfile};
 impl App {
     /// The profile that the panel shows: the running slot's, and until it has one, the other's.
     pub fn profiled(&self) -> Option<(Slot, StepProfile)> {
-        let active = self.run.active;
+        let active = self.bench.run.active;
         let mut slots = [active, active.other()].into_iter();
-        slots.find_map(|slot| Some((slot, self.run.slot(slot).typical()?)))
+        slots.find_map(|slot| Some((slot, self.bench.run.slot(slot).typical()?)))
     }
 
     /// The row that is selected in the panel.
@@ -45,20 +45,20 @@ impl App {
         if self.withholds("names") {
             return self.tell("The kernels' names come after your prediction", false);
         }
-        let Some(started) = self.run.slot(slot).started.as_ref() else {
+        let Some(started) = self.bench.run.slot(slot).started.as_ref() else {
             return;
         };
         let on_cpu = started.device.kind == "cpu";
         let device = self.devices.using.clone();
         let config = Box::new(started.run.config.clone());
-        self.kernel_texts.row = row;
+        self.view.kernel_texts.row = row;
         self.view.overlay = Some(Overlay::Kernel);
         (self.view.overlay_scroll, self.view.search) = (0, Search::default());
         let of = Some((device.clone(), config.clone()));
-        if on_cpu || !self.mode.is_live() || self.kernel_texts.of == of {
+        if on_cpu || !self.mode.is_live() || self.view.kernel_texts.of == of {
             return;
         }
-        (self.kernel_texts.of, self.kernel_texts.read) = (of, None);
+        (self.view.kernel_texts.of, self.view.kernel_texts.read) = (of, None);
         self.effects.push(Effect::ReadKernels { device, config });
     }
 
@@ -69,12 +69,12 @@ impl App {
         config: Box<RunConfig>,
         texts: Result<Vec<CompiledKernel>, String>,
     ) {
-        if self.kernel_texts.of == Some((device, config)) {
+        if self.view.kernel_texts.of == Some((device, config)) {
             if texts.is_err() {
                 // The next attempt reads again.
-                self.kernel_texts.of = None;
+                self.view.kernel_texts.of = None;
             }
-            self.kernel_texts.read = Some(texts);
+            self.view.kernel_texts.read = Some(texts);
         }
     }
 }

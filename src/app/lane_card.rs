@@ -27,7 +27,7 @@ impl App {
     }
 
     fn record_lanes(&mut self, wanted: LanesWanted) {
-        self.lanes = LaneView {
+        self.exercise.lanes = LaneView {
             wanted: wanted.clone(),
             ..LaneView::default()
         };
@@ -41,15 +41,15 @@ impl App {
             .as_ref()
             .ok()
             .and_then(|found| found.run.faults.first());
-        self.lanes.at = fault.map_or(0, |it| it.step);
-        self.lanes.found = Some(found);
+        self.exercise.lanes.at = fault.map_or(0, |it| it.step);
+        self.exercise.lanes.found = Some(found);
     }
 
     pub(super) fn move_lanes(&mut self, to: LaneMove) {
-        let Some(Ok(found)) = &self.lanes.found else {
+        let Some(Ok(found)) = &self.exercise.lanes.found else {
             return;
         };
-        let (found, at) = (Arc::clone(found), self.lanes.at);
+        let (found, at) = (Arc::clone(found), self.exercise.lanes.at);
         let run = &found.run;
         let last = run.steps.len().saturating_sub(1);
         let to = match to {
@@ -74,7 +74,8 @@ impl App {
                 let files = self
                     .exercise()
                     .and_then(|it| Some(it.kernels()?.kernels.len()));
-                let file = self.lanes.wanted.file + usize::from(next >= found.shapes.len());
+                let file =
+                    self.exercise.lanes.wanted.file + usize::from(next >= found.shapes.len());
                 return self.record_lanes(LanesWanted {
                     file: file % files.unwrap_or(1).max(1),
                     shape: found.shapes.get(next).or(found.shapes.first()).cloned(),
@@ -85,12 +86,12 @@ impl App {
                 return self.record_lanes(LanesWanted {
                     shape: Some(found.shape.clone()),
                     group: Some((run.group + 1) % run.groups.max(1)),
-                    ..self.lanes.wanted.clone()
+                    ..self.exercise.lanes.wanted.clone()
                 });
             }
         };
         match to {
-            Some(to) => (self.lanes.at, self.view.overlay_scroll) = (to, 0),
+            Some(to) => (self.exercise.lanes.at, self.view.overlay_scroll) = (to, 0),
             None => self.tell(
                 "There is none in this workgroup, or none after this step",
                 false,

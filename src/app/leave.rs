@@ -21,7 +21,7 @@ impl App {
             return self.leave_mystery(to);
         }
         let undone = self.undone();
-        if to != self.study.at && (undone.stage || undone.question) {
+        if to != self.lesson.study.at && (undone.stage || undone.question) {
             self.view.confirm = Some(Confirm::Leave { to });
         } else {
             self.go_to(to);
@@ -36,12 +36,12 @@ impl App {
         if !self.mode.is_live() || !self.keeps_progress() {
             return UnfinishedWork::default();
         }
-        let known = self.study.of(stage);
+        let known = self.lesson.study.of(stage);
         let prediction = matches!(known.prediction, Some(Prediction::Choice { .. }));
-        let begun = prediction || self.study.tried(stage);
-        let asked = self.study.question(stage);
+        let begun = prediction || self.lesson.study.tried(stage);
+        let asked = self.lesson.study.question(stage);
         // A stage that was measured in an earlier session does not ask for its answers again.
-        let here = self.study.report.is_some() || self.study.pair.is_some();
+        let here = self.lesson.study.report.is_some() || self.lesson.study.pair.is_some();
         UnfinishedWork {
             stage: begun && known.state != StageState::Passed,
             prediction,

@@ -38,6 +38,8 @@ pub struct Log {
     pub entries: VecDeque<LogEntry>,
     /// Warnings and errors since the log was last opened.
     pub unseen: u64,
+    /// How many lines of the engine were no valid events.
+    pub malformed: u64,
 }
 
 impl Log {

@@ -93,7 +93,7 @@ impl SpeakerRequest {
 
 /// Notes of what is presented; none while nothing is.
 pub fn notes(app: &App) -> Option<SpeakerNotes> {
-    let presentation = app.presentation.as_ref()?;
+    let presentation = app.presenter.presentation.as_ref()?;
     let (beat, cue, stage) = (app.beat()?, app.cue()?, app.stage()?);
     let now = figures(app);
     let found = now.as_ref().map(|now| as_found(app, now));
@@ -102,7 +102,7 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
         None => text.to_owned(),
     };
     let seconds = |minutes: f64| (60.0 * minutes) as u64;
-    let course = &app.course.stages;
+    let course = &app.lesson.course.stages;
     let here = cues(stage);
     // Of another stage nothing is measured now.
     let of_next_stage = || {
@@ -112,7 +112,7 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
     };
     let next = here.get(beat.at + 1).map(|cue| filled(&cue.say));
     let next = next.or_else(of_next_stage);
-    let used = |stage: usize, at: usize| app.beat_ms.get(&(stage, at)).copied();
+    let used = |stage: usize, at: usize| app.presenter.beat_ms.get(&(stage, at)).copied();
     let item = |(at, stage): (usize, &crate::course::Stage)| AgendaItem {
         number: stage.number,
         beats: cues(stage).len(),
@@ -146,7 +146,7 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
         vote: choices.filter(|_| beat.vote == VoteState::Open).collect(),
         votes: app.tally_in_words().unwrap_or_default(),
         covered: presentation.audience_screen.into_str().to_owned(),
-        run: app.run.state.into_str().to_owned(),
+        run: app.bench.run.state.into_str().to_owned(),
         agenda: course.iter().enumerate().map(item).collect(),
     })
 }

@@ -20,7 +20,7 @@ impl App {
         let Some(stage) = self.stage() else {
             return (LessonPage::Start, 1, 1);
         };
-        let all = pages(&self.study, stage);
+        let all = pages(&self.lesson.study, stage);
         match all.iter().position(|page| *page == self.view.lesson_page) {
             Some(at) => (all[at], at + 1, all.len()),
             None => (LessonPage::Start, 1, all.len()),
@@ -31,10 +31,10 @@ impl App {
     /// for the quiz.
     pub fn asked_on(&self) -> Option<LessonPage> {
         let stage = self.stage()?;
-        if self.study.estimate(stage).is_some() {
+        if self.lesson.study.estimate(stage).is_some() {
             return Some(LessonPage::Start);
         }
-        let (quiz, _) = self.study.question(stage)?;
+        let (quiz, _) = self.lesson.study.question(stage)?;
         Some(quiz.map_or(LessonPage::Start, |_| LessonPage::Quiz))
     }
 
@@ -45,8 +45,8 @@ impl App {
 
     /// Goes to the open question, from wherever the learner is; in the quiz, asks those again that were answered wrongly.
     pub(super) fn show_question(&mut self, stage: &Stage) {
-        if self.asked_on().is_none() && self.study.can_ask_again(stage) {
-            self.study.ask_again(stage);
+        if self.asked_on().is_none() && self.lesson.study.can_ask_again(stage) {
+            self.lesson.study.ask_again(stage);
         }
         if let Some(page) = self.asked_on() {
             self.show_lesson();
@@ -58,7 +58,7 @@ impl App {
     /// Opens a page from its first line, if it can be read now.
     pub(super) fn open_page(&mut self, page: LessonPage) {
         if let Some(stage) = self.stage()
-            && page.can_open(&self.study, stage)
+            && page.can_open(&self.lesson.study, stage)
         {
             self.view.lesson_page = page;
             self.view.scroll.remove(&Panel::Lesson);
@@ -70,7 +70,7 @@ impl App {
         let Some(stage) = self.stage() else {
             return false;
         };
-        let all = pages(&self.study, stage);
+        let all = pages(&self.lesson.study, stage);
         let to = (self.page().1 - 1).checked_add_signed(by as isize);
         let page = to.and_then(|to| all.get(to).copied());
         if let Some(page) = page {
@@ -108,18 +108,21 @@ impl App {
     /// Whether the learner is asked which panel shows the fault: once, before anything is pointed at.
     pub fn asks_where(&self) -> bool {
         let asks = |stage: &Stage| {
-            self.study.activity(stage) == Activity::Evidence && !self.points_out(stage)
+            self.lesson.study.activity(stage) == Activity::Evidence && !self.points_out(stage)
         };
-        self.presentation.is_none() && self.mode.reads_stage() && self.stage().is_some_and(asks)
+        self.presenter.presentation.is_none()
+            && self.mode.reads_stage()
+            && self.stage().is_some_and(asks)
     }
 
     /// Whether panels may be pointed out: the learner was asked which one shows the fault, or no longer is to find it.
     pub fn points_out(&self, stage: &Stage) -> bool {
-        let located = self.study.of(stage).located.is_some() || self.study.pointer.is_some();
-        self.presentation.is_some()
+        let located =
+            self.lesson.study.of(stage).located.is_some() || self.lesson.study.pointer.is_some();
+        self.presenter.presentation.is_some()
             || !self.mode.reads_stage()
             || located
-            || self.study.revealed(stage)
+            || self.lesson.study.revealed(stage)
     }
 
     /// Whether keys that scroll mark a row of this panel. The kernels have a selected row of their own.
@@ -168,8 +171,8 @@ impl App {
         let Some(pointer) = evidence.get(at) else {
             return;
         };
-        self.study.of_mut(&stage.id).located = Some(found.is_some());
-        self.study.pointer = Some(at);
+        self.lesson.study.of_mut(&stage.id).located = Some(found.is_some());
+        self.lesson.study.pointer = Some(at);
         self.focus(pointer.panel);
         let (said, shows) = (panel.into_str(), pointer.panel.into_str());
         let text = match (found, elsewhere) {
@@ -187,24 +190,24 @@ impl App {
     /// Shows the next thing that the evidence names, and after the last one the cause. Where the learner has not said which panel
     /// shows the fault, asks first.
     pub(super) fn next_pointer(&mut self, stage: &Stage) {
-        if self.study.activity(stage) != Activity::Evidence {
+        if self.lesson.study.activity(stage) != Activity::Evidence {
             return;
         }
         if self.asks_where() {
             self.view.confirm = Some(Confirm::SkipLocating);
             return;
         }
-        let at = self.study.pointer.map_or(0, |at| at + 1);
+        let at = self.lesson.study.pointer.map_or(0, |at| at + 1);
         match stage.evidence.get(at) {
             Some(pointer) => {
-                self.study.pointer = Some(at);
+                self.lesson.study.pointer = Some(at);
                 self.focus(pointer.panel);
             }
             None => {
-                self.study.note_evidence_seen(stage);
+                self.lesson.study.note_evidence_seen(stage);
                 self.show_lesson();
                 // What the cause refers to comes before it.
-                let mut pages = pages(&self.study, stage).into_iter();
+                let mut pages = pages(&self.lesson.study, stage).into_iter();
                 let first =
                     pages.find(|it| !matches!(it, LessonPage::Start | LessonPage::Evidence));
                 self.open_page(first.unwrap_or(LessonPage::Cause));
@@ -214,7 +217,7 @@ impl App {
 
     /// Returns from the walk through the evidence to the text; false where there was none.
     pub(super) fn leave_walk(&mut self) -> bool {
-        let walking = self.study.pointer.take().is_some();
+        let walking = self.lesson.study.pointer.take().is_some();
         if walking {
             self.show_lesson();
             self.open_page(LessonPage::Evidence);

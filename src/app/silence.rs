@@ -26,22 +26,27 @@ impl App {
     /// Notes when the device last made progress.
     pub(super) fn note_progress(&mut self, event: &Event) {
         if let Some(ago) = event.progress_s() {
-            let at = self.now_ms.saturating_sub((ago.max(0.0) * 1e3) as u64);
-            self.run.progress_ms = self.run.progress_ms.max(at);
+            let at = self
+                .clock
+                .now_ms
+                .saturating_sub((ago.max(0.0) * 1e3) as u64);
+            self.bench.run.progress_ms = self.bench.run.progress_ms.max(at);
         }
     }
 
     /// Seconds without a step in a run that should have them, once it is worth reporting.
     pub fn stalled_s(&self) -> Option<u64> {
-        let since = self.now_ms.saturating_sub(self.run.step_ms);
+        let since = self.clock.now_ms.saturating_sub(self.bench.run.step_ms);
         let odd = since > 5_000 && since as f64 > 10.0 * self.usual_ms();
-        (odd && self.run.state == RunState::Running && self.mode.is_live()).then_some(since / 1000)
+        (odd && self.bench.run.state == RunState::Running && self.mode.is_live())
+            .then_some(since / 1000)
     }
 
     /// Seconds without progress of the run's device, once it is worth reporting. The engine's heartbeat continues.
     pub fn device_silent_s(&self) -> Option<u64> {
         let silent = self.silent_ms()?;
-        let compiling = self.run.state == RunState::Warming && self.run.compiling.is_some();
+        let compiling =
+            self.bench.run.state == RunState::Warming && self.bench.run.compiling.is_some();
         let limit = if compiling {
             SILENT_COMPILING_MS
         } else {
@@ -58,34 +63,41 @@ impl App {
     }
 
     fn usual_ms(&self) -> f64 {
-        self.run.shown().step_ms.last().map_or(0.0, |(_, ms)| ms)
+        self.bench
+            .run
+            .shown()
+            .step_ms
+            .last()
+            .map_or(0.0, |(_, ms)| ms)
     }
 
     fn silent_ms(&self) -> Option<u64> {
-        let run = &self.run;
+        let run = &self.bench.run;
         let works = run.state.is_active() && run.state != RunState::Paused;
         let since = run.progress_ms.max(run.asked_ms);
-        (works && self.mode.is_live()).then(|| self.now_ms.saturating_sub(since))
+        (works && self.mode.is_live()).then(|| self.clock.now_ms.saturating_sub(since))
     }
 
     /// At every tick: replaces the engine, once, if a command is not answered within its limit. Time in which the program was suspended
     /// does not count as silence.
     pub(super) fn watch_silence(&mut self, before_ms: u64) {
-        let away = self.now_ms.saturating_sub(before_ms) > AWAY_MS;
-        if away || self.run.state == RunState::Paused {
-            self.run.progress_ms = self.now_ms;
+        let away = self.clock.now_ms.saturating_sub(before_ms) > AWAY_MS;
+        if away || self.bench.run.state == RunState::Paused {
+            self.bench.run.progress_ms = self.clock.now_ms;
         }
-        let limit = match self.run.state {
+        let limit = match self.bench.run.state {
             RunState::Starting => START_MS,
             RunState::Pausing | RunState::Resuming => ANSWER_MS,
-            _ if self.run.switching.is_some() || !self.run.pending.is_empty() => ANSWER_MS,
+            _ if self.bench.run.switching.is_some() || !self.bench.run.pending.is_empty() => {
+                ANSWER_MS
+            }
             _ => return,
         };
         let overdue = self.silent_ms().is_some_and(|silent| silent >= limit);
         let Some(seconds) = self.device_silent_s().filter(|_| overdue) else {
             return;
         };
-        if std::mem::replace(&mut self.run.replaced, true) {
+        if std::mem::replace(&mut self.bench.run.replaced, true) {
             self.gone(&format!(
                 "it was replaced, but the new one's device has not answered for {seconds} s either"
             ));
@@ -103,7 +115,7 @@ impl App {
         let hangs = self.engine_hangs();
         if hangs {
             self.with_exercise(|app, exercise| {
-                let state = app.exercises.of_mut(exercise);
+                let state = app.exercise.of_mut(exercise);
                 if matches!(state.in_model, InModel::Asked | InModel::Since(_)) {
                     state.distrust(
                         "the run stopped answering while it computed; save it to check it again",
@@ -111,7 +123,7 @@ impl App {
                 }
             });
         }
-        if hangs || self.run.state.broke_off() {
+        if hangs || self.bench.run.state.broke_off() {
             self.effects.push(Effect::Restart);
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use super::kernel_rows::KernelTexts;
 use super::study::LessonPage;
 use super::timeline::TimelineSeen;
 use crate::panel::Panel;
@@ -189,6 +190,14 @@ impl Search {
     }
 }
 
+/// A sentence shown for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub text: String,
+    pub warning: bool,
+    pub until_ms: u64,
+}
+
 /// What the learner looks at.
 #[derive(Clone, Debug, Default)]
 pub struct View {
@@ -234,6 +243,13 @@ pub struct View {
     pub timeline: TimelineSeen,
     /// The open card fills the screen.
     pub card_expanded: bool,
+    /// The texts of the kernels that were asked for last.
+    pub kernel_texts: KernelTexts,
+    pub notice: Option<Notice>,
+    /// Why progress is not saved: shown before anything else until it is.
+    pub unsaved: Option<String>,
+    /// Grows whenever there is something new to draw.
+    pub revision: u64,
 }
 
 impl Smoothing {

@@ -23,9 +23,11 @@ impl App {
                 view.fault_shown = false;
                 view.selected = match overlay {
                     Overlay::Stages => match self.mode.exercise() {
-                        Some(open) => self.course.stages.len() + open.at,
-                        None if no_stage => self.course.stages.len() + self.course.exercises.len(),
-                        None => self.study.at,
+                        Some(open) => self.lesson.course.stages.len() + open.at,
+                        None if no_stage => {
+                            self.lesson.course.stages.len() + self.lesson.course.exercises.len()
+                        }
+                        None => self.lesson.study.at,
                     },
                     Overlay::Devices => self
                         .devices
@@ -40,7 +42,7 @@ impl App {
                     self.effects.push(Effect::ReadJourney);
                 }
                 if overlay == Overlay::Log {
-                    self.log.unseen = 0;
+                    self.devices.log.unseen = 0;
                 }
                 if overlay == Overlay::Lanes && !again {
                     self.open_lanes();
@@ -56,7 +58,7 @@ impl App {
             }
             Action::TurnPage(by) if view.overlay.is_none() => self.read_on(by),
             Action::TurnPage(by) => {
-                let pages = self.course.readings.len() as i32 + 1;
+                let pages = self.lesson.course.readings.len() as i32 + 1;
                 let to = (view.page as i32).saturating_add(by).rem_euclid(pages);
                 (view.page, view.overlay_scroll) = (to as usize, 0);
                 view.search = Search::default();
@@ -192,7 +194,7 @@ impl App {
     /// Whether the loss is drawn on a logarithmic axis now.
     pub fn log_axis(&self) -> bool {
         let range = |slot: &super::SlotRun| slot.loss.range();
-        let ranges = self.run.slots.iter().filter_map(range);
+        let ranges = self.bench.run.slots.iter().filter_map(range);
         let (low, high) = ranges.fold((f64::INFINITY, 0.0_f64), |(low, high), (l, h)| {
             (low.min(l), high.max(h))
         });
@@ -227,10 +229,10 @@ impl App {
             (view.expanded, view.lesson_open) = (false, false);
             return;
         }
-        self.notice = None;
+        self.view.notice = None;
         // A refusal is dismissed; a lost engine stays reported.
-        if matches!(self.run.state, RunState::Failed { .. }) {
-            self.run.state = RunState::Idle;
+        if matches!(self.bench.run.state, RunState::Failed { .. }) {
+            self.bench.run.state = RunState::Idle;
         }
     }
 
@@ -261,7 +263,7 @@ impl App {
                     Overlay::Devices => self.devices.known.len(),
                     Overlay::Attempts => attempts,
                     // The last lines are the free run and the mystery.
-                    _ => self.course.stages.len() + self.course.exercises.len() + 2,
+                    _ => self.lesson.course.stages.len() + self.lesson.course.exercises.len() + 2,
                 };
                 let last = count.saturating_sub(1) as i32;
                 view.selected =

@@ -163,7 +163,7 @@ fn letters(choices: usize) -> String {
 
 /// What the footer calls an action in the present state.
 fn offered_label(binding: &KeyBinding, app: &App) -> &'static str {
-    let wanted = app.run.wanted.as_ref();
+    let wanted = app.bench.run.wanted.as_ref();
     let toggled = || wanted.is_some_and(|run| run.slot == Slot::B);
     match binding.action {
         Action::Pause if paused(app) => "resume",
@@ -180,7 +180,7 @@ fn offered_label(binding: &KeyBinding, app: &App) -> &'static str {
 fn paused(app: &App) -> bool {
     match app.recording() {
         Some(recording) => recording.paused,
-        None => app.run.state == RunState::Paused,
+        None => app.bench.run.state == RunState::Paused,
     }
 }
 

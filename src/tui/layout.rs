@@ -83,7 +83,7 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     it.footer = take_bottom(&mut rest, 1);
     it.status = take_bottom(&mut rest, 1);
     // Three lines for a pointer of the evidence, so that panels seldom move.
-    let least = match app.study.pointer.is_some() {
+    let least = match app.lesson.study.pointer.is_some() {
         true => 3,
         false => 1,
     };
@@ -138,7 +138,7 @@ fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     let spare = spare(&mut lesson, half, app);
     let rows = rest.height * 2 / 5;
     let loss = take_top(&mut rest, rows);
-    let pairs = app.run.pairing || app.study.pair.is_some();
+    let pairs = app.bench.run.pairing || app.lesson.study.pair.is_some();
     let throughput = take_top(&mut rest, if pairs { 10 } else { 7 });
     let mut others = others(app);
     let mut panels = vec![

@@ -265,7 +265,7 @@ impl<'a> ProseWriter<'a> {
 
     /// How a link is followed: the key that goes there.
     fn follow(&self, to: &str) -> String {
-        let course = &self.app.course;
+        let course = &self.app.lesson.course;
         let file = to.split('#').next().unwrap_or(to);
         if let Some(stage) = course.stages.iter().find(|stage| stage.lesson_file == file) {
             let key = keys::name(Action::Stage(stage.number));

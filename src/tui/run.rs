@@ -103,7 +103,7 @@ impl TerminalSession {
     }
 
     fn redraw(&mut self, app: &mut App) {
-        app.revision += 1;
+        app.view.revision += 1;
         self.urgent = true;
     }
 
@@ -121,7 +121,7 @@ impl TerminalSession {
 
     /// Draws what changed, if it is time for a frame.
     pub fn draw_if_due(&mut self, app: &mut App) -> Result<()> {
-        if app.revision != self.drawn && self.due_in().is_zero() {
+        if app.view.revision != self.drawn && self.due_in().is_zero() {
             self.draw(app)?;
         }
         Ok(())
@@ -133,7 +133,7 @@ impl TerminalSession {
             .screen
             .draw(|frame| view(frame, app, &theme))
             .context("The terminal is gone")?;
-        let drawn = app.revision;
+        let drawn = app.view.revision;
         update(app, Message::Drawn(limits));
         (self.drawn, self.drawn_at, self.urgent) = (drawn, Instant::now(), false);
         Ok(())
@@ -143,7 +143,7 @@ impl TerminalSession {
     /// delay it.
     pub fn take_input(&mut self, app: &mut App) -> Result<Vec<Effect>> {
         let mut effects = Vec::new();
-        let idle = app.revision == self.drawn;
+        let idle = app.view.revision == self.drawn;
         let mut wait = if idle { IDLE } else { self.due_in() };
         let mut first = None;
         let asked = |action: Option<Action>| action.map(Message::Action).into_iter().collect();

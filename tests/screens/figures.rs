@@ -62,7 +62,7 @@ fn every_share_is_the_quotient_of_the_figures_beside_it() {
     let mut rng = Rng::named(1, "shares", 0);
     for case in 0..60 {
         let mut app = first();
-        let slot = app.run.active;
+        let slot = app.bench.run.active;
         for step in 0..1 + case % 7 {
             hear(&mut app, Event::Kernels(profile(&mut rng, slot, step)));
         }
@@ -253,7 +253,7 @@ fn a_figure_is_whole_or_absent_at_every_size() {
 #[test]
 fn the_speed_is_named_as_a_share_of_the_peak() {
     let mut wrong = first();
-    let run = wrong.run.wanted.clone().expect("a run");
+    let run = wrong.bench.run.wanted.clone().expect("a run");
     let Event::Step(mut step) = sample::step(&run, 41) else {
         unreachable!()
     };

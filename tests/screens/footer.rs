@@ -25,7 +25,7 @@ fn pages() -> Vec<(String, App)> {
     page("a panel is marked", &marked);
     skip_locating(&mut app);
     page("the evidence", &app);
-    while app.study.pointer.is_some() {
+    while app.lesson.study.pointer.is_some() {
         act(&mut app, Action::NextPointer);
     }
     page("the background", &app);
@@ -73,7 +73,7 @@ fn modes() -> Vec<(String, App)> {
         ("recorded".to_owned(), recorded("d01")),
         ("no engine".to_owned(), {
             let mut app = first();
-            app.run.state = RunState::EngineGone {
+            app.bench.run.state = RunState::EngineGone {
                 reason: String::new(),
             };
             app

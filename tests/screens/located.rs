@@ -63,8 +63,11 @@ impl Play {
         }
         self.key(KeyCode::Enter);
         let stage = self.app.stage().expect("a stage").clone();
-        let said = self.app.notice.as_ref().map(|it| it.text.clone());
-        (self.app.study.of(&stage).located, said.unwrap_or_default())
+        let said = self.app.view.notice.as_ref().map(|it| it.text.clone());
+        (
+            self.app.lesson.study.of(&stage).located,
+            said.unwrap_or_default(),
+        )
     }
 }
 
@@ -102,7 +105,7 @@ fn the_row_counts_where_the_evidence_names_one() {
             let (found, said) = play.says(panel, row);
             assert_eq!(found, Some(right), "{stage} {row} at {size:?}: {said}");
             assert!(said.contains(says), "{said}");
-            let reason = play.app.study.pointer.expect("the reason is shown");
+            let reason = play.app.lesson.study.pointer.expect("the reason is shown");
             let pointer = &play.app.stage().expect("a stage").evidence[reason];
             assert!(pointer.shows, "what is shown next shows the fault");
             assert!(!play.app.asks_where(), "asked once");

@@ -34,7 +34,7 @@ pub(crate) fn act(app: &mut App, action: Action) -> Vec<Effect> {
 
 /// The run that the app asked for.
 pub(crate) fn wanted(app: &App) -> RunSpec {
-    app.run.wanted.clone().expect("a run was asked for")
+    app.bench.run.wanted.clone().expect("a run was asked for")
 }
 
 /// Everything that the run wanted now reports up to this step.
@@ -47,9 +47,9 @@ pub(crate) fn train(app: &mut App, steps: u64) {
 
 /// Opens the exercise of this label from the list.
 pub(crate) fn open(app: &mut App, label: &str) -> Vec<Effect> {
-    let mut exercises = app.course.exercises.iter();
+    let mut exercises = app.lesson.course.exercises.iter();
     let at = exercises.position(|one| one.label() == label);
-    let entry = app.course.stages.len() + at.expect("the course has it");
+    let entry = app.lesson.course.stages.len() + at.expect("the course has it");
     act(app, Action::Open(Overlay::Stages));
     act(app, Action::ChooseLine(entry))
 }
@@ -73,7 +73,7 @@ pub(crate) fn skip_locating(app: &mut App) {
 /// The learner's B is the stage's solution from now on; nothing runs yet.
 pub(crate) fn solve(app: &mut App) {
     let solution = app.stage().expect("a stage").fixed.clone();
-    app.comparison.set_b(solution, true);
+    app.bench.comparison.set_b(solution, true);
 }
 
 /// Pairs that were asked for: both sides begin, if they have not, and so many are measured.
@@ -84,7 +84,7 @@ pub(crate) fn pair(app: &mut App, n: u32, done: bool) -> Vec<Effect> {
 
 /// Both sides of the pairs that were asked for begin.
 pub(crate) fn begin_pairs(app: &mut App) {
-    for run in app.run.pending.clone() {
+    for run in app.bench.run.pending.clone() {
         if let Event::Started(started) = sample::started(&run, 0) {
             let paired = true;
             hear(app, Event::Started(Started { paired, ..started }));

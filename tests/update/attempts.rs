@@ -68,20 +68,20 @@ impl Play {
 
     /// Marks the knob of this path, and turns it.
     fn turn(&mut self, path: &str, key: KeyCode) {
-        let offers = &self.app.comparison.offers;
+        let offers = &self.app.bench.comparison.offers;
         let row = offers.iter().position(|knob| knob.path == path);
         let row = row.expect("offered");
-        while self.app.comparison.row < row {
+        while self.app.bench.comparison.row < row {
             self.key(KeyCode::Down);
         }
-        while self.app.comparison.row > row {
+        while self.app.bench.comparison.row > row {
             self.key(KeyCode::Up);
         }
         self.key(key);
     }
 
     fn wait(&mut self, ms: u64) {
-        let now_ms = self.app.now_ms + ms;
+        let now_ms = self.app.clock.now_ms + ms;
         let effects = update(&mut self.app, Message::Tick { now_ms });
         self.answer(effects);
     }
@@ -177,7 +177,7 @@ impl Play {
     }
 
     fn slot(&self, slot: Slot) -> &SlotRun {
-        self.app.run.slot(slot)
+        self.app.bench.run.slot(slot)
     }
 
     /// What a slot shows is of one configuration and one start.
@@ -188,17 +188,18 @@ impl Play {
                 continue;
             };
             let config = &started.run.config;
-            let present = &self.app.comparison;
+            let present = &self.app.bench.comparison;
             let now = match present.same() {
                 true => present.run_a(),
                 false => present.run_b(),
             };
-            let settled = self.app.run.wanted.as_ref() == Some(&now) && !self.app.run.pairing;
+            let settled =
+                self.app.bench.run.wanted.as_ref() == Some(&now) && !self.app.bench.run.pairing;
             if slot == Slot::B && settled {
                 assert_eq!(config, &present.config_b, "shown as B");
             }
             if slot == Slot::A {
-                assert_eq!(config, &self.app.comparison.config_a);
+                assert_eq!(config, &self.app.bench.comparison.config_a);
             }
             // The made-up losses tell the two initialisations apart.
             let high = config.model.init == Init::LibraryDefault;
@@ -212,9 +213,9 @@ impl Play {
             let steps: Vec<u64> = shown.loss.recent().map(|it| it.0).collect();
             assert!(steps.is_sorted(), "{slot:?} runs back: {steps:?}");
         }
-        if let Some(pair) = &self.app.study.pair {
-            let b = &self.app.comparison.config_b;
-            assert!(pair.n == 0 || self.app.run.pairing || self.measured(b));
+        if let Some(pair) = &self.app.lesson.study.pair {
+            let b = &self.app.bench.comparison.config_b;
+            assert!(pair.n == 0 || self.app.bench.run.pairing || self.measured(b));
         }
     }
 
@@ -247,23 +248,26 @@ fn pairs_begin_again_with_the_b_that_was_changed_meanwhile() {
         play.keys("T");
         play.train(measured);
         assert_eq!(
-            play.app.study.pair.as_ref().map(|it| it.n),
+            play.app.lesson.study.pair.as_ref().map(|it| it.n),
             Some(measured as u32)
         );
         play.turn("model.norm", KeyCode::Right);
-        assert!(play.app.study.pair.is_none(), "it was of another B");
+        assert!(play.app.lesson.study.pair.is_none(), "it was of another B");
         play.train(later);
-        assert!(play.app.study.pair.is_none(), "{later} more of the other B");
+        assert!(
+            play.app.lesson.study.pair.is_none(),
+            "{later} more of the other B"
+        );
         play.wait(600);
-        assert!(play.app.run.pairing, "{measured}, {later}");
+        assert!(play.app.bench.run.pairing, "{measured}, {later}");
         let Work::Pairs(_, b, 0) = &play.work else {
             panic!("no pairs");
         };
-        assert_eq!(b.config, play.app.comparison.config_b);
+        assert_eq!(b.config, play.app.bench.comparison.config_b);
         play.train(40);
         play.holds();
-        assert!(play.app.pairs_ended() && !play.app.run.pairing);
-        assert_eq!(play.app.study.pair.as_ref().map(|it| it.n), Some(40));
+        assert!(play.app.pairs_ended() && !play.app.bench.run.pairing);
+        assert_eq!(play.app.lesson.study.pair.as_ref().map(|it| it.n), Some(40));
     }
 }
 
@@ -288,7 +292,7 @@ fn a_restart_knob_that_is_tried_and_taken_back_costs_nothing() {
     play.train(10);
     play.holds();
     assert_eq!(parity(&play), before, "A is not thrown away");
-    let said = play.app.notice.as_ref().map(|it| it.text.clone());
+    let said = play.app.view.notice.as_ref().map(|it| it.text.clone());
     assert!(said.is_some_and(|it| it.contains("run of 120 steps stays")));
     let (theme, markers) = (ThemeName::Dark, Markers::Braille);
     let drawn = screen::screen(&mut play.app, 120, 36, theme, markers);
@@ -299,7 +303,7 @@ fn a_restart_knob_that_is_tried_and_taken_back_costs_nothing() {
     play.holds();
     assert_eq!(play.slot(Slot::B).went_on_from, Some(Slot::A));
     assert_eq!(
-        play.app.run.first_loss(),
+        play.app.bench.run.first_loss(),
         first,
         "of the weights that train now"
     );
@@ -315,11 +319,11 @@ fn a_b_that_is_again_the_same_as_a_shows_nothing_of_its_own() {
         play.turn(path, KeyCode::Right);
         play.wait(600);
         play.train(80);
-        assert!(play.slot(Slot::B).started.is_some() && play.app.study.report.is_some());
+        assert!(play.slot(Slot::B).started.is_some() && play.app.lesson.study.report.is_some());
         play.turn(path, KeyCode::Left);
         // The engine is still at the old B.
         play.train(3);
-        let report = play.app.study.report.as_ref();
+        let report = play.app.lesson.study.report.as_ref();
         let judged = report.is_some_and(|it| {
             it.lines.iter().any(|line| {
                 line.asked.contains("loss")
@@ -329,9 +333,9 @@ fn a_b_that_is_again_the_same_as_a_shows_nothing_of_its_own() {
         assert!(!judged, "{path}: the old B is judged as the present one");
         play.wait(600);
         play.train(10);
-        assert!(play.app.comparison.same());
+        assert!(play.app.bench.comparison.same());
         // What is judged is the run of A, which B equals, not a run that is still to come.
-        let report = play.app.study.report.as_ref().expect("judged");
+        let report = play.app.lesson.study.report.as_ref().expect("judged");
         let ran = |it: &CriterionResult| it.measured != "no run yet";
         assert!(report.lines.iter().all(ran), "{path}: {:?}", report.lines);
         assert!(play.slot(Slot::B).started.is_none(), "{path}");
@@ -358,7 +362,7 @@ fn the_last_loss_is_judged_at_the_step_where_the_checks_end() {
     let run = super::session::wanted(&app);
     hear(&mut app, sample::started(&run, 0));
     let outcome = |app: &App| {
-        let report = app.study.report.as_ref().expect("judged");
+        let report = app.lesson.study.report.as_ref().expect("judged");
         let line = report
             .lines
             .iter()
@@ -476,7 +480,7 @@ fn the_log_leads_back_to_an_attempt_and_to_its_pairs() {
     play.turn("model.loss", KeyCode::Right);
     play.wait(600);
     play.train(10);
-    assert!(play.app.study.pair.is_none());
+    assert!(play.app.lesson.study.pair.is_none());
     play.keys("B");
     assert_eq!(play.app.view.overlay, Some(Overlay::Attempts));
     let knobs = |play: &Play| {
@@ -492,8 +496,8 @@ fn the_log_leads_back_to_an_attempt_and_to_its_pairs() {
     play.key(KeyCode::Up);
     play.key(KeyCode::Enter);
     play.wait(600);
-    assert_eq!(play.app.comparison.differences(), "model.norm fused");
-    assert_eq!(play.app.study.pair.as_ref().map(|it| it.n), Some(40));
+    assert_eq!(play.app.bench.comparison.differences(), "model.norm fused");
+    assert_eq!(play.app.lesson.study.pair.as_ref().map(|it| it.n), Some(40));
     play.train(10);
     play.holds();
     // A is the first line: everything is undone.
@@ -501,7 +505,7 @@ fn the_log_leads_back_to_an_attempt_and_to_its_pairs() {
     play.keys("g");
     play.key(KeyCode::Enter);
     play.wait(600);
-    assert!(play.app.comparison.same() && play.app.study.pair.is_none());
+    assert!(play.app.bench.comparison.same() && play.app.lesson.study.pair.is_none());
     assert_eq!(knobs(&play).len(), 3, "nothing is forgotten");
 }
 
@@ -512,7 +516,7 @@ fn after_pairs_the_screen_says_that_nothing_runs() {
     play.train(10);
     play.keys("T");
     play.train(40);
-    assert_eq!(play.app.run.state, RunState::Finished);
+    assert_eq!(play.app.bench.run.state, RunState::Finished);
     let said = perflings::app::guide::next_move(&play.app);
     let said = format!("{said:?}");
     assert!(said.contains("nothing runs"), "{said}");
@@ -533,8 +537,8 @@ fn no_sequence_of_keys_shows_a_figure_of_another_configuration() {
                         play.turn(knob, KeyCode::Right);
                     }
                 }
-                2 if !play.app.comparison.same() => play.keys("T"),
-                3 if !play.app.comparison.same() => play.keys("t"),
+                2 if !play.app.bench.comparison.same() => play.keys("T"),
+                3 if !play.app.bench.comparison.same() => play.keys("t"),
                 4 => play.keys("r"),
                 5 => play.wait(600),
                 _ => play.train(1 + (random.bits() >> 59)),
@@ -556,16 +560,21 @@ fn a_number_is_typed_into_a_knob_and_refused_with_its_reason() {
     assert!(drawn.contains("Type a value for B"), "{drawn}");
     play.key(KeyCode::Backspace);
     play.key(KeyCode::Enter);
-    assert_eq!(play.app.comparison.config_b.train.learning_rate, 0.02);
+    assert_eq!(play.app.bench.comparison.config_b.train.learning_rate, 0.02);
     assert!(!play.app.view.typing());
     for (typed, why) in [("abc", "a number"), ("-1", "trains nothing")] {
         play.key(KeyCode::Enter);
         play.keys(typed);
         play.key(KeyCode::Enter);
-        let row = play.app.comparison.rows().nth(play.app.comparison.row);
+        let row = play
+            .app
+            .bench
+            .comparison
+            .rows()
+            .nth(play.app.bench.comparison.row);
         let said = row.and_then(|row| row.refused.map(str::to_owned));
         assert!(said.as_ref().is_some_and(|it| it.contains(why)), "{said:?}");
-        assert_eq!(play.app.comparison.config_b.train.learning_rate, 0.02);
+        assert_eq!(play.app.bench.comparison.config_b.train.learning_rate, 0.02);
     }
     // Letters are keys again after esc.
     play.key(KeyCode::Enter);
@@ -585,7 +594,7 @@ fn a_range_is_placed_before_it_is_kept() {
             update(&mut app, Message::Action(action));
         }
         let stage = app.stage().expect("a stage").clone();
-        (app.study.range, app.study.of(&stage).estimate)
+        (app.lesson.study.range, app.lesson.study.of(&stage).estimate)
     };
     press(KeyCode::Char('a'));
     assert_eq!(
@@ -618,8 +627,8 @@ fn the_panel_that_shows_the_fault_is_asked_for_once() {
         let action = keys::action(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE), &app);
         let effects = update(&mut app, Message::Action(action.expect("says so")));
         let saved = effects.iter().any(|it| matches!(it, Effect::SaveStage { progress, .. } if progress.located == Some(right)));
-        assert!(saved && !app.asks_where() && app.study.pointer.is_some());
-        let score = app.study.progress.calibration();
+        assert!(saved && !app.asks_where() && app.lesson.study.pointer.is_some());
+        let score = app.lesson.study.progress.calibration();
         assert_eq!((score.asked_where, score.located), (1, u32::from(right)));
     }
 }

@@ -27,7 +27,7 @@ fn at(app: &App) -> (usize, usize) {
 }
 
 fn last_of(app: &App, stage: usize) -> usize {
-    app.course.stages[stage].cues.len() - 1
+    app.lesson.course.stages[stage].cues.len() - 1
 }
 
 /// An engine that does at once what it is told, and tells of it later.
@@ -108,8 +108,8 @@ impl Engine {
         let lines = lines.min(self.said.len());
         for (event, made) in self.said.drain(..lines) {
             // What the screen no longer waits for does not count.
-            let here = app.study.at as u32 + 1;
-            let heard = |it: &Asked| app.run.pending.is_empty() && it.0 == here;
+            let here = app.lesson.study.at as u32 + 1;
+            let heard = |it: &Asked| app.bench.run.pending.is_empty() && it.0 == here;
             self.made.extend(made.filter(heard));
             let line = StreamLine { t: 0.0, event };
             update(app, Message::Engine(FromEngine::Line(line)));
@@ -136,9 +136,9 @@ fn does() -> impl Strategy<Value = Does> {
 
 /// The screen is what the beat declares.
 fn holds(app: &App, beat: BeatState) {
-    let stage = &app.course.stages[beat.stage];
+    let stage = &app.lesson.course.stages[beat.stage];
     assert_eq!(app.beat(), Some(beat));
-    assert_eq!(app.study.at, beat.stage);
+    assert_eq!(app.lesson.study.at, beat.stage);
     let view = &app.view;
     assert_eq!((view.focus, view.expanded), (Some(beat.panel), true));
     assert!(!view.knobs && view.overlay.is_none() && view.confirm.is_none());
@@ -146,11 +146,14 @@ fn holds(app: &App, beat: BeatState) {
     assert_eq!(app.page().0, beat.page);
     assert_eq!(app.hints().0, beat.hints as usize);
     assert_eq!(
-        app.study.prediction_complete(stage),
+        app.lesson.study.prediction_complete(stage),
         beat.vote == VoteState::Closed
     );
-    assert_eq!(app.study.revealed(stage), beat.vote == VoteState::Closed);
-    assert_eq!(app.comparison.config_b, stage.fixed);
+    assert_eq!(
+        app.lesson.study.revealed(stage),
+        beat.vote == VoteState::Closed
+    );
+    assert_eq!(app.bench.comparison.config_b, stage.fixed);
     assert_eq!(app.cue().map(|cue| cue.show), Some(beat.panel));
 }
 
@@ -169,7 +172,7 @@ proptest! {
                 Does::Work(steps, lines) => {
                     engine.work(steps);
                     engine.say(&mut app, lines);
-                    holds(&app, beats(here.0, &app.course.stages[here.0])[here.1]);
+                    holds(&app, beats(here.0, &app.lesson.course.stages[here.0])[here.1]);
                     continue;
                 }
                 Does::Next if here.1 == last => (Action::NextBeat, (here.0 + 1, 0)),
@@ -179,7 +182,7 @@ proptest! {
                 Does::Previous => (Action::PreviousBeat, (here.0, here.1 - 1)),
                 Does::Jump(stage) => (Action::Stage(stage as u32 + 1), (stage, 0)),
             };
-            here = if to.0 < app.course.stages.len() { to } else { here };
+            here = if to.0 < app.lesson.course.stages.len() { to } else { here };
             let made = engine.made.clone();
             let before = engine.asked.len();
             let effects = act(&mut app, action);
@@ -187,14 +190,14 @@ proptest! {
             engine.take(&effects);
             let again = engine.asked[before..].iter().find(|it| made.contains(it));
             prop_assert_eq!(again, None, "measured before");
-            let beat = beats(here.0, &app.course.stages[here.0])[here.1];
+            let beat = beats(here.0, &app.lesson.course.stages[here.0])[here.1];
             holds(&app, beat);
             engine.say(&mut app, usize::MAX);
             holds(&app, beat);
             // What is on the screen is the run that the beat names, or nothing yet.
-            let number = app.course.stages[here.0].number;
-            prop_assert_eq!(app.run.active, beat.variant);
-            if let Some(started) = &app.run.shown().started {
+            let number = app.lesson.course.stages[here.0].number;
+            prop_assert_eq!(app.bench.run.active, beat.variant);
+            if let Some(started) = &app.bench.run.shown().started {
                 prop_assert_eq!((started.run.stage, started.run.slot), (number, beat.variant));
             }
             // Entered twice, nothing changes.
@@ -233,7 +236,7 @@ fn beats_go_forth_and_back_across_stages() {
 fn a_run_that_was_made_is_shown_again() {
     let mut app = presented();
     train(&mut app, 80);
-    let loss = app.run.slot(Slot::A).loss.last();
+    let loss = app.bench.run.slot(Slot::A).loss.last();
     // To the fix, which runs for a while, and back over the vote.
     for _ in 0..4 {
         act(&mut app, Action::NextBeat);
@@ -242,22 +245,22 @@ fn a_run_that_was_made_is_shown_again() {
     train(&mut app, 70);
     let effects = act(&mut app, Action::PreviousBeat);
     assert_eq!(commands(&effects), [&Command::Pause]);
-    assert_eq!(app.run.active, Slot::A);
-    assert_eq!(app.run.slot(Slot::A).loss.last(), loss);
+    assert_eq!(app.bench.run.active, Slot::A);
+    assert_eq!(app.bench.run.slot(Slot::A).loss.last(), loss);
     let effects = act(&mut app, Action::NextBeat);
     assert_eq!(commands(&effects), [&Command::Resume]);
-    assert_eq!(app.run.active, Slot::B);
+    assert_eq!(app.bench.run.active, Slot::B);
     // Another stage, and back: both runs are still there, and none begins anew.
     act(&mut app, Action::Stage(2));
     train(&mut app, 30);
     let effects = act(&mut app, Action::Stage(1));
     assert_eq!(commands(&effects), [&Command::Stop]);
-    assert_eq!(app.run.slot(Slot::A).loss.last(), loss);
+    assert_eq!(app.bench.run.slot(Slot::A).loss.last(), loss);
     // The other stage's last words do not count.
-    let stage = &app.course.stages[1];
+    let stage = &app.lesson.course.stages[1];
     let late = perflings::app::spec(stage, "broken", None);
     hear(&mut app, sample::step(&late, 31));
-    assert_eq!(app.run.slot(Slot::A).loss.last(), loss);
+    assert_eq!(app.bench.run.slot(Slot::A).loss.last(), loss);
 }
 
 #[test]
@@ -268,8 +271,8 @@ fn leaving_gives_the_learner_s_own_stage_back() {
     }
     act(&mut app, Action::Present);
     let stage = app.stage().expect("a stage").clone();
-    assert!(!app.study.predicted(&stage) && !app.study.nothing_hidden);
-    assert_eq!(app.study.of(&stage).hints, 0);
+    assert!(!app.lesson.study.predicted(&stage) && !app.lesson.study.nothing_hidden);
+    assert_eq!(app.lesson.study.of(&stage).hints, 0);
     assert_eq!((app.beat(), app.view.expanded), (None, false));
     assert_eq!(wanted(&app).variant, "broken");
 }
@@ -304,7 +307,7 @@ fn the_curtain_hides_and_freezes_and_no_key_answers() {
     act(&mut app, Action::NextBeat);
     act(&mut app, Action::Answer(1));
     let stage = app.stage().expect("a stage").clone();
-    assert!(!app.study.predicted(&stage), "a room votes");
+    assert!(!app.lesson.study.predicted(&stage), "a room votes");
     act(&mut app, Action::BlankScreen);
     assert!(matches!(app.audience_screen(), AudienceScreen::Blank));
     act(&mut app, Action::NextBeat);
@@ -315,7 +318,7 @@ fn the_curtain_hides_and_freezes_and_no_key_answers() {
     act(&mut app, Action::FreezeScreen);
     act(&mut app, Action::NextBeat);
     assert_eq!(app.audience_screen(), AudienceScreen::Frozen);
-    let then = app.frozen.as_deref().expect("what the room sees");
+    let then = app.presenter.frozen.as_deref().expect("what the room sees");
     assert_eq!((at(then), at(&app)), ((0, 2), (0, 3)));
     act(&mut app, Action::FreezeScreen);
     assert!(matches!(app.audience_screen(), AudienceScreen::Live));
@@ -372,7 +375,7 @@ fn the_speaker_reads_notes_and_the_time_used() {
     let line = serde_json::to_string(&said).expect("plain data");
     assert_eq!(SpeakerNotes::read(&line), Some(said));
     assert_eq!(SpeakerNotes::read("{\"title\":1}"), None);
-    for stage in &app.course.stages {
+    for stage in &app.lesson.course.stages {
         for cue in &stage.cues {
             assert!(
                 cue.notes.len() > 60 && cue.minutes > 0.0,
@@ -406,15 +409,15 @@ fn nothing_shows_b_before_the_vote() {
     for action in [Action::Knobs, Action::Toggle, Action::Pair] {
         let effects = act(&mut app, action);
         assert_eq!(commands(&effects), Vec::<&Command>::new());
-        assert!(!app.knobs_open() && app.run.active == Slot::A);
-        let said = app.notice.as_ref().map(|it| it.text.clone());
+        assert!(!app.knobs_open() && app.bench.run.active == Slot::A);
+        let said = app.view.notice.as_ref().map(|it| it.text.clone());
         assert!(said.is_some_and(|it| it.contains("after the vote")));
     }
     while app.beat().is_some_and(|it| it.vote != VoteState::Closed) {
         act(&mut app, Action::NextBeat);
     }
     act(&mut app, Action::Toggle);
-    assert_eq!(app.run.active, Slot::B);
+    assert_eq!(app.bench.run.active, Slot::B);
 }
 
 #[test]
@@ -428,14 +431,14 @@ fn going_back_before_the_verdict_shows_what_was_shown_and_pairs_go_on() {
     }
     assert_eq!(wanted(&app).variant, "fixed");
     train(&mut app, 3);
-    let shown = app.run.slot(Slot::B).loss.last();
+    let shown = app.bench.run.slot(Slot::B).loss.last();
     let effects = act(&mut app, Action::NextBeat);
     assert!(matches!(commands(&effects)[..], [Command::Pair { .. }]));
     for (action, active) in [(Action::PreviousBeat, Slot::B), (Action::NextBeat, Slot::B)] {
         let effects = act(&mut app, action);
         assert_eq!(commands(&effects), Vec::<&Command>::new(), "pairs go on");
-        assert!(app.run.pairing && app.run.active == active);
-        assert_eq!(app.run.slot(Slot::B).loss.last(), shown);
+        assert!(app.bench.run.pairing && app.bench.run.active == active);
+        assert_eq!(app.bench.run.slot(Slot::B).loss.last(), shown);
     }
 }
 
@@ -484,7 +487,7 @@ fn the_speaker_goes_to_beats_and_ends() {
 fn previews_and_agendas_are_complete() {
     use perflings::app::notes::notes;
     let mut app = presented();
-    for stage in 0..app.course.stages.len() {
+    for stage in 0..app.lesson.course.stages.len() {
         for _ in 0..=last_of(&app, stage) {
             let said = notes(&app).expect("something is presented");
             for text in [&said.next, &said.says, &said.notes] {
@@ -494,9 +497,15 @@ fn previews_and_agendas_are_complete() {
         }
     }
     let guide = include_str!("../../docs/instructor.md");
-    let lengths: Vec<u32> = app.course.agendas.iter().map(|it| it.minutes).collect();
+    let lengths: Vec<u32> = app
+        .lesson
+        .course
+        .agendas
+        .iter()
+        .map(|it| it.minutes)
+        .collect();
     assert_eq!(lengths, [30, 90, 180]);
-    for agenda in &app.course.agendas {
+    for agenda in &app.lesson.course.agendas {
         let sum: u32 = agenda.parts.iter().map(|it| it.minutes).sum();
         assert_eq!(sum, agenda.minutes);
         for part in &agenda.parts {
@@ -505,7 +514,7 @@ fn previews_and_agendas_are_complete() {
                 "docs/instructor.md: {}",
                 part.what
             );
-            let known = |number: &u32| app.course.stage(*number).is_some();
+            let known = |number: &u32| app.lesson.course.stage(*number).is_some();
             assert!(part.stages.iter().all(known));
         }
     }

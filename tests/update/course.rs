@@ -18,7 +18,7 @@ fn shipped() -> App {
 }
 
 fn state(app: &App, id: &str) -> StageState {
-    app.study.progress.stage(id).state
+    app.lesson.study.progress.stage(id).state
 }
 
 #[test]
@@ -33,15 +33,15 @@ fn stages_jumped_over_are_marked_and_never_passed() {
     assert_eq!(state(&app, "naive-swiglu"), StageState::Seen);
     // The stage is as anybody finds it, whatever was done before.
     let run = start_of(&effects).1;
-    let stage = app.course.stage(4).expect("stage 4");
+    let stage = app.lesson.course.stage(4).expect("stage 4");
     assert_eq!((run.stage, &run.config), (4, &stage.broken));
-    let score = app.study.progress.calibration();
+    let score = app.lesson.study.progress.calibration();
     assert_eq!((score.answered, score.ranges), (0, 0));
     // Going back changes nothing; a passed stage stays passed.
     act(&mut app, Action::Stage(1));
     assert_eq!(state(&app, "naive-swiglu"), StageState::Seen);
-    let stage = app.course.stages[0].clone();
-    app.study.of_mut(&stage.id).state = StageState::Passed;
+    let stage = app.lesson.course.stages[0].clone();
+    app.lesson.study.of_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::Stage(6));
     assert_eq!(state(&app, "broken-init"), StageState::Passed);
     assert_eq!(state(&app, "hybrid"), StageState::Skipped);
@@ -61,7 +61,7 @@ fn a_start_at_a_later_stage_marks_the_ones_before() {
 #[test]
 fn a_recorded_run_is_looked_at_named_and_left() {
     let mut app = shipped();
-    let first_loss = app.run.shown().first_loss();
+    let first_loss = app.bench.run.shown().first_loss();
     let effects = open(&mut app, "d02");
     assert!(
         effects.contains(&Effect::Send(Command::Pause)),
@@ -79,9 +79,9 @@ fn a_recorded_run_is_looked_at_named_and_left() {
             Message::Engine(FromEngine::Line(StreamLine { t: 0.0, event })),
         );
     }
-    assert!(app.run.shown().started.is_none());
+    assert!(app.bench.run.shown().started.is_none());
     assert!(play_recording(&mut app) > 100);
-    let shown = app.run.shown();
+    let shown = app.bench.run.shown();
     assert_eq!(shown.gradients.as_ref().map(|it| it.with_grad), Some(1));
     assert!(shown.lints.is_empty());
     assert_eq!(
@@ -98,7 +98,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     assert!(app.is_unsolved() && app.question().is_some(), "another try");
     act(&mut app, Action::Answer(1));
     assert!(!app.is_unsolved() && app.question().is_none());
-    let known = |app: &App| app.study.progress.stage("sprint");
+    let known = |app: &App| app.lesson.study.progress.stage("sprint");
     let first = Some(Prediction::Choice {
         choice: 0,
         right: false,
@@ -110,7 +110,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
     let effects = act(&mut app, Action::LeaveExercise);
     assert!(effects.contains(&Effect::HideRecording));
     assert!(effects.contains(&Effect::Send(Command::Resume)));
-    assert_eq!(app.run.shown().first_loss(), first_loss, "it goes on");
+    assert_eq!(app.bench.run.shown().first_loss(), first_loss, "it goes on");
     assert!(app.recording().is_none() && app.exercise().is_none());
     open(&mut app, "d02");
     act(&mut app, Action::Answer(3));
@@ -119,7 +119,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
         (first, StageState::Seen)
     );
     // What was answered rightly after a wrong answer counts as seen.
-    assert_eq!(app.study.progress.calibration().answered, 0);
+    assert_eq!(app.lesson.study.progress.calibration().answered, 0);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn an_engine_that_ends_meanwhile_is_replaced() {
     open(&mut app, "d01");
     let reason = "gone".to_owned();
     update(&mut app, Message::Engine(FromEngine::Gone { reason }));
-    assert!(!matches!(app.run.state, RunState::EngineGone { .. }));
+    assert!(!matches!(app.bench.run.state, RunState::EngineGone { .. }));
     let effects = act(&mut app, Action::LeaveExercise);
     let restart = effects.iter().position(|effect| *effect == Effect::Restart);
     let start = effects
@@ -177,7 +177,7 @@ fn from_one_recorded_run_to_the_next_and_to_a_kernel() {
 fn the_glossary_has_pages() {
     let mut app = shipped();
     act(&mut app, Action::Open(Overlay::Glossary));
-    let pages = app.course.readings.len() + 1;
+    let pages = app.lesson.course.readings.len() + 1;
     assert!(pages >= 4);
     act(&mut app, Action::TurnPage(-1));
     assert_eq!(app.view.page, pages - 1);

@@ -18,7 +18,7 @@ fn at_the_knobs() -> App {
 }
 
 fn later(app: &mut App, ms: u64) -> Vec<Effect> {
-    let now_ms = app.now_ms + ms;
+    let now_ms = app.clock.now_ms + ms;
     update(app, Message::Tick { now_ms })
 }
 
@@ -39,9 +39,9 @@ fn written(effects: &[Effect]) -> Option<&RunConfig> {
 
 /// Selects the knob with this path.
 fn select(app: &mut App, path: &str) {
-    let mut knobs = app.comparison.offers.iter();
+    let mut knobs = app.bench.comparison.offers.iter();
     let row = knobs.position(|knob| knob.path == path).expect("offered");
-    app.comparison.select(row);
+    app.bench.comparison.select(row);
 }
 
 fn saved(app: &mut App, config: Result<RunConfig, &str>) -> Vec<Effect> {
@@ -57,11 +57,11 @@ fn f_opens_the_knobs_in_the_lesson_s_place_and_closes_them() {
     assert!(app.knobs_open() && !app.view.lesson_visible());
     act(&mut app, Action::KnobRow(2));
     act(&mut app, Action::KnobRow(-1));
-    assert_eq!(app.comparison.row, 1);
+    assert_eq!(app.bench.comparison.row, 1);
     act(&mut app, Action::KnobRow(99));
     assert_eq!(
-        app.comparison.row + 1,
-        app.comparison.offers.len(),
+        app.bench.comparison.row + 1,
+        app.bench.comparison.offers.len(),
         "the last one"
     );
     act(&mut app, Action::Close);
@@ -135,7 +135,7 @@ fn t_and_pairs_open_the_knobs_while_b_is_the_same_as_a() {
         let mut app = at_the_knobs();
         assert_eq!(sent(&act(&mut app, action)), Vec::<&Command>::new());
         assert!(app.knobs_open());
-        let said = app.notice.expect("it is said").text;
+        let said = app.view.notice.expect("it is said").text;
         assert!(said.contains("the same as A"), "{said}");
     }
 }
@@ -173,7 +173,7 @@ fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
     };
     assert_eq!(a.config.differences(&b.config), ["model.loss"]);
     assert_eq!(
-        app.comparison.differences(),
+        app.bench.comparison.differences(),
         "model.loss fused",
         "the title"
     );
@@ -189,12 +189,12 @@ fn pairs_measure_the_learner_s_b_and_begin_anew_when_it_changes() {
         (b.config.model.loss, b.config.model.norm),
         (Loss::Fused, Norm::Fused)
     );
-    assert!(app.run.pairing && app.study.pair.is_none());
+    assert!(app.bench.run.pairing && app.lesson.study.pair.is_none());
     // A comparison that is over says nothing about another B.
     pair(&mut app, 30, true);
-    assert!(app.study.pair.is_some());
+    assert!(app.lesson.study.pair.is_some());
     act(&mut app, Action::KnobTurn(1));
-    assert!(app.study.pair.is_none());
+    assert!(app.lesson.study.pair.is_none());
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn where_the_knobs_cover_the_panels_they_give_way_to_the_pairs() {
         select(&mut app, "model.norm");
         act(&mut app, Action::KnobTurn(1));
         act(&mut app, Action::Pair);
-        assert!(app.run.pairing, "{width}x{height}");
+        assert!(app.bench.run.pairing, "{width}x{height}");
         assert_eq!(app.knobs_open(), stay, "{width}x{height}");
     }
 }
@@ -234,11 +234,12 @@ fn what_the_device_cannot_do_is_said_on_its_row_and_b_runs_on_as_it_was() {
     );
     assert!(matches!(sent(&effects)[..], [Command::Start { .. }]));
     assert_eq!(wanted(&app).config.model.init, Init::Normal002);
-    assert_eq!(app.run.state, RunState::Starting, "no card");
+    assert_eq!(app.bench.run.state, RunState::Starting, "no card");
     let row = app
+        .bench
         .comparison
         .rows()
-        .nth(app.comparison.row)
+        .nth(app.bench.comparison.row)
         .expect("selected");
     assert_eq!(row.refused, Some("this device has no room"));
 }
@@ -252,12 +253,12 @@ fn a_refused_change_leaves_the_run_and_its_curve_as_they_were() {
     };
     let (mut app, _) = begin(sample::course(), options);
     train(&mut app, 10);
-    let last = |app: &App| app.run.shown().loss.last().map(|it| it.0);
+    let last = |app: &App| app.bench.run.shown().loss.last().map(|it| it.0);
     let before = last(&app);
     select(&mut app, "model.init");
     act(&mut app, Action::KnobTurn(1));
     later(&mut app, 1000);
-    assert_eq!(app.run.state, RunState::Starting);
+    assert_eq!(app.bench.run.state, RunState::Starting);
     let failed = Failed {
         kind: FailedKind::Refused,
         reason: "this device has no room".to_owned(),
@@ -268,16 +269,20 @@ fn a_refused_change_leaves_the_run_and_its_curve_as_they_were() {
         Vec::<&Command>::new(),
         "nothing begins again"
     );
-    assert_eq!(app.run.state, RunState::Running);
-    assert_eq!((app.run.active, wanted(&app).slot), (Slot::A, Slot::A));
+    assert_eq!(app.bench.run.state, RunState::Running);
+    assert_eq!(
+        (app.bench.run.active, wanted(&app).slot),
+        (Slot::A, Slot::A)
+    );
     let run = wanted(&app);
     hear(&mut app, sample::step(&run, 11));
     assert!(before < last(&app), "the curve goes on");
-    assert_eq!(app.run.shown().loss.first().map(|it| it.0), Some(0));
+    assert_eq!(app.bench.run.shown().loss.first().map(|it| it.0), Some(0));
     let row = app
+        .bench
         .comparison
         .rows()
-        .nth(app.comparison.row)
+        .nth(app.bench.comparison.row)
         .expect("selected");
     assert_eq!(row.refused, Some("this device has no room"));
 }
@@ -286,16 +291,16 @@ fn a_refused_change_leaves_the_run_and_its_curve_as_they_were() {
 fn what_was_said_of_a_b_goes_with_it() {
     let mut app = at_the_knobs();
     act(&mut app, Action::Toggle);
-    assert!(app.notice.is_some(), "B is the same as A");
+    assert!(app.view.notice.is_some(), "B is the same as A");
     select(&mut app, "model.norm");
     act(&mut app, Action::KnobTurn(1));
-    assert!(app.notice.is_none(), "{:?}", app.notice);
+    assert!(app.view.notice.is_none(), "{:?}", app.view.notice);
 }
 
 #[test]
 fn the_learner_s_file_is_b_at_the_start_and_whenever_it_is_saved() {
     let mut app = at_the_knobs();
-    let mut mine = app.comparison.config_a.clone();
+    let mut mine = app.bench.comparison.config_a.clone();
     mine.model.norm = Norm::Fused;
     let kept = Message::FileRead {
         stage: "broken-init".to_owned(),
@@ -303,7 +308,7 @@ fn the_learner_s_file_is_b_at_the_start_and_whenever_it_is_saved() {
     };
     let effects = update(&mut app, kept);
     assert_eq!(
-        (sent(&effects), &app.comparison.config_b),
+        (sent(&effects), &app.bench.comparison.config_b),
         (Vec::new(), &mine)
     );
     act(&mut app, Action::Toggle);
@@ -314,10 +319,10 @@ fn the_learner_s_file_is_b_at_the_start_and_whenever_it_is_saved() {
     assert_eq!(written(&effects), None, "it is in the file already");
     let elsewhere = Message::FileRead {
         stage: "strides".to_owned(),
-        config: Ok(Box::new(app.comparison.config_a.clone())),
+        config: Ok(Box::new(app.bench.comparison.config_a.clone())),
     };
     update(&mut app, elsewhere);
-    assert_eq!(app.comparison.config_b, mine, "another stage's file");
+    assert_eq!(app.bench.comparison.config_b, mine, "another stage's file");
 }
 
 #[test]
@@ -326,14 +331,15 @@ fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
     act(&mut app, Action::Knobs);
     select(&mut app, "model.norm");
     act(&mut app, Action::KnobTurn(1));
-    let before = app.comparison.config_b.clone();
+    let before = app.bench.comparison.config_b.clone();
     assert_eq!(
         sent(&saved(&mut app, Err("config.toml:4: unknown key"))),
         Vec::<&Command>::new()
     );
-    assert_eq!(app.comparison.config_b, before);
+    assert_eq!(app.bench.comparison.config_b, before);
     assert!(
-        app.comparison
+        app.bench
+            .comparison
             .problem
             .as_deref()
             .is_some_and(|it| it.contains("config.toml:4"))
@@ -342,13 +348,17 @@ fn a_file_that_breaks_leaves_b_and_is_not_written_until_it_can_be_read() {
     let effects = act(&mut app, Action::KnobTurn(1));
     assert_eq!(written(&effects), None);
     assert!(
-        app.notice
+        app.view
+            .notice
             .as_ref()
             .is_some_and(|it| it.text.contains("the file did not"))
     );
     saved(&mut app, Ok(before.clone()));
     assert_eq!(
-        (&app.comparison.config_b, &app.comparison.problem),
+        (
+            &app.bench.comparison.config_b,
+            &app.bench.comparison.problem
+        ),
         (&before, &None),
         "the file counts"
     );
@@ -360,13 +370,13 @@ fn the_solution_is_shown_first_and_then_can_be_taken() {
     let mut app = at_the_knobs();
     act(&mut app, Action::Solution);
     act(&mut app, Action::Yes);
-    assert!(app.comparison.same(), "shown, not taken");
+    assert!(app.bench.comparison.same(), "shown, not taken");
     let effects = act(&mut app, Action::TakeSolution);
     let run = wanted(&app);
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
     assert_eq!(written(&effects), Some(&run.config));
     let stage = app.stage().expect("a stage").clone();
-    assert!(app.study.of(&stage).solution_shown);
+    assert!(app.lesson.study.of(&stage).solution_shown);
 }
 
 #[test]
@@ -375,7 +385,7 @@ fn a_presentation_shows_the_solution_and_gives_the_learner_s_b_back() {
     act(&mut app, Action::Knobs);
     select(&mut app, "model.norm");
     act(&mut app, Action::KnobTurn(1));
-    let mine = app.comparison.config_b.clone();
+    let mine = app.bench.comparison.config_b.clone();
     train(&mut app, 5);
     act(&mut app, Action::Present);
     // Nothing of B is shown before the vote.
@@ -393,7 +403,7 @@ fn a_presentation_shows_the_solution_and_gives_the_learner_s_b_back() {
     assert!(shown.variant == "fixed" && shown.config == stage.fixed || shown.slot == Slot::A);
     let effects = act(&mut app, Action::Present);
     assert_eq!(written(&effects), None);
-    let back = app.comparison.config_b == mine
+    let back = app.bench.comparison.config_b == mine
         || effects.contains(&Effect::SaveCurrent { stage: stage.id });
     assert!(back, "as it was, or read again from the file");
 }
@@ -412,7 +422,10 @@ fn a_free_run_has_every_knob_and_no_stage() {
     };
     assert_eq!((run.stage, run.config.preset), (0, Preset::Small));
     assert!(app.stage().is_none() && app.knobs_open());
-    assert_eq!(app.comparison.offers.len(), protocol::config::KNOBS.len());
+    assert_eq!(
+        app.bench.comparison.offers.len(),
+        protocol::config::KNOBS.len()
+    );
     train(&mut app, 10);
     select(&mut app, "train.batch");
     let effects = act(&mut app, Action::KnobTurn(-1));
@@ -430,7 +443,7 @@ fn a_free_run_has_every_knob_and_no_stage() {
     assert!(app.stage().is_some() && matches!(app.mode, Mode::Stage));
     solve(&mut app);
     act(&mut app, Action::Open(perflings::app::Overlay::Stages));
-    let last = app.course.stages.len() + app.course.exercises.len();
+    let last = app.lesson.course.stages.len() + app.lesson.course.exercises.len();
     act(&mut app, Action::ChooseLine(last));
-    assert!(app.stage().is_none() && app.comparison.same());
+    assert!(app.stage().is_none() && app.bench.comparison.same());
 }

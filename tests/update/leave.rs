@@ -49,9 +49,9 @@ fn nobody_is_asked_where_nothing_is_lost() {
     // A stage of an earlier day keeps what it has.
     let mut app = running(20);
     let stage = app.stage().expect("a stage").clone();
-    app.study.of_mut(&stage.id).state = StageState::Passed;
+    app.lesson.study.of_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::NextStage);
-    assert_eq!((app.view.confirm, app.study.at), (None, 1));
+    assert_eq!((app.view.confirm, app.lesson.study.at), (None, 1));
 }
 
 #[test]
@@ -68,12 +68,12 @@ fn a_stage_under_way_is_left_after_a_yes_and_keeps_its_prediction() {
         assert_eq!(app.view.confirm, Some(Confirm::Leave { to }));
         assert!(asked(&app).contains("your prediction is kept. _ _"));
         act(&mut app, Action::No);
-        assert_eq!((app.study.at, app.view.confirm), (0, None));
+        assert_eq!((app.lesson.study.at, app.view.confirm), (0, None));
         act(&mut app, action);
         let effects = act(&mut app, Action::Yes);
         assert_eq!(start_of(&effects).1.stage as usize, to + 1);
-        assert_eq!((app.study.at, app.view.overlay), (to, None));
-        let kept = app.study.progress.stage("broken-init").prediction;
+        assert_eq!((app.lesson.study.at, app.view.overlay), (to, None));
+        let kept = app.lesson.study.progress.stage("broken-init").prediction;
         assert!(matches!(kept, Some(Prediction::Choice { choice: 1, .. })));
     }
     // Toggled without a prediction: there is none to keep.
@@ -92,14 +92,14 @@ fn an_open_question_is_not_skipped_in_silence() {
     assert!(asked(&app).starts_with("A question is still open, and the stage is not passed"));
     act(&mut app, Action::No);
     let stage = app.stage().expect("a stage").clone();
-    app.study.of_mut(&stage.id).state = StageState::Passed;
+    app.lesson.study.of_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::NextStage);
     assert!(asked(&app).starts_with("A question is still open; go on"));
     act(&mut app, Action::No);
     act(&mut app, Action::Question);
     act(&mut app, Action::Answer(1));
     act(&mut app, Action::NextStage);
-    assert_eq!((app.view.confirm, app.study.at), (None, 1));
+    assert_eq!((app.view.confirm, app.lesson.study.at), (None, 1));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn what_is_asked_fits_the_smallest_screen() {
     let mut app = looking_back();
     for state in [StageState::Predicted, StageState::Passed] {
         let stage = app.stage().expect("a stage").clone();
-        app.study.of_mut(&stage.id).state = state;
+        app.lesson.study.of_mut(&stage.id).state = state;
         act(&mut app, Action::NextStage);
         assert!(asked(&app).chars().count() <= 74, "{}", asked(&app));
         act(&mut app, Action::No);
@@ -119,7 +119,7 @@ fn a_presenter_and_a_recording_are_not_asked() {
     let mut app = looking_back();
     act(&mut app, Action::Present);
     act(&mut app, Action::NextStage);
-    assert_eq!((app.view.confirm, app.study.at), (None, 1));
+    assert_eq!((app.view.confirm, app.lesson.study.at), (None, 1));
 }
 
 fn welcome(options: Options) -> (App, Vec<Effect>) {

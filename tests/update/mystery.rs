@@ -25,9 +25,9 @@ fn open() -> App {
 fn with_fix() -> App {
     let mut app = open();
     act(&mut app, Action::Knobs);
-    let mut knobs = app.comparison.offers.iter();
+    let mut knobs = app.bench.comparison.offers.iter();
     let row = knobs.position(|knob| knob.path == "train.learning-rate");
-    app.comparison.select(row.expect("offered"));
+    app.bench.comparison.select(row.expect("offered"));
     act(&mut app, Action::KnobTurn(1));
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 31));
@@ -99,7 +99,7 @@ fn judged(verdict: Verdict) -> (App, Vec<Effect>) {
     let mystery = &app.mystery().expect("open").mystery;
     assert_eq!(
         (&a.config, &b.config),
-        (&mystery.good, &app.comparison.config_b)
+        (&mystery.good, &app.bench.comparison.config_b)
     );
     for run in [a.clone(), b.clone()] {
         let Event::Started(started) = sample::started(&run, 0) else {
@@ -121,19 +121,19 @@ fn judged(verdict: Verdict) -> (App, Vec<Effect>) {
 fn a_knob_that_needs_another_start_begins_again_also_with_the_value_of_a() {
     let mut app = open();
     act(&mut app, Action::Knobs);
-    let mut knobs = app.comparison.offers.iter();
+    let mut knobs = app.bench.comparison.offers.iter();
     let row = knobs.position(|knob| knob.path == "model.init");
-    app.comparison.select(row.expect("offered"));
+    app.bench.comparison.select(row.expect("offered"));
     let starts = |effects: &[Effect]| {
         let mut sent = effects.iter();
         sent.any(|it| matches!(it, Effect::Send(Command::Start { .. })))
     };
     act(&mut app, Action::KnobTurn(1));
     assert_eq!(
-        app.comparison.config_b, app.comparison.config_a,
+        app.bench.comparison.config_b, app.bench.comparison.config_a,
         "A has it, too"
     );
-    let now_ms = app.now_ms + 1000;
+    let now_ms = app.clock.now_ms + 1000;
     assert!(starts(&update(&mut app, Message::Tick { now_ms })));
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 0));
@@ -146,9 +146,10 @@ fn nothing_tells_the_values_of_a() {
     let app = open();
     let mystery = app.mystery().expect("open");
     assert_eq!(wanted(&app).config, mystery.mystery.broken);
-    assert!(app.is_unsolved() && app.stage().is_none() && app.comparison.hidden);
+    assert!(app.is_unsolved() && app.stage().is_none() && app.bench.comparison.hidden);
     assert!(
-        app.comparison
+        app.bench
+            .comparison
             .rows()
             .all(|row| row.a.is_none() && row.b.is_none())
     );
@@ -178,7 +179,7 @@ fn looks_and_tried_configurations_are_counted_once_each() {
     assert_eq!(mystery.looked.len(), 1, "the loss is always there");
     assert_eq!(mystery.changes, 0, "it began just now");
     let later = |app: &mut App, ms: u64| {
-        let now_ms = app.now_ms + ms;
+        let now_ms = app.clock.now_ms + ms;
         update(app, Message::Tick { now_ms });
         app.mystery().expect("open").changes
     };
@@ -207,9 +208,15 @@ fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
     let saved = effects.iter().any(|effect| {
         matches!(effect, Effect::SaveMystery { name, score } if name == "14-1" && score.best == 90)
     });
-    assert!(saved && !app.is_unsolved() && !app.comparison.hidden);
+    assert!(saved && !app.is_unsolved() && !app.bench.comparison.hidden);
     // What ran before stays on the screen: the known-good configuration is not shown as A.
-    let a = app.run.slot(Slot::A).started.as_ref().expect("it ran");
+    let a = app
+        .bench
+        .run
+        .slot(Slot::A)
+        .started
+        .as_ref()
+        .expect("it ran");
     assert_eq!(a.run.config, mystery.mystery.broken);
 }
 
@@ -217,7 +224,7 @@ fn a_right_b_is_compared_with_the_known_good_configuration_and_solves_it() {
 fn a_slower_b_is_not_right_and_the_verdict_names_no_key() {
     let (app, effects) = judged(Verdict::Slower);
     let mystery = app.mystery().expect("open");
-    assert!(mystery.end.is_none() && app.is_unsolved() && app.comparison.hidden);
+    assert!(mystery.end.is_none() && app.is_unsolved() && app.bench.comparison.hidden);
     assert!(
         !effects
             .iter()
@@ -228,7 +235,8 @@ fn a_slower_b_is_not_right_and_the_verdict_names_no_key() {
     for line in &report.lines {
         let said = format!("{} {} {}", line.name, line.asked, line.measured);
         assert!(
-            app.comparison
+            app.bench
+                .comparison
                 .offers
                 .iter()
                 .all(|knob| !said.contains(knob.path))
@@ -252,7 +260,7 @@ fn another_change_ends_the_judging() {
     let mut app = asked();
     act(&mut app, Action::Knobs);
     act(&mut app, Action::KnobTurn(1));
-    let now_ms = app.now_ms + 1000;
+    let now_ms = app.clock.now_ms + 1000;
     update(&mut app, Message::Tick { now_ms });
     assert!(app.mystery().expect("open").judging.is_none());
     let mut app = asked();

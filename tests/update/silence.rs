@@ -9,7 +9,7 @@ use super::{running, sample, start_of, wanted};
 
 /// So many seconds of heartbeats and nothing else.
 fn heartbeats(app: &mut App, seconds: u64, device_s: impl Fn(u64) -> Option<f64>) -> Vec<Effect> {
-    let from = app.now_ms;
+    let from = app.clock.now_ms;
     (1..=seconds * 2)
         .flat_map(|half| {
             let heartbeat = Event::Heartbeat {
@@ -36,7 +36,7 @@ fn said(app: &App) -> String {
 /// A run of 12 steps whose device then hangs; an engine of another kind may say nothing about its device.
 fn hanging(tells: bool) -> App {
     let mut app = running(12);
-    app.notice = None;
+    app.view.notice = None;
     let effects = heartbeats(&mut app, 14, |s| tells.then_some(s as f64));
     assert_eq!(effects, []);
     app
@@ -88,7 +88,7 @@ fn a_device_that_gets_on_is_left_alone_however_long_a_step_takes() {
     let mut app = running(1);
     assert_eq!(heartbeats(&mut app, 100, |_| Some(0.4)), []);
     assert_eq!(app.device_silent_s(), None);
-    assert_eq!(app.run.state, RunState::Running);
+    assert_eq!(app.bench.run.state, RunState::Running);
     // A run whose steps take 20 s is not silent after 15.
     let mut app = running(1);
     let run = wanted(&app);
@@ -104,15 +104,15 @@ fn a_device_that_gets_on_is_left_alone_however_long_a_step_takes() {
 fn an_unanswered_command_replaces_the_engine_once() {
     let mut app = hanging(true);
     act(&mut app, Action::Pause);
-    assert_eq!(app.run.state, RunState::Pausing);
+    assert_eq!(app.bench.run.state, RunState::Pausing);
     let effects = heartbeats(&mut app, 30, |s| Some(14.0 + s as f64));
     assert_eq!(effects[0], Effect::Restart, "{effects:?}");
-    assert_eq!(app.run.state, RunState::Starting);
+    assert_eq!(app.bench.run.state, RunState::Starting);
     // The new one hangs as well: it is ended, and nothing goes round in circles.
     let effects = heartbeats(&mut app, 130, |_| None);
     assert_eq!(effects, [Effect::Kill]);
-    let RunState::EngineGone { reason } = &app.run.state else {
-        panic!("{:?}", app.run.state)
+    let RunState::EngineGone { reason } = &app.bench.run.state else {
+        panic!("{:?}", app.bench.run.state)
     };
     assert!(
         reason.contains("has not answered for 120 s either"),
@@ -128,9 +128,9 @@ fn a_pause_and_a_suspended_screen_are_no_silence() {
     assert_eq!(heartbeats(&mut app, 200, |_| None), []);
     act(&mut app, Action::Pause);
     assert_eq!(heartbeats(&mut app, 4, |_| Some(0.1)), []);
-    assert_eq!(app.run.state, RunState::Resuming);
+    assert_eq!(app.bench.run.state, RunState::Resuming);
     let mut app = running(12);
-    let now_ms = app.now_ms + 600_000;
+    let now_ms = app.clock.now_ms + 600_000;
     assert_eq!(update(&mut app, Message::Tick { now_ms }), []);
     assert_eq!(app.device_silent_s(), None);
 }

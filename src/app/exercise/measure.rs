@@ -15,7 +15,7 @@ impl App {
 
     /// The measurement of the open exercise that is in progress.
     pub fn measuring(&self) -> Option<&Measuring> {
-        self.exercises.of(self.exercise()?)?.measuring.as_ref()
+        self.exercise.of(self.exercise()?)?.measuring.as_ref()
     }
 
     /// Whether a GPU warms up beside the run.
@@ -26,7 +26,7 @@ impl App {
     /// The question of the open exercise that can be answered with keys now.
     pub fn picking(&self) -> Option<AnswerChoice> {
         let configs = self.configs()?;
-        let state = self.exercises.of(self.exercise()?)?;
+        let state = self.exercise.of(self.exercise()?)?;
         let asks = state.measuring.is_none()
             && matches!(state.answer, AnswerFile::Open(_))
             && self.question().is_none();
@@ -38,7 +38,7 @@ impl App {
         if let Some(choice) = self.picking() {
             let last = choice.words.len() - 1;
             let to = choice.at.saturating_add_signed(by as isize).min(last);
-            self.exercises.of_mut(exercise).draft.at = to;
+            self.exercise.of_mut(exercise).draft.at = to;
         }
     }
 
@@ -47,7 +47,7 @@ impl App {
         let (Some(configs), true) = (exercise.configs(), self.picking().is_some()) else {
             return;
         };
-        let draft = &mut self.exercises.of_mut(exercise).draft;
+        let draft = &mut self.exercise.of_mut(exercise).draft;
         draft.take(configs);
         if draft.next(configs).is_none() {
             self.effects.push(Effect::WriteAnswers {
@@ -73,7 +73,7 @@ impl App {
             return;
         }
         self.show_text();
-        let state = self.exercises.of_mut(exercise);
+        let state = self.exercise.of_mut(exercise);
         if !matches!(state.answer, AnswerFile::Given(_)) {
             self.tell(
                 "Say what you expect first; then the runs are measured",
@@ -82,7 +82,7 @@ impl App {
             return;
         }
         state.measuring = Some(Measuring {
-            since_ms: self.now_ms,
+            since_ms: self.clock.now_ms,
             ..Measuring::default()
         });
         self.begin_measurement()
@@ -97,11 +97,11 @@ impl App {
         self.with_exercise(|app, exercise| {
             app.hold_run(exercise);
             // A run that is starting, or pairs, are ended first.
-            if app.run.state.is_active() && app.run.state != RunState::Paused {
+            if app.bench.run.state.is_active() && app.bench.run.state != RunState::Paused {
                 return;
             }
-            if let Some(it) = &mut app.exercises.of_mut(exercise).measuring {
-                (it.begun, it.since_ms) = (true, app.now_ms);
+            if let Some(it) = &mut app.exercise.of_mut(exercise).measuring {
+                (it.begun, it.since_ms) = (true, app.clock.now_ms);
             }
             app.effects.push(Effect::Measure {
                 exercise: exercise.id.clone(),
@@ -126,7 +126,7 @@ impl App {
     /// Takes in what the learner's file says. Saving one in which everything is answered begins the measurement.
     pub(super) fn answered(&mut self, exercise: &Exercise, answer: AnswerFile, saved: bool) {
         let open = self.exercise().is_some_and(|it| it.id == exercise.id);
-        let state = self.exercises.of_mut(exercise);
+        let state = self.exercise.of_mut(exercise);
         let same = state.answer == answer;
         // What was measured belongs to the answers before it.
         if !same {
@@ -149,7 +149,7 @@ impl App {
     pub(super) fn measured(&mut self, exercise: &Exercise, measured: Measurement) {
         let passed = measured.passed;
         self.after_work(exercise);
-        self.exercises.of_mut(exercise).measured = Some(measured);
+        self.exercise.of_mut(exercise).measured = Some(measured);
         if passed {
             self.pass(exercise);
         }

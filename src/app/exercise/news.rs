@@ -12,12 +12,12 @@ use protocol::Command;
 impl App {
     /// Takes in what happened to an exercise.
     pub(in crate::app) fn exercise_news(&mut self, id: &str, news: ExerciseNews) {
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let Some(exercise) = course.exercise_by_id(id) else {
             return;
         };
-        let now = self.now_ms;
-        let state = self.exercises.of_mut(exercise);
+        let now = self.clock.now_ms;
+        let state = self.exercise.of_mut(exercise);
         match news {
             ExerciseNews::Files(files) => state.files = files,
             ExerciseNews::Begun => {
@@ -55,17 +55,17 @@ impl App {
 
     /// Pauses the stage's run during a check or a measurement, which needs the processors.
     pub(super) fn hold_run(&mut self, exercise: &Exercise) {
-        if self.run.state.is_moving() && !self.run.pairing {
+        if self.bench.run.state.is_moving() && !self.bench.run.pairing {
             self.pause();
-            self.exercises.of_mut(exercise).holds_run = true;
+            self.exercise.of_mut(exercise).holds_run = true;
         }
     }
 
     /// A check or a measurement has ended or failed: the stage's run resumes if it was paused for it.
     pub(super) fn after_work(&mut self, exercise: &Exercise) {
-        let state = self.exercises.of_mut(exercise);
+        let state = self.exercise.of_mut(exercise);
         (state.checking, state.measuring) = (None, None);
-        if std::mem::take(&mut state.holds_run) && self.run.state.is_paused() {
+        if std::mem::take(&mut state.holds_run) && self.bench.run.state.is_paused() {
             self.pause();
         }
     }
@@ -75,7 +75,7 @@ impl App {
         let (passed, swap) = (report.passed, report.swap.clone());
         let figures = report.timing();
         self.after_work(exercise);
-        let state = self.exercises.of_mut(exercise);
+        let state = self.exercise.of_mut(exercise);
         let again = state.report.replace(report).is_some();
         if open && (again || passed) {
             if let Some(open) = self.mode.exercise_mut() {
@@ -87,11 +87,11 @@ impl App {
         if !passed {
             return;
         }
-        let known = self.study.of_mut(&exercise.id);
+        let known = self.lesson.study.of_mut(&exercise.id);
         known.found = known.found.take().or(figures);
         self.pass(exercise);
         if let (Some(swap), true) = (swap, open) {
-            let state = self.exercises.of_mut(exercise);
+            let state = self.exercise.of_mut(exercise);
             state.good = Some(swap);
             self.use_kernel();
         }
@@ -100,7 +100,7 @@ impl App {
     /// Asks for the open exercise's last good kernel to compute for the model. A new engine has to be asked again.
     pub(in crate::app) fn use_kernel(&mut self) {
         self.with_exercise(|app, exercise| {
-            let state = app.exercises.of_mut(exercise);
+            let state = app.exercise.of_mut(exercise);
             if let Some(swap) = state.good.clone() {
                 state.in_model = InModel::Asked;
                 app.send(Command::UseKernel { swap });
@@ -110,13 +110,13 @@ impl App {
 
     /// The engine says whether the model computes with the kernel.
     pub(in crate::app) fn kernel_used(&mut self, id: &str, why_not: Option<String>) {
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let Some(exercise) = course.exercise_by_id(id) else {
             return;
         };
         let step = self.step();
         let label = exercise.label().to_owned();
-        let state = self.exercises.of_mut(exercise);
+        let state = self.exercise.of_mut(exercise);
         if state.in_model == InModel::No {
             return;
         }
@@ -131,7 +131,7 @@ impl App {
 
     /// Gives the model its own kernels back.
     pub(super) fn take_out(&mut self, exercise: &Exercise) {
-        let state = self.exercises.of_mut(exercise);
+        let state = self.exercise.of_mut(exercise);
         let was_in = std::mem::take(&mut state.in_model) != InModel::No;
         if let Some(mut swap) = state.good.take()
             && was_in

@@ -12,7 +12,7 @@ use protocol::Command;
 impl App {
     /// Opens an exercise: its text takes the lesson's place while the run goes on.
     pub(in crate::app) fn open_exercise(&mut self, at: usize) {
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let Some(exercise) = course.exercises.get(at) else {
             return;
         };
@@ -27,8 +27,8 @@ impl App {
         }
         self.leave_exercise();
         self.show_text();
-        self.notice = None;
-        let known = self.study.of_mut(&exercise.id);
+        self.view.notice = None;
+        let known = self.lesson.study.of_mut(&exercise.id);
         known.state = known.state.max(StageState::Seen);
         let open = OpenExercise {
             at,
@@ -60,16 +60,16 @@ impl App {
             Mode::Stage | Mode::Free | Mode::Mystery(_) | Mode::Replay(_) => return,
         };
         // A free run goes on where it was.
-        let free = self.comparison.stage == 0 && !self.comparison.offers.is_empty();
+        let free = self.bench.comparison.stage == 0 && !self.bench.comparison.offers.is_empty();
         self.mode = if free { Mode::Free } else { Mode::Stage };
-        let course = Arc::clone(&self.course);
+        let course = Arc::clone(&self.lesson.course);
         let Some(exercise) = course.exercises.get(open.at) else {
             return;
         };
         self.view.scroll.remove(&Panel::Lesson);
         (self.view.confirm, self.view.lesson_open) = (None, false);
         self.take_out(exercise);
-        self.exercises.of_mut(exercise).draft = Default::default();
+        self.exercise.of_mut(exercise).draft = Default::default();
         if !exercise.files().is_empty() {
             self.effects.push(Effect::LeaveExercise);
         }
@@ -85,7 +85,7 @@ impl App {
         let Some(at) = self.mode.exercise().map(|open| open.at) else {
             return;
         };
-        let of = self.course.exercises.len();
+        let of = self.lesson.course.exercises.len();
         if let Some(to) = self.neighbour(at, by, of, "exercise") {
             self.open_exercise(to);
         }
@@ -94,7 +94,7 @@ impl App {
     /// Pauses and keeps the stage's run while a recorded one is shown. A run that is starting, or pairs, cannot wait and are ended.
     fn hold(&mut self) -> Option<Box<HeldRun>> {
         use RunState::{EngineGone, Paused, Pausing, Starting};
-        let run = &mut self.run;
+        let run = &mut self.bench.run;
         let settled = run.pending.is_empty() && run.switching.is_none() && !run.pairing;
         let resumes = run.state.is_moving();
         if !settled || matches!(run.state, Starting | EngineGone { .. }) {
@@ -107,8 +107,8 @@ impl App {
         let held = HeldRun {
             run: std::mem::take(run),
             resumes,
-            pair: self.study.pair.take(),
-            report: self.study.report.take(),
+            pair: self.lesson.study.pair.take(),
+            report: self.lesson.study.report.take(),
         };
         if resumes {
             self.send(Command::Pause);
@@ -132,13 +132,13 @@ impl App {
             engine_gone: false,
             held,
         };
-        self.run = RequestedRun {
+        self.bench.run = RequestedRun {
             state: RunState::Starting,
-            asked_ms: self.now_ms,
+            asked_ms: self.clock.now_ms,
             ..RequestedRun::default()
         };
-        (self.study.pair, self.study.report) = (None, None);
-        self.exercises.of_mut(exercise).quiz.clear();
+        (self.lesson.study.pair, self.lesson.study.report) = (None, None);
+        self.exercise.of_mut(exercise).quiz.clear();
         self.effects.push(Effect::ShowRecording {
             exercise: exercise.id.clone(),
         });
@@ -146,12 +146,12 @@ impl App {
 
     /// Resumes the stage's run after a recorded one; where it could not wait, it starts again from its first step.
     fn run_again(&mut self, engine_gone: bool, held: Option<Box<HeldRun>>) {
-        self.notice = None;
-        self.run = RequestedRun::default();
+        self.view.notice = None;
+        self.bench.run = RequestedRun::default();
         self.effects.push(Effect::HideRecording);
-        if let Some(held) = held.filter(|_| !engine_gone && self.presentation.is_none()) {
-            self.run = held.run;
-            (self.study.pair, self.study.report) = (held.pair, held.report);
+        if let Some(held) = held.filter(|_| !engine_gone && self.presenter.presentation.is_none()) {
+            self.bench.run = held.run;
+            (self.lesson.study.pair, self.lesson.study.report) = (held.pair, held.report);
             if held.resumes {
                 self.pause();
             }
@@ -160,8 +160,8 @@ impl App {
         if engine_gone {
             self.effects.push(Effect::Restart);
         }
-        if self.stage().is_some() && self.presentation.is_none() {
-            self.start(self.comparison.run_a());
+        if self.stage().is_some() && self.presenter.presentation.is_none() {
+            self.start(self.bench.comparison.run_a());
         }
     }
 

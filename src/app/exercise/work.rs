@@ -10,21 +10,21 @@ use protocol::KernelResult;
 impl App {
     /// The open exercise.
     pub fn exercise(&self) -> Option<&Exercise> {
-        self.course.exercises.get(self.mode.exercise()?.at)
+        self.lesson.course.exercises.get(self.mode.exercise()?.at)
     }
 
     /// Whether its solution may be shown without asking.
     pub fn solved(&self, exercise: &Exercise) -> bool {
         let shown = self
-            .exercises
+            .exercise
             .of(exercise)
             .is_some_and(|state| state.solution);
-        shown || self.study.progress.stage(&exercise.id).state == StageState::Passed
+        shown || self.lesson.study.progress.stage(&exercise.id).state == StageState::Passed
     }
 
     /// Whether an exercise's runs were measured or its kernels passed, in this session or an earlier one. Then its quiz is asked.
     pub fn looked_at(&self, exercise: &Exercise) -> bool {
-        let state = self.exercises.of(exercise);
+        let state = self.exercise.of(exercise);
         let found = state.and_then(|state| state.measured.as_ref());
         let here = found.is_some_and(|found| found.failed.is_none());
         let busy = state.is_some_and(|state| state.measuring.is_some());
@@ -34,7 +34,7 @@ impl App {
     /// The question that waits for an answer: the stage's, or that of the open exercise.
     pub fn question(&self) -> Option<&Question> {
         let Some(exercise) = self.exercise() else {
-            let (_, question) = self.study.question(self.stage()?)?;
+            let (_, question) = self.lesson.study.question(self.stage()?)?;
             return Some(question);
         };
         match exercise.detective() {
@@ -48,7 +48,7 @@ impl App {
 
     /// How many questions of an exercise were answered.
     fn questions_done(&self, exercise: &Exercise) -> usize {
-        self.study.progress.stage(&exercise.id).answers.len()
+        self.lesson.study.progress.stage(&exercise.id).answers.len()
     }
 
     /// Whether the fault of the run on the screen is still to be found: a mystery in progress, or a recording whose fault was neither
@@ -60,7 +60,7 @@ impl App {
         let Some((exercise, detective)) = self.exercise().zip(self.detective()) else {
             return self.recording().is_some_and(|it| it.unsolved);
         };
-        let state = self.exercises.of(exercise);
+        let state = self.exercise.of(exercise);
         let given = state.map_or(&[][..], |state| &state.quiz);
         given.len() < 2 && given.last() != Some(&detective.question.answer)
     }
@@ -72,12 +72,12 @@ impl App {
 
     /// The check of the open exercise that is in progress.
     pub fn checking(&self) -> Option<&Checking> {
-        self.exercises.of(self.exercise()?)?.checking.as_ref()
+        self.exercise.of(self.exercise()?)?.checking.as_ref()
     }
 
     /// What the last check found in each file of an exercise.
     pub(in crate::app) fn checked_files(&self, exercise: &Exercise) -> &[KernelResult] {
-        let state = self.exercises.of(exercise);
+        let state = self.exercise.of(exercise);
         let report = state.and_then(|state| state.report.as_ref());
         report.map_or(&[], |report| &report.facts.files)
     }
@@ -150,9 +150,9 @@ impl App {
             return;
         }
         let (answer, right) = (question.answer, choice == question.answer);
-        let known = self.study.of_mut(&exercise.id);
+        let known = self.lesson.study.of_mut(&exercise.id);
         let (at, said) = if exercise.detective().is_some() {
-            let given = &mut self.exercises.of_mut(exercise).quiz;
+            let given = &mut self.exercise.of_mut(exercise).quiz;
             given.push(choice);
             let passed = known.note_finding(choice, right);
             let late = "Right, but not on the first try: this counts as seen, not as passed";
@@ -178,23 +178,23 @@ impl App {
     pub(in crate::app) fn exercise_reset(&mut self, exercise: &Exercise) {
         self.take_out(exercise);
         self.after_work(exercise);
-        let state = self.exercises.of_mut(exercise);
+        let state = self.exercise.of_mut(exercise);
         let files = std::mem::take(state).files;
         state.files = files;
-        let known = self.study.progress.stages.remove(&exercise.id);
+        let known = self.lesson.study.progress.stages.remove(&exercise.id);
         self.effects.push(Effect::ResetExercise {
             exercise: exercise.id.clone(),
             device: self.devices.for_kernels().to_owned(),
         });
         if let Some(left) = known.and_then(|known| known.after_reset()) {
-            *self.study.of_mut(&exercise.id) = left;
+            *self.lesson.study.of_mut(&exercise.id) = left;
             self.save(&exercise.id);
         }
     }
 
     /// The exercise is passed; nothing where it was before.
     pub(super) fn pass(&mut self, exercise: &Exercise) {
-        let known = self.study.of_mut(&exercise.id);
+        let known = self.lesson.study.of_mut(&exercise.id);
         if std::mem::replace(&mut known.state, StageState::Passed) != StageState::Passed {
             let text = format!("{} passed: every check is met", exercise.label());
             self.tell(&text, false);

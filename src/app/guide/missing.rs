@@ -10,17 +10,17 @@ use protocol::Slot;
 
 /// Says what is missing and the key that helps, keys named in braces; nothing where the stage waits for something else.
 pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
-    let study = &app.study;
+    let study = &app.lesson.study;
     let checked =
         study.activity(stage) == Activity::Check && study.of(stage).state != StageState::Passed;
-    if !checked || app.run.pairing || app.run.switching.is_some() {
+    if !checked || app.bench.run.pairing || app.bench.run.switching.is_some() {
         return None;
     }
     let said = |what: String| Some(format!("Stage {} is not passed. {what}", stage.number));
-    if app.comparison.same() {
+    if app.bench.comparison.same() {
         return said("Your B is as the stage was found; {knobs} changes it".to_owned());
     }
-    let starts = app.comparison.due_ms.is_some() || !app.run.pending.is_empty();
+    let starts = app.bench.comparison.due_ms.is_some() || !app.bench.run.pending.is_empty();
     let Some(report) = &study.report else {
         if starts {
             return None;
@@ -52,7 +52,7 @@ pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
         _ if of_pairs(open) => "{pair} measures A and B in pairs",
         // A run that went on from A's weights never has a first loss.
         _ if runs_on(app, stage) && !(first_loss && began_elsewhere(app)) => "It runs on",
-        _ if app.run.active == Slot::B => "{restart} runs it again from step 0",
+        _ if app.bench.run.active == Slot::B => "{restart} runs it again from step 0",
         _ => "{toggle} runs it",
     };
     said(format!("Not measured for your B yet: {name}. {next}"))
@@ -60,11 +60,15 @@ pub(super) fn missing(app: &App, stage: &Stage) -> Option<String> {
 
 /// What B, as it is now, does not meet in a stage that was passed before.
 pub(super) fn lost(app: &App, stage: &Stage) -> Option<String> {
-    let passed = app.study.of(stage).state == StageState::Passed;
-    if !passed || app.comparison.same() || app.run.pairing || app.run.switching.is_some() {
+    let passed = app.lesson.study.of(stage).state == StageState::Passed;
+    if !passed
+        || app.bench.comparison.same()
+        || app.bench.run.pairing
+        || app.bench.run.switching.is_some()
+    {
         return None;
     }
-    let report = app.study.report.as_ref()?;
+    let report = app.lesson.study.report.as_ref()?;
     let mut lines = report.lines.iter();
     let failed = lines.find(|it| !it.optional && it.outcome == Outcome::Failed)?;
     let (name, found) = (plain(&failed.name), plain(&failed.measured));
@@ -75,13 +79,13 @@ pub(super) fn lost(app: &App, stage: &Stage) -> Option<String> {
 
 /// B continued from the weights of another run.
 fn began_elsewhere(app: &App) -> bool {
-    app.run.slot(Slot::B).went_on_from.is_some()
+    app.bench.run.slot(Slot::B).went_on_from.is_some()
 }
 
 /// B runs and has not made as many steps as the stage's checks want.
 fn runs_on(app: &App, stage: &Stage) -> bool {
     let young = app.step().is_none_or(|step| step < stage.steps);
-    app.run.active == Slot::B && app.run.state.is_active() && young
+    app.bench.run.active == Slot::B && app.bench.run.state.is_active() && young
 }
 
 /// Braces would name keys.

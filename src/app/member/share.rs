@@ -23,7 +23,7 @@ const ORDER_MS: u64 = 3_000;
 impl App {
     /// What the instructor asks for, unless the learner has done it.
     pub fn call(&self) -> Option<InstructorCall> {
-        let member = self.member.as_ref().filter(|it| it.link == Link::Joined)?;
+        let member = self.class.as_ref().filter(|it| it.link == Link::Joined)?;
         if member.class.closed {
             return None;
         }
@@ -43,20 +43,20 @@ impl App {
         }
         let offer = member.class.offer.as_ref().filter(|id| !taken(id))?;
         let at = self.place_of(offer)?;
-        let passed = self.study.progress.stage(offer).state == StageState::Passed;
+        let passed = self.lesson.study.progress.stage(offer).state == StageState::Passed;
         (!passed && self.open_task() != *offer).then_some(InstructorCall::Stage(at))
     }
 
     /// The stage whose vote is open and that the learner may still answer.
     pub fn voting(&self) -> Option<&Stage> {
         match self.call() {
-            Some(InstructorCall::Vote { at, .. }) => self.course.stages.get(at),
+            Some(InstructorCall::Vote { at, .. }) => self.lesson.course.stages.get(at),
             _ => None,
         }
     }
 
     pub(in crate::app) fn join(&mut self, me: JoinSettings) {
-        self.member = Some(Box::new(Membership {
+        self.class = Some(Box::new(Membership {
             me,
             ..Membership::default()
         }));
@@ -64,7 +64,7 @@ impl App {
 
     /// Carries out an action about the room; false for any other action.
     pub(in crate::app) fn act_in_room(&mut self, action: Action) -> bool {
-        let Some(member) = &mut self.member else {
+        let Some(member) = &mut self.class else {
             return false;
         };
         match action {
@@ -93,7 +93,7 @@ impl App {
 
     fn take_up(&mut self) {
         let call = self.call();
-        let Some((call, member)) = call.zip(self.member.as_mut()) else {
+        let Some((call, member)) = call.zip(self.class.as_mut()) else {
             return;
         };
         match call {
@@ -108,7 +108,13 @@ impl App {
                 member.taken = Some(task.clone());
                 if let Some((seed, level)) = mystery_of(&task) {
                     self.run_mystery(seed, level);
-                } else if let Some(at) = self.course.exercises.iter().position(|it| it.id == task) {
+                } else if let Some(at) = self
+                    .lesson
+                    .course
+                    .exercises
+                    .iter()
+                    .position(|it| it.id == task)
+                {
                     self.open_exercise(at);
                 }
             }
@@ -121,6 +127,7 @@ impl App {
             return;
         };
         let Some((id, question)) = self
+            .lesson
             .course
             .stages
             .get(at)
@@ -129,14 +136,14 @@ impl App {
         else {
             return;
         };
-        if let Some(member) = &mut self.member
+        if let Some(member) = &mut self.class
             && let Some(number) = member.class.open_vote().and_then(|(_, it)| it.number())
         {
             member.ballots.insert(number, choice);
         }
-        if !again && self.study.progress.stage(&id).prediction.is_none() {
+        if !again && self.lesson.study.progress.stage(&id).prediction.is_none() {
             let right = choice == question.answer;
-            let known = self.study.of_mut(&id);
+            let known = self.lesson.study.of_mut(&id);
             known.prediction = Some(Prediction::Choice { choice, right });
             known.state = known.state.max(StageState::Predicted);
             self.save(&id);
@@ -147,11 +154,11 @@ impl App {
 
     /// The prediction of this stage, where it was made while the first round of its vote was open: it is the vote.
     fn predicted_in_round(&self, id: &str) -> Option<(u64, usize)> {
-        let member = self.member.as_ref()?;
+        let member = self.class.as_ref()?;
         let (open, vote) = member.class.open_vote()?;
         let (number, before) = member.round?;
         let counts = open == id && vote.round == 0 && !before && vote.number() == Some(number);
-        match self.study.progress.stage(id).prediction {
+        match self.lesson.study.progress.stage(id).prediction {
             Some(Prediction::Choice { choice, .. }) if counts => Some((number, choice)),
             _ => None,
         }
@@ -159,7 +166,7 @@ impl App {
 
     /// Notes whether the learner had predicted before the round that is open.
     fn note_round(&mut self) {
-        let Some(member) = &mut self.member else {
+        let Some(member) = &mut self.class else {
             return;
         };
         let open = member.class.open_vote();
@@ -168,7 +175,7 @@ impl App {
         member.round = match open {
             Some((_, number)) if known == Some(number) => member.round,
             Some((id, number)) => {
-                let prediction = self.study.progress.stage(id).prediction;
+                let prediction = self.lesson.study.progress.stage(id).prediction;
                 Some((number, prediction.is_some()))
             }
             None => None,
@@ -177,7 +184,7 @@ impl App {
 
     /// Takes news of the room.
     pub(in crate::app) fn hear_room(&mut self, news: RoomNews) {
-        let Some(member) = &mut self.member else {
+        let Some(member) = &mut self.class else {
             return;
         };
         let said = match news {
@@ -230,8 +237,8 @@ impl App {
 
     /// Shares what changed, at a tick of the clock.
     pub(in crate::app) fn share(&mut self) {
-        let now_ms = self.now_ms;
-        let due = self.member.as_ref().is_some_and(|it| {
+        let now_ms = self.clock.now_ms;
+        let due = self.class.as_ref().is_some_and(|it| {
             !matches!(it.link, Link::Over(_)) && now_ms.saturating_sub(it.looked_ms) >= LOOK_MS
         });
         if !due {
@@ -240,13 +247,13 @@ impl App {
         if self.instructs() {
             return self.lead();
         }
-        if self.presentation.is_some() {
+        if self.presenter.presentation.is_some() {
             return;
         }
         let (task, result) = (self.open_task(), self.race_result());
-        let voting = self.member.as_ref().and_then(|it| it.class.open_vote());
+        let voting = self.class.as_ref().and_then(|it| it.class.open_vote());
         let predicted = voting.and_then(|(id, _)| self.predicted_in_round(id));
-        if let Some(member) = &mut self.member {
+        if let Some(member) = &mut self.class {
             if let Some((number, choice)) = predicted {
                 member.ballots.entry(number).or_insert(choice);
             }
@@ -264,7 +271,7 @@ impl App {
         let Some(record) = self.participant() else {
             return;
         };
-        if let Some(member) = &mut self.member {
+        if let Some(member) = &mut self.class {
             let same = Participant {
                 here_s: member.shared.here_s,
                 ..record.clone()
@@ -277,12 +284,12 @@ impl App {
     }
 
     fn instructs(&self) -> bool {
-        self.member.as_ref().is_some_and(|it| it.me.instructor)
+        self.class.as_ref().is_some_and(|it| it.me.instructor)
     }
 
     /// The vote on the stage that is presented, as far as there was one.
     pub fn tally(&self) -> Option<&VoteTally> {
-        let board = self.member.as_ref()?.board.as_ref()?;
+        let board = self.class.as_ref()?.board.as_ref()?;
         let stage = self.stage()?;
         board.votes.iter().find(|it| it.stage == stage.number)
     }
@@ -345,8 +352,8 @@ impl App {
 
     /// Gives an order; the same one not again before the board can show it.
     fn order(&mut self, order: InstructorRequest) {
-        let now_ms = self.now_ms;
-        if let Some(member) = self.member.as_mut().filter(|it| it.board.is_some()) {
+        let now_ms = self.clock.now_ms;
+        if let Some(member) = self.class.as_mut().filter(|it| it.board.is_some()) {
             let again = member.ordered.as_ref();
             if again.is_some_and(|(last, at)| *last == order && now_ms < at + ORDER_MS) {
                 return;
@@ -358,21 +365,21 @@ impl App {
 
     /// Everything that is shared.
     fn participant(&self) -> Option<Participant> {
-        let member = self.member.as_ref()?;
+        let member = self.class.as_ref()?;
         let device = self
             .device()
             .map_or_else(String::new, |it| match it.name.is_empty() {
                 true => it.kind.clone(),
                 false => format!("{}: {}", it.kind, it.name),
             });
-        let known = self.study.progress.stages.iter();
+        let known = self.lesson.study.progress.stages.iter();
         let known = known.filter(|(_, it)| it.state != StageState::New);
         Some(Participant {
             id: member.me.id.clone(),
             name: member.me.name.clone(),
             device,
             here: member.here.0.clone(),
-            here_s: self.now_ms.saturating_sub(member.here.1) / 1000,
+            here_s: self.clock.now_ms.saturating_sub(member.here.1) / 1000,
             raised: member.raised,
             stages: known
                 .map(|(id, it)| (id.clone(), self.shared(id, it)))
@@ -384,7 +391,7 @@ impl App {
     }
 
     fn shared(&self, id: &str, it: &StageProgress) -> SharedWork {
-        let report = self.study.report.as_ref();
+        let report = self.lesson.study.report.as_ref();
         let here = self.stage().is_some_and(|stage| stage.id == id);
         let checks = report.filter(|_| here).map(|report| {
             let deciding = || report.lines.iter().filter(|line| !line.optional);
@@ -424,10 +431,10 @@ impl App {
             Mode::Mystery(run) => {
                 let (points, seconds) = match run.end.filter(|_| run.first)? {
                     MysteryEnd::Solved { points, seconds } => (points, seconds),
-                    MysteryEnd::GivenUp => (0, run.seconds(self.now_ms)),
+                    MysteryEnd::GivenUp => (0, run.seconds(self.clock.now_ms)),
                 };
                 let judged = |pair: &&Pair| points > 0 && pair.done && run.paired_with_good;
-                let pair = self.study.pair.as_ref().filter(judged);
+                let pair = self.lesson.study.pair.as_ref().filter(judged);
                 if points > 0 && pair.is_none() {
                     return None;
                 }
@@ -441,7 +448,7 @@ impl App {
                 }
             }
             _ => {
-                let report = self.exercises.of(self.exercise()?)?.report.as_ref();
+                let report = self.exercise.of(self.exercise()?)?.report.as_ref();
                 let files = &report.filter(|it| it.passed)?.facts.files;
                 let times = files
                     .iter()

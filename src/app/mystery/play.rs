@@ -21,15 +21,15 @@ impl App {
     /// Runs the mystery of a seed.
     pub(in crate::app) fn run_mystery(&mut self, seed: u64, level: u8) {
         self.leave_exercise();
-        let mystery = Mystery::draw(seed, level, self.preset.unwrap_or(Preset::Tiny));
+        let mystery = Mystery::draw(seed, level, self.bench.preset.unwrap_or(Preset::Tiny));
         let paths: Vec<String> = offers().map(|knob| knob.path.to_owned()).collect();
-        self.comparison = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
-        self.comparison.hidden = true;
-        let solved = &self.study.progress.mysteries;
+        self.bench.comparison = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
+        self.bench.comparison.hidden = true;
+        let solved = &self.lesson.study.progress.mysteries;
         let unsolved = !solved.contains_key(&format!("{seed}-{level}"));
-        let run = MysteryRun::new(mystery, self.now_ms, unsolved);
-        (self.mode, self.presentation) = (Mode::Mystery(Box::new(run)), None);
-        (self.study.pair, self.study.report) = (None, None);
+        let run = MysteryRun::new(mystery, self.clock.now_ms, unsolved);
+        (self.mode, self.presenter.presentation) = (Mode::Mystery(Box::new(run)), None);
+        (self.lesson.study.pair, self.lesson.study.report) = (None, None);
         self.view.scroll.clear();
         (self.view.overlay, self.view.confirm, self.view.third) = (None, None, None);
         self.begin_with_a();
@@ -65,7 +65,7 @@ impl App {
                 Some(at) => self.leave_mystery(at),
                 None => return false,
             },
-            Action::NextStage | Action::PreviousStage => self.leave_mystery(self.study.at),
+            Action::NextStage | Action::PreviousStage => self.leave_mystery(self.lesson.study.at),
             Action::Reset => self.tell("There is nothing to reset here", false),
             _ => return false,
         }
@@ -86,7 +86,7 @@ impl App {
 
     /// A run has begun. If it is B's, its configuration counts as tried once it has run for a while.
     pub(in crate::app) fn note_start(&mut self, started: &Started) {
-        let now_ms = self.now_ms;
+        let now_ms = self.clock.now_ms;
         if let Some(mystery) = self.mode.mystery_mut() {
             let run = &started.run;
             mystery.present = (run.slot == Slot::B).then(|| (run.config.clone(), now_ms));
@@ -95,7 +95,7 @@ impl App {
 
     /// A configuration counts as tried once it has run for a while; values that were passed over do not count.
     pub(in crate::app) fn note_tried(&mut self) {
-        let now_ms = self.now_ms;
+        let now_ms = self.clock.now_ms;
         if let Some(mystery) = self.mode.mystery_mut()
             && mystery.end.is_none()
             && let Some((config, _)) = mystery
@@ -119,8 +119,12 @@ impl App {
     /// Goes from a mystery to another line of the list.
     pub(in crate::app) fn enter_from_mystery(&mut self, to: usize) {
         // A stage is entered anew, also the one from which the mystery was begun.
-        let stages = self.course.stages.len();
-        self.go_to(if to < stages { to } else { self.study.at });
+        let stages = self.lesson.course.stages.len();
+        self.go_to(if to < stages {
+            to
+        } else {
+            self.lesson.study.at
+        });
         if to >= stages {
             self.view.overlay = Some(Overlay::Stages);
             self.choose(to);
@@ -129,9 +133,9 @@ impl App {
 
     /// Ends as solved or given up: the faults and A's values are shown.
     fn end_mystery(&mut self, end: MysteryEnd) {
-        self.comparison.hidden = false;
+        self.bench.comparison.hidden = false;
         self.view.knobs = false;
-        let now_ms = self.now_ms;
+        let now_ms = self.clock.now_ms;
         let Some(mystery) = self.mode.mystery_mut() else {
             return;
         };
@@ -139,7 +143,7 @@ impl App {
         mystery.set_judging(None, now_ms);
         let (name, faults) = (mystery.name(), mystery.mystery.faults.len());
         if let MysteryEnd::Solved { points, .. } = end {
-            let known = self.study.progress.mysteries.entry(name.clone());
+            let known = self.lesson.study.progress.mysteries.entry(name.clone());
             let score = known.or_default();
             (score.last, score.best) = (points, score.best.max(points));
             let score = *score;
@@ -159,15 +163,15 @@ impl App {
         if self.open_knobs_if_same() {
             return;
         }
-        self.comparison.due_ms = None;
+        self.bench.comparison.due_ms = None;
         let run = RunSpec {
             steps: Some(STEPS),
-            ..self.comparison.run_b()
+            ..self.bench.comparison.run_b()
         };
-        self.study.pair = None;
+        self.lesson.study.pair = None;
         self.start(run);
         self.show_text();
-        let (b, now_ms) = (self.comparison.config_b.clone(), self.now_ms);
+        let (b, now_ms) = (self.bench.comparison.config_b.clone(), self.clock.now_ms);
         if let Some(mystery) = self.mode.mystery_mut() {
             mystery.note_tried(&b);
             mystery.set_judging(Some(JudgeStep::Run), now_ms);
@@ -184,7 +188,7 @@ impl App {
 
     /// Ends the judging without a verdict, because B changed or something else runs.
     pub(in crate::app) fn cancel_verdict(&mut self) {
-        let now_ms = self.now_ms;
+        let now_ms = self.clock.now_ms;
         if let Some(mystery) = self.mode.mystery_mut() {
             mystery.set_judging(None, now_ms);
         }
@@ -197,7 +201,7 @@ impl App {
             return;
         }
         let report = evaluate(StageFacts {
-            config: Some(&self.comparison.config_b),
+            config: Some(&self.bench.comparison.config_b),
             finished: Some(finished),
             ..StageFacts::default()
         });
@@ -207,14 +211,14 @@ impl App {
         let Some(good) = self.mystery().map(|it| it.mystery.good.clone()) else {
             return;
         };
-        let b = self.comparison.run_b();
+        let b = self.bench.comparison.run_b();
         let a = RunSpec {
             slot: Slot::A,
             variant: "known good".to_owned(),
             config: good,
             ..b.clone()
         };
-        let now_ms = self.now_ms;
+        let now_ms = self.clock.now_ms;
         if let Some(mystery) = self.mode.mystery_mut() {
             mystery.set_judging(Some(JudgeStep::Pairs(Box::new(finished.clone()))), now_ms);
             mystery.paired_with_good = true;
@@ -228,9 +232,9 @@ impl App {
         let judging = self.mystery().and_then(|it| it.judging.clone());
         if let Some(JudgeStep::Pairs(finished)) = judging {
             let report = evaluate(StageFacts {
-                config: Some(&self.comparison.config_b),
+                config: Some(&self.bench.comparison.config_b),
                 finished: Some(&finished),
-                pair: self.study.pair.as_ref(),
+                pair: self.lesson.study.pair.as_ref(),
                 quiz_right: None,
             });
             self.verdict(report);
@@ -239,7 +243,7 @@ impl App {
 
     fn verdict(&mut self, report: StageReport) {
         let passed = report.passed();
-        let now_ms = self.now_ms;
+        let now_ms = self.clock.now_ms;
         let Some(mystery) = self.mode.mystery_mut() else {
             return;
         };
@@ -253,7 +257,7 @@ impl App {
             self.tell("Not solved yet: the verdict names what is not right", true);
             self.show_text();
         }
-        self.start(self.comparison.run_b());
+        self.start(self.bench.comparison.run_b());
     }
 }
 
@@ -261,6 +265,6 @@ impl App {
     /// The best score of the open mystery, from this session or an earlier one.
     pub fn mystery_score(&self) -> Option<MysteryScore> {
         let name = self.mystery()?.name();
-        self.study.progress.mysteries.get(&name).copied()
+        self.lesson.study.progress.mysteries.get(&name).copied()
     }
 }

@@ -87,9 +87,12 @@ pub(super) fn replaying(app: &App) -> bool {
 }
 
 pub(super) fn pausable(app: &App) -> bool {
-    let goes = app.run.state.is_active() && app.run.state != RunState::Starting;
+    let goes = app.bench.run.state.is_active() && app.bench.run.state != RunState::Starting;
     // Pairs run to their end, or another run takes their place.
-    main(app) && !app.run.pairing && app.measuring().is_none() && (!app.mode.is_live() || goes)
+    main(app)
+        && !app.bench.run.pairing
+        && app.measuring().is_none()
+        && (!app.mode.is_live() || goes)
 }
 
 pub(super) fn asked(app: &App) -> bool {
@@ -119,7 +122,7 @@ pub(super) fn askable_again(app: &App) -> bool {
         && app.page().0 == LessonPage::Quiz
         && app
             .stage()
-            .is_some_and(|stage| app.study.can_ask_again(stage))
+            .is_some_and(|stage| app.lesson.study.can_ask_again(stage))
 }
 
 /// Choices of the open question.
@@ -142,7 +145,7 @@ pub(super) fn in_exercise(app: &App) -> bool {
 
 /// The same, and the fix comes next: prediction and evidence are done, and no question is open.
 pub(super) fn fixable(app: &App) -> bool {
-    let ready = |stage| app.study.activity(stage) > Activity::Evidence;
+    let ready = |stage| app.lesson.study.activity(stage) > Activity::Evidence;
     can_edit(app) && app.stage().is_none_or(ready) && !asked(app) && !estimating(app)
 }
 
@@ -169,7 +172,7 @@ pub(super) fn turning(app: &App) -> bool {
 /// The same where the knob takes a number.
 pub(super) fn typeable(app: &App) -> bool {
     let number = |knob: &Knob| !matches!(knob.kind, ValueKind::Choice(_));
-    turning(app) && app.comparison.knob().is_some_and(number)
+    turning(app) && app.bench.comparison.knob().is_some_and(number)
 }
 
 /// There is a solution to show.
@@ -184,7 +187,7 @@ pub(super) fn takeable(app: &App) -> bool {
 
 /// The range is placed.
 pub(super) fn ranged(app: &App) -> bool {
-    estimating(app) && app.study.range.is_some()
+    estimating(app) && app.lesson.study.range.is_some()
 }
 
 /// The evidence may be pointed out.
@@ -198,7 +201,7 @@ pub(super) fn estimating(app: &App) -> bool {
         && app.asked_here()
         && app
             .stage()
-            .is_some_and(|stage| app.study.estimate(stage).is_some())
+            .is_some_and(|stage| app.lesson.study.estimate(stage).is_some())
 }
 
 /// A panel is marked, and the learner is asked which one shows the fault.
@@ -211,10 +214,10 @@ pub(super) fn locating(app: &App) -> bool {
 /// The learner looks at the evidence, or is about to.
 pub(super) fn walking(app: &App) -> bool {
     in_stage(app)
-        && (app.study.pointer.is_some() || app.view.lesson_visible())
+        && (app.lesson.study.pointer.is_some() || app.view.lesson_visible())
         && app
             .stage()
-            .is_some_and(|stage| app.study.activity(stage) == Activity::Evidence)
+            .is_some_and(|stage| app.lesson.study.activity(stage) == Activity::Evidence)
 }
 
 /// There is more of the stage's text to read.
@@ -246,7 +249,7 @@ pub(super) fn offered(app: &App) -> bool {
 }
 
 pub(super) fn has_glossary(app: &App) -> bool {
-    free(app) && !in_list(app) && app.course.glossary.is_some()
+    free(app) && !in_list(app) && app.lesson.course.glossary.is_some()
 }
 
 pub(super) fn in_glossary(app: &App) -> bool {
@@ -255,7 +258,7 @@ pub(super) fn in_glossary(app: &App) -> bool {
 
 /// Stages before this one were jumped over.
 pub(super) fn has_skipped(app: &App) -> bool {
-    live(app) && app.presentation.is_none() && !app.skipped_stages().is_empty()
+    live(app) && app.presenter.presentation.is_none() && !app.skipped_stages().is_empty()
 }
 
 pub(super) fn in_skipped(app: &App) -> bool {
@@ -263,7 +266,7 @@ pub(super) fn in_skipped(app: &App) -> bool {
 }
 
 pub(super) fn in_pages(app: &App) -> bool {
-    in_glossary(app) && !app.course.readings.is_empty()
+    in_glossary(app) && !app.lesson.course.readings.is_empty()
 }
 
 /// A lesson is on the screen: its words may be looked up.
@@ -282,7 +285,7 @@ pub(super) fn answerable(app: &App) -> bool {
 
 /// The learner's work can be reset, which a presentation never does.
 pub(super) fn resettable(app: &App) -> bool {
-    live(app) && app.presentation.is_none()
+    live(app) && app.presenter.presentation.is_none()
 }
 
 pub(super) fn presentable(app: &App) -> bool {
@@ -290,7 +293,7 @@ pub(super) fn presentable(app: &App) -> bool {
 }
 
 pub(super) fn down(app: &App) -> bool {
-    live(app) && !app.run.state.is_active() && app.run.state != RunState::Idle
+    live(app) && !app.bench.run.state.is_active() && app.bench.run.state != RunState::Idle
 }
 
 /// The run broke off in a short format.
@@ -317,7 +320,7 @@ pub(super) fn picking(app: &App) -> bool {
 
 pub(super) fn measurable(app: &App) -> bool {
     let answered = |exercise| {
-        let desk = app.exercises.of(exercise);
+        let desk = app.exercise.of(exercise);
         desk.is_some_and(|desk| matches!(desk.answer, AnswerFile::Given(_)))
     };
     live(app) && app.measuring().is_none() && app.exercise().is_some_and(answered)
@@ -345,13 +348,13 @@ pub(super) fn called(app: &App) -> bool {
 
 pub(super) fn in_room(app: &App) -> bool {
     let over = |it: &Membership| matches!(it.link, Link::Over(_));
-    free(app) && app.member.as_ref().is_some_and(|it| !over(it))
+    free(app) && app.class.as_ref().is_some_and(|it| !over(it))
 }
 
 /// The beat of a vote is presented to a room.
 pub(super) fn leading(app: &App) -> bool {
     let votes = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
-    main(app) && votes && app.member.as_ref().is_some_and(|it| it.board.is_some())
+    main(app) && votes && app.class.as_ref().is_some_and(|it| it.board.is_some())
 }
 
 /// The card of the room is open.

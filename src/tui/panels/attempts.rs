@@ -27,7 +27,7 @@ pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
             let line = text::left(&line.to_string(), columns);
             list.add(at, Line::styled(line, style));
         }
-        let figures = figures(attempt, app.pair_of_attempt(attempt), app.now_ms);
+        let figures = figures(attempt, app.pair_of_attempt(attempt), app.clock.now_ms);
         let parts = figures.iter().map(String::as_str);
         let said = joined(parts, columns.saturating_sub(8), " · ");
         list.add(at, Line::styled(format!("        {said}"), theme.dim));

@@ -21,7 +21,7 @@ pub(super) type Page = (Vec<Line<'static>>, Vec<Line<'static>>);
 
 /// The page of an exercise for this area.
 pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Rect) -> Page {
-    let known = app.exercises.of(exercise);
+    let known = app.exercise.of(exercise);
     let write = |parts: &[fn(&mut Part<'a>)]| {
         let mut part = Part {
             exercise,
@@ -67,7 +67,7 @@ pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, a
 
 /// The state of the exercise in one line, for the smallest frames.
 pub(super) fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
-    let known = app.exercises.of(exercise);
+    let known = app.exercise.of(exercise);
     let report = known.and_then(|known| known.report.as_ref());
     let (said, style) = match report {
         _ if app.checking().is_some() => ("checking".to_owned(), theme.text),
@@ -149,7 +149,7 @@ impl Part<'_> {
     fn background(&mut self) {
         let lesson = self.exercise.lesson.as_deref().unwrap_or_default();
         let name = lesson.trim_end_matches(".md");
-        let mut stages = self.w.app.course.stages.iter();
+        let mut stages = self.w.app.lesson.course.stages.iter();
         let stage = stages.find(|stage| stage.path.rsplit('/').next() == Some(name));
         if let Some(stage) = stage {
             self.w.blank();
@@ -192,7 +192,7 @@ impl Part<'_> {
 
     /// Questions that were answered, and why.
     fn answers(&mut self) {
-        let progress = &self.w.app.study.progress;
+        let progress = &self.w.app.lesson.study.progress;
         let given = progress.stage(&self.exercise.id).answers;
         let theme = self.w.theme;
         for (question, choice) in self.exercise.quiz.iter().zip(given) {

@@ -14,9 +14,9 @@ use crate::tui::surface::{Surface, closes, take_top};
 pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     let page = app.view.page.checked_sub(1);
-    let (title, text) = match page.and_then(|page| app.course.readings.get(page)) {
+    let (title, text) = match page.and_then(|page| app.lesson.course.readings.get(page)) {
         Some(reading) => (reading.title.as_str(), Some(&reading.lesson)),
-        None => ("glossary", app.course.glossary.as_ref()),
+        None => ("glossary", app.lesson.course.glossary.as_ref()),
     };
     s.card(title, &aside(app), theme.border_focused);
     let figures = figures(app);
@@ -55,7 +55,7 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
 }
 
 fn aside(app: &App) -> String {
-    let pages = app.course.readings.len() + 1;
+    let pages = app.lesson.course.readings.len() + 1;
     if app.view.search.is_open() {
         return format!("{} shows all", keys::label(Action::Close, app));
     }

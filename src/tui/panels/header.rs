@@ -25,7 +25,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         spans.push(exercise::label(open, theme));
         spans.push(Span::styled(open.title.clone(), theme.strong));
     } else if let Some(stage) = app.stage() {
-        let number = format!(" {}/{} ", stage.number, app.course.stages.len());
+        let number = format!(" {}/{} ", stage.number, app.lesson.course.stages.len());
         spans.push(Span::styled(number, theme.dim));
         spans.push(Span::styled(stage.title.clone(), theme.strong));
     } else if let Some(mystery) = app.mystery() {
@@ -65,7 +65,7 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     let offered = app.devices.offer().is_some();
     let style = if offered { theme.good } else { theme.dim };
     let light = gpu_warm_up(app).map(|light| sentence(&light, app, theme, style).spans);
-    let started = app.run.shown().started.as_ref();
+    let started = app.bench.run.shown().started.as_ref();
     let peak = started.and_then(|it| Some(roofline::words(it.roof.as_deref()?)));
     let format = started.and_then(|it| it.format());
     let line = |with_peak: bool, with_name: bool, with_light: bool, with_log: bool| {
@@ -89,9 +89,9 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
         if let Some(peak) = peak.as_ref().filter(|_| with_peak) {
             spans.push(Span::styled(format!(" · {peak}"), theme.dim));
         }
-        if with_log && app.log.unseen > 0 {
+        if with_log && app.devices.log.unseen > 0 {
             let key = keys::label(Action::Open(Overlay::Log), app);
-            let said = format!("  {} in the log ", app.log.unseen);
+            let said = format!("  {} in the log ", app.devices.log.unseen);
             spans.push(Span::styled(said, theme.dim));
             spans.push(Span::styled(key, theme.key));
         }

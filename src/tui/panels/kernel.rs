@@ -24,12 +24,12 @@ pub(super) fn size(app: &App, area: Rect) -> (u16, u16) {
 
 pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let row = &app.kernel_texts.row;
+    let row = &app.view.kernel_texts.row;
     let large = keys::label(Action::Expand, app);
     let aside = format!("{large} large, {}", closes(app));
     s.card(&name(row), &aside, theme.border_focused);
     let slot = app.profiled().map(|(slot, _)| slot);
-    let started = slot.and_then(|slot| app.run.slot(slot).started.as_ref());
+    let started = slot.and_then(|slot| app.bench.run.slot(slot).started.as_ref());
     let on_cpu = started.is_some_and(|it| it.device.kind == "cpu");
     if on_cpu {
         return of_cpu(s, row);
@@ -40,7 +40,7 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
             "A recording contains no kernel texts. `perflings export --kernels DIR` writes the kernels of a configuration.",
         );
     }
-    match &app.kernel_texts.read {
+    match &app.view.kernel_texts.read {
         None => say(
             s,
             "A second engine runs one step to read the texts. It compiles every kernel once more, so this takes longer than the first step took here.",

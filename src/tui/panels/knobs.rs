@@ -24,7 +24,7 @@ const IDLE: &str = " idle";
 const LOW: u16 = 14;
 
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let comparison = &app.comparison;
+    let comparison = &app.bench.comparison;
     let differ = match comparison.rows().filter(KnobRow::differs).count() {
         0 => "B is the same as A".to_owned(),
         1 => "1 differs".to_owned(),
@@ -65,7 +65,7 @@ pub fn row_at(y: u16, area: Rect, app: &App) -> Option<usize> {
     let [_, list_area, _] = content(app, &theme, inner).areas(inner);
     let row = y.checked_sub(list_area.y)?;
     let list = list(app, &theme, usize::from(inner.width));
-    list.entry_at(row, app.comparison.row, list_area.height)
+    list.entry_at(row, app.bench.comparison.row, list_area.height)
 }
 
 /// The result of the changes so far: the figures that a learner would look for in the covered panels.
@@ -132,7 +132,7 @@ fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
 
 /// A line for each knob where A and B fit beside the name, else two.
 fn list(app: &App, theme: &Theme, columns: usize) -> List {
-    let comparison = &app.comparison;
+    let comparison = &app.bench.comparison;
     let typed = app.view.value.as_ref().map(|text| format!("{text}_"));
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "?".to_owned());
     let widest = |of: &dyn Fn(&KnobRow<'_>) -> usize| {

@@ -20,7 +20,7 @@ const NUMBER: usize = 4;
 
 pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let recorded = match &app.lanes.found {
+    let recorded = match &app.exercise.lanes.found {
         Some(Ok(found)) => found,
         found => {
             s.overlay("threads");
@@ -33,7 +33,7 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
             return s.show_card(w.lines);
         }
     };
-    let (run, at) = (&recorded.run, app.lanes.at);
+    let (run, at) = (&recorded.run, app.exercise.lanes.at);
     s.card(
         &format!("threads of {}", recorded.file),
         &closes(app),

@@ -99,7 +99,7 @@ fn page_of(
     match page {
         LessonPage::Start => text.start(),
         LessonPage::Evidence => {
-            if !app.study.tried(stage) && !app.study.nothing_hidden {
+            if !app.lesson.study.tried(stage) && !app.lesson.study.nothing_hidden {
                 text.prediction();
             }
             text.evidence();
@@ -152,7 +152,7 @@ impl Text<'_> {
 
     /// Where in the stage the learner is. Where room is short, what is done has its mark alone.
     fn phases(&mut self) {
-        let (theme, now) = (self.w.theme, self.w.app.study.activity(self.stage));
+        let (theme, now) = (self.w.theme, self.w.app.lesson.study.activity(self.stage));
         let row = |names: bool| {
             let mut row = Vec::new();
             for phase in Activity::VARIANTS {
@@ -178,7 +178,7 @@ impl Text<'_> {
     /// What the panels show of the fault, and the hints so far.
     fn start(&mut self) {
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
-        let told = app.study.revealed(stage);
+        let told = app.lesson.study.revealed(stage);
         self.w.blank();
         self.w.body(&stage.symptom, theme.strong);
         // What a CPU cannot show names the cause.
@@ -229,7 +229,7 @@ impl Text<'_> {
     /// What is wrong in a sentence, at length, and what the fix changes once it was found or asked for.
     fn cause(&mut self) {
         let (app, stage) = (self.w.app, self.stage);
-        let known = app.study.of(stage);
+        let known = app.lesson.study.of(stage);
         let found =
             known.state == StageState::Passed || known.solution_shown || !app.keeps_progress();
         let texts = [("The fault", &stage.fault), ("The fix", &stage.fix)];
@@ -246,8 +246,9 @@ impl Text<'_> {
     fn prediction(&mut self) {
         self.w.heading("Your prediction");
         let (app, theme, stage) = (self.w.app, self.w.theme, self.stage);
-        let (question, tried) = (&stage.prediction, app.study.tried(stage));
-        let Some(Prediction::Choice { choice, right }) = app.study.of(stage).prediction else {
+        let (question, tried) = (&stage.prediction, app.lesson.study.tried(stage));
+        let Some(Prediction::Choice { choice, right }) = app.lesson.study.of(stage).prediction
+        else {
             self.w
                 .line("Skipped; it does not count in your score.", theme.dim);
             if tried {
@@ -258,11 +259,16 @@ impl Text<'_> {
         };
         let said = question.choices.get(choice).map_or("", String::as_str);
         self.item(&format!("You said {}: ", letter(choice)), said);
-        let known = app.study.of(stage);
+        let known = app.lesson.study.of(stage);
         if let (Some(of), Some(range)) = (&stage.estimate, known.estimate) {
             self.item("How much: ", &of.prompt);
             question::scale(of, Some(range), known.measured, &mut self.w);
-            let passed = app.study.report.as_ref().is_some_and(StageReport::passed);
+            let passed = app
+                .lesson
+                .study
+                .report
+                .as_ref()
+                .is_some_and(StageReport::passed);
             match (known.measured, app.truth(stage), app.beside(stage)) {
                 (Some(first), Some(later), _) if passed => {
                     question::later(of, first, later, &mut self.w);
@@ -299,7 +305,7 @@ impl Text<'_> {
             self.w.heading("In pairs");
             self.w.lines.extend(verdict);
         }
-        let Some(report) = &app.study.report else {
+        let Some(report) = &app.lesson.study.report else {
             return;
         };
         self.w.heading("Measured checks");
@@ -318,7 +324,7 @@ impl Text<'_> {
     fn exercises(&mut self) {
         let app = self.w.app;
         let name = self.stage.path.rsplit('/').next().unwrap_or_default();
-        let exercises = app.course.exercises.iter().filter(|exercise| {
+        let exercises = app.lesson.course.exercises.iter().filter(|exercise| {
             let lesson = exercise.lesson.as_deref().unwrap_or_default();
             lesson.trim_end_matches(".md") == name
         });
@@ -344,7 +350,7 @@ impl Text<'_> {
 
     /// What the learner answered, the latest first: right or not, and why.
     fn quiz(&mut self) {
-        let (theme, stage, study) = (self.w.theme, self.stage, &self.w.app.study);
+        let (theme, stage, study) = (self.w.theme, self.stage, &self.w.app.lesson.study);
         let all = stage.quiz.len();
         let (given, right) = (study.of(stage).answers.len(), study.right_at_first(stage));
         let title = format!("Questions: {given} of {all} answered, {right} right");

@@ -7,7 +7,7 @@ use crate::tui::text;
 
 /// Columns and rows that the card of the problems wants.
 pub(super) fn size_of_problems(app: &App) -> (u16, u16) {
-    let problems = height(app.course.problems.len());
+    let problems = height(app.lesson.course.problems.len());
     (110, problems.saturating_mul(3).saturating_add(4))
 }
 
@@ -16,7 +16,7 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     s.overlay("log");
     let mut w = s.writer();
-    for entry in &app.log.entries {
+    for entry in &app.devices.log.entries {
         let style = match entry.level {
             LogLevel::Error => theme.bad,
             LogLevel::Warning => theme.warning,
@@ -43,10 +43,10 @@ pub(super) fn draw_problems(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
     s.card("could not be loaded", &closes(app), theme.bad);
     let mut w = s.writer();
-    for problem in &app.course.problems {
+    for problem in &app.lesson.course.problems {
         w.marked(theme.mark(false), &problem.to_string(), theme.text);
     }
-    let text = match app.course.problems.is_empty() {
+    let text = match app.lesson.course.problems.is_empty() {
         true => "every file of the course was loaded",
         false => "The rest of the course works.",
     };

@@ -65,7 +65,11 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
             before = format!("{} {} ", number(first), theme.symbols.to);
         }
         // A that began again has a longer run behind it.
-        let longer = app.run.longer_a().filter(|_| slot == Slot::A && words > 0);
+        let longer = app
+            .bench
+            .run
+            .longer_a()
+            .filter(|_| slot == Slot::A && words > 0);
         if let Some((step, loss)) = longer.and_then(SlotRun::own_loss) {
             after += &format!(", earlier {} at step {step}", number(loss));
         }
@@ -134,7 +138,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         .map(|(slot, run)| (slot, points(&run.loss, app.view.window)))
         .collect();
     // The one that runs lies on top.
-    curves.sort_by_key(|(slot, _)| *slot == app.run.active);
+    curves.sort_by_key(|(slot, _)| *slot == app.bench.run.active);
     let mut behind = Vec::new();
     if let Some(steps) = app.view.smoothing.steps() {
         let smooth = curves.iter().map(|(slot, it)| (*slot, smoothed(it, steps)));
@@ -142,6 +146,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         behind = std::mem::replace(&mut curves, smooth);
     }
     if let Some(longer) = app
+        .bench
         .run
         .longer_a()
         .filter(|_| app.view.window == Window::All)
@@ -149,7 +154,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         behind.push((Slot::A, points(&longer.loss, Window::All)));
     }
     let mut references = Vec::new();
-    if let Some(started) = app.run.shown().started.as_ref() {
+    if let Some(started) = app.bench.run.shown().started.as_ref() {
         references.push(ReferenceLine {
             value: started.ln_vocab,
             name: format!("ln V {:.2}", started.ln_vocab),

@@ -36,12 +36,12 @@ fn task(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     };
     w.plain(&text, theme.strong);
     w.blank();
-    let changes = match w.app.comparison.differences() {
+    let changes = match w.app.bench.comparison.differences() {
         none if none.is_empty() => "nothing yet".to_owned(),
         some => some,
     };
     w.item("B: ", theme.b, &changes, theme.text);
-    let minutes = open.seconds(w.app.now_ms) / 60;
+    let minutes = open.seconds(w.app.clock.now_ms) / 60;
     w.plain(&format!("{}, {minutes} min", so_far(open)), theme.dim);
 }
 
@@ -167,7 +167,7 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
             w.runs(&runs, "", "  ");
         }
         w.plain(fault.does, theme.text);
-        if end != MysteryEnd::GivenUp && fault.is_in(&w.app.comparison.config_b) {
+        if end != MysteryEnd::GivenUp && fault.is_in(&w.app.bench.comparison.config_b) {
             let said = "B still has it. Since the pairs did not find B slower, it costs nothing that can be measured on this device.";
             w.plain(said, theme.warning);
         }

@@ -12,7 +12,7 @@ use protocol::units::{bounds, number};
 
 /// Writes what a stage asks now; nothing when it asks nothing.
 pub(super) fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
-    let study = &w.app.study;
+    let study = &w.app.lesson.study;
     if w.app.beat().is_some() {
         // The room is asked again, whatever was answered before.
         w.rule("predict");

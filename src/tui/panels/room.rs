@@ -12,7 +12,7 @@ use protocol::units::number;
 
 /// The title of the vote.
 pub(super) fn title_of_vote(app: &App) -> &'static str {
-    let open = app.member.as_ref().and_then(|it| it.class.open_vote());
+    let open = app.class.as_ref().and_then(|it| it.class.open_vote());
     match open.is_some_and(|(_, vote)| vote.round > 0) {
         true => "the room votes again",
         false => "the room votes",
@@ -22,7 +22,7 @@ pub(super) fn title_of_vote(app: &App) -> &'static str {
 /// What is shared.
 pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut w = ProseWriter::new(app, theme, columns);
-    let Some(member) = &app.member else {
+    let Some(member) = &app.class else {
         w.plain(
             "You are in no room. `perflings --room WHERE` joins one.",
             theme.text,

@@ -11,7 +11,9 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let app = s.app;
     let skipped = app.skipped_stages();
     let at = app.view.selected.min(skipped.len().saturating_sub(1));
-    let stage = skipped.get(at).and_then(|at| app.course.stages.get(*at));
+    let stage = skipped
+        .get(at)
+        .and_then(|at| app.lesson.course.stages.get(*at));
     let of = skipped.len();
     let title = stage.map(|it| format!("skipped {}/{of}: {} {}", at + 1, it.number, it.title));
     s.overlay(title.as_deref().unwrap_or("skipped stages"));
@@ -60,14 +62,14 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
 /// The stage's rows of the last `perflings run all`, or what the learner measured, or how to.
 fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    let known = w.app.study.progress.stage(&stage.id);
+    let known = w.app.lesson.study.progress.stage(&stage.id);
     if let Some([ratio, low, high]) = known.ratio {
         w.plain(
             &format!("broken over yours: {ratio:.3}x [{low:.3}, {high:.3}]"),
             theme.text,
         );
     }
-    let journey = w.app.journey.as_ref();
+    let journey = w.app.lesson.journey.as_ref();
     let rows = journey.into_iter().flat_map(|it| &it.rows);
     let rows: Vec<_> = rows.filter(|row| row.stage == stage.number).collect();
     if let Some(journey) = journey.filter(|_| !rows.is_empty()) {

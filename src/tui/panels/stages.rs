@@ -19,8 +19,8 @@ const NARROW: usize = 72;
 /// The stages, the exercises and the runs without either; the marks' meaning and the score below them.
 pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let mut list = List::default();
-    list.text([Line::styled(app.course.title.clone(), theme.heading)]);
-    let (stages, exercises) = (&app.course.stages, &app.course.exercises);
+    list.text([Line::styled(app.lesson.course.title.clone(), theme.heading)]);
+    let (stages, exercises) = (&app.lesson.course.stages, &app.lesson.course.exercises);
     for (at, it) in stages.iter().enumerate() {
         list.add(at, stage(app, at, it, columns, theme));
     }
@@ -32,7 +32,7 @@ pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     for (at, it) in exercises.iter().enumerate() {
         list.add(stages.len() + at, exercise(app, at, it, columns, theme));
     }
-    let broken = app.course.broken.iter();
+    let broken = app.lesson.course.broken.iter();
     list.text(broken.map(|it| broken_line(it, columns, theme)));
     list.text([Line::default()]);
     runs(app, columns, theme, &mut list);
@@ -65,7 +65,7 @@ fn legend(columns: usize, theme: &Theme) -> Line<'static> {
 /// How good the predictions are so far.
 fn score(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
     const NAME: &str = "your predictions: ";
-    let score = app.study.progress.calibration();
+    let score = app.lesson.study.progress.calibration();
     let made = match score.answered {
         0 => "they count once their stage is passed".to_owned(),
         made => format!("{} of {made} were right", score.right),
@@ -126,10 +126,10 @@ impl Entry<'_> {
 }
 
 fn exercise(app: &App, at: usize, it: &Exercise, columns: usize, theme: &Theme) -> Line<'static> {
-    let known = app.study.progress.stage(&it.id);
+    let known = app.lesson.study.progress.stage(&it.id);
     let entry = Entry {
         here: app.mode.exercise().is_some_and(|open| open.at == at),
-        selected: app.view.selected == app.course.stages.len() + at,
+        selected: app.view.selected == app.lesson.course.stages.len() + at,
         state: known.state,
         label: it.label(),
         level: it.level.into_str(),
@@ -153,13 +153,13 @@ fn broken_line(it: &UnusableContent, columns: usize, theme: &Theme) -> Line<'sta
 
 /// The run without a stage and the mystery, under both lists.
 fn runs(app: &App, columns: usize, theme: &Theme, list: &mut List) {
-    let solved = match app.study.progress.mysteries.len() {
+    let solved = match app.lesson.study.progress.mysteries.len() {
         0 => String::new(),
         n => format!(" ({n} solved)"),
     };
     let free = "free run: every knob, no questions".to_owned();
     let mystery = format!("mystery: a run with hidden faults to fix{solved}");
-    let first = app.course.stages.len() + app.course.exercises.len();
+    let first = app.lesson.course.stages.len() + app.lesson.course.exercises.len();
     for (at, here, said) in [
         (first, matches!(app.mode, Mode::Free), free),
         (first + 1, matches!(app.mode, Mode::Mystery(_)), mystery),
@@ -173,7 +173,7 @@ fn runs(app: &App, columns: usize, theme: &Theme, list: &mut List) {
 }
 
 fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Line<'static> {
-    let known = app.study.of(it);
+    let known = app.lesson.study.of(it);
     // Whether the prediction was right is shown once the stage is passed.
     let predicted = match (known.state, known.prediction) {
         (_, Some(Prediction::Skipped)) => Some("prediction skipped"),
@@ -189,7 +189,7 @@ fn stage(app: &App, at: usize, it: &Stage, columns: usize, theme: &Theme) -> Lin
         (state, _) => state,
     };
     let entry = Entry {
-        here: at == app.study.at && app.mode.reads_stage(),
+        here: at == app.lesson.study.at && app.mode.reads_stage(),
         selected: at == app.view.selected,
         state,
         label: &it.number.to_string(),

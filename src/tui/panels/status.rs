@@ -23,7 +23,7 @@ pub fn draw_unsaved(s: &mut Surface<'_, '_>) {
 
 /// The lines of this at a width.
 pub fn unsaved(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let Some(why) = &app.unsaved else {
+    let Some(why) = &app.view.unsaved else {
         return Vec::new();
     };
     let said = Span::styled(format!("Progress is not saved: {why}"), theme.bad);
@@ -79,13 +79,13 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
             let vote = [Span::styled(vote, theme.strong)];
             lines.extend(text::wrap(&vote, usize::from(width), " ", " "));
         }
-        if app.notice.is_some() {
+        if app.view.notice.is_some() {
             lines.extend(told(app, theme, width));
         }
         return lines;
     }
     let evidence = app.stage().map(|stage| &stage.evidence);
-    if let Some((at, evidence)) = app.study.pointer.zip(evidence)
+    if let Some((at, evidence)) = app.lesson.study.pointer.zip(evidence)
         && let Some(pointer) = evidence.get(at)
     {
         // What to look for in the panel that the evidence names, and how to go on.
@@ -105,7 +105,7 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
 /// The notice, or the next move.
 fn told(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let (pointer, warning) = (theme.symbols.pointer, theme.symbols.warning);
-    let Some(notice) = &app.notice else {
+    let Some(notice) = &app.view.notice else {
         let next = sentence(&next_move(app), app, theme, theme.text);
         return marked((pointer, theme.key), &next.spans, width);
     };
@@ -135,14 +135,14 @@ pub fn draw(s: &mut Surface<'_, '_>) {
     if let Some(exercise) = app.exercise() {
         parts.push(part(4, exercise.label().to_owned(), theme.text));
     } else if let Some(stage) = app.stage() {
-        let number = format!("stage {}/{}", stage.number, app.course.stages.len());
+        let number = format!("stage {}/{}", stage.number, app.lesson.course.stages.len());
         parts.push(part(4, number, theme.text));
     }
     parts.push((0, state(app, theme)));
     if let Some(step) = app.step() {
         parts.push(part(2, format!("step {step}"), theme.text));
     }
-    let throughput = app.run.shown().throughput.as_ref();
+    let throughput = app.bench.run.shown().throughput.as_ref();
     if let Some(it) = throughput.filter(|it| it.step_ms.median > 0.0) {
         let times = it.step_ms;
         // Half the distance between the quartiles, in samples/s.
@@ -162,7 +162,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
         let style = if unsynced { theme.warning } else { theme.text };
         parts.push(part(3, format!("{} clock", it.clock), style));
     }
-    if let Some((text, warning)) = app.member.as_ref().and_then(|it| membership(it)) {
+    if let Some((text, warning)) = app.class.as_ref().and_then(|it| membership(it)) {
         let style = if warning { theme.warning } else { theme.text };
         parts.push(part(2, text, style));
     }
@@ -198,17 +198,17 @@ fn membership(member: &Membership) -> Option<(String, bool)> {
 
 /// The run's state in words, with what it waits for.
 fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
-    let waited = app.now_ms.saturating_sub(app.run.asked_ms) / 1000;
-    let run = app.run.shown();
-    let (mark, style): (&str, Style) = match &app.run.state {
+    let waited = app.clock.now_ms.saturating_sub(app.bench.run.asked_ms) / 1000;
+    let run = app.bench.run.shown();
+    let (mark, style): (&str, Style) = match &app.bench.run.state {
         RunState::Running => (theme.symbols.live, theme.good),
         RunState::Failed { .. } | RunState::EngineGone { .. } => theme.mark(false),
         RunState::Finished => (theme.symbols.good, theme.text),
         RunState::Idle => (theme.symbols.circle, theme.dim),
         _ => (theme.symbols.circle, theme.warning),
     };
-    let state = app.run.state.into_str();
-    let mut text = match (&app.run.state, &app.run.compiling) {
+    let state = app.bench.run.state.into_str();
+    let mut text = match (&app.bench.run.state, &app.bench.run.compiling) {
         (RunState::Starting, _) if waited >= 2 => format!("{mark} starting, {waited} s"),
         (RunState::Warming, Some((kernels, latest))) => {
             format!("{mark} compiling: {kernels} kernels so far, {latest}, {waited} s")
@@ -221,20 +221,20 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     } else if let Some(seconds) = app.stalled_s() {
         text += &format!(", no step for {seconds} s");
     }
-    if app.run.pairing {
+    if app.bench.run.pairing {
         text += " in pairs";
     }
-    if app.run.switching.is_some() {
+    if app.bench.run.switching.is_some() {
         text += ", switching at the next step";
     }
-    let profiled = |step: &&Step| step.profiled && !app.run.pairing;
+    let profiled = |step: &&Step| step.profiled && !app.bench.run.pairing;
     if let Some(step) = run.last.as_ref().filter(profiled) {
         text += &format!(", profiled step {} ms", ms(step.ms));
     }
     let mut spans = vec![Span::styled(text, style)];
     if !run.variant().is_empty() {
-        let name = format!(" {}", app.slot_name(app.run.active));
-        spans.push(Span::styled(name, theme.slot(app.run.active)));
+        let name = format!(" {}", app.slot_name(app.bench.run.active));
+        spans.push(Span::styled(name, theme.slot(app.bench.run.active)));
     }
     spans
 }

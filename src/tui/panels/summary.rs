@@ -18,14 +18,18 @@ use protocol::units::number;
 
 /// Columns that the card takes at most.
 pub(super) fn widest(app: &App) -> u16 {
-    let table = app.journey.as_ref().map_or(0, |it| widths(it).iter().sum());
+    let table = app
+        .lesson
+        .journey
+        .as_ref()
+        .map_or(0, |it| widths(it).iter().sum());
     READING.max(table) as u16 + 4
 }
 
 pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut w = ProseWriter::new(app, theme, columns.min(READING));
-    let all = &app.course.stages;
-    let passed = |stage: &&Stage| app.study.of(stage).state == StageState::Passed;
+    let all = &app.lesson.course.stages;
+    let passed = |stage: &&Stage| app.lesson.study.of(stage).state == StageState::Passed;
     let done = all.iter().filter(passed).count();
     let begin = format!("{done} of {} stages passed. ", all.len());
     let rest = "Every number here was measured on your own machine.";
@@ -50,7 +54,7 @@ pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'stati
 /// A stage: its title, the prediction, what was measured, and the fix.
 fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
     let (app, theme) = (w.app, w.theme);
-    let known = app.study.of(stage);
+    let known = app.lesson.study.of(stage);
     let passed = known.state == StageState::Passed;
     let title = format!("{} {}", stage.number, stage.title);
     if !passed {
@@ -82,7 +86,7 @@ fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
         said.push(format!("{}: measured {found}", check.name));
     }
     if !known.answers.is_empty() {
-        let (right, of) = (app.study.right_at_first(stage), stage.quiz.len());
+        let (right, of) = (app.lesson.study.right_at_first(stage), stage.quiz.len());
         said.push(format!(
             "{right} of {of} questions right at the first answer"
         ));
@@ -95,7 +99,7 @@ fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
 
 /// The score over all stages.
 fn totals(w: &mut ProseWriter<'_>) {
-    let score = w.app.study.progress.calibration();
+    let score = w.app.lesson.study.progress.calibration();
     let points = (w.app.range_points(), POINTS * score.ranges);
     w.plain(&score.said(Some(points)), w.theme.strong);
 }
@@ -109,7 +113,7 @@ const WIDEST: usize = 48;
 fn journey(columns: usize, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.heading("Every stage, broken and fixed");
-    let Some(found) = &w.app.journey else {
+    let Some(found) = &w.app.lesson.journey else {
         let said = "`perflings run all` measures every stage in turns, broken and fixed, against the plain baseline, and prints one \
                     table, which is then shown here as well.";
         return w.plain(said, theme.text);
@@ -124,10 +128,10 @@ fn journey(columns: usize, w: &mut ProseWriter<'_>) {
         part += " It was interrupted: rows are missing.";
     }
     // A row reveals its stage's fault.
-    let stages = &w.app.course.stages;
+    let stages = &w.app.lesson.course.stages;
     let hidden = |row: &JourneyRow| {
         let stage = stages.iter().find(|it| it.number == row.stage);
-        stage.is_some_and(|stage| !w.app.study.predicted(stage))
+        stage.is_some_and(|stage| !w.app.lesson.study.predicted(stage))
     };
     let rows: Vec<&JourneyRow> = found.rows.iter().filter(|row| !hidden(row)).collect();
     if rows.len() < found.rows.len() {

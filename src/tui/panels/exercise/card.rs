@@ -34,7 +34,7 @@ pub(super) fn write(known: &ExerciseState, w: &mut ProseWriter<'_>) {
 
 /// What goes on now, and since when.
 fn now(what: &str, since_ms: u64, w: &mut ProseWriter<'_>) {
-    let seconds = w.app.now_ms.saturating_sub(since_ms) / 1000;
+    let seconds = w.app.clock.now_ms.saturating_sub(since_ms) / 1000;
     let said = format!("{what}, {seconds} s");
     w.marked(w.theme.waiting(), &said, w.theme.text);
 }
