@@ -295,14 +295,7 @@ mod tests {
             let mut progress = Progress::default();
             progress.stages.insert(stage.id.clone(), known.clone());
             let mine = |stage: &Stage| Some(stage.fixed.clone());
-            let sheet = sheet(
-                &course,
-                &progress,
-                &mine,
-                None,
-                &RunReport::default(),
-                None,
-            );
+            let sheet = sheet(&course, &progress, &mine, None, &RunReport::default(), None);
             [sheet.markdown(), html::page(&sheet)]
         };
         let answer = one_line(&stage.prediction.choices[stage.prediction.answer]);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::sheet::{Curve, Sheet, SheetBlock, SheetChart, SheetTable, absent};
 use crate::sanitize;
 use protocol::stats::roofline::reached;
-use protocol::story::{Phases, RunDescription, RunStory, StreamStory};
+use protocol::story::{RunDescription, RunStory, StreamStory};
 use protocol::units::{Digits, bytes, or_dash, show};
 use protocol::*;
 
@@ -105,10 +105,7 @@ impl RunReport {
         let told = |it: &&Section| it.stage() > 0 && it.curve.len() >= FEW;
         let mut sections: Vec<Section> = Vec::new();
         for section in earlier.sections.iter().chain(&self.sections).filter(told) {
-            sections.retain(|it| {
-                it.stage() != section.stage()
-                    || it.run.name != section.run.name
-            });
+            sections.retain(|it| it.stage() != section.stage() || it.run.name != section.run.name);
             sections.push(section.clone());
         }
         let hello = match self.hello.date.is_empty() {
@@ -247,9 +244,7 @@ impl Section {
             every: shown.curve.every,
             throughput: others.clone().find_map(|run| run.throughput.clone()),
             kernels: others.clone().find_map(|run| run.kernels.clone()),
-            gradients: others
-                .clone()
-                .find_map(|run| run.own_gradients().cloned()),
+            gradients: others.clone().find_map(|run| run.own_gradients().cloned()),
             memory: others
                 .clone()
                 .find_map(|run| Some(run.memory.as_ref()?.figure.clone())),
@@ -605,7 +600,10 @@ mod tests {
         let text = RunReport::of(&story).sheet().markdown();
         assert!(text.contains("train.py, rank 3"), "{text}");
         let row = text.lines().find(|line| line.contains("ln V"));
-        assert!(row.is_some_and(|row| row.contains(&absent("unknown"))), "{text}");
+        assert!(
+            row.is_some_and(|row| row.contains(&absent("unknown"))),
+            "{text}"
+        );
     }
 
     /// A file of the version before this one.

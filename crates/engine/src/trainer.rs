@@ -25,9 +25,7 @@ use protocol::config::{RunConfig, Sync};
 use protocol::stats::robust::StepTimes;
 use protocol::stats::roofline;
 use protocol::story::RunStory;
-use protocol::{
-    Device, Event, Num, PhaseTimes, Roof, RunSpec, Slot, Started, Step, StepClocks,
-};
+use protocol::{Device, Event, Num, PhaseTimes, Roof, RunSpec, Slot, Started, Step, StepClocks};
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::format::Format;
 
@@ -276,8 +274,7 @@ impl Trainer {
 
     /// Whether nothing is left to do.
     pub(crate) fn done(&self) -> bool {
-        self.ended.is_some()
-            || self.all_counted() && self.stats.profiles >= self.profiles_wanted()
+        self.ended.is_some() || self.all_counted() && self.stats.profiles >= self.profiles_wanted()
     }
 
     /// Profiles that a run with a last step takes. One where a driver computes on the cores: its steps take seconds.

@@ -124,8 +124,7 @@ fn backward_too_short(run: &RunStory) -> Option<LintReason> {
 
 /// Where the host waits once, at the end of a step, phases are times of submitting and need not add up.
 fn ledger_open(run: &RunStory) -> Option<LintReason> {
-    let config = run.description.config.as_ref();
-    if config.is_some_and(|it| it.measure.sync == Sync::PerStep) {
+    if run.description.waits_once() {
         return None;
     }
     let p = run

@@ -46,10 +46,8 @@ pub struct StreamStory {
     pub load: Option<Load>,
     /// The run that the stream began with.
     pub first: Option<RunDescription>,
-    /// Kernels compiled since the last run began, and the latest.
-    pub compiling: Option<(u32, String)>,
-    /// What A and B show.
-    slots: [RunStory; 2],
+    /// What A and B show; an empty story where that is nothing.
+    pub slots: [RunStory; 2],
     /// Runs that neither shows, in the order in which they were put aside.
     earlier: Vec<RunStory>,
     /// The last paired comparison of each stage.
@@ -70,9 +68,6 @@ impl StreamStory {
         match event {
             Event::Hello(hello) => self.hello.clone_from(hello),
             Event::Load(load) => self.load = Some(load.clone()),
-            Event::Compiling { kernels, latest } => {
-                self.compiling = Some((*kernels, latest.clone()));
-            }
             Event::Started(started) => self.begin(started.into(), at_ms),
             Event::Calibrated { .. } => {
                 let runs = self.slots.iter_mut().chain(&mut self.earlier);
@@ -95,7 +90,6 @@ impl StreamStory {
     /// A run begins: it goes on from one that is known, or is a new one, or is one side of pairs.
     pub fn begin(&mut self, run: RunDescription, at_ms: u64) {
         let slot = run.slot;
-        self.compiling = None;
         self.first.get_or_insert_with(|| run.clone());
         self.paired[slot as usize] = run.paired;
         if run.paired {
@@ -214,7 +208,7 @@ impl StreamStory {
         self.earlier.iter().filter(|it| it.is_like(run))
     }
 
-    /// What a slot shows; an empty story where that is nothing.
+    /// What a slot shows.
     pub fn slot(&self, slot: Slot) -> &RunStory {
         &self.slots[slot as usize]
     }

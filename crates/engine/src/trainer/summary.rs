@@ -82,6 +82,7 @@ impl Trainer {
         let first = self.story.loss.first();
         let mut summary = self.story.summed_up(self.spec.config.ln_vocab());
         summary.kernels.top.truncate(TOP);
+        summary.grad.tensors = self.tensors;
         Finished {
             steps: self.stats.counted,
             // Since the knobs changed, where they did in mid-run.

@@ -2,8 +2,8 @@
 //! with measured roofs, and how near a kernel comes. Pure arithmetic.
 
 use super::robust::spread;
-use crate::units;
 use crate::story::RunDescription;
+use crate::units;
 use crate::{Device, KernelRow, Rate, Roof, TopKernel};
 
 /// No existing device reaches these rates; a stopped clock or a kernel that did not run would show them.

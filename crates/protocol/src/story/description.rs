@@ -1,6 +1,6 @@
 //! What a run says of itself when it begins.
 
-use crate::config::{Matmul, Precision, RunConfig};
+use crate::config::{Matmul, Precision, RunConfig, Sync};
 use crate::{Device, Roof, RunSpec, Slot, Started};
 
 /// What is known of a run when it begins. Our engine tells each part; another program's run lacks those that it does not know, and what
@@ -106,6 +106,12 @@ impl RunDescription {
     /// Whether it runs this configuration.
     pub fn has(&self, config: &RunConfig) -> bool {
         self.config.as_ref() == Some(config)
+    }
+
+    /// Whether the host waits for the device once a step, at its end: its phases are times of submitting.
+    pub fn waits_once(&self) -> bool {
+        let config = self.config.as_ref();
+        config.is_some_and(|it| it.measure.sync == Sync::PerStep)
     }
 
     /// Whether it computes on the CPU device of ours.

@@ -1,6 +1,7 @@
 //! What one run showed.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 
 use super::description::RunDescription;
 use super::series::{Series, ThinCurve};
@@ -23,6 +24,14 @@ pub struct Told<T> {
     /// The latest step when it was told.
     pub step: u64,
     pub figure: T,
+}
+
+impl<T> Deref for Told<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.figure
+    }
 }
 
 /// One step, and what its clocks said: every line of a ledger is of this step.
@@ -298,10 +307,6 @@ impl RunStory {
     pub fn summed_up(&self, ln_vocab: f64) -> Finished {
         let run = &self.description;
         let throughput = self.throughput.as_ref().filter(|t| t.step_ms.n > 0);
-        let untold = GradSummary {
-            tensors: run.tensors.unwrap_or_default(),
-            ..GradSummary::default()
-        };
         Finished {
             stage: run.stage,
             variant: run.name.clone(),
@@ -321,7 +326,10 @@ impl RunStory {
             phases_ms: self.phases(),
             clock: throughput.map(|t| t.clock.clone()).unwrap_or_default(),
             state: throughput.map(|t| t.state).unwrap_or_default(),
-            grad: self.own_gradients().map_or(untold, GradSummary::from),
+            grad: self
+                .own_gradients()
+                .map(GradSummary::from)
+                .unwrap_or_default(),
             kernels: self.kernel_summary(),
             memory: self
                 .memory
