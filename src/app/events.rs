@@ -279,10 +279,8 @@ impl App {
         if let Some(why) = &finished.ended
             && why.starts_with("not-finite")
         {
-            self.tell(
-                &format!("The run stopped at step {}: {why}", finished.steps),
-                true,
-            );
+            // The reason names the tensor and the step.
+            self.tell(&format!("The run stopped: {why}"), true);
         }
         // B has changed during these pairs: they start again with the present B.
         if finished.pair.is_some()

@@ -198,7 +198,7 @@ fn wrong_logits(run: &RunStory) -> Option<LintReason> {
 fn stuck_at_ln_vocab(run: &RunStory) -> Option<LintReason> {
     let config = run.description.config.as_ref();
     let can_be_learned = config.is_none_or(|it| it.train.data == Data::Markov);
-    let (losses, steps) = (recent(run), run.loss.last()?.0 + 1);
+    let (losses, steps) = (recent(run), run.loss.last()?.0.saturating_add(1));
     if !can_be_learned || steps < STUCK_AFTER_STEPS || losses.len() < RECENT {
         return None;
     }

@@ -194,13 +194,10 @@ impl StreamStory {
     /// The longest run of A; later runs of A repeat it from the start.
     pub fn longest_a(&self) -> &RunStory {
         let shown = self.slot(Slot::A);
-        self.alike(shown).fold(shown, |longest, it| {
-            if it.steps() > longest.steps() {
-                it
-            } else {
-                longest
-            }
-        })
+        let longest = self.alike(shown).max_by_key(|it| it.steps());
+        longest
+            .filter(|it| it.steps() > shown.steps())
+            .unwrap_or(shown)
     }
 
     /// Runs put aside, of the same configuration as this one.

@@ -92,10 +92,12 @@ fn filling(name: PhaseName) -> usize {
 fn part(name: PhaseName, ms: f64, step: f64, once: bool, theme: &Theme) -> Figure {
     let (at, share, rest) = (filling(name), ms / step, name == PhaseName::Rest);
     let wrong = rest && share.abs() > PHASES_MISS_STEP && !once;
-    let sign = match rest {
-        true if ms < 0.0 => "-",
-        true => "+",
-        false => "",
+    let sign = if !rest {
+        ""
+    } else if ms < 0.0 {
+        "-"
+    } else {
+        "+"
     };
     let ink = if wrong { theme.bad } else { theme.phases[at] };
     let time = format!("{sign}{}", duration(ms.abs()));

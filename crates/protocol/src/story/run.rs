@@ -232,7 +232,8 @@ impl RunStory {
 
     /// Steps that it made by itself, counted from step 0 of its weights.
     pub fn steps(&self) -> u64 {
-        self.own_loss().map_or(0, |(step, _)| step + 1)
+        self.own_loss()
+            .map_or(0, |(step, _)| step.saturating_add(1))
     }
 
     /// The loss before any update, where it began at step 0.
@@ -313,7 +314,7 @@ impl RunStory {
             slot: run.slot,
             config: run.hash.clone().unwrap_or_default(),
             device: run.device.clone().unwrap_or_default(),
-            steps: self.last.as_ref().map_or(0, |step| step.step + 1),
+            steps: self.last.as_ref().map_or(0, |it| it.step.saturating_add(1)),
             // A run that went on from another's weights has no loss before any update.
             loss_first: self.loss_before_updates(),
             loss_last: Num(self.own_loss().map_or(f64::NAN, |it| it.1)),

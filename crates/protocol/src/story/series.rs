@@ -38,6 +38,11 @@ impl Bucket {
     }
 }
 
+/// Whether no step is missing between the two.
+fn follows(step: u64, before: u64) -> bool {
+    before.checked_add(1) == Some(step)
+}
+
 /// What was recorded of one figure.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
@@ -63,7 +68,8 @@ impl Series {
             self.recent.pop_front();
         }
         self.recent.push_back((step, value));
-        let gap = previous.is_some_and(|(last, before)| step != last + 1 || !before.is_finite());
+        let gap =
+            previous.is_some_and(|(last, before)| !follows(step, last) || !before.is_finite());
         self.per_bucket = self.per_bucket.max(1);
         match self.all.last_mut() {
             Some(bucket) if !gap && bucket.points < self.per_bucket => {
@@ -132,7 +138,7 @@ impl Series {
         let skip = self.recent.len().saturating_sub(points);
         let mut before = None;
         let bucket = |(step, value): (u64, f64)| {
-            let gap = before.replace(step).is_some_and(|it: u64| it + 1 != step);
+            let gap = before.replace(step).is_some_and(|it| !follows(step, it));
             Bucket::new(step, value, gap)
         };
         self.recent().skip(skip).map(bucket).collect()
