@@ -45,7 +45,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
         None => context.course.stages.iter().collect(),
     };
     let known = progress_of(&context);
-    let mut runner = args.engine.runner()?;
+    let mut runner = args.engine.runner(None)?;
     let device = &args.engine.device;
     let mut exit = Exit::Ok;
     let (meter, of) = (ProgressMeter::begin(), stages.len());

@@ -13,7 +13,7 @@ use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, ExerciseWork};
 use crate::judge::course::CourseTrial;
 use crate::measure::kernel_checker::Checker;
-use crate::measure::runner::{Runner, engine_command};
+use crate::measure::runner::Runner;
 use crate::out::{Exit, usage};
 
 /// How the detail of what was never checked or measured begins.
@@ -84,8 +84,8 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
     let mut bench = Bench {
         device: &engine.device,
         timed,
-        checker: Checker::new(engine_command(engine.engine.as_deref())?),
-        runner: engine.runner()?,
+        checker: Checker::new(engine.command()?),
+        runner: engine.runner(None)?,
         meter: ProgressMeter::begin(),
         checked: 0,
         of: kernels.map(|kernels| 2 + kernels.wrong.len()).sum(),

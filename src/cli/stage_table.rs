@@ -45,7 +45,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         .as_deref()
         .map(RecordingFolder::create)
         .transpose()?;
-    let mut runner = args.engine.runner()?;
+    let mut runner = args.engine.runner(None)?;
     let plan = StageTablePlan {
         preset: args.change.preset.unwrap_or(Preset::Tiny),
         device: args.engine.device.clone(),

@@ -22,7 +22,7 @@ impl Commands for Configs {
         let answers = answers(context, exercise, self, &args.answer)?;
         let mut lines = judge::unanswered(self, &answers);
         if lines.is_empty() {
-            let mut runner = args.engine.runner()?;
+            let mut runner = args.engine.runner(None)?;
             let device = &args.engine.device;
             let meter = ProgressMeter::begin();
             let measured = measure_exercise(&mut runner, self, device, true, |now, _| {

@@ -13,7 +13,6 @@ use crate::judge::kernel::{self, KernelVerdict};
 use crate::lanes::LanesWanted;
 use crate::measure::kernel_checker::Checker;
 use crate::measure::lanes;
-use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, ExitError, notice, result, usage};
 use crate::shell::exercise::in_folder;
 use protocol::random;
@@ -33,7 +32,7 @@ impl Commands for Kernels {
             )));
         }
         let job = own_job(self, asked);
-        let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
+        let mut checker = Checker::new(args.engine.command()?);
         let meter = ProgressMeter::begin();
         let report = checker.check_with_progress(&args.engine.device, job, |job, progress| {
             meter.doing(kernel::checking(job, progress).now);
