@@ -159,11 +159,11 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     Ok(config)
 }
 
-/// Applies `section.key=value` from a command line.
+/// Applies `section.key=value`.
 pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
-    let (path, word) = assignment.split_once('=').ok_or_else(|| {
-        format!("`--set {assignment}` has no `=`; write `--set model.norm=fused`")
-    })?;
+    let (path, word) = assignment
+        .split_once('=')
+        .ok_or_else(|| format!("`{assignment}` has no `=`; write model.norm=fused"))?;
     Knob::find(path.trim())?.set(config, &KnobValue::from_word(word.trim()))
 }
 
