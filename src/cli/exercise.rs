@@ -11,7 +11,7 @@ use super::args::{CheckArgs, EngineArgs};
 use super::meter::ProgressMeter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, ExerciseWork};
-use crate::judge::course::CourseTrial;
+use crate::judge::course::{CourseTrial, Found};
 use crate::measure::kernel_checker::Checker;
 use crate::measure::runner::Runner;
 use crate::out::{Exit, usage};
@@ -54,7 +54,7 @@ struct Bench<'a> {
     checked: usize,
     of: usize,
     /// The outcome of kernels that are not checked any more.
-    skipped: Option<(Option<bool>, String)>,
+    skipped: Option<Found>,
 }
 
 /// `perflings check k01`.
@@ -106,10 +106,7 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
 }
 
 /// What came of one thing that the course ships: a starter, a solution, an answer.
-fn trial(exercise: &Exercise, what: &str, passed: Option<bool>, detail: String) -> CourseTrial {
-    CourseTrial {
-        what: format!("{} {}, {what}", exercise.label(), exercise.id),
-        passed,
-        detail,
-    }
+fn trial(exercise: &Exercise, what: &str, found: Found) -> CourseTrial {
+    let (label, id) = (exercise.label(), &exercise.id);
+    CourseTrial::new(format!("{label} {id}, {what}"), found)
 }

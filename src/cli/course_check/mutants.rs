@@ -116,12 +116,8 @@ pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArg
         job.timed = false;
         // What this device cannot run is left out.
         if let Some(why) = check_kernel(&mut checker, device, job).facts.failed {
-            let trial = CourseTrial {
-                what: format!("{} {}", exercise.label(), exercise.id),
-                passed: None,
-                detail: why,
-            };
-            super::print(&trial, args.json)?;
+            let what = format!("{} {}", exercise.label(), exercise.id);
+            super::print(&CourseTrial::new(what, (None, why)), args.json)?;
             continue;
         }
         subjects.extend((0..kernels.kernels.len()).map(|number| Subject {
@@ -247,11 +243,8 @@ fn print_row(
     }
     let kind = if right { "right" } else { "wrong" };
     let (label, id) = (subject.exercise.label(), &subject.exercise.id);
-    let trial = CourseTrial {
-        what: format!("{label} {id}, {kind}: {operator}"),
-        passed: Some(outcomes.unexpected.is_empty()),
-        detail,
-    };
+    let what = format!("{label} {id}, {kind}: {operator}");
+    let trial = CourseTrial::new(what, (Some(outcomes.unexpected.is_empty()), detail));
     match as_json {
         true => out::json(&Row { trial, outcomes }),
         false => super::print(&trial, false),

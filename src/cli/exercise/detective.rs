@@ -100,7 +100,7 @@ impl Commands for Detective {
                 self.question.choices[self.question.answer]
             ),
         };
-        let tried = trial(exercise, "answer", Some(sound), detail);
+        let tried = trial(exercise, "answer", (Some(sound), detail));
         Ok(Some(vec![tried]))
     }
 }

@@ -9,6 +9,7 @@ use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
+use crate::judge::course::Found;
 use crate::judge::kernel::{self, KernelVerdict};
 use crate::lanes::LanesWanted;
 use crate::measure::kernel_checker::Checker;
@@ -77,7 +78,7 @@ impl Commands for Kernels {
         let texts = texts.chain(self.wrong.iter().map(Text::Wrong));
         let tried = texts.map(|text| {
             let name = text.name();
-            let (passed, detail) = match bench.skipped.clone() {
+            let found = match bench.skipped.clone() {
                 Some(outcome) => outcome,
                 None => {
                     bench.meter.at(bench.checked, bench.of);
@@ -90,12 +91,12 @@ impl Commands for Kernels {
                 }
             };
             bench.checked += 1;
-            if bench.skipped.is_none() && detail.starts_with(NOT_RUN) {
+            if bench.skipped.is_none() && found.1.starts_with(NOT_RUN) {
                 // After one that did not answer, no further one is tried.
                 let why = "not tried, after the one that did not run";
                 bench.skipped = Some((Some(false), why.to_owned()));
             }
-            trial(exercise, &name, passed, detail)
+            trial(exercise, &name, found)
         });
         Ok(Some(tried.collect()))
     }
@@ -185,13 +186,12 @@ pub(crate) fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> Ker
 
 /// What a report says of a starter, which must fail the checks that say so and no others, of a solution, or of a wrong one,
 /// which must be refused with the words that it names.
-fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> (Option<bool>, String) {
+fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> Found {
     if let Some(why) = &report.facts.failed {
         return (Some(false), format!("{NOT_RUN}: {why}"));
     }
     if let Text::Wrong(wrong) = text {
-        let (passed, detail) = refused(wrong, report);
-        return (Some(passed), detail);
+        return refused(wrong, report);
     }
     let starter = matches!(text, Text::Starter);
     let mut files = report.facts.files.iter();
@@ -224,22 +224,17 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> (Option
 }
 
 /// A wrong solution has to be refused with its words.
-fn refused(wrong: &WrongSolution, report: &KernelVerdict) -> (bool, String) {
+fn refused(wrong: &WrongSolution, report: &KernelVerdict) -> Found {
     let said = report.card.iter().filter(|line| line.good != Some(true));
     let said = said.map(|line| line.text.as_str()).collect::<Vec<_>>();
-    match report.passed {
-        true => (false, "passes, and must be refused".to_owned()),
-        false if said.iter().any(|line| line.contains(&wrong.refused)) => {
-            (true, format!("refused: {}", wrong.refused))
-        }
-        false => {
-            let (words, said) = (&wrong.refused, said.join(" / "));
-            (
-                false,
-                format!("is refused without the words “{words}”: {said}"),
-            )
-        }
-    }
+    let words = &wrong.refused;
+    let named = said.iter().any(|line| line.contains(words));
+    let detail = match said.join(" / ") {
+        _ if report.passed => "passes, and must be refused".to_owned(),
+        _ if named => format!("refused: {words}"),
+        said => format!("is refused without the words “{words}”: {said}"),
+    };
+    (Some(!report.passed && named), detail)
 }
 
 #[cfg(test)]
