@@ -111,7 +111,7 @@ fn try_stages(context: &CourseContext, args: &CourseCheckArgs) -> Result<Vec<Cou
             let measured = runner.measure(&args.engine.device, &work, |_, _| Ok(()));
             let error = match measured {
                 Ok(measured) if !measured.interrupted => return Ok(measured),
-                Ok(_) => interrupted(),
+                Ok(_) => ExitError::new(Exit::Interrupted, "interrupted").into(),
                 Err(error) => error,
             };
             let text = format!("{error:#}");
@@ -141,14 +141,6 @@ fn try_stages(context: &CourseContext, args: &CourseCheckArgs) -> Result<Vec<Cou
     let mut tried = behaviour(&context.course, &mut run, compare.as_deref_mut());
     tried.extend(mysteries(&mut run, compare));
     fatal.map_or(Ok(tried), Err)
-}
-
-fn interrupted() -> anyhow::Error {
-    ExitError {
-        exit: Exit::Interrupted,
-        text: "interrupted".to_owned(),
-    }
-    .into()
 }
 
 /// Whether a lesson names a command line that this program takes.

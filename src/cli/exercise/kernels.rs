@@ -64,11 +64,7 @@ impl Commands for Kernels {
         }
         note_tried(asked.0, exercise, report.passed);
         match &report.facts.failed {
-            Some(why) => Err(ExitError {
-                exit: Exit::NoDevice,
-                text: why.clone(),
-            }
-            .into()),
+            Some(why) => Err(ExitError::new(Exit::NoDevice, why.clone()).into()),
             None => Ok(Exit::of(report.passed)),
         }
     }
