@@ -241,6 +241,14 @@ impl Progress {
     }
 }
 
+/// The choice with this letter: `b` is the second one.
+pub fn choice_of(letter: &str) -> Option<usize> {
+    match letter.as_bytes() {
+        [letter @ b'a'..=b'd'] => Some(usize::from(letter - b'a')),
+        _ => None,
+    }
+}
+
 /// `a` for the first choice.
 pub fn letter(choice: usize) -> String {
     char::from(b'a' + u8::try_from(choice.min(25)).unwrap_or(0)).to_string()
