@@ -230,12 +230,6 @@ struct Open {
     drawn: Option<Board>,
 }
 
-impl Open {
-    fn course(&self) -> &Course {
-        &self.context.course
-    }
-}
-
 impl RoomControl for Open {
     fn board(&mut self) -> Board {
         let board = self.handle.board();
@@ -251,7 +245,8 @@ impl RoomControl for Open {
     }
 
     fn stage(&self, at: usize) -> Option<String> {
-        self.course().stages.get(at).map(|stage| stage.id.clone())
+        let stage = self.context.course.stages.get(at)?;
+        Some(stage.id.clone())
     }
 
     fn race(&self, named: &str) -> Result<String, String> {
@@ -279,7 +274,7 @@ impl RoomControl for Open {
     }
 
     fn answer(&self, stage: u32) -> Option<(String, String)> {
-        let stage = self.course().stages.iter().find(|it| it.number == stage)?;
+        let stage = self.context.course.stage(stage)?;
         let from = FigureSources::none(&stage.broken);
         let reason = fill_known(&stage.prediction.explanation, &from);
         Some((stage.id.clone(), reason))
