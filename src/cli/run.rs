@@ -77,7 +77,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     })?;
     drop(meter);
     if let Some(finished) = measured.finished.as_ref().filter(|_| !args.json) {
-        result(&summary::text(finished))?;
+        result(&summary::text(finished, true))?;
         if let Some(format) = format {
             result(&format!("  products  {format}"))?;
         }
