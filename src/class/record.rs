@@ -300,7 +300,7 @@ impl Participant {
 
     pub fn passed(&self) -> usize {
         let stages = self.stages.values();
-        stages.filter(|it| it.state == "passed").count()
+        stages.filter(|it| it.is_passed()).count()
     }
 
     /// The ballot in a round of a vote.
@@ -354,6 +354,10 @@ pub fn mystery_of(task: &str) -> Option<(u64, u8)> {
 }
 
 impl SharedWork {
+    pub fn is_passed(&self) -> bool {
+        self.state == "passed"
+    }
+
     /// Whether the learner did more than open it.
     pub fn has_begun(&self) -> bool {
         self.vote.is_some() || !matches!(self.state.as_str(), "" | "new" | "seen" | "skipped")
