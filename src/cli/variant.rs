@@ -41,13 +41,7 @@ fn unchanged(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
     let (named, version) = text.split_once(':').unwrap_or(("tiny", text));
     if let (Some(named), Some(mut config)) = (named.parse().ok(), RunConfig::version(version)) {
         config.set_preset(preset.unwrap_or(named));
-        return Ok(NamedConfig {
-            name: text.to_owned(),
-            stage: 0,
-            variant: version.to_owned(),
-            config,
-            offers: Vec::new(),
-        });
+        return Ok(NamedConfig::loose(text.to_owned(), version, config));
     }
     let path = Path::new(text);
     if path.exists() || text.contains(['/', '\\']) || text.ends_with(".toml") {

@@ -141,9 +141,7 @@ pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArg
             let row = rows.entry((mutant.kernel, mutant.operator)).or_default();
             try_one(subject, mutant, right, (seed, number), row, |job| {
                 let report = check_kernel(&mut checker, device, job);
-                let bad = report.card.iter().find(|line| line.good == Some(false));
-                let why = bad.or(report.card.last());
-                (!report.passed).then(|| why.map_or(String::new(), |line| line.text.clone()))
+                (!report.passed).then(|| report.reason().unwrap_or_default().to_owned())
             });
         }
         done += made.len();

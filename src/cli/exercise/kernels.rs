@@ -101,17 +101,13 @@ impl Commands for Kernels {
 /// The job for the learner's files, else for the starters; says which.
 fn own_job(kernels: &Kernels, (context, exercise, args): Asked<'_>) -> KernelJob {
     let folder = context.exercise_folder(exercise);
-    match &folder {
-        Some(folder) => notice(&format!(
-            "{}: your files in {}",
-            exercise.label(),
-            folder.display()
-        )),
-        None => notice(&format!(
-            "{}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop",
-            exercise.label()
-        )),
-    }
+    let label = exercise.label();
+    notice(&match &folder {
+        Some(folder) => format!("{label}: your files in {}", folder.display()),
+        None => format!(
+            "{label}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop"
+        ),
+    });
     in_folder(
         exercise,
         kernels,
@@ -209,9 +205,7 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> Found {
         }
     }
     if wrong.is_empty() && !starter && !report.passed {
-        let line = report.card.iter().find(|line| line.good == Some(false));
-        let last = line.or(report.card.last());
-        wrong.push(last.map_or("did not pass".to_owned(), |line| line.text.clone()));
+        wrong.push(report.reason().unwrap_or("did not pass").to_owned());
     }
     match wrong.is_empty() {
         true => (Some(true), said.join("; ")),
