@@ -37,7 +37,9 @@ pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
                 "a room is in a folder or on the network: write --dir DIR or --listen ADDRESS",
             ));
         }
-        None => default_folder()?,
+        // Where rooms over the network are kept.
+        None => save_file::directory("room")
+            .context("this system names no folder for the room; write --dir DIR")?,
     };
     if let Some(file) = &args.export {
         let dir = latest_room(&base).unwrap_or(base);
@@ -165,12 +167,6 @@ fn latest_room(base: &Path) -> Option<PathBuf> {
     let rooms = entries.map(|it| it.path()).filter(|it| folder::is_room(it));
     let itself = folder::is_room(base).then(|| base.to_owned());
     rooms.max().or(itself)
-}
-
-/// Where rooms over the network are kept.
-fn default_folder() -> Result<PathBuf> {
-    save_file::directory("room")
-        .context("this system names no folder for the room; write --dir DIR")
 }
 
 /// The codes of the room in this folder: those it had, so that everybody comes back after a restart.
