@@ -99,7 +99,11 @@ impl App {
         self.run.active = run.slot;
         self.run.wanted = Some(run.clone());
         let device = self.devices.using.clone();
-        self.send(Command::Start { device, run });
+        self.send(Command::Start {
+            device,
+            run,
+            request: 0,
+        });
     }
 
     /// Where A and B are compared, B shows nothing of another configuration than its present one.
@@ -144,7 +148,7 @@ impl App {
         }
         self.run.switching = Some(run.clone());
         self.run.wanted = Some(run.clone());
-        self.send(Command::Apply { run });
+        self.send(Command::Apply { run, request: 0 });
         if self.run.state.is_paused() {
             self.run.state = RunState::Resuming;
             self.send(Command::Resume);
@@ -196,6 +200,7 @@ impl App {
             a,
             b,
             pairs: 0,
+            request: 0,
         });
     }
 
