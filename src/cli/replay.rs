@@ -23,7 +23,6 @@ use crate::record::Recording;
 use crate::shell::replay::ReplaySource;
 use crate::shell::show;
 use crate::tui::terminal;
-use protocol::Finished;
 
 pub(super) fn replay(args: &ReplayArgs) -> Result<Exit> {
     let context = args.course.load()?;
@@ -42,12 +41,7 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<Exit> {
     if shown {
         return show_recording(args, context, recording, is_detective);
     }
-    let summary = if is_detective {
-        summary::without_lints
-    } else {
-        summary::text
-    };
-    result(&text(&recording, summary))?;
+    result(&text(&recording, !is_detective))?;
     Ok(Exit::Ok)
 }
 
@@ -101,7 +95,7 @@ fn detective(context: &CourseContext, args: &ReplayArgs) -> Option<Result<Record
     Some(Recording::from_text(detective.shown(), &args.file))
 }
 
-fn text(recording: &Recording, summary: fn(&Finished) -> String) -> String {
+fn text(recording: &Recording, lints: bool) -> String {
     let mut parts = vec![format!(
         "recording of {}, {} lines",
         recording.badge(),
@@ -112,6 +106,6 @@ fn text(recording: &Recording, summary: fn(&Finished) -> String) -> String {
         let sheet = RunReport::of(&recording.story).sheet();
         parts.push(sheet.markdown().trim_end().to_owned());
     }
-    parts.extend(finished.iter().map(summary));
+    parts.extend(finished.iter().map(|it| summary::text(it, lints)));
     parts.join("\n\n")
 }

@@ -8,9 +8,9 @@ use super::meter::ProgressMeter;
 use super::saved::say_file;
 use super::stage_table::{self, ALL};
 use super::summary;
-use super::variant::{change, stage_named};
+use super::variant::{changed, stage_named};
 use crate::course::named::NamedConfig;
-use crate::measure::runner::{EngineTask, Runner, TaskResult, engine_command};
+use crate::measure::runner::{EngineTask, TaskResult};
 use crate::out::{self, Exit, ExitError, notice, result, usage};
 use protocol::story::StreamStory;
 use protocol::{Event, RunSpec, Slot};
@@ -31,7 +31,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         }
     }
     let preset = args.change.preset;
-    let mut named = match (&args.config, &args.stage) {
+    let named = match (&args.config, &args.stage) {
         (Some(file), _) => NamedConfig::file(file, preset)?,
         (None, Some(name)) => {
             let context = args.course.load()?;
@@ -48,16 +48,11 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         }
         (None, None) => return Err(usage("name a stage, or a file with --config")),
     };
-    change(&mut named.config, &args.change)?;
-    let command = engine_command(args.engine.engine.as_deref())?;
-    let mut runner = Runner::new(command, args.record.as_deref())?;
+    let named = changed(named, &args.change)?;
+    let mut runner = args.engine.runner(args.record.as_deref())?;
     let work = EngineTask::Run(RunSpec {
-        stage: named.stage,
-        variant: named.variant,
-        slot: Slot::A,
-        config: named.config,
         steps: Some(args.steps),
-        sealed: false,
+        ..named.spec(Slot::A)
     });
     let mut story = StreamStory::default();
     let meter = ProgressMeter::begin();
@@ -82,7 +77,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     })?;
     drop(meter);
     if let Some(finished) = measured.finished.as_ref().filter(|_| !args.json) {
-        result(&summary::text(finished))?;
+        result(&summary::text(finished, true))?;
         if let Some(format) = run.format() {
             result(&format!("  products  {format}"))?;
         }

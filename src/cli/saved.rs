@@ -6,7 +6,7 @@ use crate::course::Stage;
 use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Exercise;
-use crate::course::save_file::{self, Progress, ProgressChange, StageProgress, StageState};
+use crate::course::save_file::{self, Progress, ProgressChange, StageProgress};
 use crate::out::notice;
 
 /// The learner's progress; a damaged file is reported and set aside.
@@ -45,14 +45,7 @@ pub(super) fn say_file(stage: &Stage, path: Option<&Path>) {
 
 /// Notes that an exercise was tried, and whether it passed.
 pub(super) fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
-    change(context, &exercise.id, |known| {
-        let reached = if passed {
-            StageState::Passed
-        } else {
-            StageState::Seen
-        };
-        known.state = known.state.max(reached);
-    });
+    change(context, &exercise.id, |known| known.note_tried(passed));
 }
 
 /// Notes an answer to a recorded run; the first one stays. An answer does not count as a look at the recording.

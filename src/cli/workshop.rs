@@ -17,7 +17,6 @@ use crate::class::record::clean_name;
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
 use crate::course::save_file;
-use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
 use crate::pages::report::RunReport;
 use crate::record::RecordingWriter;
@@ -81,7 +80,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         .transpose()
         .map_err(|e| usage(format!("--record: {e:#}")))?;
     let story = Rc::new(RefCell::new(StreamStory::default()));
-    let command = engine_command(args.engine.engine.as_deref())?;
+    let command = args.engine.command()?;
     let mut live = LiveEngine::new(command.clone(), recorder, Rc::clone(&story))
         .map_err(|error| usage(format!("{error:#}")))?;
     let options = Options {

@@ -492,6 +492,7 @@ mod tests {
             roof: None,
             paired,
             matrix_cores: false,
+            request: 0,
         })
     }
 

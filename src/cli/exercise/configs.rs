@@ -22,7 +22,7 @@ impl Commands for Configs {
         let answers = answers(context, exercise, self, &args.answer)?;
         let mut lines = judge::unanswered(self, &answers);
         if lines.is_empty() {
-            let mut runner = args.engine.runner()?;
+            let mut runner = args.engine.runner(None)?;
             let device = &args.engine.device;
             let meter = ProgressMeter::begin();
             let measured = measure_exercise(&mut runner, self, device, true, |now, _| {
@@ -63,7 +63,7 @@ impl Commands for Configs {
         };
         let shipped = judge::unanswered(self, &Answers::new());
         let detail = told(&shipped.iter().collect::<Vec<_>>());
-        let starter = trial(exercise, "starter", Some(!shipped.is_empty()), detail);
+        let starter = trial(exercise, "starter", (Some(!shipped.is_empty()), detail));
         bench.meter = ProgressMeter::begin();
         let (runner, meter) = (&mut bench.runner, &bench.meter);
         let measured = measure_exercise(runner, self, bench.device, timed, |now, _| {
@@ -74,7 +74,7 @@ impl Commands for Configs {
             Ok(None) => return Ok(None),
             Err(error) => Err(format!("{error:#}")),
         };
-        let (passed, detail) = match found {
+        let found = match found {
             Err(why) => (Some(false), format!("{NOT_RUN}: {why}")),
             Ok(found) => {
                 let right = judge::truth(self, &found);
@@ -100,8 +100,7 @@ impl Commands for Configs {
                 }
             }
         };
-        let solution = trial(exercise, "solution", passed, detail);
-        Ok(Some(vec![starter, solution]))
+        Ok(Some(vec![starter, trial(exercise, "solution", found)]))
     }
 }
 

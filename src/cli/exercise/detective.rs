@@ -10,9 +10,9 @@ use super::{Asked, Bench, Commands, Tried, trial};
 use crate::cli::args::CourseArgs;
 use crate::cli::saved::{note_answer, progress_of};
 use crate::course::exercise::config::split;
-use crate::course::exercise::{Detective, Exercise, is_label};
+use crate::course::exercise::{Detective, Exercise, names_exercise};
 use crate::course::placeholder::{FigureSources, NOT_MEASURED, fill};
-use crate::course::save_file::{StageState, letter};
+use crate::course::save_file::{StageState, choice_of, letter};
 use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 
@@ -100,7 +100,7 @@ impl Commands for Detective {
                 self.question.choices[self.question.answer]
             ),
         };
-        let tried = trial(exercise, "answer", Some(sound), detail);
+        let tried = trial(exercise, "answer", (Some(sound), detail));
         Ok(Some(vec![tried]))
     }
 }
@@ -109,13 +109,10 @@ fn choice(given: &[String]) -> Result<Option<usize>> {
     let words: Vec<String> = given.iter().flat_map(|text| split(text)).collect();
     match words.as_slice() {
         [] => Ok(None),
-        [word] => match (0..4).find(|choice| letter(*choice) == *word) {
-            Some(choice) => Ok(Some(choice)),
-            None => {
-                let word = crate::sanitize::line(word);
-                Err(usage(format!("--answer {word}: write a, b, c or d")))
-            }
-        },
+        [word] => choice_of(word).map(Some).ok_or_else(|| {
+            let word = crate::sanitize::line(word);
+            usage(format!("--answer {word}: write a, b, c or d"))
+        }),
         _ => Err(usage("--answer: one letter, a, b, c or d")),
     }
 }
@@ -146,9 +143,8 @@ fn shows(detective: &Detective) -> &'static str {
 
 /// Refuses the name of an exercise where a file is read: says which command shows it, or which recorded runs there are.
 pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
-    let is_exercise = |name: &&str| name.split('-').next().is_some_and(is_label);
     let name = path.to_str().filter(|_| !files::is_taken(path));
-    let Some(name) = name.filter(is_exercise) else {
+    let Some(name) = name.filter(|name| names_exercise(name)) else {
         return Ok(());
     };
     let context = course.load()?;

@@ -14,10 +14,10 @@ use toml::de::{DeTable, DeValue};
 use toml_edit::{DocumentMut, value};
 
 use crate::course::StageFile;
-use crate::course::config_file::{FileError, line_of, not_toml};
+use crate::course::config_file::{FileError, line_of, not_toml, set};
 use crate::course::save_file::letter;
 use crate::sanitize;
-use protocol::config::{Knob, KnobValue, RunConfig};
+use protocol::config::RunConfig;
 
 /// Name of the learner's file.
 pub const ANSWERS: &str = "answer.toml";
@@ -85,11 +85,8 @@ impl Configs {
 
 /// The configuration with `section.key=value` applied, if it can run.
 pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> {
-    let (path, word) = assignment
-        .split_once('=')
-        .ok_or_else(|| format!("`{assignment}` has no `=`; write model.norm=fused"))?;
     let mut changed = config.clone();
-    Knob::find(path.trim())?.set(&mut changed, &KnobValue::from_word(word.trim()))?;
+    set(&mut changed, assignment)?;
     match changed.problems().first() {
         None => Ok(changed),
         Some(problem) => Err(problem.what.clone()),

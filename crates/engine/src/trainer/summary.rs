@@ -92,6 +92,7 @@ impl Trainer {
             clock: self.clock().to_owned(),
             evidence: self.story.evidence.clone(),
             ended: self.ended.clone().or_else(|| why.map(str::to_owned)),
+            request: self.request,
             ..summary
         }
     }

@@ -37,6 +37,8 @@ pub struct RunDescription {
     pub paired: bool,
     /// The configuration is not to be read off a recording or a report.
     pub sealed: bool,
+    /// The number of the command that asked for it; 0 where there was none.
+    pub request: u64,
 }
 
 impl From<&Started> for RunDescription {
@@ -61,6 +63,7 @@ impl From<&Started> for RunDescription {
             from_step: started.from_step,
             paired: started.paired,
             sealed: run.sealed,
+            request: started.request,
         }
     }
 }
@@ -93,6 +96,7 @@ impl RunDescription {
             roof: self.roof.clone(),
             paired: self.paired,
             matrix_cores: self.matrix_cores,
+            request: self.request,
         })
     }
 

@@ -345,6 +345,7 @@ impl RunStory {
             pair: None,
             others: None,
             ended: None,
+            request: run.request,
         }
     }
 

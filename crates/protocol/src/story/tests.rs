@@ -140,6 +140,7 @@ fn our_own_description_comes_back_whole() {
         roof: None,
         paired: false,
         matrix_cores: true,
+        request: 7,
     };
     let description = RunDescription::from(&started);
     assert_eq!(description.started(), Some(started));
