@@ -26,22 +26,16 @@ impl Commands for Detective {
         let Some(choice) = chosen else {
             // An answer given on the screen, or here before, still counts.
             let passed = known.state == StageState::Passed;
-            match (passed, args.json) {
-                (true, true) => out::json(&json!({
-                    "exercise": id, "answered": true, "passed": true, "answer": truth,
-                    "right": truth, "why": why,
-                }))?,
-                (true, false) => {
-                    let named = &question.choices[question.answer];
-                    result(&format!(
-                        "{label} {title}: passed, you named it: {truth} {named}"
-                    ))?;
-                }
-                (false, true) => {
-                    out::json(&json!({ "exercise": id, "passed": false, "answered": false }))?;
-                }
-                (false, false) => result(&task(exercise, self))?,
+            let mut told = json!({ "exercise": id, "passed": passed, "answered": passed });
+            if passed {
+                (told["answer"], told["right"]) = (json!(truth), json!(truth));
+                told["why"] = json!(why);
             }
+            let named = &question.choices[question.answer];
+            out::json_or_text(args.json, &told, || match passed {
+                true => format!("{label} {title}: passed, you named it: {truth} {named}"),
+                false => task(exercise, self),
+            })?;
             return Ok(Exit::of(passed));
         };
         let right = choice == question.answer;
