@@ -11,10 +11,8 @@ use crate::out::notice;
 
 /// The learner's progress; a damaged file is reported and set aside.
 pub(super) fn progress_of(context: &CourseContext) -> Progress {
-    let Some(state) = &context.state else {
-        return Progress::default();
-    };
-    let (progress, aside) = save_file::load(state);
+    let state = context.state.as_deref();
+    let (progress, aside) = state.map(save_file::load).unwrap_or_default();
     if let Some(problem) = aside {
         notice(&problem.to_string());
     }
