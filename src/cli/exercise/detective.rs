@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Asked, Bench, Commands, Tried, trial};
 use crate::cli::args::CourseArgs;
-use crate::cli::saved::{note_answer, progress_of};
+use crate::cli::saved::{change, progress_of};
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise, names_exercise};
 use crate::course::placeholder::{FigureSources, NOT_MEASURED, fill};
@@ -75,7 +75,10 @@ impl Commands for Detective {
                 "{label} {title}: {verdict}\n  {mark}  {prompt} {said}"
             ))?;
         }
-        note_answer(context, exercise, choice, right);
+        // The first answer stays. An answer does not count as a look at the recording.
+        change(context, id, |known| {
+            known.note_finding(choice, right);
+        });
         Ok(Exit::of(passed && right))
     }
 
