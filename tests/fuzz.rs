@@ -266,6 +266,7 @@ fn commands() -> Vec<Command> {
         Command::Start {
             device: device(),
             run: run(),
+            request: 1,
         },
         Command::Pair {
             device: device(),
@@ -273,6 +274,7 @@ fn commands() -> Vec<Command> {
             a: run(),
             b: run(),
             pairs: 10,
+            request: 2,
         },
     ]
 }

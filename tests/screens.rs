@@ -540,6 +540,7 @@ fn cards_and_questions() {
         Event::Failed(Failed {
             kind: FailedKind::Device,
             reason,
+            request: 0,
         }),
     );
     let mut confirm = first();

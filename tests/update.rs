@@ -75,7 +75,7 @@ fn start_of(effects: &[Effect]) -> (&str, &RunSpec) {
     let started: Vec<_> = commands(effects)
         .into_iter()
         .filter_map(|command| {
-            if let Command::Start { device, run } = command {
+            if let Command::Start { device, run, .. } = command {
                 Some((device.as_str(), run))
             } else {
                 None
@@ -227,7 +227,7 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
     act(&mut app, Action::Answer(0));
     solve(&mut app);
     let effects = act(&mut app, Action::Toggle);
-    let [Command::Apply { run }] = commands(&effects)[..] else {
+    let [Command::Apply { run, .. }] = commands(&effects)[..] else {
         panic!("one apply in {effects:?}")
     };
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
@@ -349,6 +349,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
             a,
             b,
             pairs,
+            ..
         },
     ] = commands(&effects)[..]
     else {
@@ -412,7 +413,14 @@ fn knobs_that_cannot_be_changed_leave_the_run_alone() {
     act(&mut app, Action::Toggle);
     let reason = "needs 70 GiB".to_owned();
     let kind = FailedKind::Usage;
-    hear(&mut app, Event::Failed(Failed { kind, reason }));
+    hear(
+        &mut app,
+        Event::Failed(Failed {
+            kind,
+            reason,
+            request: 0,
+        }),
+    );
     assert_eq!(app.bench.run.state, RunState::Running);
     assert_eq!(wanted(&app).variant, "broken");
     assert!(app.view.notice.expect("it is said").text.contains("70 GiB"));
@@ -609,6 +617,7 @@ fn a_gpu_that_does_not_open_leaves_the_run_alone() {
         Event::Failed(Failed {
             kind: FailedKind::Device,
             reason: "lost".to_owned(),
+            request: 0,
         }),
     );
     assert_eq!(app.bench.run.state, RunState::Running);
@@ -652,6 +661,7 @@ fn a_run_that_fails_says_why() {
         Event::Failed(Failed {
             kind: FailedKind::Usage,
             reason: "needs 70 GiB".to_owned(),
+            request: 0,
         }),
     );
     assert_eq!(

@@ -85,6 +85,7 @@ pub fn summary(slot: &SlotRun) -> Option<Finished> {
         pair: None,
         others: None,
         ended: None,
+        request: started.request,
     })
 }
 

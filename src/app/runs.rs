@@ -104,7 +104,11 @@ impl App {
         self.bench.run.active = run.slot;
         self.bench.run.wanted = Some(run.clone());
         let device = self.devices.using.clone();
-        self.send(Command::Start { device, run });
+        self.send(Command::Start {
+            device,
+            run,
+            request: 0,
+        });
     }
 
     /// Where A and B are compared, B shows nothing of another configuration than its present one.
@@ -153,7 +157,7 @@ impl App {
         }
         self.bench.run.switching = Some(run.clone());
         self.bench.run.wanted = Some(run.clone());
-        self.send(Command::Apply { run });
+        self.send(Command::Apply { run, request: 0 });
         if self.bench.run.state.is_paused() {
             self.bench.run.state = RunState::Resuming;
             self.send(Command::Resume);
@@ -206,6 +210,7 @@ impl App {
             a,
             b,
             pairs: 0,
+            request: 0,
         });
     }
 

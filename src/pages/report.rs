@@ -583,6 +583,7 @@ mod tests {
             roof: None,
             paired,
             matrix_cores: false,
+            request: 0,
         })
     }
 

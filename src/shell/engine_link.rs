@@ -184,6 +184,7 @@ impl WarmUpEngine {
                 self.client.send(Command::Start {
                     device: self.select.clone(),
                     run,
+                    request: 0,
                 });
                 None
             }
@@ -208,7 +209,7 @@ impl EventSource for LiveEngine {
             {
                 self.warm_up(device.clone());
             }
-            Command::Start { device, run } | Command::Pair { device, b: run, .. } => {
+            Command::Start { device, run, .. } | Command::Pair { device, b: run, .. } => {
                 self.last_run = Some(run.clone());
                 let device = device.clone();
                 self.work(&device, command);
@@ -255,6 +256,7 @@ fn failed(reason: String) -> FromEngine {
     let event = Event::Failed(Failed {
         kind: FailedKind::Device,
         reason,
+        request: 0,
     });
     FromEngine::Line(StreamLine { t: 0.0, event })
 }

@@ -104,7 +104,7 @@ impl Play {
                     self.work = Work::Run(run.clone());
                     self.say(sample::started(&run, 0));
                 }
-                Command::Apply { run } => {
+                Command::Apply { run, .. } => {
                     self.work = Work::Run(run.clone());
                     self.say(sample::started(&run, self.step));
                 }

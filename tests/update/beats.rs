@@ -53,7 +53,7 @@ impl Engine {
     fn take(&mut self, effects: &[Effect]) {
         for command in commands(effects) {
             match command {
-                Command::Start { run, .. } | Command::Apply { run } => {
+                Command::Start { run, .. } | Command::Apply { run, .. } => {
                     self.asked.push((run.stage, Some(run.slot as u8)));
                     self.said.push_back((sample::started(run, 0), None));
                     self.work = Some((Work::Run(run.clone()), 0));

@@ -47,8 +47,9 @@ const FIRST_ON_DEVICE: u64 = 12;
 /// Rows in the summary.
 const TOP: usize = 40;
 
-/// A run that begins on an opened device with a fresh model of so many tensors.
+/// A run that begins on an opened device with a fresh model of so many tensors, for the command of this number.
 pub(crate) fn started(
+    request: u64,
     spec: &RunSpec,
     opened: &OpenDevice,
     tensors: u32,
@@ -68,6 +69,7 @@ pub(crate) fn started(
         roof: opened.roof.clone().map(Box::new),
         paired: false,
         matrix_cores: Format::of(config, opened.matrix_cores).on_matrix_cores(),
+        request,
     }
 }
 
@@ -144,6 +146,10 @@ pub(crate) struct Statistics {
 /// A run in progress.
 pub(crate) struct Trainer {
     pub spec: RunSpec,
+    /// The number of the last command that started or changed it.
+    pub request: u64,
+    /// The number of the command that wants the next step profiled.
+    profile_asked: Option<u64>,
     pub stats: Statistics,
     opened: OpenDevice,
     /// Whether peaks are measured after the first loss, so that nobody waits for them before it.
@@ -186,6 +192,7 @@ impl Trainer {
 
     /// Builds the model on the device and reports that the run started.
     pub(crate) fn new(
+        request: u64,
         spec: RunSpec,
         opened: OpenDevice,
         peaks_due: bool,
@@ -205,6 +212,8 @@ impl Trainer {
         let mut trainer = Self {
             facts: RunFacts::new(&spec.config, Some(source.entropy())),
             spec,
+            request,
+            profile_asked: None,
             stats: Statistics::default(),
             opened,
             peaks_due,
@@ -238,6 +247,7 @@ impl Trainer {
         self.outlet.send(Event::Started(Started {
             from_step: self.step,
             ..started(
+                self.request,
                 &self.spec,
                 &self.opened,
                 self.gradients.tensors,
@@ -246,8 +256,10 @@ impl Trainer {
         }));
     }
 
-    /// Continues with changed knobs that keep the parameters.
-    pub(crate) fn apply(&mut self, spec: RunSpec) -> Result<()> {
+    /// Continues with changed knobs that keep the parameters. A run that turns out to be over takes the number, but not the knobs: its end is
+    /// the answer.
+    pub(crate) fn apply(&mut self, request: u64, spec: RunSpec) -> Result<()> {
+        self.request = request;
         self.queue.sync()?;
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
@@ -265,9 +277,9 @@ impl Trainer {
         Ok(())
     }
 
-    /// Profiles the next step.
-    pub(crate) fn request_profile(&mut self) {
-        self.stats.profile_due = true;
+    /// Profiles the next step. Its profile has the number of the last one of several commands that wait for it.
+    pub(crate) fn request_profile(&mut self, request: u64) {
+        self.profile_asked = Some(request);
     }
 
     fn slot(&self) -> Slot {
@@ -305,7 +317,8 @@ impl Trainer {
 
     /// Takes one step, profiled when one is due.
     pub(crate) fn advance(&mut self) -> Result<()> {
-        if self.stats.profile_due || self.all_counted() || self.profile_is_due() {
+        let due = self.profile_asked.is_some() || self.stats.profile_due;
+        if due || self.all_counted() || self.profile_is_due() {
             self.profiled_step()
         } else {
             self.load()?;

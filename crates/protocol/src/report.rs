@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::profile::KernelSummary;
 use super::roof::Roof;
-use super::run::{Device, Num, RunSpec, Slot, Spread};
+use super::run::{Device, Num, RunSpec, Slot, Spread, is_zero};
 use crate::config::{Matmul, Precision};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,6 +66,9 @@ pub struct Started {
     /// Products run on matrix cores. A format that wants them is emulated without: operands are rounded, products are f32's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub matrix_cores: bool,
+    /// The number of the command that it answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request: u64,
 }
 
 impl Started {
@@ -334,6 +337,9 @@ pub struct Pair {
     /// Tokens of a step of A and of B, where these differ in batch or context: the ratio is that of times per token then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<[u64; 2]>,
+    /// The number of the command that it answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request: u64,
 }
 
 /// A look at so many pairs, and the interval it gave, once it was made.
@@ -395,6 +401,9 @@ pub struct Finished {
     pub others: Option<f64>,
     /// Why the run ended before its steps were done: `stopped`, `not-finite: <tensor>`.
     pub ended: Option<String>,
+    /// The number of the last command that the run took.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -436,6 +445,9 @@ impl From<&Gradients> for GradSummary {
 pub struct Failed {
     pub kind: FailedKind,
     pub reason: String,
+    /// The number of the command that it answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -118,6 +118,7 @@ impl Trainer {
             launches_by_phase: p.launches_by_phase,
             reason: p.rows.is_empty().then(unseen),
             rows: p.rows,
+            request: self.profile_asked.take().unwrap_or_default(),
         };
         self.stats.kernels = Some(kernels.clone());
         if self.spec.steps.is_some() {

@@ -131,6 +131,7 @@ impl Trainer {
             pair: None,
             others: None,
             ended: self.ended.or_else(|| why.map(str::to_owned)),
+            request: self.request,
         }
     }
 }
