@@ -36,14 +36,11 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
     };
     let problems = structure(&context.source, &context.course, &vocabulary);
     for problem in &problems {
-        if args.json {
-            out::json(&json!({
-                "what": problem.path, "line": problem.line, "column": problem.column,
-                "passed": false, "detail": problem.what,
-            }))?;
-        } else {
-            result(&format!("FAIL  {problem}"))?;
-        }
+        let told = json!({
+            "what": problem.path, "line": problem.line, "column": problem.column,
+            "passed": false, "detail": problem.what,
+        });
+        out::json_or_text(args.json, &told, || format!("FAIL  {problem}"))?;
     }
     let mut tried = try_stages(&context, args)?;
     match exercise::try_all(&context, args.measure, &args.engine)? {
@@ -68,15 +65,13 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
 }
 
 fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {
-    if as_json {
-        return out::json(tried);
-    }
-    result(&format!("{}  {}", mark(tried.passed), tried.what))?;
-    // One line for each criterion: there may be half a dozen.
-    for part in tried.detail.replace("; `", "\n`").lines() {
-        result(&format!("        {part}"))?;
-    }
-    Ok(())
+    out::json_or_text(as_json, tried, || {
+        // One line for each criterion: there may be half a dozen.
+        let detail = tried.detail.replace("; `", "\n`");
+        let detail = detail.lines().map(|part| format!("\n        {part}"));
+        let (mark, what) = (mark(tried.passed), &tried.what);
+        format!("{mark}  {what}{}", detail.collect::<String>())
+    })
 }
 
 /// The last line; it names what was skipped.

@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::args::ReplayArgs;
 use super::exercise::detective::refuse_as_file;
 use super::export::open;
-use super::saved::note_seen;
+use super::saved::note_tried;
 use super::summary;
 use super::workshop::{exit_of, markers};
 use crate::app::{Options, Replay};
@@ -91,7 +91,7 @@ fn detective(context: &CourseContext, args: &ReplayArgs) -> Option<Result<Record
     let name = args.file.to_str().filter(|_| !args.file.exists())?;
     let exercise = context.exercise(name)?;
     let detective = exercise.recording()?;
-    note_seen(context, exercise);
+    note_tried(context, exercise, false);
     Some(Recording::from_text(detective.shown(), &args.file))
 }
 

@@ -16,7 +16,7 @@ use crate::course::workspace::write;
 use crate::measure::cell::BenchCell;
 use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::measure::stage_table::{self, BASELINE, StageTable, StageTablePlan, StageTiming};
-use crate::out::{self, Exit, notice, result, usage};
+use crate::out::{self, Exit, notice, usage};
 use crate::pages::report::short;
 use crate::pages::sheet::{Sheet, SheetBlock, SheetTable};
 use crate::pages::{csv, perfetto};
@@ -79,15 +79,10 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     {
         notice("the workshop's ending shows this table, too (key J).");
     }
-    let text = match (args.json, args.markdown) {
-        (true, _) => serde_json::to_string(&found)?,
-        (_, true) => sheet(&found).markdown(),
-        _ => sheet(&found).text(),
-    };
-    match args.json {
-        true => out::json_line(&text)?,
-        false => result(text.trim_end())?,
-    }
+    out::json_or_text(args.json, &found, || match args.markdown {
+        true => sheet(&found).markdown(),
+        false => sheet(&found).text(),
+    })?;
     Ok(found.exit())
 }
 

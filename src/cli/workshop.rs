@@ -65,14 +65,10 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         .as_deref()
         .map(|name| stage_named(name, &context).map(|stage| stage.number))
         .transpose()?;
-    let (progress, aside) = match &context.state {
-        Some(state) => save_file::load(state),
-        None => Default::default(),
-    };
-    let (room, member) = match &args.room {
-        Some(at) => join(at, args, &context)?,
-        None => (None, None),
-    };
+    let state = context.state.as_deref();
+    let (progress, aside) = state.map(save_file::load).unwrap_or_default();
+    let joined = args.room.as_deref().map(|at| join(at, args, &context));
+    let (room, member) = joined.transpose()?.unzip();
     let recorder = args
         .record
         .as_deref()
@@ -114,11 +110,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
 }
 
 /// Joins the room; what is wrong with the address is told before the screen.
-fn join(
-    at: &str,
-    args: &WorkshopArgs,
-    context: &CourseContext,
-) -> Result<(Option<JoinSettings>, Option<Member>)> {
+fn join(at: &str, args: &WorkshopArgs, context: &CourseContext) -> Result<(JoinSettings, Member)> {
     let failed = |why: String| usage(format!("--room: {why}"));
     let member = match args.present {
         true => Member::teach(class::instructor_link(at, &context.course).map_err(failed)?)?,
@@ -133,7 +125,7 @@ fn join(
         instructor: args.present,
         at: sanitize::line(shown.unwrap_or(at)),
     };
-    Ok((Some(me), Some(member)))
+    Ok((me, member))
 }
 
 /// What curves are drawn with, where the learner chose it.

@@ -61,6 +61,7 @@ fn plan<'a>(
 ) -> Result<Vec<(Keep<'a>, MeasureJob)>> {
     let steps = if timed { configs.steps } else { SHORT };
     let points = configs.points();
+    let key = configs.sweep.as_ref().map_or("", |sweep| &sweep.key);
     let job = |label: String, subject, work, fresh| MeasureJob {
         label,
         subject,
@@ -75,7 +76,9 @@ fn plan<'a>(
     for (subject, (with, value)) in points.iter().copied().enumerate() {
         let config = at(configs, with, value)?;
         // A fresh engine for each: its memory must not hold what an earlier run kept in its pools.
-        let job = job(label(configs, with, value), subject, run(&config), true);
+        let with_set = with.map_or_else(String::new, |set| format!(", {set}"));
+        let label = format!("{key} = {value}{with_set}");
+        let job = job(label, subject, run(&config), true);
         let keep = move |runs: &mut SweepRuns, result: JobResult| {
             runs.points.push(SweepPoint {
                 with: with.map(str::to_owned),
@@ -134,16 +137,5 @@ fn at(configs: &Configs, with: Option<&str>, value: &str) -> Result<RunConfig> {
     match with {
         Some(set) => apply(&config, set).map_err(usage),
         None => Ok(config),
-    }
-}
-
-fn label(configs: &Configs, with: Option<&str>, value: &str) -> String {
-    let key = configs
-        .sweep
-        .as_ref()
-        .map_or("", |sweep| sweep.key.as_str());
-    match with {
-        Some(set) => format!("{key} = {value}, {set}"),
-        None => format!("{key} = {value}"),
     }
 }

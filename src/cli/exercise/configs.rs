@@ -44,12 +44,8 @@ impl Commands for Configs {
             stage: exercise.id.clone(),
             lines,
         };
-        if args.json {
-            out::json(&report)?;
-        } else {
-            let title = format!("{} {}", exercise.label(), exercise.title);
-            result(&text::text(&title, &report))?;
-        }
+        let title = format!("{} {}", exercise.label(), exercise.title);
+        out::json_or_text(args.json, &report, || text::text(&title, &report))?;
         note_tried(context, exercise, report.passed());
         Ok(Exit::of(report.passed()))
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Asked, Bench, Commands, Tried, trial};
 use crate::cli::args::CourseArgs;
-use crate::cli::saved::{note_answer, progress_of};
+use crate::cli::saved::{change, progress_of};
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise, names_exercise};
 use crate::course::placeholder::{FigureSources, NOT_MEASURED, fill};
@@ -26,22 +26,16 @@ impl Commands for Detective {
         let Some(choice) = chosen else {
             // An answer given on the screen, or here before, still counts.
             let passed = known.state == StageState::Passed;
-            match (passed, args.json) {
-                (true, true) => out::json(&json!({
-                    "exercise": id, "answered": true, "passed": true, "answer": truth,
-                    "right": truth, "why": why,
-                }))?,
-                (true, false) => {
-                    let named = &question.choices[question.answer];
-                    result(&format!(
-                        "{label} {title}: passed, you named it: {truth} {named}"
-                    ))?;
-                }
-                (false, true) => {
-                    out::json(&json!({ "exercise": id, "passed": false, "answered": false }))?;
-                }
-                (false, false) => result(&task(exercise, self))?,
+            let mut told = json!({ "exercise": id, "passed": passed, "answered": passed });
+            if passed {
+                (told["answer"], told["right"]) = (json!(truth), json!(truth));
+                told["why"] = json!(why);
             }
+            let named = &question.choices[question.answer];
+            out::json_or_text(args.json, &told, || match passed {
+                true => format!("{label} {title}: passed, you named it: {truth} {named}"),
+                false => task(exercise, self),
+            })?;
             return Ok(Exit::of(passed));
         };
         let right = choice == question.answer;
@@ -81,7 +75,10 @@ impl Commands for Detective {
                 "{label} {title}: {verdict}\n  {mark}  {prompt} {said}"
             ))?;
         }
-        note_answer(context, exercise, choice, right);
+        // The first answer stays. An answer does not count as a look at the recording.
+        change(context, id, |known| {
+            known.note_finding(choice, right);
+        });
         Ok(Exit::of(passed && right))
     }
 

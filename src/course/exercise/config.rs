@@ -95,18 +95,10 @@ pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> 
 
 /// Reads a list of numbers or words, each as written on a command line.
 fn words_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "it takes a list of numbers or quoted words")]
-    enum Word {
-        Integer(i64),
-        Number(f64),
-        Text(String),
-    }
-    let words = Vec::<Word>::deserialize(deserializer)?.into_iter();
+    let words = Vec::<toml::Value>::deserialize(deserializer)?.into_iter();
     let written = words.map(|word| match word {
-        Word::Integer(n) => n.to_string(),
-        Word::Number(x) => x.to_string(),
-        Word::Text(text) => text,
+        toml::Value::String(text) => text,
+        number => number.to_string(),
     });
     Ok(written.collect())
 }
