@@ -28,6 +28,7 @@ pub mod mystery;
 pub mod notes;
 pub mod opened;
 pub mod pages;
+mod part;
 pub mod run;
 mod runs;
 mod silence;
@@ -42,7 +43,7 @@ use std::sync::Arc;
 
 use crate::course::journey::LastJourney;
 use crate::course::save_file::Progress;
-use crate::course::{Course, Exercise, Stage};
+use crate::course::{Course, Stage};
 use crate::sanitize;
 use protocol::config::{Preset, RunConfig};
 use protocol::{Device, Slot};
@@ -319,13 +320,6 @@ impl App {
         Some(change(self, stage))
     }
 
-    /// Calls `change` with the open exercise; `None` without one.
-    fn with_exercise<R>(&mut self, change: impl FnOnce(&mut Self, &Exercise) -> R) -> Option<R> {
-        let course = Arc::clone(&self.lesson.course);
-        let exercise = course.exercises.get(self.mode.exercise()?.at)?;
-        Some(change(self, exercise))
-    }
-
     /// Shows a sentence for a while.
     pub fn tell(&mut self, text: &str, warning: bool) {
         let text = sanitize::line(text);
@@ -430,7 +424,9 @@ impl App {
             Message::Journey(journey) => {
                 self.lesson.journey = journey.map(|it| bounds::journey(*it))
             }
-            Message::Exercise { exercise, news } => self.exercise_news(&exercise, news),
+            Message::Exercise { exercise, news } => {
+                self.in_exercises(|it, context| it.hear(&exercise, news, context));
+            }
             Message::Room(news) => self.hear_room(news),
             Message::ProgressUnsaved { why } => {
                 if why.is_none() {
@@ -440,6 +436,8 @@ impl App {
             }
             Message::Notice { text, warning } => self.tell(&text, warning),
         }
+        // Whatever came may have paused the run for which a measurement waits.
+        self.in_exercises(Exercises::begin_measurement);
     }
 
     /// Pauses the run when no key was pressed for a while, except in a presentation.

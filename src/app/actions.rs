@@ -173,7 +173,9 @@ impl App {
             }
             Some(Confirm::ShowSolution) => self.show_solution(),
             Some(Confirm::Reset) if self.mode.is_exercise() => {
-                self.with_exercise(Self::exercise_reset);
+                let id = self.exercise().map(|exercise| exercise.id.clone());
+                let known = id.and_then(|id| self.lesson.study.progress.stages.remove(&id));
+                self.in_exercises(|it, context| it.reset(known, context));
             }
             Some(Confirm::Reset) => {
                 self.with_stage(|app, stage| {
@@ -197,7 +199,7 @@ impl App {
         self.look(Action::Open(Overlay::Solution));
         let course = Arc::clone(&self.lesson.course);
         let exercise = self.mode.exercise();
-        let id = match exercise.and_then(|open| course.exercises.get(open.at)) {
+        let id = match exercise.and_then(|at| course.exercises.get(at)) {
             Some(exercise) => {
                 self.exercise.of_mut(exercise).solution = true;
                 &exercise.id

@@ -6,7 +6,6 @@ use super::runs::solution;
 use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, RunState, ScreenSize};
 use crate::course::at_preset;
-use crate::course::save_file::StageState;
 use protocol::config::{KnobValue, RunConfig};
 use protocol::{FailedKind, Slot};
 
@@ -65,34 +64,6 @@ impl App {
         let view = &mut self.view;
         (view.knobs, view.expanded, view.lesson_open) = (true, false, false);
         (view.overlay, view.focus) = (None, Some(Panel::Lesson));
-    }
-
-    /// Runs the configuration of an exercise as a free run, once the learner's answer was judged: before that, the knobs would
-    /// measure what is to be predicted.
-    pub(super) fn knobs_of_exercise(&mut self) {
-        let Some(config) = self.configs().map(|it| it.config.clone()) else {
-            let what = match self.recording() {
-                Some(_) => "A recorded run cannot be changed",
-                None => "This exercise is solved in its file; it has no knobs",
-            };
-            return self.tell(what, false);
-        };
-        let known = self.exercise().map(|it| {
-            let state = self.exercise.of(it);
-            let judged = state.is_some_and(|state| state.measured.is_some());
-            judged || self.lesson.study.progress.stage(&it.id).state == StageState::Passed
-        });
-        if known != Some(true) {
-            let text =
-                "The knobs open after your answer was measured; before, they would give it away";
-            return self.tell(text, false);
-        }
-        if self.waits_for_measurement() {
-            return;
-        }
-        self.run_free(config);
-        let text = "This exercise's configuration, as a free run; the list leads back";
-        self.tell(text, false);
     }
 
     /// While B is the same as A, opens the knobs and says so; returns whether it is.

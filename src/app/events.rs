@@ -6,6 +6,7 @@ use super::bounds::sanitize;
 use super::busy;
 use super::devices::GpuWarmUp;
 use super::estimate::points;
+use super::exercise::Exercises;
 use super::figures::figures;
 use super::log::LogLevel;
 use super::pages::LessonPage;
@@ -129,7 +130,9 @@ impl App {
             Event::Compiling { kernels, latest } => self.compiling(kernels, latest),
             Event::KernelUsed {
                 exercise, why_not, ..
-            } => self.kernel_used(&exercise, why_not),
+            } => {
+                self.in_exercises(|it, context| it.kernel_used(&exercise, why_not, context));
+            }
             Event::Step(_) => self.stepped(&event),
             Event::Finished(ref finished) => self.finished(finished, &event),
             Event::Failed(failed) => self.failed(failed),
@@ -232,7 +235,7 @@ impl App {
         }
         // Both sides of a comparison use the kernels of the previous run.
         if !paired {
-            self.use_kernel();
+            self.in_exercises(Exercises::use_kernel);
         }
         if self.judges(slot) {
             self.judge();

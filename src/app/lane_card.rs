@@ -3,99 +3,83 @@
 
 use std::sync::Arc;
 
+use super::exercise::{ExerciseContext, Exercises};
 use super::lane_view::{LaneMove, LaneView};
-use super::{App, Effect, Overlay};
+use super::part::Follow;
+use super::{Effect, Overlay};
+use crate::course::Exercise;
 use crate::lanes::{KernelLanes, LanesWanted};
 
-impl App {
+impl LaneView {
+    /// Takes in what was recorded: the card begins at the first fault.
+    pub(super) fn show(&mut self, found: Result<Arc<KernelLanes>, String>) {
+        let run = found.as_ref().map(|found| &found.run);
+        let fault = run.ok().and_then(|run| run.faults.first());
+        self.at = fault.map_or(0, |fault| fault.step);
+        self.found = Some(found);
+    }
+}
+
+impl Exercises {
     /// Shows the lanes of the open kernel exercise, where its last check failed.
-    pub(super) fn open_lanes(&mut self) {
-        let exercise = self.exercise().filter(|it| it.kernels().is_some());
-        let Some(exercise) = exercise else {
-            self.view.overlay = None;
-            return self.tell("Threads belong to the exercises about kernels", false);
+    pub(super) fn open_lanes(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+        let kernels = context.open.filter(|it| it.kernels().is_some());
+        let Some(exercise) = kernels else {
+            let text = "Threads belong to the exercises about kernels";
+            return vec![Follow::Card(None), Follow::tell(text)];
         };
-        let mut faults = self.checked_files(exercise).iter().enumerate();
+        let files = self.of(exercise).map_or(&[][..], |it| it.checked_files());
+        let mut faults = files.iter().enumerate();
         let fault = faults.find_map(|(file, it)| Some((file, it.fault.as_ref()?)));
         let wanted = fault.map_or_else(LanesWanted::default, |(file, fault)| LanesWanted {
             file,
             shape: Some(fault.shape.clone()),
             group: None,
         });
-        self.view.overlay = Some(Overlay::Lanes);
-        self.record_lanes(wanted);
+        self.record_lanes(wanted)
     }
 
-    fn record_lanes(&mut self, wanted: LanesWanted) {
-        self.exercise.lanes = LaneView {
+    fn record_lanes(&mut self, wanted: LanesWanted) -> Vec<Follow> {
+        self.lanes = LaneView {
             wanted: wanted.clone(),
             ..LaneView::default()
         };
-        self.view.overlay_scroll = 0;
-        self.effects.push(Effect::RecordLanes { wanted });
+        let record = Effect::RecordLanes { wanted };
+        vec![Follow::Card(Some(Overlay::Lanes)), Follow::Effect(record)]
     }
 
-    /// Takes in what was recorded: the card begins at the first fault.
-    pub(super) fn lanes_recorded(&mut self, found: Result<Arc<KernelLanes>, String>) {
-        let fault = found
-            .as_ref()
-            .ok()
-            .and_then(|found| found.run.faults.first());
-        self.exercise.lanes.at = fault.map_or(0, |it| it.step);
-        self.exercise.lanes.found = Some(found);
-    }
-
-    pub(super) fn move_lanes(&mut self, to: LaneMove) {
-        let Some(Ok(found)) = &self.exercise.lanes.found else {
-            return;
+    /// Looks elsewhere in the workgroup, or at another one of the exercise's kernels.
+    pub(super) fn move_lanes(&mut self, to: LaneMove, exercise: &Exercise) -> Vec<Follow> {
+        let Some(Ok(found)) = &self.lanes.found else {
+            return Vec::new();
         };
-        let (found, at) = (Arc::clone(found), self.exercise.lanes.at);
-        let run = &found.run;
-        let last = run.steps.len().saturating_sub(1);
-        let to = match to {
-            LaneMove::Step(by) => Some((at as i64 + i64::from(by)).clamp(0, last as i64) as usize),
-            LaneMove::Barrier => {
-                let mut later = run.steps.iter().enumerate().skip(at + 1);
-                later.find(|(_, it)| it.barrier.is_some()).map(|(at, _)| at)
-            }
-            LaneMove::Fault => {
-                let places = run.faults.iter().flat_map(|it| {
-                    let other = it.other.filter(|(step, _)| *step != it.step);
-                    [Some(it.step), other.map(|(step, _)| step)]
-                });
-                let places: Vec<usize> = places.flatten().collect();
-                let here = places.iter().position(|step| *step == at);
-                let next = here.map_or(0, |it| (it + 1) % places.len());
-                places.get(next).copied()
+        let wanted = &self.lanes.wanted;
+        let wanted = match to {
+            LaneMove::Step(_) | LaneMove::Barrier | LaneMove::Fault => {
+                let Some(at) = self.lanes.after(to) else {
+                    let text = "There is none in this workgroup, or none after this step";
+                    return vec![Follow::tell(text)];
+                };
+                self.lanes.at = at;
+                return vec![Follow::Card(Some(Overlay::Lanes))];
             }
             LaneMove::Shape => {
                 let known = found.shapes.iter().position(|it| *it == found.shape);
                 let next = known.map_or(0, |it| it + 1);
-                let files = self
-                    .exercise()
-                    .and_then(|it| Some(it.kernels()?.kernels.len()));
-                let file =
-                    self.exercise.lanes.wanted.file + usize::from(next >= found.shapes.len());
-                return self.record_lanes(LanesWanted {
-                    file: file % files.unwrap_or(1).max(1),
+                let files = exercise.kernels().map_or(1, |it| it.kernels.len().max(1));
+                let file = wanted.file + usize::from(next >= found.shapes.len());
+                LanesWanted {
+                    file: file % files,
                     shape: found.shapes.get(next).or(found.shapes.first()).cloned(),
                     group: None,
-                });
+                }
             }
-            LaneMove::Workgroup => {
-                return self.record_lanes(LanesWanted {
-                    shape: Some(found.shape.clone()),
-                    group: Some((run.group + 1) % run.groups.max(1)),
-                    ..self.exercise.lanes.wanted.clone()
-                });
-            }
+            LaneMove::Workgroup => LanesWanted {
+                shape: Some(found.shape.clone()),
+                group: Some((found.run.group + 1) % found.run.groups.max(1)),
+                ..wanted.clone()
+            },
         };
-        match to {
-            Some(to) => (self.exercise.lanes.at, self.view.overlay_scroll) = (to, 0),
-            None => self.tell(
-                "There is none in this workgroup, or none after this step",
-                false,
-            ),
-        }
+        self.record_lanes(wanted)
     }
 }

@@ -4,7 +4,7 @@
 //! A command that has no answer within its limit, counted from the device's last progress, gets a new process: 120 s for a start, 30 s for
 //! everything else.
 
-use super::exercise::InModel;
+use super::exercise::Exercises;
 use super::{App, Effect, RunState};
 use protocol::Event;
 
@@ -114,14 +114,7 @@ impl App {
     pub(super) fn renew_engine(&mut self) {
         let hangs = self.engine_hangs();
         if hangs {
-            self.with_exercise(|app, exercise| {
-                let state = app.exercise.of_mut(exercise);
-                if matches!(state.in_model, InModel::Asked | InModel::Since(_)) {
-                    state.distrust(
-                        "the run stopped answering while it computed; save it to check it again",
-                    );
-                }
-            });
+            self.in_exercises(Exercises::distrust_kernel);
         }
         if hangs || self.bench.run.state.broke_off() {
             self.effects.push(Effect::Restart);

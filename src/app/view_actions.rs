@@ -1,6 +1,6 @@
 //! Actions that only change what is shown: overlays, focus, scrolling, axes, markers, theme. The summary also asks for its table.
 
-use super::lane_view::LaneMove;
+use super::exercise::Exercises;
 use super::pages::PAGE;
 use super::view::{ScreenSize, Search, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
@@ -23,7 +23,7 @@ impl App {
                 view.fault_shown = false;
                 view.selected = match overlay {
                     Overlay::Stages => match self.mode.exercise() {
-                        Some(open) => self.lesson.course.stages.len() + open.at,
+                        Some(at) => self.lesson.course.stages.len() + at,
                         None if no_stage => {
                             self.lesson.course.stages.len() + self.lesson.course.exercises.len()
                         }
@@ -45,7 +45,7 @@ impl App {
                     self.devices.log.unseen = 0;
                 }
                 if overlay == Overlay::Lanes && !again {
-                    self.open_lanes();
+                    self.in_exercises(Exercises::open_lanes);
                 }
             }
             Action::TurnPage(by) if view.overlay == Some(Overlay::Skipped) => {
@@ -65,7 +65,6 @@ impl App {
             }
             Action::OpenKernel => self.open_kernel(),
             Action::Timeline(to) => self.move_timeline(to),
-            Action::Lanes(to) => self.move_lanes(to),
             Action::Search => {
                 if view.overlay != Some(Overlay::Kernel) {
                     // The search looks in the glossary, which is the first page.
@@ -155,12 +154,6 @@ impl App {
             Action::Sort => {
                 view.sort = after(view.sort, 1);
                 view.kernel = 0;
-            }
-            Action::ScrollToTop if view.overlay == Some(Overlay::Lanes) => {
-                self.move_lanes(LaneMove::Step(i32::MIN));
-            }
-            Action::ScrollToEnd if view.overlay == Some(Overlay::Lanes) => {
-                self.move_lanes(LaneMove::Step(i32::MAX));
             }
             Action::Scroll(lines) => self.scroll(lines),
             Action::ScrollPanel(Panel::Kernels, lines) => self.select_kernel(lines),

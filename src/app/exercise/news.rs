@@ -1,47 +1,45 @@
 //! Takes in what happened to exercises: files, checks, and whether the model computes with a kernel. Only kernels that
 //! passed get into the model, and the last good one stays there where a later one fails.
 
-use std::sync::Arc;
-
-use super::{Checking, ExerciseNews, InModel};
-use crate::app::{App, Overlay, Panel};
+use super::{Checking, ExerciseContext, ExerciseNews, Exercises, InModel};
+use crate::app::Overlay;
+use crate::app::part::Follow;
 use crate::course::Exercise;
 use crate::judge::kernel::KernelVerdict;
 use protocol::Command;
 
-impl App {
+impl Exercises {
     /// Takes in what happened to an exercise.
-    pub(in crate::app) fn exercise_news(&mut self, id: &str, news: ExerciseNews) {
-        let course = Arc::clone(&self.lesson.course);
-        let Some(exercise) = course.exercise_by_id(id) else {
-            return;
+    pub(in crate::app) fn hear(
+        &mut self,
+        id: &str,
+        news: ExerciseNews,
+        context: &ExerciseContext,
+    ) -> Vec<Follow> {
+        let Some(exercise) = context.lesson.course.exercise_by_id(id) else {
+            return Vec::new();
         };
-        let now = self.clock.now_ms;
-        let state = self.exercise.of_mut(exercise);
+        let state = self.of_mut(exercise);
         match news {
             ExerciseNews::Files(files) => state.files = files,
             ExerciseNews::Begun => {
                 state.checking = Some(Checking {
                     now: "starts".to_owned(),
-                    since_ms: now,
+                    since_ms: context.now_ms,
                     ..Checking::default()
                 });
-                self.hold_run(exercise);
+                return Vec::from_iter(self.hold_run(exercise, context));
             }
             ExerciseNews::Progress(progress) => {
                 if let Some(checking) = &mut state.checking {
                     (checking.card, checking.now) = (progress.card, progress.now);
                 }
             }
-            ExerciseNews::Checked(report) => {
-                self.checked(exercise, *report);
-                // The file was saved under the open card.
-                if self.view.overlay == Some(Overlay::Lanes) {
-                    self.open_lanes();
-                }
+            ExerciseNews::Checked(report) => return self.checked(exercise, *report, context),
+            ExerciseNews::Lanes(found) => self.lanes.show(found),
+            ExerciseNews::Answers { answer, saved } => {
+                return self.answered(exercise, answer, saved, context);
             }
-            ExerciseNews::Lanes(found) => self.lanes_recorded(found),
-            ExerciseNews::Answers { answer, saved } => self.answered(exercise, answer, saved),
             ExerciseNews::Measuring(sweep) => {
                 if let Some(measuring) = &mut state.measuring {
                     measuring.sweep = *sweep;
@@ -49,95 +47,117 @@ impl App {
             }
             // It was cancelled.
             ExerciseNews::Measured(_) if state.measuring.is_none() => {}
-            ExerciseNews::Measured(found) => self.measured(exercise, *found),
+            ExerciseNews::Measured(found) => return self.measured(exercise, *found, context),
         }
+        Vec::new()
     }
 
     /// Pauses the stage's run during a check or a measurement, which needs the processors.
-    pub(super) fn hold_run(&mut self, exercise: &Exercise) {
-        if self.bench.run.state.is_moving() && !self.bench.run.pairing {
-            self.pause();
-            self.exercise.of_mut(exercise).holds_run = true;
-        }
+    pub(super) fn hold_run(
+        &mut self,
+        exercise: &Exercise,
+        context: &ExerciseContext,
+    ) -> Option<Follow> {
+        let run = &context.bench.run;
+        let moves = run.state.is_moving() && !run.pairing;
+        self.of_mut(exercise).holds_run |= moves;
+        moves.then_some(Follow::Pause)
     }
 
     /// A check or a measurement has ended or failed: the stage's run resumes if it was paused for it.
-    pub(super) fn after_work(&mut self, exercise: &Exercise) {
-        let state = self.exercise.of_mut(exercise);
+    pub(super) fn after_work(&mut self, exercise: &Exercise) -> Option<Follow> {
+        let state = self.of_mut(exercise);
         (state.checking, state.measuring) = (None, None);
-        if std::mem::take(&mut state.holds_run) && self.bench.run.state.is_paused() {
-            self.pause();
-        }
+        std::mem::take(&mut state.holds_run).then_some(Follow::Resume)
     }
 
-    fn checked(&mut self, exercise: &Exercise, report: KernelVerdict) {
-        let open = self.exercise().is_some_and(|it| it.id == exercise.id);
+    fn checked(
+        &mut self,
+        exercise: &Exercise,
+        report: KernelVerdict,
+        context: &ExerciseContext,
+    ) -> Vec<Follow> {
+        let open = context.is_open(exercise);
         let (passed, swap) = (report.passed, report.swap.clone());
         let figures = report.timing();
-        self.after_work(exercise);
-        let state = self.exercise.of_mut(exercise);
+        let mut follows = Vec::from_iter(self.after_work(exercise));
+        let state = self.of_mut(exercise);
         let again = state.report.replace(report).is_some();
         if open && (again || passed) {
-            if let Some(open) = self.mode.exercise_mut() {
-                open.text_first = false;
-            }
+            state.text_first = false;
             // The learner waited for the card.
-            self.view.scroll.remove(&Panel::Lesson);
+            follows.push(Follow::TextToTop);
         }
-        if !passed {
-            return;
+        if passed {
+            follows.extend(context.pass(exercise, figures));
+            if let (Some(swap), true) = (swap, open) {
+                state.good = Some(swap);
+                follows.extend(self.use_kernel(context));
+            }
         }
-        let known = self.lesson.study.of_mut(&exercise.id);
-        known.found = known.found.take().or(figures);
-        self.pass(exercise);
-        if let (Some(swap), true) = (swap, open) {
-            let state = self.exercise.of_mut(exercise);
-            state.good = Some(swap);
-            self.use_kernel();
+        // The file was saved under the open card.
+        if context.view.overlay == Some(Overlay::Lanes) {
+            follows.extend(self.open_lanes(context));
         }
+        follows
     }
 
     /// Asks for the open exercise's last good kernel to compute for the model. A new engine has to be asked again.
-    pub(in crate::app) fn use_kernel(&mut self) {
-        self.with_exercise(|app, exercise| {
-            let state = app.exercise.of_mut(exercise);
-            if let Some(swap) = state.good.clone() {
-                state.in_model = InModel::Asked;
-                app.send(Command::UseKernel { swap });
-            }
-        });
+    pub(in crate::app) fn use_kernel(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+        let Some(exercise) = context.open else {
+            return Vec::new();
+        };
+        let state = self.of_mut(exercise);
+        let Some(swap) = state.good.clone() else {
+            return Vec::new();
+        };
+        state.in_model = InModel::Asked;
+        vec![Follow::send(Command::UseKernel { swap })]
     }
 
     /// The engine says whether the model computes with the kernel.
-    pub(in crate::app) fn kernel_used(&mut self, id: &str, why_not: Option<String>) {
-        let course = Arc::clone(&self.lesson.course);
-        let Some(exercise) = course.exercise_by_id(id) else {
-            return;
+    pub(in crate::app) fn kernel_used(
+        &mut self,
+        id: &str,
+        why_not: Option<String>,
+        context: &ExerciseContext,
+    ) -> Vec<Follow> {
+        let Some(exercise) = context.lesson.course.exercise_by_id(id) else {
+            return Vec::new();
         };
-        let step = self.step();
-        let label = exercise.label().to_owned();
-        let state = self.exercise.of_mut(exercise);
-        if state.in_model == InModel::No {
-            return;
+        let state = self.of_mut(exercise);
+        match why_not {
+            _ if state.in_model == InModel::No => {}
+            Some(why) => state.in_model = InModel::Not(why),
+            None => {
+                let last = context.bench.run.shown().last.as_ref();
+                state.in_model = InModel::Since(last.map(|step| step.step));
+                let label = exercise.label();
+                let text = format!("{label}: the model computes with your kernel now");
+                return vec![Follow::tell(text)];
+            }
         }
-        if let Some(why) = why_not {
-            state.in_model = InModel::Not(why);
-        } else {
-            state.in_model = InModel::Since(step);
-            let text = format!("{label}: the model computes with your kernel now");
-            self.tell(&text, false);
+        Vec::new()
+    }
+
+    /// The run stopped answering: the open exercise's kernel, if the model computed with it, is put into no model any more.
+    pub(in crate::app) fn distrust_kernel(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+        if let Some(exercise) = context.open
+            && let state = self.of_mut(exercise)
+            && matches!(state.in_model, InModel::Asked | InModel::Since(_))
+        {
+            let why = "the run stopped answering while it computed; save it to check it again";
+            (state.good, state.in_model) = (None, InModel::Not(why.to_owned()));
         }
+        Vec::new()
     }
 
     /// Gives the model its own kernels back.
-    pub(super) fn take_out(&mut self, exercise: &Exercise) {
-        let state = self.exercise.of_mut(exercise);
+    pub(super) fn take_out(&mut self, exercise: &Exercise) -> Option<Follow> {
+        let state = self.of_mut(exercise);
         let was_in = std::mem::take(&mut state.in_model) != InModel::No;
-        if let Some(mut swap) = state.good.take()
-            && was_in
-        {
-            swap.kernels.clear();
-            self.send(Command::UseKernel { swap });
-        }
+        let mut swap = state.good.take().filter(|_| was_in)?;
+        swap.kernels.clear();
+        Some(Follow::send(Command::UseKernel { swap }))
     }
 }
