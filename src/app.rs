@@ -60,7 +60,7 @@ pub use view::{
 
 use comparison::Comparison;
 use devices::Devices;
-use exercise::Exercises;
+use exercise::{ExerciseState, Exercises};
 use member::{JoinSettings, Membership};
 use mystery::MysteryRun;
 use study::Study;
@@ -138,6 +138,14 @@ pub struct Lesson {
     pub study: Study,
     /// The last table of `perflings run all`, once it was read.
     pub journey: Option<LastJourney>,
+}
+
+impl Lesson {
+    /// Where the course has the exercise with this id.
+    fn place_of_exercise(&self, id: &str) -> Option<usize> {
+        let mut exercises = self.course.exercises.iter();
+        exercises.position(|exercise| exercise.id == id)
+    }
 }
 
 /// A and B, and the run that was asked for.
@@ -425,7 +433,8 @@ impl App {
                 self.lesson.journey = journey.map(|it| bounds::journey(*it))
             }
             Message::Exercise { exercise, news } => {
-                self.in_exercises(|it, context| it.hear(&exercise, news, context));
+                let at = self.lesson.place_of_exercise(&exercise);
+                self.in_exercise(at, |it, context| it.hear(news, context));
             }
             Message::Room(news) => self.hear_room(news),
             Message::ProgressUnsaved { why } => {
@@ -437,7 +446,7 @@ impl App {
             Message::Notice { text, warning } => self.tell(&text, warning),
         }
         // Whatever came may have paused the run for which a measurement waits.
-        self.in_exercises(Exercises::begin_measurement);
+        self.in_open_exercise(ExerciseState::begin_measurement);
     }
 
     /// Pauses the run when no key was pressed for a while, except in a presentation.

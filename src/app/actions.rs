@@ -175,7 +175,7 @@ impl App {
             Some(Confirm::Reset) if self.mode.is_exercise() => {
                 let id = self.exercise().map(|exercise| exercise.id.clone());
                 let known = id.and_then(|id| self.lesson.study.progress.stages.remove(&id));
-                self.in_exercises(|it, context| it.reset(known, context));
+                self.in_open_exercise(|it, context| it.reset(known, context));
             }
             Some(Confirm::Reset) => {
                 self.with_stage(|app, stage| {

@@ -6,7 +6,6 @@ use super::bounds::sanitize;
 use super::busy;
 use super::devices::GpuWarmUp;
 use super::estimate::points;
-use super::exercise::Exercises;
 use super::figures::figures;
 use super::log::LogLevel;
 use super::pages::LessonPage;
@@ -131,7 +130,10 @@ impl App {
             Event::KernelUsed {
                 exercise, why_not, ..
             } => {
-                self.in_exercises(|it, context| it.kernel_used(&exercise, why_not, context));
+                let at = self.lesson.place_of_exercise(&exercise);
+                self.in_exercise(at, |it, context| {
+                    it.of_mut(context.exercise).kernel_used(why_not, context)
+                });
             }
             Event::Step(_) => self.stepped(&event),
             Event::Finished(ref finished) => self.finished(finished, &event),
@@ -235,7 +237,7 @@ impl App {
         }
         // Both sides of a comparison use the kernels of the previous run.
         if !paired {
-            self.in_exercises(Exercises::use_kernel);
+            self.in_open_exercise(|it, _| it.use_kernel());
         }
         if self.judges(slot) {
             self.judge();

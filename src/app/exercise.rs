@@ -15,7 +15,8 @@ use measuring::{AnswerFile, Measurement, Measuring, Sweep};
 
 use super::devices::Devices;
 use super::lane_view::LaneView;
-use super::{Bench, Lesson, View};
+use super::study::Study;
+use super::{Bench, View};
 use crate::course::Exercise;
 use crate::course::save_file::StageProgress;
 use crate::judge::kernel::{CardLine, KernelChecking, KernelVerdict};
@@ -31,14 +32,15 @@ pub struct Exercises {
     pub lanes: LaneView,
 }
 
-/// What the exercises read of other parts.
+/// What an exercise reads of other parts.
 pub(super) struct ExerciseContext<'a> {
-    pub lesson: &'a Lesson,
+    pub exercise: &'a Exercise,
+    /// It stands in the place of the stage's text.
+    pub is_open: bool,
+    pub study: &'a Study,
     pub bench: &'a Bench,
     pub devices: &'a Devices,
     pub view: &'a View,
-    /// The open exercise.
-    pub open: Option<&'a Exercise>,
     /// In milliseconds since the program began.
     pub now_ms: u64,
 }
@@ -120,12 +122,8 @@ impl ExerciseState {
 }
 
 impl ExerciseContext<'_> {
-    fn is_open(&self, exercise: &Exercise) -> bool {
-        self.open.is_some_and(|open| open.id == exercise.id)
-    }
-
-    fn progress(&self, exercise: &Exercise) -> StageProgress {
-        self.lesson.study.progress.stage(&exercise.id)
+    fn progress(&self) -> StageProgress {
+        self.study.progress.stage(&self.exercise.id)
     }
 }
 

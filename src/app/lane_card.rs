@@ -7,7 +7,6 @@ use super::exercise::{ExerciseContext, Exercises};
 use super::lane_view::{LaneMove, LaneView};
 use super::part::Follow;
 use super::{Effect, Overlay};
-use crate::course::Exercise;
 use crate::lanes::{KernelLanes, LanesWanted};
 
 impl LaneView {
@@ -21,14 +20,10 @@ impl LaneView {
 }
 
 impl Exercises {
-    /// Shows the lanes of the open kernel exercise, where its last check failed.
-    pub(super) fn open_lanes(&mut self, context: &ExerciseContext) -> Vec<Follow> {
-        let kernels = context.open.filter(|it| it.kernels().is_some());
-        let Some(exercise) = kernels else {
-            let text = "Threads belong to the exercises about kernels";
-            return vec![Follow::Card(None), Follow::tell(text)];
-        };
-        let files = self.of(exercise).map_or(&[][..], |it| it.checked_files());
+    /// Shows the lanes of the open exercise, where its last check failed; `None` where it is not about kernels.
+    pub(super) fn open_lanes(&mut self, context: &ExerciseContext) -> Option<Vec<Follow>> {
+        context.exercise.kernels()?;
+        let files = self.of_mut(context.exercise).checked_files();
         let mut faults = files.iter().enumerate();
         let fault = faults.find_map(|(file, it)| Some((file, it.fault.as_ref()?)));
         let wanted = fault.map_or_else(LanesWanted::default, |(file, fault)| LanesWanted {
@@ -36,7 +31,7 @@ impl Exercises {
             shape: Some(fault.shape.clone()),
             group: None,
         });
-        self.record_lanes(wanted)
+        Some(self.record_lanes(wanted))
     }
 
     fn record_lanes(&mut self, wanted: LanesWanted) -> Vec<Follow> {
@@ -49,7 +44,7 @@ impl Exercises {
     }
 
     /// Looks elsewhere in the workgroup, or at another one of the exercise's kernels.
-    pub(super) fn move_lanes(&mut self, to: LaneMove, exercise: &Exercise) -> Vec<Follow> {
+    pub(super) fn move_lanes(&mut self, to: LaneMove, context: &ExerciseContext) -> Vec<Follow> {
         let Some(Ok(found)) = &self.lanes.found else {
             return Vec::new();
         };
@@ -66,7 +61,8 @@ impl Exercises {
             LaneMove::Shape => {
                 let known = found.shapes.iter().position(|it| *it == found.shape);
                 let next = known.map_or(0, |it| it + 1);
-                let files = exercise.kernels().map_or(1, |it| it.kernels.len().max(1));
+                let kernels = context.exercise.kernels();
+                let files = kernels.map_or(1, |it| it.kernels.len().max(1));
                 let file = wanted.file + usize::from(next >= found.shapes.len());
                 LanesWanted {
                     file: file % files,

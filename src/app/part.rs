@@ -9,7 +9,7 @@
 //! the message (`App::take`), as the beginning of a measurement is. What moves the learner to another place, and so changes several
 //! parts at once, is a method of `App`; parts ask for it with `Follow::Go`.
 
-use super::exercise::{ExerciseContext, Exercises};
+use super::exercise::{ExerciseContext, ExerciseState, Exercises};
 use super::{Action, App, Confirm, Effect, Overlay, Panel};
 use crate::course::save_file::StageProgress;
 use protocol::Command;
@@ -79,22 +79,35 @@ impl Follow {
 }
 
 impl App {
-    /// Leads something to the exercises; returns whether it concerns them.
-    pub(super) fn in_exercises<F: Into<Option<Vec<Follow>>>>(
+    /// Leads something to the exercise at this place of the course; returns whether it concerns an exercise.
+    pub(super) fn in_exercise<F: Into<Option<Vec<Follow>>>>(
         &mut self,
+        at: Option<usize>,
         to: impl FnOnce(&mut Exercises, &ExerciseContext) -> F,
     ) -> bool {
-        let open = self.mode.exercise();
-        let context = ExerciseContext {
-            lesson: &self.lesson,
-            bench: &self.bench,
-            devices: &self.devices,
-            view: &self.view,
-            open: open.and_then(|at| self.lesson.course.exercises.get(at)),
-            now_ms: self.clock.now_ms,
-        };
-        let follows = to(&mut self.exercise, &context).into();
+        let exercise = at.and_then(|at| self.lesson.course.exercises.get(at));
+        let follows = exercise.and_then(|exercise| {
+            let context = ExerciseContext {
+                exercise,
+                is_open: self.mode.exercise() == at,
+                study: &self.lesson.study,
+                bench: &self.bench,
+                devices: &self.devices,
+                view: &self.view,
+                now_ms: self.clock.now_ms,
+            };
+            to(&mut self.exercise, &context).into()
+        });
         self.carry_out(follows)
+    }
+
+    /// Leads something to the open exercise; returns whether there is one.
+    pub(super) fn in_open_exercise(
+        &mut self,
+        to: impl FnOnce(&mut ExerciseState, &ExerciseContext) -> Vec<Follow>,
+    ) -> bool {
+        let at = self.mode.exercise();
+        self.in_exercise(at, |it, context| to(it.of_mut(context.exercise), context))
     }
 
     /// Does what a part asks for, in its order; returns whether the part was concerned.

@@ -4,7 +4,6 @@
 //! A command that has no answer within its limit, counted from the device's last progress, gets a new process: 120 s for a start, 30 s for
 //! everything else.
 
-use super::exercise::Exercises;
 use super::{App, Effect, RunState};
 use protocol::Event;
 
@@ -114,7 +113,7 @@ impl App {
     pub(super) fn renew_engine(&mut self) {
         let hangs = self.engine_hangs();
         if hangs {
-            self.in_exercises(Exercises::distrust_kernel);
+            self.in_open_exercise(|it, _| it.distrust_kernel());
         }
         if hangs || self.bench.run.state.broke_off() {
             self.effects.push(Effect::Restart);

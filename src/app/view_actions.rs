@@ -44,8 +44,13 @@ impl App {
                 if overlay == Overlay::Log {
                     self.devices.log.unseen = 0;
                 }
-                if overlay == Overlay::Lanes && !again {
-                    self.in_exercises(Exercises::open_lanes);
+                let open = self.mode.exercise();
+                if overlay == Overlay::Lanes
+                    && !again
+                    && !self.in_exercise(open, Exercises::open_lanes)
+                {
+                    self.view.overlay = None;
+                    self.tell("Threads belong to the exercises about kernels", false);
                 }
             }
             Action::TurnPage(by) if view.overlay == Some(Overlay::Skipped) => {

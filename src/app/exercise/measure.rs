@@ -2,7 +2,7 @@
 //! meanwhile and goes on afterwards. Nothing is measured before the learner said what they expect.
 
 use super::measuring::{AnswerChoice, AnswerFile, Measurement, Measuring};
-use super::{ExerciseContext, Exercises};
+use super::{ExerciseContext, ExerciseState};
 use crate::app::part::Follow;
 use crate::app::study::Study;
 use crate::app::{App, Effect, RunState};
@@ -17,12 +17,13 @@ impl App {
 
     /// The measurement of the open exercise that is in progress.
     pub fn measuring(&self) -> Option<&Measuring> {
-        self.exercise.of(self.exercise()?)?.measuring.as_ref()
+        self.open_state()?.measuring.as_ref()
     }
 
     /// The question of the open exercise that can be answered with keys now.
     pub fn picking(&self) -> Option<AnswerChoice> {
-        self.exercise.picking(self.exercise()?, &self.lesson.study)
+        let state = self.open_state()?;
+        state.picking(self.exercise()?, &self.lesson.study)
     }
 
     /// Whether an action has to wait because the stage's run is paused for a measurement; tells the learner so.
@@ -36,124 +37,110 @@ impl App {
     }
 }
 
-impl Exercises {
+impl ExerciseState {
     /// The question of a config exercise that can be answered with keys now.
     pub(super) fn picking(&self, exercise: &Exercise, study: &Study) -> Option<AnswerChoice> {
         let configs = exercise.configs()?;
-        let state = self.of(exercise)?;
-        let asks = state.measuring.is_none()
-            && matches!(state.answer, AnswerFile::Open(_))
+        let asks = self.measuring.is_none()
+            && matches!(self.answer, AnswerFile::Open(_))
             && self.question(exercise, study).is_none();
-        asks.then(|| state.draft.next(configs)).flatten()
+        asks.then(|| self.draft.next(configs)).flatten()
     }
 
     /// Marks the next or previous word.
-    pub(super) fn pick_other(&mut self, exercise: &Exercise, by: i32, study: &Study) {
-        if let Some(choice) = self.picking(exercise, study) {
-            self.of_mut(exercise).draft.at = choice.after(by);
+    pub(super) fn pick_other(&mut self, by: i32, context: &ExerciseContext) -> Vec<Follow> {
+        if let Some(choice) = self.picking(context.exercise, context.study) {
+            self.draft.at = choice.after(by);
         }
+        Vec::new()
     }
 
     /// Takes the marked word; with the last one the answer is written to the learner's file, which is what is judged.
-    pub(super) fn pick_this(&mut self, exercise: &Exercise, study: &Study) -> Vec<Follow> {
-        let asked = self.picking(exercise, study).is_some();
-        let Some(configs) = exercise.configs().filter(|_| asked) else {
-            return Vec::new();
-        };
-        let draft = &mut self.of_mut(exercise).draft;
-        draft.take(configs);
-        if draft.next(configs).is_some() {
-            return Vec::new();
-        }
-        vec![Follow::Effect(Effect::WriteAnswers {
-            exercise: exercise.id.clone(),
-            answers: draft.answers.clone(),
-        })]
+    pub(super) fn pick_this(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+        let asked = self.picking(context.exercise, context.study).is_some();
+        let configs = context.exercise.configs().filter(|_| asked);
+        configs.map_or_else(Vec::new, |configs| {
+            self.draft.take(configs);
+            let whole = self.draft.next(configs).is_none();
+            let write = whole.then(|| Effect::WriteAnswers {
+                exercise: context.exercise.id.clone(),
+                answers: self.draft.answers.clone(),
+            });
+            Vec::from_iter(write.map(Follow::Effect))
+        })
     }
 
     /// Measures the open exercise, once its answers are there.
-    pub(super) fn measure(&mut self, exercise: &Exercise, now_ms: u64) -> Vec<Follow> {
-        let state = self.of_mut(exercise);
-        if state.measuring.is_some() {
+    pub(super) fn measure(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+        if self.measuring.is_some() {
             return Vec::new();
         }
-        if !matches!(state.answer, AnswerFile::Given(_)) {
+        if !matches!(self.answer, AnswerFile::Given(_)) {
             let text = "Say what you expect first; then the runs are measured";
             return vec![Follow::ShowText, Follow::tell(text)];
         }
-        state.measuring = Some(Measuring {
-            since_ms: now_ms,
+        self.measuring = Some(Measuring {
+            since_ms: context.now_ms,
             ..Measuring::default()
         });
         vec![Follow::ShowText]
     }
 
-    /// Begins the measurement of the open exercise that waits, as soon as the stage's run is paused.
+    /// Begins a measurement that waits, as soon as the stage's run is paused.
     pub(in crate::app) fn begin_measurement(&mut self, context: &ExerciseContext) -> Vec<Follow> {
-        let mut follows = Vec::new();
+        let waits = |measuring: &Measuring| !measuring.begun;
         // A GPU that warms up takes cores from whatever is measured beside it.
-        let Some(exercise) = context.open.filter(|_| !context.devices.warms_up()) else {
-            return follows;
-        };
-        let state = self.of(exercise);
-        let measuring = state.and_then(|state| state.measuring.as_ref());
-        if measuring.is_none_or(|measuring| measuring.begun) {
-            return follows;
+        if !self.measuring.as_ref().is_some_and(waits) || context.devices.warms_up() {
+            return Vec::new();
         }
-        follows.extend(self.hold_run(exercise, context));
-        // A run that is starting, or pairs, are ended first.
+        let mut follows = Vec::from_iter(self.hold_run(context));
         let run = &context.bench.run;
+        // A run that is starting, or pairs, are ended first.
         if run.state.is_active() && run.state != RunState::Paused {
             return follows;
         }
-        self.of_mut(exercise).measuring = Some(Measuring {
-            begun: true,
-            since_ms: context.now_ms,
-            ..Measuring::default()
-        });
+        if let Some(measuring) = &mut self.measuring {
+            (measuring.begun, measuring.since_ms) = (true, context.now_ms);
+        }
         follows.push(Follow::Effect(Effect::Measure {
-            exercise: exercise.id.clone(),
+            exercise: context.exercise.id.clone(),
             device: context.devices.using.clone(),
         }));
         follows
     }
 
     /// Cancels the measurement in progress, because the learner asked for it or changed the answers.
-    pub(super) fn stop_measuring(&mut self, exercise: &Exercise) -> Vec<Follow> {
-        let mut follows = Vec::new();
-        if self.of_mut(exercise).measuring.is_some() {
-            let text = "The measurement was stopped; the stage's run goes on";
-            follows.push(Follow::tell(text));
-            follows.push(Follow::Effect(Effect::StopMeasuring));
-            follows.extend(self.after_work(exercise));
+    pub(super) fn stop_measuring(&mut self) -> Vec<Follow> {
+        if self.measuring.is_none() {
+            return Vec::new();
         }
-        follows
+        let text = "The measurement was stopped; the stage's run goes on";
+        let stop = [Follow::tell(text), Follow::Effect(Effect::StopMeasuring)];
+        stop.into_iter().chain(self.after_work()).collect()
     }
 
     /// Takes in what the learner's file says. Saving one in which everything is answered begins the measurement.
     pub(super) fn answered(
         &mut self,
-        exercise: &Exercise,
         answer: AnswerFile,
         saved: bool,
         context: &ExerciseContext,
     ) -> Vec<Follow> {
-        let state = self.of_mut(exercise);
-        let same = state.answer == answer;
+        let same = self.answer == answer;
         // What was measured belongs to the answers before it.
         if !same {
-            state.measured = None;
+            self.measured = None;
         }
         let given = matches!(answer, AnswerFile::Given(_));
-        state.answer = answer;
-        state.draft = Default::default();
-        let busy = state.measuring.is_some();
-        if !context.is_open(exercise) || !saved || busy && same {
+        self.answer = answer;
+        self.draft = Default::default();
+        let busy = self.measuring.is_some();
+        if !context.is_open || !saved || busy && same {
             return Vec::new();
         }
-        let mut follows = self.stop_measuring(exercise);
+        let mut follows = self.stop_measuring();
         if given {
-            follows.extend(self.measure(exercise, context.now_ms));
+            follows.extend(self.measure(context));
         }
         follows
     }
@@ -161,16 +148,14 @@ impl Exercises {
     /// A measurement has ended.
     pub(super) fn measured(
         &mut self,
-        exercise: &Exercise,
-        measured: Measurement,
+        found: Measurement,
         context: &ExerciseContext,
     ) -> Vec<Follow> {
-        let passed = measured.passed;
-        let mut follows = Vec::from_iter(self.after_work(exercise));
-        self.of_mut(exercise).measured = Some(measured);
-        if passed {
-            follows.extend(context.pass(exercise, None));
+        let mut follows = Vec::from_iter(self.after_work());
+        if found.passed {
+            follows.extend(context.pass(None));
         }
+        self.measured = Some(found);
         follows
     }
 }

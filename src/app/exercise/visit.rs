@@ -65,7 +65,7 @@ impl App {
         };
         self.view.scroll.remove(&Panel::Lesson);
         (self.view.confirm, self.view.lesson_open) = (None, false);
-        self.in_exercises(|exercises, _| exercises.left(exercise));
+        self.in_exercise(Some(at), |it, context| it.of_mut(exercise).left(context));
         if let Some((engine_gone, held)) = watched {
             self.run_again(engine_gone, held);
         }

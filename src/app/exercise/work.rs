@@ -15,11 +15,17 @@ impl App {
         self.lesson.course.exercises.get(self.mode.exercise()?)
     }
 
+    /// What is known of the open exercise.
+    pub(super) fn open_state(&self) -> Option<&ExerciseState> {
+        self.exercise.of(self.exercise()?)
+    }
+
     /// The question that waits for an answer: the stage's, or that of the open exercise.
     pub fn question(&self) -> Option<&Question> {
+        let study = &self.lesson.study;
         match self.exercise() {
-            Some(exercise) => self.exercise.question(exercise, &self.lesson.study),
-            None => Some(self.lesson.study.question(self.stage()?)?.1),
+            Some(exercise) => self.open_state()?.question(exercise, study),
+            None => Some(study.question(self.stage()?)?.1),
         }
     }
 
@@ -29,8 +35,8 @@ impl App {
         if let Some(mystery) = self.mystery() {
             return mystery.end.is_none();
         }
-        match self.exercise().zip(self.detective()) {
-            Some((exercise, detective)) => self.exercise.is_unsolved(exercise, detective),
+        match self.open_state().zip(self.detective()) {
+            Some((state, detective)) => state.is_unsolved(detective),
             None => self.recording().is_some_and(|it| it.unsolved),
         }
     }
@@ -42,14 +48,12 @@ impl App {
 
     /// The check of the open exercise that is in progress.
     pub fn checking(&self) -> Option<&Checking> {
-        self.exercise.of(self.exercise()?)?.checking.as_ref()
+        self.open_state()?.checking.as_ref()
     }
 
     /// The file of the open exercise to look at next, and the line: where the last check found something.
     pub fn exercise_file(&self) -> Option<(String, Option<u32>)> {
-        let exercise = self.exercise()?;
-        let state = self.exercise.of(exercise);
-        let mut results = state.map_or(&[][..], |state| state.checked_files()).iter();
+        let mut results = self.open_state()?.checked_files().iter();
         let wrong = results.find(|result| result.error.is_some() || result.fault.is_some());
         let line = wrong
             .and_then(|result| result.error.as_ref())
@@ -57,107 +61,62 @@ impl App {
             .filter(|line| *line > 0);
         match wrong {
             Some(result) => Some((result.name.clone(), line)),
-            None => Some((exercise.files().first()?.name.clone(), None)),
+            None => Some((self.exercise()?.files().first()?.name.clone(), None)),
         }
     }
 }
 
 impl ExerciseContext<'_> {
     /// The exercise is passed, and this figure was found, unless one was before.
-    pub(super) fn pass(&self, exercise: &Exercise, found: Option<String>) -> Vec<Follow> {
-        let before = self.progress(exercise);
+    pub(super) fn pass(&self, found: Option<String>) -> Vec<Follow> {
+        let before = self.progress();
         let mut known = before.clone();
         known.found = known.found.or(found);
         known.state = StageState::Passed;
         let mut follows = Vec::new();
         if before.state != StageState::Passed {
-            let text = format!("{} passed: every check is met", exercise.label());
+            let text = format!("{} passed: every check is met", self.exercise.label());
             follows.push(Follow::tell(text));
         }
         if known != before {
-            follows.push(Follow::keep(&exercise.id, known));
+            follows.push(Follow::keep(&self.exercise.id, known));
         }
         follows
     }
 }
 
 impl Exercises {
-    /// Whether the solution of an exercise may be shown without asking.
-    fn solved(&self, exercise: &Exercise, study: &Study) -> bool {
-        let shown = self.of(exercise).is_some_and(|state| state.solution);
-        shown || study.progress.stage(&exercise.id).state == StageState::Passed
-    }
-
-    /// Whether an exercise's runs were measured or its kernels passed, in this session or an earlier one. Then its quiz is asked.
-    pub fn looked_at(&self, exercise: &Exercise, study: &Study) -> bool {
-        let state = self.of(exercise);
-        let found = state.and_then(|state| state.measured.as_ref());
-        let here = found.is_some_and(|found| found.failed.is_none());
-        let busy = state.is_some_and(|state| state.measuring.is_some());
-        !busy && (here || self.solved(exercise, study))
-    }
-
-    /// The question of an exercise that waits for an answer.
-    pub(super) fn question<'a>(
-        &self,
-        exercise: &'a Exercise,
-        study: &Study,
-    ) -> Option<&'a Question> {
-        match exercise.detective() {
-            Some(detective) => {
-                let open = self.is_unsolved(exercise, detective);
-                open.then_some(&detective.question)
-            }
-            None => {
-                let answered = study.progress.stage(&exercise.id).answers.len();
-                let question = exercise.quiz.get(answered);
-                question.filter(|_| self.looked_at(exercise, study))
-            }
-        }
-    }
-
-    /// Whether the fault of a recorded run was neither named rightly nor wrongly twice.
-    fn is_unsolved(&self, exercise: &Exercise, detective: &Detective) -> bool {
-        let state = self.of(exercise);
-        let given = state.map_or(&[][..], |state| &state.quiz);
-        given.len() < 2 && given.last() != Some(&detective.question.answer)
-    }
-
     /// Carries out an action that the open exercise handles itself.
     pub(in crate::app) fn update(
         &mut self,
         action: Action,
         context: &ExerciseContext,
     ) -> Option<Vec<Follow>> {
-        let exercise = context.open?;
-        let study = &context.lesson.study;
+        let exercise = context.exercise;
+        let state = self.of_mut(exercise);
         let in_lanes = context.view.overlay == Some(Overlay::Lanes);
         Some(match action {
-            Action::Answer(choice) => self.answer(exercise, choice, context),
+            Action::Answer(choice) => state.answer_question(choice, context),
             Action::Hint => {
-                self.of_mut(exercise).text_first = true;
+                state.text_first = true;
                 vec![Follow::ShowText, Follow::NextHint(exercise.id.clone())]
             }
-            Action::Solution if self.solved(exercise, study) => {
+            Action::Solution if state.solved(exercise, context.study) => {
                 vec![Follow::Look(Action::Open(Overlay::Solution))]
             }
             Action::Solution => vec![Follow::Confirm(Confirm::ShowSolution)],
-            Action::Pair if exercise.configs().is_some() => self.measure(exercise, context.now_ms),
+            Action::Pair if exercise.configs().is_some() => state.measure(context),
             Action::Toggle | Action::Pair => {
-                vec![Follow::tell(
-                    "That belongs to the stage; go back to it first",
-                )]
+                let text = "That belongs to the stage; go back to it first";
+                vec![Follow::tell(text)]
             }
-            Action::Knobs => self.open_knobs(exercise, context),
-            Action::PickOther(by) => {
-                self.pick_other(exercise, by, study);
-                Vec::new()
-            }
-            Action::PickThis => self.pick_this(exercise, study),
-            Action::StopMeasuring => self.stop_measuring(exercise),
-            Action::Lanes(to) => self.move_lanes(to, exercise),
-            Action::ScrollToTop if in_lanes => self.move_lanes(LaneMove::Step(i32::MIN), exercise),
-            Action::ScrollToEnd if in_lanes => self.move_lanes(LaneMove::Step(i32::MAX), exercise),
+            Action::Knobs => state.open_knobs(context),
+            Action::PickOther(by) => state.pick_other(by, context),
+            Action::PickThis => state.pick_this(context),
+            Action::StopMeasuring => state.stop_measuring(),
+            Action::Lanes(to) => self.move_lanes(to, context),
+            Action::ScrollToTop if in_lanes => self.move_lanes(LaneMove::Step(i32::MIN), context),
+            Action::ScrollToEnd if in_lanes => self.move_lanes(LaneMove::Step(i32::MAX), context),
             // The stage's text is not on the screen.
             Action::Question
             | Action::RangeShift(_)
@@ -174,20 +133,46 @@ impl Exercises {
             _ => return None,
         })
     }
+}
+
+impl ExerciseState {
+    /// Whether the solution may be shown without asking.
+    fn solved(&self, exercise: &Exercise, study: &Study) -> bool {
+        self.solution || study.progress.stage(&exercise.id).state == StageState::Passed
+    }
+
+    /// Whether the runs were measured or the kernels passed, in this session or an earlier one. Then the quiz is asked.
+    pub fn looked_at(&self, exercise: &Exercise, study: &Study) -> bool {
+        let found = self.measured.as_ref();
+        let here = found.is_some_and(|found| found.failed.is_none());
+        self.measuring.is_none() && (here || self.solved(exercise, study))
+    }
+
+    /// The question that waits for an answer.
+    pub(super) fn question<'a>(&self, of: &'a Exercise, study: &Study) -> Option<&'a Question> {
+        if let Some(detective) = of.detective() {
+            return self.is_unsolved(detective).then_some(&detective.question);
+        }
+        let question = of.quiz.get(study.progress.stage(&of.id).answers.len());
+        question.filter(|_| self.looked_at(of, study))
+    }
+
+    /// Whether the fault of a recorded run was neither named rightly nor wrongly twice.
+    fn is_unsolved(&self, detective: &Detective) -> bool {
+        self.quiz.len() < 2 && self.quiz.last() != Some(&detective.question.answer)
+    }
 
     /// Runs the configuration of an exercise as a free run, once the learner's answer was judged: before that, the knobs would
     /// measure what is to be predicted.
-    fn open_knobs(&self, exercise: &Exercise, context: &ExerciseContext) -> Vec<Follow> {
-        let state = self.of(exercise);
-        let measured = state.is_some_and(|state| state.measured.is_some());
-        let judged = measured || context.progress(exercise).state == StageState::Passed;
-        let text = match exercise.configs() {
-            None if exercise.recording().is_some() => "A recorded run cannot be changed",
+    fn open_knobs(&self, context: &ExerciseContext) -> Vec<Follow> {
+        let judged = self.measured.is_some() || context.progress().state == StageState::Passed;
+        let text = match context.exercise.configs() {
+            None if context.exercise.recording().is_some() => "A recorded run cannot be changed",
             None => "This exercise is solved in its file; it has no knobs",
             Some(_) if !judged => {
                 "The knobs open after your answer was measured; before, they would give it away"
             }
-            Some(_) if state.is_some_and(|state| state.measuring.is_some()) => {
+            Some(_) if self.measuring.is_some() => {
                 "The stage's run waits until the exercise is measured"
             }
             Some(configs) => {
@@ -199,26 +184,21 @@ impl Exercises {
         vec![Follow::tell(text)]
     }
 
-    /// Answers the open question of an exercise.
-    fn answer(
-        &mut self,
-        exercise: &Exercise,
-        choice: usize,
-        context: &ExerciseContext,
-    ) -> Vec<Follow> {
-        let question = self.question(exercise, &context.lesson.study);
+    /// Answers the open question.
+    fn answer_question(&mut self, choice: usize, context: &ExerciseContext) -> Vec<Follow> {
+        let question = self.question(context.exercise, context.study);
         let asked = |it: &&Question| choice < it.choices.len() && context.view.lesson_visible();
         let Some(question) = question.filter(asked) else {
             return Vec::new();
         };
         let right = choice == question.answer;
-        let mut known = context.progress(exercise);
-        let (at, said) = if exercise.detective().is_some() {
-            let given = &mut self.of_mut(exercise).quiz;
-            given.push(choice);
+        let mut known = context.progress();
+        let (at, said) = if context.exercise.detective().is_some() {
+            self.quiz.push(choice);
             let passed = known.note_finding(choice, right);
             let late = "Right, but not on the first try: this counts as seen, not as passed";
-            (given.len() - 1, (right && !passed).then(|| late.to_owned()))
+            let said = (right && !passed).then(|| late.to_owned());
+            (self.quiz.len() - 1, said)
         } else {
             known.answers.push(choice);
             let said = if right {
@@ -232,41 +212,38 @@ impl Exercises {
             known.quiz.push(at);
         }
         let said = said.map(Follow::tell).into_iter();
-        said.chain([Follow::keep(&exercise.id, known)]).collect()
+        said.chain([Follow::keep(&context.exercise.id, known)])
+            .collect()
     }
 
     /// The exercise was left.
-    pub(super) fn left(&mut self, exercise: &Exercise) -> Vec<Follow> {
-        let mut follows = Vec::from_iter(self.take_out(exercise));
-        self.of_mut(exercise).draft = Default::default();
-        if !exercise.files().is_empty() {
-            follows.push(Follow::Effect(Effect::LeaveExercise));
-        }
-        follows.extend(self.after_work(exercise));
-        follows
+    pub(super) fn left(&mut self, context: &ExerciseContext) -> Vec<Follow> {
+        let files = !context.exercise.files().is_empty();
+        let leave = files.then_some(Follow::Effect(Effect::LeaveExercise));
+        self.draft = Default::default();
+        let follows = [self.take_out(), leave, self.after_work()];
+        follows.into_iter().flatten().collect()
     }
 
-    /// Forgets what was done in the open exercise, whose progress was this, and puts its files back.
+    /// Forgets what was done in the exercise, whose progress was this, and puts its files back.
     pub(in crate::app) fn reset(
         &mut self,
         known: Option<StageProgress>,
         context: &ExerciseContext,
-    ) -> Option<Vec<Follow>> {
-        let exercise = context.open?;
-        let mut follows = Vec::from_iter(self.take_out(exercise));
-        follows.extend(self.after_work(exercise));
-        let state = self.of_mut(exercise);
-        *state = ExerciseState {
-            files: std::mem::take(&mut state.files),
-            text_first: state.text_first,
-            ..ExerciseState::default()
-        };
-        follows.push(Follow::Effect(Effect::ResetExercise {
-            exercise: exercise.id.clone(),
+    ) -> Vec<Follow> {
+        let id = &context.exercise.id;
+        let reset = Follow::Effect(Effect::ResetExercise {
+            exercise: id.clone(),
             device: context.devices.for_kernels().to_owned(),
-        }));
+        });
         let left = known.and_then(|known| known.after_reset());
-        follows.extend(left.map(|left| Follow::keep(&exercise.id, left)));
-        Some(follows)
+        let left = left.map(|left| Follow::keep(id, left));
+        let follows = [self.take_out(), self.after_work(), Some(reset), left];
+        *self = Self {
+            files: std::mem::take(&mut self.files),
+            text_first: self.text_first,
+            ..Self::default()
+        };
+        follows.into_iter().flatten().collect()
     }
 }

@@ -20,7 +20,10 @@ impl App {
                     Action::NextStage => self.exercise_by(1),
                     Action::PreviousStage => self.exercise_by(-1),
                     Action::LeaveExercise => self.leave_exercise(),
-                    _ => return self.in_exercises(|it, context| it.update(action, context)),
+                    _ => {
+                        let open = self.mode.exercise();
+                        return self.in_exercise(open, |it, context| it.update(action, context));
+                    }
                 }
                 Some(true)
             }

@@ -183,8 +183,9 @@ impl Part<'_> {
 
     /// Once runs were measured: what to see in their figures.
     fn debrief(&mut self) {
-        let app = self.w.app;
-        let measured = app.exercise.looked_at(self.exercise, &app.lesson.study);
+        let study = &self.w.app.lesson.study;
+        let known = self.known;
+        let measured = known.is_some_and(|known| known.looked_at(self.exercise, study));
         if let (true, Some(said)) = (measured, &self.exercise.debrief) {
             self.w.heading("Looking back");
             self.plain(said.trim());
