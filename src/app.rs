@@ -141,6 +141,11 @@ pub struct Lesson {
 }
 
 impl Lesson {
+    /// Where the course has the stage with this id.
+    fn place_of(&self, id: &str) -> Option<usize> {
+        self.course.stages.iter().position(|stage| stage.id == id)
+    }
+
     /// Where the course has the exercise with this id.
     fn place_of_exercise(&self, id: &str) -> Option<usize> {
         let mut exercises = self.course.exercises.iter();
@@ -231,7 +236,7 @@ impl App {
         let at = match (options.stage, resumed) {
             _ if presented.is_some() => presented.map(|(at, _)| at),
             (Some(number), _) => app.place_of_number(number),
-            (None, Some(id)) => app.place_of(&id),
+            (None, Some(id)) => app.lesson.place_of(&id),
             (None, None) => None,
         };
         if let (Some(number), None) = (options.stage, at) {
@@ -282,15 +287,6 @@ impl App {
             .stages
             .get(self.lesson.study.at)
             .filter(|_| there)
-    }
-
-    /// Where the course has the stage with this id.
-    fn place_of(&self, id: &str) -> Option<usize> {
-        self.lesson
-            .course
-            .stages
-            .iter()
-            .position(|stage| stage.id == id)
     }
 
     /// Where the course has the stage with this number.
@@ -436,7 +432,9 @@ impl App {
                 let at = self.lesson.place_of_exercise(&exercise);
                 self.in_exercise(at, |it, context| it.hear(news, context));
             }
-            Message::Room(news) => self.hear_room(news),
+            Message::Room(news) => {
+                self.in_class(|member, context| member.hear(news, context));
+            }
             Message::ProgressUnsaved { why } => {
                 if why.is_none() {
                     self.tell("Progress is saved again", false);
@@ -474,7 +472,7 @@ impl App {
         self.watch_silence(before_ms);
         self.run_when_due();
         self.tick_in_mode(before_ms);
-        self.share();
+        self.in_class(Membership::share);
         let waiting = matches!(
             self.bench.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing

@@ -22,7 +22,8 @@ impl App {
         self.view
             .notice
             .take_if(|notice| notice.until_ms == u64::MAX);
-        if self.act_in_room(action) || self.act_in_presentation(action) {
+        let in_class = self.in_class(|member, context| member.update(action, context));
+        if in_class || self.act_in_presentation(action) {
             return;
         }
         let moves_the_run = matches!(

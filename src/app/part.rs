@@ -10,6 +10,8 @@
 //! parts at once, is a method of `App`; parts ask for it with `Follow::Go`.
 
 use super::exercise::{ExerciseContext, ExerciseState, Exercises};
+use super::member::Membership;
+use super::member::share::ClassContext;
 use super::{Action, App, Confirm, Effect, Overlay, Panel};
 use crate::course::save_file::StageProgress;
 use protocol::Command;
@@ -50,6 +52,12 @@ pub(super) enum Follow {
 /// Where the learner can go.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
+    Stage(usize),
+    Exercise(usize),
+    Mystery {
+        seed: u64,
+        level: u8,
+    },
     /// A run without a stage.
     Free(Box<RunConfig>),
 }
@@ -110,6 +118,20 @@ impl App {
         self.in_exercise(at, |it, context| to(it.of_mut(context.exercise), context))
     }
 
+    /// Leads something to the class; returns whether the learner is in one and it concerns the class.
+    pub(super) fn in_class<F: Into<Option<Vec<Follow>>>>(
+        &mut self,
+        to: impl FnOnce(&mut Membership, &ClassContext) -> F,
+    ) -> bool {
+        // Nothing in its context is the class's own.
+        let Some(mut member) = self.class.take() else {
+            return false;
+        };
+        let follows = to(&mut member, &self.class_context()).into();
+        self.class = Some(member);
+        self.carry_out(follows)
+    }
+
     /// Does what a part asks for, in its order; returns whether the part was concerned.
     fn carry_out(&mut self, follows: Option<Vec<Follow>>) -> bool {
         let concerned = follows.is_some();
@@ -134,6 +156,9 @@ impl App {
                 Follow::Pause if self.bench.run.state.is_moving() => self.pause(),
                 Follow::Resume if self.bench.run.state.is_paused() => self.pause(),
                 Follow::Pause | Follow::Resume => {}
+                Follow::Go(Place::Stage(at)) => self.leave_for(at),
+                Follow::Go(Place::Exercise(at)) => self.open_exercise(at),
+                Follow::Go(Place::Mystery { seed, level }) => self.run_mystery(seed, level),
                 Follow::Go(Place::Free(config)) => self.run_free(*config),
             }
         }

@@ -16,7 +16,7 @@ impl App {
     }
 
     /// What is known of the open exercise.
-    pub(super) fn open_state(&self) -> Option<&ExerciseState> {
+    pub(in crate::app) fn open_state(&self) -> Option<&ExerciseState> {
         self.exercise.of(self.exercise()?)
     }
 
