@@ -4,6 +4,7 @@
 pub mod cell;
 pub mod equal;
 pub mod exercise;
+pub mod job;
 pub mod kernel_checker;
 pub mod lanes;
 pub mod launched_kernels;

@@ -38,10 +38,7 @@ fn job(label: &str, changes: &[(&str, &str)]) -> KernelJob {
 }
 
 fn record(job: KernelJob, wanted: LanesWanted) -> Result<KernelLanes, String> {
-    begin(job, wanted)
-        .expect("a thread")
-        .recv()
-        .expect("an answer")
+    begin(job, wanted).expect("a thread").wait()
 }
 
 fn recorded(label: &str, changes: &[(&str, &str)]) -> KernelLanes {

@@ -10,20 +10,18 @@ use std::time::Duration;
 use crate::app::source::{EventSource, FromEngine};
 use crate::pages::report::RunCollector;
 use crate::record::{FinishedRecording, RecordingWriter};
-use protocol::handle::{Client, ClientEvent, EngineCommand};
+use protocol::handle::{EngineCommand, EngineEnd, EngineHandle, EngineLimits, EngineMessage};
 use protocol::{Command, Device, Event, Failed, FailedKind, RunSpec, StreamLine};
 
 /// Steps that compile a run's kernels and fill the caches.
 const WARM_UP: u64 = 3;
 /// Messages of the second engine that are looked at before the first one has its turn.
 const AT_ONCE: usize = 64;
-/// How long a device that is opened there may make no progress.
-const WARM_UP_LIMIT: Duration = Duration::from_secs(120);
 
 /// A running engine with its successor.
 pub struct LiveEngine {
     command: EngineCommand,
-    main: Client,
+    main: EngineHandle,
     /// What the first engine was last asked to compute on.
     device: Option<String>,
     warm: Option<WarmUpEngine>,
@@ -35,7 +33,7 @@ pub struct LiveEngine {
 }
 
 struct WarmUpEngine {
-    client: Client,
+    engine: EngineHandle,
     select: String,
     /// The device, once it is open; it is reported when the warm-up run is over.
     opened: Option<Device>,
@@ -48,7 +46,7 @@ impl LiveEngine {
         recorder: Option<RecordingWriter>,
         collector: Rc<RefCell<RunCollector>>,
     ) -> anyhow::Result<Self> {
-        let main = Client::spawn(command.clone())?;
+        let main = EngineHandle::start(command.clone(), EngineLimits::default())?;
         Ok(Self {
             command,
             main,
@@ -71,13 +69,17 @@ impl LiveEngine {
 
     /// Opens the device in a second engine, beside the run in progress.
     fn warm_up(&mut self, select: String) {
-        match Client::spawn(self.command.clone()) {
-            Ok(mut client) => {
-                client.send(Command::Open {
+        let limits = EngineLimits {
+            patience: Duration::ZERO,
+            ..EngineLimits::default()
+        };
+        match EngineHandle::start(self.command.clone(), limits) {
+            Ok(mut engine) => {
+                engine.begin(Command::Open {
                     device: select.clone(),
                 });
                 self.warm = Some(WarmUpEngine {
-                    client,
+                    engine,
                     select,
                     opened: None,
                     reported: false,
@@ -91,9 +93,9 @@ impl LiveEngine {
     fn work(&mut self, device: &str, command: Command) {
         if let Some(warm) = self
             .warm
-            .take_if(|warm| warm.select == device && !warm.client.is_over())
+            .take_if(|warm| warm.select == device && !warm.engine.is_over())
         {
-            retire(std::mem::replace(&mut self.main, warm.client));
+            retire(std::mem::replace(&mut self.main, warm.engine));
         }
         self.device = Some(device.to_owned());
         self.main.send(command);
@@ -102,13 +104,8 @@ impl LiveEngine {
     fn hear_warm(&mut self) -> Option<FromEngine> {
         for _ in 0..AT_ONCE {
             let warm = self.warm.as_mut()?;
-            if !warm.reported && warm.client.idle() > WARM_UP_LIMIT {
-                self.drop_warm();
-                let seconds = WARM_UP_LIMIT.as_secs();
-                return Some(failed(format!("it has not answered for {seconds} s")));
-            }
-            let report = match warm.client.next(Duration::ZERO)? {
-                ClientEvent::Line(line, _) => match warm.hear(*line, self.last_run.as_ref()) {
+            let report = match warm.engine.next(Duration::ZERO)? {
+                EngineMessage::Line(line, _) => match warm.hear(*line, self.last_run.as_ref()) {
                     Some(FromEngine::Line(StreamLine {
                         event: Event::Failed(failure),
                         ..
@@ -118,19 +115,23 @@ impl LiveEngine {
                     }
                     report => report,
                 },
-                ClientEvent::Stray(text) => Some(FromEngine::Stray(text)),
-                ClientEvent::Over(over) => {
-                    let reason = over.reason().to_owned();
+                EngineMessage::Stray(text) => Some(FromEngine::Stray(text)),
+                EngineMessage::Over(end) => {
                     self.drop_warm();
-                    Some(failed(reason))
+                    Some(failed(match end {
+                        EngineEnd::DeviceStuck(after) => {
+                            format!("it has not answered for {} s", after.as_secs())
+                        }
+                        EngineEnd::Silent { .. } => {
+                            "the engine that opened it stopped answering".to_owned()
+                        }
+                        end => end.to_string(),
+                    }))
                 }
-                ClientEvent::Silent(_) => {
-                    self.drop_warm();
-                    Some(failed(
-                        "the engine that opened it stopped answering".to_owned(),
-                    ))
-                }
-                ClientEvent::Malformed { .. } | ClientEvent::Awake => None,
+                EngineMessage::Silent(_)
+                | EngineMessage::Slow { .. }
+                | EngineMessage::Malformed { .. }
+                | EngineMessage::Awake => None,
             };
             if report.is_some() {
                 return report;
@@ -141,7 +142,7 @@ impl LiveEngine {
 
     fn drop_warm(&mut self) {
         if let Some(warm) = self.warm.take() {
-            retire(warm.client);
+            retire(warm.engine);
         }
     }
 
@@ -181,7 +182,7 @@ impl WarmUpEngine {
                     steps: Some(WARM_UP),
                     ..run.clone()
                 };
-                self.client.send(Command::Start {
+                self.engine.begin(Command::Start {
                     device: self.select.clone(),
                     run,
                     request: 0,
@@ -224,16 +225,16 @@ impl EventSource for LiveEngine {
         }
         loop {
             return Some(match self.main.next(Duration::ZERO)? {
-                ClientEvent::Line(line, text) => {
+                EngineMessage::Line(line, text) => {
                     self.record(&line, &text);
                     FromEngine::Line(*line)
                 }
-                ClientEvent::Stray(text) => FromEngine::Stray(text),
-                ClientEvent::Malformed { line, why } => FromEngine::Malformed { line, why },
-                ClientEvent::Silent(_) => FromEngine::Silent,
-                ClientEvent::Awake => continue,
-                ClientEvent::Over(over) => FromEngine::Gone {
-                    reason: over.reason().to_owned(),
+                EngineMessage::Stray(text) => FromEngine::Stray(text),
+                EngineMessage::Malformed { line, why } => FromEngine::Malformed { line, why },
+                EngineMessage::Silent(_) => FromEngine::Silent,
+                EngineMessage::Awake | EngineMessage::Slow { .. } => continue,
+                EngineMessage::Over(end) => FromEngine::Gone {
+                    reason: end.to_string(),
                 },
             });
         }
@@ -262,10 +263,10 @@ fn failed(reason: String) -> FromEngine {
 }
 
 /// Lets an engine end in its own time, away from the screen. Without a thread it ends here.
-fn retire(client: Client) {
+fn retire(engine: EngineHandle) {
     let _ = Builder::new()
         .name("engine-farewell".to_owned())
-        .spawn(move || drop(client));
+        .spawn(move || drop(engine));
 }
 
 #[cfg(all(test, unix))]

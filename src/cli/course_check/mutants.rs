@@ -122,7 +122,7 @@ pub(crate) fn check(
         let mut job = job(exercise, kernels, Text::Solution);
         job.timed = false;
         // What this device cannot run is left out.
-        if let Some(why) = check_kernel(&mut checker, device, job).facts.failed {
+        if let Some(why) = check_kernel(&mut checker, device, &job).facts.failed {
             let trial = CourseTrial {
                 what: format!("{} {}", exercise.label(), exercise.id),
                 passed: None,
@@ -151,7 +151,7 @@ pub(crate) fn check(
             meter.doing(what);
             let row = rows.entry((mutant.kernel, mutant.operator)).or_default();
             try_one(subject, mutant, right, (seed, number), row, |job| {
-                let report = check_kernel(&mut checker, device, job);
+                let report = check_kernel(&mut checker, device, &job);
                 let bad = report.card.iter().find(|line| line.good == Some(false));
                 let why = bad.or(report.card.last());
                 (!report.passed).then(|| why.map_or(String::new(), |line| line.text.clone()))
