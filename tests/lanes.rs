@@ -38,7 +38,10 @@ fn job(label: &str, changes: &[(&str, &str)]) -> KernelJob {
 }
 
 fn record(job: KernelJob, wanted: LanesWanted) -> Result<KernelLanes, String> {
-    begin(job, wanted).expect("a thread").wait()
+    begin(job, wanted)
+        .expect("a thread")
+        .wait()
+        .expect("an answer")
 }
 
 fn recorded(label: &str, changes: &[(&str, &str)]) -> KernelLanes {

@@ -1,19 +1,18 @@
 //! One job behind the screen, in a thread of its own.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{Builder, JoinHandle};
-
-use anyhow::{Context, Result};
 
 /// A job in progress. Dropping it gives it up, and waits until its thread has ended the engine that it has.
 pub struct Job<M> {
     inbox: Receiver<M>,
     given_up: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Makes the message that says that the job ended without a result.
-    broke_off: Box<dyn Fn() -> M>,
+    /// Says that the job ended without a result.
+    broke_off: Option<M>,
 }
 
 impl<M: Send + 'static> Job<M> {
@@ -23,64 +22,42 @@ impl<M: Send + 'static> Job<M> {
     /// # Errors
     /// When no thread can be started.
     pub fn begin(
-        name: &str,
-        work: impl FnOnce(Arc<AtomicBool>, Sender<M>) + Send + 'static,
-        broke_off: impl Fn() -> M + 'static,
-    ) -> Result<Self> {
-        Self::on(Builder::new(), name, work, broke_off)
-    }
-
-    /// Begins a job that deep expressions need a large stack for, and that does not look at the flag: nobody waits for its end.
-    ///
-    /// # Errors
-    /// When no thread can be started.
-    pub fn begin_deep(
-        name: &str,
-        stack: usize,
-        work: impl FnOnce(Sender<M>) + Send + 'static,
-        broke_off: impl Fn() -> M + 'static,
-    ) -> Result<Self> {
-        let thread = Builder::new().stack_size(stack);
-        let mut job = Self::on(thread, name, |_, outbox| work(outbox), broke_off)?;
-        job.thread = None;
-        Ok(job)
-    }
-
-    fn on(
         thread: Builder,
-        name: &str,
         work: impl FnOnce(Arc<AtomicBool>, Sender<M>) + Send + 'static,
-        broke_off: impl Fn() -> M + 'static,
-    ) -> Result<Self> {
+        broke_off: M,
+    ) -> io::Result<Self> {
         let (outbox, inbox) = channel();
         let given_up = Arc::new(AtomicBool::new(false));
         let stop = given_up.clone();
-        let thread = thread
-            .name(name.to_owned())
-            .spawn(move || work(stop, outbox))
-            .with_context(|| format!("Failed to start the thread `{name}`"))?;
+        let thread = thread.spawn(move || work(stop, outbox))?;
         Ok(Self {
             inbox,
             given_up,
             thread: Some(thread),
-            broke_off: Box::new(broke_off),
+            broke_off: Some(broke_off),
         })
     }
-}
 
-impl<M> Job<M> {
+    /// Nobody waits for its end: it does not look at the flag.
+    #[must_use]
+    pub fn detached(mut self) -> Self {
+        self.thread = None;
+        self
+    }
+
     /// What is new.
-    pub fn next_message(&self) -> Option<M> {
+    pub fn next_message(&mut self) -> Option<M> {
         match self.inbox.try_recv() {
             Ok(message) => Some(message),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some((self.broke_off)()),
+            Err(TryRecvError::Disconnected) => self.broke_off.take(),
         }
     }
 
-    /// The next message, waiting for it.
-    pub fn wait(&self) -> M {
-        self.inbox.recv().unwrap_or_else(|_| (self.broke_off)())
+    /// The next message, waiting for it; none after the last one.
+    pub fn wait(&mut self) -> Option<M> {
+        let heard = self.inbox.recv().ok();
+        heard.or_else(|| self.broke_off.take())
     }
 }
 

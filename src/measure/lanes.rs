@@ -1,9 +1,9 @@
 //! Runs a learner's kernel on the host and records what the lanes of one workgroup do, for the view of the lanes. It needs no device.
 //! Shapes and inputs are the same as in the check.
 
+use std::io;
 use std::sync::mpsc::Sender;
-
-use anyhow::Result;
+use std::thread::Builder;
 
 use super::job::Job;
 use crate::lanes::{KernelLanes, LanesWanted};
@@ -26,16 +26,16 @@ const LIMITS: LaunchLimits = LaunchLimits {
 /// The run of a workgroup, or why there is none.
 pub type LanesResult = Result<KernelLanes, String>;
 
-/// Starts the run.
+/// Starts the run on a thread whose stack is large enough for deep expressions.
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub fn begin(job: KernelJob, wanted: LanesWanted) -> Result<Job<LanesResult>> {
+pub fn begin(job: KernelJob, wanted: LanesWanted) -> io::Result<Job<LanesResult>> {
     // The receiver may be closed.
-    let work = move |outbox: Sender<LanesResult>| drop(outbox.send(record(&job, &wanted)));
-    Job::begin_deep("lanes", STACK_BYTES, work, || {
-        Err("this kernel broke the interpreter".to_owned())
-    })
+    let work = move |_, outbox: Sender<LanesResult>| drop(outbox.send(record(&job, &wanted)));
+    let thread = Builder::new().name("lanes".into()).stack_size(STACK_BYTES);
+    let broke_off = Err("this kernel broke the interpreter".to_owned());
+    Ok(Job::begin(thread, work, broke_off)?.detached())
 }
 
 fn record(job: &KernelJob, wanted: &LanesWanted) -> LanesResult {

@@ -408,7 +408,7 @@ impl Workshop {
                 own = Some(self.unsaved_message());
             }
         }
-        if let Some(read) = self.kernels.as_ref().and_then(Job::next_message) {
+        if let Some(read) = self.kernels.as_mut().and_then(Job::next_message) {
             self.kernels = None;
             return Some(read);
         }

@@ -193,7 +193,7 @@ impl ExerciseRunner {
             return Some(message);
         }
         let id = self.open.as_ref()?.id.clone();
-        if let Some(message) = self.work.as_ref().and_then(Job::next_message) {
+        if let Some(message) = self.work.as_mut().and_then(Job::next_message) {
             if let Message::Exercise {
                 news: ExerciseNews::Measured(_) | ExerciseNews::Checked(_),
                 ..
@@ -203,7 +203,7 @@ impl ExerciseRunner {
             }
             return Some(message);
         }
-        let found = self.lanes.as_ref()?.next_message()?;
+        let found = self.lanes.as_mut()?.next_message()?;
         self.lanes = None;
         Some(Message::Exercise {
             exercise: id,
@@ -227,7 +227,13 @@ impl ExerciseRunner {
         if let AnswerFile::Open(problems) = answer {
             bail!("{}", problems.join("; "));
         }
-        jobs::measure(self.command.clone(), id, device, configs, said)
+        Ok(jobs::measure(
+            self.command.clone(),
+            id,
+            device,
+            configs,
+            said,
+        )?)
     }
 
     /// Cancels a measurement in progress; its engine ends.
@@ -299,7 +305,8 @@ impl ExerciseRunner {
         let device = open.device.clone();
         // The file was saved again: the check in progress is given up before another begins.
         self.work = None;
-        self.work = Some(jobs::check(&self.checker, &device, &self.job)?);
+        let checker = Arc::clone(&self.checker);
+        self.work = Some(jobs::check(checker, device, self.job.clone())?);
         self.tell(ExerciseNews::Begun);
         Ok(())
     }
@@ -320,7 +327,7 @@ impl ExerciseRunner {
             // The numbers of the last check.
             let seed = self.job.seed;
             let job = self.job(known(context, &open.id)?, open, seed)?;
-            lanes::begin(job, wanted)
+            Ok::<_, anyhow::Error>(lanes::begin(job, wanted)?)
         };
         match begin() {
             Ok(job) => self.lanes = Some(job),

@@ -1,11 +1,11 @@
 //! What runs behind the screen, each in a thread and with an engine of its own. Giving it up ends that engine at once.
 
+use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Instant;
-
-use anyhow::Result;
 
 use crate::app::Message;
 use crate::app::exercise::ExerciseNews;
@@ -23,7 +23,7 @@ use crate::measure::plan::MeasureEvent;
 use crate::measure::runner::Runner;
 use protocol::config::RunConfig;
 use protocol::handle::EngineCommand;
-use protocol::{Event, KernelJob};
+use protocol::{Event, KernelJob, KernelReport};
 
 /// Begins to measure a config exercise: the same runs and the same judgement as `perflings check c01`. It ends with a `Measurement`.
 ///
@@ -35,21 +35,27 @@ pub(super) fn measure(
     device: &str,
     configs: &Configs,
     answers: Answers,
-) -> Result<Job<Message>> {
-    let (device, configs) = (device.to_owned(), configs.clone());
-    let work = move |stop, outbox: &dyn Fn(ExerciseNews), strays: Sender<Message>| {
+) -> io::Result<Job<Message>> {
+    let (exercise, device, configs) = (exercise.to_owned(), device.to_owned(), configs.clone());
+    let failed = Measurement::failed("the measurement broke off; the log may say why");
+    let broke_off = news(&exercise, ExerciseNews::Measured(Box::new(failed)));
+    let work = move |stop, outbox: Sender<Message>| {
+        let strays = outbox.clone();
         let notify = Box::new(move |text: &str| {
             let _ = strays.send(Message::Engine(FromEngine::Stray(text.to_owned())));
         });
         let runner = Runner::in_background(command, stop, notify);
-        if let Some(measured) = sweep(runner, &device, &configs, &answers, outbox) {
-            outbox(ExerciseNews::Measured(Box::new(measured)));
+        // Where nobody listens any more, the flag says so too.
+        let tell = |said| drop(outbox.send(news(&exercise, said)));
+        if let Some(measured) = sweep(runner, &device, &configs, &answers, &tell) {
+            tell(ExerciseNews::Measured(Box::new(measured)));
         }
     };
-    let failed = || Measurement::failed("the measurement broke off; the log may say why");
-    begin("measurement", exercise, work, move || {
-        ExerciseNews::Measured(Box::new(failed()))
-    })
+    Job::begin(
+        Builder::new().name("measurement".to_owned()),
+        work,
+        broke_off,
+    )
 }
 
 /// Begins to check the kernels of an exercise. It ends with a verdict. The process that checks is kept for the next check.
@@ -57,48 +63,34 @@ pub(super) fn measure(
 /// # Errors
 /// When no thread can be started.
 pub(super) fn check(
-    checker: &Arc<Mutex<Checker>>,
-    device: &str,
-    job: &KernelJob,
-) -> Result<Job<Message>> {
-    let (checker, device, on) = (Arc::clone(checker), device.to_owned(), job.clone());
-    let work = move |stop: Arc<AtomicBool>, tell: &dyn Fn(ExerciseNews), _| {
-        let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = checker.check_with_progress(&device, &on, &stop, |progress| {
-            tell(ExerciseNews::Progress(Box::new(kernel::checking(
-                &on, progress,
-            ))));
-        });
-        tell(ExerciseNews::Checked(Box::new(kernel::verdict(
-            &on, report,
-        ))));
+    checker: Arc<Mutex<Checker>>,
+    device: String,
+    job: KernelJob,
+) -> io::Result<Job<Message>> {
+    let checked = |job: &KernelJob, report: KernelReport| {
+        let verdict = Box::new(kernel::verdict(job, report));
+        news(&job.exercise, ExerciseNews::Checked(verdict))
     };
-    let job = job.clone();
-    begin("kernel-check", &job.exercise.clone(), work, move || {
-        let report = job.failed("the check broke off; the log may say why".to_owned());
-        ExerciseNews::Checked(Box::new(kernel::verdict(&job, report)))
-    })
+    let failed = job.failed("the check broke off; the log may say why".to_owned());
+    let broke_off = checked(&job, failed);
+    let work = move |stop: Arc<AtomicBool>, outbox: Sender<Message>| {
+        let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = checker.check_with_progress(&device, &job, &stop, |progress| {
+            let checking = Box::new(kernel::checking(&job, progress));
+            let _ = outbox.send(news(&job.exercise, ExerciseNews::Progress(checking)));
+        });
+        let _ = outbox.send(checked(&job, report));
+    };
+    Job::begin(
+        Builder::new().name("kernel-check".to_owned()),
+        work,
+        broke_off,
+    )
 }
 
-/// Begins a job that has news of an exercise.
-fn begin(
-    name: &str,
-    exercise: &str,
-    work: impl FnOnce(Arc<AtomicBool>, &dyn Fn(ExerciseNews), Sender<Message>) + Send + 'static,
-    broke_off: impl Fn() -> ExerciseNews + 'static,
-) -> Result<Job<Message>> {
+fn news(exercise: &str, news: ExerciseNews) -> Message {
     let exercise = exercise.to_owned();
-    let news_of = move |news| Message::Exercise {
-        exercise: exercise.clone(),
-        news,
-    };
-    let of_end = news_of.clone();
-    let work = move |stop, outbox: Sender<Message>| {
-        // Where nobody listens any more, the flag says so too.
-        let tell = |news| drop(outbox.send(news_of(news)));
-        work(stop, &tell, outbox.clone());
-    };
-    Job::begin(name, work, move || of_end(broke_off()))
+    Message::Exercise { exercise, news }
 }
 
 /// Begins to read the texts of the kernels that a configuration launches. `command` starts an engine that sends texts.
@@ -109,27 +101,27 @@ pub(super) fn read_kernels(
     command: EngineCommand,
     device: String,
     config: Box<RunConfig>,
-) -> Result<Job<Message>> {
-    let (on, of) = (device.clone(), config.clone());
-    let read = move |texts| Message::KernelsRead {
-        device: device.clone(),
-        config: config.clone(),
+) -> io::Result<Job<Message>> {
+    let read = |device: &str, config: &RunConfig, texts| Message::KernelsRead {
+        device: device.to_owned(),
+        config: Box::new(config.clone()),
         texts,
     };
-    let broke_off = read.clone();
+    let why = "reading the kernels broke off; the log may say why";
+    let broke_off = read(&device, &config, Err(why.to_owned()));
     let work = move |stop, outbox: Sender<Message>| {
         let mut runner = Runner::in_background(command, stop, Box::new(|_: &str| {}));
-        let texts = launched_kernels::read_kernels(&mut runner, &on, &of);
+        let texts = launched_kernels::read_kernels(&mut runner, &device, &config);
         // The engine ends first: whoever hears the result waits for this thread.
         drop(runner);
         // Nobody listens any more where the reading was given up.
-        let _ = outbox.send(read(texts.map_err(|error| format!("{error:#}"))));
+        let _ = outbox.send(read(
+            &device,
+            &config,
+            texts.map_err(|error| format!("{error:#}")),
+        ));
     };
-    Job::begin("kernels", work, move || {
-        broke_off(Err(
-            "reading the kernels broke off; the log may say why".to_owned()
-        ))
-    })
+    Job::begin(Builder::new().name("kernels".to_owned()), work, broke_off)
 }
 
 /// Makes the runs and judges them; none when it was given up.

@@ -178,15 +178,16 @@ impl EngineHandle {
 
     /// Sends a command and watches the engine until it has answered.
     pub fn begin(&mut self, command: Command) {
-        let watch = Watch::begin(&command);
-        self.send(command);
-        self.watch = Some(watch);
+        self.send(command.clone());
+        self.watch = Some(Watch::begin(command));
     }
 
     /// Sends a command; before the handshake it is kept and sent after it. An engine that is gone gets nothing.
     pub fn send(&mut self, command: Command) {
         match (&command, &mut self.watch) {
-            (Command::Stop, Some(watch)) => watch.stop(),
+            (Command::Stop, Some(watch)) => {
+                watch.stopped.get_or_insert_with(Instant::now);
+            }
             // It takes the place of what was watched.
             (Command::Start { .. } | Command::Pair { .. }, _) => self.watch = None,
             _ => {}
@@ -212,7 +213,7 @@ impl EngineHandle {
                 *since = began;
             }
             if let Some(watch) = &mut self.watch {
-                watch.look_again();
+                watch.further = began;
             }
         }
         if let Some(heard) = self.check_watch() {
@@ -343,25 +344,6 @@ impl EngineHandle {
             },
             _ => None,
         }
-    }
-
-    /// Ends the engine where the command that it was given takes too long; tells once that it may be.
-    fn check_watch(&mut self) -> Option<EngineMessage> {
-        let silent = match self.phase {
-            HandleState::Talking { silent } => silent.map(|since| (since, self.silent())),
-            _ => None,
-        };
-        let idle = self.idle();
-        let watch = self.watch.as_mut()?;
-        let over = watch.overdue(&self.limits, idle, silent, &self.command);
-        if let Some(end) = over {
-            self.end(Duration::ZERO);
-            return Some(EngineMessage::Over(end));
-        }
-        watch.is_slow(&self.limits).then_some(EngineMessage::Slow {
-            after: self.limits.notice,
-            limit: self.limits.task,
-        })
     }
 
     fn hear(&mut self, text: String) -> Option<EngineMessage> {

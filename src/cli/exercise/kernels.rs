@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 
 use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::meter::ProgressMeter;
@@ -135,6 +135,7 @@ fn trace(kernels: &Kernels, asked: Asked<'_>) -> Result<Exit> {
             ..LanesWanted::default()
         };
         let found = lanes::begin(job.clone(), wanted)?.wait();
+        let found = found.context("This kernel broke the interpreter")?;
         let found = found.map_err(|why| anyhow!("{}: {why}", job.files[file].name))?;
         for line in listing(&found.title(), &found.run) {
             result(&line)?;

@@ -56,15 +56,12 @@ impl EngineHandle {
         mut hear: impl FnMut(&EngineMessage) -> Result<()>,
     ) -> Result<Outcome> {
         self.begin(command);
-        let mut stopping = false;
         loop {
             match wish() {
-                Wish::GoOn => {}
-                Wish::Stop if stopping => {}
-                Wish::Stop => {
-                    stopping = true;
+                Wish::Stop if self.watch.as_ref().is_some_and(|it| it.stopped.is_none()) => {
                     self.send(Command::Stop);
                 }
+                Wish::GoOn | Wish::Stop => {}
                 Wish::Kill => {
                     self.kill();
                     return Ok(Outcome::Over(EngineEnd::Killed));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{EngineCommand, EngineEnd, EngineLimits};
+use super::{EngineEnd, EngineHandle, EngineMessage, HandleState};
 use crate::{Command, Event};
 
 /// Steps beyond those asked for: warm-up and profiles.
@@ -11,145 +11,128 @@ const MORE_STEPS: u64 = 1000;
 /// A command without an answer.
 #[derive(Debug)]
 pub(super) struct Watch {
-    command: Asked,
+    command: Command,
     began: Instant,
     /// When it last came further.
-    further: Instant,
+    pub further: Instant,
     noticed: bool,
-    stopped: Option<Instant>,
+    /// When it was asked to stop.
+    pub stopped: Option<Instant>,
     /// The largest number of a step, of kernels compiled and of pairs.
     most: [u64; 3],
     /// Steps, and pairs, after which there is nothing more to do.
     limits: [u64; 2],
 }
 
-/// What was asked for, as far as its answer tells.
-#[derive(Debug)]
-enum Asked {
-    /// A run or pairs.
-    Run,
-    /// A check of kernels with this id.
-    Check(u64),
-    Probe,
-    Open,
-    Calibrate,
-    /// Only a failure answers it.
-    Nothing,
-}
-
 impl Watch {
-    pub(super) fn begin(command: &Command) -> Self {
-        let (asked, steps, pairs) = match command {
-            Command::Start { run, .. } => (Asked::Run, run.steps.unwrap_or(u64::MAX), 0),
+    pub(super) fn begin(command: Command) -> Self {
+        let (steps, pairs) = match &command {
+            Command::Start { run, .. } => (run.steps.unwrap_or(u64::MAX), 0),
             // The engine says how many there are at most.
-            Command::Pair { pairs: 0, .. } => (Asked::Run, u64::MAX, u64::MAX),
-            Command::Pair { pairs, .. } => (Asked::Run, u64::MAX, u64::from(*pairs)),
-            Command::CheckKernel { job, .. } => (Asked::Check(job.id), 0, 0),
-            Command::Probe => (Asked::Probe, 0, 0),
-            Command::Open { .. } => (Asked::Open, 0, 0),
-            Command::Calibrate { .. } => (Asked::Calibrate, 0, 0),
-            _ => (Asked::Nothing, 0, 0),
+            Command::Pair { pairs: 0, .. } => (u64::MAX, u64::MAX),
+            Command::Pair { pairs, .. } => (u64::MAX, u64::from(*pairs)),
+            _ => (0, 0),
         };
-        let more = |n: u64| n.saturating_mul(10).saturating_add(MORE_STEPS);
         let now = Instant::now();
         Self {
-            command: asked,
+            command,
             began: now,
             further: now,
             noticed: false,
             stopped: None,
             most: [0; 3],
-            limits: [more(steps), more(pairs)],
+            limits: [steps, pairs].map(|n| n.saturating_mul(10).saturating_add(MORE_STEPS)),
         }
-    }
-
-    /// It was asked to stop.
-    pub(super) fn stop(&mut self) {
-        self.stopped.get_or_insert_with(Instant::now);
-    }
-
-    /// Nobody looked for a while, so nothing is known of that time.
-    pub(super) fn look_again(&mut self) {
-        self.further = Instant::now();
     }
 
     /// Notes how far it came. Whether this is the answer.
     pub(super) fn is_answered(&mut self, event: &Event) -> bool {
-        let further = match (&self.command, event) {
+        let (which, number) = match (&self.command, event) {
             (_, Event::Failed(_))
-            | (Asked::Run, Event::Finished(_))
-            | (Asked::Probe, Event::Devices { .. })
-            | (Asked::Open, Event::DeviceReady { .. })
-            | (Asked::Calibrate, Event::Calibrated { .. }) => return true,
-            (Asked::Check(id), Event::KernelChecked { report }) => return report.id == *id,
-            (Asked::Check(id), Event::KernelChecking { progress }) => progress.id == *id,
-            (Asked::Run, Event::Step(step)) => self.exceeds(0, step.step + 1),
-            (Asked::Run, Event::Compiling { kernels, .. }) => self.exceeds(1, u64::from(*kernels)),
-            (Asked::Run, Event::Pair(pair)) => {
+            | (Command::Start { .. } | Command::Pair { .. }, Event::Finished(_))
+            | (Command::Probe, Event::Devices { .. })
+            | (Command::Open { .. }, Event::DeviceReady { .. })
+            | (Command::Calibrate { .. }, Event::Calibrated { .. }) => return true,
+            (Command::CheckKernel { job, .. }, Event::KernelChecked { report }) => {
+                return report.id == job.id;
+            }
+            // Its parts are not numbered.
+            (Command::CheckKernel { job, .. }, Event::KernelChecking { progress }) => {
+                (0, self.most[0] + u64::from(progress.id == job.id))
+            }
+            (_, Event::Step(step)) => (0, step.step + 1),
+            (_, Event::Compiling { kernels, .. }) => (1, u64::from(*kernels)),
+            (_, Event::Pair(pair)) => {
                 if pair.limit_pairs > 0 {
                     self.limits[1] = u64::from(pair.limit_pairs).saturating_add(MORE_STEPS);
                 }
-                self.exceeds(2, u64::from(pair.n))
+                (2, u64::from(pair.n))
             }
-            _ => false,
+            _ => return false,
         };
-        if further {
-            self.further = Instant::now();
+        if number > self.most[which] {
+            (self.most[which], self.further) = (number, Instant::now());
         }
         false
     }
 
-    fn exceeds(&mut self, which: usize, number: u64) -> bool {
-        let more = number > self.most[which];
-        self.most[which] = self.most[which].max(number);
-        more
+    fn is_run(&self) -> bool {
+        matches!(self.command, Command::Start { .. } | Command::Pair { .. })
+    }
+}
+
+impl EngineHandle {
+    /// Ends the engine where the command that it was given takes too long; tells once that it comes no further.
+    pub(super) fn check_watch(&mut self) -> Option<EngineMessage> {
+        if let Some(end) = self.overdue() {
+            self.end(Duration::ZERO);
+            return Some(EngineMessage::Over(end));
+        }
+        let watch = self.watch.as_mut()?;
+        let slow = !watch.noticed && watch.further.elapsed() > self.limits.notice;
+        watch.noticed |= slow;
+        slow.then_some(EngineMessage::Slow {
+            after: self.limits.notice,
+            limit: self.limits.task,
+        })
     }
 
-    /// Why the engine is given up. `idle`: how long its device has made no progress. `silent`: since when it is said that nothing comes, and
-    /// for how long nothing has come.
-    pub(super) fn overdue(
-        &self,
-        limits: &EngineLimits,
-        idle: Duration,
-        silent: Option<(Instant, Duration)>,
-        command: &EngineCommand,
-    ) -> Option<EngineEnd> {
-        if self
+    /// Why the engine is given up.
+    fn overdue(&self) -> Option<EngineEnd> {
+        let (watch, limits) = (self.watch.as_ref()?, &self.limits);
+        if watch
             .stopped
             .is_some_and(|since| since.elapsed() > limits.stop)
         {
             return Some(EngineEnd::NotStopped);
         }
-        let own = command.is_own();
-        let patience = match own {
-            true => limits.patience,
-            false => limits.patience.min(limits.silence),
+        let silent = match self.phase {
+            HandleState::Talking { silent } => silent,
+            _ => None,
         };
-        if let Some((since, after)) = silent
-            && since.elapsed() > patience
-        {
-            let line = (!own).then(|| command.to_string());
-            return Some(EngineEnd::Silent { after, line });
-        }
-        let [steps, _, pairs] = self.most;
-        if steps > self.limits[0] || pairs > self.limits[1] {
-            return Some(EngineEnd::Endless);
-        }
-        let after = self.further.elapsed();
-        if after > limits.task {
-            return Some(match self.command {
-                Asked::Run => EngineEnd::NoStep(after),
-                _ => EngineEnd::NoAnswer(limits.task),
+        let line = (!self.command.is_own()).then(|| &self.command);
+        let patience = match line {
+            None => limits.patience,
+            Some(_) => limits.patience.min(limits.silence),
+        };
+        if silent.is_some_and(|since| since.elapsed() > patience) {
+            return Some(EngineEnd::Silent {
+                after: self.silent(),
+                line: line.map(ToString::to_string),
             });
         }
-        let idle = idle.min(self.began.elapsed());
+        let [steps, _, pairs] = watch.most;
+        if watch.is_run() && (steps > watch.limits[0] || pairs > watch.limits[1]) {
+            return Some(EngineEnd::Endless);
+        }
+        let after = watch.further.elapsed();
+        if after > limits.task {
+            return Some(match watch.is_run() {
+                true => EngineEnd::NoStep(after),
+                false => EngineEnd::NoAnswer(limits.task),
+            });
+        }
+        let idle = self.idle().min(watch.began.elapsed());
         (idle > limits.device && silent.is_none()).then_some(EngineEnd::DeviceStuck(idle))
-    }
-
-    /// Whether it is to be said now that it comes no further.
-    pub(super) fn is_slow(&mut self, limits: &EngineLimits) -> bool {
-        let slow = !self.noticed && self.further.elapsed() > limits.notice;
-        self.noticed |= slow;
-        slow
     }
 }
