@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use perflings::measure::runner::{EngineTask, Runner};
@@ -334,7 +335,6 @@ fn silence_is_said_once_and_ends_with_the_next_line() {
     assert!(matches!(next(&mut client), EngineMessage::Silent(_)));
     assert_eq!(client.next(Duration::from_millis(120)), None);
     client.send(Command::Probe);
-    assert_eq!(next(&mut client), EngineMessage::Awake);
     assert!(matches!(next(&mut client), EngineMessage::Line(..)));
 }
 
@@ -539,10 +539,12 @@ fn an_engine_that_talks_and_brings_nothing_further_is_given_up() {
 }
 
 /// A run's command through the handle alone: how it ends, and whether it was told before that it is slow.
-fn driven(script: &str, limits: EngineLimits, wish: impl Fn() -> Wish) -> (Outcome, bool) {
+fn driven(script: &str, limits: EngineLimits, wish: Option<Wish>) -> (Outcome, bool) {
     let mut engine = EngineHandle::start(shell(script), limits).expect("sh starts");
     let mut slow = false;
-    let outcome = engine.drive(start(), wish, |heard| {
+    let flag = AtomicBool::new(true);
+    let unless = wish.map(|wish| (&flag, wish));
+    let outcome = engine.drive(start(), unless, |heard| {
         slow |= matches!(heard, EngineMessage::Slow { .. });
         Ok(())
     });
@@ -557,11 +559,10 @@ fn a_command_is_driven_to_its_answer_or_to_what_went_wrong() {
     };
     let finished = serde_json::to_string(&finished).expect("plain data");
     let failed = r#"{"t":1,"event":"failed","kind":"device","reason":"lost"}"#;
-    let go_on = || Wish::GoOn;
     let answers = |line: &str| format!(r#"read x; echo "$HELLO"; read x; echo '{line}'; read x"#);
-    let (outcome, _) = driven(&answers(&finished), limits(), go_on);
+    let (outcome, _) = driven(&answers(&finished), limits(), None);
     assert!(matches!(outcome, Outcome::Answered), "{outcome:?}");
-    let (outcome, _) = driven(&answers(failed), limits(), go_on);
+    let (outcome, _) = driven(&answers(failed), limits(), None);
     assert!(matches!(&outcome, Outcome::Failed(it) if it.reason == "lost"));
     let why = outcome.answered().expect_err("it failed").to_string();
     assert_eq!(why, "lost");
@@ -574,20 +575,20 @@ fn a_command_is_driven_to_its_answer_or_to_what_went_wrong() {
         stop: short,
         ..limits()
     };
-    let (outcome, _) = driven(deaf, stops, || Wish::Stop);
+    let (outcome, _) = driven(deaf, stops, Some(Wish::Stop));
     assert!(matches!(outcome, Outcome::Over(EngineEnd::NotStopped)));
-    let (outcome, _) = driven(deaf, limits(), || Wish::Kill);
+    let (outcome, _) = driven(deaf, limits(), Some(Wish::Kill));
     assert!(matches!(outcome, Outcome::Over(EngineEnd::Killed)));
     let slow = EngineLimits {
         notice: short,
         task: 2 * short,
         ..limits()
     };
-    let (outcome, told) = driven(deaf, slow, go_on);
+    let (outcome, told) = driven(deaf, slow, None);
     assert!(matches!(outcome, Outcome::Over(EngineEnd::NoStep(_))));
     assert!(told, "it is said before");
     let mut other = EngineHandle::start(shell(deaf), slow).expect("sh starts");
-    let outcome = other.drive(Command::Probe, go_on, |_| Ok(()));
+    let outcome = other.drive(Command::Probe, None, |_| Ok(()));
     let outcome = outcome.expect("nothing fails here");
     assert!(matches!(outcome, Outcome::Over(EngineEnd::NoAnswer(_))));
     // What was only sent is not watched, and a handle whose engine is gone does not wait for an answer.
@@ -598,7 +599,7 @@ fn a_command_is_driven_to_its_answer_or_to_what_went_wrong() {
         let heard = sent.next(Duration::from_millis(10));
         assert!(matches!(heard, None | Some(EngineMessage::Line(..))));
     }
-    let outcome = other.drive(start(), go_on, |_| Ok(()));
+    let outcome = other.drive(start(), None, |_| Ok(()));
     assert!(matches!(outcome, Ok(Outcome::Over(_))), "{outcome:?}");
 }
 

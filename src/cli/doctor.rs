@@ -13,7 +13,7 @@ use crate::out::{self, Exit, result, usage};
 use crate::table;
 use crate::tui::terminal;
 use protocol::handle::driver_noise::harmless;
-use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage, Wish};
+use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage};
 use protocol::machine;
 use protocol::stats::roofline::repeats;
 use protocol::stats::roofline::{ridge, unsteady};
@@ -105,7 +105,7 @@ pub(super) fn probe(command: &EngineCommand) -> Result<DoctorReport> {
         }
         Ok(())
     };
-    let outcome = engine.drive(Command::Probe, || Wish::GoOn, hear)?;
+    let outcome = engine.drive(Command::Probe, None, hear)?;
     found.engine = engine.hello().cloned();
     found.problem = match outcome.answered() {
         Ok(()) if found.devices.is_empty() => Some("the engine found no device at all".to_owned()),
@@ -146,7 +146,7 @@ pub(super) fn measure_peaks(
         Ok(())
     };
     let mut engine = within(command, CALIBRATE_TIMEOUT)?;
-    engine.drive(calibrate, || Wish::GoOn, hear)?.answered()?;
+    engine.drive(calibrate, None, hear)?.answered()?;
     measured.context("The engine measured no peaks")
 }
 

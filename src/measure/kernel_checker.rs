@@ -1,7 +1,7 @@
 //! The parent's side of kernel checks. They run in a separate engine process, and training continues whatever a kernel does.
 //! Every job is answered by exactly one report, even if that process ends, hangs or cannot be started.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use protocol::handle::{
@@ -67,12 +67,8 @@ impl Checker {
             device: device.to_owned(),
             job: Box::new(job.clone()),
         };
-        let wish = || match given_up.load(Ordering::Relaxed) {
-            true => Wish::Kill,
-            false => Wish::GoOn,
-        };
         let mut found = None;
-        let outcome = engine.drive(command, wish, |heard| {
+        let outcome = engine.drive(command, Some((given_up, Wish::Kill)), |heard| {
             if let EngineMessage::Line(line, _) = heard {
                 match &line.event {
                     Event::KernelChecked { report } if report.id == id => {

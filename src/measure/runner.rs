@@ -234,15 +234,12 @@ impl Runner {
                 .map_err(|error| usage(format!("{error:#}")))?,
         };
         let interrupted = Arc::clone(&self.interrupted);
-        let wanted = match self.kill_at_once {
+        let wish = match self.kill_at_once {
             true => Wish::Kill,
             false => Wish::Stop,
         };
-        let wish = || match interrupted.load(Ordering::Relaxed) {
-            true => wanted,
-            false => Wish::GoOn,
-        };
-        let outcome = engine.drive(work.command(device), wish, |heard| {
+        let unless = Some((&*interrupted, wish));
+        let outcome = engine.drive(work.command(device), unless, |heard| {
             if let EngineMessage::Line(line, text) = heard {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.add(line, text)?;
@@ -306,7 +303,7 @@ impl Runner {
                 after.as_secs(),
                 limit.as_secs()
             )),
-            EngineMessage::Line(..) | EngineMessage::Awake | EngineMessage::Over(_) => {}
+            EngineMessage::Line(..) | EngineMessage::Over(_) => {}
         }
     }
 }

@@ -4,19 +4,23 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 use std::thread::Builder;
 use std::time::Duration;
 
+use anyhow::{Context, Result};
+
 use crate::app::source::{EventSource, FromEngine};
+use crate::measure::job::Job;
 use crate::pages::report::RunCollector;
 use crate::record::{FinishedRecording, RecordingWriter};
-use protocol::handle::{EngineCommand, EngineEnd, EngineHandle, EngineLimits, EngineMessage};
+use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage, Wish};
 use protocol::{Command, Device, Event, Failed, FailedKind, RunSpec, StreamLine};
 
 /// Steps that compile a run's kernels and fill the caches.
 const WARM_UP: u64 = 3;
-/// Messages of the second engine that are looked at before the first one has its turn.
-const AT_ONCE: usize = 64;
 
 /// A running engine with its successor.
 pub struct LiveEngine {
@@ -24,7 +28,8 @@ pub struct LiveEngine {
     main: EngineHandle,
     /// What the first engine was last asked to compute on.
     device: Option<String>,
-    warm: Option<WarmUpEngine>,
+    /// The device that is warmed up.
+    warm: Option<(String, WarmUp)>,
     last_run: Option<RunSpec>,
     own: VecDeque<FromEngine>,
     recorder: Option<RecordingWriter>,
@@ -32,12 +37,17 @@ pub struct LiveEngine {
     collector: Rc<RefCell<RunCollector>>,
 }
 
-struct WarmUpEngine {
-    engine: EngineHandle,
-    select: String,
-    /// The device, once it is open; it is reported when the warm-up run is over.
-    opened: Option<Device>,
-    reported: bool,
+/// A device that is opened in a second engine, beside the run in progress.
+enum WarmUp {
+    Begun(Job<WarmUpNews>),
+    Ready(EngineHandle),
+}
+
+enum WarmUpNews {
+    Report(FromEngine),
+    /// The engine, and its device, which is open and has computed.
+    Ready(Box<EngineHandle>, Device),
+    Failed(String),
 }
 
 impl LiveEngine {
@@ -45,7 +55,7 @@ impl LiveEngine {
         command: EngineCommand,
         recorder: Option<RecordingWriter>,
         collector: Rc<RefCell<RunCollector>>,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self> {
         let main = EngineHandle::start(command.clone(), EngineLimits::default())?;
         Ok(Self {
             command,
@@ -60,90 +70,63 @@ impl LiveEngine {
     }
 
     /// Ends the recording, if there is one; the result says where it is.
-    pub fn close(mut self) -> anyhow::Result<Option<FinishedRecording>> {
+    pub fn close(mut self) -> Result<Option<FinishedRecording>> {
         self.recorder
             .take()
             .map(RecordingWriter::finish)
             .transpose()
     }
 
-    /// Opens the device in a second engine, beside the run in progress.
     fn warm_up(&mut self, select: String) {
-        let limits = EngineLimits {
-            patience: Duration::ZERO,
-            ..EngineLimits::default()
+        let (command, on, run) = (self.command.clone(), select.clone(), self.last_run.clone());
+        let work = move |stop: Arc<AtomicBool>, outbox: Sender<WarmUpNews>| {
+            let tell = |report| drop(outbox.send(WarmUpNews::Report(report)));
+            let news = match warmed_up(command, &on, run, &stop, &tell) {
+                Ok((engine, device)) => WarmUpNews::Ready(Box::new(engine), device),
+                Err(error) => WarmUpNews::Failed(format!("{error:#}")),
+            };
+            let _ = outbox.send(news);
         };
-        match EngineHandle::start(self.command.clone(), limits) {
-            Ok(mut engine) => {
-                engine.begin(Command::Open {
-                    device: select.clone(),
-                });
-                self.warm = Some(WarmUpEngine {
-                    engine,
-                    select,
-                    opened: None,
-                    reported: false,
-                });
-            }
-            Err(error) => self.own.push_back(failed(format!("{error:#}"))),
+        let broke_off = WarmUpNews::Failed("it broke off; the log may say why".to_owned());
+        match Job::begin(Builder::new().name("warm-up".to_owned()), work, broke_off) {
+            Ok(job) => self.warm = Some((select, WarmUp::Begun(job))),
+            Err(error) => self.own.push_back(failed(error.to_string())),
         }
     }
 
     /// Work goes to the engine that has its device open.
     fn work(&mut self, device: &str, command: Command) {
-        if let Some(warm) = self
-            .warm
-            .take_if(|warm| warm.select == device && !warm.engine.is_over())
+        if let Some((_, WarmUp::Ready(engine))) = self.warm.take_if(|(select, _)| select == device)
+            && !engine.is_over()
         {
-            retire(std::mem::replace(&mut self.main, warm.engine));
+            retire(std::mem::replace(&mut self.main, engine));
         }
         self.device = Some(device.to_owned());
         self.main.send(command);
     }
 
     fn hear_warm(&mut self) -> Option<FromEngine> {
-        for _ in 0..AT_ONCE {
-            let warm = self.warm.as_mut()?;
-            let report = match warm.engine.next(Duration::ZERO)? {
-                EngineMessage::Line(line, _) => match warm.hear(*line, self.last_run.as_ref()) {
-                    Some(FromEngine::Line(StreamLine {
-                        event: Event::Failed(failure),
-                        ..
-                    })) => {
-                        self.drop_warm();
-                        Some(failed(failure.reason))
-                    }
-                    report => report,
-                },
-                EngineMessage::Stray(text) => Some(FromEngine::Stray(text)),
-                EngineMessage::Over(end) => {
-                    self.drop_warm();
-                    Some(failed(match end {
-                        EngineEnd::DeviceStuck(after) => {
-                            format!("it has not answered for {} s", after.as_secs())
-                        }
-                        EngineEnd::Silent { .. } => {
-                            "the engine that opened it stopped answering".to_owned()
-                        }
-                        end => end.to_string(),
-                    }))
-                }
-                EngineMessage::Silent(_)
-                | EngineMessage::Slow { .. }
-                | EngineMessage::Malformed { .. }
-                | EngineMessage::Awake => None,
-            };
-            if report.is_some() {
-                return report;
+        let (_, warm) = self.warm.as_mut()?;
+        let job = match warm {
+            WarmUp::Begun(job) => job,
+            WarmUp::Ready(engine) => {
+                // It only waits. If it ends, the first engine opens the device when work is sent there.
+                while engine.next(Duration::ZERO).is_some() {}
+                return None;
             }
-        }
-        None
-    }
-
-    fn drop_warm(&mut self) {
-        if let Some(warm) = self.warm.take() {
-            retire(warm.engine);
-        }
+        };
+        Some(match job.next_message()? {
+            WarmUpNews::Report(report) => report,
+            WarmUpNews::Ready(engine, device) => {
+                *warm = WarmUp::Ready(*engine);
+                let event = Event::DeviceReady { device };
+                FromEngine::Line(StreamLine { t: 0.0, event })
+            }
+            WarmUpNews::Failed(why) => {
+                self.warm = None;
+                failed(why)
+            }
+        })
     }
 
     fn record(&mut self, line: &StreamLine, text: &str) {
@@ -166,40 +149,47 @@ impl LiveEngine {
     }
 }
 
-impl WarmUpEngine {
-    /// What the screen has to know of this engine's stream.
-    fn hear(&mut self, line: StreamLine, last_run: Option<&RunSpec>) -> Option<FromEngine> {
-        match line.event {
-            Event::Compiling { .. } | Event::Failed(_) => Some(FromEngine::Line(line)),
-            Event::DeviceReady { ref device } if self.opened.is_none() => {
-                self.opened = Some(device.clone());
-                let Some(run) = last_run else {
-                    self.reported = true;
-                    return Some(FromEngine::Line(line));
-                };
-                let run = RunSpec {
-                    variant: "warm-up".to_owned(),
-                    steps: Some(WARM_UP),
-                    ..run.clone()
-                };
-                self.engine.begin(Command::Start {
-                    device: self.select.clone(),
-                    run,
-                    request: 0,
-                });
-                None
+/// An engine that has opened a device and made a few steps of a run there, and the device. `tell` gets what the screen shows meanwhile.
+fn warmed_up(
+    command: EngineCommand,
+    select: &str,
+    run: Option<RunSpec>,
+    stop: &AtomicBool,
+    tell: &dyn Fn(FromEngine),
+) -> Result<(EngineHandle, Device)> {
+    let limits = EngineLimits {
+        patience: Duration::ZERO,
+        ..EngineLimits::default()
+    };
+    let mut engine = EngineHandle::start(command, limits)?;
+    let device = select.to_owned();
+    let start = run.map(|run| Command::Start {
+        device: device.clone(),
+        run: RunSpec {
+            variant: "warm-up".to_owned(),
+            steps: Some(WARM_UP),
+            ..run
+        },
+        request: 0,
+    });
+    let mut opened = None;
+    for command in std::iter::once(Command::Open { device }).chain(start) {
+        let hear = |heard: &EngineMessage| {
+            match heard {
+                EngineMessage::Line(line, _) => match &line.event {
+                    Event::DeviceReady { device } => opened = Some(device.clone()),
+                    Event::Compiling { .. } => tell(FromEngine::Line((**line).clone())),
+                    _ => {}
+                },
+                EngineMessage::Stray(text) => tell(FromEngine::Stray(text.clone())),
+                _ => {}
             }
-            Event::Finished(_) if !self.reported => {
-                self.reported = true;
-                let device = self.opened.clone()?;
-                Some(FromEngine::Line(StreamLine {
-                    t: line.t,
-                    event: Event::DeviceReady { device },
-                }))
-            }
-            _ => None,
-        }
+            Ok(())
+        };
+        let unless = Some((stop, Wish::Kill));
+        engine.drive(command, unless, hear)?.answered()?;
     }
+    Ok((engine, opened.context("the engine opened no device")?))
 }
 
 impl EventSource for LiveEngine {
@@ -232,7 +222,7 @@ impl EventSource for LiveEngine {
                 EngineMessage::Stray(text) => FromEngine::Stray(text),
                 EngineMessage::Malformed { line, why } => FromEngine::Malformed { line, why },
                 EngineMessage::Silent(_) => FromEngine::Silent,
-                EngineMessage::Awake | EngineMessage::Slow { .. } => continue,
+                EngineMessage::Slow { .. } => continue,
                 EngineMessage::Over(end) => FromEngine::Gone {
                     reason: end.to_string(),
                 },

@@ -394,11 +394,7 @@ impl EngineHandle {
                 let text = format!("the engine refused the handshake: {}", failed.reason);
                 return Some(self.refuse(text));
             }
-            (HandleState::Talking { silent }, _) if silent.is_some() => {
-                *silent = None;
-                self.ready = Some(EngineMessage::Line(Box::new(line), text));
-                return Some(EngineMessage::Awake);
-            }
+            (HandleState::Talking { silent }, _) => *silent = None,
             _ => {}
         }
         Some(EngineMessage::Line(Box::new(line), text))

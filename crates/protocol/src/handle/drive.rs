@@ -1,5 +1,6 @@
 //! Drives an engine through one command, from its start to its answer.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -10,10 +11,9 @@ use crate::{Command, Event, Failed};
 /// How often it is asked whether the command is still wanted.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What is wanted of a command in progress.
+/// What is wanted of a command that is not wanted any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    GoOn,
     /// The run is to end and to send its summary.
     Stop,
     /// The engine is to end at once.
@@ -44,28 +44,29 @@ impl Outcome {
 }
 
 impl EngineHandle {
-    /// Begins a command and waits until it has its answer, or `wish` wants its end. `hear` gets whatever the engine says meanwhile, the answer
-    /// included.
+    /// Begins a command and waits until it has its answer. `hear` gets whatever the engine says meanwhile, the answer included. `unless`: a
+    /// flag that says that the command is not wanted any more, and what is wanted then.
     ///
     /// # Errors
     /// Those of `hear`; the command goes on then.
     pub fn drive(
         &mut self,
         command: Command,
-        wish: impl Fn() -> Wish,
+        unless: Option<(&AtomicBool, Wish)>,
         mut hear: impl FnMut(&EngineMessage) -> Result<()>,
     ) -> Result<Outcome> {
         self.begin(command);
         loop {
-            match wish() {
-                Wish::Stop if self.watch.as_ref().is_some_and(|it| it.stopped.is_none()) => {
-                    self.send(Command::Stop);
-                }
-                Wish::GoOn | Wish::Stop => {}
-                Wish::Kill => {
+            let given_up = unless.filter(|(flag, _)| flag.load(Ordering::Relaxed));
+            match (given_up, &self.watch) {
+                (Some((_, Wish::Kill)), _) => {
                     self.kill();
                     return Ok(Outcome::Over(EngineEnd::Killed));
                 }
+                (Some((_, Wish::Stop)), Some(watch)) if watch.stopped.is_none() => {
+                    self.send(Command::Stop);
+                }
+                _ => {}
             }
             let Some(heard) = self.next(TICK) else {
                 match self.is_over() {

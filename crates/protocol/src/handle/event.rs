@@ -15,10 +15,8 @@ pub enum EngineMessage {
     Stray(String),
     /// A line on stdout that is not the protocol, and why.
     Malformed { line: String, why: String },
-    /// Nothing came for this long. Said once per silence.
+    /// Nothing came for this long. Said once per silence; the next line ends it.
     Silent(Duration),
-    /// The first line after a silence is about to follow.
-    Awake,
     /// The command that was begun has come no further for this long; at the limit the engine is ended. Said once for a command.
     Slow { after: Duration, limit: Duration },
     /// The engine is gone; nothing follows.
