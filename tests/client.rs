@@ -580,7 +580,6 @@ fn a_command_is_driven_to_its_answer_or_to_what_went_wrong() {
     let (outcome, _) = driven(deaf, limits(), Some(Wish::Kill));
     assert!(matches!(outcome, Outcome::Over(EngineEnd::Killed)));
     let slow = EngineLimits {
-        notice: short,
         task: 2 * short,
         ..limits()
     };

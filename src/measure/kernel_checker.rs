@@ -4,9 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use protocol::handle::{
-    EngineCommand, EngineEnd, EngineHandle, EngineLimits, EngineMessage, Outcome, Wish,
-};
+use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage, Outcome, Wish};
 use protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
 /// Longest wait for news of a check; the process itself gives up single launches much earlier. A separate thread of it sends the
@@ -102,11 +100,6 @@ fn unanswered(job: &KernelJob, outcome: anyhow::Result<Outcome>) -> KernelReport
         Ok(Outcome::Failed(failed)) => {
             format!("the process that checks kernels refused: {}", failed.reason)
         }
-        Ok(Outcome::Over(EngineEnd::Silent { after, .. })) => format!(
-            "the process that checks kernels has been silent for {:.0} s",
-            after.as_secs_f64()
-        ),
-        Ok(Outcome::Over(end @ EngineEnd::NoAnswer(_))) => end.to_string(),
         Ok(Outcome::Over(end)) => format!("the process that checks kernels ended: {end}"),
         Ok(Outcome::Answered) => "the process that checks kernels sent no report".to_owned(),
         Err(error) => format!("{error:#}"),

@@ -123,8 +123,8 @@ pub struct Runner {
     engine: Option<EngineHandle>,
     recorder: Option<RecordingWriter>,
     interrupted: Arc<AtomicBool>,
-    /// An interruption ends the engine, instead of asking it to stop and to send its summary.
-    kill_at_once: bool,
+    /// What an interruption wants.
+    wish: Wish,
     notify: NoticeHandler,
     /// What was written beside the stream last.
     last_stray: Option<String>,
@@ -157,7 +157,7 @@ impl Runner {
             .map_err(|error| usage(format!("--record: {error:#}")))?;
         Ok(Self {
             recorder,
-            kill_at_once: false,
+            wish: Wish::Stop,
             ..Self::in_background(command, interrupted, Box::new(notice))
         })
     }
@@ -173,7 +173,7 @@ impl Runner {
             engine: None,
             recorder: None,
             interrupted: stop,
-            kill_at_once: true,
+            wish: Wish::Kill,
             notify,
             last_stray: None,
             hello: None,
@@ -206,7 +206,7 @@ impl Runner {
     /// Lets the engine end in its own time: the next work begins with a fresh one.
     pub fn restart(&mut self) {
         if let Some(mut engine) = self.engine.take()
-            && self.kill_at_once
+            && self.wish == Wish::Kill
             && self.interrupted()
         {
             engine.kill();
@@ -234,11 +234,7 @@ impl Runner {
                 .map_err(|error| usage(format!("{error:#}")))?,
         };
         let interrupted = Arc::clone(&self.interrupted);
-        let wish = match self.kill_at_once {
-            true => Wish::Kill,
-            false => Wish::Stop,
-        };
-        let unless = Some((&*interrupted, wish));
+        let unless = Some((&*interrupted, self.wish));
         let outcome = engine.drive(work.command(device), unless, |heard| {
             if let EngineMessage::Line(line, text) = heard {
                 if let Some(recorder) = &mut self.recorder {
@@ -298,10 +294,8 @@ impl Runner {
                 "nothing from the engine for {:.0} s; waiting",
                 after.as_secs_f64()
             )),
-            EngineMessage::Slow { after, limit } => (self.notify)(&format!(
-                "no step for {} s; after {} s the engine is given up",
-                after.as_secs(),
-                limit.as_secs()
+            EngineMessage::Slow { seconds, limit_s } => (self.notify)(&format!(
+                "no step for {seconds} s; after {limit_s} s the engine is given up"
             )),
             EngineMessage::Line(..) | EngineMessage::Over(_) => {}
         }

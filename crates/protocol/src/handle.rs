@@ -55,10 +55,8 @@ pub struct EngineLimits {
     pub patience: Duration,
     /// How long the device may make no progress on a command while the engine is alive.
     pub device: Duration,
-    /// How long a command may come no further, whatever else the engine says.
+    /// How long a command may come no further, whatever else the engine says. [`EngineMessage::Slow`] tells before.
     pub task: Duration,
-    /// When [`EngineMessage::Slow`] says that it comes no further.
-    pub notice: Duration,
     /// How long a run that was asked to stop may take to send its summary.
     pub stop: Duration,
 }
@@ -72,7 +70,6 @@ impl Default for EngineLimits {
             patience: Duration::from_secs(30),
             device: Duration::from_secs(120),
             task: Duration::from_secs(600),
-            notice: Duration::from_secs(120),
             stop: Duration::from_secs(10),
         }
     }
@@ -109,7 +106,7 @@ pub struct EngineHandle {
     /// When the last line came, or when waiting for one began.
     last_line: Instant,
     last_look: Instant,
-    /// When the work on the engine's device last made progress.
+    /// When the work on the engine's device last made progress, or was begun.
     progress: Instant,
     nonsense: u32,
     first_nonsense: Option<String>,
@@ -179,6 +176,7 @@ impl EngineHandle {
     /// Sends a command and watches the engine until it has answered.
     pub fn begin(&mut self, command: Command) {
         self.send(command.clone());
+        self.progress = Instant::now();
         self.watch = Some(Watch::begin(command));
     }
 

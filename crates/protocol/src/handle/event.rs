@@ -17,8 +17,8 @@ pub enum EngineMessage {
     Malformed { line: String, why: String },
     /// Nothing came for this long. Said once per silence; the next line ends it.
     Silent(Duration),
-    /// The command that was begun has come no further for this long; at the limit the engine is ended. Said once for a command.
-    Slow { after: Duration, limit: Duration },
+    /// The command that was begun has come no further for so many seconds; at the limit the engine is ended. Said once for a command.
+    Slow { seconds: u64, limit_s: u64 },
     /// The engine is gone; nothing follows.
     Over(EngineEnd),
 }
@@ -32,17 +32,14 @@ pub enum EngineEnd {
     Ended(String),
     /// Whoever holds the handle ended it.
     Killed,
-    /// Nothing came from it for this long while it had a command. `line`: what was started, where that may be a connection.
-    Silent {
-        after: Duration,
-        line: Option<String>,
-    },
-    /// It is alive, but its device made no progress for this long.
-    DeviceStuck(Duration),
-    /// It is alive, but a run made no step for this long.
-    NoStep(Duration),
-    /// It is alive, but something other than a run had no answer for this long.
-    NoAnswer(Duration),
+    /// Nothing came from it while it had a command. What was started, where that may be a connection.
+    Silent(Option<String>),
+    /// It is alive, but its device made no progress for so many seconds.
+    DeviceStuck(u64),
+    /// It is alive, but a run made no step for so many seconds.
+    NoStep(u64),
+    /// It is alive, but something other than a run had no answer for so many seconds.
+    NoAnswer(u64),
     /// It makes more steps than it was asked for.
     Endless,
     /// It was asked to stop and did not.
@@ -54,29 +51,20 @@ impl fmt::Display for EngineEnd {
         match self {
             Self::Refused(text) | Self::Ended(text) => f.write_str(text),
             Self::Killed => f.write_str("the engine was stopped"),
-            Self::Silent { line: None, .. } => f.write_str("the engine stays silent and was ended"),
-            Self::Silent {
-                line: Some(command),
-                ..
-            } => write!(
+            Self::Silent(None) => f.write_str("the engine stays silent and was ended"),
+            Self::Silent(Some(command)) => write!(
                 f,
                 "nothing more comes from `{command}`: its connection is cut, or its machine is gone; see that it answers and run this again"
             ),
-            Self::DeviceStuck(after) => {
-                let seconds = after.as_secs();
-                write!(
-                    f,
-                    "the engine is alive, but its device made no progress for {seconds} s, so it was ended"
-                )
-            }
-            Self::NoStep(after) => {
-                let seconds = after.as_secs();
-                write!(
-                    f,
-                    "the engine is alive, but came no step further in {seconds} s, so it was ended"
-                )
-            }
-            Self::NoAnswer(after) => write!(f, "no answer within {} s", after.as_secs()),
+            Self::DeviceStuck(seconds) => write!(
+                f,
+                "the engine is alive, but its device made no progress for {seconds} s, so it was ended"
+            ),
+            Self::NoStep(seconds) => write!(
+                f,
+                "the engine is alive, but came no step further in {seconds} s, so it was ended"
+            ),
+            Self::NoAnswer(seconds) => write!(f, "no answer within {seconds} s"),
             Self::Endless => f.write_str(
                 "the engine goes on far beyond the steps it was asked for, so it was ended",
             ),

@@ -7,12 +7,13 @@ use crate::{Command, Event};
 
 /// Steps beyond those asked for: warm-up and profiles.
 const MORE_STEPS: u64 = 1000;
+/// After this part of its time it is said that a command comes no further.
+const NOTICE: u32 = 5;
 
 /// A command without an answer.
 #[derive(Debug)]
 pub(super) struct Watch {
     command: Command,
-    began: Instant,
     /// When it last came further.
     pub further: Instant,
     noticed: bool,
@@ -33,11 +34,9 @@ impl Watch {
             Command::Pair { pairs, .. } => (u64::MAX, u64::from(*pairs)),
             _ => (0, 0),
         };
-        let now = Instant::now();
         Self {
             command,
-            began: now,
-            further: now,
+            further: Instant::now(),
             noticed: false,
             stopped: None,
             most: [0; 3],
@@ -89,12 +88,11 @@ impl EngineHandle {
             return Some(EngineMessage::Over(end));
         }
         let watch = self.watch.as_mut()?;
-        let slow = !watch.noticed && watch.further.elapsed() > self.limits.notice;
+        let (limit, notice) = (self.limits.task, self.limits.task / NOTICE);
+        let slow = !watch.noticed && watch.further.elapsed() > notice;
         watch.noticed |= slow;
-        slow.then_some(EngineMessage::Slow {
-            after: self.limits.notice,
-            limit: self.limits.task,
-        })
+        let (seconds, limit_s) = (notice.as_secs(), limit.as_secs());
+        slow.then_some(EngineMessage::Slow { seconds, limit_s })
     }
 
     /// Why the engine is given up.
@@ -116,10 +114,7 @@ impl EngineHandle {
             Some(_) => limits.patience.min(limits.silence),
         };
         if silent.is_some_and(|since| since.elapsed() > patience) {
-            return Some(EngineEnd::Silent {
-                after: self.silent(),
-                line: line.map(ToString::to_string),
-            });
+            return Some(EngineEnd::Silent(line.map(ToString::to_string)));
         }
         let [steps, _, pairs] = watch.most;
         if watch.is_run() && (steps > watch.limits[0] || pairs > watch.limits[1]) {
@@ -128,11 +123,11 @@ impl EngineHandle {
         let after = watch.further.elapsed();
         if after > limits.task {
             return Some(match watch.is_run() {
-                true => EngineEnd::NoStep(after),
-                false => EngineEnd::NoAnswer(limits.task),
+                true => EngineEnd::NoStep(after.as_secs()),
+                false => EngineEnd::NoAnswer(limits.task.as_secs()),
             });
         }
-        let idle = self.idle().min(watch.began.elapsed());
-        (idle > limits.device && silent.is_none()).then_some(EngineEnd::DeviceStuck(idle))
+        let stuck = self.idle() > limits.device && silent.is_none();
+        stuck.then(|| EngineEnd::DeviceStuck(self.idle().as_secs()))
     }
 }
