@@ -5,7 +5,7 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::thread::Builder;
 
-use super::job::Job;
+use super::background_job::BackgroundJob;
 use crate::lanes::{KernelLanes, LanesWanted};
 use protocol::reference;
 use protocol::validate::{SizedText, validate};
@@ -30,12 +30,12 @@ pub type LanesResult = Result<KernelLanes, String>;
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub fn begin(job: KernelJob, wanted: LanesWanted) -> io::Result<Job<LanesResult>> {
+pub fn begin(job: KernelJob, wanted: LanesWanted) -> io::Result<BackgroundJob<LanesResult>> {
     // The receiver may be closed.
     let work = move |_, outbox: Sender<LanesResult>| drop(outbox.send(record(&job, &wanted)));
     let thread = Builder::new().name("lanes".into()).stack_size(STACK_BYTES);
     let broke_off = Err("this kernel broke the interpreter".to_owned());
-    Ok(Job::begin(thread, work, broke_off)?.detached())
+    Ok(BackgroundJob::begin(thread, work, broke_off)?.detached())
 }
 
 fn record(job: &KernelJob, wanted: &LanesWanted) -> LanesResult {

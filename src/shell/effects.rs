@@ -29,7 +29,7 @@ use crate::course::save_file::{Progress, ProgressChange, StageState};
 use crate::course::workspace;
 use crate::course::{Course, CourseFiles, Exercise, Stage};
 use crate::files;
-use crate::measure::job::Job;
+use crate::measure::background_job::BackgroundJob;
 use crate::pages::html;
 use crate::pages::report::RunCollector;
 use crate::record::Recording;
@@ -59,7 +59,7 @@ pub(super) struct Workshop {
     /// The folder for reports.
     reports: Option<PathBuf>,
     /// The kernels that are being read.
-    kernels: Option<Job<Message>>,
+    kernels: Option<BackgroundJob<Message>>,
     /// The room that the learner is in.
     pub member: Option<Member>,
 }
@@ -408,7 +408,7 @@ impl Workshop {
                 own = Some(self.unsaved_message());
             }
         }
-        if let Some(read) = self.kernels.as_mut().and_then(Job::next_message) {
+        if let Some(read) = self.kernels.as_mut().and_then(BackgroundJob::next_message) {
             self.kernels = None;
             return Some(read);
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::app::source::{EventSource, FromEngine};
-use crate::measure::job::Job;
+use crate::measure::background_job::BackgroundJob;
 use crate::pages::report::RunCollector;
 use crate::record::{FinishedRecording, RecordingWriter};
 use protocol::handle::{EngineCommand, EngineHandle, EngineLimits, EngineMessage, Wish};
@@ -39,7 +39,7 @@ pub struct LiveEngine {
 
 /// A device that is opened in a second engine, beside the run in progress.
 enum WarmUp {
-    Begun(Job<WarmUpNews>),
+    Begun(BackgroundJob<WarmUpNews>),
     Ready(EngineHandle),
 }
 
@@ -88,7 +88,7 @@ impl LiveEngine {
             let _ = outbox.send(news);
         };
         let broke_off = WarmUpNews::Failed("it broke off; the log may say why".to_owned());
-        match Job::begin(Builder::new().name("warm-up".to_owned()), work, broke_off) {
+        match BackgroundJob::begin(Builder::new().name("warm-up".to_owned()), work, broke_off) {
             Ok(job) => self.warm = Some((select, WarmUp::Begun(job))),
             Err(error) => self.own.push_back(failed(error.to_string())),
         }

@@ -20,7 +20,7 @@ use crate::course::workspace;
 use crate::files;
 use crate::judge::configs as judge;
 use crate::lanes::LanesWanted;
-use crate::measure::job::Job;
+use crate::measure::background_job::BackgroundJob;
 use crate::measure::kernel_checker::Checker;
 use crate::measure::lanes::{self, LanesResult};
 use protocol::config::RunConfig;
@@ -33,11 +33,11 @@ pub struct ExerciseRunner {
     command: EngineCommand,
     checker: Arc<Mutex<Checker>>,
     /// A check of kernels, or a measurement of configurations.
-    work: Option<Job<Message>>,
+    work: Option<BackgroundJob<Message>>,
     /// The kernels of the last check.
     job: KernelJob,
     /// A workgroup that is recorded.
-    lanes: Option<Job<LanesResult>>,
+    lanes: Option<BackgroundJob<LanesResult>>,
     /// What the stage trains: a kernel that is to compute for it is checked at its sizes.
     model: Option<RunConfig>,
     open: Option<Open>,
@@ -193,7 +193,7 @@ impl ExerciseRunner {
             return Some(message);
         }
         let id = self.open.as_ref()?.id.clone();
-        if let Some(message) = self.work.as_mut().and_then(Job::next_message) {
+        if let Some(message) = self.work.as_mut().and_then(BackgroundJob::next_message) {
             if let Message::Exercise {
                 news: ExerciseNews::Measured(_) | ExerciseNews::Checked(_),
                 ..
@@ -221,7 +221,12 @@ impl ExerciseRunner {
         self.work = begun.ok();
     }
 
-    fn begin(&self, context: &CourseContext, id: &str, device: &str) -> Result<Job<Message>> {
+    fn begin(
+        &self,
+        context: &CourseContext,
+        id: &str,
+        device: &str,
+    ) -> Result<BackgroundJob<Message>> {
         let (configs, path) = self.answering(context, id)?;
         let (answer, said) = read_answers(configs, &path);
         if let AnswerFile::Open(problems) = answer {

@@ -15,8 +15,8 @@ use crate::course::exercise::Configs;
 use crate::course::exercise::config::Answers;
 use crate::course::sweep::table;
 use crate::judge::{StageReport, configs as judge, kernel};
+use crate::measure::background_job::BackgroundJob;
 use crate::measure::exercise::measure_exercise;
-use crate::measure::job::Job;
 use crate::measure::kernel_checker::Checker;
 use crate::measure::launched_kernels;
 use crate::measure::plan::MeasureEvent;
@@ -35,7 +35,7 @@ pub(super) fn measure(
     device: &str,
     configs: &Configs,
     answers: Answers,
-) -> io::Result<Job<Message>> {
+) -> io::Result<BackgroundJob<Message>> {
     let (exercise, device, configs) = (exercise.to_owned(), device.to_owned(), configs.clone());
     let failed = Measurement::failed("the measurement broke off; the log may say why");
     let broke_off = news(&exercise, ExerciseNews::Measured(Box::new(failed)));
@@ -51,7 +51,7 @@ pub(super) fn measure(
             tell(ExerciseNews::Measured(Box::new(measured)));
         }
     };
-    Job::begin(
+    BackgroundJob::begin(
         Builder::new().name("measurement".to_owned()),
         work,
         broke_off,
@@ -66,7 +66,7 @@ pub(super) fn check(
     checker: Arc<Mutex<Checker>>,
     device: String,
     job: KernelJob,
-) -> io::Result<Job<Message>> {
+) -> io::Result<BackgroundJob<Message>> {
     let checked = |job: &KernelJob, report: KernelReport| {
         let verdict = Box::new(kernel::verdict(job, report));
         news(&job.exercise, ExerciseNews::Checked(verdict))
@@ -81,7 +81,7 @@ pub(super) fn check(
         });
         let _ = outbox.send(checked(&job, report));
     };
-    Job::begin(
+    BackgroundJob::begin(
         Builder::new().name("kernel-check".to_owned()),
         work,
         broke_off,
@@ -101,7 +101,7 @@ pub(super) fn read_kernels(
     command: EngineCommand,
     device: String,
     config: Box<RunConfig>,
-) -> io::Result<Job<Message>> {
+) -> io::Result<BackgroundJob<Message>> {
     let read = |device: &str, config: &RunConfig, texts| Message::KernelsRead {
         device: device.to_owned(),
         config: Box::new(config.clone()),
@@ -121,7 +121,7 @@ pub(super) fn read_kernels(
             texts.map_err(|error| format!("{error:#}")),
         ));
     };
-    Job::begin(Builder::new().name("kernels".to_owned()), work, broke_off)
+    BackgroundJob::begin(Builder::new().name("kernels".to_owned()), work, broke_off)
 }
 
 /// Makes the runs and judges them; none when it was given up.

@@ -2,8 +2,8 @@
 //! ends, replaces and reaps it. It knows the protocol and no screen; it never opens a device.
 //!
 //! [`EngineHandle::next`] waits no longer than it is told to, so that a screen can ask at every frame. [`EngineHandle::drive`] waits until a
-//! command has its answer. A command that was begun is watched until then: an engine that falls silent, whose device makes no progress, that
-//! comes no further or does not stop is ended, and [`EngineEnd`] says which of these it was. A command that was only sent is not watched.
+//! command has its answer, and watches the engine until then: one that falls silent, whose device makes no progress, that comes no further or
+//! does not stop is ended, and [`EngineEnd`] says which of these it was. Whoever only sends a command watches for themselves.
 
 mod command;
 mod drive;
@@ -41,7 +41,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// How long stderr of an engine that exited is waited for; something it started may hold it open.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
 
-/// How long an engine may take. Tests shorten these. Those of a command hold only where it is watched.
+/// How long an engine may take. Tests shorten these. Those of a command hold only where it is driven.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineLimits {
     /// Until the engine's `hello`.
@@ -106,7 +106,7 @@ pub struct EngineHandle {
     /// When the last line came, or when waiting for one began.
     last_line: Instant,
     last_look: Instant,
-    /// When the work on the engine's device last made progress, or was begun.
+    /// When the work on the engine's device last made progress, or the command that is driven was sent.
     progress: Instant,
     nonsense: u32,
     first_nonsense: Option<String>,
@@ -119,7 +119,7 @@ pub struct EngineHandle {
     /// Lines that came from this process.
     lines: u64,
     ready: Option<EngineMessage>,
-    /// The command that has no answer yet, where one was begun.
+    /// The command that has no answer yet, where one is driven.
     watch: Option<Watch>,
 }
 
@@ -173,23 +173,8 @@ impl EngineHandle {
         self.child.id()
     }
 
-    /// Sends a command and watches the engine until it has answered.
-    pub fn begin(&mut self, command: Command) {
-        self.send(command.clone());
-        self.progress = Instant::now();
-        self.watch = Some(Watch::begin(command));
-    }
-
     /// Sends a command; before the handshake it is kept and sent after it. An engine that is gone gets nothing.
     pub fn send(&mut self, command: Command) {
-        match (&command, &mut self.watch) {
-            (Command::Stop, Some(watch)) => {
-                watch.stopped.get_or_insert_with(Instant::now);
-            }
-            // It takes the place of what was watched.
-            (Command::Start { .. } | Command::Pair { .. }, _) => self.watch = None,
-            _ => {}
-        }
         if let HandleState::Greeting { .. } = self.phase {
             self.waiting.push(command);
         } else if let Some(outbox) = &self.pipes.outbox {

@@ -1,11 +1,11 @@
 //! Drives an engine through one command, from its start to its answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::{EngineEnd, EngineHandle, EngineMessage};
+use super::{EngineEnd, EngineHandle, EngineMessage, Watch};
 use crate::{Command, Event, Failed};
 
 /// How often it is asked whether the command is still wanted.
@@ -44,7 +44,7 @@ impl Outcome {
 }
 
 impl EngineHandle {
-    /// Begins a command and waits until it has its answer. `hear` gets whatever the engine says meanwhile, the answer included. `unless`: a
+    /// Sends a command and waits until it has its answer. `hear` gets whatever the engine says meanwhile, the answer included. `unless`: a
     /// flag that says that the command is not wanted any more, and what is wanted then.
     ///
     /// # Errors
@@ -55,16 +55,23 @@ impl EngineHandle {
         unless: Option<(&AtomicBool, Wish)>,
         mut hear: impl FnMut(&EngineMessage) -> Result<()>,
     ) -> Result<Outcome> {
-        self.begin(command);
+        self.send(command.clone());
+        (self.progress, self.watch) = (Instant::now(), Some(Watch::begin(command)));
+        let mut stopped: Option<Instant> = None;
         loop {
             let given_up = unless.filter(|(flag, _)| flag.load(Ordering::Relaxed));
-            match (given_up, &self.watch) {
+            match (given_up, stopped) {
                 (Some((_, Wish::Kill)), _) => {
                     self.kill();
                     return Ok(Outcome::Over(EngineEnd::Killed));
                 }
-                (Some((_, Wish::Stop)), Some(watch)) if watch.stopped.is_none() => {
+                (Some((_, Wish::Stop)), None) => {
                     self.send(Command::Stop);
+                    stopped = Some(Instant::now());
+                }
+                (_, Some(since)) if since.elapsed() > self.limits.stop => {
+                    self.kill();
+                    return Ok(Outcome::Over(EngineEnd::NotStopped));
                 }
                 _ => {}
             }

@@ -17,8 +17,6 @@ pub(super) struct Watch {
     /// When it last came further.
     pub further: Instant,
     noticed: bool,
-    /// When it was asked to stop.
-    pub stopped: Option<Instant>,
     /// The largest number of a step, of kernels compiled and of pairs.
     most: [u64; 3],
     /// Steps, and pairs, after which there is nothing more to do.
@@ -38,7 +36,6 @@ impl Watch {
             command,
             further: Instant::now(),
             noticed: false,
-            stopped: None,
             most: [0; 3],
             limits: [steps, pairs].map(|n| n.saturating_mul(10).saturating_add(MORE_STEPS)),
         }
@@ -98,12 +95,6 @@ impl EngineHandle {
     /// Why the engine is given up.
     fn overdue(&self) -> Option<EngineEnd> {
         let (watch, limits) = (self.watch.as_ref()?, &self.limits);
-        if watch
-            .stopped
-            .is_some_and(|since| since.elapsed() > limits.stop)
-        {
-            return Some(EngineEnd::NotStopped);
-        }
         let silent = match self.phase {
             HandleState::Talking { silent } => silent,
             _ => None,
