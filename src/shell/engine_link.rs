@@ -40,11 +40,11 @@ pub struct LiveEngine {
 /// A device that is opened in a second engine, beside the run in progress.
 enum WarmUp {
     Begun(BackgroundJob<WarmUpNews>),
-    Ready(EngineHandle),
+    Ready(Box<EngineHandle>),
 }
 
 enum WarmUpNews {
-    Report(FromEngine),
+    Report(Box<FromEngine>),
     /// The engine, and its device, which is open and has computed.
     Ready(Box<EngineHandle>, Device),
     Failed(String),
@@ -80,7 +80,7 @@ impl LiveEngine {
     fn warm_up(&mut self, select: String) {
         let (command, on, run) = (self.command.clone(), select.clone(), self.last_run.clone());
         let work = move |stop: Arc<AtomicBool>, outbox: Sender<WarmUpNews>| {
-            let tell = |report| drop(outbox.send(WarmUpNews::Report(report)));
+            let tell = |report| drop(outbox.send(WarmUpNews::Report(Box::new(report))));
             let news = match warmed_up(command, &on, run, &stop, &tell) {
                 Ok((engine, device)) => WarmUpNews::Ready(Box::new(engine), device),
                 Err(error) => WarmUpNews::Failed(format!("{error:#}")),
@@ -99,7 +99,7 @@ impl LiveEngine {
         if let Some((_, WarmUp::Ready(engine))) = self.warm.take_if(|(select, _)| select == device)
             && !engine.is_over()
         {
-            retire(std::mem::replace(&mut self.main, engine));
+            retire(std::mem::replace(&mut self.main, *engine));
         }
         self.device = Some(device.to_owned());
         self.main.send(command);
@@ -116,9 +116,9 @@ impl LiveEngine {
             }
         };
         Some(match job.next_message()? {
-            WarmUpNews::Report(report) => report,
+            WarmUpNews::Report(report) => *report,
             WarmUpNews::Ready(engine, device) => {
-                *warm = WarmUp::Ready(*engine);
+                *warm = WarmUp::Ready(engine);
                 let event = Event::DeviceReady { device };
                 FromEngine::Line(StreamLine { t: 0.0, event })
             }

@@ -99,7 +99,7 @@ impl EngineHandle {
             HandleState::Talking { silent } => silent,
             _ => None,
         };
-        let line = (!self.command.is_own()).then(|| &self.command);
+        let line = (!self.command.is_own()).then_some(&self.command);
         let patience = match line {
             None => limits.patience,
             Some(_) => limits.patience.min(limits.silence),
