@@ -17,6 +17,7 @@ mod mystery;
 #[path = "update/silence.rs"]
 mod silence;
 
+use perflings::app::bench::Asked;
 use perflings::app::busy;
 use perflings::app::devices::GpuWarmUp;
 use perflings::app::guide::SentencePart;
@@ -240,11 +241,7 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
     hear(&mut app, sample::started(&fixed, 22));
     hear(&mut app, sample::step(&fixed, 22));
     assert_eq!(
-        (
-            app.bench.run.active,
-            app.step(),
-            app.bench.run.switching.is_none()
-        ),
+        (app.bench.run.active, app.step(), !app.bench.switching()),
         (Slot::B, Some(22), true)
     );
     assert_eq!(
@@ -353,7 +350,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
         ("cpu", 1, Slot::A, Slot::B, 0)
     );
     let (a, b) = (a.clone(), b.clone());
-    assert!(app.bench.run.pairing);
+    assert!(app.bench.pairing());
     assert_eq!(act(&mut app, Action::Pause), [], "pairs cannot be paused");
     pair(&mut app, 6, false);
     hear(&mut app, sample::step(&a, 0));
@@ -369,7 +366,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
     );
     pair(&mut app, 40, true);
     assert_eq!(
-        (app.bench.run.state.clone(), app.bench.run.pairing),
+        (app.bench.run.state.clone(), app.bench.pairing()),
         (RunState::Finished, false)
     );
     let summary = Finished {
@@ -492,7 +489,7 @@ fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
     };
     let free = |matrix_cores| of(&half, matrix_cores);
     let mut app = free(true);
-    assert_eq!(app.in_f32(), None, "it runs");
+    assert_eq!(app.bench.in_f32(), None, "it runs");
     let reason = "ended by signal 6".to_owned();
     update(&mut app, Message::Engine(FromEngine::Gone { reason }));
     assert!(next(&app).contains("runs it in f32"), "{}", next(&app));
@@ -502,16 +499,16 @@ fn a_run_that_broke_off_on_matrix_cores_goes_on_in_f32_on_request() {
     // A device that was lost without its process.
     let mut app = free(true);
     hear(&mut app, Event::Failed(Failed::default()));
-    assert!(app.in_f32().is_some());
+    assert!(app.bench.in_f32().is_some());
     assert_eq!(act(&mut app, Action::Restart)[0], Effect::Restart);
     // f32 as two f16.
     let mut app = of(&plain(Matmul::Split), true);
     hear(&mut app, Event::Failed(Failed::default()));
-    assert_eq!(app.in_f32(), Some(plain(Matmul::Own)));
+    assert_eq!(app.bench.in_f32(), Some(plain(Matmul::Own)));
     // Emulated, the format has no part in it.
     let mut app = free(false);
     hear(&mut app, Event::Failed(Failed::default()));
-    assert_eq!(app.in_f32(), None);
+    assert_eq!(app.bench.in_f32(), None);
 }
 
 #[test]
@@ -1537,7 +1534,7 @@ fn both_slots_are_shown_against_the_best_peaks() {
         started.roof = Some(Box::new(roof));
         Event::Started(started)
     };
-    app.bench.run.pending.clear();
+    app.bench.pending.asked = Asked::Nothing;
     hear(&mut app, started(65e9, Slot::A));
     hear(&mut app, started(265e9, Slot::B));
     for slot in [Slot::A, Slot::B] {
@@ -1555,7 +1552,7 @@ fn peaks_that_follow_the_first_loss_are_those_of_runs_on_that_device() {
     };
     started.roof = None;
     let device = started.device.clone();
-    app.bench.run.pending.clear();
+    app.bench.pending.asked = Asked::Nothing;
     hear(&mut app, Event::Started(started));
     let shown = |app: &App| app.bench.run.shown().description.roof.clone();
     assert_eq!(shown(&app), None);

@@ -49,7 +49,7 @@ impl App {
                 // The engine pauses while the program is suspended.
                 let live = self.mode.is_live();
                 let runs =
-                    live && self.bench.run.state == RunState::Running && !self.bench.run.pairing;
+                    live && self.bench.run.state == RunState::Running && !self.bench.pairing();
                 if runs {
                     self.send(Command::Pause);
                 }
@@ -85,7 +85,7 @@ impl App {
                 }
             }
             Action::InF32 => {
-                if let Some(config) = self.in_f32() {
+                if let Some(config) = self.bench.in_f32() {
                     self.run_free(config);
                     self.tell("The same in f32, as a free run; the list leads back", false);
                 }

@@ -4,11 +4,11 @@
 use super::comparison::Comparison;
 use super::runs::solution;
 use super::view::AfterSkip;
-use super::{Action, App, Effect, Panel, RunState, ScreenSize};
+use super::{Action, App, Effect, Panel, ScreenSize};
 use crate::course::at_preset;
 use crate::course::save_file::StageState;
+use protocol::Slot;
 use protocol::config::{KnobValue, RunConfig};
-use protocol::{FailedKind, Slot};
 
 /// Most letters of a typed value.
 const MAX_VALUE_LETTERS: usize = 20;
@@ -150,20 +150,16 @@ impl App {
     fn b_changed(&mut self, delayed: bool) {
         self.with_stage(|app, stage| app.lesson.study.note_fix_tried(stage));
         self.lesson.study.report = None;
-        self.lesson.study.pair = self
-            .bench
-            .run
-            .pair_of(&self.bench.comparison.config_b)
-            .cloned();
+        self.lesson.study.pair = self.bench.pairs_of_b();
         // A B that runs is shown until the changed one takes over from it.
         if self.bench.run.active == Slot::A || !self.bench.run.state.is_active() {
             self.show_present_b();
         }
         let wait = delayed
-            || self.bench.run.pairing
-            || !self.bench.run.is_current()
-            || self.bench.comparison.due_ms.is_some();
-        self.bench.comparison.due_ms = wait.then_some(self.clock.now_ms + SETTLE_MS);
+            || self.bench.pairing()
+            || !self.bench.is_current()
+            || self.bench.pending.due_ms.is_some();
+        self.bench.pending.due_ms = wait.then_some(self.clock.now_ms + SETTLE_MS);
         if !wait {
             self.run_current_b();
         }
@@ -171,31 +167,26 @@ impl App {
 
     /// Runs B once no more changes have come for `SETTLE_MS`.
     pub(super) fn run_when_due(&mut self) {
-        if self
-            .bench
-            .comparison
-            .due_ms
-            .is_some_and(|due| due <= self.clock.now_ms)
-        {
+        let now_ms = self.clock.now_ms;
+        let due = self.bench.pending.due_ms.is_some_and(|due| due <= now_ms);
+        // While a recorded run is watched, the live one waits.
+        if due && self.mode.is_live() {
             self.view.revision += 1;
             self.run_current_b();
         }
     }
 
     fn run_current_b(&mut self) {
-        self.bench.comparison.due_ms = None;
-        if !self.bench.run.pairing {
+        self.bench.pending.due_ms = None;
+        if !self.bench.pairing() {
             self.cancel_verdict();
         }
         let same = self.bench.comparison.same();
-        if self.bench.run.pairing && !same {
+        if self.bench.pairing() && !same {
             return self.pair();
         }
-        let run = self
-            .bench
-            .comparison
-            .run_of(if same { Slot::A } else { Slot::B });
-        if self.bench.run.wanted.as_ref() != Some(&run) || self.bench.run.pairing {
+        let run = self.bench.comparison.run_now();
+        if self.bench.run.wanted.as_ref() != Some(&run) || self.bench.pairing() {
             self.change_to(run);
         } else {
             self.show_present_b();
@@ -203,7 +194,7 @@ impl App {
     }
 
     /// Writes B's knobs to the learner's file. A file that cannot be read stays as it is until it can.
-    fn write_b(&mut self) {
+    pub(super) fn write_b(&mut self) {
         let comparison = &self.bench.comparison;
         match (&comparison.file, &comparison.problem) {
             (Some(stage), None) => self.effects.push(Effect::WriteKnobs {
@@ -292,53 +283,5 @@ impl App {
                 .set_b(solution(stage, app.bench.preset), true);
             app.b_replaced();
         });
-    }
-
-    /// The engine could not run the changed B: takes the change back, and runs the B before it, or lets it run on. Returns whether
-    /// that was possible.
-    pub(super) fn undo_refused_change(&mut self, reason: &str, kind: FailedKind) -> bool {
-        let tried = self.bench.run.wanted.as_ref();
-        if tried.is_none_or(|run| run.slot == Slot::A) || !self.bench.comparison.undo_trial(reason)
-        {
-            return self.follow_run_before(kind, reason);
-        }
-        self.write_b();
-        // The knob's row gives the reason as well.
-        if !self.knobs_open() {
-            self.tell(reason, true);
-        }
-        if self.follow_run_before(kind, "") {
-            return true;
-        }
-        let goes_on = self.bench.run.switching.take().is_some() && self.bench.run.state.is_active();
-        match self
-            .bench
-            .run
-            .shown()
-            .description
-            .spec()
-            .filter(|_| goes_on)
-        {
-            Some(run) => self.bench.run.wanted = Some(run),
-            None if self.bench.comparison.same() => self.start(self.bench.comparison.run_a()),
-            None => self.start(self.bench.comparison.run_b()),
-        }
-        true
-    }
-
-    /// Shows the run before the last start again, if the engine refused that start and so still runs it; returns whether it does.
-    fn follow_run_before(&mut self, kind: FailedKind, reason: &str) -> bool {
-        let before = self.bench.run.before.take();
-        let Some(before) = before.filter(|_| kind == FailedKind::Refused) else {
-            return false;
-        };
-        if !reason.is_empty() {
-            self.tell(reason, true);
-        }
-        self.bench.run.pending.clear();
-        self.bench.run.active = before.slot;
-        self.bench.run.wanted = Some(before);
-        self.bench.run.state = RunState::Running;
-        true
     }
 }

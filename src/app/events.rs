@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use super::bench::Asked;
 use super::bounds::sanitize;
 use super::busy;
 use super::devices::GpuWarmUp;
 use super::estimate::points;
 use super::figures::figures;
 use super::log::LogLevel;
-use super::pages::LessonPage;
 use super::source::FromEngine;
 use super::{App, Effect, Mode, RunState};
 use crate::course::Stage;
@@ -76,9 +76,8 @@ impl App {
                 reason: crate::sanitize::bounded(reason, 1000),
             };
         }
-        self.bench.run.pending.clear();
         self.end_pairs();
-        self.bench.run.switching = None;
+        self.bench.pending.asked = Asked::Nothing;
         if let GpuWarmUp::Warming { .. } | GpuWarmUp::Ready { .. } = self.devices.gpu_warm_up {
             self.devices.gpu_warm_up = GpuWarmUp::None;
         }
@@ -150,7 +149,7 @@ impl App {
 
     /// Figures of one slot.
     fn figure(&mut self, event: &Event) {
-        let current = self.bench.run.is_current();
+        let current = self.bench.is_current();
         let Some(slot) = event.slot().filter(|_| current) else {
             return;
         };
@@ -178,30 +177,12 @@ impl App {
     fn started(&mut self, started: &Started, event: &Event) {
         self.follow_recording(started.run.stage);
         let recorded = !self.mode.is_live();
-        let run = &mut self.bench.run;
-        if run.left {
+        if recorded {
+            self.bench.replays(started.paired);
+        } else if !self.bench.follows(started) {
             return;
         }
-        let same = |wanted: &RunSpec| {
-            wanted.slot == started.run.slot && wanted.config == started.run.config
-        };
-        if !run.pending.is_empty() {
-            if !run.pending.iter().any(same) {
-                return;
-            }
-            // In a comparison both sides begin.
-            match started.paired {
-                true => run.pending.retain(|wanted| !same(wanted)),
-                false => run.pending.clear(),
-            }
-        }
-        if run.switching.as_ref().is_some_and(same) {
-            run.switching = None;
-        }
         let slot = started.run.slot;
-        if recorded {
-            run.pairing = started.paired;
-        }
         let paired = started.paired;
         self.note_start(started);
         if !(paired && self.hides_pairs()) {
@@ -214,17 +195,18 @@ impl App {
             if self.bench.comparison.same() {
                 self.show_present_b();
             }
-            let longer = self.bench.run.longer_a().filter(|_| self.has_attempts());
+            // What is more important stays.
+            let warned = self.view.notice.as_ref().is_some_and(|it| it.warning);
+            let tells = self.has_attempts() && !warned;
+            let longer = self.bench.run.longer_a().filter(|_| tells);
             if let Some(steps) = longer.map(RunStory::steps) {
                 let text = format!("A begins again; its run of {steps} steps stays behind it");
                 self.tell(&text, false);
             }
         }
         self.bench.run.compiling = None;
-        if slot == Slot::B
-            && let Some(config) = &self.bench.run.slot(slot).description.config
-        {
-            self.bench.comparison.confirm(config);
+        if slot == Slot::B && !self.bench.switching() && self.bench.pending.due_ms.is_none() {
+            self.bench.comparison.confirm();
         }
         let run = &mut self.bench.run;
         if recorded || run.state == RunState::Starting {
@@ -256,7 +238,7 @@ impl App {
     }
 
     fn stepped(&mut self, event: &Event) {
-        if !self.bench.run.is_current() {
+        if !self.bench.is_current() {
             return;
         }
         if matches!(
@@ -266,14 +248,14 @@ impl App {
             self.bench.run.state = RunState::Running;
         }
         self.bench.run.step_ms = self.clock.now_ms;
-        self.bench.run.replaced = false;
-        if !(self.bench.run.pairing && self.hides_pairs()) {
+        self.bench.pending.replaced = false;
+        if !(self.bench.pairing() && self.hides_pairs()) {
             self.bench.run.story.hear(event, self.clock.now_ms);
         }
     }
 
     fn finished(&mut self, finished: &Finished, event: &Event) {
-        if !self.bench.run.is_current() {
+        if !self.bench.is_current() {
             return;
         }
         if let Some(why) = &finished.ended
@@ -282,33 +264,30 @@ impl App {
             // The reason names the tensor and the step.
             self.tell(&format!("The run stopped: {why}"), true);
         }
-        // B has changed during these pairs: they start again with the present B.
-        if finished.pair.is_some()
-            && self.bench.run.pairing
-            && self.bench.comparison.due_ms.is_some()
-        {
+        let of_run = finished.pair.is_none();
+        // B has changed during these pairs: they start again with the present B. A run does not end them either.
+        if self.bench.pairing() && (of_run || self.bench.pending.due_ms.is_some()) {
             return;
         }
+        let changes = self.bench.switching();
+        self.bench.pending.asked = Asked::Nothing;
+        self.bench.run.state = RunState::Finished;
         // The summary of a paired comparison is about no single run.
-        let of_run = finished.pair.is_none();
         if of_run {
             self.bench.run.story.hear(event, self.clock.now_ms);
-        }
-        self.bench.run.pairing = false;
-        self.bench.run.state = RunState::Finished;
-        self.bench.run.switching = None;
-        if of_run {
             self.judge_run(finished);
+        }
+        // It ended before it took the change: what was asked for last starts.
+        if let Some(run) = self.bench.run.wanted.clone().filter(|_| changes) {
+            self.start(run);
         }
     }
 
     fn failed(&mut self, failed: Failed) {
         self.devices.log.add(LogLevel::Error, &failed.reason);
-        if self.bench.run.left {
-            return;
-        }
         if let GpuWarmUp::Warming { .. } = self.devices.gpu_warm_up
             && failed.kind == FailedKind::Device
+            && failed.request == 0
             && self.bench.run.state.is_active()
         {
             self.tell(
@@ -320,43 +299,49 @@ impl App {
             };
             return;
         }
+        if !self.bench.concerns(&failed) {
+            return;
+        }
         self.cancel_verdict();
-        if self.undo_refused_change(&failed.reason, failed.kind) {
-            return;
-        }
-        // Knobs that could not be changed leave the run as it is.
-        if self.bench.run.switching.take().is_some() && self.bench.run.state.is_active() {
-            self.bench.run.wanted = self.bench.run.shown().description.spec();
-            self.tell(&failed.reason, true);
-            return;
-        }
-        self.bench.run.pending.clear();
         self.end_pairs();
-        self.bench.run.state = RunState::Failed {
-            kind: failed.kind,
-            reason: failed.reason,
-        };
+        let (goes_on, undone) = self.bench.take_back(&failed);
+        if undone {
+            self.write_b();
+        }
+        // The row of a change that was taken back gives the reason as well.
+        if (goes_on || undone) && !(undone && self.knobs_open()) {
+            self.tell(&failed.reason, true);
+        }
+        match (goes_on, undone) {
+            (true, _) => {}
+            (false, true) => self.start(self.bench.comparison.run_now()),
+            (false, false) => {
+                self.bench.run.state = RunState::Failed {
+                    kind: failed.kind,
+                    reason: failed.reason,
+                };
+            }
+        }
     }
 
     fn paired(&mut self, pair: &Pair, event: &Event) {
-        let live = self.mode.is_live();
-        // Pairs of a B that was changed meanwhile say nothing about the present one.
-        let changed = !self.bench.run.is_current() || self.bench.comparison.due_ms.is_some();
-        if live && (!self.bench.run.pairing || changed) {
+        if !self.mode.is_live() {
+            self.bench.replays(true);
+        } else if !self.bench.counts(pair) {
             return;
         }
-        self.bench.run.pending.clear();
-        self.bench.run.pairing = true;
         let done = pair.done;
         if !self.mode.pairs_with_good() {
             self.bench.run.story.hear(event, self.clock.now_ms);
         }
         self.lesson.study.note_pair(pair.clone());
+        if let Some(page) = self.place_of_result().filter(|_| done) {
+            self.tell(&format!("The pairs are done; {page}"), false);
+        }
         self.judge();
         if done {
-            self.bench.run.pairing = false;
+            self.bench.pending.asked = Asked::Nothing;
             self.bench.run.state = RunState::Finished;
-            self.open_page(LessonPage::Result);
             self.judge_pairs();
         } else if matches!(self.bench.run.state, RunState::Starting | RunState::Warming) {
             self.bench.run.state = RunState::Running;
@@ -440,14 +425,12 @@ impl App {
                 Some(Prediction::Choice { .. }) => "; your prediction was different",
                 _ => "",
             };
-            self.tell(
-                &format!(
-                    "Stage {} passed: every required check is met{predicted}",
-                    stage.number
-                ),
-                false,
-            );
-            self.open_page(LessonPage::Result);
+            let page = self.place_of_result();
+            let page = page.map_or_else(String::new, |page| format!("; {page}"));
+            let number = stage.number;
+            let text =
+                format!("Stage {number} passed: every required check is met{predicted}{page}");
+            self.tell(&text, false);
         }
         if changed {
             self.save(&stage.id);

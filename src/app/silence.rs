@@ -88,16 +88,14 @@ impl App {
         let limit = match self.bench.run.state {
             RunState::Starting => START_MS,
             RunState::Pausing | RunState::Resuming => ANSWER_MS,
-            _ if self.bench.run.switching.is_some() || !self.bench.run.pending.is_empty() => {
-                ANSWER_MS
-            }
+            _ if self.bench.switching() || !self.bench.is_current() => ANSWER_MS,
             _ => return,
         };
         let overdue = self.silent_ms().is_some_and(|silent| silent >= limit);
         let Some(seconds) = self.device_silent_s().filter(|_| overdue) else {
             return;
         };
-        if std::mem::replace(&mut self.bench.run.replaced, true) {
+        if std::mem::replace(&mut self.bench.pending.replaced, true) {
             self.gone(&format!(
                 "it was replaced, but the new one's device has not answered for {seconds} s either"
             ));

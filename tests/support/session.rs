@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use perflings::app::bench::Asked;
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
 use perflings::course::Course;
@@ -84,7 +85,10 @@ pub(crate) fn pair(app: &mut App, n: u32, done: bool) -> Vec<Effect> {
 
 /// Both sides of the pairs that were asked for begin.
 pub(crate) fn begin_pairs(app: &mut App) {
-    for run in app.bench.run.pending.clone() {
+    let Asked::Pairs { to_begin } = app.bench.pending.asked.clone() else {
+        return;
+    };
+    for run in to_begin {
         if let Event::Started(started) = sample::started(&run, 0) {
             let paired = true;
             hear(app, Event::Started(Started { paired, ..started }));

@@ -109,7 +109,7 @@ impl Engine {
         for (event, made) in self.said.drain(..lines) {
             // What the screen no longer waits for does not count.
             let here = app.lesson.study.at as u32 + 1;
-            let heard = |it: &Asked| app.bench.run.pending.is_empty() && it.0 == here;
+            let heard = |it: &Asked| app.bench.is_current() && it.0 == here;
             self.made.extend(made.filter(heard));
             let line = StreamLine { t: 0.0, event };
             update(app, Message::Engine(FromEngine::Line(line)));
@@ -439,7 +439,7 @@ fn going_back_before_the_verdict_shows_what_was_shown_and_pairs_go_on() {
     for (action, active) in [(Action::PreviousBeat, Slot::B), (Action::NextBeat, Slot::B)] {
         let effects = act(&mut app, action);
         assert_eq!(commands(&effects), Vec::<&Command>::new(), "pairs go on");
-        assert!(app.bench.run.pairing && app.bench.run.active == active);
+        assert!(app.bench.pairing() && app.bench.run.active == active);
         assert_eq!(app.bench.run.slot(Slot::B).loss.last(), shown);
     }
 }

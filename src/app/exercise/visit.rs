@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::app::bench::Asked;
 use crate::app::mode::{HeldRun, OpenExercise};
+use crate::app::runs::PAIRS_ENDED;
 use crate::app::{App, Effect, Mode, Panel, Replay, RequestedRun, RunState};
 use crate::course::Exercise;
 use crate::course::exercise::Detective;
@@ -94,10 +96,13 @@ impl App {
     /// Pauses and keeps the stage's run while a recorded one is shown. A run that is starting, or pairs, cannot wait and are ended.
     fn hold(&mut self) -> Option<Box<HeldRun>> {
         use RunState::{EngineGone, Paused, Pausing, Starting};
+        let asked = std::mem::take(&mut self.bench.pending.asked);
         let run = &mut self.bench.run;
-        let settled = run.pending.is_empty() && run.switching.is_none() && !run.pairing;
         let resumes = run.state.is_moving();
-        if !settled || matches!(run.state, Starting | EngineGone { .. }) {
+        if asked != Asked::Nothing || matches!(run.state, Starting | EngineGone { .. }) {
+            if let Asked::Pairs { .. } = asked {
+                self.tell(PAIRS_ENDED, true);
+            }
             self.send(Command::Stop);
             return None;
         }

@@ -163,7 +163,7 @@ impl App {
         if self.open_knobs_if_same() {
             return;
         }
-        self.bench.comparison.due_ms = None;
+        self.bench.pending.due_ms = None;
         let run = RunSpec {
             steps: Some(STEPS),
             ..self.bench.comparison.run_b()
