@@ -14,6 +14,8 @@ mod knobs;
 mod leave;
 #[path = "update/mystery.rs"]
 mod mystery;
+#[path = "update/requests.rs"]
+mod requests;
 #[path = "update/silence.rs"]
 mod silence;
 
@@ -36,7 +38,7 @@ use protocol::config::{Matmul, Precision, Preset, RunConfig};
 use protocol::*;
 use strum::VariantArray;
 
-use session::{act, begin_pairs, hear, pair, skip_locating, solve, train, wanted};
+use session::{act, answer, begin_pairs, hear, pair, side, skip_locating, solve, train, wanted};
 
 fn begin() -> (App, Vec<Effect>) {
     begin_with(Options::default())
@@ -171,12 +173,12 @@ fn a_run_warms_up_and_then_runs() {
 #[test]
 fn events_of_a_replaced_run_are_dropped() {
     let mut app = running(30);
-    let old = wanted(&app);
+    let (old, request) = (wanted(&app), app.bench.pending.request);
     act(&mut app, Action::NextStage);
     for event in [
         sample::step(&old, 31),
         sample::throughput(&old, 31),
-        sample::started(&old, 0),
+        answer(sample::started(&old, 0), request),
     ] {
         hear(&mut app, event);
     }
@@ -286,17 +288,6 @@ fn knobs_that_change_the_parameters_start_from_the_same_beginning() {
         app.lesson.study.activity(app.stage().expect("a stage")),
         Activity::Check
     );
-}
-
-/// A side of a comparison begins.
-fn side(run: &RunSpec) -> Event {
-    let Event::Started(started) = sample::started(run, 0) else {
-        unreachable!()
-    };
-    Event::Started(Started {
-        paired: true,
-        ..started
-    })
 }
 
 #[test]

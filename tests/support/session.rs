@@ -77,6 +77,27 @@ pub(crate) fn solve(app: &mut App) {
     app.bench.comparison.set_b(solution, true);
 }
 
+/// An event as the answer to the request of this number.
+pub(crate) fn answer(mut event: Event, to: u64) -> Event {
+    match &mut event {
+        Event::Started(started) => started.request = to,
+        Event::Pair(pair) => pair.request = to,
+        Event::Finished(finished) => finished.request = to,
+        Event::Failed(failed) => failed.request = to,
+        _ => {}
+    }
+    event
+}
+
+/// A side of pairs begins.
+pub(crate) fn side(run: &RunSpec) -> Event {
+    let Event::Started(started) = sample::started(run, 0) else {
+        unreachable!()
+    };
+    let paired = true;
+    Event::Started(Started { paired, ..started })
+}
+
 /// Pairs that were asked for: both sides begin, if they have not, and so many are measured.
 pub(crate) fn pair(app: &mut App, n: u32, done: bool) -> Vec<Effect> {
     begin_pairs(app);
@@ -89,9 +110,6 @@ pub(crate) fn begin_pairs(app: &mut App) {
         return;
     };
     for run in to_begin {
-        if let Event::Started(started) = sample::started(&run, 0) {
-            let paired = true;
-            hear(app, Event::Started(Started { paired, ..started }));
-        }
+        hear(app, side(&run));
     }
 }
