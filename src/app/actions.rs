@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::estimate::RangeSteps;
 use super::message::{Action, Effect};
 use super::mode::{AudienceScreen, Mode};
-use super::mystery::{next_level, unsolved};
+use super::mystery::{MysteryEnd, next_level, unsolved};
 use super::pages::LessonPage;
 use super::view::{AfterSkip, Confirm, Overlay, ScreenSize};
 use super::{App, RunState};
@@ -187,7 +187,7 @@ impl App {
             Some(Confirm::Leave { to }) => self.go_to(to),
             Some(Confirm::LeaveMystery { to }) => self.enter_from_mystery(to),
             Some(Confirm::Quit) => self.effects.push(Effect::Quit),
-            Some(Confirm::GiveUp) => self.give_up(),
+            Some(Confirm::GiveUp) => self.end_mystery(MysteryEnd::GivenUp),
             None => {}
         }
     }

@@ -199,7 +199,10 @@ impl Bench {
             Asked::Start { before } if failed.kind == FailedKind::Refused => {
                 before.inspect(|_| run.state = RunState::Running)
             }
-            Asked::Change if run.state.is_active() => run.shown().description.spec(),
+            // A run that broke off does not go on.
+            Asked::Change if run.state.is_active() && failed.kind != FailedKind::Internal => {
+                run.shown().description.spec()
+            }
             _ => None,
         };
         let Some(goes_on) = goes_on else {

@@ -155,10 +155,8 @@ impl App {
         if self.bench.run.active == Slot::A || !self.bench.run.state.is_active() {
             self.show_present_b();
         }
-        let wait = delayed
-            || self.bench.pairing()
-            || !self.bench.is_current()
-            || self.bench.pending.due_ms.is_some();
+        let waits = self.bench.pairing() || !self.bench.is_current();
+        let wait = delayed || waits || self.bench.pending.due_ms.is_some();
         self.bench.pending.due_ms = wait.then_some(self.clock.now_ms + SETTLE_MS);
         if !wait {
             self.run_current_b();
@@ -178,15 +176,15 @@ impl App {
 
     fn run_current_b(&mut self) {
         self.bench.pending.due_ms = None;
-        if !self.bench.pairing() {
-            self.cancel_verdict();
-        }
-        let same = self.bench.comparison.same();
-        if self.bench.pairing() && !same {
+        let pairing = self.bench.pairing();
+        if pairing && !self.bench.comparison.same() {
             return self.pair();
         }
+        if !pairing {
+            self.cancel_verdict();
+        }
         let run = self.bench.comparison.run_now();
-        if self.bench.run.wanted.as_ref() != Some(&run) || self.bench.pairing() {
+        if self.bench.run.wanted.as_ref() != Some(&run) || pairing {
             self.change_to(run);
         } else {
             self.show_present_b();
@@ -196,22 +194,19 @@ impl App {
     /// Writes B's knobs to the learner's file. A file that cannot be read stays as it is until it can.
     pub(super) fn write_b(&mut self) {
         let comparison = &self.bench.comparison;
-        match (&comparison.file, &comparison.problem) {
-            (Some(stage), None) => self.effects.push(Effect::WriteKnobs {
-                stage: stage.clone(),
-                config: Box::new(comparison.config_b.clone()),
-                offers: comparison
-                    .offers
-                    .iter()
-                    .map(|knob| knob.path.to_owned())
-                    .collect(),
-            }),
-            (Some(_), Some(problem)) => {
-                let text = format!("B changed; the file did not: {problem}");
-                self.tell(&text, true);
-            }
-            (None, _) => {}
+        let Some(stage) = comparison.file.clone() else {
+            return;
+        };
+        if let Some(problem) = &comparison.problem {
+            let text = format!("B changed; the file did not: {problem}");
+            return self.tell(&text, true);
         }
+        let offers = comparison.offers.iter();
+        self.effects.push(Effect::WriteKnobs {
+            stage,
+            config: Box::new(comparison.config_b.clone()),
+            offers: offers.map(|knob| knob.path.to_owned()).collect(),
+        });
     }
 
     /// The learner's configuration was saved: it is B from now on.
@@ -238,18 +233,15 @@ impl App {
         stage: &str,
         config: Result<Box<RunConfig>, String>,
     ) {
-        if self.bench.comparison.file.as_deref() != Some(stage)
-            || self.presenter.presentation.is_some()
-        {
+        let there = self.bench.comparison.file.as_deref() == Some(stage);
+        if !there || self.presenter.presentation.is_some() {
             return;
         }
         if let Some(config) = self.config_of_file(config) {
-            self.bench.comparison.set_b(config, false);
-            if !self.bench.comparison.same() {
-                let text = format!(
-                    "B is as you left it: {}",
-                    self.bench.comparison.differences()
-                );
+            let comparison = &mut self.bench.comparison;
+            comparison.set_b(config, false);
+            if !comparison.same() {
+                let text = format!("B is as you left it: {}", comparison.differences());
                 self.tell(&text, false);
             }
         }
@@ -258,19 +250,13 @@ impl App {
     /// The configuration in the learner's file, at the requested preset. A file that cannot be read is reported and noted.
     fn config_of_file(&mut self, config: Result<Box<RunConfig>, String>) -> Option<RunConfig> {
         self.bench.comparison.problem = config.as_ref().err().cloned();
-        match config {
-            Ok(config) => Some(self.at_preset(*config)),
-            Err(what) => {
+        match (config, self.bench.preset) {
+            (Ok(config), Some(preset)) => Some(at_preset(&config, preset)),
+            (Ok(config), None) => Some(*config),
+            (Err(what), _) => {
                 self.tell(&what, true);
                 None
             }
-        }
-    }
-
-    fn at_preset(&self, config: RunConfig) -> RunConfig {
-        match self.bench.preset {
-            Some(preset) => at_preset(&config, preset),
-            None => config,
         }
     }
 
@@ -278,9 +264,8 @@ impl App {
     fn take_solution(&mut self) {
         self.with_stage(|app, stage| {
             app.view.overlay = None;
-            app.bench
-                .comparison
-                .set_b(solution(stage, app.bench.preset), true);
+            let config = solution(stage, app.bench.preset);
+            app.bench.comparison.set_b(config, true);
             app.b_replaced();
         });
     }

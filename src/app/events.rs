@@ -84,7 +84,7 @@ impl App {
     }
 
     fn event(&mut self, event: Event) {
-        self.note_progress(&event);
+        self.bench.note_progress(&event, self.clock.now_ms);
         let event = sanitize(event);
         if let Some(started) = event.begins_run() {
             return self.started(started, &event);
@@ -195,7 +195,7 @@ impl App {
             if self.bench.comparison.same() {
                 self.show_present_b();
             }
-            // What is more important stays.
+            // A warning, as that pairs have ended, stays.
             let warned = self.view.notice.as_ref().is_some_and(|it| it.warning);
             let tells = self.has_attempts() && !warned;
             let longer = self.bench.run.longer_a().filter(|_| tells);
@@ -308,19 +308,17 @@ impl App {
         if undone {
             self.write_b();
         }
+        if !(goes_on || undone) {
+            let Failed { kind, reason, .. } = failed;
+            self.bench.run.state = RunState::Failed { kind, reason };
+            return;
+        }
         // The row of a change that was taken back gives the reason as well.
-        if (goes_on || undone) && !(undone && self.knobs_open()) {
+        if !(undone && self.knobs_open()) {
             self.tell(&failed.reason, true);
         }
-        match (goes_on, undone) {
-            (true, _) => {}
-            (false, true) => self.start(self.bench.comparison.run_now()),
-            (false, false) => {
-                self.bench.run.state = RunState::Failed {
-                    kind: failed.kind,
-                    reason: failed.reason,
-                };
-            }
+        if !goes_on {
+            self.start(self.bench.comparison.run_now());
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::bench::Asked;
 use super::comparison::Comparison;
 use super::pages::LessonPage;
 use super::{App, Effect, Mode, RunState};
@@ -118,7 +119,7 @@ impl App {
     pub(super) fn end_pairs(&mut self) -> bool {
         let ended = self.bench.pairing();
         if ended {
-            self.bench.pending.asked = super::bench::Asked::Nothing;
+            self.bench.pending.asked = Asked::Nothing;
             self.lesson.study.pair = self.bench.pairs_of_b();
         }
         ended

@@ -152,7 +152,7 @@ impl App {
     /// Resumes the stage's run after a recorded one; where it could not wait, it starts again from its first step.
     fn run_again(&mut self, engine_gone: bool, held: Option<Box<HeldRun>>) {
         self.view.notice = None;
-        self.bench.run = RequestedRun::default();
+        (self.bench.run, self.bench.pending.asked) = Default::default();
         self.effects.push(Effect::HideRecording);
         if let Some(held) = held.filter(|_| !engine_gone && self.presenter.presentation.is_none()) {
             self.bench.run = held.run;

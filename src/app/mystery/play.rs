@@ -132,7 +132,7 @@ impl App {
     }
 
     /// Ends as solved or given up: the faults and A's values are shown.
-    fn end_mystery(&mut self, end: MysteryEnd) {
+    pub(in crate::app) fn end_mystery(&mut self, end: MysteryEnd) {
         self.bench.comparison.hidden = false;
         self.view.knobs = false;
         let now_ms = self.clock.now_ms;
@@ -152,10 +152,6 @@ impl App {
             self.tell(&text, false);
         }
         self.show_text();
-    }
-
-    pub(in crate::app) fn give_up(&mut self) {
-        self.end_mystery(MysteryEnd::GivenUp);
     }
 
     /// Judges B: a fresh run of it comes first.
@@ -259,9 +255,7 @@ impl App {
         }
         self.start(self.bench.comparison.run_b());
     }
-}
 
-impl App {
     /// The best score of the open mystery, from this session or an earlier one.
     pub fn mystery_score(&self) -> Option<MysteryScore> {
         let name = self.mystery()?.name();
