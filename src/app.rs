@@ -52,7 +52,6 @@ pub use crate::panel::Panel;
 pub use message::{Action, DrawnFrame, Effect, Message};
 pub use mode::{AudienceScreen, Mode, Presentation, Replay};
 pub use run::{RequestedRun, RunState};
-pub use runs::spec;
 pub use view::{
     AfterSkip, Axis, Confirm, Markers, Notice, Overlay, ScreenSize, Smoothing, Sort, ThemeName,
     View, Window,

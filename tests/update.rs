@@ -28,7 +28,7 @@ use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::study::Activity;
 use perflings::app::{
     Action, AfterSkip, App, Confirm, DrawnFrame, Effect, Message, Options, Overlay, Panel, Replay,
-    RunState, spec, update,
+    RunState, update,
 };
 use perflings::course::Course;
 use perflings::course::check::{Check, Metric, Starter, Target, Test};
@@ -38,7 +38,9 @@ use protocol::config::{Matmul, Precision, Preset, RunConfig};
 use protocol::*;
 use strum::VariantArray;
 
-use session::{act, answer, begin_pairs, hear, pair, side, skip_locating, solve, train, wanted};
+use session::{
+    act, answer, begin_pairs, hear, pair, side, skip_locating, solve, spec, train, wanted,
+};
 
 fn begin() -> (App, Vec<Effect>) {
     begin_with(Options::default())
@@ -1313,7 +1315,7 @@ fn recording() -> App {
 fn a_recording_is_steered_and_changes_nothing() {
     let mut app = recording();
     let stage = app.lesson.course.stages[1].clone();
-    for event in sample::until(&spec(&stage, "broken", None), 10) {
+    for event in sample::until(&spec(&stage, "broken"), 10) {
         hear(&mut app, event);
     }
     assert_eq!(

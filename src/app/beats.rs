@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::bench::Asked;
 use super::comparison::Comparison;
 use super::figures::figures;
 use super::mode::{AudienceScreen, Presentation, StageRuns};
@@ -348,7 +349,7 @@ impl App {
             self.bench.run.active = slot;
         } else if has_shown(self.bench.run.slot(slot), &run, stage) || self.pairs_keep(slot, &run) {
             self.bench.run.active = slot;
-            if self.bench.starting() {
+            if matches!(self.bench.pending.asked, Asked::Start { .. }) {
                 self.leave_run();
             } else if !self.bench.run.state.is_paused() {
                 self.pause();
@@ -381,7 +382,7 @@ impl App {
 
     /// Forgets what the stage of a presentation has measured, and shows its beat anew.
     pub(super) fn measure_beat_again(&mut self) {
-        self.bench.run.forget();
+        self.bench.run.story.forget();
         self.end_pairs();
         (self.bench.run.wanted, self.lesson.study.pair) = (None, None);
         self.show_beat_again();

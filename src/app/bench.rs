@@ -59,11 +59,6 @@ impl Bench {
         self.pending.asked == Asked::Change
     }
 
-    /// Whether a run was asked for that has not started.
-    pub fn starting(&self) -> bool {
-        matches!(self.pending.asked, Asked::Start { .. })
-    }
-
     /// Whether events are about the run, or the pairs, that were asked for last.
     pub fn is_current(&self) -> bool {
         match &self.pending.asked {
@@ -150,23 +145,19 @@ impl Bench {
             }
             Asked::Pairs { .. } | Asked::Leave => false,
             Asked::Start { .. } if started.paired => false,
-            // The run takes earlier changes on the way to the latest.
-            Asked::Change if !latest => true,
             asked if latest => {
                 *asked = Asked::Nothing;
                 true
             }
-            _ => false,
+            // The run takes earlier changes on the way to the latest.
+            asked => *asked == Asked::Change,
         }
     }
 
     /// A recorded run begins, or recorded pairs.
     pub(super) fn replays(&mut self, paired: bool) {
-        let to_begin = Vec::new();
-        self.pending.asked = match paired {
-            true => Asked::Pairs { to_begin },
-            false => Asked::Nothing,
-        };
+        let pairs = Asked::Pairs { to_begin: vec![] };
+        self.pending.asked = if paired { pairs } else { Asked::Nothing };
     }
 
     /// Whether a result of pairs is about the present A and B. Pairs of a B that was changed meanwhile say nothing about it.
@@ -191,8 +182,8 @@ impl Bench {
     /// The engine cannot do what was asked for last. A change of B that was tried is taken back, and the run that the engine still trains is shown
     /// again; returns whether there is such a run, and whether there was such a change.
     pub(super) fn take_back(&mut self, failed: &Failed) -> (bool, bool) {
-        let mut wanted = self.run.wanted.iter();
-        let tried = wanted.any(|run| run.slot == Slot::B);
+        let wanted = self.run.wanted.as_ref();
+        let tried = wanted.is_some_and(|run| run.slot == Slot::B);
         let undone = tried && self.comparison.undo_trial(&failed.reason);
         let run = &mut self.run;
         let goes_on = match std::mem::take(&mut self.pending.asked) {
@@ -215,9 +206,9 @@ impl Bench {
 
     /// The side that a toggle goes to. A B that was changed since it was asked for counts as another one.
     pub(super) fn other_side(&self) -> Slot {
-        let present = &self.comparison.config_b;
+        let b = &self.comparison.config_b;
         let wanted = self.run.wanted.as_ref();
-        let to_a = wanted.is_some_and(|run| run.slot == Slot::B && run.config == *present);
+        let to_a = wanted.is_some_and(|run| run.slot == Slot::B && run.config == *b);
         if to_a { Slot::A } else { Slot::B }
     }
 

@@ -182,8 +182,7 @@ impl App {
         } else if !self.bench.follows(started) {
             return;
         }
-        let slot = started.run.slot;
-        let paired = started.paired;
+        let (slot, paired) = (started.run.slot, started.paired);
         self.note_start(started);
         if !(paired && self.hides_pairs()) {
             self.bench.run.story.hear(event, self.clock.now_ms);
@@ -208,9 +207,8 @@ impl App {
         if slot == Slot::B && !self.bench.switching() && self.bench.pending.due_ms.is_none() {
             self.bench.comparison.confirm();
         }
-        let run = &mut self.bench.run;
-        if recorded || run.state == RunState::Starting {
-            run.state = RunState::Warming;
+        if recorded || self.bench.run.state == RunState::Starting {
+            self.bench.run.state = RunState::Warming;
         }
         // Both sides of a comparison use the kernels of the previous run.
         if !paired {
@@ -228,7 +226,7 @@ impl App {
         let at = at.filter(|at| *at != self.lesson.study.at);
         if let (Some(at), false) = (at, self.mode.is_live()) {
             self.lesson.study.enter(at, &course.stages[at]);
-            self.bench.run.forget();
+            self.bench.run.story.forget();
         }
     }
 
@@ -333,8 +331,8 @@ impl App {
             self.bench.run.story.hear(event, self.clock.now_ms);
         }
         self.lesson.study.note_pair(pair.clone());
-        if let Some(page) = self.place_of_result().filter(|_| done) {
-            self.tell(&format!("The pairs are done; {page}"), false);
+        if let Some(place) = self.place_of_result().filter(|_| done) {
+            self.tell(&format!("The pairs are done{place}"), false);
         }
         self.judge();
         if done {
@@ -423,11 +421,9 @@ impl App {
                 Some(Prediction::Choice { .. }) => "; your prediction was different",
                 _ => "",
             };
-            let page = self.place_of_result();
-            let page = page.map_or_else(String::new, |page| format!("; {page}"));
-            let number = stage.number;
+            let (number, place) = (stage.number, self.place_of_result().unwrap_or_default());
             let text =
-                format!("Stage {number} passed: every required check is met{predicted}{page}");
+                format!("Stage {number} passed: every required check is met{predicted}{place}");
             self.tell(&text, false);
         }
         if changed {

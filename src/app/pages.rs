@@ -65,14 +65,14 @@ impl App {
         }
     }
 
-    /// Says on which page the lesson shows what a run found; nothing while it is read. A run turns no page by itself: the learner may be reading,
+    /// `; page 5 of the lesson shows the result`, of a run; nothing while that page is read. A run turns no page by itself: the learner may be reading,
     /// or answering a question.
     pub(super) fn place_of_result(&self) -> Option<String> {
         let own = self.presenter.presentation.is_none() && self.mode.reads_stage();
         let all = pages(&self.lesson.study, self.stage().filter(|_| own)?);
         let at = all.iter().position(|page| *page == LessonPage::Result)?;
         let elsewhere = self.page().0 != LessonPage::Result;
-        elsewhere.then(|| format!("page {} of the lesson shows the result", at + 1))
+        elsewhere.then(|| format!("; page {} of the lesson shows the result", at + 1))
     }
 
     /// Turns to another page; returns false at the first and the last.

@@ -10,19 +10,8 @@ use crate::course::Stage;
 use protocol::config::{Preset, RunConfig};
 use protocol::{Command, RunSpec, Slot};
 
-/// Why there is no verdict, and how to get one.
-pub(super) const PAIRS_ENDED: &str =
-    "The pairs ended without a verdict, because something else runs now; T begins them again";
-
-/// The run of a stage's variant as shipped: `broken` goes to slot A, anything else, the solution, to B.
-pub fn spec(stage: &Stage, variant: &str, preset: Option<Preset>) -> RunSpec {
-    let mut comparison = Comparison::of_stage(stage, preset);
-    if variant == "broken" {
-        return comparison.run_a();
-    }
-    comparison.set_b(solution(stage, preset), true);
-    comparison.run_b()
-}
+/// Said where something else takes the place of pairs.
+pub(super) const PAIRS_ENDED: &str = "The pairs ended without a verdict; T measures them again";
 
 /// The stage's solution, at another preset if one is given.
 pub(super) fn solution(stage: &Stage, preset: Option<Preset>) -> RunConfig {
@@ -68,7 +57,7 @@ impl App {
     /// Starts A of a comparison that replaces another one. After the first run of all, asks for the devices.
     pub(super) fn begin_with_a(&mut self) {
         let first = self.bench.run.wanted.is_none();
-        self.bench.run.forget();
+        self.bench.run.story.forget();
         self.bench.pending.due_ms = None;
         self.end_pairs();
         self.start(self.bench.comparison.run_a());
@@ -103,15 +92,18 @@ impl App {
             self.tell(PAIRS_ENDED, true);
         }
         self.show_present_b();
-        let (device, now_ms) = (&self.devices.using, self.clock.now_ms);
-        let command = self.bench.start(run, device, now_ms);
+        let command = self
+            .bench
+            .start(run, &self.devices.using, self.clock.now_ms);
         self.send(command);
     }
 
     /// Where A and B are compared, B shows nothing of another configuration than its present one.
     pub(super) fn show_present_b(&mut self) {
         if self.mode.compares() {
-            self.bench.run.show_b(&self.bench.comparison.config_b);
+            let present = &self.bench.comparison.config_b;
+            let story = &mut self.bench.run.story;
+            story.show_b(|run| run.description.has(present));
         }
     }
 
@@ -172,8 +164,9 @@ impl App {
 
     /// Runs these two in turns. What both have shown so far stays: pairs measure times, the lesson is about the rest.
     pub(super) fn run_pairs(&mut self, a: RunSpec, b: RunSpec) {
-        let (device, now_ms) = (&self.devices.using, self.clock.now_ms);
-        let command = self.bench.measure(a, b, device, now_ms);
+        let command = self
+            .bench
+            .measure(a, b, &self.devices.using, self.clock.now_ms);
         self.send(command);
     }
 
@@ -213,7 +206,7 @@ impl App {
     /// Moves to another device. Figures of two devices are not compared, so the other slot is cleared.
     pub(super) fn use_device(&mut self, select: &str) {
         self.devices.switch_to(select);
-        self.bench.run.forget();
+        self.bench.run.story.forget();
         self.lesson.study.pair = None;
         if let Some(presentation) = &mut self.presenter.presentation {
             presentation.kept.clear();

@@ -4,7 +4,7 @@
 //! A command that has no answer within its limit, counted from the device's last progress, gets a new process: 120 s for a start, 30 s for
 //! everything else.
 
-use super::bench::{Asked, Bench};
+use super::bench::Bench;
 use super::exercise::InModel;
 use super::{App, Effect, RunState};
 use protocol::Event;
@@ -60,11 +60,10 @@ impl Bench {
 
     /// How long the device may be silent before the engine is replaced; `None` while no command waits for its answer.
     fn answer_limit_ms(&self) -> Option<u64> {
-        match (&self.run.state, &self.pending.asked) {
-            (RunState::Starting, _) => Some(START_MS),
-            (RunState::Pausing | RunState::Resuming, _) => Some(ANSWER_MS),
-            (_, Asked::Change) => Some(ANSWER_MS),
-            _ => (!self.is_current()).then_some(ANSWER_MS),
+        match self.run.state {
+            RunState::Starting => Some(START_MS),
+            RunState::Pausing | RunState::Resuming => Some(ANSWER_MS),
+            _ => (self.switching() || !self.is_current()).then_some(ANSWER_MS),
         }
     }
 }
@@ -95,9 +94,11 @@ impl App {
         if now_ms.saturating_sub(before_ms) > AWAY_MS || self.bench.run.state == RunState::Paused {
             self.bench.run.progress_ms = now_ms;
         }
-        let silent = self.bench.silent_ms(now_ms);
-        let limit = self.bench.answer_limit_ms();
-        let overdue = limit.is_some_and(|limit| silent.is_some_and(|silent| silent >= limit));
+        let waits = self
+            .bench
+            .silent_ms(now_ms)
+            .zip(self.bench.answer_limit_ms());
+        let overdue = waits.is_some_and(|(silent, limit)| silent >= limit);
         let Some(seconds) = self.device_silent_s().filter(|_| overdue) else {
             return;
         };

@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use perflings::app::bench::Asked;
+use perflings::app::comparison::Comparison;
 use perflings::app::source::FromEngine;
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, update};
-use perflings::course::Course;
 use perflings::course::save_file::Progress;
+use perflings::course::{Course, Stage};
 use perflings::record::Recording;
 use protocol::{Event, RunSpec, Started, StreamLine};
 
@@ -31,6 +32,16 @@ pub(crate) fn hear(app: &mut App, event: Event) -> Vec<Effect> {
 
 pub(crate) fn act(app: &mut App, action: Action) -> Vec<Effect> {
     update(app, Message::Action(action))
+}
+
+/// The run of a stage's variant as shipped: `broken` is A's, anything else, the solution, B's.
+pub(crate) fn spec(stage: &Stage, variant: &str) -> RunSpec {
+    let mut comparison = Comparison::of_stage(stage, None);
+    if variant == "broken" {
+        return comparison.run_a();
+    }
+    comparison.set_b(stage.fixed.clone(), true);
+    comparison.run_b()
 }
 
 /// The run that the app asked for.

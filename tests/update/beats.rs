@@ -11,7 +11,7 @@ use perflings::course::{BeatChange, Course};
 use proptest::prelude::*;
 use protocol::{Command, Event, RunSpec, Slot, StreamLine};
 
-use super::session::{act, answer, begin, hear, side, train, wanted};
+use super::session::{act, answer, begin, hear, side, spec, train, wanted};
 use super::{begin_with, commands, sample};
 
 fn presented() -> App {
@@ -262,7 +262,7 @@ fn a_run_that_was_made_is_shown_again() {
     assert_eq!(app.bench.run.slot(Slot::A).loss.last(), loss);
     // The other stage's last words do not count.
     let stage = &app.lesson.course.stages[1];
-    let late = perflings::app::spec(stage, "broken", None);
+    let late = spec(stage, "broken");
     hear(&mut app, sample::step(&late, 31));
     assert_eq!(app.bench.run.slot(Slot::A).loss.last(), loss);
 }

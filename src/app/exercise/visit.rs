@@ -137,11 +137,9 @@ impl App {
             engine_gone: false,
             held,
         };
-        self.bench.run = RequestedRun {
-            state: RunState::Starting,
-            asked_ms: self.clock.now_ms,
-            ..RequestedRun::default()
-        };
+        let run = &mut self.bench.run;
+        *run = RequestedRun::default();
+        (run.state, run.asked_ms) = (RunState::Starting, self.clock.now_ms);
         (self.lesson.study.pair, self.lesson.study.report) = (None, None);
         self.exercise.of_mut(exercise).quiz.clear();
         self.effects.push(Effect::ShowRecording {

@@ -167,9 +167,9 @@ impl App {
         self.lesson.study.pair = None;
         self.start(run);
         self.show_text();
-        let (b, now_ms) = (self.bench.comparison.config_b.clone(), self.clock.now_ms);
+        let now_ms = self.clock.now_ms;
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.note_tried(&b);
+            mystery.note_tried(&self.bench.comparison.config_b);
             mystery.set_judging(Some(JudgeStep::Run), now_ms);
             mystery.report = None;
         }
