@@ -358,6 +358,9 @@ pub struct Finished {
     pub device: Device,
     pub steps: u64,
     pub loss_first: Num,
+    /// The step of that loss: above 0 where the knobs were changed in mid-run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_step: u64,
     pub loss_last: Num,
     pub ln_vocab: f64,
     pub entropy: Option<f64>,

@@ -79,14 +79,11 @@ impl Trainer {
             self.story.note(&Event::Throughput(throughput), 0);
         }
         let throughput = self.story.throughput.as_ref();
-        let first = self.story.loss.first();
         let mut summary = self.story.summed_up(self.spec.config.ln_vocab());
         summary.kernels.top.truncate(TOP);
         summary.grad.tensors = self.tensors;
         Finished {
             steps: self.stats.counted,
-            // Since the knobs changed, where they did in mid-run.
-            loss_first: Num(first.map_or(f64::NAN, |(_, loss)| loss)),
             loss_last: Num(self.loss_last),
             phases_ms: throughput.and_then(|it| it.phases),
             clock: self.clock().to_owned(),

@@ -289,10 +289,12 @@ impl RunStory {
     /// Its summary, or what it has shown so far; none before its first step, and where it is another program's.
     pub fn summary(&self) -> Option<Finished> {
         if let Some(finished) = &self.finished {
-            // The engine names the first loss since its last start, which may have been in mid-run.
-            let first = self.loss.first().map(|_| self.loss_before_updates());
+            // The engine's first loss is that since its last start, which may have been in mid-run.
+            let told = (finished.first_step, finished.loss_first.0);
+            let (first_step, first) = self.loss.first().unwrap_or(told);
             return Some(Finished {
-                loss_first: first.unwrap_or(finished.loss_first),
+                loss_first: Num(first),
+                first_step,
                 ..finished.clone()
             });
         }
@@ -300,14 +302,11 @@ impl RunStory {
         self.loss.first().map(|_| self.summed_up(ln_vocab))
     }
 
-    fn loss_before_updates(&self) -> Num {
-        Num(self.first_loss().unwrap_or(f64::NAN))
-    }
-
     /// What it has shown so far, as the summary of a run with this ln V.
     pub fn summed_up(&self, ln_vocab: f64) -> Finished {
         let run = &self.description;
         let throughput = self.throughput.as_ref().filter(|t| t.step_ms.n > 0);
+        let (first_step, first) = self.loss.first().unwrap_or((0, f64::NAN));
         Finished {
             stage: run.stage,
             variant: run.name.clone(),
@@ -315,8 +314,8 @@ impl RunStory {
             config: run.hash.clone().unwrap_or_default(),
             device: run.device.clone().unwrap_or_default(),
             steps: self.last.as_ref().map_or(0, |it| it.step.saturating_add(1)),
-            // A run that went on from another's weights has no loss before any update.
-            loss_first: self.loss_before_updates(),
+            loss_first: Num(first),
+            first_step,
             loss_last: Num(self.own_loss().map_or(f64::NAN, |it| it.1)),
             ln_vocab,
             entropy: run.entropy,

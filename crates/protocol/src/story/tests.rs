@@ -77,6 +77,36 @@ fn a_run_that_only_stopped_to_report_is_not_left() {
 }
 
 #[test]
+fn a_summary_names_the_step_of_its_first_loss() {
+    let mut story = StreamStory::default();
+    let begin = |story: &mut StreamStory, slot, hash, from_step| {
+        let ln_vocab = Some(6.9);
+        let run = described(slot, hash, from_step);
+        story.begin(RunDescription { ln_vocab, ..run }, 0);
+    };
+    begin(&mut story, Slot::A, "a", 0);
+    steps(&mut story, Slot::A, 0..50);
+    begin(&mut story, Slot::B, "b", 50);
+    steps(&mut story, Slot::B, 50..60);
+    let first = |story: &StreamStory, slot| {
+        let summary = story.slot(slot).summary().expect("it made steps");
+        (summary.first_step, summary.loss_first)
+    };
+    assert_eq!(first(&story, Slot::A), (0, Num(7.0)));
+    assert_eq!(first(&story, Slot::B), (50, Num(6.95)));
+    // The engine's summary begins where A goes on.
+    begin(&mut story, Slot::A, "a", 60);
+    steps(&mut story, Slot::A, 60..70);
+    let finished = Finished {
+        loss_first: Num(6.94),
+        first_step: 60,
+        ..Finished::default()
+    };
+    story.hear(&Event::Finished(Box::new(finished)), 0);
+    assert_eq!(first(&story, Slot::A), (0, Num(7.0)));
+}
+
+#[test]
 fn pairs_leave_a_run_as_it_is_and_are_a_run_where_there_is_none() {
     let mut story = StreamStory::default();
     story.begin(described(Slot::A, "a", 0), 0);
