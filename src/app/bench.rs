@@ -5,6 +5,7 @@
 //! no request. What was asked last is one value, [`Pending`]; nothing else notes what is awaited.
 
 use super::comparison::Comparison;
+use super::devices::Devices;
 use super::run::{RequestedRun, RunState};
 use protocol::config::{Matmul, Precision, Preset, RunConfig};
 use protocol::{Command, Failed, FailedKind, Pair, RunSpec, Slot, Started};
@@ -85,13 +86,13 @@ impl Bench {
     }
 
     /// Asks for a run from its first step, in the place of what is in progress.
-    pub(super) fn start(&mut self, run: RunSpec, device: &str, now_ms: u64) -> Command {
+    pub(super) fn start(&mut self, run: RunSpec, devices: &Devices, now_ms: u64) -> Command {
         let before = self.run.wanted.replace(run.clone());
         let before = before.filter(|_| self.is_current());
         self.run.active = run.slot;
         Command::Start {
             request: self.ask(Asked::Start { before }, now_ms),
-            device: device.to_owned(),
+            device: devices.using.clone(),
             run,
         }
     }
@@ -104,11 +105,12 @@ impl Bench {
     }
 
     /// Asks for these two in turns.
-    pub(super) fn measure(&mut self, a: RunSpec, b: RunSpec, device: &str, now_ms: u64) -> Command {
-        let to_begin = vec![a.clone(), b.clone()];
+    pub(super) fn pair(&mut self, sides: [RunSpec; 2], devices: &Devices, now_ms: u64) -> Command {
+        let to_begin = sides.to_vec();
+        let [a, b] = sides;
         Command::Pair {
             request: self.ask(Asked::Pairs { to_begin }, now_ms),
-            device: device.to_owned(),
+            device: devices.using.clone(),
             stage: self.comparison.stage,
             a,
             b,

@@ -154,7 +154,7 @@ impl App {
             return;
         };
         self.bench.run.story.hear(event, self.clock.now_ms);
-        if self.judges(slot) {
+        if slot == self.judged() {
             self.judge();
         }
     }
@@ -214,7 +214,7 @@ impl App {
         if !paired {
             self.use_kernel();
         }
-        if self.judges(slot) {
+        if slot == self.judged() {
             self.judge();
         }
     }
@@ -344,10 +344,10 @@ impl App {
         }
     }
 
-    /// Whether the criteria are about this slot: B's, or A's while B is the same.
-    fn judges(&self, slot: Slot) -> bool {
+    /// The slot that the criteria are about: B, or A while B is the same.
+    fn judged(&self) -> Slot {
         let same = self.mode.compares() && self.bench.comparison.same();
-        same == (slot == Slot::A)
+        if same { Slot::A } else { Slot::B }
     }
 
     /// Compares the measurements with the stage's criteria. Once passed, a stage stays passed.
@@ -362,12 +362,7 @@ impl App {
         }
         // Late figures of a B that was changed since say nothing about the present one.
         let present = &self.bench.comparison.config_b;
-        let slot = if self.judges(Slot::A) {
-            Slot::A
-        } else {
-            Slot::B
-        };
-        let b = self.bench.run.slot(slot);
+        let b = self.bench.run.slot(self.judged());
         let b = Some(b).filter(|it| !self.mode.compares() || it.description.has(present));
         let config = b.and_then(|it| it.description.config.as_ref());
         let mut finished = b.and_then(RunStory::summary);

@@ -71,8 +71,8 @@ impl App {
         let own = self.presenter.presentation.is_none() && self.mode.reads_stage();
         let all = pages(&self.lesson.study, self.stage().filter(|_| own)?);
         let at = all.iter().position(|page| *page == LessonPage::Result)?;
-        let elsewhere = self.page().0 != LessonPage::Result;
-        elsewhere.then(|| format!("; page {} of the lesson shows the result", at + 1))
+        let page = at + 1;
+        (self.page().1 != page).then(|| format!("; page {page} of the lesson shows the result"))
     }
 
     /// Turns to another page; returns false at the first and the last.

@@ -92,9 +92,7 @@ impl App {
             self.tell(PAIRS_ENDED, true);
         }
         self.show_present_b();
-        let command = self
-            .bench
-            .start(run, &self.devices.using, self.clock.now_ms);
+        let command = self.bench.start(run, &self.devices, self.clock.now_ms);
         self.send(command);
     }
 
@@ -164,9 +162,7 @@ impl App {
 
     /// Runs these two in turns. What both have shown so far stays: pairs measure times, the lesson is about the rest.
     pub(super) fn run_pairs(&mut self, a: RunSpec, b: RunSpec) {
-        let command = self
-            .bench
-            .measure(a, b, &self.devices.using, self.clock.now_ms);
+        let command = self.bench.pair([a, b], &self.devices, self.clock.now_ms);
         self.send(command);
     }
 
