@@ -234,10 +234,9 @@ impl Late {
     /// Whether nothing is awaited.
     fn settled(&self) -> bool {
         let pending = &self.app.bench.pending;
-        let begun = |sides: &Vec<RunSpec>| sides.is_empty();
         let done = match &pending.asked {
             Asked::Nothing => true,
-            Asked::Pairs { to_begin } => begun(to_begin),
+            Asked::Pairs { to_begin } => to_begin.is_empty(),
             Asked::Start { .. } | Asked::Change | Asked::Leave => false,
         };
         done && pending.due_ms.is_none()

@@ -99,7 +99,8 @@ impl App {
         let asked = std::mem::take(&mut self.bench.pending.asked);
         let run = &mut self.bench.run;
         let resumes = run.state.is_moving();
-        if asked != Asked::Nothing || matches!(run.state, Starting | EngineGone { .. }) {
+        let settled = matches!(asked, Asked::Nothing | Asked::Leave);
+        if !settled || matches!(run.state, Starting | EngineGone { .. }) {
             if let Asked::Pairs { .. } = asked {
                 self.tell(PAIRS_ENDED, true);
             }
