@@ -58,8 +58,7 @@ impl Exercises {
 impl ExerciseState {
     /// Pauses the stage's run during a check or a measurement, which needs the processors.
     pub(super) fn hold_run(&mut self, context: &ExerciseContext) -> Option<Follow> {
-        let run = &context.bench.run;
-        let moves = run.state.is_moving() && !run.pairing;
+        let moves = context.bench.run.state.is_moving() && !context.bench.pairing();
         self.holds_run |= moves;
         moves.then_some(Follow::Pause)
     }

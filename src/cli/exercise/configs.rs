@@ -10,7 +10,7 @@ use crate::cli::saved::note_tried;
 use crate::course::config_file::{MAX_BYTES, read_text};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
-use crate::course::exercise::{ConfigMetric, Configs, Exercise};
+use crate::course::exercise::{Configs, Exercise};
 use crate::course::sweep::{self, SweepRuns};
 use crate::judge::course::WITH_MEASURE;
 use crate::judge::{CriterionResult, Outcome, StageReport, configs as judge};
@@ -156,7 +156,7 @@ fn from_words(configs: &Configs, given: &[String]) -> Result<Answers> {
 
 /// The runs, or why some of them were refused although no answer of the exercise is a refusal.
 fn all_ran(configs: &Configs, found: SweepRuns) -> Result<SweepRuns, String> {
-    let points = found.points.iter().filter(|_| !expects_refusal(configs));
+    let points = found.points.iter().filter(|_| !configs.compares_speeds());
     let refused = points.filter_map(|point| {
         let why = point.run.as_ref().err()?;
         Some(format!("{}: {why}", point.value))
@@ -168,10 +168,4 @@ fn all_ran(configs: &Configs, found: SweepRuns) -> Result<SweepRuns, String> {
         true => Ok(found),
         false => Err(why.join("; ")),
     }
-}
-
-/// Whether a refusal is one of the answers that the exercise knows.
-fn expects_refusal(configs: &Configs) -> bool {
-    let mut checks = configs.checks.iter();
-    checks.any(|check| matches!(check.metric, ConfigMetric::Speed { .. }))
 }

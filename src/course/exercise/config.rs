@@ -68,6 +68,12 @@ impl Configs {
         (0..self.rank.len()).map(letter).collect()
     }
 
+    /// Whether values are compared with the first one; that a device refuses one is then an answer, too.
+    pub fn compares_speeds(&self) -> bool {
+        let is_speed = |check: &ConfigCheck| matches!(check.metric, ConfigMetric::Speed { .. });
+        self.checks.iter().any(is_speed)
+    }
+
     /// Every run of the sweep, in order: the setting it is repeated with, and the value.
     pub fn points(&self) -> Vec<(Option<&str>, &str)> {
         let Some(sweep) = &self.sweep else {
