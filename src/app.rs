@@ -21,6 +21,7 @@ pub mod lane_view;
 mod lanes;
 mod leave;
 pub mod log;
+mod may;
 pub mod member;
 pub mod message;
 pub mod mode;
@@ -49,6 +50,7 @@ use protocol::config::{Preset, RunConfig};
 use protocol::{Device, Slot};
 
 pub use crate::panel::Panel;
+pub use may::Refusal;
 pub use message::{Action, DrawnFrame, Effect, Message};
 pub use mode::{AudienceScreen, Mode, Presentation, Replay};
 pub use run::{RequestedRun, RunState, SlotRun, StepReading};
@@ -172,9 +174,6 @@ pub struct Clock {
 const IDLE_MS: u64 = 600_000;
 /// Two ticks further apart than this mean that the program was suspended and has just been resumed.
 const ASLEEP_MS: u64 = 10_000;
-
-/// How long a notice stays.
-const NOTICE_MS: u64 = 8_000;
 
 impl App {
     /// The state before the first message, and what to do first.
@@ -329,12 +328,8 @@ impl App {
 
     /// Shows a sentence for a while.
     pub fn tell(&mut self, text: &str, warning: bool) {
-        let text = sanitize::line(text);
-        self.view.notice = Some(Notice {
-            text,
-            warning,
-            until_ms: self.clock.now_ms + NOTICE_MS,
-        });
+        let now_ms = self.clock.now_ms;
+        self.view.tell(sanitize::line(text), warning, now_ms);
     }
 
     /// Whether something is withheld until the learner has predicted, or the room has voted. `what` names a panel or a part of one.

@@ -231,16 +231,10 @@ impl Study {
     }
 
     /// Keeps the range as it is set.
-    pub fn keep_range(&mut self, stage: &Stage) -> bool {
-        let Some(of) = self.estimate(stage) else {
-            return false;
-        };
-        let Some(range) = self.range else {
-            return false;
-        };
-        let values = range.values(of);
-        self.of_mut(&stage.id).estimate = Some(values);
-        true
+    pub fn keep_range(&mut self, stage: &Stage) {
+        if let Some((of, range)) = self.estimate(stage).zip(self.range) {
+            self.of_mut(&stage.id).estimate = Some(range.values(of));
+        }
     }
 
     /// Moves or resizes the range. The first key places it: no range is suggested.

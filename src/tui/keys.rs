@@ -1,5 +1,5 @@
 //! Every key, once: dispatch, footer, help and the documentation read the table. No other file names a key.
-//! A binding counts only while its condition holds, so a key never does what the screen does not offer.
+//! The table chooses between the meanings of a key; `App::may` says which of them are possible, so the footer offers only what works.
 
 pub mod board;
 mod conditions;
@@ -12,7 +12,7 @@ use strum::VariantArray;
 
 use crate::app::notes::SpeakerRequest;
 use crate::app::{Action, App, RunState};
-use conditions::{choices, votes};
+use crate::course::Question;
 use protocol::Slot;
 use table::SHIFT_F5;
 pub use table::{BINDINGS, Group, KeyBinding};
@@ -48,7 +48,7 @@ pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
     let key = key(event)?;
     let binding = BINDINGS.iter().find(|binding| {
         let named = binding.keys.contains(&key) || binding.keys.contains(&KeyCode::Null);
-        named && (binding.when)(app)
+        named && binding.counts(app)
     })?;
     match (binding.action, key) {
         (Action::Type(_), KeyCode::Char(letter)) if !letter.is_control() => {
@@ -113,7 +113,7 @@ fn key(event: KeyEvent) -> Option<KeyCode> {
 /// The key for this action now, or where it is possible.
 pub fn label(action: Action, app: &App) -> String {
     let mut bindings = BINDINGS.iter().filter(|binding| binding.action == action);
-    let now = bindings.clone().find(|binding| (binding.when)(app));
+    let now = bindings.clone().find(|binding| binding.counts(app));
     now.or_else(|| bindings.next())
         .map_or_else(String::new, first_key)
 }
@@ -135,7 +135,7 @@ fn first_key(binding: &KeyBinding) -> String {
 pub fn footer(app: &App) -> Vec<(String, &'static str)> {
     let mut offers: Vec<(String, &'static str, Action)> = Vec::new();
     let with_label = BINDINGS.iter().filter(|binding| !binding.label.is_empty());
-    for binding in with_label.filter(|binding| (binding.when)(app)) {
+    for binding in with_label.filter(|binding| binding.works(app)) {
         let (key, action) = (first_key(binding), binding.action);
         // The first line that matches a key counts.
         let known = offers
@@ -148,15 +148,16 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
         }
     }
     let named = offers.into_iter().map(|(key, label, action)| match action {
-        Action::Answer(0) => (letters(choices(app)), label),
-        Action::Vote(0) => (letters(votes(app)), label),
+        Action::Answer(0) => (letters(app.question()), label),
+        Action::Vote(0) => (letters(app.voting().map(|stage| &stage.prediction)), label),
         _ => (key, label),
     });
     named.collect()
 }
 
-/// The keys of so many choices: `a-d`.
-fn letters(choices: usize) -> String {
+/// The keys of the choices of a question: `a-d`.
+fn letters(question: Option<&Question>) -> String {
+    let choices = question.map_or(0, |question| question.choices.len());
     let last = crate::course::save_file::letter(choices.saturating_sub(1));
     format!("a-{last}")
 }
@@ -207,7 +208,7 @@ impl HelpLine {
 
     /// Whether any of them does something now.
     pub fn works(&self, app: &App) -> bool {
-        self.bindings.iter().any(|binding| (binding.when)(app))
+        self.bindings.iter().any(|binding| binding.works(app))
     }
 }
 

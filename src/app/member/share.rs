@@ -283,6 +283,12 @@ impl App {
         }
     }
 
+    /// Whether the learner can give the room orders.
+    pub(in crate::app) fn orders(&self) -> bool {
+        let member = self.class.as_ref();
+        self.instructs() && member.is_some_and(|member| member.board.is_some())
+    }
+
     fn instructs(&self) -> bool {
         self.class.as_ref().is_some_and(|it| it.me.instructor)
     }

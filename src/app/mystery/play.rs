@@ -41,12 +41,6 @@ impl App {
         let open = self.is_unsolved();
         match action {
             Action::Solution if open => self.view.confirm = Some(Confirm::GiveUp),
-            Action::Report if open => {
-                self.tell(
-                    "A report would name the faults; finish the mystery first",
-                    false,
-                );
-            }
             Action::Pair if open => self.ask_for_verdict(),
             Action::NextStage if !open => {
                 let (seed, level) = self.mystery().map_or((1, 1), |it| {
@@ -66,7 +60,6 @@ impl App {
                 None => return false,
             },
             Action::NextStage | Action::PreviousStage => self.leave_mystery(self.lesson.study.at),
-            Action::Reset => self.tell("There is nothing to reset here", false),
             _ => return false,
         }
         true

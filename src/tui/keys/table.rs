@@ -1,4 +1,4 @@
-//! The table of every key: when it counts, what it does, what the footer and the help say about it.
+//! The table of every key: where it has which meaning, what it does, what the footer and the help say about it.
 
 use crossterm::event::KeyCode::{
     self, BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, Null, PageDown, PageUp,
@@ -8,7 +8,7 @@ use crossterm::event::KeyCode::{
 use super::conditions::*;
 use crate::app::lane_view::LaneMove;
 use crate::app::timeline::TimelineMove;
-use crate::app::{Action, App, Overlay};
+use crate::app::{Action, App, Overlay, Refusal};
 
 /// Under which heading the help lists a key, in the order of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
@@ -36,7 +36,20 @@ pub struct KeyBinding {
     /// In the help; neighbours with the same text share a line of it. Empty: not listed.
     pub help: &'static str,
     pub group: Group,
+    /// Where the key has this meaning, if the action is possible.
     pub when: fn(&App) -> bool,
+}
+
+impl KeyBinding {
+    /// Whether this is what the key means now. Where that is not possible, the learner is told why.
+    pub fn counts(&self, app: &App) -> bool {
+        (self.when)(app) && app.may(self.action) != Err(Refusal::NothingHere)
+    }
+
+    /// Whether the key does something now.
+    pub fn works(&self, app: &App) -> bool {
+        (self.when)(app) && app.may(self.action).is_ok()
+    }
 }
 
 const fn bind(
@@ -91,10 +104,10 @@ const WORDS: &str = "glossary and background";
 const LOOK_UP: &str = "look up a word";
 
 #[rustfmt::skip] // A table reads best with one line for each key.
-/// Every key. The first line that matches a key and whose condition holds is the one.
+/// Every key. The first line that counts and has the key is what it means.
 pub static BINDINGS: &[KeyBinding] = &[
-    bind(&[Char('y')], A::Yes, "yes", "", Program, confirming),
-    bind(&[Char('n'), Esc], A::No, "no", "", Program, confirming),
+    bind(&[Char('y')], A::Yes, "yes", "", Program, always),
+    bind(&[Char('n'), Esc], A::No, "no", "", Program, always),
     // A presentation: the keys of clickers.
     bind(&[PageDown], A::NextBeat, "next beat", PAGES, Move, presenting),
     bind(&[PageUp], A::PreviousBeat, "back", PAGES, Move, presenting),
@@ -102,11 +115,11 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Left, Up], A::PreviousBeat, "", "", Move, presenting),
     bind(&[Char('b'), Char('.')], A::BlankScreen, "blank", "", Screen, presenting),
     bind(&[Char('F')], A::FreezeScreen, "freeze", "freeze a beat; b blanks", Screen, presenting),
-    bind(&[Char('A')], A::ShowAnswer, "answer", "", Stage, answerable),
+    bind(&[Char('A')], A::ShowAnswer, "answer", "", Stage, presenting),
     bind(&[Char('q')], A::AskQuit, "quit", QUIT, Program, presenting),
     bind(&[Esc], A::Present, "leave", ESCAPE, Screen, presenting),
-    bind(&[KeyCode::F(5)], A::PresentFrom(true), "", BEGIN, Stage, presentable),
-    bind(&[SHIFT_F5], A::PresentFrom(false), "", BEGIN, Stage, presentable),
+    bind(&[KeyCode::F(5)], A::PresentFrom(true), "", BEGIN, Stage, main),
+    bind(&[SHIFT_F5], A::PresentFrom(false), "", BEGIN, Stage, main),
     // A word that is typed.
     bind(&[Enter], A::KeepSearch, "keep", "", Move, typing),
     bind(&[Esc], A::Close, "clear", "", Screen, typing),
@@ -115,39 +128,39 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Up], A::Scroll(-1), "", "", Move, typing),
     bind(&[PageDown], A::Scroll(10), "", "", Move, typing),
     bind(&[PageUp], A::Scroll(-10), "", "", Move, typing),
-    bind(&[Enter], A::Choose, "choose", ENTER, Stage, chooses),
-    bind(&[Esc], A::StopMeasuring, "stop measuring", ESCAPE, Screen, measuring),
+    bind(&[Enter], A::Choose, "choose", ENTER, Stage, in_list),
+    bind(&[Esc], A::StopMeasuring, "stop measuring", ESCAPE, Screen, main),
     bind(&[Esc], A::Close, "close", ESCAPE, Screen, something_open),
     bind(&[Char('g'), Home], A::ScrollToTop, "", "", Move, in_list),
     bind(&[Char('G'), End], A::ScrollToEnd, "", "", Move, in_list),
-    bind(&[Enter], A::TakeSolution, "run it as B", ENTER, Stage, takeable),
+    bind(&[Enter], A::TakeSolution, "run it as B", ENTER, Stage, in_solution),
     // The knobs.
-    bind(&[Enter], A::TypeValue, "type a value", ENTER, Stage, typeable),
+    bind(&[Enter], A::TypeValue, "type a value", ENTER, Stage, turning),
     bind(&[Right], A::KnobTurn(1), "change B", SIDEWAYS, Move, turning),
     bind(&[Left], A::KnobTurn(-1), "", SIDEWAYS, Move, turning),
     bind(&[Down, Char('j')], A::KnobRow(1), "knob", LINES, Move, turning),
     bind(&[Up, Char('k')], A::KnobRow(-1), "", LINES, Move, turning),
     // The room.
-    bind(&[Char('a')], A::Vote(0), "vote", ANSWER, Stage, voting::<0>),
-    bind(&[Char('b')], A::Vote(1), "", ANSWER, Stage, voting::<1>),
-    bind(&[Char('c')], A::Vote(2), "", ANSWER, Stage, voting::<2>),
-    bind(&[Char('d')], A::Vote(3), "", ANSWER, Stage, voting::<3>),
-    bind(&[Char('O')], A::TakeUp, "to the room's call", ROOM, Program, called),
-    bind(&[Char('V')], A::OpenVote, "close or repeat the vote", ROOM, Program, leading),
-    bind(&[Char('H')], A::RaiseHand, "", ROOM, Program, in_room),
-    bind(&[Char('X')], A::LeaveRoom, "leave the room", ROOM, Program, leaving_room),
+    bind(&[Char('a')], A::Vote(0), "vote", ANSWER, Stage, in_vote),
+    bind(&[Char('b')], A::Vote(1), "", ANSWER, Stage, in_vote),
+    bind(&[Char('c')], A::Vote(2), "", ANSWER, Stage, in_vote),
+    bind(&[Char('d')], A::Vote(3), "", ANSWER, Stage, in_vote),
+    bind(&[Char('O')], A::TakeUp, "to the room's call", ROOM, Program, main),
+    bind(&[Char('V')], A::OpenVote, "close or repeat the vote", ROOM, Program, main),
+    bind(&[Char('H')], A::RaiseHand, "", ROOM, Program, free),
+    bind(&[Char('X')], A::LeaveRoom, "leave the room", ROOM, Program, in_room),
     bind(&[Char('I')], A::Open(Overlay::Room), "", ROOM, Program, free),
     // The stage.
-    bind(&[Enter], A::RangeKeep, "keep the range", ENTER, Stage, ranged),
+    bind(&[Enter], A::RangeKeep, "keep the range", ENTER, Stage, estimating),
     bind(&[Left], A::RangeShift(-1), "lower", SIDEWAYS, Move, estimating),
     bind(&[Right], A::RangeShift(1), "higher", SIDEWAYS, Move, estimating),
     bind(&[Char('+'), Char('=')], A::RangeWiden(1), "wider", SIZE, Stage, estimating),
     bind(&[Char('-')], A::RangeWiden(-1), "narrower", SIZE, Stage, estimating),
-    bind(&[Enter], A::Locate, "it shows here", ENTER, Stage, locating),
+    bind(&[Enter], A::Locate, "it shows here", ENTER, Stage, on_panel),
     bind(&[Enter], A::NextPointer, "go on", ENTER, Stage, walking),
-    bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, picking),
-    bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, picking),
-    bind(&[Right], A::PickOther(1), "other answer", SIDEWAYS, Move, picking),
+    bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, reading),
+    bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, reading),
+    bind(&[Right], A::PickOther(1), "other answer", SIDEWAYS, Move, reading),
     bind(&[Left], A::Timeline(TimelineMove::Pan(-1)), "", "", Move, on_timeline),
     bind(&[Right], A::Timeline(TimelineMove::Pan(1)), "", "", Move, on_timeline),
     bind(&[Char('+'), Char('=')], A::Timeline(TimelineMove::Zoom(1)), "closer", "", Move, on_timeline),
@@ -167,45 +180,43 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Enter], A::TurnPage(1), "read on", ENTER, Stage, in_background),
     bind(&[Enter], A::Lesson, "lesson", ENTER, Stage, small),
     bind(&[Enter], A::Lesson, "", ENTER, Stage, wide),
-    bind(&[Char('a')], A::Answer(0), "answer", ANSWER, Stage, asked_for::<0>),
-    bind(&[Char('b')], A::Answer(1), "", ANSWER, Stage, asked_for::<1>),
-    bind(&[Char('c')], A::Answer(2), "", ANSWER, Stage, asked_for::<2>),
-    bind(&[Char('d')], A::Answer(3), "", ANSWER, Stage, asked_for::<3>),
-    bind(&[Char('A')], A::Question, "question", QUESTION, Stage, asked_on_other_page),
-    bind(&[Char('A')], A::Question, "", QUESTION, Stage, asked_elsewhere),
-    bind(&[Char('A')], A::Question, "answer again", QUESTION, Stage, askable_again),
+    bind(&[Char('a')], A::Answer(0), "answer", ANSWER, Stage, main),
+    bind(&[Char('b')], A::Answer(1), "", ANSWER, Stage, main),
+    bind(&[Char('c')], A::Answer(2), "", ANSWER, Stage, main),
+    bind(&[Char('d')], A::Answer(3), "", ANSWER, Stage, main),
+    bind(&[Char('A')], A::Question, "question", QUESTION, Stage, asked_in_text),
+    bind(&[Char('A')], A::Question, "", QUESTION, Stage, asked),
+    bind(&[Char('A')], A::Question, "answer again", QUESTION, Stage, in_quiz),
     bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_skipped),
     bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_skipped),
-    bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_pages),
-    bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_pages),
-    bind(&[Right], A::TurnPage(1), "read on", SIDEWAYS, Move, reading_on),
-    bind(&[Right], A::TurnPage(1), "", SIDEWAYS, Move, leafing),
+    bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, in_glossary),
+    bind(&[Right], A::TurnPage(1), "next page", SIDEWAYS, Move, in_glossary),
+    bind(&[Right], A::TurnPage(1), "read on", SIDEWAYS, Move, leafing),
     bind(&[Left], A::TurnPage(-1), "", SIDEWAYS, Move, leafing),
     bind(&[Char('/')], A::Search, "look up a word", LOOK_UP, Move, in_glossary),
-    bind(&[Char('/')], A::Search, "", LOOK_UP, Move, has_glossary),
-    bind(&[Char('u')], A::SwitchDevice, "use the GPU", "move the run to the GPU", Run, offered),
+    bind(&[Char('/')], A::Search, "", LOOK_UP, Move, no_list),
+    bind(&[Char('u')], A::SwitchDevice, "use the GPU", "move the run to the GPU", Run, main),
     bind(&[Char('r')], A::Restart, "restart", AGAIN, Run, down),
-    bind(&[Char('F')], A::InF32, "in f32", "", Run, short_broke_off),
+    bind(&[Char('F')], A::InF32, "in f32", "", Run, main),
     bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, turning),
-    bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, fixable),
-    bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, can_edit),
-    bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, in_exercise),
-    bind(&[Char('B')], A::Open(Overlay::Attempts), "attempts", KNOBS, Stage, turning_attempts),
-    bind(&[Char('B')], A::Open(Overlay::Attempts), "", KNOBS, Stage, tried_something),
-    bind(&[Char('t')], A::Toggle, "run B", TOGGLE, Stage, fixable),
-    bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, in_stage),
-    bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixable),
-    bind(&[Char('T')], A::Pair, "", PAIRS, Stage, in_stage),
-    bind(&[Char('T')], A::Pair, "measure", PAIRS, Stage, measurable),
-    bind(&[Char('o')], A::OpenEditor, "edit", EDIT, Stage, exercise_has_file),
-    bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, hints_left),
-    bind(&[Char('t')], A::Open(Overlay::Lanes), "threads", TOGGLE, Stage, in_kernel_exercise),
-    bind(&[Char('g')], A::Open(Overlay::Glossary), "glossary", WORDS, Stage, reading),
-    bind(&[Char('g')], A::Open(Overlay::Glossary), "", WORDS, Stage, has_glossary),
+    bind(&[Char('f')], A::Knobs, "knobs", KNOBS, Stage, fixing),
+    bind(&[Char('f')], A::Knobs, "", KNOBS, Stage, main),
+    bind(&[Char('B')], A::Open(Overlay::Attempts), "attempts", KNOBS, Stage, turning),
+    bind(&[Char('B')], A::Open(Overlay::Attempts), "", KNOBS, Stage, main),
+    bind(&[Char('t')], A::Toggle, "run B", TOGGLE, Stage, fixing),
+    bind(&[Char('t')], A::Toggle, "", TOGGLE, Stage, main),
+    bind(&[Char('T')], A::Pair, "measure pairs", PAIRS, Stage, fixing),
+    bind(&[Char('T')], A::Pair, "", PAIRS, Stage, main),
+    bind(&[Char('T')], A::Pair, "measure", PAIRS, Stage, in_exercise),
+    bind(&[Char('o')], A::OpenEditor, "edit", EDIT, Stage, in_exercise),
+    bind(&[Char('h')], A::Hint, "hint", "next hint", Stage, main),
+    bind(&[Char('t')], A::Open(Overlay::Lanes), "threads", TOGGLE, Stage, main),
+    bind(&[Char('g')], A::Open(Overlay::Glossary), "glossary", WORDS, Stage, studying),
+    bind(&[Char('g')], A::Open(Overlay::Glossary), "", WORDS, Stage, no_list),
     bind(&[Tab], A::FocusNext, "panel", "next panel", Screen, main),
-    bind(&[Char('s')], A::Solution, "", "the solution; asks first", Stage, solvable),
-    bind(&[Char('o')], A::OpenEditor, "", EDIT, Stage, has_file),
-    bind(&[Char('x')], A::Reset, "", "start over; asks first", Stage, resettable),
+    bind(&[Char('s')], A::Solution, "", "the solution; asks first", Stage, main),
+    bind(&[Char('o')], A::OpenEditor, "", EDIT, Stage, main),
+    bind(&[Char('x')], A::Reset, "", "start over; asks first", Stage, main),
     bind(&[Char('n')], A::NextStage, "next", NEIGHBOUR, Stage, main),
     bind(&[Char('p')], A::PreviousStage, "", NEIGHBOUR, Stage, main),
     bind(&[Char('1')], A::Stage(1), "", GOTO, Stage, main),
@@ -218,23 +229,23 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('8')], A::Stage(8), "", GOTO, Stage, main),
     bind(&[Char('9')], A::Stage(9), "", GOTO, Stage, main),
     bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "stages, exercises, score", Stage, free),
-    bind(&[Char('M')], A::Open(Overlay::Skipped), "", "skipped stages", Stage, has_skipped),
+    bind(&[Char('M')], A::Open(Overlay::Skipped), "", "skipped stages", Stage, main),
     bind(&[Enter], A::Choose, "go back to it", ENTER, Stage, in_skipped),
     bind(&[Char('s')], A::Solution, "fault and fix", "", Stage, in_skipped),
-    bind(&[Char('v')], A::Present, "", "presenter mode", Stage, presentable),
+    bind(&[Char('v')], A::Present, "", "presenter mode", Stage, main),
     // The run.
-    bind(&[Char(' ')], A::Pause, "pause", "pause, and go on", Run, pausable),
-    bind(&[Char('.')], A::ReplayStep, "one step", RECORDING, Run, replaying),
-    bind(&[Char('>')], A::ReplayFaster, "faster", RECORDING, Run, replaying),
-    bind(&[Char('<')], A::ReplaySlower, "slower", RECORDING, Run, replaying),
-    bind(&[Char('r')], A::Restart, "", AGAIN, Run, live),
-    bind(&[Char('P')], A::Profile, "", "profile the next step", Run, live),
+    bind(&[Char(' ')], A::Pause, "pause", "pause, and go on", Run, main),
+    bind(&[Char('.')], A::ReplayStep, "one step", RECORDING, Run, main),
+    bind(&[Char('>')], A::ReplayFaster, "faster", RECORDING, Run, main),
+    bind(&[Char('<')], A::ReplaySlower, "slower", RECORDING, Run, main),
+    bind(&[Char('r')], A::Restart, "", AGAIN, Run, main),
+    bind(&[Char('P')], A::Profile, "", "profile the next step", Run, main),
     bind(&[Char('D')], A::Open(Overlay::Devices), "", "devices; enter moves the run", Run, free),
     // The screen.
     bind(&[BackTab], A::FocusPrevious, "", "previous panel", Screen, main),
     bind(&[Char('e')], A::Expand, "expand", "the marked panel, large", Screen, main),
     bind(&[Char('e')], A::Expand, "large", "the marked panel, large", Screen, in_kernel),
-    bind(&[Char('E')], A::Evidence, "", "panel of the evidence", Screen, pointed_out),
+    bind(&[Char('E')], A::Evidence, "", "panel of the evidence", Screen, main),
     bind(&[Char('R')], A::Roofline, "", "roofline of this device", Screen, main),
     bind(&[Char('y')], A::LogAxis, "", "loss: log axis; smoothed", Screen, main),
     bind(&[Char('Y')], A::Smooth, "", "loss: log axis; smoothed", Screen, main),
@@ -244,7 +255,7 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('C')], A::Theme, "", "next theme", Screen, free),
     bind(&[Char('L')], A::Open(Overlay::Log), "", "log of drivers and engine", Screen, free),
     bind(&[Char('!')], A::Open(Overlay::Problems), "", "what could not be loaded", Screen, free),
-    bind(&[Esc], A::LeaveExercise, "stage", ESCAPE, Screen, in_exercise),
+    bind(&[Esc], A::LeaveExercise, "stage", ESCAPE, Screen, main),
     bind(&[Esc], A::Close, "", ESCAPE, Screen, free),
     // Moving.
     bind(&[Down, Char('j')], A::Scroll(1), "", LINES, Move, free),

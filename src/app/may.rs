@@ -1,0 +1,449 @@
+//! Whether an action is possible now, and if not, why. `App::act` asks before it carries an action out; the keys, the footer and the
+//! help ask before they offer one. So the code behind an action does not ask again.
+//!
+//! Some actions are always possible, even where they change nothing: those that only move within what is seen.
+
+use std::borrow::Cow;
+
+use super::beats::VoteState;
+use super::estimate::RangeSteps;
+use super::exercise::measuring::AnswerFile;
+use super::lane_view::LaneMove;
+use super::member::Link;
+use super::study::Activity;
+use super::view::Overlay;
+use super::{Action, App};
+use crate::course::Stage;
+use crate::panel::Panel;
+use protocol::config::{Knob, ValueKind};
+
+/// Why an action is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It means nothing here: its key is not offered, or means something else, and nothing is said.
+    NothingHere,
+    /// It is not possible now: what the learner is told when they ask for it.
+    NotNow(Cow<'static, str>),
+}
+
+use Refusal::NothingHere;
+
+/// Nothing of a recording can be changed.
+const RECORDED: &str = "This is a recording: nothing can be changed in it";
+
+fn not_now(why: impl Into<Cow<'static, str>>) -> Refusal {
+    Refusal::NotNow(why.into())
+}
+
+/// Possible where this holds; elsewhere it means nothing.
+fn here(holds: bool) -> Result<(), Refusal> {
+    if holds { Ok(()) } else { Err(NothingHere) }
+}
+
+/// Possible where this holds; elsewhere the learner is told why not.
+fn unless(refused: bool, why: &'static str) -> Result<(), Refusal> {
+    if refused { Err(not_now(why)) } else { Ok(()) }
+}
+
+/// The place `by` places from `at` among `of` stages or exercises.
+pub(super) fn neighbour(at: usize, by: isize, of: usize, what: &str) -> Result<usize, Refusal> {
+    let to = at.checked_add_signed(by).filter(|to| *to < of);
+    let end = if by > 0 { "last" } else { "first" };
+    to.ok_or_else(|| not_now(format!("This is the {end} {what}")))
+}
+
+impl App {
+    /// Whether an action is possible now.
+    pub fn may(&self, action: Action) -> Result<(), Refusal> {
+        use Action as A;
+        let view = &self.view;
+        match action {
+            A::Quit | A::AskQuit | A::Suspend => Ok(()),
+            A::Yes | A::No => here(view.confirm.is_some()),
+            // The course.
+            A::Stage(number) => self.may_go_to(number),
+            A::NextStage => self.may_go_by(1),
+            A::PreviousStage => self.may_go_by(-1),
+            A::Choose => self.may_choose(view.selected),
+            A::ChooseLine(line) => self.may_choose(line),
+            A::Reset => {
+                here(self.mode.is_live() && self.presenter.presentation.is_none())?;
+                let work = self.stage().is_some() || self.mode.is_exercise();
+                unless(!work, "There is nothing to reset here")
+            }
+            A::Report => unless(
+                self.mode.plays_mystery(),
+                "A report would name the faults; finish the mystery first",
+            ),
+            A::OpenEditor => {
+                let no_file = self.file_to_edit().is_none();
+                unless(no_file, "There is no file to edit here")?;
+                unless(!self.mode.is_live(), RECORDED)
+            }
+            // The text of a stage or an exercise.
+            A::Answer(choice) => self.may_answer(choice),
+            A::Question => self.may_ask(),
+            A::RangeShift(by) => self.may_set_range(by, RangeSteps::shift),
+            A::RangeWiden(by) => self.may_set_range(by, RangeSteps::widen),
+            A::RangeKeep => {
+                here(self.estimates())?;
+                let none = self.lesson.study.range.is_none();
+                unless(none, "No range yet: the arrow keys place one on the scale")
+            }
+            A::Hint => self.may_hint(),
+            A::Solution => self.may_see_solution(),
+            A::Locate => {
+                here(self.asks_where() && view.focus.is_some_and(|it| it != Panel::Lesson))
+            }
+            A::NextPointer => here(
+                self.stage_read()
+                    .is_some_and(|stage| self.lesson.study.activity(stage) == Activity::Evidence),
+            ),
+            A::Evidence => {
+                let named = self.stage().is_some_and(|stage| !stage.evidence.is_empty());
+                here(named && !self.asks_where())
+            }
+            A::TurnPage(by) => self.may_turn_page(by),
+            // Exercises.
+            A::PickOther(by) => here(
+                self.picking()
+                    .is_some_and(|choice| choice.after(by) != choice.at),
+            ),
+            A::PickThis => here(self.picking().is_some()),
+            A::StopMeasuring => here(self.measuring().is_some()),
+            A::LeaveExercise => here(self.mode.is_exercise()),
+            // An audience and a room.
+            A::Present | A::PresentFrom(_) => here(self.stage_read().is_some()),
+            A::NextBeat => self.may_show_beat_by(1),
+            A::PreviousBeat => self.may_show_beat_by(-1),
+            A::GoToBeat { stage, .. } => {
+                here(self.beat().is_some() && self.place_of_number(stage).is_some())
+            }
+            A::EndPresentation | A::BlankScreen | A::FreezeScreen => here(self.beat().is_some()),
+            A::ShowAnswer => {
+                here(self.votes())?;
+                let open = self.tally().is_some_and(|tally| tally.open);
+                unless(
+                    open,
+                    "The vote is open: V closes it, then the answer can be shown",
+                )
+            }
+            A::OpenVote => here(self.votes() && self.orders()),
+            A::RaiseHand | A::LeaveRoom => {
+                let class = self.class.as_ref();
+                here(class.is_some_and(|member| !matches!(member.link, Link::Over(_))))
+            }
+            A::TakeUp => here(self.call().is_some()),
+            A::Vote(choice) => {
+                let choices = |stage: &Stage| stage.prediction.choices.len();
+                here(choice < self.voting().map_or(0, choices))
+            }
+            // The knobs.
+            A::Knobs => self.may_open_knobs(),
+            A::KnobRow(_) | A::KnobAt(_) | A::KnobTurn(_) => here(self.can_edit()),
+            A::TypeValue => {
+                let number = |knob: &Knob| !matches!(knob.kind, ValueKind::Choice(_));
+                here(self.knobs_open() && self.bench.comparison.knob().is_some_and(number))
+            }
+            A::TakeSolution => here(self.can_edit() && self.stage().is_some()),
+            // The run.
+            A::Toggle => self.may_toggle(),
+            A::Pair => match self
+                .exercise()
+                .filter(|exercise| exercise.configs().is_some())
+            {
+                Some(_) => self.may_measure(),
+                None => self.may_compare(),
+            },
+            A::Pause => self.may_pause(),
+            A::Restart => self.may_move_run(),
+            A::Profile => {
+                self.may_move_run()?;
+                unless(
+                    !self.bench.run.state.is_active(),
+                    "Nothing runs that could be profiled",
+                )
+            }
+            A::SwitchDevice => {
+                here(self.mode.is_live() && self.devices.offer().is_some())?;
+                self.may_move_run()
+            }
+            A::InF32 => here(self.mode.is_live() && self.in_f32().is_some()),
+            A::ReplayStep | A::ReplayFaster | A::ReplaySlower => here(!self.mode.is_live()),
+            // What is seen.
+            A::Open(overlay) => here(view.overlay == Some(overlay) || self.has_card(overlay)),
+            A::Search => {
+                here(view.overlay == Some(Overlay::Kernel) || self.has_card(Overlay::Glossary))
+            }
+            A::Type(_) | A::Erase | A::KeepSearch => here(view.typing()),
+            A::Expand => here(view.overlay == Some(Overlay::Kernel) || view.focus.is_some()),
+            A::OpenKernel => {
+                let row = self
+                    .profiled()
+                    .is_some_and(|(_, step)| !step.rows.is_empty());
+                here(row)?;
+                let hidden = self.withholds("names");
+                unless(hidden, "The kernels' names come after your prediction")
+            }
+            A::Timeline(_) => here(self.profiled().is_some() && !self.withholds("clocks")),
+            A::Lanes(to) => self.may_move_lanes(to),
+            A::Scroll(lines) if self.turns_pages(lines) => self.may_turn_page(lines.signum()),
+            A::Close
+            | A::FocusNext
+            | A::FocusPrevious
+            | A::Focus(_)
+            | A::Roofline
+            | A::Lesson
+            | A::LogAxis
+            | A::Window
+            | A::Smooth
+            | A::Markers
+            | A::Theme
+            | A::Sort
+            | A::Scroll(_)
+            | A::ScrollPanel(..)
+            | A::ScrollToTop
+            | A::ScrollToEnd => Ok(()),
+        }
+    }
+
+    /// The stage whose text is read: no exercise stands in its place.
+    pub(super) fn stage_read(&self) -> Option<&Stage> {
+        self.stage().filter(|_| self.mode.reads_stage())
+    }
+
+    fn may_go_to(&self, number: u32) -> Result<(), Refusal> {
+        let Some(at) = self.place_of_number(number) else {
+            return Err(not_now(format!("There is no stage {number}")));
+        };
+        let there = at == self.lesson.study.at && self.mode.reads_stage();
+        here(!there || self.beat().is_some() || self.view.overlay.is_some())
+    }
+
+    fn may_go_by(&self, by: isize) -> Result<(), Refusal> {
+        let (course, at) = (&self.lesson.course, self.lesson.study.at);
+        if let Some(open) = self.mode.exercise() {
+            return neighbour(open.at, by, course.exercises.len(), "exercise").map(drop);
+        }
+        here(!course.stages.is_empty())?;
+        // After the last stage comes the summary; what is no stage is left for the one before.
+        match self.stage() {
+            Some(_) if by < 0 => neighbour(at, by, course.stages.len(), "stage").map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    fn may_choose(&self, line: usize) -> Result<(), Refusal> {
+        match self.view.overlay {
+            Some(Overlay::Stages) => {
+                let live = line >= self.lesson.course.stages.len();
+                let why = "This is a recording: exercises and other runs need a live engine";
+                unless(live && self.mode.is_replay(), why)
+            }
+            Some(Overlay::Devices) => {
+                let chosen = self.devices.known.get(line);
+                here(chosen.is_some())?;
+                let other = chosen.is_some_and(|info| info.select != self.devices.using);
+                let waits = other && self.measuring().is_some();
+                if waits { self.may_move_run() } else { Ok(()) }
+            }
+            Some(Overlay::Attempts) => here(line < self.attempts().len()),
+            Some(Overlay::Skipped) => here(line < self.skipped_stages().len()),
+            _ => Err(NothingHere),
+        }
+    }
+
+    /// In a presentation the room votes; the presenter's keys answer nothing.
+    fn may_answer(&self, choice: usize) -> Result<(), Refusal> {
+        let choices = self.question().map_or(0, |question| question.choices.len());
+        here(self.beat().is_none() && choice < choices)?;
+        let read = self.view.lesson_visible() && self.asked_here();
+        unless(!read, "Read the question first; it is in the lesson")
+    }
+
+    fn may_ask(&self) -> Result<(), Refusal> {
+        let study = &self.lesson.study;
+        here(match (self.stage_read(), self.asked_on()) {
+            (None, _) => false,
+            (Some(_), Some(_)) => !(self.view.lesson_visible() && self.asked_here()),
+            (Some(stage), None) => study.can_ask_again(stage),
+        })
+    }
+
+    /// Whether the figure of the stage that is read is to be guessed.
+    pub fn estimates(&self) -> bool {
+        self.stage_read()
+            .is_some_and(|stage| self.lesson.study.estimate(stage).is_some())
+    }
+
+    fn may_set_range(&self, by: i32, change: fn(&mut RangeSteps, i32)) -> Result<(), Refusal> {
+        here(self.estimates())?;
+        let moves = self.lesson.study.range.is_none_or(|range| {
+            let mut changed = range;
+            change(&mut changed, by);
+            changed != range
+        });
+        unless(!moves, "The range goes no further that way")
+    }
+
+    fn may_hint(&self) -> Result<(), Refusal> {
+        let (shown, hints) = self.hints();
+        here(hints > 0 && !self.mode.is_replay())?;
+        unless(shown == hints, "All hints are shown")?;
+        // The second and third hints of a stage nearly give the answer to the prediction.
+        let predicted = |stage| self.lesson.study.predicted(stage);
+        let open = self.stage_read().is_some_and(|stage| !predicted(stage));
+        let why = "The next hint comes once you have answered the question";
+        unless(open && shown > 0, why)
+    }
+
+    fn may_see_solution(&self) -> Result<(), Refusal> {
+        if self.view.overlay == Some(Overlay::Skipped) {
+            return here(!self.view.fault_shown);
+        }
+        self.may_show_b()?;
+        let known = self.stage().is_some() || self.mode.plays_mystery();
+        here(known && self.mode.is_live())
+    }
+
+    /// Before the vote of a presentation nothing shows B: it is the solution.
+    fn may_show_b(&self) -> Result<(), Refusal> {
+        let ahead = self
+            .beat()
+            .is_some_and(|beat| beat.vote != VoteState::Closed);
+        unless(ahead, "B is the solution: it is shown after the vote")
+    }
+
+    fn may_turn_page(&self, by: i32) -> Result<(), Refusal> {
+        match self.view.overlay {
+            Some(Overlay::Skipped) => here(!self.skipped_stages().is_empty()),
+            Some(Overlay::Glossary) => here(!self.lesson.course.readings.is_empty()),
+            Some(_) => Err(NothingHere),
+            None => {
+                here(self.stage_read().is_some())?;
+                let end = if by < 0 { "first" } else { "last" };
+                let more = self.lines_left(by) > 0 || self.page_after(by).is_some();
+                let why = || not_now(format!("This is the {end} page for now"));
+                more.then_some(()).ok_or_else(why)
+            }
+        }
+    }
+
+    fn may_show_beat_by(&self, by: isize) -> Result<(), Refusal> {
+        let beat = self.beat().ok_or(NothingHere)?;
+        let within = |at: usize, of: usize| at.checked_add_signed(by).is_some_and(|to| to < of);
+        let stages = self.lesson.course.stages.len();
+        let why = match by > 0 {
+            true => "This was the last beat of the last stage",
+            false => "This is the first beat",
+        };
+        unless(
+            !within(beat.at, beat.of) && !within(beat.stage, stages),
+            why,
+        )
+    }
+
+    /// Whether the beat on the screen is that of the vote.
+    fn votes(&self) -> bool {
+        self.beat().is_some_and(|beat| beat.vote == VoteState::Open)
+    }
+
+    fn may_open_knobs(&self) -> Result<(), Refusal> {
+        self.may_show_b()?;
+        let Some(exercise) = self.exercise() else {
+            unless(self.mode.is_replay(), RECORDED)?;
+            return unless(!self.can_edit(), "There is nothing to change here");
+        };
+        unless(!self.mode.is_live(), "A recorded run cannot be changed")?;
+        let no_configs = exercise.configs().is_none();
+        unless(
+            no_configs,
+            "This exercise is solved in its file; it has no knobs",
+        )?;
+        // Before its answer was judged, the knobs would measure what is to be predicted.
+        let why = "The knobs open after your answer was measured; before, they would give it away";
+        unless(!self.judged(exercise), why)?;
+        self.may_move_run()
+    }
+
+    fn may_toggle(&self) -> Result<(), Refusal> {
+        // The key of threads.
+        let kernels = self
+            .exercise()
+            .is_some_and(|exercise| exercise.kernels().is_some());
+        here(!kernels)?;
+        self.may_compare()
+    }
+
+    /// Toggling and pairing need another B than A; they open the knobs where these are closed.
+    fn may_compare(&self) -> Result<(), Refusal> {
+        self.may_show_b()?;
+        let why = "That belongs to the stage; go back to it first";
+        unless(self.mode.is_exercise(), why)?;
+        unless(self.mode.is_replay(), RECORDED)?;
+        let same = self.bench.comparison.same();
+        unless(same && !self.can_edit(), "There is nothing to change here")?;
+        let shown = self.knobs_open() && self.view.overlay.is_none();
+        unless(
+            same && shown,
+            "B is still the same as A: change a knob first",
+        )
+    }
+
+    fn may_measure(&self) -> Result<(), Refusal> {
+        self.may_move_run()?;
+        let state = self
+            .exercise()
+            .and_then(|exercise| self.exercise.of(exercise));
+        let given = state.is_some_and(|state| matches!(state.answer, AnswerFile::Given(_)));
+        unless(
+            !given,
+            "Say what you expect first; then the runs are measured",
+        )
+    }
+
+    /// A run that is shown from a recording cannot be moved, nor one that waits for a measurement.
+    pub(super) fn may_move_run(&self) -> Result<(), Refusal> {
+        unless(!self.mode.is_live(), RECORDED)?;
+        let waits = self.measuring().is_some();
+        unless(
+            waits,
+            "The stage's run waits until the exercise is measured",
+        )
+    }
+
+    fn may_pause(&self) -> Result<(), Refusal> {
+        if !self.mode.is_live() {
+            return Ok(());
+        }
+        self.may_move_run()?;
+        let run = &self.bench.run;
+        let why = "Pairs run to their end, or until another run takes their place";
+        unless(run.pairing, why)?;
+        here(run.state.is_moving() || run.state.is_paused())
+    }
+
+    /// Whether there is something to open in this card.
+    fn has_card(&self, overlay: Overlay) -> bool {
+        match overlay {
+            Overlay::Attempts => self.has_attempts(),
+            Overlay::Glossary => self.lesson.course.glossary.is_some(),
+            Overlay::Lanes => {
+                let exercise = self.exercise();
+                exercise.is_some_and(|exercise| exercise.kernels().is_some())
+            }
+            Overlay::Skipped => {
+                let own = self.mode.is_live() && self.presenter.presentation.is_none();
+                own && !self.skipped_stages().is_empty()
+            }
+            _ => true,
+        }
+    }
+
+    fn may_move_lanes(&self, to: LaneMove) -> Result<(), Refusal> {
+        here(self.exercise.lanes.run().is_some())?;
+        let why = "There is none in this workgroup, or none after this step";
+        let other = matches!(to, LaneMove::Shape | LaneMove::Workgroup);
+        unless(!other && self.exercise.lanes.after(to).is_none(), why)
+    }
+}
