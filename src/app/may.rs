@@ -248,7 +248,7 @@ impl App {
                 if waits { self.may_move_run() } else { Ok(()) }
             }
             Some(Overlay::Attempts) => here(line < self.attempts().len()),
-            Some(Overlay::Skipped) => here(line < self.skipped_stages().len()),
+            Some(Overlay::Skipped) => Ok(()),
             _ => Err(NothingHere),
         }
     }
@@ -316,7 +316,7 @@ impl App {
 
     fn may_turn_page(&self, by: i32) -> Result<(), Refusal> {
         match self.view.overlay {
-            Some(Overlay::Skipped) => here(!self.skipped_stages().is_empty()),
+            Some(Overlay::Skipped) => Ok(()),
             Some(Overlay::Glossary) => here(!self.lesson.course.readings.is_empty()),
             Some(_) => Err(NothingHere),
             None => {

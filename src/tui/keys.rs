@@ -133,24 +133,28 @@ fn first_key(binding: &KeyBinding) -> String {
 
 /// What the footer offers now: key and label, the more useful first.
 pub fn footer(app: &App) -> Vec<(String, &'static str)> {
-    let mut offers: Vec<(String, &'static str, Action)> = Vec::new();
+    let mut offers: Vec<(String, &KeyBinding)> = Vec::new();
     let with_label = BINDINGS.iter().filter(|binding| !binding.label.is_empty());
-    for binding in with_label.filter(|binding| binding.works(app)) {
+    for binding in with_label.filter(|binding| binding.counts(app)) {
         let (key, action) = (first_key(binding), binding.action);
-        // The first line that matches a key counts.
+        // The first line that matches a key is what it means, also where that is not possible now.
         let known = offers
             .iter()
-            .any(|(name, _, other)| *other == action || *name == key);
+            .any(|(name, other)| other.action == action || *name == key);
         // An open card is closed by its own key; it is not offered to open it.
         let open = matches!(action, Action::Open(it) if app.view.overlay == Some(it));
         if !(known || open) {
-            offers.push((key, offered_label(binding, app), action));
+            offers.push((key, binding));
         }
     }
-    let named = offers.into_iter().map(|(key, label, action)| match action {
-        Action::Answer(0) => (letters(app.question()), label),
-        Action::Vote(0) => (letters(app.voting().map(|stage| &stage.prediction)), label),
-        _ => (key, label),
+    let working = offers.into_iter().filter(|(_, binding)| binding.works(app));
+    let named = working.map(|(key, binding)| {
+        let keys = match binding.action {
+            Action::Answer(0) => letters(app.question()),
+            Action::Vote(0) => letters(app.voting().map(|stage| &stage.prediction)),
+            _ => key,
+        };
+        (keys, offered_label(binding, app))
     });
     named.collect()
 }
