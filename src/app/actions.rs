@@ -330,7 +330,7 @@ impl App {
                 };
                 let select = info.select.clone();
                 self.view.overlay = None;
-                if select != self.devices.using && self.mode.is_live() {
+                if select != self.devices.using {
                     self.use_device(&select);
                 }
             }

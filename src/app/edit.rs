@@ -2,6 +2,7 @@
 //! one after a short delay in which more changes may come. Each is written to the learner's file.
 
 use super::comparison::Comparison;
+use super::may::SAME;
 use super::runs::solution;
 use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, RunState, ScreenSize};
@@ -86,7 +87,7 @@ impl App {
         let same = self.bench.comparison.same();
         if same {
             self.open_knobs();
-            self.tell("B is still the same as A: change a knob first", false);
+            self.tell(SAME, false);
         }
         same
     }

@@ -30,6 +30,8 @@ use Refusal::NothingHere;
 
 /// Nothing of a recording can be changed.
 const RECORDED: &str = "This is a recording: nothing can be changed in it";
+/// Nothing can be compared before B was changed.
+pub(super) const SAME: &str = "B is still the same as A: change a knob first";
 
 fn not_now(why: impl Into<Cow<'static, str>>) -> Refusal {
     Refusal::NotNow(why.into())
@@ -56,9 +58,8 @@ impl App {
     /// Whether an action is possible now.
     pub fn may(&self, action: Action) -> Result<(), Refusal> {
         use Action as A;
-        let view = &self.view;
+        let (view, class) = (&self.view, self.class.as_ref());
         match action {
-            A::Quit | A::AskQuit | A::Suspend => Ok(()),
             A::Yes | A::No => here(view.confirm.is_some()),
             // The course.
             A::Stage(number) => self.may_go_to(number),
@@ -71,10 +72,10 @@ impl App {
                 let work = self.stage().is_some() || self.mode.is_exercise();
                 unless(!work, "There is nothing to reset here")
             }
-            A::Report => unless(
-                self.mode.plays_mystery(),
-                "A report would name the faults; finish the mystery first",
-            ),
+            A::Report => {
+                let why = "A report would name the faults; finish the mystery first";
+                unless(self.mode.plays_mystery(), why)
+            }
             A::OpenEditor => {
                 let no_file = self.file_to_edit().is_none();
                 unless(no_file, "There is no file to edit here")?;
@@ -95,21 +96,14 @@ impl App {
             A::Locate => {
                 here(self.asks_where() && view.focus.is_some_and(|it| it != Panel::Lesson))
             }
-            A::NextPointer => here(
-                self.stage_read()
-                    .is_some_and(|stage| self.lesson.study.activity(stage) == Activity::Evidence),
-            ),
+            A::NextPointer => here(self.activity() == Some(Activity::Evidence)),
             A::Evidence => {
                 let named = self.stage().is_some_and(|stage| !stage.evidence.is_empty());
                 here(named && !self.asks_where())
             }
             A::TurnPage(by) => self.may_turn_page(by),
             // Exercises.
-            A::PickOther(by) => here(
-                self.picking()
-                    .is_some_and(|choice| choice.after(by) != choice.at),
-            ),
-            A::PickThis => here(self.picking().is_some()),
+            A::PickOther(_) | A::PickThis => here(self.picking().is_some()),
             A::StopMeasuring => here(self.measuring().is_some()),
             A::LeaveExercise => here(self.mode.is_exercise()),
             // An audience and a room.
@@ -122,16 +116,12 @@ impl App {
             A::EndPresentation | A::BlankScreen | A::FreezeScreen => here(self.beat().is_some()),
             A::ShowAnswer => {
                 here(self.votes())?;
-                let open = self.tally().is_some_and(|tally| tally.open);
-                unless(
-                    open,
-                    "The vote is open: V closes it, then the answer can be shown",
-                )
+                let why = "The vote is open: V closes it, then the answer can be shown";
+                unless(self.tally().is_some_and(|tally| tally.open), why)
             }
-            A::OpenVote => here(self.votes() && self.orders()),
+            A::OpenVote => here(self.votes() && class.is_some_and(|it| it.board.is_some())),
             A::RaiseHand | A::LeaveRoom => {
-                let class = self.class.as_ref();
-                here(class.is_some_and(|member| !matches!(member.link, Link::Over(_))))
+                here(class.is_some_and(|it| !matches!(it.link, Link::Over(_))))
             }
             A::TakeUp => here(self.call().is_some()),
             A::Vote(choice) => {
@@ -147,22 +137,16 @@ impl App {
             }
             A::TakeSolution => here(self.can_edit() && self.stage().is_some()),
             // The run.
-            A::Toggle => self.may_toggle(),
-            A::Pair => match self
-                .exercise()
-                .filter(|exercise| exercise.configs().is_some())
-            {
-                Some(_) => self.may_measure(),
-                None => self.may_compare(),
-            },
+            A::Pair if self.configs().is_some() => self.may_measure(),
+            // In an exercise about kernels its key shows threads.
+            A::Toggle if self.has_card(Overlay::Lanes) => Err(NothingHere),
+            A::Toggle | A::Pair => self.may_compare(),
             A::Pause => self.may_pause(),
             A::Restart => self.may_move_run(),
             A::Profile => {
                 self.may_move_run()?;
-                unless(
-                    !self.bench.run.state.is_active(),
-                    "Nothing runs that could be profiled",
-                )
+                let rests = !self.bench.run.state.is_active();
+                unless(rests, "Nothing runs that could be profiled")
             }
             A::SwitchDevice => {
                 here(self.mode.is_live() && self.devices.offer().is_some())?;
@@ -178,38 +162,30 @@ impl App {
             A::Type(_) | A::Erase | A::KeepSearch => here(view.typing()),
             A::Expand => here(view.overlay == Some(Overlay::Kernel) || view.focus.is_some()),
             A::OpenKernel => {
-                let row = self
-                    .profiled()
-                    .is_some_and(|(_, step)| !step.rows.is_empty());
-                here(row)?;
+                here(self.selected_kernel().is_some())?;
                 let hidden = self.withholds("names");
                 unless(hidden, "The kernels' names come after your prediction")
             }
             A::Timeline(_) => here(self.profiled().is_some() && !self.withholds("clocks")),
             A::Lanes(to) => self.may_move_lanes(to),
             A::Scroll(lines) if self.turns_pages(lines) => self.may_turn_page(lines.signum()),
-            A::Close
-            | A::FocusNext
-            | A::FocusPrevious
-            | A::Focus(_)
-            | A::Roofline
-            | A::Lesson
-            | A::LogAxis
-            | A::Window
-            | A::Smooth
-            | A::Markers
-            | A::Theme
-            | A::Sort
-            | A::Scroll(_)
-            | A::ScrollPanel(..)
-            | A::ScrollToTop
-            | A::ScrollToEnd => Ok(()),
+            // The program can always be left, and what is seen always be moved and drawn in another way.
+            A::Quit | A::AskQuit | A::Suspend | A::Close => Ok(()),
+            A::FocusNext | A::FocusPrevious | A::Focus(_) | A::Roofline | A::Lesson => Ok(()),
+            A::LogAxis | A::Window | A::Smooth | A::Markers | A::Theme | A::Sort => Ok(()),
+            A::Scroll(_) | A::ScrollPanel(..) | A::ScrollToTop | A::ScrollToEnd => Ok(()),
         }
     }
 
     /// The stage whose text is read: no exercise stands in its place.
     pub(super) fn stage_read(&self) -> Option<&Stage> {
         self.stage().filter(|_| self.mode.reads_stage())
+    }
+
+    /// What the learner does next in that stage.
+    pub fn activity(&self) -> Option<Activity> {
+        let stage = self.stage_read();
+        stage.map(|stage| self.lesson.study.activity(stage))
     }
 
     fn may_go_to(&self, number: u32) -> Result<(), Refusal> {
@@ -241,11 +217,9 @@ impl App {
                 unless(live && self.mode.is_replay(), why)
             }
             Some(Overlay::Devices) => {
-                let chosen = self.devices.known.get(line);
-                here(chosen.is_some())?;
-                let other = chosen.is_some_and(|info| info.select != self.devices.using);
-                let waits = other && self.measuring().is_some();
-                if waits { self.may_move_run() } else { Ok(()) }
+                let chosen = self.devices.known.get(line).ok_or(NothingHere)?;
+                let stays = chosen.select == self.devices.using;
+                if stays { Ok(()) } else { self.may_move_run() }
             }
             Some(Overlay::Attempts) => here(line < self.attempts().len()),
             Some(Overlay::Skipped) => Ok(()),
@@ -262,11 +236,10 @@ impl App {
     }
 
     fn may_ask(&self) -> Result<(), Refusal> {
-        let study = &self.lesson.study;
-        here(match (self.stage_read(), self.asked_on()) {
-            (None, _) => false,
-            (Some(_), Some(_)) => !(self.view.lesson_visible() && self.asked_here()),
-            (Some(stage), None) => study.can_ask_again(stage),
+        let stage = self.stage_read().ok_or(NothingHere)?;
+        here(match self.asked_on() {
+            Some(_) => !(self.view.lesson_visible() && self.asked_here()),
+            None => self.lesson.study.can_ask_again(stage),
         })
     }
 
@@ -308,9 +281,8 @@ impl App {
 
     /// Before the vote of a presentation nothing shows B: it is the solution.
     fn may_show_b(&self) -> Result<(), Refusal> {
-        let ahead = self
-            .beat()
-            .is_some_and(|beat| beat.vote != VoteState::Closed);
+        let beat = self.beat();
+        let ahead = beat.is_some_and(|beat| beat.vote != VoteState::Closed);
         unless(ahead, "B is the solution: it is shown after the vote")
     }
 
@@ -337,10 +309,8 @@ impl App {
             true => "This was the last beat of the last stage",
             false => "This is the first beat",
         };
-        unless(
-            !within(beat.at, beat.of) && !within(beat.stage, stages),
-            why,
-        )
+        let end = !within(beat.at, beat.of) && !within(beat.stage, stages);
+        unless(end, why)
     }
 
     /// Whether the beat on the screen is that of the vote.
@@ -355,24 +325,12 @@ impl App {
             return unless(!self.can_edit(), "There is nothing to change here");
         };
         unless(!self.mode.is_live(), "A recorded run cannot be changed")?;
-        let no_configs = exercise.configs().is_none();
-        unless(
-            no_configs,
-            "This exercise is solved in its file; it has no knobs",
-        )?;
+        let why = "This exercise is solved in its file; it has no knobs";
+        unless(exercise.configs().is_none(), why)?;
         // Before its answer was judged, the knobs would measure what is to be predicted.
         let why = "The knobs open after your answer was measured; before, they would give it away";
         unless(!self.judged(exercise), why)?;
         self.may_move_run()
-    }
-
-    fn may_toggle(&self) -> Result<(), Refusal> {
-        // The key of threads.
-        let kernels = self
-            .exercise()
-            .is_some_and(|exercise| exercise.kernels().is_some());
-        here(!kernels)?;
-        self.may_compare()
     }
 
     /// Toggling and pairing need another B than A; they open the knobs where these are closed.
@@ -384,32 +342,23 @@ impl App {
         let same = self.bench.comparison.same();
         unless(same && !self.can_edit(), "There is nothing to change here")?;
         let shown = self.knobs_open() && self.view.overlay.is_none();
-        unless(
-            same && shown,
-            "B is still the same as A: change a knob first",
-        )
+        unless(same && shown, SAME)
     }
 
     fn may_measure(&self) -> Result<(), Refusal> {
         self.may_move_run()?;
-        let state = self
-            .exercise()
-            .and_then(|exercise| self.exercise.of(exercise));
+        let exercise = self.exercise();
+        let state = exercise.and_then(|exercise| self.exercise.of(exercise));
         let given = state.is_some_and(|state| matches!(state.answer, AnswerFile::Given(_)));
-        unless(
-            !given,
-            "Say what you expect first; then the runs are measured",
-        )
+        let why = "Say what you expect first; then the runs are measured";
+        unless(!given, why)
     }
 
     /// A run that is shown from a recording cannot be moved, nor one that waits for a measurement.
     pub(super) fn may_move_run(&self) -> Result<(), Refusal> {
         unless(!self.mode.is_live(), RECORDED)?;
-        let waits = self.measuring().is_some();
-        unless(
-            waits,
-            "The stage's run waits until the exercise is measured",
-        )
+        let why = "The stage's run waits until the exercise is measured";
+        unless(self.measuring().is_some(), why)
     }
 
     fn may_pause(&self) -> Result<(), Refusal> {

@@ -102,18 +102,6 @@ impl App {
         at < of || self.view.scroll_of(Panel::Lesson) < self.view.limit_of(Panel::Lesson)
     }
 
-    /// The panels that the stage points at, each once.
-    pub(super) fn evidence_panels(&self) -> Vec<Panel> {
-        let mut panels: Vec<Panel> = Vec::new();
-        let pointers = self.stage().into_iter().flat_map(|stage| &stage.evidence);
-        for panel in pointers.map(|pointer| pointer.panel) {
-            if !panels.contains(&panel) {
-                panels.push(panel);
-            }
-        }
-        panels
-    }
-
     /// Whether the learner is asked which panel shows the fault: once, before anything is pointed at.
     pub fn asks_where(&self) -> bool {
         let asks = |stage: &Stage| {

@@ -13,11 +13,9 @@ const NOTICE_MS: u64 = 8_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ViewContext {
     pub now_ms: u64,
-    /// Lines of the list that is open or is about to be opened, and the line where the learner is.
+    /// Lines or pages of the card that is open or is about to be opened, and the one where the learner is.
     pub lines: usize,
     pub at: usize,
-    /// Pages of background that follow the glossary.
-    pub readings: usize,
     /// Rows of the kernels panel.
     pub kernels: usize,
     /// Whether the loss is drawn on a logarithmic axis now.
@@ -32,7 +30,11 @@ impl App {
         let in_lanes = self.view.overlay == Some(Overlay::Lanes);
         match action {
             Action::Close => self.close(),
-            Action::Evidence => self.view.show_next(&self.evidence_panels()),
+            Action::Evidence => {
+                let pointers = self.stage().into_iter().flat_map(|stage| &stage.evidence);
+                let panels: Vec<Panel> = pointers.map(|pointer| pointer.panel).collect();
+                self.view.show_next(&panels);
+            }
             Action::OpenKernel => self.open_kernel(),
             Action::Timeline(to) => self.move_timeline(to),
             Action::Lanes(to) => self.move_lanes(to),
@@ -64,14 +66,13 @@ impl App {
             now_ms: self.clock.now_ms,
             lines,
             at,
-            readings: self.lesson.course.readings.len(),
             kernels: self.profiled().map_or(0, |(_, step)| step.rows.len()),
             log_axis: self.log_axis(),
             asks_where: self.asks_where(),
         }
     }
 
-    /// How many lines a list has, and on which one the learner is.
+    /// How many lines or pages a card has, and on which one the learner is.
     fn lines_of(&self, list: Overlay) -> (usize, usize) {
         let course = &self.lesson.course;
         let (stages, exercises) = (course.stages.len(), course.exercises.len());
@@ -96,6 +97,7 @@ impl App {
                 (attempts.len(), at)
             }
             Overlay::Skipped => (self.skipped_stages().len(), None),
+            Overlay::Glossary => (self.lesson.course.readings.len() + 1, None),
             _ => (0, None),
         };
         (lines, at.unwrap_or(0))
@@ -244,18 +246,14 @@ impl View {
 
     /// Turns the pages of the open card.
     fn turn_card(&mut self, by: i32, context: &ViewContext) {
-        let turned = |at: usize, pages: usize| {
-            let to = (at as i32).saturating_add(by);
-            to.rem_euclid(pages.max(1) as i32) as usize
+        let page = match self.overlay {
+            Some(Overlay::Skipped) => &mut self.selected,
+            _ => &mut self.page,
         };
-        self.overlay_scroll = 0;
-        if self.overlay == Some(Overlay::Skipped) {
-            self.selected = turned(self.selected, context.lines);
-            self.fault_shown = false;
-        } else {
-            self.page = turned(self.page, context.readings + 1);
-            self.search = Search::default();
-        }
+        let to = (*page as i32).saturating_add(by);
+        *page = to.rem_euclid(context.lines.max(1) as i32) as usize;
+        (self.overlay_scroll, self.fault_shown) = (0, false);
+        self.search = Search::default();
     }
 
     fn expand(&mut self) {
@@ -293,7 +291,8 @@ impl View {
     fn show_next(&mut self, panels: &[Panel]) {
         let now = self.focus.filter(|_| self.expanded);
         let at = panels.iter().position(|panel| Some(*panel) == now);
-        let next = panels.get(at.map_or(0, |at| at + 1));
+        let (shown, others) = panels.split_at(at.map_or(0, |at| at + 1));
+        let next = others.iter().find(|panel| !shown.contains(panel));
         if let Some(panel) = next {
             self.mark(*panel);
             self.lesson_open = false;

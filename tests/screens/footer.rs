@@ -131,6 +131,7 @@ fn moves(action: Action) -> bool {
             | Action::ScrollToTop
             | Action::ScrollToEnd
             | Action::KnobRow(_)
+            | Action::PickOther(_)
             | Action::Timeline(_)
             | Action::Lanes(_)
             | Action::Type(_)

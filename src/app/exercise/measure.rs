@@ -36,7 +36,9 @@ impl App {
     /// Marks the next or previous word.
     pub(in crate::app) fn pick_other(&mut self, exercise: &Exercise, by: i32) {
         if let Some(choice) = self.picking() {
-            self.exercise.of_mut(exercise).draft.at = choice.after(by);
+            let last = choice.words.len() - 1;
+            let to = choice.at.saturating_add_signed(by as isize).min(last);
+            self.exercise.of_mut(exercise).draft.at = to;
         }
     }
 

@@ -55,11 +55,6 @@ impl App {
             }
             Action::Choose => self.leave_mystery(self.view.selected),
             Action::ChooseLine(line) => self.leave_mystery(line),
-            Action::Stage(number) => match self.place_of_number(number) {
-                Some(at) => self.leave_mystery(at),
-                None => return false,
-            },
-            Action::NextStage | Action::PreviousStage => self.leave_mystery(self.lesson.study.at),
             _ => return false,
         }
         true

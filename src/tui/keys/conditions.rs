@@ -5,6 +5,9 @@ use crate::app::study::{Activity, LessonPage};
 use crate::app::{Action, App, Overlay, RunState, ScreenSize};
 use crate::panel::Panel;
 
+/// Whether a key has a meaning in this state of the screen.
+pub(super) type Condition = fn(&App) -> bool;
+
 pub(super) fn always(_: &App) -> bool {
     true
 }
@@ -45,47 +48,6 @@ pub(super) fn in_list(app: &App) -> bool {
     lists.iter().any(|list| in_card(app, *list))
 }
 
-pub(super) fn in_glossary(app: &App) -> bool {
-    in_card(app, Overlay::Glossary)
-}
-
-pub(super) fn in_kernel(app: &App) -> bool {
-    in_card(app, Overlay::Kernel)
-}
-
-pub(super) fn in_lanes(app: &App) -> bool {
-    in_card(app, Overlay::Lanes)
-}
-
-pub(super) fn in_room(app: &App) -> bool {
-    in_card(app, Overlay::Room)
-}
-
-pub(super) fn in_skipped(app: &App) -> bool {
-    in_card(app, Overlay::Skipped)
-}
-
-pub(super) fn in_solution(app: &App) -> bool {
-    in_card(app, Overlay::Solution)
-}
-
-pub(super) fn in_vote(app: &App) -> bool {
-    in_card(app, Overlay::Vote)
-}
-
-/// The panels or a card that is no list.
-pub(super) fn no_list(app: &App) -> bool {
-    free(app) && !in_list(app)
-}
-
-pub(super) fn on_kernels(app: &App) -> bool {
-    main(app) && app.view.focus == Some(Panel::Kernels)
-}
-
-pub(super) fn on_timeline(app: &App) -> bool {
-    main(app) && app.view.focus == Some(Panel::Timeline)
-}
-
 /// A panel is seen and marked that may show the fault.
 pub(super) fn on_panel(app: &App) -> bool {
     let covered = app.view.lesson_open && app.view.screen_size() == ScreenSize::Compact;
@@ -102,11 +64,6 @@ pub(super) fn reading(app: &App) -> bool {
     main(app) && app.view.lesson_visible()
 }
 
-/// The text is on the screen beside a live run: its words may be looked up.
-pub(super) fn studying(app: &App) -> bool {
-    reading(app) && app.mode.is_live()
-}
-
 /// The figure that is to be guessed is on the screen: arrows move the range.
 pub(super) fn estimating(app: &App) -> bool {
     reading(app) && app.estimates() && app.asked_here()
@@ -117,44 +74,16 @@ pub(super) fn leafing(app: &App) -> bool {
     reading(app) && !estimating(app)
 }
 
-/// A page is read that leads to the cause.
-pub(super) fn in_background(app: &App) -> bool {
-    leafing(app) && app.reads_background()
-}
-
 /// The learner looks at the evidence, or is about to.
 pub(super) fn walking(app: &App) -> bool {
     main(app) && (app.lesson.study.pointer.is_some() || app.view.lesson_visible())
 }
 
-/// A question is open while the text is read.
-pub(super) fn asked_in_text(app: &App) -> bool {
-    reading(app) && app.asked_on().is_some()
-}
-
-/// A question is open.
-pub(super) fn asked(app: &App) -> bool {
-    main(app) && app.asked_on().is_some()
-}
-
-pub(super) fn in_quiz(app: &App) -> bool {
-    reading(app) && app.page().0 == LessonPage::Quiz
-}
-
-pub(super) fn in_exercise(app: &App) -> bool {
-    main(app) && app.mode.is_exercise()
-}
-
 /// The fix comes next: prediction and evidence are done, and no question is open.
 pub(super) fn fixing(app: &App) -> bool {
-    let ready = |stage| app.lesson.study.activity(stage) > Activity::Evidence;
+    let ready = |activity| activity > Activity::Evidence;
     let asked = app.may(Action::Answer(0)).is_ok() || estimating(app);
-    main(app) && app.can_edit() && app.stage().is_none_or(ready) && !asked
-}
-
-/// A beat is presented: the keys of clickers belong to the presentation.
-pub(super) fn presenting(app: &App) -> bool {
-    main(app) && app.beat().is_some() && !app.knobs_open()
+    main(app) && app.can_edit() && app.activity().is_none_or(ready) && !asked
 }
 
 /// The run has ended or failed.
@@ -166,12 +95,35 @@ pub(super) fn small(app: &App) -> bool {
     main(app) && !estimating(app) && app.view.screen_size() <= ScreenSize::Compact
 }
 
-pub(super) fn wide(app: &App) -> bool {
-    main(app) && !estimating(app) && app.view.screen_size() > ScreenSize::Compact
-}
-
 /// `esc` closes something.
 pub(super) fn something_open(app: &App) -> bool {
     let lesson = app.view.lesson_open && app.view.screen_size() == ScreenSize::Compact;
     free(app) && (app.view.overlay.is_some() || app.view.expanded || lesson || app.knobs_open())
 }
+
+pub(super) const IN_GLOSSARY: Condition = |app| in_card(app, Overlay::Glossary);
+pub(super) const IN_KERNEL: Condition = |app| in_card(app, Overlay::Kernel);
+pub(super) const IN_LANES: Condition = |app| in_card(app, Overlay::Lanes);
+pub(super) const IN_ROOM: Condition = |app| in_card(app, Overlay::Room);
+pub(super) const IN_SKIPPED: Condition = |app| in_card(app, Overlay::Skipped);
+pub(super) const IN_SOLUTION: Condition = |app| in_card(app, Overlay::Solution);
+pub(super) const IN_VOTE: Condition = |app| in_card(app, Overlay::Vote);
+/// The panels or a card that is no list.
+pub(super) const NO_LIST: Condition = |app| free(app) && !in_list(app);
+pub(super) const ON_KERNELS: Condition = |app| main(app) && app.view.focus == Some(Panel::Kernels);
+pub(super) const ON_TIMELINE: Condition =
+    |app| main(app) && app.view.focus == Some(Panel::Timeline);
+/// The text is on the screen beside a live run: its words may be looked up.
+pub(super) const STUDYING: Condition = |app| reading(app) && app.mode.is_live();
+/// A page is read that leads to the cause.
+pub(super) const IN_BACKGROUND: Condition = |app| leafing(app) && app.reads_background();
+/// A question is open while the text is read.
+pub(super) const ASKED_IN_TEXT: Condition = |app| reading(app) && app.asked_on().is_some();
+/// A question is open.
+pub(super) const ASKED: Condition = |app| main(app) && app.asked_on().is_some();
+pub(super) const IN_QUIZ: Condition = |app| reading(app) && app.page().0 == LessonPage::Quiz;
+pub(super) const IN_EXERCISE: Condition = |app| main(app) && app.mode.is_exercise();
+/// A beat is presented: the keys of clickers belong to the presentation.
+pub(super) const PRESENTING: Condition =
+    |app| main(app) && app.beat().is_some() && !app.knobs_open();
+pub(super) const NO_RANGE: Condition = |app| main(app) && !estimating(app);
