@@ -175,6 +175,9 @@ const IDLE_MS: u64 = 600_000;
 /// Two ticks further apart than this mean that the program was suspended and has just been resumed.
 const ASLEEP_MS: u64 = 10_000;
 
+/// How long a notice stays.
+const NOTICE_MS: u64 = 8_000;
+
 impl App {
     /// The state before the first message, and what to do first.
     pub fn new(course: Course, progress: Progress, options: Options) -> (Self, Vec<Effect>) {
@@ -328,8 +331,12 @@ impl App {
 
     /// Shows a sentence for a while.
     pub fn tell(&mut self, text: &str, warning: bool) {
-        let now_ms = self.clock.now_ms;
-        self.view.tell(sanitize::line(text), warning, now_ms);
+        let text = sanitize::line(text);
+        self.view.notice = Some(Notice {
+            text,
+            warning,
+            until_ms: self.clock.now_ms + NOTICE_MS,
+        });
     }
 
     /// Whether something is withheld until the learner has predicted, or the room has voted. `what` names a panel or a part of one.

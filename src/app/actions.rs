@@ -242,13 +242,12 @@ impl App {
     }
 
     fn answer(&mut self, stage: &Stage, choice: usize) {
-        let Some((quiz, _)) = self.lesson.study.question(stage) else {
-            return;
-        };
+        let asked = self.lesson.study.question(stage);
+        let quiz = asked.is_some_and(|(quiz, _)| quiz.is_some());
         self.lesson.study.answer(stage, choice);
         // The prediction's verdict waits for a measurement; a question of the quiz is answered at once, and its page says
         // whether it was right, and why.
-        if quiz.is_some() {
+        if quiz {
             self.open_page(LessonPage::Quiz);
         } else {
             self.open_page(LessonPage::Start);
@@ -305,6 +304,7 @@ impl App {
     /// Chooses a line of the open list.
     pub(super) fn choose(&mut self, line: usize) {
         match self.view.overlay {
+            Some(Overlay::Stages) if self.mystery().is_some() => self.leave_mystery(line),
             Some(Overlay::Stages) => match line.checked_sub(self.lesson.course.stages.len()) {
                 None => self.leave_for(line),
                 Some(at) if at < self.lesson.course.exercises.len() => self.open_exercise(at),

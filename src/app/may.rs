@@ -92,6 +92,7 @@ impl App {
                 unless(none, "No range yet: the arrow keys place one on the scale")
             }
             A::Hint => self.may_hint(),
+            A::Solution if view.overlay == Some(Overlay::Skipped) => here(!view.fault_shown),
             A::Solution => self.may_see_solution(),
             A::Locate => {
                 here(self.asks_where() && view.focus.is_some_and(|it| it != Panel::Lesson))
@@ -101,7 +102,11 @@ impl App {
                 let named = self.stage().is_some_and(|stage| !stage.evidence.is_empty());
                 here(named && !self.asks_where())
             }
-            A::TurnPage(by) => self.may_turn_page(by),
+            A::TurnPage(by) if view.overlay.is_none() => self.may_read_on(by),
+            A::TurnPage(_) if view.overlay == Some(Overlay::Glossary) => {
+                here(!self.lesson.course.readings.is_empty())
+            }
+            A::TurnPage(_) => here(view.overlay == Some(Overlay::Skipped)),
             // Exercises.
             A::PickOther(_) | A::PickThis => here(self.picking().is_some()),
             A::StopMeasuring => here(self.measuring().is_some()),
@@ -141,6 +146,7 @@ impl App {
             // In an exercise about kernels its key shows threads.
             A::Toggle if self.has_card(Overlay::Lanes) => Err(NothingHere),
             A::Toggle | A::Pair => self.may_compare(),
+            A::Pause if !self.mode.is_live() => Ok(()),
             A::Pause => self.may_pause(),
             A::Restart => self.may_move_run(),
             A::Profile => {
@@ -168,7 +174,7 @@ impl App {
             }
             A::Timeline(_) => here(self.profiled().is_some() && !self.withholds("clocks")),
             A::Lanes(to) => self.may_move_lanes(to),
-            A::Scroll(lines) if self.turns_pages(lines) => self.may_turn_page(lines.signum()),
+            A::Scroll(lines) if self.turns_pages(lines) => self.may_read_on(lines.signum()),
             // The program can always be left, and what is seen always be moved and drawn in another way.
             A::Quit | A::AskQuit | A::Suspend | A::Close => Ok(()),
             A::FocusNext | A::FocusPrevious | A::Focus(_) | A::Roofline | A::Lesson => Ok(()),
@@ -221,8 +227,7 @@ impl App {
                 let stays = chosen.select == self.devices.using;
                 if stays { Ok(()) } else { self.may_move_run() }
             }
-            Some(Overlay::Attempts) => here(line < self.attempts().len()),
-            Some(Overlay::Skipped) => Ok(()),
+            Some(Overlay::Attempts | Overlay::Skipped) => Ok(()),
             _ => Err(NothingHere),
         }
     }
@@ -251,12 +256,10 @@ impl App {
 
     fn may_set_range(&self, by: i32, change: fn(&mut RangeSteps, i32)) -> Result<(), Refusal> {
         here(self.estimates())?;
-        let moves = self.lesson.study.range.is_none_or(|range| {
-            let mut changed = range;
-            change(&mut changed, by);
-            changed != range
-        });
-        unless(!moves, "The range goes no further that way")
+        let mut range = self.lesson.study.range;
+        range.iter_mut().for_each(|range| change(range, by));
+        let stays = range.is_some() && range == self.lesson.study.range;
+        unless(stays, "The range goes no further that way")
     }
 
     fn may_hint(&self) -> Result<(), Refusal> {
@@ -271,9 +274,6 @@ impl App {
     }
 
     fn may_see_solution(&self) -> Result<(), Refusal> {
-        if self.view.overlay == Some(Overlay::Skipped) {
-            return here(!self.view.fault_shown);
-        }
         self.may_show_b()?;
         let known = self.stage().is_some() || self.mode.plays_mystery();
         here(known && self.mode.is_live())
@@ -286,19 +286,11 @@ impl App {
         unless(ahead, "B is the solution: it is shown after the vote")
     }
 
-    fn may_turn_page(&self, by: i32) -> Result<(), Refusal> {
-        match self.view.overlay {
-            Some(Overlay::Skipped) => Ok(()),
-            Some(Overlay::Glossary) => here(!self.lesson.course.readings.is_empty()),
-            Some(_) => Err(NothingHere),
-            None => {
-                here(self.stage_read().is_some())?;
-                let end = if by < 0 { "first" } else { "last" };
-                let more = self.lines_left(by) > 0 || self.page_after(by).is_some();
-                let why = || not_now(format!("This is the {end} page for now"));
-                more.then_some(()).ok_or_else(why)
-            }
-        }
+    fn may_read_on(&self, by: i32) -> Result<(), Refusal> {
+        here(self.stage_read().is_some())?;
+        let more = self.lines_left(by) > 0 || self.page_after(by).is_some();
+        unless(!more && by < 0, "This is the first page for now")?;
+        unless(!more, "This is the last page for now")
     }
 
     fn may_show_beat_by(&self, by: isize) -> Result<(), Refusal> {
@@ -362,9 +354,6 @@ impl App {
     }
 
     fn may_pause(&self) -> Result<(), Refusal> {
-        if !self.mode.is_live() {
-            return Ok(());
-        }
         self.may_move_run()?;
         let run = &self.bench.run;
         let why = "Pairs run to their end, or until another run takes their place";
@@ -377,10 +366,7 @@ impl App {
         match overlay {
             Overlay::Attempts => self.has_attempts(),
             Overlay::Glossary => self.lesson.course.glossary.is_some(),
-            Overlay::Lanes => {
-                let exercise = self.exercise();
-                exercise.is_some_and(|exercise| exercise.kernels().is_some())
-            }
+            Overlay::Lanes => self.exercise().is_some_and(|it| it.kernels().is_some()),
             Overlay::Skipped => {
                 let own = self.mode.is_live() && self.presenter.presentation.is_none();
                 own && !self.skipped_stages().is_empty()

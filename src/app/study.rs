@@ -297,13 +297,11 @@ impl Study {
         self.again.insert(stage.id.clone(), again);
     }
 
-    /// Takes an answer, by its index in the course; of a prediction only the first one counts. Returns whether it was right; `None`
-    /// where nothing was asked.
-    pub fn answer(&mut self, stage: &Stage, choice: usize) -> Option<bool> {
-        let (quiz, question) = self.question(stage)?;
-        if choice >= question.choices.len() {
-            return None;
-        }
+    /// Takes the answer to the open question, by its index in the course; of a prediction only the first one counts.
+    pub fn answer(&mut self, stage: &Stage, choice: usize) {
+        let Some((quiz, question)) = self.question(stage) else {
+            return;
+        };
         let right = choice == question.answer;
         match quiz {
             None => {
@@ -325,7 +323,6 @@ impl Study {
                 }
             }
         }
-        Some(right)
     }
 
     /// Questions of the quiz answered rightly at any try, once all were asked.

@@ -3,16 +3,12 @@
 
 use super::lane_view::LaneMove;
 use super::pages::PAGE;
-use super::view::{Notice, ScreenSize, Search, View, after};
+use super::view::{ScreenSize, Search, View, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
-
-/// How long a notice stays.
-const NOTICE_MS: u64 = 8_000;
 
 /// What the view reads of the other parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ViewContext {
-    pub now_ms: u64,
     /// Lines or pages of the card that is open or is about to be opened, and the one where the learner is.
     pub lines: usize,
     pub at: usize,
@@ -49,6 +45,7 @@ impl App {
         }
         match action {
             Action::Open(Overlay::Log) => self.devices.log.unseen = 0,
+            Action::Theme => self.tell(&format!("Theme: {}", self.view.theme.into_str()), false),
             Action::Open(Overlay::Lanes) if self.view.overlay == Some(Overlay::Lanes) => {
                 self.open_lanes();
             }
@@ -63,7 +60,6 @@ impl App {
         };
         let (lines, at) = overlay.map_or((0, 0), |list| self.lines_of(list));
         ViewContext {
-            now_ms: self.clock.now_ms,
             lines,
             at,
             kernels: self.profiled().map_or(0, |(_, step)| step.rows.len()),
@@ -204,7 +200,6 @@ impl View {
             Action::Theme => {
                 self.theme = after(self.theme, 1);
                 let value = self.theme.into_str();
-                self.tell(format!("Theme: {value}"), false, context.now_ms);
                 return vec![Effect::SaveSetting {
                     key: "theme",
                     value,
@@ -219,16 +214,6 @@ impl View {
             _ => {}
         }
         Vec::new()
-    }
-
-    /// Shows a sentence for a while.
-    pub(super) fn tell(&mut self, text: String, warning: bool, now_ms: u64) {
-        let until_ms = now_ms + NOTICE_MS;
-        self.notice = Some(Notice {
-            text,
-            warning,
-            until_ms,
-        });
     }
 
     /// Opens a card, or closes it. Some of them also show the table of the last journey.

@@ -40,7 +40,7 @@ impl App {
     pub(in crate::app) fn act_in_mystery(&mut self, action: Action) -> bool {
         let open = self.is_unsolved();
         match action {
-            Action::Solution if open => self.view.confirm = Some(Confirm::GiveUp),
+            Action::Solution => self.view.confirm = Some(Confirm::GiveUp),
             Action::Pair if open => self.ask_for_verdict(),
             Action::NextStage if !open => {
                 let (seed, level) = self.mystery().map_or((1, 1), |it| {
@@ -48,13 +48,6 @@ impl App {
                 });
                 self.run_mystery(seed, level);
             }
-            Action::Choose | Action::ChooseLine(_)
-                if self.view.overlay != Some(Overlay::Stages) =>
-            {
-                return false;
-            }
-            Action::Choose => self.leave_mystery(self.view.selected),
-            Action::ChooseLine(line) => self.leave_mystery(line),
             _ => return false,
         }
         true

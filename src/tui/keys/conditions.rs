@@ -54,11 +54,6 @@ pub(super) fn on_panel(app: &App) -> bool {
     main(app) && !covered && !app.knobs_open()
 }
 
-/// The knobs are on the screen: arrows turn them.
-pub(super) fn turning(app: &App) -> bool {
-    main(app) && app.knobs_open()
-}
-
 /// The text of the stage or the exercise is on the screen.
 pub(super) fn reading(app: &App) -> bool {
     main(app) && app.view.lesson_visible()
@@ -69,30 +64,11 @@ pub(super) fn estimating(app: &App) -> bool {
     reading(app) && app.estimates() && app.asked_here()
 }
 
-/// The stage's text is on the screen: arrows read on and back.
-pub(super) fn leafing(app: &App) -> bool {
-    reading(app) && !estimating(app)
-}
-
-/// The learner looks at the evidence, or is about to.
-pub(super) fn walking(app: &App) -> bool {
-    main(app) && (app.lesson.study.pointer.is_some() || app.view.lesson_visible())
-}
-
 /// The fix comes next: prediction and evidence are done, and no question is open.
 pub(super) fn fixing(app: &App) -> bool {
     let ready = |activity| activity > Activity::Evidence;
     let asked = app.may(Action::Answer(0)).is_ok() || estimating(app);
     main(app) && app.can_edit() && app.activity().is_none_or(ready) && !asked
-}
-
-/// The run has ended or failed.
-pub(super) fn down(app: &App) -> bool {
-    main(app) && !app.bench.run.state.is_active() && app.bench.run.state != RunState::Idle
-}
-
-pub(super) fn small(app: &App) -> bool {
-    main(app) && !estimating(app) && app.view.screen_size() <= ScreenSize::Compact
 }
 
 /// `esc` closes something.
@@ -116,7 +92,7 @@ pub(super) const ON_TIMELINE: Condition =
 /// The text is on the screen beside a live run: its words may be looked up.
 pub(super) const STUDYING: Condition = |app| reading(app) && app.mode.is_live();
 /// A page is read that leads to the cause.
-pub(super) const IN_BACKGROUND: Condition = |app| leafing(app) && app.reads_background();
+pub(super) const IN_BACKGROUND: Condition = |app| LEAFING(app) && app.reads_background();
 /// A question is open while the text is read.
 pub(super) const ASKED_IN_TEXT: Condition = |app| reading(app) && app.asked_on().is_some();
 /// A question is open.
@@ -127,3 +103,15 @@ pub(super) const IN_EXERCISE: Condition = |app| main(app) && app.mode.is_exercis
 pub(super) const PRESENTING: Condition =
     |app| main(app) && app.beat().is_some() && !app.knobs_open();
 pub(super) const NO_RANGE: Condition = |app| main(app) && !estimating(app);
+/// The learner looks at the evidence, or is about to.
+pub(super) const WALKING: Condition =
+    |app| main(app) && (app.lesson.study.pointer.is_some() || app.view.lesson_visible());
+/// The run has ended or failed.
+pub(super) const DOWN: Condition =
+    |app| main(app) && !app.bench.run.state.is_active() && app.bench.run.state != RunState::Idle;
+pub(super) const SMALL: Condition =
+    |app| NO_RANGE(app) && app.view.screen_size() <= ScreenSize::Compact;
+/// The stage's text is on the screen: arrows read on and back.
+pub(super) const LEAFING: Condition = |app| reading(app) && !estimating(app);
+/// The knobs are on the screen: arrows turn them.
+pub(super) const TURNING: Condition = |app| main(app) && app.knobs_open();
