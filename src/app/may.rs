@@ -42,7 +42,7 @@ fn here(holds: bool) -> Result<(), Refusal> {
     if holds { Ok(()) } else { Err(NothingHere) }
 }
 
-/// Possible where this holds; elsewhere the learner is told why not.
+/// Possible unless this holds; then the learner is told why not.
 fn unless(refused: bool, why: &'static str) -> Result<(), Refusal> {
     if refused { Err(not_now(why)) } else { Ok(()) }
 }
