@@ -168,7 +168,9 @@ impl App {
             A::Type(_) | A::Erase | A::KeepSearch => here(view.typing()),
             A::Expand => here(view.overlay == Some(Overlay::Kernel) || view.focus.is_some()),
             A::OpenKernel => {
-                here(self.selected_kernel().is_some())?;
+                let slot = self.profiled().map(|(slot, _)| self.bench.run.slot(slot));
+                let known = slot.is_some_and(|run| run.description.config.is_some());
+                here(known && self.selected_kernel().is_some())?;
                 let hidden = self.withholds("names");
                 unless(hidden, "The kernels' names come after your prediction")
             }
