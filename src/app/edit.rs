@@ -2,11 +2,12 @@
 //! one after a short delay in which more changes may come. Each is written to the learner's file.
 
 use super::comparison::Comparison;
+use super::may::SAME;
 use super::runs::solution;
 use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, ScreenSize};
-use crate::course::at_preset;
 use crate::course::save_file::StageState;
+use crate::course::{Exercise, at_preset};
 use protocol::Slot;
 use protocol::config::{KnobValue, RunConfig};
 
@@ -59,37 +60,23 @@ impl App {
     }
 
     pub(super) fn open_knobs(&mut self) {
-        if !self.can_edit() {
-            return self.tell("There is nothing to change here", false);
-        }
         let view = &mut self.view;
         (view.knobs, view.expanded, view.lesson_open) = (true, false, false);
         (view.overlay, view.focus) = (None, Some(Panel::Lesson));
     }
 
-    /// Runs the configuration of an exercise as a free run, once the learner's answer was judged: before that, the knobs would
-    /// measure what is to be predicted.
+    /// Whether the learner's answer to a config exercise was judged, in this session or an earlier one.
+    pub(super) fn is_judged(&self, exercise: &Exercise) -> bool {
+        let state = self.exercise.of(exercise);
+        let judged = state.is_some_and(|state| state.measured.is_some());
+        judged || self.lesson.study.progress.stage(&exercise.id).state == StageState::Passed
+    }
+
+    /// Runs the configuration of a config exercise as a free run.
     pub(super) fn knobs_of_exercise(&mut self) {
-        let Some(config) = self.configs().map(|it| it.config.clone()) else {
-            let what = match self.recording() {
-                Some(_) => "A recorded run cannot be changed",
-                None => "This exercise is solved in its file; it has no knobs",
-            };
-            return self.tell(what, false);
-        };
-        let known = self.exercise().map(|it| {
-            let state = self.exercise.of(it);
-            let judged = state.is_some_and(|state| state.measured.is_some());
-            judged || self.lesson.study.progress.stage(&it.id).state == StageState::Passed
-        });
-        if known != Some(true) {
-            let text =
-                "The knobs open after your answer was measured; before, they would give it away";
-            return self.tell(text, false);
-        }
-        if self.waits_for_measurement() {
+        let Some(config) = self.configs().map(|configs| configs.config.clone()) else {
             return;
-        }
+        };
         self.run_free(config);
         let text = "This exercise's configuration, as a free run; the list leads back";
         self.tell(text, false);
@@ -100,7 +87,7 @@ impl App {
         let same = self.bench.comparison.same();
         if same {
             self.open_knobs();
-            self.tell("B is still the same as A: change a knob first", false);
+            self.tell(SAME, false);
         }
         same
     }
@@ -131,7 +118,7 @@ impl App {
     /// Changes B at the selected row. Where `change` is refused, the row says why.
     fn change_knob(&mut self, change: impl FnOnce(&mut Comparison) -> bool) {
         let knob = self.bench.comparison.knob();
-        if self.waits_for_measurement() || !change(&mut self.bench.comparison) {
+        if !change(&mut self.bench.comparison) {
             return;
         }
         // Earlier notices about B do not apply to this one.
@@ -222,8 +209,9 @@ impl App {
             self.tell("The file can be read again: B is what it says", false);
         }
         self.bench.comparison.set_b(config, false);
-        if !self.waits_for_measurement() {
-            self.b_changed(false);
+        match self.may_move_run() {
+            Ok(()) => self.b_changed(false),
+            Err(refusal) => self.tell_refusal(&refusal),
         }
     }
 

@@ -10,12 +10,8 @@ use crate::lanes::{KernelLanes, LanesWanted};
 impl App {
     /// Shows the lanes of the open kernel exercise, where its last check failed.
     pub(super) fn open_lanes(&mut self) {
-        let exercise = self.exercise().filter(|it| it.kernels().is_some());
-        let Some(exercise) = exercise else {
-            self.view.overlay = None;
-            return self.tell("Threads belong to the exercises about kernels", false);
-        };
-        let mut faults = self.checked_files(exercise).iter().enumerate();
+        let files = self.exercise().map_or(&[][..], |it| self.checked_files(it));
+        let mut faults = files.iter().enumerate();
         let fault = faults.find_map(|(file, it)| Some((file, it.fault.as_ref()?)));
         let wanted = fault.map_or_else(LanesWanted::default, |(file, fault)| LanesWanted {
             file,
@@ -49,24 +45,12 @@ impl App {
         let Some(Ok(found)) = &self.exercise.lanes.found else {
             return;
         };
-        let (found, at) = (Arc::clone(found), self.exercise.lanes.at);
-        let run = &found.run;
-        let last = run.steps.len().saturating_sub(1);
-        let to = match to {
-            LaneMove::Step(by) => Some((at as i64 + i64::from(by)).clamp(0, last as i64) as usize),
-            LaneMove::Barrier => {
-                let mut later = run.steps.iter().enumerate().skip(at + 1);
-                later.find(|(_, it)| it.barrier.is_some()).map(|(at, _)| at)
-            }
-            LaneMove::Fault => {
-                let places = run.faults.iter().flat_map(|it| {
-                    let other = it.other.filter(|(step, _)| *step != it.step);
-                    [Some(it.step), other.map(|(step, _)| step)]
-                });
-                let places: Vec<usize> = places.flatten().collect();
-                let here = places.iter().position(|step| *step == at);
-                let next = here.map_or(0, |it| (it + 1) % places.len());
-                places.get(next).copied()
+        let found = Arc::clone(found);
+        match to {
+            LaneMove::Step(_) | LaneMove::Barrier | LaneMove::Fault => {
+                if let Some(at) = self.exercise.lanes.after(to) {
+                    (self.exercise.lanes.at, self.view.overlay_scroll) = (at, 0);
+                }
             }
             LaneMove::Shape => {
                 let known = found.shapes.iter().position(|it| *it == found.shape);
@@ -76,26 +60,17 @@ impl App {
                     .and_then(|it| Some(it.kernels()?.kernels.len()));
                 let file =
                     self.exercise.lanes.wanted.file + usize::from(next >= found.shapes.len());
-                return self.record_lanes(LanesWanted {
+                self.record_lanes(LanesWanted {
                     file: file % files.unwrap_or(1).max(1),
                     shape: found.shapes.get(next).or(found.shapes.first()).cloned(),
                     group: None,
                 });
             }
-            LaneMove::Workgroup => {
-                return self.record_lanes(LanesWanted {
-                    shape: Some(found.shape.clone()),
-                    group: Some((run.group + 1) % run.groups.max(1)),
-                    ..self.exercise.lanes.wanted.clone()
-                });
-            }
-        };
-        match to {
-            Some(to) => (self.exercise.lanes.at, self.view.overlay_scroll) = (to, 0),
-            None => self.tell(
-                "There is none in this workgroup, or none after this step",
-                false,
-            ),
+            LaneMove::Workgroup => self.record_lanes(LanesWanted {
+                shape: Some(found.shape.clone()),
+                group: Some((found.run.group + 1) % found.run.groups.max(1)),
+                ..self.exercise.lanes.wanted.clone()
+            }),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::lanes::{KernelLanes, LanesWanted};
+use wgsl_lockstep::lanes::WorkgroupRun;
 
 /// What the card shows.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +14,40 @@ pub struct LaneView {
     pub found: Option<Result<Arc<KernelLanes>, String>>,
     /// The step that is looked at, from 0.
     pub at: usize,
+}
+
+impl LaneView {
+    /// What the workgroup does, once it is known.
+    pub fn run(&self) -> Option<&WorkgroupRun> {
+        Some(&self.found.as_ref()?.as_ref().ok()?.run)
+    }
+
+    /// The step to which this leads within the workgroup.
+    pub fn after(&self, to: LaneMove) -> Option<usize> {
+        let (run, at) = (self.run()?, self.at);
+        match to {
+            LaneMove::Step(by) => {
+                let last = run.steps.len().saturating_sub(1);
+                Some(at.saturating_add_signed(by as isize).min(last))
+            }
+            LaneMove::Barrier => {
+                let mut later = run.steps.iter().enumerate().skip(at + 1);
+                let barrier = later.find(|(_, step)| step.barrier.is_some());
+                barrier.map(|(at, _)| at)
+            }
+            LaneMove::Fault => {
+                let places = run.faults.iter().flat_map(|fault| {
+                    let other = fault.other.filter(|(step, _)| *step != fault.step);
+                    [Some(fault.step), other.map(|(step, _)| step)]
+                });
+                let places: Vec<usize> = places.flatten().collect();
+                let here = places.iter().position(|step| *step == at);
+                let next = here.map_or(0, |here| (here + 1) % places.len());
+                places.get(next).copied()
+            }
+            LaneMove::Shape | LaneMove::Workgroup => None,
+        }
+    }
 }
 
 /// Where to look next.

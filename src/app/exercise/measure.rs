@@ -44,7 +44,7 @@ impl App {
 
     /// Takes the marked word; with the last one the answer is written to the learner's file, which is what is judged.
     pub(in crate::app) fn pick_this(&mut self, exercise: &Exercise) {
-        let (Some(configs), true) = (exercise.configs(), self.picking().is_some()) else {
+        let Some(configs) = exercise.configs() else {
             return;
         };
         let draft = &mut self.exercise.of_mut(exercise).draft;
@@ -57,30 +57,10 @@ impl App {
         }
     }
 
-    /// Whether an action has to wait because the stage's run is paused for a measurement; tells the learner so.
-    pub(in crate::app) fn waits_for_measurement(&mut self) -> bool {
-        let waits = self.measuring().is_some();
-        if waits {
-            let text = "The stage's run waits until the exercise is measured";
-            self.tell(text, false);
-        }
-        waits
-    }
-
-    /// Measures the open exercise, once its answers are there.
+    /// Measures the open exercise; its answers are there.
     pub(in crate::app) fn measure(&mut self, exercise: &Exercise) {
-        if self.measuring().is_some() {
-            return;
-        }
         self.show_text();
         let state = self.exercise.of_mut(exercise);
-        if !matches!(state.answer, AnswerFile::Given(_)) {
-            self.tell(
-                "Say what you expect first; then the runs are measured",
-                false,
-            );
-            return;
-        }
         state.measuring = Some(Measuring {
             since_ms: self.clock.now_ms,
             ..Measuring::default()

@@ -105,28 +105,12 @@ impl App {
             Action::Answer(choice) => self.exercise_answer(exercise, choice),
             Action::Hint => self.exercise_hint(exercise),
             Action::Solution => self.solution(self.solved(exercise)),
-            Action::Pair if exercise.configs().is_some() => self.measure(exercise),
-            Action::Toggle | Action::Pair => {
-                self.tell("That belongs to the stage; go back to it first", false);
-            }
+            Action::Pair => self.measure(exercise),
             Action::Knobs => self.knobs_of_exercise(),
             Action::PickOther(by) => self.pick_other(exercise, by),
             Action::PickThis => self.pick_this(exercise),
             Action::StopMeasuring => self.stop_measuring(exercise),
             Action::LeaveExercise => self.leave_exercise(),
-            // The stage's text is not on the screen.
-            Action::Question
-            | Action::RangeShift(_)
-            | Action::RangeWiden(_)
-            | Action::RangeKeep
-            | Action::NextPointer
-            | Action::Locate
-            | Action::Present
-            | Action::PresentFrom(_)
-            | Action::BlankScreen
-            | Action::FreezeScreen
-            | Action::NextBeat
-            | Action::PreviousBeat => {}
             _ => return false,
         }
         true
@@ -146,9 +130,6 @@ impl App {
         let Some(question) = self.question() else {
             return;
         };
-        if choice >= question.choices.len() || !self.view.lesson_visible() {
-            return;
-        }
         let (answer, right) = (question.answer, choice == question.answer);
         let known = self.lesson.study.of_mut(&exercise.id);
         let (at, said) = if exercise.detective().is_some() {

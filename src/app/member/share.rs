@@ -123,26 +123,17 @@ impl App {
 
     /// Takes a vote. The first one is the prediction of the stage.
     fn vote(&mut self, choice: usize) {
-        let Some(InstructorCall::Vote { at, again }) = self.call() else {
+        let again = matches!(self.call(), Some(InstructorCall::Vote { again: true, .. }));
+        let Some(stage) = self.voting() else {
             return;
         };
-        let Some((id, question)) = self
-            .lesson
-            .course
-            .stages
-            .get(at)
-            .map(|stage| (stage.id.clone(), stage.prediction.clone()))
-            .filter(|(_, question)| choice < question.choices.len())
-        else {
-            return;
-        };
+        let (id, right) = (stage.id.clone(), choice == stage.prediction.answer);
         if let Some(member) = &mut self.class
             && let Some(number) = member.class.open_vote().and_then(|(_, it)| it.number())
         {
             member.ballots.insert(number, choice);
         }
         if !again && self.lesson.study.progress.stage(&id).prediction.is_none() {
-            let right = choice == question.answer;
             let known = self.lesson.study.of_mut(&id);
             known.prediction = Some(Prediction::Choice { choice, right });
             known.state = known.state.max(StageState::Predicted);
