@@ -22,6 +22,7 @@ pub mod lane_view;
 mod lanes;
 mod leave;
 pub mod log;
+mod may;
 pub mod member;
 pub mod message;
 pub mod mode;
@@ -50,6 +51,7 @@ use protocol::config::{Preset, RunConfig};
 use protocol::{Device, Slot};
 
 pub use crate::panel::Panel;
+pub use may::Refusal;
 pub use message::{Action, DrawnFrame, Effect, Message};
 pub use mode::{AudienceScreen, Mode, Presentation, Replay};
 pub use run::{RequestedRun, RunState};

@@ -22,3 +22,10 @@ pub enum Panel {
     Lints,
     Timeline,
 }
+
+impl Panel {
+    /// Whether a row of it can be marked; the kernels have a selected row of their own.
+    pub fn has_rows(self) -> bool {
+        !matches!(self, Self::Lesson | Self::Kernels)
+    }
+}

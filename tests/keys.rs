@@ -141,7 +141,7 @@ fn in_no_state_does_a_key_mean_two_things() {
             let mut actions: Vec<Action> = Vec::new();
             for binding in BINDINGS
                 .iter()
-                .filter(|b| (b.when)(&app) && b.keys.contains(key))
+                .filter(|b| b.counts(&app) && b.keys.contains(key))
             {
                 if !actions.contains(&binding.action) {
                     actions.push(binding.action);
@@ -155,8 +155,7 @@ fn in_no_state_does_a_key_mean_two_things() {
 #[test]
 fn every_binding_is_reached_by_its_key_where_it_counts() {
     for (name, app) in states() {
-        let counts = |binding: &&perflings::tui::keys::KeyBinding| (binding.when)(&app);
-        for binding in BINDINGS.iter().filter(counts) {
+        for binding in BINDINGS.iter().filter(|binding| binding.works(&app)) {
             // A letter becomes the text that was typed.
             let typed = matches!(binding.action, Action::Type(_));
             for key in binding.keys.iter().filter(|_| !typed) {
@@ -192,7 +191,7 @@ fn the_footer_offers_what_works() {
                 .map_or(key.clone(), |_| "a".to_owned());
             let works = BINDINGS
                 .iter()
-                .any(|b| (b.when)(&app) && b.keys.iter().any(|k| key_name(*k) == first));
+                .any(|b| b.works(&app) && b.keys.iter().any(|k| key_name(*k) == first));
             assert!(works, "{name}: {key} {what}");
         }
     }

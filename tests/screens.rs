@@ -579,6 +579,8 @@ fn overlays() -> Vec<(String, App)> {
             );
         }
         act(&mut app, Action::Open(card.overlay));
+        // Also where the learner's key opens nothing, because nothing was skipped or tried.
+        app.view.overlay = Some(card.overlay);
         apps.push((format!("{:?}", card.overlay).to_lowercase(), app));
     }
     apps

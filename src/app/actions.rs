@@ -1,9 +1,10 @@
-//! What each action does to the course and the run, and which effects it has. The mode decides first (`act_in_mode`); what it leaves
-//! is done here. Actions that only change what is shown are in `look.rs`.
+//! What each action does to the course and the run, and which effects it has. `may.rs` has said before that it is possible. The mode
+//! decides first (`act_in_mode`); what it leaves is done here. Actions that only change what is shown are in `view_actions.rs`.
 
 use std::sync::Arc;
 
 use super::estimate::RangeSteps;
+use super::may::{Refusal, neighbour};
 use super::message::{Action, Effect};
 use super::mode::{AudienceScreen, Mode};
 use super::mystery::{MysteryEnd, next_level, unsolved};
@@ -16,21 +17,17 @@ use protocol::Command;
 use protocol::config::RunConfig;
 
 impl App {
-    /// Carries out an action.
+    /// Carries out an action, or says why that is not possible now.
     pub(super) fn act(&mut self, action: Action) {
         self.clock.touched_ms = self.clock.now_ms;
         self.view
             .notice
             .take_if(|notice| notice.until_ms == u64::MAX);
+        if let Err(refusal) = self.may(action) {
+            return self.tell_refusal(&refusal);
+        }
         let in_class = self.in_class(|member, context| member.update(action, context));
         if in_class || self.act_in_presentation(action) {
-            return;
-        }
-        let moves_the_run = matches!(
-            action,
-            Action::Pause | Action::Restart | Action::Profile | Action::SwitchDevice
-        );
-        if moves_the_run && self.waits_for_measurement() {
             return;
         }
         if self.can_edit() && self.act_on_knobs(action) {
@@ -40,6 +37,13 @@ impl App {
             self.act_anywhere(action);
         }
         self.note_looks();
+    }
+
+    /// Says why an action is not possible now.
+    pub(super) fn tell_refusal(&mut self, refusal: &Refusal) {
+        if let Refusal::NotNow(why) = refusal {
+            self.tell(why, false);
+        }
     }
 
     fn act_anywhere(&mut self, action: Action) {
@@ -62,10 +66,11 @@ impl App {
             Action::Report => self.effects.push(Effect::WriteReport(Box::new(
                 self.lesson.study.progress.clone(),
             ))),
-            Action::Stage(number) => match self.place_of_number(number) {
-                Some(at) => self.leave_for(at),
-                None => self.tell(&format!("There is no stage {number}"), true),
-            },
+            Action::Stage(number) => {
+                if let Some(at) = self.place_of_number(number) {
+                    self.leave_for(at);
+                }
+            }
             Action::Reset => self.view.confirm = Some(Confirm::Reset),
             Action::No => self.view.confirm = None,
             Action::Yes => self.confirmed(),
@@ -76,7 +81,7 @@ impl App {
             Action::Toggle => self.after_skip(AfterSkip::Toggle),
             Action::Pair => self.after_skip(AfterSkip::Pair),
             Action::NextStage | Action::PreviousStage => self.leave_for(self.lesson.study.at),
-            Action::Profile if self.bench.run.state.is_active() => {
+            Action::Profile => {
                 self.tell("The next step is profiled", false);
                 self.send(Command::Profile { request: 0 });
             }
@@ -102,22 +107,20 @@ impl App {
         match action {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
-            // In a presentation the room votes; the presenter's keys answer nothing.
-            Action::Answer(_) if self.presenter.presentation.is_some() => {}
             Action::Answer(choice) => self.answer(stage, choice),
             Action::Question => self.show_question(stage),
-            Action::RangeShift(by) => self.set_range(by, RangeSteps::shift),
-            Action::RangeWiden(by) => self.set_range(by, RangeSteps::widen),
+            Action::RangeShift(by) => self.lesson.study.set_range(by, RangeSteps::shift),
+            Action::RangeWiden(by) => self.lesson.study.set_range(by, RangeSteps::widen),
             Action::RangeKeep => {
-                if self.lesson.study.range.is_none() && self.lesson.study.estimate(stage).is_some()
-                {
-                    self.tell("No range yet: the arrow keys place one on the scale", false);
-                } else if self.lesson.study.keep_range(stage) {
-                    self.open_page(LessonPage::Evidence);
-                    self.save(&stage.id);
-                }
+                self.lesson.study.keep_range(stage);
+                self.open_page(LessonPage::Evidence);
+                self.save(&stage.id);
             }
-            Action::Hint => self.hint(stage),
+            Action::Hint => {
+                self.next_hint(&stage.id);
+                self.view.show_lesson();
+                self.open_page(LessonPage::Start);
+            }
             Action::Solution => self.solution(self.lesson.study.solution),
             Action::Toggle => self.unless_unpredicted(stage, AfterSkip::Toggle),
             Action::Pair => self.unless_unpredicted(stage, AfterSkip::Pair),
@@ -134,25 +137,22 @@ impl App {
         true
     }
 
-    /// Opens the file of the exercise or the stage in the learner's editor.
+    /// The file of the exercise or the stage that is edited: whose it is, its name, and the line to look at.
+    pub(super) fn file_to_edit(&self) -> Option<(&str, String, Option<u32>)> {
+        if let Some(exercise) = self.exercise() {
+            let (file, line) = self.exercise_file()?;
+            return Some((&exercise.id, file, line));
+        }
+        let stage = self.stage()?;
+        Some((&stage.id, stage.files.first()?.name.clone(), None))
+    }
+
+    /// Opens that file in the learner's editor.
     fn open_editor(&mut self) {
-        let (id, found) = match (self.exercise(), self.stage()) {
-            (Some(exercise), _) => (&exercise.id, self.exercise_file()),
-            (None, Some(stage)) => {
-                let file = stage.files.first();
-                (&stage.id, file.map(|file| (file.name.clone(), None)))
-            }
-            (None, None) => return,
-        };
-        let Some((file, line)) = found else {
-            self.tell("There is no file to edit here", false);
-            return;
-        };
-        self.effects.push(Effect::OpenEditor {
-            stage: id.clone(),
-            file,
-            line,
-        });
+        if let Some((id, file, line)) = self.file_to_edit() {
+            let stage = id.to_owned();
+            self.effects.push(Effect::OpenEditor { stage, file, line });
+        }
     }
 
     /// The learner answered the confirmation with yes.
@@ -214,29 +214,12 @@ impl App {
         self.save(id);
     }
 
-    /// The stage or exercise `by` places from `at`; tells the learner where there is none.
-    pub(super) fn neighbour(
-        &mut self,
-        at: usize,
-        by: isize,
-        of: usize,
-        what: &str,
-    ) -> Option<usize> {
-        let to = at.checked_add_signed(by).filter(|to| *to < of);
-        if to.is_none() {
-            let end = if by > 0 { "last" } else { "first" };
-            self.tell(&format!("This is the {end} {what}"), false);
-        }
-        to
-    }
-
+    /// Goes to the next stage or the one before; after the last one comes the summary.
     fn go_by(&mut self, by: isize) {
         let (at, of) = (self.lesson.study.at, self.lesson.course.stages.len());
-        if by > 0 && at + 1 == of {
-            return self.look(Action::Open(Overlay::Summary));
-        }
-        if let Some(to) = self.neighbour(at, by, of, "stage") {
-            self.leave_for(to);
+        match neighbour(at, by, of, "stage") {
+            Ok(to) => self.leave_for(to),
+            Err(_) => self.look(Action::Open(Overlay::Summary)),
         }
     }
 
@@ -261,32 +244,13 @@ impl App {
         }
     }
 
-    fn set_range(&mut self, by: i32, change: impl FnOnce(&mut RangeSteps, i32)) {
-        let before = self.lesson.study.range;
-        self.lesson.study.set_range(by, change);
-        if self.lesson.study.range == before {
-            self.tell("The range goes no further that way", false);
-        }
-    }
-
     fn answer(&mut self, stage: &Stage, choice: usize) {
-        let Some((quiz, _)) = self.lesson.study.question(stage) else {
-            return;
-        };
-        if !self.view.lesson_visible() {
-            self.tell("Read the question first; it is in the lesson", false);
-            return;
-        }
-        let answered = match self.asked_here() {
-            true => self.lesson.study.answer(stage, choice),
-            false => None,
-        };
-        if answered.is_none() {
-            return;
-        }
+        let asked = self.lesson.study.question(stage);
+        let quiz = asked.is_some_and(|(quiz, _)| quiz.is_some());
+        self.lesson.study.answer(stage, choice);
         // The prediction's verdict waits for a measurement; a question of the quiz is answered at once, and its page says
         // whether it was right, and why.
-        if quiz.is_some() {
+        if quiz {
             self.open_page(LessonPage::Quiz);
         } else {
             self.open_page(LessonPage::Start);
@@ -295,40 +259,10 @@ impl App {
         self.save(&stage.id);
     }
 
-    fn hint(&mut self, stage: &Stage) {
-        if self.mode.is_replay() {
-            return;
-        }
-        // The second and third hints nearly give the answer to the prediction.
-        if !self.lesson.study.predicted(stage) && self.hints().0 > 0 {
-            return self.tell(
-                "The next hint comes once you have answered the question",
-                false,
-            );
-        }
-        if self.next_hint(&stage.id) {
-            self.show_lesson();
-            self.open_page(LessonPage::Start);
-        }
-    }
-
-    /// Shows one more hint for the stage or exercise `id`, if there is one.
-    pub(super) fn next_hint(&mut self, id: &str) -> bool {
-        let (shown, of) = self.hints();
-        if shown < of {
-            self.lesson.study.of_mut(id).hints += 1;
-            self.save(id);
-        } else {
-            self.tell("All hints are shown", false);
-        }
-        shown < of
-    }
-
-    pub(super) fn show_lesson(&mut self) {
-        if self.view.screen_size() == ScreenSize::Compact {
-            (self.view.lesson_open, self.view.expanded) = (true, false);
-        }
-        (self.view.focus, self.view.knobs) = (Some(Panel::Lesson), false);
+    /// Shows one more hint for the stage or exercise `id`.
+    pub(super) fn next_hint(&mut self, id: &str) {
+        self.lesson.study.of_mut(id).hints += 1;
+        self.save(id);
     }
 
     /// Shows the solution; the first time, asks for confirmation.
@@ -373,6 +307,7 @@ impl App {
     /// Chooses a line of the open list.
     pub(super) fn choose(&mut self, line: usize) {
         match self.view.overlay {
+            Some(Overlay::Stages) if self.mystery().is_some() => self.leave_mystery(line),
             Some(Overlay::Stages) => match line.checked_sub(self.lesson.course.stages.len()) {
                 None => self.leave_for(line),
                 Some(at) if at < self.lesson.course.exercises.len() => self.open_exercise(at),
@@ -398,8 +333,7 @@ impl App {
                 };
                 let select = info.select.clone();
                 self.view.overlay = None;
-                let other = select != self.devices.using && self.mode.is_live();
-                if other && !self.waits_for_measurement() {
+                if select != self.devices.using {
                     self.use_device(&select);
                 }
             }

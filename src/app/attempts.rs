@@ -87,7 +87,7 @@ impl App {
             return;
         };
         self.view.overlay = None;
-        if self.waits_for_measurement() || config == self.bench.comparison.config_b {
+        if config == self.bench.comparison.config_b {
             return;
         }
         self.bench.comparison.set_b(config, false);

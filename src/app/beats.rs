@@ -195,8 +195,7 @@ impl App {
         match to.and_then(|to| Some((to, course.stages.get(to)?))) {
             Some((to, _)) if by > 0 => self.show_beat(to, 0),
             Some((to, stage)) => self.show_beat(to, cues(stage).len().saturating_sub(1)),
-            None if by > 0 => self.tell("This was the last beat of the last stage", false),
-            None => self.tell("This is the first beat", false),
+            None => {}
         }
     }
 
@@ -405,12 +404,7 @@ impl App {
                 }
             }
             Action::EndPresentation => self.present(0),
-            Action::ShowAnswer if beat.vote == VoteState::Open => self.show_answer(beat.stage),
-            Action::Knobs | Action::Toggle | Action::Pair | Action::Solution
-                if beat.vote != VoteState::Closed =>
-            {
-                self.tell("B is the solution: it is shown after the vote", false);
-            }
+            Action::ShowAnswer => self.show_answer(beat.stage),
             _ => return false,
         }
         true
@@ -418,12 +412,6 @@ impl App {
 
     /// Marks the right choice at the beat of the vote, or no longer. With a room its vote has to be closed.
     fn show_answer(&mut self, stage: usize) {
-        if self.tally().is_some_and(|it| it.open) {
-            return self.tell(
-                "The vote is open: V closes it, then the answer can be shown",
-                false,
-            );
-        }
         let Some(presentation) = &mut self.presenter.presentation else {
             return;
         };

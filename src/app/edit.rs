@@ -2,6 +2,7 @@
 //! one after a short delay in which more changes may come. Each is written to the learner's file.
 
 use super::comparison::Comparison;
+use super::may::SAME;
 use super::runs::solution;
 use super::view::AfterSkip;
 use super::{Action, App, Effect, Panel, ScreenSize};
@@ -58,9 +59,6 @@ impl App {
     }
 
     pub(super) fn open_knobs(&mut self) {
-        if !self.can_edit() {
-            return self.tell("There is nothing to change here", false);
-        }
         let view = &mut self.view;
         (view.knobs, view.expanded, view.lesson_open) = (true, false, false);
         (view.overlay, view.focus) = (None, Some(Panel::Lesson));
@@ -71,7 +69,7 @@ impl App {
         let same = self.bench.comparison.same();
         if same {
             self.open_knobs();
-            self.tell("B is still the same as A: change a knob first", false);
+            self.tell(SAME, false);
         }
         same
     }
@@ -102,7 +100,7 @@ impl App {
     /// Changes B at the selected row. Where `change` is refused, the row says why.
     fn change_knob(&mut self, change: impl FnOnce(&mut Comparison) -> bool) {
         let knob = self.bench.comparison.knob();
-        if self.waits_for_measurement() || !change(&mut self.bench.comparison) {
+        if !change(&mut self.bench.comparison) {
             return;
         }
         // Earlier notices about B do not apply to this one.
@@ -193,8 +191,9 @@ impl App {
             self.tell("The file can be read again: B is what it says", false);
         }
         self.bench.comparison.set_b(config, false);
-        if !self.waits_for_measurement() {
-            self.b_changed(false);
+        match self.may_move_run() {
+            Ok(()) => self.b_changed(false),
+            Err(refusal) => self.tell_refusal(&refusal),
         }
     }
 

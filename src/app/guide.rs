@@ -5,7 +5,6 @@ mod missing;
 mod vitals;
 
 use super::devices::GpuWarmUp;
-use super::exercise::measuring::AnswerFile;
 use super::leave::UnfinishedWork;
 use super::member::InstructorCall;
 use super::mystery::{JudgeStep, MysteryRun};
@@ -431,7 +430,7 @@ fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
         return "Measuring; the stage's run waits. {stop} stops the measurement";
     }
     let state = app.exercise.of(exercise);
-    let given = state.is_some_and(|state| matches!(state.answer, AnswerFile::Given(_)));
+    let given = app.may(A::Pair).is_ok();
     match state.and_then(|state| state.measured.as_ref()) {
         None if !given => {
             "You expect: {pick-previous} and {pick-next} mark it, {pick} takes it, {edit} opens the file"

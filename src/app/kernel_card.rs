@@ -1,8 +1,8 @@
 //! The row that is selected in the kernels panel, and the card with the text of its kernel.
 
 use super::kernel_rows::sorted;
-use super::view::{ScreenSize, Search};
-use super::{App, Effect, Overlay, Panel};
+use super::view::Search;
+use super::{App, Effect, Overlay};
 use protocol::config::RunConfig;
 use protocol::{CompiledKernel, KernelRow, Slot, StepProfile};
 
@@ -22,29 +22,11 @@ impl App {
         Some(rows[self.view.kernel.min(last)].clone())
     }
 
-    /// Whether keys that scroll move the selected row: the panel has the focus, or stands as a strip with none above it.
-    pub fn selects_kernels(&self) -> bool {
-        let view = &self.view;
-        let strips =
-            view.screen_size() == ScreenSize::Compact && !view.expanded && !view.lesson_open;
-        strips || view.focus == Some(Panel::Kernels)
-    }
-
-    pub(super) fn select_kernel(&mut self, lines: i32) {
-        let rows = self.profiled().map_or(0, |(_, it)| it.rows.len());
-        let last = rows.saturating_sub(1) as i32;
-        let to = (self.view.kernel as i32).saturating_add(lines);
-        self.view.kernel = to.clamp(0, last) as usize;
-    }
-
     /// Shows the text of the selected row's kernel. The texts are read once for a configuration.
     pub(super) fn open_kernel(&mut self) {
         let (Some((slot, _)), Some(row)) = (self.profiled(), self.selected_kernel()) else {
-            return self.tell("No step was profiled yet", false);
+            return;
         };
-        if self.withholds("names") {
-            return self.tell("The kernels' names come after your prediction", false);
-        }
         let run = &self.bench.run.slot(slot).description;
         let Some(config) = run.config.clone() else {
             return;

@@ -20,9 +20,8 @@ impl LaneView {
 }
 
 impl Exercises {
-    /// Shows the lanes of the open exercise, where its last check failed; `None` where it is not about kernels.
-    pub(super) fn open_lanes(&mut self, context: &ExerciseContext) -> Option<Vec<Follow>> {
-        context.exercise.kernels()?;
+    /// Shows the lanes of the open kernel exercise, where its last check failed.
+    pub(super) fn open_lanes(&mut self, context: &ExerciseContext) -> Vec<Follow> {
         let files = self.of_mut(context.exercise).checked_files();
         let mut faults = files.iter().enumerate();
         let fault = faults.find_map(|(file, it)| Some((file, it.fault.as_ref()?)));
@@ -31,7 +30,7 @@ impl Exercises {
             shape: Some(fault.shape.clone()),
             group: None,
         });
-        Some(self.record_lanes(wanted))
+        self.record_lanes(wanted)
     }
 
     fn record_lanes(&mut self, wanted: LanesWanted) -> Vec<Follow> {
@@ -51,11 +50,7 @@ impl Exercises {
         let wanted = &self.lanes.wanted;
         let wanted = match to {
             LaneMove::Step(_) | LaneMove::Barrier | LaneMove::Fault => {
-                let Some(at) = self.lanes.after(to) else {
-                    let text = "There is none in this workgroup, or none after this step";
-                    return vec![Follow::tell(text)];
-                };
-                self.lanes.at = at;
+                self.lanes.at = self.lanes.after(to).unwrap_or(self.lanes.at);
                 return vec![Follow::Card(Some(Overlay::Lanes))];
             }
             LaneMove::Shape => {

@@ -45,11 +45,11 @@ impl App {
 
     /// Goes to the open question, from wherever the learner is; in the quiz, asks those again that were answered wrongly.
     pub(super) fn show_question(&mut self, stage: &Stage) {
-        if self.asked_on().is_none() && self.lesson.study.can_ask_again(stage) {
+        if self.asked_on().is_none() {
             self.lesson.study.ask_again(stage);
         }
         if let Some(page) = self.asked_on() {
-            self.show_lesson();
+            self.view.show_lesson();
             self.view.expanded = false;
             self.open_page(page);
         }
@@ -75,32 +75,29 @@ impl App {
         (self.page().1 != page).then(|| format!("; page {page} of the lesson shows the result"))
     }
 
-    /// Turns to another page; returns false at the first and the last.
-    pub(super) fn turn_page(&mut self, by: i32) -> bool {
-        let Some(stage) = self.stage() else {
-            return false;
-        };
-        let all = pages(&self.lesson.study, stage);
-        let to = (self.page().1 - 1).checked_add_signed(by as isize);
-        let page = to.and_then(|to| all.get(to).copied());
-        if let Some(page) = page {
-            self.open_page(page);
-        }
-        page.is_some()
+    /// The page so many pages on, or back.
+    pub(super) fn page_after(&self, by: i32) -> Option<LessonPage> {
+        let all = pages(&self.lesson.study, self.stage()?);
+        let to = (self.page().1 - 1).checked_add_signed(by as isize)?;
+        all.get(to).copied()
+    }
+
+    /// Lines of the page that are left below what is seen, or above it.
+    pub(super) fn lines_left(&self, by: i32) -> u16 {
+        let limit = self.view.limit_of(Panel::Lesson);
+        let before = self.view.scroll_of(Panel::Lesson).min(limit);
+        if by > 0 { limit - before } else { before }
     }
 
     /// Reads on, or back: first the rest of the page, so that nothing is skipped, then the next page.
     pub(super) fn read_on(&mut self, by: i32) {
-        let limit = self.view.limit_of(Panel::Lesson);
-        let before = self.view.scroll_of(Panel::Lesson).min(limit);
-        let left = if by > 0 { limit - before } else { before };
-        if left > 0 {
+        if self.lines_left(by) > 0 {
             self.view.scroll_by(Panel::Lesson, by.signum() * PAGE);
-        } else if !self.turn_page(by) {
-            let end = if by < 0 { "first" } else { "last" };
-            self.tell(&format!("This is the {end} page for now"), false);
-        } else if by < 0 {
-            self.view.scroll.insert(Panel::Lesson, u16::MAX);
+        } else if let Some(page) = self.page_after(by) {
+            self.open_page(page);
+            if by < 0 {
+                self.view.scroll.insert(Panel::Lesson, u16::MAX);
+            }
         }
     }
 
@@ -137,18 +134,7 @@ impl App {
 
     /// Whether keys that scroll mark a row of this panel. The kernels have a selected row of their own.
     pub fn marks_row(&self, panel: Panel) -> bool {
-        let rows = !matches!(panel, Panel::Lesson | Panel::Kernels);
-        rows && self.view.focus == Some(panel) && self.asks_where()
-    }
-
-    /// Marks another row; beyond those that are seen the panel scrolls.
-    pub(super) fn mark_row(&mut self, panel: Panel, lines: i32) {
-        let last = self.view.rows.len().saturating_sub(1) as i32;
-        let to = (self.view.row as i32).saturating_add(lines);
-        self.view.row = to.clamp(0, last) as usize;
-        if to != to.clamp(0, last) {
-            self.view.scroll_by(panel, lines);
-        }
+        panel.has_rows() && self.view.focus == Some(panel) && self.asks_where()
     }
 
     /// What stands in the marked row.
@@ -168,8 +154,7 @@ impl App {
 
     /// The marked row is said to show the fault. It is judged, and what shows it is looked at, with the reason.
     pub(super) fn locate(&mut self, stage: &Stage) {
-        let marked = self.view.focus.filter(|it| *it != Panel::Lesson);
-        let Some(panel) = marked.filter(|_| self.asks_where()) else {
+        let Some(panel) = self.view.focus else {
             return;
         };
         let (row, evidence) = (self.marked_row(), &stage.evidence);
@@ -183,7 +168,7 @@ impl App {
         };
         self.lesson.study.of_mut(&stage.id).located = Some(found.is_some());
         self.lesson.study.pointer = Some(at);
-        self.focus(pointer.panel);
+        self.view.mark(pointer.panel);
         let (said, shows) = (panel.into_str(), pointer.panel.into_str());
         let text = match (found, elsewhere) {
             (Some(_), _) => format!("Right: the panel {said} shows it there"),
@@ -200,9 +185,6 @@ impl App {
     /// Shows the next thing that the evidence names, and after the last one the cause. Where the learner has not said which panel
     /// shows the fault, asks first.
     pub(super) fn next_pointer(&mut self, stage: &Stage) {
-        if self.lesson.study.activity(stage) != Activity::Evidence {
-            return;
-        }
         if self.asks_where() {
             self.view.confirm = Some(Confirm::SkipLocating);
             return;
@@ -211,11 +193,11 @@ impl App {
         match stage.evidence.get(at) {
             Some(pointer) => {
                 self.lesson.study.pointer = Some(at);
-                self.focus(pointer.panel);
+                self.view.mark(pointer.panel);
             }
             None => {
                 self.lesson.study.note_evidence_seen(stage);
-                self.show_lesson();
+                self.view.show_lesson();
                 // What the cause refers to comes before it.
                 let mut pages = pages(&self.lesson.study, stage).into_iter();
                 let first =
@@ -229,7 +211,7 @@ impl App {
     pub(super) fn leave_walk(&mut self) -> bool {
         let walking = self.lesson.study.pointer.take().is_some();
         if walking {
-            self.show_lesson();
+            self.view.show_lesson();
             self.open_page(LessonPage::Evidence);
         }
         walking

@@ -231,16 +231,10 @@ impl Study {
     }
 
     /// Keeps the range as it is set.
-    pub fn keep_range(&mut self, stage: &Stage) -> bool {
-        let Some(of) = self.estimate(stage) else {
-            return false;
-        };
-        let Some(range) = self.range else {
-            return false;
-        };
-        let values = range.values(of);
-        self.of_mut(&stage.id).estimate = Some(values);
-        true
+    pub fn keep_range(&mut self, stage: &Stage) {
+        if let Some((of, range)) = self.estimate(stage).zip(self.range) {
+            self.of_mut(&stage.id).estimate = Some(range.values(of));
+        }
     }
 
     /// Moves or resizes the range. The first key places it: no range is suggested.
@@ -303,13 +297,11 @@ impl Study {
         self.again.insert(stage.id.clone(), again);
     }
 
-    /// Takes an answer, by its index in the course; of a prediction only the first one counts. Returns whether it was right; `None`
-    /// where nothing was asked.
-    pub fn answer(&mut self, stage: &Stage, choice: usize) -> Option<bool> {
-        let (quiz, question) = self.question(stage)?;
-        if choice >= question.choices.len() {
-            return None;
-        }
+    /// Takes the answer to the open question, by its index in the course; of a prediction only the first one counts.
+    pub fn answer(&mut self, stage: &Stage, choice: usize) {
+        let Some((quiz, question)) = self.question(stage) else {
+            return;
+        };
         let right = choice == question.answer;
         match quiz {
             None => {
@@ -331,7 +323,6 @@ impl Study {
                 }
             }
         }
-        Some(right)
     }
 
     /// Questions of the quiz answered rightly at any try, once all were asked.

@@ -1,192 +1,105 @@
-//! Actions that only change what is shown: overlays, focus, scrolling, axes, markers, theme. The summary also asks for its table.
+//! Actions that only change what is shown: overlays, focus, scrolling, axes, markers, theme. `View::update` carries them out on the
+//! view's own state; `App::look` leads those that concern other parts there.
 
 use super::exercise::Exercises;
 use super::pages::PAGE;
-use super::view::{ScreenSize, Search, after};
+use super::view::{ScreenSize, Search, View, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RunState};
 
+/// What the view reads of the other parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ViewContext {
+    /// Lines or pages of the card that is open or is about to be opened, and the one where the learner is.
+    pub lines: usize,
+    pub at: usize,
+    /// Rows of the kernels panel.
+    pub kernels: usize,
+    /// Whether the loss is drawn on a logarithmic axis now.
+    pub log_axis: bool,
+    /// Whether the learner is asked which panel shows the fault.
+    pub asks_where: bool,
+}
+
 impl App {
-    /// Actions that only change what is shown.
+    /// Carries out an action that only changes what is shown.
     pub(super) fn look(&mut self, action: Action) {
-        let log_axis = self.log_axis();
-        let no_stage = self.stage().is_none();
-        let attempts = self.attempts();
-        let here = attempts.iter().position(|it| self.is_present(it));
-        let here = here.unwrap_or(0);
-        let view = &mut self.view;
         match action {
-            Action::Open(overlay) => {
-                let again = view.overlay == Some(overlay);
-                view.overlay = (!again).then_some(overlay);
-                view.overlay_scroll = if overlay == Overlay::Log { u16::MAX } else { 0 };
-                view.search = Search::default();
-                view.fault_shown = false;
-                view.selected = match overlay {
-                    Overlay::Stages => match self.mode.exercise() {
-                        Some(at) => self.lesson.course.stages.len() + at,
-                        None if no_stage => {
-                            self.lesson.course.stages.len() + self.lesson.course.exercises.len()
-                        }
-                        None => self.lesson.study.at,
-                    },
-                    Overlay::Devices => self
-                        .devices
-                        .known
-                        .iter()
-                        .position(|info| info.select == self.devices.using)
-                        .unwrap_or(0),
-                    Overlay::Attempts => here,
-                    _ => 0,
-                };
-                if matches!(overlay, Overlay::Summary | Overlay::Skipped) && !again {
-                    self.effects.push(Effect::ReadJourney);
-                }
-                if overlay == Overlay::Log {
-                    self.devices.log.unseen = 0;
-                }
-                let open = self.mode.exercise();
-                if overlay == Overlay::Lanes
-                    && !again
-                    && !self.in_exercise(open, Exercises::open_lanes)
-                {
-                    self.view.overlay = None;
-                    self.tell("Threads belong to the exercises about kernels", false);
-                }
-            }
-            Action::TurnPage(by) if view.overlay == Some(Overlay::Skipped) => {
-                let pages = self.skipped_stages().len().max(1) as i32;
-                let to = (self.view.selected as i32)
-                    .saturating_add(by)
-                    .rem_euclid(pages);
-                (self.view.selected, self.view.overlay_scroll) = (to as usize, 0);
-                self.view.fault_shown = false;
-            }
-            Action::TurnPage(by) if view.overlay.is_none() => self.read_on(by),
-            Action::TurnPage(by) => {
-                let pages = self.lesson.course.readings.len() as i32 + 1;
-                let to = (view.page as i32).saturating_add(by).rem_euclid(pages);
-                (view.page, view.overlay_scroll) = (to as usize, 0);
-                view.search = Search::default();
+            Action::Close => self.close(),
+            Action::Evidence => {
+                let pointers = self.stage().into_iter().flat_map(|stage| &stage.evidence);
+                let panels: Vec<Panel> = pointers.map(|pointer| pointer.panel).collect();
+                self.view.show_next(&panels);
             }
             Action::OpenKernel => self.open_kernel(),
             Action::Timeline(to) => self.move_timeline(to),
-            Action::Search => {
-                if view.overlay != Some(Overlay::Kernel) {
-                    // The search looks in the glossary, which is the first page.
-                    (view.page, view.overlay) = (0, Some(Overlay::Glossary));
-                }
-                view.overlay_scroll = 0;
-                view.search = Search {
-                    typing: true,
-                    ..Search::default()
-                };
+            Action::Scroll(lines) if self.turns_pages(lines) => self.read_on(lines.signum()),
+            Action::TurnPage(by) if self.view.overlay.is_none() => self.read_on(by),
+            _ => {
+                let context = self.view_context(action);
+                self.effects.extend(self.view.update(action, &context));
             }
-            Action::Type(letter) => {
-                view.search.push(letter);
-                view.overlay_scroll = 0;
+        }
+        match action {
+            Action::Open(Overlay::Log) => self.devices.log.unseen = 0,
+            Action::Theme => self.tell(&format!("Theme: {}", self.view.theme.into_str()), false),
+            Action::Open(Overlay::Lanes) if self.view.overlay == Some(Overlay::Lanes) => {
+                self.in_exercise(self.mode.exercise(), Exercises::open_lanes);
             }
-            Action::Erase => {
-                view.search.text.pop();
-                view.overlay_scroll = 0;
-            }
-            Action::KeepSearch => view.search.typing = false,
-            Action::Close => self.close(),
-            Action::FocusNext => self.focus_by(1),
-            Action::FocusPrevious => self.focus_by(-1),
-            Action::Focus(panel) => {
-                if view.focus == Some(panel) && panel != Panel::Lesson {
-                    view.expanded = !view.expanded;
-                }
-                self.focus(panel);
-            }
-            Action::Expand if view.overlay == Some(Overlay::Kernel) => {
-                view.card_expanded = !view.card_expanded;
-            }
-            Action::Expand if view.knobs && view.screen_size() == ScreenSize::Compact => {
-                view.knobs = false
-            }
-            Action::Expand => match view.focus {
-                Some(Panel::Lesson) if view.screen_size() == ScreenSize::Compact => {
-                    view.lesson_open = !view.lesson_open
-                }
-                Some(_) => view.expanded = !view.expanded,
-                None => {}
-            },
-            Action::Roofline if view.expanded && view.focus == Some(Panel::Roofline) => {
-                view.expanded = false;
-            }
-            Action::Roofline => {
-                self.focus(Panel::Roofline);
-                self.view.expanded = true;
-            }
-            Action::Evidence => self.next_evidence(),
-            Action::Lesson if view.knobs => {
-                view.knobs = false;
-                self.show_lesson();
-            }
-            Action::Lesson => match view.screen_size() {
-                ScreenSize::Split | ScreenSize::Full => {
-                    view.expanded = false;
-                    view.focus = Some(Panel::Lesson);
-                }
-                _ => {
-                    view.lesson_open = !view.lesson_open;
-                    view.expanded = false;
-                    view.focus = Some(if view.lesson_open {
-                        Panel::Lesson
-                    } else {
-                        Panel::Loss
-                    });
-                }
-            },
-            Action::LogAxis => view.axis = if log_axis { Axis::Linear } else { Axis::Log },
-            Action::Window => view.window = after(view.window, 1),
-            Action::Smooth => view.smoothing = after(view.smoothing, 1),
-            Action::Markers => {
-                view.markers = after(view.markers, 1);
-                let value = view.markers.into_str();
-                let key = "markers";
-                self.effects.push(Effect::SaveSetting { key, value });
-            }
-            Action::Theme => {
-                view.theme = after(view.theme, 1);
-                let value = view.theme.into_str();
-                let text = format!("Theme: {value}");
-                let key = "theme";
-                self.effects.push(Effect::SaveSetting { key, value });
-                self.tell(&text, false);
-            }
-            Action::Sort => {
-                view.sort = after(view.sort, 1);
-                view.kernel = 0;
-            }
-            Action::Scroll(lines) => self.scroll(lines),
-            Action::ScrollPanel(Panel::Kernels, lines) => self.select_kernel(lines),
-            Action::ScrollPanel(panel, lines) => view.scroll_by(panel, lines),
-            Action::ScrollToTop => self.scroll(i32::MIN / 2),
-            Action::ScrollToEnd => self.scroll(i32::MAX / 2),
             _ => {}
         }
     }
 
-    /// The panels that the stage points at, one after the other over all others.
-    fn next_evidence(&mut self) {
-        let mut panels: Vec<Panel> = Vec::new();
-        let pointers = self.stage().into_iter().flat_map(|stage| &stage.evidence);
-        for panel in pointers.map(|pointer| pointer.panel) {
-            if !panels.contains(&panel) {
-                panels.push(panel);
-            }
+    fn view_context(&self, action: Action) -> ViewContext {
+        let overlay = match action {
+            Action::Open(overlay) => Some(overlay),
+            _ => self.view.overlay,
+        };
+        let (lines, at) = overlay.map_or((0, 0), |list| self.lines_of(list));
+        ViewContext {
+            lines,
+            at,
+            kernels: self.profiled().map_or(0, |(_, step)| step.rows.len()),
+            log_axis: self.log_axis(),
+            asks_where: self.asks_where(),
         }
-        let now = self.view.focus.filter(|_| self.view.expanded);
-        let at = now.and_then(|now| panels.iter().position(|panel| *panel == now));
-        match panels.get(at.map_or(0, |at| at + 1)) {
-            Some(panel) => {
-                self.focus(*panel);
-                (self.view.expanded, self.view.lesson_open) = (true, false);
+    }
+
+    /// How many lines or pages a card has, and on which one the learner is.
+    fn lines_of(&self, list: Overlay) -> (usize, usize) {
+        let course = &self.lesson.course;
+        let (stages, exercises) = (course.stages.len(), course.exercises.len());
+        let (lines, at) = match list {
+            // The last lines are the free run and the mystery.
+            Overlay::Stages => {
+                let at = match (self.mode.exercise(), self.stage()) {
+                    (Some(at), _) => stages + at,
+                    (None, Some(_)) => self.lesson.study.at,
+                    (None, None) => stages + exercises,
+                };
+                (stages + exercises + 2, Some(at))
             }
-            None => self.view.expanded = false,
-        }
+            Overlay::Devices => {
+                let mut known = self.devices.known.iter();
+                let at = known.position(|info| info.select == self.devices.using);
+                (self.devices.known.len(), at)
+            }
+            Overlay::Attempts => {
+                let attempts = self.attempts();
+                let at = attempts.iter().position(|it| self.is_present(it));
+                (attempts.len(), at)
+            }
+            Overlay::Skipped => (self.skipped_stages().len(), None),
+            Overlay::Glossary => (self.lesson.course.readings.len() + 1, None),
+            _ => (0, None),
+        };
+        (lines, at.unwrap_or(0))
+    }
+
+    /// Whether keys that scroll so far turn the pages of the stage's text.
+    pub(super) fn turns_pages(&self, lines: i32) -> bool {
+        let view = &self.view;
+        let text = view.focus == Some(Panel::Lesson) && !view.selects_kernels();
+        view.overlay.is_none() && text && self.stage_read().is_some() && lines.abs() == PAGE
     }
 
     /// Whether the loss is drawn on a logarithmic axis now.
@@ -205,89 +118,255 @@ impl App {
 
     /// Closes what lies on top, one layer at a time.
     fn close(&mut self) {
-        let view = &mut self.view;
-        if view.confirm.take().is_some() {
-            return;
+        let card = self.view.overlay;
+        if self.view.close_card() {
+            if card == Some(Overlay::Welcome) && self.view.overlay.is_none() {
+                self.catch_up();
+            }
+        } else if !self.leave_walk() && !self.view.close_panel() {
+            self.view.notice = None;
+            // A refusal is dismissed; a lost engine stays reported.
+            if matches!(self.bench.run.state, RunState::Failed { .. }) {
+                self.bench.run.state = RunState::Idle;
+            }
         }
-        let searched = matches!(view.overlay, Some(Overlay::Glossary | Overlay::Kernel));
-        if searched && view.search.is_open() {
-            (view.search, view.overlay_scroll) = (Search::default(), 0);
-            return;
+    }
+}
+
+impl View {
+    /// Carries out an action on what is shown; any other action changes nothing.
+    pub(super) fn update(&mut self, action: Action, context: &ViewContext) -> Vec<Effect> {
+        match action {
+            Action::Open(overlay) => return self.open(overlay, context),
+            Action::TurnPage(by) => self.turn_card(by, context),
+            Action::Search => {
+                if self.overlay != Some(Overlay::Kernel) {
+                    // The search looks in the glossary, which is the first page.
+                    (self.page, self.overlay) = (0, Some(Overlay::Glossary));
+                }
+                self.overlay_scroll = 0;
+                self.search = Search {
+                    typing: true,
+                    ..Search::default()
+                };
+            }
+            Action::Type(letter) => {
+                self.search.push(letter);
+                self.overlay_scroll = 0;
+            }
+            Action::Erase => {
+                self.search.text.pop();
+                self.overlay_scroll = 0;
+            }
+            Action::KeepSearch => self.search.typing = false,
+            Action::FocusNext => self.focus_by(1),
+            Action::FocusPrevious => self.focus_by(-1),
+            Action::Focus(panel) => {
+                if self.focus == Some(panel) && panel != Panel::Lesson {
+                    self.expanded = !self.expanded;
+                }
+                self.mark(panel);
+            }
+            Action::Expand => self.expand(),
+            Action::Roofline => {
+                let shown = self.expanded && self.focus == Some(Panel::Roofline);
+                if !shown {
+                    self.mark(Panel::Roofline);
+                }
+                self.expanded = !shown;
+            }
+            Action::Lesson => self.show_or_hide_lesson(),
+            Action::LogAxis => {
+                self.axis = if context.log_axis {
+                    Axis::Linear
+                } else {
+                    Axis::Log
+                };
+            }
+            Action::Window => self.window = after(self.window, 1),
+            Action::Smooth => self.smoothing = after(self.smoothing, 1),
+            Action::Markers => {
+                self.markers = after(self.markers, 1);
+                let value = self.markers.into_str();
+                return vec![Effect::SaveSetting {
+                    key: "markers",
+                    value,
+                }];
+            }
+            Action::Theme => {
+                self.theme = after(self.theme, 1);
+                let value = self.theme.into_str();
+                return vec![Effect::SaveSetting {
+                    key: "theme",
+                    value,
+                }];
+            }
+            Action::Sort => (self.sort, self.kernel) = (after(self.sort, 1), 0),
+            Action::Scroll(lines) => self.scroll_lines(lines, context),
+            Action::ScrollToTop => self.scroll_lines(i32::MIN / 2, context),
+            Action::ScrollToEnd => self.scroll_lines(i32::MAX / 2, context),
+            Action::ScrollPanel(Panel::Kernels, lines) => self.select_kernel(lines, context),
+            Action::ScrollPanel(panel, lines) => self.scroll_by(panel, lines),
+            _ => {}
         }
-        match view.overlay.take() {
-            Some(Overlay::Welcome) => return self.catch_up(),
-            Some(_) => return,
+        Vec::new()
+    }
+
+    /// Opens a card, or closes it. Some of them also show the table of the last journey.
+    fn open(&mut self, overlay: Overlay, context: &ViewContext) -> Vec<Effect> {
+        let again = self.overlay == Some(overlay);
+        self.overlay = (!again).then_some(overlay);
+        self.overlay_scroll = if overlay == Overlay::Log { u16::MAX } else { 0 };
+        self.search = Search::default();
+        self.fault_shown = false;
+        self.selected = context.at;
+        let journey = matches!(overlay, Overlay::Summary | Overlay::Skipped);
+        let asked = (journey && !again).then_some(Effect::ReadJourney);
+        asked.into_iter().collect()
+    }
+
+    /// Turns the pages of the open card.
+    fn turn_card(&mut self, by: i32, context: &ViewContext) {
+        let page = match self.overlay {
+            Some(Overlay::Skipped) => &mut self.selected,
+            _ => &mut self.page,
+        };
+        let to = (*page as i32).saturating_add(by);
+        *page = to.rem_euclid(context.lines.max(1) as i32) as usize;
+        (self.overlay_scroll, self.fault_shown) = (0, false);
+        self.search = Search::default();
+    }
+
+    fn expand(&mut self) {
+        let compact = self.screen_size() == ScreenSize::Compact;
+        match self.focus {
+            _ if self.overlay == Some(Overlay::Kernel) => self.card_expanded = !self.card_expanded,
+            _ if self.knobs && compact => self.knobs = false,
+            Some(Panel::Lesson) if compact => self.lesson_open = !self.lesson_open,
+            Some(_) => self.expanded = !self.expanded,
             None => {}
         }
-        if std::mem::take(&mut view.knobs) || self.leave_walk() {
-            return;
+    }
+
+    fn show_or_hide_lesson(&mut self) {
+        if self.knobs {
+            return self.show_lesson();
         }
-        let view = &mut self.view;
-        if view.expanded || view.lesson_open && view.screen_size() == ScreenSize::Compact {
-            (view.expanded, view.lesson_open) = (false, false);
-            return;
+        self.expanded = false;
+        if self.screen_size() < ScreenSize::Split {
+            self.lesson_open = !self.lesson_open;
         }
-        self.view.notice = None;
-        // A refusal is dismissed; a lost engine stays reported.
-        if matches!(self.bench.run.state, RunState::Failed { .. }) {
-            self.bench.run.state = RunState::Idle;
+        let hidden = self.screen_size() < ScreenSize::Split && !self.lesson_open;
+        self.focus = Some(if hidden { Panel::Loss } else { Panel::Lesson });
+    }
+
+    /// Brings the lesson onto the screen.
+    pub(super) fn show_lesson(&mut self) {
+        if self.screen_size() == ScreenSize::Compact {
+            (self.lesson_open, self.expanded) = (true, false);
         }
+        (self.focus, self.knobs) = (Some(Panel::Lesson), false);
+    }
+
+    /// Shows the next of these panels over all others; after the last one, none.
+    fn show_next(&mut self, panels: &[Panel]) {
+        let now = self.focus.filter(|_| self.expanded);
+        let at = panels.iter().position(|panel| Some(*panel) == now);
+        let (shown, others) = panels.split_at(at.map_or(0, |at| at + 1));
+        let next = others.iter().find(|panel| !shown.contains(panel));
+        if let Some(panel) = next {
+            self.mark(*panel);
+            self.lesson_open = false;
+        }
+        self.expanded = next.is_some();
+    }
+
+    /// Closes a question, a search, a card or the knobs, one at a time; returns whether one was open.
+    fn close_card(&mut self) -> bool {
+        if self.confirm.take().is_some() {
+            return true;
+        }
+        let searched = matches!(self.overlay, Some(Overlay::Glossary | Overlay::Kernel));
+        if searched && self.search.is_open() {
+            (self.search, self.overlay_scroll) = (Search::default(), 0);
+            return true;
+        }
+        self.overlay.take().is_some() || std::mem::take(&mut self.knobs)
+    }
+
+    /// Gives an expanded panel, or a lesson over the panels, its place back; returns whether there was one.
+    fn close_panel(&mut self) -> bool {
+        let lesson = self.lesson_open && self.screen_size() == ScreenSize::Compact;
+        let open = self.expanded || lesson;
+        if open {
+            (self.expanded, self.lesson_open) = (false, false);
+        }
+        open
     }
 
     fn focus_by(&mut self, by: isize) {
-        let next = self.view.focus.map(|panel| after(panel, by));
-        self.focus(next.unwrap_or(Panel::Lesson));
+        let next = self.focus.map(|panel| after(panel, by));
+        self.mark(next.unwrap_or(Panel::Lesson));
     }
 
-    pub(super) fn focus(&mut self, panel: Panel) {
-        let view = &mut self.view;
-        (view.focus, view.row) = (Some(panel), 0);
-        if !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput) {
-            view.third = Some(panel);
+    /// Marks a panel and brings it onto the screen.
+    pub(super) fn mark(&mut self, panel: Panel) {
+        (self.focus, self.row) = (Some(panel), 0);
+        let large = !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
+        if large {
+            self.third = Some(panel);
         }
-        if view.screen_size() == ScreenSize::Compact {
+        if self.screen_size() == ScreenSize::Compact {
             // A strip has no room for more panels: the focused one lies over the strips.
-            (view.lesson_open, view.knobs) = (panel == Panel::Lesson, false);
-            view.expanded = !matches!(panel, Panel::Lesson | Panel::Loss | Panel::Throughput);
+            (self.lesson_open, self.knobs) = (panel == Panel::Lesson, false);
+            self.expanded = large;
         }
     }
 
-    fn scroll(&mut self, lines: i32) {
-        let attempts = self.attempts().len();
-        let view = &mut self.view;
-        match view.overlay {
-            Some(list @ (Overlay::Stages | Overlay::Devices | Overlay::Attempts)) => {
-                let count = match list {
-                    Overlay::Devices => self.devices.known.len(),
-                    Overlay::Attempts => attempts,
-                    // The last lines are the free run and the mystery.
-                    _ => self.lesson.course.stages.len() + self.lesson.course.exercises.len() + 2,
-                };
-                let last = count.saturating_sub(1) as i32;
-                view.selected =
-                    (view.selected as i32).saturating_add(lines).clamp(0, last) as usize;
+    /// Whether keys that scroll move the selected row of the kernels: the panel has the focus, or stands as a strip with none above it.
+    pub fn selects_kernels(&self) -> bool {
+        let compact = self.screen_size() == ScreenSize::Compact;
+        let strips = compact && !self.expanded && !self.lesson_open;
+        strips || self.focus == Some(Panel::Kernels)
+    }
+
+    fn select_kernel(&mut self, lines: i32, context: &ViewContext) {
+        self.kernel = moved(self.kernel, lines, context.kernels);
+    }
+
+    /// Scrolls what lies on top, or marks another line of it.
+    fn scroll_lines(&mut self, lines: i32, context: &ViewContext) {
+        match self.overlay {
+            Some(Overlay::Stages | Overlay::Devices | Overlay::Attempts) => {
+                self.selected = moved(self.selected, lines, context.lines);
             }
             Some(_) => {
-                let to = i32::from(view.overlay_scroll).saturating_add(lines);
-                view.overlay_scroll = to.clamp(0, i32::from(u16::MAX)) as u16;
+                let to = i32::from(self.overlay_scroll).saturating_add(lines);
+                self.overlay_scroll = to.clamp(0, i32::from(u16::MAX)) as u16;
             }
-            None => {
-                if let Some(panel) = self.view.focus.filter(|it| self.marks_row(*it)) {
-                    return self.mark_row(panel, lines);
+            None => match self.focus {
+                Some(panel) if context.asks_where && panel.has_rows() => {
+                    self.mark_row(panel, lines)
                 }
-                if self.selects_kernels() {
-                    return self.select_kernel(lines);
-                }
-                let Some(panel) = self.view.focus else {
-                    return;
-                };
-                let stage = panel == Panel::Lesson && !self.mode.is_exercise();
-                if stage && lines.abs() == PAGE {
-                    self.read_on(lines.signum());
-                } else {
-                    self.view.scroll_by(panel, lines);
-                }
-            }
+                _ if self.selects_kernels() => self.select_kernel(lines, context),
+                Some(panel) => self.scroll_by(panel, lines),
+                None => {}
+            },
         }
     }
+
+    /// Marks another row; beyond those that are seen the panel scrolls.
+    fn mark_row(&mut self, panel: Panel, lines: i32) {
+        let to = (self.row as i32).saturating_add(lines);
+        self.row = moved(self.row, lines, self.rows.len());
+        if to != self.row as i32 {
+            self.scroll_by(panel, lines);
+        }
+    }
+}
+
+/// So many lines from `at`, within a list of `of` lines.
+fn moved(at: usize, lines: i32, of: usize) -> usize {
+    let last = of.saturating_sub(1);
+    at.saturating_add_signed(lines as isize).min(last)
 }

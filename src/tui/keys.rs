@@ -1,5 +1,5 @@
 //! Every key, once: dispatch, footer, help and the documentation read the table. No other file names a key.
-//! A binding counts only while its condition holds, so a key never does what the screen does not offer.
+//! The table chooses between the meanings of a key; `App::may` says which of them are possible, so the footer offers only what works.
 
 pub mod board;
 mod conditions;
@@ -12,7 +12,7 @@ use strum::VariantArray;
 
 use crate::app::notes::SpeakerRequest;
 use crate::app::{Action, App, RunState};
-use conditions::{choices, votes};
+use crate::course::Question;
 use protocol::Slot;
 use table::SHIFT_F5;
 pub use table::{BINDINGS, Group, KeyBinding};
@@ -48,7 +48,7 @@ pub fn action(event: KeyEvent, app: &App) -> Option<Action> {
     let key = key(event)?;
     let binding = BINDINGS.iter().find(|binding| {
         let named = binding.keys.contains(&key) || binding.keys.contains(&KeyCode::Null);
-        named && (binding.when)(app)
+        named && binding.counts(app)
     })?;
     match (binding.action, key) {
         (Action::Type(_), KeyCode::Char(letter)) if !letter.is_control() => {
@@ -113,7 +113,7 @@ fn key(event: KeyEvent) -> Option<KeyCode> {
 /// The key for this action now, or where it is possible.
 pub fn label(action: Action, app: &App) -> String {
     let mut bindings = BINDINGS.iter().filter(|binding| binding.action == action);
-    let now = bindings.clone().find(|binding| (binding.when)(app));
+    let now = bindings.clone().find(|binding| binding.counts(app));
     now.or_else(|| bindings.next())
         .map_or_else(String::new, first_key)
 }
@@ -133,30 +133,35 @@ fn first_key(binding: &KeyBinding) -> String {
 
 /// What the footer offers now: key and label, the more useful first.
 pub fn footer(app: &App) -> Vec<(String, &'static str)> {
-    let mut offers: Vec<(String, &'static str, Action)> = Vec::new();
+    let mut offers: Vec<(String, &KeyBinding)> = Vec::new();
     let with_label = BINDINGS.iter().filter(|binding| !binding.label.is_empty());
-    for binding in with_label.filter(|binding| (binding.when)(app)) {
+    for binding in with_label.filter(|binding| binding.counts(app)) {
         let (key, action) = (first_key(binding), binding.action);
-        // The first line that matches a key counts.
+        // The first line that matches a key is what it means, also where that is not possible now.
         let known = offers
             .iter()
-            .any(|(name, _, other)| *other == action || *name == key);
+            .any(|(name, other)| other.action == action || *name == key);
         // An open card is closed by its own key; it is not offered to open it.
         let open = matches!(action, Action::Open(it) if app.view.overlay == Some(it));
         if !(known || open) {
-            offers.push((key, offered_label(binding, app), action));
+            offers.push((key, binding));
         }
     }
-    let named = offers.into_iter().map(|(key, label, action)| match action {
-        Action::Answer(0) => (letters(choices(app)), label),
-        Action::Vote(0) => (letters(votes(app)), label),
-        _ => (key, label),
+    let working = offers.into_iter().filter(|(_, binding)| binding.works(app));
+    let named = working.map(|(key, binding)| {
+        let keys = match binding.action {
+            Action::Answer(0) => letters(app.question()),
+            Action::Vote(0) => letters(app.voting().map(|stage| &stage.prediction)),
+            _ => key,
+        };
+        (keys, offered_label(binding, app))
     });
     named.collect()
 }
 
-/// The keys of so many choices: `a-d`.
-fn letters(choices: usize) -> String {
+/// The keys of the choices of a question: `a-d`.
+fn letters(question: Option<&Question>) -> String {
+    let choices = question.map_or(0, |question| question.choices.len());
     let last = crate::course::save_file::letter(choices.saturating_sub(1));
     format!("a-{last}")
 }
@@ -207,7 +212,7 @@ impl HelpLine {
 
     /// Whether any of them does something now.
     pub fn works(&self, app: &App) -> bool {
-        self.bindings.iter().any(|binding| (binding.when)(app))
+        self.bindings.iter().any(|binding| binding.works(app))
     }
 }
 

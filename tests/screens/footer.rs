@@ -2,6 +2,7 @@
 //! seen, or leaves the screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use perflings::app::Refusal;
 use perflings::tui::keys::{BINDINGS, action, footer, key_name};
 
 use super::*;
@@ -94,6 +95,83 @@ fn modes() -> Vec<(String, App)> {
         all.push((format!("{:?}", card.overlay), app));
     }
     all
+}
+
+/// A stage that is presented, at each of its first beats, and a question that waits for yes or no.
+fn presented() -> Vec<(String, App)> {
+    let mut app = shipped();
+    let mut asking = app.clone();
+    asking.view.confirm = Some(perflings::app::Confirm::Reset);
+    let mut all = vec![("asking".to_owned(), asking)];
+    act(&mut app, Action::Present);
+    for beat in 0..6 {
+        all.push((format!("beat {beat}"), app.clone()));
+        act(&mut app, Action::NextBeat);
+    }
+    all
+}
+
+/// Everything that can be seen or saved of a state, but for the notice and the time.
+fn fingerprint(app: &App) -> String {
+    let mut app = app.clone();
+    (app.view.notice, app.view.revision) = (None, 0);
+    let frozen = app.presenter.frozen.take().is_some();
+    let work = (&app.lesson.study, &app.bench, &app.exercise, &app.mode);
+    let rest = (&app.view, &app.devices, &app.class, &app.presenter);
+    format!("{frozen} {work:?} {rest:?}")
+}
+
+/// Actions that only move within what is seen, and are possible at its ends too.
+fn moves(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Close
+            | Action::Lesson
+            | Action::Scroll(_)
+            | Action::ScrollToTop
+            | Action::ScrollToEnd
+            | Action::KnobRow(_)
+            | Action::PickOther(_)
+            | Action::Timeline(_)
+            | Action::Lanes(_)
+            | Action::Type(_)
+    )
+}
+
+#[test]
+fn what_may_not_be_done_changes_nothing_and_what_may_does() {
+    let mut wrong = Vec::new();
+    let states = pages().into_iter().chain(modes()).chain(presented());
+    let exercises = crate::exercises::states().into_iter();
+    let exercises = exercises.map(|(name, app)| (name.to_owned(), app));
+    for (name, mut app) in states.chain(exercises) {
+        screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
+        let before = fingerprint(&app);
+        for binding in BINDINGS {
+            let (asked, mut after) = (binding.action, app.clone());
+            let effects = act(&mut after, asked);
+            let changes = !effects.is_empty() || fingerprint(&after) != before;
+            let may = app.may(asked);
+            let right = match &may {
+                Ok(()) => changes || moves(asked) || !binding.works(&app),
+                Err(Refusal::NothingHere) => !changes && after.view.notice == app.view.notice,
+                Err(Refusal::NotNow(why)) => {
+                    let told = after.view.notice.map(|notice| notice.text);
+                    !changes && told.as_deref() == Some(why)
+                }
+            };
+            if !right {
+                wrong.push(format!("{name}: {asked:?} is {may:?}"));
+            }
+        }
+        for (written, _) in footer(&app) {
+            let asked = action(key(&written), &app).expect("a key of the table");
+            if let Err(refusal) = app.may(asked) {
+                wrong.push(format!("{name}: the footer offers {written}: {refusal:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// The key that the footer writes so.

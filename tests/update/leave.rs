@@ -199,6 +199,7 @@ fn a_search_takes_letters_until_it_is_kept_or_cleared() {
     act(&mut app, Action::Open(Overlay::Log));
     act(&mut app, Action::Open(Overlay::Glossary));
     assert!(!app.view.search.is_open());
+    act(&mut app, Action::Search);
     for _ in 0..100 {
         act(&mut app, Action::Type('w'));
     }

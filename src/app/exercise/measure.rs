@@ -25,16 +25,6 @@ impl App {
         let state = self.open_state()?;
         state.picking(self.exercise()?, &self.lesson.study)
     }
-
-    /// Whether an action has to wait because the stage's run is paused for a measurement; tells the learner so.
-    pub(in crate::app) fn waits_for_measurement(&mut self) -> bool {
-        let waits = self.measuring().is_some();
-        if waits {
-            let text = "The stage's run waits until the exercise is measured";
-            self.tell(text, false);
-        }
-        waits
-    }
 }
 
 impl ExerciseState {
@@ -56,29 +46,20 @@ impl ExerciseState {
     }
 
     /// Takes the marked word; with the last one the answer is written to the learner's file, which is what is judged.
-    pub(super) fn pick_this(&mut self, context: &ExerciseContext) -> Vec<Follow> {
-        let asked = self.picking(context.exercise, context.study).is_some();
-        let configs = context.exercise.configs().filter(|_| asked);
-        configs.map_or_else(Vec::new, |configs| {
-            self.draft.take(configs);
-            let whole = self.draft.next(configs).is_none();
-            let write = whole.then(|| Effect::WriteAnswers {
+    pub(super) fn pick_this(&mut self, context: &ExerciseContext) -> Option<Follow> {
+        let configs = context.exercise.configs()?;
+        self.draft.take(configs);
+        let whole = self.draft.next(configs).is_none();
+        whole.then(|| {
+            Follow::Effect(Effect::WriteAnswers {
                 exercise: context.exercise.id.clone(),
                 answers: self.draft.answers.clone(),
-            });
-            Vec::from_iter(write.map(Follow::Effect))
+            })
         })
     }
 
-    /// Measures the open exercise, once its answers are there.
+    /// Measures the open exercise; its answers are there.
     pub(super) fn measure(&mut self, context: &ExerciseContext) -> Vec<Follow> {
-        if self.measuring.is_some() {
-            return Vec::new();
-        }
-        if !matches!(self.answer, AnswerFile::Given(_)) {
-            let text = "Say what you expect first; then the runs are measured";
-            return vec![Follow::ShowText, Follow::tell(text)];
-        }
         self.measuring = Some(Measuring {
             since_ms: context.now_ms,
             ..Measuring::default()

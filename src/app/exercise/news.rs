@@ -34,7 +34,7 @@ impl Exercises {
                 let mut follows = state.checked(*report, context);
                 // The file was saved under the open card.
                 if context.is_open && context.view.overlay == Some(Overlay::Lanes) {
-                    follows.extend(self.open_lanes(context).into_iter().flatten());
+                    follows.extend(self.open_lanes(context));
                 }
                 return follows;
             }

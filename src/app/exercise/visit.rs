@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::app::bench::Asked;
+use crate::app::may::neighbour;
 use crate::app::mode::HeldRun;
 use crate::app::runs::PAIRS_ENDED;
 use crate::app::{App, Effect, Mode, Panel, Replay, RequestedRun, RunState};
@@ -18,10 +19,6 @@ impl App {
         let Some(exercise) = course.exercises.get(at) else {
             return;
         };
-        if self.mode.is_replay() {
-            self.tell("This is a recording: exercises need a live run", false);
-            return;
-        }
         self.view.overlay = None;
         if self.mode.exercise() == Some(at) {
             self.show_text();
@@ -80,7 +77,7 @@ impl App {
             return;
         };
         let of = self.lesson.course.exercises.len();
-        if let Some(to) = self.neighbour(at, by, of, "exercise") {
+        if let Ok(to) = neighbour(at, by, of, "exercise") {
             self.open_exercise(to);
         }
     }

@@ -105,31 +105,18 @@ impl Exercises {
                 vec![Follow::Look(Action::Open(Overlay::Solution))]
             }
             Action::Solution => vec![Follow::Confirm(Confirm::ShowSolution)],
-            Action::Pair if exercise.configs().is_some() => state.measure(context),
-            Action::Toggle | Action::Pair => {
-                let text = "That belongs to the stage; go back to it first";
-                vec![Follow::tell(text)]
+            Action::Pair => state.measure(context),
+            Action::Knobs => {
+                let text = "This exercise's configuration, as a free run; the list leads back";
+                let run = Place::Free(Box::new(exercise.configs()?.config.clone()));
+                vec![Follow::Go(run), Follow::tell(text)]
             }
-            Action::Knobs => state.open_knobs(context),
             Action::PickOther(by) => state.pick_other(by, context),
-            Action::PickThis => state.pick_this(context),
+            Action::PickThis => Vec::from_iter(state.pick_this(context)),
             Action::StopMeasuring => state.stop_measuring(),
             Action::Lanes(to) => self.move_lanes(to, context),
             Action::ScrollToTop if in_lanes => self.move_lanes(LaneMove::Step(i32::MIN), context),
             Action::ScrollToEnd if in_lanes => self.move_lanes(LaneMove::Step(i32::MAX), context),
-            // The stage's text is not on the screen.
-            Action::Question
-            | Action::RangeShift(_)
-            | Action::RangeWiden(_)
-            | Action::RangeKeep
-            | Action::NextPointer
-            | Action::Locate
-            | Action::Present
-            | Action::PresentFrom(_)
-            | Action::BlankScreen
-            | Action::FreezeScreen
-            | Action::NextBeat
-            | Action::PreviousBeat => Vec::new(),
             _ => return None,
         })
     }
@@ -162,33 +149,15 @@ impl ExerciseState {
         self.quiz.len() < 2 && self.quiz.last() != Some(&detective.question.answer)
     }
 
-    /// Runs the configuration of an exercise as a free run, once the learner's answer was judged: before that, the knobs would
-    /// measure what is to be predicted.
-    fn open_knobs(&self, context: &ExerciseContext) -> Vec<Follow> {
-        let judged = self.measured.is_some() || context.progress().state == StageState::Passed;
-        let text = match context.exercise.configs() {
-            None if context.exercise.recording().is_some() => "A recorded run cannot be changed",
-            None => "This exercise is solved in its file; it has no knobs",
-            Some(_) if !judged => {
-                "The knobs open after your answer was measured; before, they would give it away"
-            }
-            Some(_) if self.measuring.is_some() => {
-                "The stage's run waits until the exercise is measured"
-            }
-            Some(configs) => {
-                let text = "This exercise's configuration, as a free run; the list leads back";
-                let run = Place::Free(Box::new(configs.config.clone()));
-                return vec![Follow::Go(run), Follow::tell(text)];
-            }
-        };
-        vec![Follow::tell(text)]
+    /// Whether the learner's answer to a config exercise was judged, in this session or an earlier one.
+    pub(in crate::app) fn is_judged(&self, exercise: &Exercise, study: &Study) -> bool {
+        let passed = study.progress.stage(&exercise.id).state == StageState::Passed;
+        self.measured.is_some() || passed
     }
 
     /// Answers the open question.
     fn answer_question(&mut self, choice: usize, context: &ExerciseContext) -> Vec<Follow> {
-        let question = self.question(context.exercise, context.study);
-        let asked = |it: &&Question| choice < it.choices.len() && context.view.lesson_visible();
-        let Some(question) = question.filter(asked) else {
+        let Some(question) = self.question(context.exercise, context.study) else {
             return Vec::new();
         };
         let right = choice == question.answer;

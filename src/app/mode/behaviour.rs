@@ -35,7 +35,6 @@ impl App {
 
     /// Carries out an action on the recording that is shown; false where there is none, and for all other actions.
     fn act_on_recording(&mut self, action: Action) -> bool {
-        let replay = self.mode.is_replay();
         let Some(recording) = self.mode.recording_mut() else {
             return false;
         };
@@ -57,12 +56,6 @@ impl App {
                     false => ReplayControl::Resume,
                 }
             }
-            Action::Toggle | Action::Pair if replay => {
-                self.tell("This is a recording: nothing can be changed in it", false);
-                return true;
-            }
-            // There is no live run to act on.
-            Action::Restart | Action::Profile => return true,
             _ => return false,
         };
         self.effects.push(Effect::Replay(control));

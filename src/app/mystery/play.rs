@@ -40,13 +40,7 @@ impl App {
     pub(in crate::app) fn act_in_mystery(&mut self, action: Action) -> bool {
         let open = self.is_unsolved();
         match action {
-            Action::Solution if open => self.view.confirm = Some(Confirm::GiveUp),
-            Action::Report if open => {
-                self.tell(
-                    "A report would name the faults; finish the mystery first",
-                    false,
-                );
-            }
+            Action::Solution => self.view.confirm = Some(Confirm::GiveUp),
             Action::Pair if open => self.ask_for_verdict(),
             Action::NextStage if !open => {
                 let (seed, level) = self.mystery().map_or((1, 1), |it| {
@@ -54,19 +48,6 @@ impl App {
                 });
                 self.run_mystery(seed, level);
             }
-            Action::Choose | Action::ChooseLine(_)
-                if self.view.overlay != Some(Overlay::Stages) =>
-            {
-                return false;
-            }
-            Action::Choose => self.leave_mystery(self.view.selected),
-            Action::ChooseLine(line) => self.leave_mystery(line),
-            Action::Stage(number) => match self.place_of_number(number) {
-                Some(at) => self.leave_mystery(at),
-                None => return false,
-            },
-            Action::NextStage | Action::PreviousStage => self.leave_mystery(self.lesson.study.at),
-            Action::Reset => self.tell("There is nothing to reset here", false),
             _ => return false,
         }
         true

@@ -52,7 +52,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     content.head = vec![summary, table.head()];
     let mut rows = table.rows(app.view.sort);
     let selected = app.view.kernel.min(rows.len().saturating_sub(2));
-    if app.selects_kernels()
+    if app.view.selects_kernels()
         && let Some(row) = rows.get_mut(selected)
     {
         *row = std::mem::take(row).patch_style(theme.selected);
