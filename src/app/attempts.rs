@@ -86,6 +86,13 @@ impl RequestedRun {
         }
     }
 
+    /// Shows nothing in slot B; its attempt is kept.
+    pub(super) fn hide_b(&mut self) {
+        if self.slots[1].started.is_some() {
+            self.swap(Slot::B, |_| false);
+        }
+    }
+
     /// Shows the longest run of A beside B. It began with the same weights and batches as every other run of A.
     fn show_fullest_a(&mut self) {
         let shown = &self.slots[0];
@@ -155,12 +162,9 @@ impl App {
 
     /// The attempt of B that a lesson describes: the present one, or the latest if B equals A again.
     pub(super) fn b_of_lesson(&self) -> &SlotRun {
-        let latest = self
-            .bench
-            .run
-            .latest_b()
-            .filter(|_| self.bench.comparison.same());
-        latest.unwrap_or_else(|| self.bench.run.slot(Slot::B))
+        let bench = self.shown_bench();
+        let latest = bench.run.latest_b().filter(|_| bench.comparison.same());
+        latest.unwrap_or_else(|| bench.run.slot(Slot::B))
     }
 
     /// The result of an attempt's pairs with A.

@@ -113,7 +113,7 @@ fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
 /// The ratio in large glyphs, and its interval at each look, narrowing.
 fn pairs(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let Some(pair) = app.lesson.study.pair.as_ref().filter(|pair| pair.n > 0) else {
+    let Some(pair) = app.shown_study().pair.as_ref().filter(|pair| pair.n > 0) else {
         let said = Line::styled("A and B warm up; then they run in turns", theme.dim);
         s.put(s.area, said);
         return 0;
@@ -270,7 +270,7 @@ pub fn draw_foot(s: &mut Surface<'_, '_>) {
     };
     let dots = format!("{}/{}", beat.at + 1, beat.of);
     let place = format!(" {} {}  {dots}", stage.number, stage.title);
-    let state = match &app.bench.run.state {
+    let state = match &app.shown_bench().run.state {
         RunState::Running | RunState::Finished | RunState::Paused | RunState::Pausing => {
             app.device().map_or(String::new(), |it| it.kind.clone())
         }

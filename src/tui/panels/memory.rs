@@ -29,9 +29,20 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let label = short_label(slot, area.width, app, theme);
         content.lines([Line::from(vec![label, Span::styled(size, theme.strong)])]);
     }
-    let active = app.bench.run.active;
-    let other = || Some((active.other(), app.bench.run.other()?.memory.as_ref()?));
-    let shown = app.bench.run.shown().memory.as_ref().map(|it| (active, it));
+    let active = app.shown_bench().run.active;
+    let other = || {
+        Some((
+            active.other(),
+            app.shown_bench().run.other()?.memory.as_ref()?,
+        ))
+    };
+    let shown = app
+        .shown_bench()
+        .run
+        .shown()
+        .memory
+        .as_ref()
+        .map(|it| (active, it));
     let Some((slot, it)) = shown.or_else(other) else {
         return Content::missing("the engine has not reported it yet", theme, area);
     };
