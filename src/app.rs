@@ -346,7 +346,7 @@ impl App {
     /// The slot's letter and what runs there: `A broken`.
     pub fn slot_name(&self, slot: Slot) -> String {
         let letter = if slot == Slot::A { 'A' } else { 'B' };
-        match self.shown_bench().run.slot(slot).variant() {
+        match self.shown_run().slot(slot).variant() {
             "" => letter.to_string(),
             variant => format!("{letter} {variant}"),
         }
@@ -366,7 +366,7 @@ impl App {
     /// Whether pairs were measured to their end, and nothing has run since.
     pub fn pairs_ended(&self) -> bool {
         let pair = self.shown_study().pair.as_ref();
-        self.shown_bench().run.state == RunState::Finished && pair.is_some_and(|pair| pair.done)
+        self.shown_run().state == RunState::Finished && pair.is_some_and(|pair| pair.done)
     }
 
     /// The device that the run computes on, once it is known.

@@ -1462,7 +1462,7 @@ fn a_frozen_screen_is_the_last_frame() {
     let mut app = shipped();
     act(&mut app, Action::Present);
     train(&mut app, 40);
-    let mut draw = |app: &mut App| screen::screen(app, 80, 24, ThemeName::Dark, Markers::Braille);
+    let draw = |app: &mut App| screen::screen(app, 80, 24, ThemeName::Dark, Markers::Braille);
     let last = draw(&mut app);
     act(&mut app, Action::FreezeScreen);
     act(&mut app, Action::NextBeat);

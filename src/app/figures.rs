@@ -9,11 +9,11 @@ use protocol::*;
 /// All figures known now; `None` without a stage.
 pub fn figures(app: &App) -> Option<FigureSources<'_>> {
     let stage = app.stage()?;
-    let wanted = app.shown_bench().run.wanted.as_ref().map(|run| &run.config);
+    let wanted = app.shown_run().wanted.as_ref().map(|run| &run.config);
     Some(FigureSources {
         config: wanted.unwrap_or(&stage.broken),
-        slots: [app.shown_bench().run.fullest_a(), app.b_of_lesson()].map(summary),
-        shown: app.shown_bench().run.active,
+        slots: [app.shown_run().fullest_a(), app.b_of_lesson()].map(summary),
+        shown: app.shown_run().active,
         pair: app.shown_study().pair.as_ref(),
         choice: app.lesson.study.answered(stage),
         estimate: app.lesson.study.of(stage).estimate,
@@ -22,7 +22,7 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
 
 /// The same figures for texts about the stage as the learner found it: `run` is A's run, whichever slot is active.
 pub fn as_found<'a>(app: &'a App, now: &FigureSources<'a>) -> FigureSources<'a> {
-    let started = app.shown_bench().run.slot(Slot::A).started.as_ref();
+    let started = app.shown_run().slot(Slot::A).started.as_ref();
     FigureSources {
         config: started.map_or(now.config, |started| &started.run.config),
         shown: now.slots[0].as_ref().map_or(now.shown, |_| Slot::A),

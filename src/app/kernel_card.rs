@@ -9,9 +9,9 @@ use protocol::{CompiledKernel, KernelRow, Slot, StepProfile};
 impl App {
     /// The profile that the panel shows: the running slot's, and until it has one, the other's.
     pub fn profiled(&self) -> Option<(Slot, StepProfile)> {
-        let active = self.shown_bench().run.active;
+        let active = self.shown_run().active;
         let mut slots = [active, active.other()].into_iter();
-        slots.find_map(|slot| Some((slot, self.shown_bench().run.slot(slot).typical()?)))
+        slots.find_map(|slot| Some((slot, self.shown_run().slot(slot).typical()?)))
     }
 
     /// The row that is selected in the panel.
@@ -45,7 +45,7 @@ impl App {
         if self.withholds("names") {
             return self.tell("The kernels' names come after your prediction", false);
         }
-        let Some(started) = self.shown_bench().run.slot(slot).started.as_ref() else {
+        let Some(started) = self.shown_run().slot(slot).started.as_ref() else {
             return;
         };
         let on_cpu = started.device.kind == "cpu";

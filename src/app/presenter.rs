@@ -2,7 +2,7 @@
 //!
 //! A presentation has runs and progress of its own. They begin empty, and the learner's are put away whole until it ends. What a
 //! beat shows is kept once a later beat is shown, if its run has shown enough by then: a beat that is shown again shows that, and
-//! not what was measured later. `App::shown_bench` and `App::shown_study` are what the screen shows, whichever of the two it is.
+//! not what was measured later. `App::shown_bench`, `App::shown_run` and `App::shown_study` are what the screen shows, whichever of the two it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -165,6 +165,11 @@ impl App {
     /// A and B as the screen shows them.
     pub fn shown_bench(&self) -> &Bench {
         self.kept_beat().map_or(&self.bench, |kept| &kept.bench)
+    }
+
+    /// Their runs.
+    pub fn shown_run(&self) -> &RequestedRun {
+        &self.shown_bench().run
     }
 
     /// The progress and the pairs that the screen shows.

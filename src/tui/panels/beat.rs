@@ -270,7 +270,7 @@ pub fn draw_foot(s: &mut Surface<'_, '_>) {
     };
     let dots = format!("{}/{}", beat.at + 1, beat.of);
     let place = format!(" {} {}  {dots}", stage.number, stage.title);
-    let state = match &app.shown_bench().run.state {
+    let state = match &app.shown_run().state {
         RunState::Running | RunState::Finished | RunState::Paused | RunState::Pausing => {
             app.device().map_or(String::new(), |it| it.kind.clone())
         }

@@ -14,7 +14,7 @@ use protocol::{FailedKind, Look, Pair, Verdict};
 
 /// Draws the card for the present state, if there is one.
 pub fn draw(s: &mut Surface<'_, '_>) {
-    match &s.app.shown_bench().run.state {
+    match &s.app.shown_run().state {
         RunState::EngineGone { reason } => {
             let step = s.app.step();
             let step = step.map_or_else(String::new, |step| format!(" at step {step}"));
@@ -59,7 +59,7 @@ fn failure(s: &mut Surface<'_, '_>, title: &str, reason: &str, said: &str) {
 /// each look.
 pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(pair) = &app.shown_study().pair else {
-        if !app.shown_bench().run.pairing {
+        if !app.shown_run().pairing {
             return Vec::new();
         }
         let mut lines = titled(app, width, theme);

@@ -28,14 +28,14 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let known: Vec<(Slot, &Evidence)> = known.collect();
     let active = known
         .iter()
-        .find(|(slot, _)| *slot == app.shown_bench().run.active);
+        .find(|(slot, _)| *slot == app.shown_run().active);
     let Some((_, it)) = active.or(known.last()) else {
         return Content::missing("the engine has not looked yet", theme, area);
     };
     let steps = known.iter();
     let steps = steps.map(|(slot, it)| format!("{} at step {}", slot.into_str(), it.step));
     let mut content = Content::beside(steps.collect::<Vec<_>>().join(" · "));
-    let ink = theme.slot(app.shown_bench().run.active);
+    let ink = theme.slot(app.shown_run().active);
     // A figure of all runs that have it.
     let figure = |size: Option<Size>, name: &str, value: &dyn Fn(&Evidence) -> Option<Value>| {
         let values = known.iter().filter_map(|(slot, it)| {
@@ -46,7 +46,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         figure.values = values.collect();
         (!figure.values.is_empty()).then_some((size, Block::Figure(figure)))
     };
-    let started = app.shown_bench().run.shown().started.as_ref();
+    let started = app.shown_run().shown().started.as_ref();
     let most = started.map_or(PARITY_F32, |it| it.run.config.rounding());
     let figures = [
         figure(None, "logits' spread", &|it| {
@@ -74,7 +74,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     content.blocks.extend(figures.into_iter().flatten());
     if !app.withholds("clocks") {
         content.lines(ledger::clocks_in_short(
-            app.shown_bench().run.shown(),
+            app.shown_run().shown(),
             area.width,
             theme,
         ));
@@ -89,7 +89,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let ends = format!("{}-{}", show(*first, 2), show(*last, 2));
         large("rms by layer", ends, Picture::Columns(rms));
     }
-    let clocks = app.shown_bench().run.shown().clocks();
+    let clocks = app.shown_run().shown().clocks();
     if let Some((clocks, _)) = clocks.filter(|_| !app.withholds("clocks")) {
         let times = [
             ("clock: submitted", Some(clocks.enqueue)),

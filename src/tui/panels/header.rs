@@ -65,7 +65,7 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     let offered = app.devices.offer().is_some();
     let style = if offered { theme.good } else { theme.dim };
     let light = gpu_warm_up(app).map(|light| sentence(&light, app, theme, style).spans);
-    let started = app.shown_bench().run.shown().started.as_ref();
+    let started = app.shown_run().shown().started.as_ref();
     let peak = started.and_then(|it| Some(roofline::words(it.roof.as_deref()?)));
     let format = started.and_then(|it| it.format());
     let line = |with_peak: bool, with_name: bool, with_light: bool, with_log: bool| {

@@ -42,13 +42,13 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     // The running slot first: it is the one to look at when there is room for one only.
     let active = known
         .iter()
-        .find(|(slot, _)| *slot == app.shown_bench().run.active);
+        .find(|(slot, _)| *slot == app.shown_run().active);
     let Some((slot, reading)) = active.or(known.first()) else {
-        return Content::missing(missing(app.shown_bench().run.shown()), theme, area);
+        return Content::missing(missing(app.shown_run().shown()), theme, area);
     };
     let aside = format!("{} · step {}", app.slot_name(*slot), reading.step);
     let mut content = Content::beside(aside);
-    let (run, phases) = (app.shown_bench().run.slot(*slot), &reading.phases);
+    let (run, phases) = (app.shown_run().slot(*slot), &reading.phases);
     let label = vec![slot_label(*slot, app, theme)];
     content.lines([stacked(label, phases, area.width, theme)]);
     let started = run.started.as_ref();

@@ -138,7 +138,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         .map(|(slot, run)| (slot, points(&run.loss, app.view.window)))
         .collect();
     // The one that runs lies on top.
-    curves.sort_by_key(|(slot, _)| *slot == app.shown_bench().run.active);
+    curves.sort_by_key(|(slot, _)| *slot == app.shown_run().active);
     let mut behind = Vec::new();
     if let Some(steps) = app.view.smoothing.steps() {
         let smooth = curves.iter().map(|(slot, it)| (*slot, smoothed(it, steps)));
@@ -154,7 +154,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         behind.push((Slot::A, points(&longer.loss, Window::All)));
     }
     let mut references = Vec::new();
-    if let Some(started) = app.shown_bench().run.shown().started.as_ref() {
+    if let Some(started) = app.shown_run().shown().started.as_ref() {
         references.push(ReferenceLine {
             value: started.ln_vocab,
             name: format!("ln V {:.2}", started.ln_vocab),
