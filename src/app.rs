@@ -365,7 +365,7 @@ impl App {
 
     /// Whether pairs were measured to their end, and nothing has run since.
     pub fn pairs_ended(&self) -> bool {
-        let pair = self.shown_study().pair.as_ref();
+        let pair = self.shown_pair();
         self.shown_run().state == RunState::Finished && pair.is_some_and(|pair| pair.done)
     }
 

@@ -14,7 +14,7 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
         config: wanted.unwrap_or(&stage.broken),
         slots: [app.shown_run().fullest_a(), app.b_of_lesson()].map(summary),
         shown: app.shown_run().active,
-        pair: app.shown_study().pair.as_ref(),
+        pair: app.shown_pair(),
         choice: app.lesson.study.answered(stage),
         estimate: app.lesson.study.of(stage).estimate,
     })

@@ -2,7 +2,7 @@
 //!
 //! A presentation has runs and progress of its own. They begin empty, and the learner's are put away whole until it ends. What a
 //! beat shows is kept once a later beat is shown, if its run has shown enough by then: a beat that is shown again shows that, and
-//! not what was measured later. `App::shown_bench`, `App::shown_run` and `App::shown_study` are what the screen shows, whichever of the two it is.
+//! not what was measured later. The screen reads what is shown from `App::shown_bench`, `App::shown_run` and `App::shown_pair`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::view::View;
 use super::{App, Bench, RequestedRun};
 use crate::course::Stage;
 use protocol::config::Preset;
-use protocol::{Command, Slot, Started};
+use protocol::{Command, Pair, Slot, Started};
 
 /// Presentations of this program.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +33,6 @@ pub struct Presentation {
     pub audience_screen: AudienceScreen,
     /// Stages whose right choice is marked at the beat of the vote.
     pub answered: BTreeSet<usize>,
-    /// Runs of stages that are not shown now.
-    runs: BTreeMap<usize, ([SlotRun; 2], Vec<SlotRun>)>,
     /// What beats showed when they were left, by stage and place.
     kept: BTreeMap<(usize, usize), KeptBeat>,
     /// The run was paused because a kept beat is shown, and goes on with its own beat.
@@ -46,7 +44,7 @@ pub struct Presentation {
 #[derive(Clone, Debug)]
 struct KeptBeat {
     bench: Bench,
-    study: Study,
+    pair: Option<Pair>,
 }
 
 /// What is the learner's own, while a presentation is shown.
@@ -76,7 +74,6 @@ pub enum AudienceScreen {
 impl Presentation {
     /// Forgets what was measured in a stage, or in all stages.
     pub(super) fn forget(&mut self, stage: Option<usize>) {
-        self.runs.retain(|at, _| stage.is_some_and(|it| it != *at));
         self.kept
             .retain(|(at, _), _| stage.is_some_and(|it| it != *at));
     }
@@ -172,10 +169,10 @@ impl App {
         &self.shown_bench().run
     }
 
-    /// The progress and the pairs that the screen shows.
-    pub fn shown_study(&self) -> &Study {
-        let kept = self.kept_beat();
-        kept.map_or(&self.lesson.study, |kept| &kept.study)
+    /// The result of their pairs.
+    pub fn shown_pair(&self) -> Option<&Pair> {
+        let pair = &self.lesson.study.pair;
+        self.kept_beat().map_or(pair, |kept| &kept.pair).as_ref()
     }
 
     /// The learner's own progress, also while a presentation is shown.
@@ -229,7 +226,6 @@ impl App {
             beat,
             audience_screen: AudienceScreen::Live,
             answered: BTreeSet::new(),
-            runs: BTreeMap::new(),
             kept: BTreeMap::new(),
             waits: false,
             learner,
@@ -280,57 +276,47 @@ impl App {
         self.tell(text, false);
     }
 
-    /// Keeps what the beats before this one show, of which enough was measured. When pairs begin, no run of the stage goes on: what
-    /// they have shown until then is all that there will be.
+    /// Keeps what the beats before this one show, or all beats of a stage that is left, or where B is hidden again, if enough was
+    /// measured for them. When pairs begin, no run of the stage goes on: what it has shown until then is all that there will be.
     pub(super) fn keep_beats_before(&mut self, to: BeatState) {
         let (Some(from), true) = (self.beat(), self.mode.is_live()) else {
             return;
         };
-        let end = match to.stage == from.stage {
-            true => to.at,
-            false => from.at + 1,
-        };
-        let ends = to.stage == from.stage && to.pairs;
+        let stays = to.stage == from.stage;
+        let kept = |it: &Presentation| it.kept.contains_key(&(to.stage, to.at));
+        let hides_b =
+            to.variant < from.variant && !self.presenter.presentation.as_deref().is_some_and(kept);
+        let end = if stays && !hides_b { to.at } else { from.of };
         let stage = self.lesson.course.stages.get(from.stage);
         let (Some(stage), Some(presentation)) = (stage, &mut self.presenter.presentation) else {
             return;
         };
-        let steps = if ends { 0 } else { stage.steps };
+        let steps = if stays && to.pairs { 0 } else { stage.steps };
         let pair = self.bench.run.pair_of(&self.bench.comparison.config_b);
         for beat in beats(from.stage, stage).into_iter().take(end) {
-            let measured = match beat.pairs {
-                true => pair.is_some(),
-                false => self.bench.has_shown(beat, steps),
-            };
-            if measured {
+            let has_run = beat.pairs || self.bench.has_shown(beat, steps);
+            if has_run && (pair.is_some() || !beat.paired) {
                 let place = (beat.stage, beat.at);
-                presentation.kept.entry(place).or_insert_with(|| {
-                    let mut study = Study::at_beat(beat, stage, None);
-                    study.pair = pair.cloned().filter(|_| beat.paired);
-                    KeptBeat {
-                        bench: self.bench.at_beat(beat),
-                        study,
-                    }
+                presentation.kept.entry(place).or_insert_with(|| KeptBeat {
+                    bench: self.bench.at_beat(beat),
+                    pair: pair.cloned().filter(|_| beat.paired),
                 });
             }
         }
     }
 
-    /// Puts away what the stage has measured, and takes out what another one has.
+    /// Another stage: its runs are those that its last kept beat shows.
     pub(super) fn change_presented_stage(&mut self, to: usize) {
-        let before = self.lesson.study.at;
         self.view.notice = None;
-        let (true, Some(presentation)) = (self.mode.is_live(), &mut self.presenter.presentation)
-        else {
+        let (true, Some(presentation)) = (self.mode.is_live(), &self.presenter.presentation) else {
             return;
         };
-        let run = &mut self.bench.run;
-        let measured = (
-            std::mem::take(&mut run.slots),
-            std::mem::take(&mut run.earlier),
-        );
-        presentation.runs.insert(before, measured);
-        (run.slots, run.earlier) = presentation.runs.remove(&to).unwrap_or_default();
+        let mut kept = presentation.kept.range((to, 0)..(to + 1, 0));
+        let last = kept
+            .next_back()
+            .map(|(_, kept)| kept.bench.run.slots.clone());
+        self.bench.run.forget();
+        self.bench.run.slots = last.unwrap_or_default();
         self.leave_run();
     }
 

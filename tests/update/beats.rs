@@ -205,7 +205,7 @@ proptest! {
             if beat.variant == Slot::A {
                 prop_assert!(bench.run.slot(Slot::B).started.is_none(), "B comes later");
             }
-            prop_assert!(beat.paired || app.shown_study().pair.is_none(), "pairs come later");
+            prop_assert!(beat.paired || app.shown_pair().is_none(), "pairs come later");
             // Entered twice, nothing changes.
             if here.1 == 0 {
                 let effects = act(&mut app, Action::Stage(number));
@@ -548,12 +548,12 @@ fn every_vote_has_a_beat_that_shows_what_happened() {
 
 /// What a beat shows: the runs of A and B with the steps of their curves, the pairs, the vote and the page.
 fn drawn(app: &App) -> (Vec<(String, usize, Option<u64>)>, Option<u32>, String) {
-    let (bench, study) = (app.shown_bench(), app.shown_study());
+    let bench = app.shown_bench();
     let slots = bench.run.slots.iter().map(|slot| {
         let last = slot.last.as_ref().map(|step| step.step);
         (slot.variant().to_owned(), slot.loss.held(), last)
     });
-    let pair = study.pair.as_ref().map(|pair| pair.n);
+    let pair = app.shown_pair().map(|pair| pair.n);
     let beat = app.beat().expect("a beat");
     let said = format!(
         "{:?} {:?} {:?} {} {:?}",

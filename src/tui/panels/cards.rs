@@ -58,7 +58,7 @@ fn failure(s: &mut Surface<'_, '_>, title: &str, reason: &str, said: &str) {
 /// The verdict of a paired run, while it is measured and after: what differs, what was found, the limits, and the interval at
 /// each look.
 pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(pair) = &app.shown_study().pair else {
+    let Some(pair) = app.shown_pair() else {
         if !app.shown_run().pairing {
             return Vec::new();
         }
