@@ -14,7 +14,7 @@ use super::study::Study;
 use super::view::View;
 use super::{App, Bench, RequestedRun};
 use crate::course::Stage;
-use protocol::config::Preset;
+use protocol::config::{Preset, RunConfig};
 use protocol::{Command, Pair, Slot, Started};
 
 /// Presentations of this program.
@@ -38,6 +38,8 @@ pub struct Presentation {
     /// The run was paused because a kept beat is shown, and goes on with its own beat.
     waits: bool,
     learner: Learner,
+    /// The learner's file, where it was saved meanwhile: it counts once the presentation ends.
+    pub(super) saved: Option<Result<Box<RunConfig>, String>>,
 }
 
 /// What a beat showed when it was left.
@@ -201,9 +203,11 @@ impl App {
             return;
         }
         self.view.notice = None;
-        self.end_pairs();
-        self.renew_engine();
         let live = self.mode.is_live();
+        if live {
+            self.end_pairs();
+            self.renew_engine();
+        }
         let preset = self.bench.preset;
         let bench = live.then(|| std::mem::replace(&mut self.bench, Bench::empty(preset)));
         let study = std::mem::take(&mut self.lesson.study);
@@ -229,6 +233,7 @@ impl App {
             kept: BTreeMap::new(),
             waits: false,
             learner,
+            saved: None,
         }));
         self.show_beat(at, beat);
     }
@@ -259,6 +264,9 @@ impl App {
         if learner.device != self.devices.using {
             self.bench.run.forget();
             self.lesson.study.pair = None;
+        }
+        if let Some(config) = presentation.saved {
+            self.take_saved_file(config);
         }
         true
     }

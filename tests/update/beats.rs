@@ -688,6 +688,18 @@ fn leaving_changes_nothing_of_the_learner_s() {
             assert_eq!(of_learner(&app), before, "stage {stage}, beat {beat}");
         }
     }
+    // What they save meanwhile is their B once the presentation is left, and never the room's.
+    act(&mut app, Action::PresentFrom(true));
+    let mut mine = app.lesson.course.stages[0].broken.clone();
+    mine.train.batch = 2;
+    let config = Ok(Box::new(mine.clone()));
+    update(&mut app, Message::FileSaved { config });
+    assert_eq!(
+        app.bench.comparison.config_b,
+        app.lesson.course.stages[0].fixed
+    );
+    act(&mut app, Action::Present);
+    assert_eq!(app.bench.comparison.config_b, mine);
     // Their run begins again when they ask for it.
     let effects = act(&mut app, Action::Restart);
     assert!(matches!(commands(&effects)[..], [Command::Start { .. }]));
