@@ -31,7 +31,6 @@ pub mod pages;
 pub mod presenter;
 pub mod run;
 mod runs;
-pub mod series;
 mod silence;
 pub mod source;
 pub mod study;
@@ -52,7 +51,7 @@ pub use crate::panel::Panel;
 pub use message::{Action, DrawnFrame, Effect, Message};
 pub use mode::{Mode, Replay};
 pub use presenter::{AudienceScreen, Presenter};
-pub use run::{RequestedRun, RunState, SlotRun, StepReading};
+pub use run::{RequestedRun, RunState};
 pub use runs::spec;
 pub use view::{
     AfterSkip, Axis, Confirm, Markers, Notice, Overlay, ScreenSize, Smoothing, Sort, ThemeName,
@@ -346,7 +345,7 @@ impl App {
     /// The slot's letter and what runs there: `A broken`.
     pub fn slot_name(&self, slot: Slot) -> String {
         let letter = if slot == Slot::A { 'A' } else { 'B' };
-        match self.shown_run().slot(slot).variant() {
+        match &*self.shown_run().slot(slot).description.name {
             "" => letter.to_string(),
             variant => format!("{letter} {variant}"),
         }
@@ -371,12 +370,7 @@ impl App {
 
     /// The device that the run computes on, once it is known.
     pub fn device(&self) -> Option<&Device> {
-        self.shown_bench()
-            .run
-            .shown()
-            .started
-            .as_ref()
-            .map(|started| &started.device)
+        self.shown_run().shown().description.device.as_ref()
     }
 
     /// The last step of the running slot.

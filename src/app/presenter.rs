@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::beats::{BeatState, VoteState, beats};
 use super::comparison::Comparison;
-use super::run::{RunState, SlotRun};
+use super::run::RunState;
 use super::runs::solution;
 use super::study::Study;
 use super::view::View;
 use super::{App, Bench, RequestedRun};
 use crate::course::Stage;
 use protocol::config::{Preset, RunConfig};
-use protocol::{Command, Pair, Slot, Started};
+use protocol::{Command, Pair, Slot};
 
 /// Presentations of this program.
 #[derive(Clone, Debug, Default)]
@@ -107,29 +107,27 @@ impl Bench {
 
     /// Whether the run of a beat has shown enough of itself to be shown again and not to be made again: `steps` steps, or its end.
     fn has_shown(&self, beat: BeatState, steps: u64) -> bool {
-        let (run, shown) = (
-            self.comparison.run_of(beat.variant),
-            self.run.slot(beat.variant),
-        );
-        let same = |it: &Started| it.run == run && !shown.of_pairs;
-        let last = shown.last.as_ref();
+        let run = self.comparison.run_of(beat.variant);
+        let shown = self.run.slot(beat.variant);
         let ended = shown.finished.is_some() || shown.loss.not_finite.is_some();
-        shown.started.as_ref().is_some_and(same)
+        let last = shown.last.as_ref();
+        shown.description.spec().is_some_and(|spec| spec == run)
+            && !shown.of_pairs
             && (ended || last.is_some_and(|step| step.step >= steps))
     }
 
     /// What a beat shows of it: before the beat that shows B, B is not there.
     fn at_beat(&self, beat: BeatState) -> Self {
-        let mut slots = self.run.slots.clone();
+        let mut story = self.run.story.clone();
         if beat.variant == Slot::A {
-            slots[Slot::B as usize] = SlotRun::default();
+            story.show_b(|_| false);
         }
         Self {
             comparison: self.comparison.clone(),
             preset: self.preset,
             run: RequestedRun {
                 state: RunState::Finished,
-                slots,
+                story,
                 active: beat.variant,
                 wanted: Some(self.comparison.run_of(beat.variant)),
                 ..RequestedRun::default()
@@ -274,7 +272,7 @@ impl App {
     /// Ends the presentation at the learner's request. A run of theirs that had shown nothing starts now.
     pub(super) fn stop_presenting(&mut self) {
         self.end_presentation();
-        if self.mode.is_live() && self.bench.run.shown().started.is_none() {
+        if self.mode.is_live() && !self.bench.run.shown().has_begun() {
             match self.bench.run.wanted.clone() {
                 Some(run) => self.start(run),
                 None => self.enter(self.lesson.study.at),
@@ -322,9 +320,8 @@ impl App {
         let mut kept = presentation.kept.range((to, 0)..(to + 1, 0));
         let last = kept
             .next_back()
-            .map(|(_, kept)| kept.bench.run.slots.clone());
-        self.bench.run.forget();
-        self.bench.run.slots = last.unwrap_or_default();
+            .map(|(_, kept)| kept.bench.run.story.clone());
+        self.bench.run.story = last.unwrap_or_default();
         self.leave_run();
     }
 
@@ -344,7 +341,7 @@ impl App {
         if !self.mode.is_live() {
             // The recording goes on, whichever beat is shown.
             self.lesson.study.pair = pair;
-            if self.bench.run.slot(beat.variant).started.is_some() {
+            if self.bench.run.slot(beat.variant).has_begun() {
                 self.bench.run.active = beat.variant;
             }
             return;
@@ -392,7 +389,7 @@ impl App {
         if run.wanted.as_ref().is_some_and(|it| it.slot == Slot::B) && run.state.is_active() {
             self.leave_run();
         }
-        self.bench.run.hide_b();
+        self.bench.run.story.show_b(|_| false);
     }
 
     /// Shows the run of a beat: the one in progress, an earlier one, or else a new one.

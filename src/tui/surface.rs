@@ -12,9 +12,10 @@ use super::keys;
 use super::prose::ProseWriter;
 use super::text::{self, fit};
 use super::theme::Theme;
-use crate::app::{Action, App, ScreenSize, SlotRun};
+use crate::app::{Action, App, ScreenSize};
 use crate::panel::Panel;
 use protocol::Slot;
+use protocol::story::RunStory;
 
 /// A rectangle of the frame, and what to draw in it.
 pub struct Surface<'a, 'f> {
@@ -305,11 +306,11 @@ fn label(slot: Slot, name: &str, app: &App, theme: &Theme) -> Span<'static> {
 }
 
 /// The slots that have something to show, A first.
-pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &SlotRun)> {
+pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &RunStory)> {
     [Slot::A, Slot::B]
         .into_iter()
         .map(|slot| (slot, app.shown_run().slot(slot)))
-        .filter(|(_, run)| run.started.is_some())
+        .filter(|(_, run)| run.has_begun())
 }
 
 /// As many of the parts as fit whole, the first ones first, with a separator between them; nothing where the first does not fit.

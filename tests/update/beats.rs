@@ -54,7 +54,7 @@ impl Engine {
     fn take(&mut self, effects: &[Effect]) {
         for command in commands(effects) {
             match command {
-                Command::Start { run, .. } | Command::Apply { run } => {
+                Command::Start { run, .. } | Command::Apply { run, .. } => {
                     self.asked.push((run.stage, Some(run.slot as u8)));
                     self.said.push_back((sample::started(run, 0), None));
                     self.work = Some((Work::Run(run.clone()), 0));
@@ -197,13 +197,15 @@ proptest! {
             holds(&app, beat);
             // What is on the screen is the run that the beat names, or nothing yet.
             let number = app.lesson.course.stages[here.0].number;
-            let bench = app.shown_bench();
-            prop_assert_eq!(bench.run.active, beat.variant);
-            if let Some(started) = &bench.run.shown().started {
-                prop_assert_eq!((started.run.stage, started.run.slot), (number, beat.variant));
+            let run = app.shown_run();
+            prop_assert_eq!(run.active, beat.variant);
+            let shown = run.shown();
+            if shown.has_begun() {
+                let of = &shown.description;
+                prop_assert_eq!((of.stage, of.slot), (number, beat.variant));
             }
             if beat.variant == Slot::A {
-                prop_assert!(bench.run.slot(Slot::B).started.is_none(), "B comes later");
+                prop_assert!(!run.slot(Slot::B).has_begun(), "B comes later");
             }
             prop_assert!(beat.paired || app.shown_pair().is_none(), "pairs come later");
             // Entered twice, nothing changes.
@@ -549,9 +551,9 @@ fn every_vote_has_a_beat_that_shows_what_happened() {
 /// What a beat shows: the runs of A and B with the steps of their curves, the pairs, the vote and the page.
 fn drawn(app: &App) -> (Vec<(String, usize, Option<u64>)>, Option<u32>, String) {
     let bench = app.shown_bench();
-    let slots = bench.run.slots.iter().map(|slot| {
+    let slots = bench.run.story.slots.iter().map(|slot| {
         let last = slot.last.as_ref().map(|step| step.step);
-        (slot.variant().to_owned(), slot.loss.held(), last)
+        (slot.description.name.clone(), slot.loss.held(), last)
     });
     let pair = app.shown_pair().map(|pair| pair.n);
     let beat = app.beat().expect("a beat");
@@ -658,7 +660,7 @@ fn of_learner(app: &App) -> String {
         study.pair,
         study.pointer,
         app.bench.comparison,
-        run.slots,
+        run.story.slots,
         run.active,
         run.wanted
     )

@@ -2,11 +2,12 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::app::{App, SlotRun};
+use crate::app::App;
 use crate::tui::list::List;
 use crate::tui::surface::joined;
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use protocol::story::RunStory;
 use protocol::units::number;
 use protocol::{Pair, Slot};
 
@@ -15,9 +16,9 @@ pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let mut list = List::default();
     for (at, attempt) in app.attempts().into_iter().enumerate() {
         let mark = theme.symbols.pointer_at(app.is_present(attempt));
-        let (name, knobs) = match attempt.slot() {
-            Some(Slot::B) => (format!("B {at}"), app.knobs_of_attempt(attempt)),
-            _ => ("A".to_owned(), "as found".to_owned()),
+        let (name, knobs) = match attempt.description.slot {
+            Slot::B => (format!("B {at}"), app.knobs_of_attempt(attempt)),
+            Slot::A => ("A".to_owned(), "as found".to_owned()),
         };
         let selected = at == app.view.selected;
         let style = theme.among(selected, theme.text);
@@ -39,7 +40,7 @@ pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
 }
 
 /// What it measured, the most important first: each figure is whole or left out.
-fn figures(attempt: &SlotRun, pair: Option<&Pair>, now_ms: u64) -> Vec<String> {
+fn figures(attempt: &RunStory, pair: Option<&Pair>, now_ms: u64) -> Vec<String> {
     let first = match (attempt.first_loss(), attempt.loss.first()) {
         (Some(loss), _) => format!("first loss {}", number(loss)),
         (None, Some((step, _))) => format!("continued from step {step}"),
