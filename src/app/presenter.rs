@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::beats::{BeatState, VoteState, beats};
+use super::bench::{Asked, Pending};
 use super::comparison::Comparison;
 use super::run::RunState;
 use super::runs::solution;
@@ -14,7 +15,7 @@ use super::study::Study;
 use super::view::View;
 use super::{App, Bench, RequestedRun};
 use crate::course::Stage;
-use protocol::config::{Preset, RunConfig};
+use protocol::config::RunConfig;
 use protocol::{Command, Pair, Slot};
 
 /// Presentations of this program.
@@ -98,11 +99,14 @@ impl Bench {
     }
 
     /// A bench on which nothing was measured.
-    fn empty(preset: Option<Preset>) -> Self {
-        Self {
-            preset,
+    fn emptied(&self) -> Self {
+        let mut empty = Self {
+            preset: self.preset,
             ..Self::default()
-        }
+        };
+        // Each request to the engine has a number of its own.
+        empty.pending.request = self.pending.request;
+        empty
     }
 
     /// Whether the run of a beat has shown enough of itself to be shown again and not to be made again: `steps` steps, or its end.
@@ -125,6 +129,7 @@ impl Bench {
         Self {
             comparison: self.comparison.clone(),
             preset: self.preset,
+            pending: Pending::default(),
             run: RequestedRun {
                 state: RunState::Finished,
                 story,
@@ -141,8 +146,7 @@ impl Bench {
         if run.state.is_active() || run.state.broke_off() {
             run.state = RunState::Finished;
         }
-        run.pending.clear();
-        (run.switching, run.pairing, run.left) = (None, false, true);
+        self.pending.asked = Asked::Leave;
     }
 }
 
@@ -206,8 +210,8 @@ impl App {
             self.end_pairs();
             self.renew_engine();
         }
-        let preset = self.bench.preset;
-        let bench = live.then(|| std::mem::replace(&mut self.bench, Bench::empty(preset)));
+        let empty = self.bench.emptied();
+        let bench = live.then(|| std::mem::replace(&mut self.bench, empty));
         let study = std::mem::take(&mut self.lesson.study);
         self.lesson.study.at = at;
         self.lesson.study.pair = study.pair.clone().filter(|_| !live);
@@ -254,13 +258,14 @@ impl App {
             return true;
         };
         let before = std::mem::replace(&mut self.bench, bench);
+        self.bench.pending.request = before.pending.request;
         if before.run.state.broke_off() {
             self.bench.run.state = before.run.state;
         } else if before.run.state.is_active() {
             self.send(Command::Stop);
         }
         if learner.device != self.devices.using {
-            self.bench.run.forget();
+            self.bench.run.story.forget();
             self.lesson.study.pair = None;
         }
         if let Some(config) = presentation.saved {
@@ -298,14 +303,14 @@ impl App {
             return;
         };
         let steps = if stays && to.pairs { 0 } else { stage.steps };
-        let pair = self.bench.run.pair_of(&self.bench.comparison.config_b);
+        let pair = self.bench.pairs_of_b();
         for beat in beats(from.stage, stage).into_iter().take(end) {
             let has_run = beat.pairs || self.bench.has_shown(beat, steps);
             if has_run && (pair.is_some() || !beat.paired) {
                 let place = (beat.stage, beat.at);
                 presentation.kept.entry(place).or_insert_with(|| KeptBeat {
                     bench: self.bench.at_beat(beat),
-                    pair: pair.cloned().filter(|_| beat.paired),
+                    pair: pair.clone().filter(|_| beat.paired),
                 });
             }
         }
@@ -327,10 +332,8 @@ impl App {
 
     /// Ends the run in progress; later events about it are ignored.
     fn leave_run(&mut self) {
-        self.await_runs(Vec::new());
-        (self.bench.run.wanted, self.bench.run.left) = (None, true);
-        self.bench.run.state = RunState::Finished;
-        self.send(Command::Stop);
+        let command = self.bench.leave(self.clock.now_ms);
+        self.send(command);
     }
 
     /// Makes the runs and the progress of the presentation those of a beat of this stage.
@@ -348,20 +351,19 @@ impl App {
         }
         self.bench.present(stage);
         if self.shows_kept_beat() {
-            self.lesson.study.pair = pair.filter(|_| self.bench.run.pairing);
+            self.lesson.study.pair = pair.filter(|_| self.bench.pairing());
             return self.let_run_wait();
         }
         match beat.variant {
             Slot::A => self.hide_b_of_beat(),
             Slot::B => self.show_present_b(),
         }
-        let known = self.bench.run.pair_of(&self.bench.comparison.config_b);
-        let measured = known.filter(|_| beat.paired).cloned();
+        let measured = self.bench.pairs_of_b().filter(|_| beat.paired);
         match beat.pairs {
             true => self.show_pairs(measured.is_some()),
             false => self.show_run(beat, stage),
         }
-        self.lesson.study.pair = match self.bench.run.pairing {
+        self.lesson.study.pair = match self.bench.pairing() {
             true => pair.filter(|pair| !pair.done),
             false => measured,
         };
@@ -369,14 +371,13 @@ impl App {
 
     /// The screen shows what was measured before; the run goes on with its own beat. Pairs do not wait.
     fn let_run_wait(&mut self) {
-        let run = &self.bench.run;
-        if run.pairing || run.state.is_paused() {
+        if self.bench.pairing() || self.bench.run.state.is_paused() {
             return;
         }
-        if !run.pending.is_empty() {
+        if matches!(self.bench.pending.asked, Asked::Start { .. }) {
             return self.leave_run();
         }
-        let moves = run.state.is_moving();
+        let moves = self.bench.run.state.is_moving();
         self.pause();
         if let Some(presentation) = &mut self.presenter.presentation {
             presentation.waits |= moves;
@@ -397,7 +398,7 @@ impl App {
         let run = self.bench.comparison.run_of(beat.variant);
         let waits = self.presenter.presentation.as_mut();
         let waits = waits.is_some_and(|it| std::mem::take(&mut it.waits));
-        let pairing = self.bench.run.pairing;
+        let pairing = self.bench.pairing();
         let wanted = self.bench.run.wanted.as_ref() == Some(&run) && !pairing;
         let steps = if pairing { 0 } else { stage.steps };
         if wanted && self.bench.run.state.is_active() {
@@ -415,7 +416,7 @@ impl App {
 
     /// Shows the pairs: those that were measured, or else new ones.
     fn show_pairs(&mut self, measured: bool) {
-        if !measured && !self.bench.run.pairing {
+        if !measured && !self.bench.pairing() {
             self.pair();
         }
         self.bench.run.active = Slot::B;
@@ -427,9 +428,9 @@ impl App {
         if let Some(presentation) = &mut self.presenter.presentation {
             presentation.forget(Some(at));
         }
-        self.bench.run.forget();
-        (self.bench.run.wanted, self.bench.run.pairing) = (None, false);
-        self.lesson.study.pair = None;
+        self.bench.run.story.forget();
+        self.end_pairs();
+        (self.bench.run.wanted, self.lesson.study.pair) = (None, None);
         self.show_beat_again();
     }
 }

@@ -59,7 +59,7 @@ fn failure(s: &mut Surface<'_, '_>, title: &str, reason: &str, said: &str) {
 /// each look.
 pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(pair) = app.shown_pair() else {
-        if !app.shown_run().pairing {
+        if !app.shown_bench().pairing() {
             return Vec::new();
         }
         let mut lines = titled(app, width, theme);

@@ -221,13 +221,13 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     } else if let Some(seconds) = app.stalled_s() {
         text += &format!(", no step for {seconds} s");
     }
-    if app.shown_run().pairing {
+    if app.shown_bench().pairing() {
         text += " in pairs";
     }
-    if app.shown_run().switching.is_some() {
+    if app.shown_bench().switching() {
         text += ", switching at the next step";
     }
-    let profiled = |step: &&Step| step.profiled && !app.shown_run().pairing;
+    let profiled = |step: &&Step| step.profiled && !app.shown_bench().pairing();
     if let Some(step) = run.last.as_ref().filter(profiled) {
         text += &format!(", profiled step {} ms", ms(step.ms));
     }
