@@ -31,6 +31,7 @@ pub mod notes;
 pub mod opened;
 pub mod pages;
 mod part;
+pub mod presenter;
 pub mod run;
 mod runs;
 mod silence;
@@ -40,7 +41,6 @@ pub mod timeline;
 pub mod view;
 mod view_actions;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::course::journey::LastJourney;
@@ -53,7 +53,8 @@ use protocol::{Device, Slot};
 pub use crate::panel::Panel;
 pub use may::Refusal;
 pub use message::{Action, DrawnFrame, Effect, Message};
-pub use mode::{AudienceScreen, Mode, Presentation, Replay};
+pub use mode::{Mode, Replay};
+pub use presenter::{AudienceScreen, Presenter};
 pub use run::{RequestedRun, RunState};
 pub use view::{
     AfterSkip, Axis, Confirm, Markers, Notice, Overlay, ScreenSize, Smoothing, Sort, ThemeName,
@@ -155,16 +156,6 @@ impl Lesson {
     }
 }
 
-/// Stages shown to an audience.
-#[derive(Clone, Debug, Default)]
-pub struct Presenter {
-    pub presentation: Option<Presentation>,
-    /// How long each beat was shown, by stage and place, in all presentations of this program.
-    pub beat_ms: BTreeMap<(usize, usize), u64>,
-    /// What an audience sees while its screen is frozen.
-    pub frozen: Option<Box<App>>,
-}
-
 /// The time, in milliseconds since the program began.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock {
@@ -222,11 +213,7 @@ impl App {
         if !app.lesson.course.problems.is_empty() {
             app.view.overlay = Some(Overlay::Problems);
         }
-        // A presentation goes on where the last one was.
-        let presented = app.presented();
-        let presented = presented.filter(|_| options.present && options.stage.is_none());
         let at = match (options.stage, resumed) {
-            _ if presented.is_some() => presented.map(|(at, _)| at),
             (Some(number), _) => app.place_of_number(number),
             (None, Some(id)) => app.lesson.place_of(&id),
             (None, None) => None,
@@ -249,6 +236,8 @@ impl App {
                 app.lesson.study.at = at;
                 app.run_free(config);
             }
+            // The learner's own run begins when the presentation is left.
+            (None, None) if options.present && !replayed => app.lesson.study.at = at,
             (None, None) => {
                 if !options.present {
                     app.mark_skipped(at);
@@ -260,7 +249,11 @@ impl App {
             }
         }
         if options.present {
-            app.present(presented.map_or(0, |(_, beat)| beat));
+            // A presentation goes on where the last one was.
+            let last = app.presented().filter(|_| options.stage.is_none());
+            let (at, beat) = last.unwrap_or((at, 0));
+            app.begin_presentation(at, beat);
+            app.probe_devices();
         } else if options.welcome && !replayed && app.view.overlay.is_none() {
             app.view.overlay = Some(Overlay::Welcome);
             app.effects.push(Effect::SaveWelcomed);
@@ -342,7 +335,7 @@ impl App {
     /// The slot's letter and what runs there: `A broken`.
     pub fn slot_name(&self, slot: Slot) -> String {
         let letter = if slot == Slot::A { 'A' } else { 'B' };
-        match &*self.bench.run.slot(slot).description.name {
+        match &*self.shown_run().slot(slot).description.name {
             "" => letter.to_string(),
             variant => format!("{letter} {variant}"),
         }
@@ -361,18 +354,23 @@ impl App {
 
     /// Whether pairs were measured to their end, and nothing has run since.
     pub fn pairs_ended(&self) -> bool {
-        let pair = self.lesson.study.pair.as_ref();
-        self.bench.run.state == RunState::Finished && pair.is_some_and(|pair| pair.done)
+        let pair = self.shown_pair();
+        self.shown_run().state == RunState::Finished && pair.is_some_and(|pair| pair.done)
     }
 
     /// The device that the run computes on, once it is known.
     pub fn device(&self) -> Option<&Device> {
-        self.bench.run.shown().description.device.as_ref()
+        self.shown_run().shown().description.device.as_ref()
     }
 
     /// The last step of the running slot.
     pub fn step(&self) -> Option<u64> {
-        self.bench.run.shown().last.as_ref().map(|step| step.step)
+        self.shown_bench()
+            .run
+            .shown()
+            .last
+            .as_ref()
+            .map(|step| step.step)
     }
 }
 
@@ -459,7 +457,8 @@ impl App {
     fn tick(&mut self, now_ms: u64) {
         let second_passed = now_ms / 1000 != self.clock.now_ms / 1000;
         let before_ms = std::mem::replace(&mut self.clock.now_ms, now_ms);
-        self.count_beat(now_ms.saturating_sub(before_ms));
+        let shown_ms = now_ms.saturating_sub(before_ms);
+        self.presenter.count_beat(self.lesson.study.at, shown_ms);
         self.watch_silence(before_ms);
         self.run_when_due();
         self.tick_in_mode(before_ms);

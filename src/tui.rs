@@ -23,6 +23,7 @@ pub mod theme;
 mod votes;
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear};
 
@@ -35,16 +36,9 @@ use theme::Theme;
 pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
-    let covered = app.audience_screen();
-    if covered == AudienceScreen::Blank {
+    if app.audience_screen() == AudienceScreen::Blank {
         return DrawnFrame::default();
     }
-    let frozen = app
-        .presenter
-        .frozen
-        .as_deref()
-        .filter(|_| covered == AudienceScreen::Frozen);
-    let app = frozen.unwrap_or(app);
     let on_stage = app.beat().map(|_| theme.on_stage());
     let theme = on_stage.as_ref().unwrap_or(theme);
     let it = layout::arrange(area, app);
@@ -80,9 +74,6 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
             Some(_) => panels::beat::draw_foot(s.at(it.footer)),
             None => panels::footer::draw(s.at(it.footer)),
         }
-        if frozen.is_some() {
-            panels::beat::draw_frozen(s.at(it.footer));
-        }
         match it.overlay {
             Some((overlay, area)) => {
                 step_back(s.frame, it.body, area, theme);
@@ -93,6 +84,24 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     }
     theme.symbols.finish(frame.buffer_mut());
     limits
+}
+
+/// Draws what an audience sees while its screen is frozen: the last frame that it saw, and in its last line which key goes on.
+pub fn view_frozen(frame: &mut Frame<'_>, last: &Buffer, app: &App, theme: &Theme) {
+    let area = frame.area();
+    frame.render_widget(Block::new().style(theme.text), area);
+    for at in last.area.intersection(area).positions() {
+        frame.buffer_mut()[at] = last[at].clone();
+    }
+    let line = surface::take_bottom(&mut area.clone(), 1);
+    panels::beat::draw_frozen(&mut Surface {
+        frame,
+        area: line,
+        app,
+        theme: &theme.on_stage(),
+        reading: &[],
+    });
+    theme.symbols.finish(frame.buffer_mut());
 }
 
 /// Marks one of a panel's rows that have a figure; the result is what stands in them.

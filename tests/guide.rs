@@ -541,8 +541,8 @@ fn the_rest(said: &mut Said) {
     // The room of a presenter.
     for number in 1..=9 {
         let mut app = at(number);
-        train(&mut app, 20);
         act(&mut app, Action::Present);
+        train(&mut app, 20);
         app.view.confirm = Some(Confirm::Quit);
         said.look(&app);
         app.view.confirm = None;

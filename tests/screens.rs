@@ -751,6 +751,7 @@ fn recorded(label: &str) -> App {
 fn beats_recorded_runs_and_pages() {
     let mut beat = shipped();
     act(&mut beat, Action::Present);
+    train(&mut beat, 40);
     let mut asked = beat.clone();
     act(&mut asked, Action::NextBeat);
     let mystery = recorded("d01");
@@ -1456,6 +1457,40 @@ fn has_large(screen: &Buffer, word: &str) -> bool {
     (1..=5).any(|size| found(size).is_some())
 }
 
+/// A frozen screen stays as it was, whatever the presenter does, and says which key goes on.
+#[test]
+fn a_frozen_screen_is_the_last_frame() {
+    use perflings::tui::{theme::Theme, view_frozen};
+    use ratatui::{Terminal, backend::TestBackend};
+    let mut app = shipped();
+    act(&mut app, Action::Present);
+    train(&mut app, 40);
+    let draw = |app: &mut App| screen::screen(app, 80, 24, ThemeName::Dark, Markers::Braille);
+    let last = draw(&mut app);
+    act(&mut app, Action::FreezeScreen);
+    act(&mut app, Action::NextBeat);
+    assert_ne!(text(&draw(&mut app)), text(&last), "the presenter goes on");
+    for (width, height) in [(80, 24), (60, 16), (120, 36)] {
+        let theme = Theme::new(ThemeName::Dark, Markers::Braille, screen::ABLE);
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+        let frozen = |frame: &mut ratatui::Frame<'_>| view_frozen(frame, &last, &app, &theme);
+        terminal.draw(frozen).expect("drawn");
+        let shown = text(terminal.backend().buffer());
+        assert!(shown.contains("frozen: F goes on"), "{shown}");
+        let same = |(a, b): (&str, &str)| a.trim_end().starts_with(b.trim_end());
+        let rows = usize::from(height).min(24) - 1;
+        let lines = text(&last)
+            .lines()
+            .take(rows)
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        for (was, now) in lines.iter().zip(shown.lines()) {
+            let cut: String = was.chars().take(usize::from(width)).collect();
+            assert!(same((now, &cut)), "{cut}: {now}");
+        }
+    }
+}
+
 /// On every screen a beat is whole: its sentence, and on a vote the question with all its choices.
 #[test]
 fn nothing_of_a_beat_is_cut() {
@@ -1464,6 +1499,7 @@ fn nothing_of_a_beat_is_cut() {
         let mut app = shipped();
         update(&mut app, Message::Resized { width, height });
         act(&mut app, Action::Present);
+        train(&mut app, 40);
         let beats: usize = app
             .lesson
             .course

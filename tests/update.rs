@@ -1681,6 +1681,7 @@ fn a_forgotten_run_pauses_itself_and_says_so() {
     assert_eq!(wait(&mut app, 0, 600), []);
     let mut shown = app.clone();
     act(&mut shown, Action::Present);
+    train(&mut shown, 20);
     let effects = wait(&mut app, 600, 602);
     assert_eq!(commands(&effects), [&Command::Pause]);
     let said = app.view.notice.clone().expect("it is said");

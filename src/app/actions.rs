@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::estimate::RangeSteps;
 use super::may::{Refusal, neighbour};
 use super::message::{Action, Effect};
-use super::mode::{AudienceScreen, Mode};
+use super::mode::Mode;
 use super::mystery::{MysteryEnd, next_level, unsolved};
 use super::pages::LessonPage;
+use super::presenter::AudienceScreen;
 use super::view::{AfterSkip, Confirm, Overlay, ScreenSize};
 use super::{App, RunState};
 use crate::course::Stage;
@@ -64,7 +65,7 @@ impl App {
                 }
             }
             Action::Report => self.effects.push(Effect::WriteReport(Box::new(
-                self.lesson.study.progress.clone(),
+                self.own_study().progress.clone(),
             ))),
             Action::Stage(number) => {
                 if let Some(at) = self.place_of_number(number) {
@@ -124,7 +125,7 @@ impl App {
             Action::Solution => self.solution(self.lesson.study.solution),
             Action::Toggle => self.unless_unpredicted(stage, AfterSkip::Toggle),
             Action::Pair => self.unless_unpredicted(stage, AfterSkip::Pair),
-            Action::Present => self.present(0),
+            Action::Present => self.present(),
             Action::PresentFrom(start) => self.present_from(start),
             Action::BlankScreen => self.cover_screen(AudienceScreen::Blank),
             Action::FreezeScreen => self.cover_screen(AudienceScreen::Frozen),

@@ -47,10 +47,10 @@ impl App {
 
     /// The attempt of B that a lesson describes: the present one, or the latest if B equals A again.
     pub(super) fn b_of_lesson(&self) -> &RunStory {
-        let run = &self.bench.run;
-        let latest = run.runs_of_b(|it| !it.of_pairs).next();
-        let latest = latest.filter(|_| self.bench.comparison.same());
-        latest.unwrap_or_else(|| run.slot(Slot::B))
+        let bench = self.shown_bench();
+        let latest = bench.run.runs_of_b(|it| !it.of_pairs).next();
+        let latest = latest.filter(|_| bench.comparison.same());
+        latest.unwrap_or_else(|| bench.run.slot(Slot::B))
     }
 
     /// The result of an attempt's pairs with A.

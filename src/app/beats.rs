@@ -2,25 +2,19 @@
 //! looks the same from whichever side it is reached, and what was measured is shown again, not measured again.
 //!
 //! A beat is a stage, variant, panel, page, hints, vote and pairs. `beats` folds it from `[[beat]]`, so that it depends on its place only;
-//! `show_beat` brings screen, study and run there. A run that showed as many steps as a check looks at is kept and shown again.
+//! `show_beat` brings screen, study and run there. What was measured for a beat is in `presenter.rs`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::bench::Asked;
-use super::comparison::Comparison;
 use super::figures::figures;
-use super::mode::{AudienceScreen, Presentation, StageRuns};
 use super::pages::LessonPage;
-use super::run::RunState;
-use super::runs::solution;
-use super::study::Study;
+use super::presenter::AudienceScreen;
 use super::{Action, App, Effect, Overlay, Panel};
 use crate::course::placeholder::fill_known;
 use crate::course::save_file::StageState;
 use crate::course::{Beat, BeatChange, KernelFigure, Stage};
-use protocol::story::RunStory;
-use protocol::{RunSpec, Slot};
+use protocol::Slot;
 
 /// What the audience sees. It does not depend on what was shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +35,8 @@ pub struct BeatState {
     pub vote: VoteState,
     /// A and B are measured in turns.
     pub pairs: bool,
+    /// They are, or were at an earlier beat.
+    pub paired: bool,
 }
 
 /// Where the vote on the stage's prediction stands.
@@ -101,10 +97,12 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
             VoteState::Closed
         },
         pairs: false,
+        paired: false,
     };
     let next = |(at, cue): (usize, &Beat)| {
         (beat.at, beat.panel) = (at, cue.show);
         beat.pairs = cue.does == BeatChange::Pair;
+        beat.paired |= beat.pairs;
         beat.page = LessonPage::Start;
         if beat.vote == VoteState::Open {
             beat.vote = VoteState::Closed;
@@ -141,43 +139,12 @@ impl App {
         self.presenter.presentation.is_none() && !self.mode.is_replay()
     }
 
-    /// Presenter mode on, at a beat of the stage, or off.
-    pub(super) fn present(&mut self, beat: usize) {
-        if let Some(presentation) = self.presenter.presentation.take() {
-            return self.stop_presenting(*presentation.own, *presentation.own_comparison);
+    /// Presenter mode on, at the first beat of the stage, or off.
+    pub(super) fn present(&mut self) {
+        match self.presenter.presentation {
+            Some(_) => self.stop_presenting(),
+            None => self.begin_presentation(self.lesson.study.at, 0),
         }
-        (self.view.notice, self.bench.pending.due_ms) = (None, None);
-        self.presenter.presentation = Some(Presentation {
-            beat,
-            kept: Default::default(),
-            audience_screen: AudienceScreen::Live,
-            answered: Default::default(),
-            own: Box::new(self.lesson.study.clone()),
-            own_comparison: Box::new(self.bench.comparison.clone()),
-        });
-        self.with_stage(|app, stage| {
-            app.bench
-                .comparison
-                .set_b(solution(stage, app.bench.preset), true)
-        });
-        self.show_beat(self.lesson.study.at, beat);
-    }
-
-    /// The learner's own study comes back: what was shown to an audience is not the learner's progress.
-    fn stop_presenting(&mut self, own: Study, comparison: Comparison) {
-        (self.view.expanded, self.view.lesson_open) = (false, false);
-        self.presenter.frozen = None;
-        let presented = self.lesson.study.progress.presented.take();
-        let shown = std::mem::replace(&mut self.lesson.study, own).at;
-        self.lesson.study.progress.presented = presented;
-        self.bench.comparison = comparison;
-        let moved = self.lesson.study.at != shown
-            || self.bench.run.wanted.as_ref() != Some(&self.bench.comparison.run_a());
-        if moved && self.mode.is_live() {
-            self.enter(shown);
-        }
-        let text = "Presenter mode is off; your own progress is as it was";
-        self.tell(text, false);
     }
 
     /// The next beat, or the one before; beyond the ends of a stage those of its neighbours follow.
@@ -205,10 +172,10 @@ impl App {
             true => (0, 0),
             false => self.presented().unwrap_or((self.lesson.study.at, 0)),
         };
-        if self.presenter.presentation.is_none() {
-            self.present(0);
+        match start || self.presenter.presentation.is_none() {
+            true => self.begin_presentation(at, beat),
+            false => self.show_beat(at, beat),
         }
-        self.show_beat(at, beat);
     }
 
     /// The place of the stage, and the beat, where the last presentation was.
@@ -217,26 +184,12 @@ impl App {
         Some((self.lesson.place_of(id)?, *beat))
     }
 
-    /// Counts the time for which a beat is shown.
-    pub(super) fn count_beat(&mut self, ms: u64) {
-        let at = self.lesson.study.at;
-        if let Some(presentation) = &self.presenter.presentation {
-            *self
-                .presenter
-                .beat_ms
-                .entry((at, presentation.beat))
-                .or_default() += ms;
-        }
-    }
-
     /// Empties or freezes what the audience sees, or shows it again.
     pub(super) fn cover_screen(&mut self, cover: AudienceScreen) {
         let now = match self.audience_screen() == cover {
             true => AudienceScreen::Live,
             false => cover,
         };
-        self.presenter.frozen = None;
-        self.presenter.frozen = (now == AudienceScreen::Frozen).then(|| Box::new(self.clone()));
         if let Some(presentation) = &mut self.presenter.presentation {
             presentation.audience_screen = now;
         }
@@ -270,8 +223,9 @@ impl App {
         let Some(beat) = all.get(beat).or(all.last()).copied() else {
             return;
         };
+        self.keep_beats_before(beat);
         if at != self.lesson.study.at {
-            self.change_stage(at, stage);
+            self.change_presented_stage(at);
         }
         if let Some(presentation) = &mut self.presenter.presentation {
             presentation.beat = beat.at;
@@ -284,9 +238,7 @@ impl App {
             stage: stage.id.clone(),
             beat: beat.at,
         });
-        self.lesson
-            .study
-            .present(stage, beat.hints, beat.vote == VoteState::Closed);
+        self.measure_beat(beat, stage);
         let view = &mut self.view;
         (view.focus, view.expanded, view.knobs) = (Some(beat.panel), true, false);
         view.lesson_open = beat.panel == Panel::Lesson;
@@ -294,97 +246,6 @@ impl App {
         view.to_top();
         view.lesson_page = LessonPage::Start;
         self.open_page(beat.page);
-        if !self.mode.is_live() {
-            if self.bench.run.slot(beat.variant).has_begun() {
-                self.bench.run.active = beat.variant;
-            }
-            return;
-        }
-        self.bench
-            .comparison
-            .set_b(solution(stage, self.bench.preset), true);
-        match beat.pairs {
-            true => self.show_pairs(),
-            false => self.show_run(beat.variant, stage),
-        }
-    }
-
-    /// Puts away what the stage has measured, and takes out what the other one has.
-    fn change_stage(&mut self, at: usize, stage: &Stage) {
-        let before = self.lesson.study.at;
-        let pair = self.lesson.study.pair.take().filter(|pair| pair.done);
-        self.lesson.study.enter(at, stage);
-        self.view.notice = None;
-        if !self.mode.is_live() {
-            return;
-        }
-        let Some(presentation) = &mut self.presenter.presentation else {
-            return;
-        };
-        let story = std::mem::take(&mut self.bench.run.story);
-        presentation.kept.insert(before, StageRuns { story, pair });
-        if let Some(kept) = presentation.kept.remove(&at) {
-            (self.bench.run.story, self.lesson.study.pair) = (kept.story, kept.pair);
-        }
-        self.bench.comparison = Comparison::of_stage(stage, self.bench.preset);
-        self.leave_run();
-    }
-
-    /// Ends the run in progress.
-    fn leave_run(&mut self) {
-        let command = self.bench.leave(self.clock.now_ms);
-        self.send(command);
-    }
-
-    /// Shows the run of A or B: the one in progress, an earlier one, or else a new one.
-    fn show_run(&mut self, slot: Slot, stage: &Stage) {
-        let run = self.bench.comparison.run_of(slot);
-        let wanted = self.bench.run.wanted.as_ref() == Some(&run) && !self.bench.pairing();
-        if wanted && self.bench.run.state.is_active() {
-            // It was paused while the other side was shown.
-            if self.bench.run.active != slot && self.bench.run.state.is_paused() {
-                self.pause();
-            }
-            self.bench.run.active = slot;
-        } else if has_shown(self.bench.run.slot(slot), &run, stage) || self.pairs_keep(slot, &run) {
-            self.bench.run.active = slot;
-            if matches!(self.bench.pending.asked, Asked::Start { .. }) {
-                self.leave_run();
-            } else if !self.bench.run.state.is_paused() {
-                self.pause();
-            }
-        } else if !(wanted && matches!(self.bench.run.state, RunState::Failed { .. })) {
-            self.start(run);
-        }
-    }
-
-    /// Whether pairs go on behind this run: what it has shown stays as it is until their verdict.
-    fn pairs_keep(&self, slot: Slot, run: &RunSpec) -> bool {
-        let shown = self.bench.run.slot(slot);
-        let same = shown.description.spec().as_ref() == Some(run);
-        self.bench.pairing() && same && shown.last.is_some() && !shown.of_pairs
-    }
-
-    /// Shows the pairs: those that were measured, or else new ones.
-    fn show_pairs(&mut self) {
-        let measured = self
-            .lesson
-            .study
-            .pair
-            .as_ref()
-            .is_some_and(|pair| pair.done);
-        if !measured && !self.bench.pairing() {
-            self.pair();
-        }
-        self.bench.run.active = Slot::B;
-    }
-
-    /// Forgets what the stage of a presentation has measured, and shows its beat anew.
-    pub(super) fn measure_beat_again(&mut self) {
-        self.bench.run.story.forget();
-        self.end_pairs();
-        (self.bench.run.wanted, self.lesson.study.pair) = (None, None);
-        self.show_beat_again();
     }
 
     /// Does what concerns an audience before anything else; false where an action means something else. Before the vote nothing
@@ -403,7 +264,7 @@ impl App {
                     self.show_beat(at, beat);
                 }
             }
-            Action::EndPresentation => self.present(0),
+            Action::EndPresentation => self.present(),
             Action::ShowAnswer => self.show_answer(beat.stage),
             _ => return false,
         }
@@ -475,11 +336,4 @@ impl App {
         }
         any
     }
-}
-
-/// Whether a run has shown enough of itself not to be made again: as many steps as a check looks at, or its end.
-fn has_shown(shown: &RunStory, run: &RunSpec, stage: &Stage) -> bool {
-    let same = shown.description.spec().as_ref() == Some(run) && !shown.of_pairs;
-    let steps = shown.last.as_ref().map_or(0, |step| step.step);
-    same && (steps >= stage.steps || shown.finished.is_some() || shown.loss.not_finite.is_some())
 }

@@ -29,7 +29,7 @@ pub fn busy(app: &App) -> Option<[String; 3]> {
             format!("Others {use_it} {share} %: steps {are} slower, pairs less exact"),
         ]);
     }
-    let times = app.bench.run.shown().throughput.as_ref();
+    let times = app.shown_run().shown().throughput.as_ref();
     let varies = times.is_some_and(|it| it.state == TimingState::Noisy && it.step_ms.n >= MANY);
     let unknown = app
         .devices

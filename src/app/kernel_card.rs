@@ -9,9 +9,9 @@ use protocol::{CompiledKernel, KernelRow, Slot, StepProfile};
 impl App {
     /// The profile that the panel shows: the running slot's, and until it has one, the other's.
     pub fn profiled(&self) -> Option<(Slot, StepProfile)> {
-        let active = self.bench.run.active;
+        let active = self.shown_run().active;
         let mut slots = [active, active.other()].into_iter();
-        slots.find_map(|slot| Some((slot, self.bench.run.slot(slot).typical()?)))
+        slots.find_map(|slot| Some((slot, self.shown_run().slot(slot).typical()?)))
     }
 
     /// The row that is selected in the panel.
@@ -27,7 +27,7 @@ impl App {
         let (Some((slot, _)), Some(row)) = (self.profiled(), self.selected_kernel()) else {
             return;
         };
-        let run = &self.bench.run.slot(slot).description;
+        let run = &self.shown_run().slot(slot).description;
         let Some(config) = run.config.clone() else {
             return;
         };

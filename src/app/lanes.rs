@@ -11,7 +11,7 @@ impl App {
     /// The latest profile of the running slot with the phases of its step; which slot, and the steps of phases and profile.
     pub fn timeline(&self) -> Option<(TimelineView, Slot, Option<u64>, u64)> {
         let (slot, kernels) = self.profiled()?;
-        let reading = self.bench.run.slot(slot).ledger;
+        let reading = self.shown_run().slot(slot).ledger;
         let phases = reading.as_ref().map(|it| &it.phases);
         let trace = run_trace::step(&self.slot_name(slot), phases, &kernels);
         let mut view = TimelineView::new(Arc::new(trace), Vec::new(), 0);

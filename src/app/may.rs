@@ -30,6 +30,9 @@ use Refusal::NothingHere;
 
 /// Nothing of a recording can be changed.
 const RECORDED: &str = "This is a recording: nothing can be changed in it";
+/// A beat that was left shows what it showed then.
+const KEPT: &str =
+    "This beat shows what was measured before; a new measurement of the stage can be changed";
 /// Nothing can be compared before B was changed.
 pub(super) const SAME: &str = "B is still the same as A: change a knob first";
 
@@ -151,6 +154,7 @@ impl App {
             A::Restart => self.may_move_run(),
             A::Profile => {
                 self.may_move_run()?;
+                unless(self.shows_kept_beat(), KEPT)?;
                 let rests = !self.bench.run.state.is_active();
                 unless(rests, "Nothing runs that could be profiled")
             }
@@ -168,7 +172,7 @@ impl App {
             A::Type(_) | A::Erase | A::KeepSearch => here(view.typing()),
             A::Expand => here(view.overlay == Some(Overlay::Kernel) || view.focus.is_some()),
             A::OpenKernel => {
-                let slot = self.profiled().map(|(slot, _)| self.bench.run.slot(slot));
+                let slot = self.profiled().map(|(slot, _)| self.shown_run().slot(slot));
                 let known = slot.is_some_and(|run| run.description.config.is_some());
                 here(known && self.selected_kernel().is_some())?;
                 let hidden = self.withholds("names");
@@ -314,6 +318,7 @@ impl App {
 
     fn may_open_knobs(&self) -> Result<(), Refusal> {
         self.may_show_b()?;
+        unless(self.shows_kept_beat(), KEPT)?;
         let Some(exercise) = self.exercise() else {
             unless(self.mode.is_replay(), RECORDED)?;
             return unless(!self.can_edit(), "There is nothing to change here");
@@ -334,6 +339,7 @@ impl App {
     /// Toggling and pairing need another B than A; they open the knobs where these are closed.
     fn may_compare(&self) -> Result<(), Refusal> {
         self.may_show_b()?;
+        unless(self.shows_kept_beat(), KEPT)?;
         let why = "That belongs to the stage; go back to it first";
         unless(self.mode.is_exercise(), why)?;
         unless(self.mode.is_replay(), RECORDED)?;
@@ -361,6 +367,7 @@ impl App {
 
     fn may_pause(&self) -> Result<(), Refusal> {
         self.may_move_run()?;
+        unless(self.shows_kept_beat(), KEPT)?;
         let run = &self.bench.run;
         let why = "Pairs run to their end, or until another run takes their place";
         unless(self.bench.pairing(), why)?;

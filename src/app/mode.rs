@@ -12,19 +12,14 @@
 //! `behaviour.rs` says what a key, a message and a tick do in each; the methods of `Mode` say what a mode allows.
 //!
 //! Beside it there may be a presentation (`App::presentation`): it shows the stage by beats, waits while an exercise is open, and
-//! keeps no progress. `exercise/visit.rs` opens and leaves exercises, `beats.rs` shows beats, begins and ends presentations; `Replay` lasts
-//! for the whole session.
+//! keeps no progress. `exercise/visit.rs` opens and leaves exercises, `beats.rs` shows beats, `presenter.rs` begins and ends presentations;
+//! `Replay` lasts for the whole session.
 
 mod behaviour;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::comparison::Comparison;
 use super::mystery::MysteryRun;
 use super::run::RequestedRun;
-use super::study::Study;
 use crate::judge::StageReport;
-use protocol::story::StreamStory;
 use protocol::{Device, Pair};
 
 /// What the screen is used for now.
@@ -45,41 +40,6 @@ pub enum Mode {
     Free,
     Mystery(Box<MysteryRun>),
     Replay(Replay),
-}
-
-/// Stages shown to an audience, beat by beat.
-#[derive(Clone, Debug)]
-pub struct Presentation {
-    /// Index into the beats of the stage.
-    pub beat: usize,
-    /// What was measured in other stages, to be shown again.
-    pub kept: BTreeMap<usize, StageRuns>,
-    pub audience_screen: AudienceScreen,
-    /// Stages whose right choice is marked at the beat of the vote.
-    pub answered: BTreeSet<usize>,
-    /// The learner's own study, which comes back afterwards.
-    pub own: Box<Study>,
-    pub own_comparison: Box<Comparison>,
-}
-
-/// Whether the audience sees what happens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase", const_into_str)]
-pub enum AudienceScreen {
-    #[default]
-    #[strum(serialize = "")]
-    Live,
-    /// The screen is empty.
-    Blank,
-    /// The screen stays as it was then: `App::frozen`.
-    Frozen,
-}
-
-/// The runs and the pairs of a stage.
-#[derive(Clone, Debug)]
-pub struct StageRuns {
-    pub story: StreamStory,
-    pub pair: Option<Pair>,
 }
 
 /// The stage's run while a recorded one is watched.

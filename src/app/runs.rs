@@ -47,7 +47,8 @@ impl App {
     /// Runs a configuration without a stage.
     pub(super) fn run_free(&mut self, config: RunConfig) {
         self.leave_exercise();
-        (self.mode, self.presenter.presentation) = (Mode::Free, None);
+        self.end_presentation();
+        self.mode = Mode::Free;
         (self.lesson.study.pair, self.lesson.study.report) = (None, None);
         self.bench.comparison = Comparison::free(config);
         self.begin_with_a();
@@ -205,7 +206,7 @@ impl App {
         self.bench.run.story.forget();
         self.lesson.study.pair = None;
         if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.kept.clear();
+            presentation.forget(None);
         }
         self.restart()
     }

@@ -101,15 +101,6 @@ impl Study {
         known.state = known.state.max(StageState::Seen);
     }
 
-    /// Shows a stage to a room: nothing of the learner's own, and nothing hidden once the vote is over.
-    pub fn present(&mut self, stage: &Stage, hints: u32, over: bool) {
-        self.forget(stage);
-        let known = self.of_mut(&stage.id);
-        (known.state, known.hints) = (StageState::Seen, hints);
-        self.pointer = None;
-        self.nothing_hidden = over;
-    }
-
     /// Forgets what the learner did in a stage.
     pub fn forget(&mut self, stage: &Stage) {
         self.progress.stages.remove(&stage.id);

@@ -104,7 +104,7 @@ impl App {
 
     /// Whether the loss is drawn on a logarithmic axis now.
     pub fn log_axis(&self) -> bool {
-        let slots = self.bench.run.story.slots.iter();
+        let slots = self.shown_run().story.slots.iter();
         let ranges = slots.filter_map(|run| run.loss.range());
         let (low, high) = ranges.fold((f64::INFINITY, 0.0_f64), |(low, high), (l, h)| {
             (low.min(l), high.max(h))

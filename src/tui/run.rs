@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use crossterm::event::Event;
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 
 use super::input::Input;
 use super::terminal::{Screen, drawn};
 use super::theme::{Terminal, Theme};
-use super::{keys, mouse, view};
-use crate::app::{Action, App, Effect, Message, update};
+use super::{keys, mouse, view, view_frozen};
+use crate::app::{Action, App, AudienceScreen, Effect, Message, update};
 
 /// Why the session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct TerminalSession {
     drawn_at: Instant,
     /// A key was pressed and its result is not drawn yet.
     urgent: bool,
+    /// The last frame of a beat: its audience sees it while their screen is frozen.
+    seen: Option<Buffer>,
 }
 
 impl TerminalSession {
@@ -63,6 +66,7 @@ impl TerminalSession {
             drawn: 0,
             drawn_at: now,
             urgent: true,
+            seen: None,
         };
         session.draw(app)?;
         Ok(session)
@@ -129,12 +133,22 @@ impl TerminalSession {
 
     fn draw(&mut self, app: &mut App) -> Result<()> {
         let theme = Theme::new(app.view.theme, app.view.markers, self.terminal);
-        let limits = self
-            .screen
-            .draw(|frame| view(frame, app, &theme))
-            .context("The terminal is gone")?;
+        let (covered, seen) = (app.audience_screen(), &mut self.seen);
+        let limits = self.screen.draw(|frame| {
+            if let (AudienceScreen::Frozen, Some(seen)) = (covered, &seen) {
+                view_frozen(frame, seen, app, &theme);
+                return None;
+            }
+            let limits = view(frame, app, &theme);
+            if covered != AudienceScreen::Blank {
+                *seen = app.beat().map(|_| frame.buffer_mut().clone());
+            }
+            Some(limits)
+        });
         let drawn = app.view.revision;
-        update(app, Message::Drawn(limits));
+        if let Some(limits) = limits.context("The terminal is gone")? {
+            update(app, Message::Drawn(limits));
+        }
         (self.drawn, self.drawn_at, self.urgent) = (drawn, Instant::now(), false);
         Ok(())
     }

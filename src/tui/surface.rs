@@ -296,7 +296,7 @@ pub fn short_label(slot: Slot, width: u16, app: &App, theme: &Theme) -> Span<'st
 }
 
 fn label(slot: Slot, name: &str, app: &App, theme: &Theme) -> Span<'static> {
-    let running = app.bench.run.active == slot && app.bench.run.state.is_active();
+    let running = app.shown_run().active == slot && app.shown_run().state.is_active();
     let mark = if running {
         theme.symbols.live
     } else {
@@ -309,7 +309,7 @@ fn label(slot: Slot, name: &str, app: &App, theme: &Theme) -> Span<'static> {
 pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &RunStory)> {
     [Slot::A, Slot::B]
         .into_iter()
-        .map(|slot| (slot, app.bench.run.slot(slot)))
+        .map(|slot| (slot, app.shown_run().slot(slot)))
         .filter(|(_, run)| run.has_begun())
 }
 

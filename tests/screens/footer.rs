@@ -115,10 +115,9 @@ fn presented() -> Vec<(String, App)> {
 fn fingerprint(app: &App) -> String {
     let mut app = app.clone();
     (app.view.notice, app.view.revision) = (None, 0);
-    let frozen = app.presenter.frozen.take().is_some();
     let work = (&app.lesson.study, &app.bench, &app.exercise, &app.mode);
     let rest = (&app.view, &app.devices, &app.class, &app.presenter);
-    format!("{frozen} {work:?} {rest:?}")
+    format!("{work:?} {rest:?}")
 }
 
 /// Actions that only move within what is seen, and are possible at its ends too.

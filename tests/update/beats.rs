@@ -18,6 +18,7 @@ fn presented() -> App {
     let (mut app, _) = begin(Course::builtin(), Options::default());
     train(&mut app, 3);
     act(&mut app, Action::Present);
+    train(&mut app, 3);
     app
 }
 
@@ -198,12 +199,17 @@ proptest! {
             holds(&app, beat);
             // What is on the screen is the run that the beat names, or nothing yet.
             let number = app.lesson.course.stages[here.0].number;
-            prop_assert_eq!(app.bench.run.active, beat.variant);
-            let shown = app.bench.run.shown();
+            let run = app.shown_run();
+            prop_assert_eq!(run.active, beat.variant);
+            let shown = run.shown();
             if shown.has_begun() {
-                let run = &shown.description;
-                prop_assert_eq!((run.stage, run.slot), (number, beat.variant));
+                let of = &shown.description;
+                prop_assert_eq!((of.stage, of.slot), (number, beat.variant));
             }
+            if beat.variant == Slot::A {
+                prop_assert!(!run.slot(Slot::B).has_begun(), "B comes later");
+            }
+            prop_assert!(beat.paired || app.shown_pair().is_none(), "pairs come later");
             // Entered twice, nothing changes.
             if here.1 == 0 {
                 let effects = act(&mut app, Action::Stage(number));
@@ -240,7 +246,7 @@ fn beats_go_forth_and_back_across_stages() {
 fn a_run_that_was_made_is_shown_again() {
     let mut app = presented();
     train(&mut app, 80);
-    let loss = app.bench.run.slot(Slot::A).loss.last();
+    let loss = app.shown_bench().run.slot(Slot::A).loss.last();
     // To the fix, which runs for a while, and back over the vote.
     for _ in 0..4 {
         act(&mut app, Action::NextBeat);
@@ -249,22 +255,22 @@ fn a_run_that_was_made_is_shown_again() {
     train(&mut app, 70);
     let effects = act(&mut app, Action::PreviousBeat);
     assert_eq!(commands(&effects), [&Command::Pause]);
-    assert_eq!(app.bench.run.active, Slot::A);
-    assert_eq!(app.bench.run.slot(Slot::A).loss.last(), loss);
+    assert_eq!(app.shown_bench().run.active, Slot::A);
+    assert_eq!(app.shown_bench().run.slot(Slot::A).loss.last(), loss);
     let effects = act(&mut app, Action::NextBeat);
     assert_eq!(commands(&effects), [&Command::Resume]);
-    assert_eq!(app.bench.run.active, Slot::B);
+    assert_eq!(app.shown_bench().run.active, Slot::B);
     // Another stage, and back: both runs are still there, and none begins anew.
     act(&mut app, Action::Stage(2));
     train(&mut app, 30);
     let effects = act(&mut app, Action::Stage(1));
     assert_eq!(commands(&effects), [&Command::Stop]);
-    assert_eq!(app.bench.run.slot(Slot::A).loss.last(), loss);
+    assert_eq!(app.shown_bench().run.slot(Slot::A).loss.last(), loss);
     // The other stage's last words do not count.
     let stage = &app.lesson.course.stages[1];
     let late = spec(stage, "broken");
     hear(&mut app, sample::step(&late, 31));
-    assert_eq!(app.bench.run.slot(Slot::A).loss.last(), loss);
+    assert_eq!(app.shown_bench().run.slot(Slot::A).loss.last(), loss);
 }
 
 #[test]
@@ -322,8 +328,7 @@ fn the_curtain_hides_and_freezes_and_no_key_answers() {
     act(&mut app, Action::FreezeScreen);
     act(&mut app, Action::NextBeat);
     assert_eq!(app.audience_screen(), AudienceScreen::Frozen);
-    let then = app.presenter.frozen.as_deref().expect("what the room sees");
-    assert_eq!((at(then), at(&app)), ((0, 2), (0, 3)));
+    assert_eq!(at(&app), (0, 3), "the presenter goes on");
     act(&mut app, Action::FreezeScreen);
     assert!(matches!(app.audience_screen(), AudienceScreen::Live));
     let effects = act(&mut app, Action::AskQuit);
@@ -441,8 +446,9 @@ fn going_back_before_the_verdict_shows_what_was_shown_and_pairs_go_on() {
     for (action, active) in [(Action::PreviousBeat, Slot::B), (Action::NextBeat, Slot::B)] {
         let effects = act(&mut app, action);
         assert_eq!(commands(&effects), Vec::<&Command>::new(), "pairs go on");
-        assert!(app.bench.pairing() && app.bench.run.active == active);
-        assert_eq!(app.bench.run.slot(Slot::B).loss.last(), shown);
+        let run = app.shown_run();
+        assert!(app.bench.pairing() && run.active == active);
+        assert_eq!(run.slot(Slot::B).loss.last(), shown);
     }
 }
 
@@ -542,4 +548,163 @@ fn every_vote_has_a_beat_that_shows_what_happened() {
     let stage = &Course::builtin().stages[7];
     let double = |cue: &perflings::course::Beat| cue.large.contains("peak_composed_double_mib");
     assert!(stage.cues.iter().any(double));
+}
+
+/// What a beat shows: the runs of A and B with the steps of their curves, the pairs, the vote and the page.
+fn drawn(app: &App) -> (Vec<(String, usize, Option<u64>)>, Option<u32>, String) {
+    let bench = app.shown_bench();
+    let slots = bench.run.story.slots.iter().map(|slot| {
+        let last = slot.last.as_ref().map(|step| step.step);
+        (slot.description.name.clone(), slot.loss.held(), last)
+    });
+    let pair = app.shown_pair().map(|pair| pair.n);
+    let beat = app.beat().expect("a beat");
+    let said = format!(
+        "{:?} {:?} {:?} {} {:?}",
+        bench.run.active,
+        beat.vote,
+        app.page(),
+        app.hints().0,
+        app.cue().map(|cue| cue.say)
+    );
+    (slots.collect(), pair, said)
+}
+
+/// Hears what the engine has to say, lets it work for some steps and hears of them.
+fn measure(app: &mut App, engine: &mut Engine, steps: u64) {
+    engine.say(app, usize::MAX);
+    engine.work(steps);
+    engine.say(app, usize::MAX);
+}
+
+#[test]
+fn every_visit_of_a_beat_shows_what_it_showed() {
+    let (mut app, _) = begin(Course::builtin(), Options::default());
+    let mut engine = Engine::default();
+    engine.take(&act(&mut app, Action::PresentFrom(true)));
+    let all: Vec<(usize, usize)> = (0..app.lesson.course.stages.len())
+        .flat_map(|stage| (0..=last_of(&app, stage)).map(move |beat| (stage, beat)))
+        .collect();
+    let mut seen = Vec::new();
+    for here in &all {
+        assert_eq!(at(&app), *here);
+        measure(&mut app, &mut engine, 90);
+        let beat = app.beat().expect("a beat");
+        let shown = drawn(&app);
+        assert!(shown.0[0].2.is_some(), "A was measured: {shown:?}");
+        if beat.variant == Slot::A {
+            assert_eq!(shown.0[1].2, None, "B before its beat: {shown:?}");
+        }
+        assert_eq!(shown.1.is_some(), beat.paired, "{shown:?}");
+        seen.push(shown);
+        engine.take(&act(&mut app, Action::NextBeat));
+    }
+    let asked = engine.asked.len();
+    let mut at_place = all.len() - 1;
+    // Back to the first beat, forward to the last, and jumps to each stage.
+    for back in [true, false, true] {
+        for _ in 1..all.len() {
+            let (action, to) = match back {
+                true => (Action::PreviousBeat, at_place - 1),
+                false => (Action::NextBeat, at_place + 1),
+            };
+            engine.take(&act(&mut app, action));
+            at_place = to;
+            // The last beat was never left for a later one: its run goes on.
+            let is_last = at_place + 1 == all.len();
+            measure(&mut app, &mut engine, if is_last { 0 } else { 30 });
+            assert_eq!(at(&app), all[at_place]);
+            assert_eq!(drawn(&app), seen[at_place], "at {:?}", all[at_place]);
+        }
+    }
+    for (place, (stage, _)) in all.iter().enumerate().filter(|(_, it)| it.1 == 0) {
+        engine.take(&act(&mut app, Action::Stage(*stage as u32 + 1)));
+        measure(&mut app, &mut engine, 30);
+        assert_eq!(drawn(&app), seen[place]);
+    }
+    assert_eq!(engine.asked.len(), asked, "nothing is measured twice");
+    // The next presentation begins empty.
+    engine.take(&act(&mut app, Action::PresentFrom(true)));
+    assert_eq!(drawn(&app).0[0].2, None);
+    assert_eq!(wanted(&app).variant, "broken");
+    measure(&mut app, &mut engine, 5);
+    assert_eq!(drawn(&app).0[0].2, Some(4));
+}
+
+#[test]
+fn a_beat_that_is_jumped_over_shows_nothing_that_comes_later() {
+    let mut app = presented();
+    let mut engine = Engine::default();
+    let last = last_of(&app, 0);
+    let to = |beat| Action::GoToBeat { stage: 1, beat };
+    for beat in [last, 4, 0, last, 2, 1, 3] {
+        engine.take(&act(&mut app, to(beat)));
+        measure(&mut app, &mut engine, 7);
+        let here = app.beat().expect("a beat");
+        let shown = drawn(&app);
+        let hidden = here.variant == Slot::B || shown.0[1].2.is_none();
+        assert!(hidden, "{beat}: {shown:?}");
+        assert!(here.paired || shown.1.is_none(), "{beat}: {shown:?}");
+    }
+}
+
+/// Everything that is the learner's: progress, A and B with their curves and pairs, and what they look at.
+fn of_learner(app: &App) -> String {
+    let mut view = app.view.clone();
+    (view.revision, view.notice) = (0, None);
+    let mut progress = app.lesson.study.progress.clone();
+    progress.presented = None;
+    let study = &app.lesson.study;
+    let run = &app.bench.run;
+    format!(
+        "{progress:?} {} {:?} {:?} {view:?} {:?} {:?} {:?} {:?}",
+        study.at,
+        study.pair,
+        study.pointer,
+        app.bench.comparison,
+        run.story.slots,
+        run.active,
+        run.wanted
+    )
+}
+
+#[test]
+fn leaving_changes_nothing_of_the_learner_s() {
+    let (mut app, _) = begin(Course::builtin(), Options::default());
+    train(&mut app, 30);
+    act(&mut app, Action::Lesson);
+    act(&mut app, Action::Answer(1));
+    act(&mut app, Action::Focus(Panel::Gradients));
+    let before = of_learner(&app);
+    for stage in 0..app.lesson.course.stages.len() {
+        for beat in 0..=last_of(&app, stage) {
+            let mut engine = Engine::default();
+            engine.take(&act(&mut app, Action::PresentFrom(true)));
+            let stage = stage as u32 + 1;
+            engine.take(&act(&mut app, Action::GoToBeat { stage, beat }));
+            measure(&mut app, &mut engine, 3);
+            engine.take(&act(&mut app, Action::NextBeat));
+            measure(&mut app, &mut engine, 3);
+            engine.take(&act(&mut app, Action::Present));
+            assert!(app.beat().is_none());
+            // What the engine says late is not the learner's either.
+            measure(&mut app, &mut engine, 3);
+            assert_eq!(of_learner(&app), before, "stage {stage}, beat {beat}");
+        }
+    }
+    // What they save meanwhile is their B once the presentation is left, and never the room's.
+    act(&mut app, Action::PresentFrom(true));
+    let mut mine = app.lesson.course.stages[0].broken.clone();
+    mine.train.batch = 2;
+    let config = Ok(Box::new(mine.clone()));
+    update(&mut app, Message::FileSaved { config });
+    assert_eq!(
+        app.bench.comparison.config_b,
+        app.lesson.course.stages[0].fixed
+    );
+    act(&mut app, Action::Present);
+    assert_eq!(app.bench.comparison.config_b, mine);
+    // Their run begins again when they ask for it.
+    let effects = act(&mut app, Action::Restart);
+    assert!(matches!(commands(&effects)[..], [Command::Start { .. }]));
 }

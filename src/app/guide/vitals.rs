@@ -31,7 +31,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
             .map(|label| vital(label, Some(("?".to_owned(), FigureState::Open))))
             .to_vec();
     }
-    let slot = app.bench.run.shown();
+    let slot = app.shown_run().shown();
     let trained = slot.gradients.as_ref().map(|it| {
         let value = format!("{} % of parameters", percent(it.params_pct));
         (value, good(it.params_pct >= 100.0))
@@ -77,14 +77,14 @@ fn good(is_good: bool) -> FigureState {
 }
 
 fn loss(app: &App) -> RunFigure {
-    let slot = app.bench.run.shown();
+    let slot = app.shown_run().shown();
     let (Some(loss), Some(ln_vocab)) = (slot.latest_loss(), slot.description.ln_vocab) else {
         return vital("loss", None);
     };
     let limit = thresholds::FIRST_LOSS_HIGH * ln_vocab;
     let of = format!("of ln V {ln_vocab:.2}");
     // A later loss below ln V does not make up for a bad start: steps were spent on correcting the weights.
-    if let Some(first) = app.bench.run.first_loss()
+    if let Some(first) = app.shown_run().first_loss()
         && !(first.is_finite() && first <= limit)
     {
         let value = format!("{} {of}, now {}", number(first), number(loss));

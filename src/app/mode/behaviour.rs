@@ -79,9 +79,10 @@ impl App {
 
     /// The learner saved the file of a stage's knobs. It has nothing to do with a mystery.
     pub(in crate::app) fn file_saved(&mut self, config: Result<Box<RunConfig>, String>) {
-        match self.mode {
-            Mode::Mystery(_) => {}
-            _ => self.take_saved_file(config),
+        match (&self.mode, &mut self.presenter.presentation) {
+            (Mode::Mystery(_), _) => {}
+            (_, Some(presentation)) => presentation.saved = Some(config),
+            (_, None) => self.take_saved_file(config),
         }
     }
 

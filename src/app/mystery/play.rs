@@ -21,6 +21,7 @@ impl App {
     /// Runs the mystery of a seed.
     pub(in crate::app) fn run_mystery(&mut self, seed: u64, level: u8) {
         self.leave_exercise();
+        self.end_presentation();
         let mystery = Mystery::draw(seed, level, self.bench.preset.unwrap_or(Preset::Tiny));
         let paths: Vec<String> = offers().map(|knob| knob.path.to_owned()).collect();
         self.bench.comparison = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
@@ -28,7 +29,7 @@ impl App {
         let solved = &self.lesson.study.progress.mysteries;
         let unsolved = !solved.contains_key(&format!("{seed}-{level}"));
         let run = MysteryRun::new(mystery, self.clock.now_ms, unsolved);
-        (self.mode, self.presenter.presentation) = (Mode::Mystery(Box::new(run)), None);
+        self.mode = Mode::Mystery(Box::new(run));
         (self.lesson.study.pair, self.lesson.study.report) = (None, None);
         self.view.scroll.clear();
         (self.view.overlay, self.view.confirm, self.view.third) = (None, None, None);

@@ -113,7 +113,7 @@ fn table(s: &mut Surface<'_, '_>, heading: &str) -> u16 {
 /// The ratio in large glyphs, and its interval at each look, narrowing.
 fn pairs(s: &mut Surface<'_, '_>) -> u16 {
     let (app, theme) = (s.app, s.theme);
-    let Some(pair) = app.lesson.study.pair.as_ref().filter(|pair| pair.n > 0) else {
+    let Some(pair) = app.shown_pair().filter(|pair| pair.n > 0) else {
         let said = Line::styled("A and B warm up; then they run in turns", theme.dim);
         s.put(s.area, said);
         return 0;
@@ -241,7 +241,15 @@ fn choices(s: &mut Surface<'_, '_>, stage: &Stage) {
         if let Some(tally) = tally {
             let columns = usize::from(area.width) / (2 * tally.rounds.len().max(1));
             let bars = bars(tally, at, columns.saturating_sub(5), theme);
+            // The bars are as thick as there is room for.
+            let room = each.saturating_sub(height(lines.len()) + 1).clamp(1, 3);
+            let without_numbers = bars.iter().enumerate().map(|(at, span)| match at % 2 {
+                0 => span.clone(),
+                _ => Span::raw(" ".repeat(span.width())),
+            });
+            let below: Line<'static> = without_numbers.collect();
             lines.push(Line::from(bars));
+            lines.extend(vec![below; usize::from(room - 1)]);
         }
         let tall = digits::rows(size).max(height(lines.len()));
         let above = each.saturating_sub(tall).div_ceil(2);
@@ -270,7 +278,7 @@ pub fn draw_foot(s: &mut Surface<'_, '_>) {
     };
     let dots = format!("{}/{}", beat.at + 1, beat.of);
     let place = format!(" {} {}  {dots}", stage.number, stage.title);
-    let state = match &app.bench.run.state {
+    let state = match &app.shown_run().state {
         RunState::Running | RunState::Finished | RunState::Paused | RunState::Pausing => {
             app.device().map_or(String::new(), |it| it.kind.clone())
         }

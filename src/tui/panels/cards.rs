@@ -14,7 +14,7 @@ use protocol::{FailedKind, Look, Pair, Verdict};
 
 /// Draws the card for the present state, if there is one.
 pub fn draw(s: &mut Surface<'_, '_>) {
-    match &s.app.bench.run.state {
+    match &s.app.shown_run().state {
         RunState::EngineGone { reason } => {
             let step = s.app.step();
             let step = step.map_or_else(String::new, |step| format!(" at step {step}"));
@@ -58,8 +58,8 @@ fn failure(s: &mut Surface<'_, '_>, title: &str, reason: &str, said: &str) {
 /// The verdict of a paired run, while it is measured and after: what differs, what was found, the limits, and the interval at
 /// each look.
 pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(pair) = &app.lesson.study.pair else {
-        if !app.bench.pairing() {
+    let Some(pair) = app.shown_pair() else {
+        if !app.shown_bench().pairing() {
             return Vec::new();
         }
         let mut lines = titled(app, width, theme);
@@ -169,14 +169,14 @@ fn looks(pair: &Pair, width: usize, theme: &Theme) -> Line<'static> {
 
 /// What the learner's B has that A has not.
 fn titled(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    if !app.mode.is_live() || app.bench.comparison.same() {
+    if !app.mode.is_live() || app.shown_bench().comparison.same() {
         return Vec::new();
     }
     if app.mode.pairs_with_good() {
         let said = "B against a known-good configuration, not against A";
         return text::wrap(&[Span::styled(said, theme.text)], width, "", "   ");
     }
-    let all = app.bench.comparison.differences();
+    let all = app.shown_bench().comparison.differences();
     let all: Vec<&str> = all.split(", ").collect();
     // One line, so that the verdict below it stays on the screen.
     let wordings = (0..=all.len()).rev().map(|named| {

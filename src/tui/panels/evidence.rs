@@ -27,14 +27,16 @@ pub(super) const READING: &[&str] = &[
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.evidence.as_ref()?)));
     let known: Vec<(Slot, &Evidence)> = known.collect();
-    let active = known.iter().find(|(slot, _)| *slot == app.bench.run.active);
+    let active = known
+        .iter()
+        .find(|(slot, _)| *slot == app.shown_run().active);
     let Some((_, it)) = active.or(known.last()) else {
         return Content::missing("the engine has not looked yet", theme, area);
     };
     let steps = known.iter();
     let steps = steps.map(|(slot, it)| format!("{} at step {}", slot.into_str(), it.step));
     let mut content = Content::beside(steps.collect::<Vec<_>>().join(" · "));
-    let ink = theme.slot(app.bench.run.active);
+    let ink = theme.slot(app.shown_run().active);
     // A figure of all runs that have it.
     let figure = |size: Option<Size>, name: &str, value: &dyn Fn(&Evidence) -> Option<Value>| {
         let values = known.iter().filter_map(|(slot, it)| {
@@ -45,7 +47,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         figure.values = values.collect();
         (!figure.values.is_empty()).then_some((size, Block::Figure(figure)))
     };
-    let config = app.bench.run.shown().description.config.as_ref();
+    let config = app.shown_run().shown().description.config.as_ref();
     let most = config.map_or(PARITY_F32, RunConfig::rounding);
     let figures = [
         figure(None, "logits' spread", &|it| {
@@ -73,7 +75,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     content.blocks.extend(figures.into_iter().flatten());
     if !app.withholds("clocks") {
         content.lines(ledger::clocks_in_short(
-            app.bench.run.shown(),
+            app.shown_run().shown(),
             area.width,
             theme,
         ));
@@ -88,7 +90,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let ends = format!("{}-{}", show(*first, 2), show(*last, 2));
         large("rms by layer", ends, Picture::Columns(rms));
     }
-    let clocks = app.bench.run.shown().clocks();
+    let clocks = app.shown_run().shown().clocks();
     if let Some((clocks, _)) = clocks.filter(|_| !app.withholds("clocks")) {
         let times = [
             ("clock: submitted", Some(clocks.enqueue)),

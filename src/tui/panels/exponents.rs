@@ -25,8 +25,8 @@ pub(super) const READING: &[&str] = &[
 const TALLEST: u16 = 17;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let other = || app.bench.run.other()?.gradients.as_ref();
-    let shown = app.bench.run.shown().gradients.as_ref().or_else(other);
+    let other = || app.shown_run().other()?.gradients.as_ref();
+    let shown = app.shown_run().shown().gradients.as_ref().or_else(other);
     let found = shown.and_then(|it| Some((it, it.exponents.as_ref()?)));
     let Some((audit, sizes)) = found.filter(|(_, sizes)| !sizes.counts.is_empty()) else {
         return Content::missing("no gradients were audited yet", theme, area);

@@ -30,8 +30,8 @@ const NAME: usize = 23;
 const COLUMNS: [FigureColumn; 3] = [("count", 12), ("zero", 9), ("norm", 9)];
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let other = || app.bench.run.other()?.gradients.as_ref();
-    let shown = app.bench.run.shown().gradients.as_ref().or_else(other);
+    let other = || app.shown_run().other()?.gradients.as_ref();
+    let shown = app.shown_run().shown().gradients.as_ref().or_else(other);
     let Some(it) = shown else {
         return Content::missing("no gradients were audited yet", theme, area);
     };
@@ -45,7 +45,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let value = format!("{} %", percent(it.params_pct));
         let figure = large(name, value, it.params_pct / 100.0, is_all(it), ink);
         content.figure(Size::Large, figure.details(&of));
-        if slot == app.bench.run.active {
+        if slot == app.shown_run().active {
             let name = format!("{}: tensors with a gradient", slot.into_str());
             let value = format!("{}/{}", it.with_grad, it.tensors);
             let share = f64::from(it.with_grad) / f64::from(it.tensors.max(1));

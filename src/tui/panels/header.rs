@@ -65,7 +65,7 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     let offered = app.devices.offer().is_some();
     let style = if offered { theme.good } else { theme.dim };
     let light = gpu_warm_up(app).map(|light| sentence(&light, app, theme, style).spans);
-    let run = &app.bench.run.shown().description;
+    let run = &app.shown_run().shown().description;
     let (peak, format) = (run.roof.as_deref().map(roofline::words), run.format());
     let line = |with_peak: bool, with_name: bool, with_light: bool, with_log: bool| {
         let mut spans = Vec::new();

@@ -29,7 +29,7 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
     let aside = format!("{large} large, {}", closes(app));
     s.card(&name(row), &aside, theme.border_focused);
     let slot = app.profiled().map(|(slot, _)| slot);
-    if slot.is_some_and(|slot| app.bench.run.slot(slot).description.on_cpu()) {
+    if slot.is_some_and(|slot| app.shown_run().slot(slot).description.on_cpu()) {
         return of_cpu(s, row);
     }
     if !app.mode.is_live() {

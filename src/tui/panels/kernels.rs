@@ -32,7 +32,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         return Content::missing("no step was profiled yet", theme, area);
     };
     let (name, sort) = (app.slot_name(slot), app.view.sort.into_str());
-    let aside = match app.bench.run.slot(slot).profiles.len() {
+    let aside = match app.shown_run().slot(slot).profiles.len() {
         n @ 2.. => format!("{name} · median of {n} profiles · by {sort}"),
         _ => format!("{name} · step {} · by {sort}", kernels.step),
     };
@@ -43,8 +43,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         content.add(None, Block::Lines(missing(reason, theme, area)));
         return content;
     }
-    let run = app.bench.run.slot(slot);
-    let beside = app.bench.run.slot(slot.other()).typical();
+    let run = app.shown_run().slot(slot);
+    let beside = app.shown_run().slot(slot.other()).typical();
     let beside = beside.as_ref().filter(|it| it.reason.is_none());
     let roof = run.description.roof.as_deref();
     let (width, names) = (area.width, !app.withholds("names"));

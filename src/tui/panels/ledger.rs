@@ -40,13 +40,15 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let known = slots(app).filter_map(|(slot, run)| Some((slot, run.ledger?)));
     let known: Vec<(Slot, StepReading)> = known.collect();
     // The running slot first: it is the one to look at when there is room for one only.
-    let active = known.iter().find(|(slot, _)| *slot == app.bench.run.active);
+    let active = known
+        .iter()
+        .find(|(slot, _)| *slot == app.shown_run().active);
     let Some((slot, reading)) = active.or(known.first()) else {
-        return Content::missing(missing(app.bench.run.shown()), theme, area);
+        return Content::missing(missing(app.shown_run().shown()), theme, area);
     };
     let aside = format!("{} · step {}", app.slot_name(*slot), reading.step);
     let mut content = Content::beside(aside);
-    let (run, phases) = (app.bench.run.slot(*slot), &Phases::from(&reading.phases));
+    let (run, phases) = (app.shown_run().slot(*slot), &Phases::from(&reading.phases));
     let label = vec![slot_label(*slot, app, theme)];
     content.lines([stacked(label, phases, area.width, theme)]);
     let once = run.description.waits_once();

@@ -24,7 +24,7 @@ pub(super) fn later<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'
 }
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let run = app.bench.run.shown();
+    let run = app.shown_run().shown();
     let mut w = ProseWriter::new(app, theme, usize::from(area.width));
     if run.last.is_none() {
         w.line("no step to judge yet", theme.dim);
@@ -39,7 +39,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         return later(app, theme, area);
     } else if run.lints.is_empty() {
         let said = format!("{} nothing implausible in ", theme.symbols.good);
-        let label = slot_label(app.bench.run.active, app, theme);
+        let label = slot_label(app.shown_run().active, app, theme);
         w.lines
             .push(Line::from(vec![Span::styled(said, theme.good), label]));
     }

@@ -138,7 +138,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         .map(|(slot, run)| (slot, points(&run.loss, app.view.window)))
         .collect();
     // The one that runs lies on top.
-    curves.sort_by_key(|(slot, _)| *slot == app.bench.run.active);
+    curves.sort_by_key(|(slot, _)| *slot == app.shown_run().active);
     let mut behind = Vec::new();
     if let Some(steps) = app.view.smoothing.steps() {
         let smooth = curves.iter().map(|(slot, it)| (*slot, smoothed(it, steps)));
@@ -154,7 +154,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         behind.push((Slot::A, points(&longer.loss, Window::All)));
     }
     let mut references = Vec::new();
-    let run = &app.bench.run.shown().description;
+    let run = &app.shown_run().shown().description;
     references.extend(run.ln_vocab.map(|ln_vocab| ReferenceLine {
         value: ln_vocab,
         name: format!("ln V {ln_vocab:.2}"),

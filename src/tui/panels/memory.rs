@@ -29,21 +29,26 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let label = short_label(slot, area.width, app, theme);
         content.lines([Line::from(vec![label, Span::styled(size, theme.strong)])]);
     }
-    let active = app.bench.run.active;
-    let other = || Some((active.other(), app.bench.run.other()?.memory.as_ref()?));
-    let shown = app.bench.run.shown().memory.as_ref().map(|it| (active, it));
+    let active = app.shown_run().active;
+    let other = || Some((active.other(), app.shown_run().other()?.memory.as_ref()?));
+    let shown = app
+        .shown_run()
+        .shown()
+        .memory
+        .as_ref()
+        .map(|it| (active, it));
     let Some((slot, it)) = shown.or_else(other) else {
         return Content::missing("the engine has not reported it yet", theme, area);
     };
     let known = it.weights + it.gradients + it.moments;
-    let whole = it.peak_bytes.unwrap_or(known).max(known).max(1);
     let peaks = slots(app).filter_map(|(slot, run)| Some((slot, run.memory.as_ref()?.peak_bytes?)));
     let peaks: Vec<(Slot, u64)> = peaks.collect();
-    let most = peaks.iter().map(|(_, peak)| *peak).max().unwrap_or(0);
-    let bar = |size: u64, of: u64| Picture::Bar(size as f64 / of.max(1) as f64);
+    // One scale for the whole list.
+    let most = peaks.iter().map(|(_, peak)| *peak).fold(known, u64::max);
+    let bar = |size: u64| Picture::Bar(size as f64 / most.max(1) as f64);
     for (slot, peak) in peaks.iter().filter(|_| peaks.len() > 1) {
         let name = format!("{} peak", app.slot_name(*slot));
-        let figure = Figure::new(name, bytes(*peak), bar(*peak, most), theme.slot(*slot));
+        let figure = Figure::new(name, bytes(*peak), bar(*peak), theme.slot(*slot));
         content.figure(Size::Large, figure);
     }
     let rest = it.peak_bytes.map(|peak| peak.saturating_sub(known));
@@ -56,7 +61,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     for (at, (name, size)) in kinds.into_iter().enumerate() {
         let Some(size) = size else { continue };
         let ink = theme.phases[at.min(2)];
-        let figure = Figure::new(name, bytes(size), bar(size, whole), ink);
+        let figure = Figure::new(name, bytes(size), bar(size), ink);
         content.figure(None, figure.details(app.slot_name(slot)));
     }
     let reason = it.reason.as_ref();

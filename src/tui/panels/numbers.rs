@@ -12,7 +12,7 @@ use protocol::units::{ms, number};
 
 pub fn draw(s: &mut Surface<'_, '_>) {
     let (app, theme) = (s.app, s.theme);
-    let run = app.bench.run.shown();
+    let run = app.shown_run().shown();
     let mut w = s.writer();
     w.lines.extend(unsaved(app, theme, s.area.width));
     if let Some(confirm) = app.view.confirm {
@@ -21,15 +21,15 @@ pub fn draw(s: &mut Surface<'_, '_>) {
     if let Some(open) = app.exercise() {
         w.lines.push(exercise::headline(app, open, theme));
     }
-    let state = app.bench.run.state.into_str();
-    match &app.bench.run.state {
+    let state = app.shown_run().state.into_str();
+    match &app.shown_run().state {
         RunState::EngineGone { reason } | RunState::Failed { reason, .. } => {
             w.line(format!("{state} {reason}"), theme.bad);
         }
         _ => {
             let step = app.step();
             let step = step.map_or_else(String::new, |step| format!(" {step}"));
-            let name = app.slot_name(app.bench.run.active);
+            let name = app.slot_name(app.shown_run().active);
             w.line(format!("{state}{step} {name}"), theme.text);
         }
     }

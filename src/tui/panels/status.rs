@@ -142,7 +142,7 @@ pub fn draw(s: &mut Surface<'_, '_>) {
     if let Some(step) = app.step() {
         parts.push(part(2, format!("step {step}"), theme.text));
     }
-    let throughput = app.bench.run.shown().throughput.as_ref();
+    let throughput = app.shown_run().shown().throughput.as_ref();
     if let Some(it) = throughput.filter(|it| it.step_ms.median > 0.0) {
         let times = it.step_ms;
         // Half the distance between the quartiles, in samples/s.
@@ -198,17 +198,17 @@ fn membership(member: &Membership) -> Option<(String, bool)> {
 
 /// The run's state in words, with what it waits for.
 fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
-    let waited = app.clock.now_ms.saturating_sub(app.bench.run.asked_ms) / 1000;
-    let run = app.bench.run.shown();
-    let (mark, style): (&str, Style) = match &app.bench.run.state {
+    let waited = app.clock.now_ms.saturating_sub(app.shown_run().asked_ms) / 1000;
+    let run = app.shown_run().shown();
+    let (mark, style): (&str, Style) = match &app.shown_run().state {
         RunState::Running => (theme.symbols.live, theme.good),
         RunState::Failed { .. } | RunState::EngineGone { .. } => theme.mark(false),
         RunState::Finished => (theme.symbols.good, theme.text),
         RunState::Idle => (theme.symbols.circle, theme.dim),
         _ => (theme.symbols.circle, theme.warning),
     };
-    let state = app.bench.run.state.into_str();
-    let mut text = match (&app.bench.run.state, &app.bench.run.compiling) {
+    let state = app.shown_run().state.into_str();
+    let mut text = match (&app.shown_run().state, &app.shown_run().compiling) {
         (RunState::Starting, _) if waited >= 2 => format!("{mark} starting, {waited} s"),
         (RunState::Warming, Some((kernels, latest))) => {
             format!("{mark} compiling: {kernels} kernels so far, {latest}, {waited} s")
@@ -221,20 +221,20 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     } else if let Some(seconds) = app.stalled_s() {
         text += &format!(", no step for {seconds} s");
     }
-    if app.bench.pairing() {
+    if app.shown_bench().pairing() {
         text += " in pairs";
     }
-    if app.bench.switching() {
+    if app.shown_bench().switching() {
         text += ", switching at the next step";
     }
-    let profiled = |step: &&Step| step.profiled && !app.bench.pairing();
+    let profiled = |step: &&Step| step.profiled && !app.shown_bench().pairing();
     if let Some(step) = run.last.as_ref().filter(profiled) {
         text += &format!(", profiled step {} ms", ms(step.ms));
     }
     let mut spans = vec![Span::styled(text, style)];
     if !run.description.name.is_empty() {
-        let name = format!(" {}", app.slot_name(app.bench.run.active));
-        spans.push(Span::styled(name, theme.slot(app.bench.run.active)));
+        let name = format!(" {}", app.slot_name(app.shown_run().active));
+        spans.push(Span::styled(name, theme.slot(app.shown_run().active)));
     }
     spans
 }

@@ -20,7 +20,7 @@ use protocol::{Throughput, TimingState};
 
 /// How to read it, which depends on whether the run waits for the device.
 pub(super) fn reading(app: &App) -> &'static [&'static str] {
-    match app.bench.run.shown().synced() {
+    match app.shown_run().shown().synced() {
         false => &[
             "This run never waits for the device. A time here ends when the work is submitted or, once the queue is full, when \
              it has room again: a median of such times is not the step time, and samples/s from it are not the throughput.",
@@ -39,7 +39,7 @@ pub(super) fn reading(app: &App) -> &'static [&'static str] {
 const ENQUEUE: &str = "enqueue";
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let run = app.bench.run.shown();
+    let run = app.shown_run().shown();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let Some(it) = &run.throughput else {
         return Content::text("", without(app, theme, area));
@@ -50,7 +50,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         other => other,
     };
     let mut content = Content::beside(format!("clock: {clock}"));
-    let (rate, ink) = (it.samples_per_s, theme.slot(app.bench.run.active));
+    let (rate, ink) = (it.samples_per_s, theme.slot(app.shown_run().active));
     let said = match rate >= 100.0 {
         true => format!("{rate:.0}"),
         false => number(rate),
@@ -78,7 +78,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     }
     // The other run's rate beside it would look like a comparison, which only pairs are.
     let label = Line::from(vec![
-        slot_label(app.bench.run.active, app, theme),
+        slot_label(app.shown_run().active, app, theme),
         Span::styled("   samples/s", theme.strong),
         Span::styled(format!("   {}", it.state), theme.dim),
     ]);
@@ -98,7 +98,7 @@ fn without(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
         return verdict;
     }
     lines.extend(verdict);
-    lines.extend(sparkline(app.bench.run.shown(), area.width, theme));
+    lines.extend(sparkline(app.shown_run().shown(), area.width, theme));
     lines
 }
 
@@ -108,7 +108,7 @@ fn table(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let columns = Columns::fit(COLUMNS, &[0, 1, 2, 3, 4, 5], &mut room);
     let head = " ".repeat(NAME) + &columns.heads();
     let head = (area.height > 2).then(|| Line::styled(head, theme.dim));
-    let pairing = app.bench.pairing();
+    let pairing = app.shown_bench().pairing();
     let rows = slots(app).map(|(slot, run)| {
         let label = slot_label(slot, app, theme);
         row(label, run, pairing, &columns, theme)
@@ -117,7 +117,7 @@ fn table(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
 }
 
 fn why_not(app: &App) -> &'static str {
-    match app.bench.run.shown().last {
+    match app.shown_run().shown().last {
         Some(_) => "these steps are warm-up",
         None => "no step has been trained yet",
     }
@@ -256,11 +256,11 @@ fn sparkline(run: &RunStory, width: u16, theme: &Theme) -> Option<Line<'static>>
 
 /// Beside the large numerals of small screens: how sure they are.
 fn beside_numerals(it: &Throughput, app: &App, theme: &Theme, columns: u16) -> Vec<Line<'static>> {
-    let (run, width) = (app.bench.run.shown(), usize::from(columns));
+    let (run, width) = (app.shown_run().shown(), usize::from(columns));
     let (state, style) = state(it, theme);
     let head = Line::from(vec![
         Span::styled("samples/s  ", theme.strong),
-        slot_label(app.bench.run.active, app, theme),
+        slot_label(app.shown_run().active, app, theme),
         Span::styled(format!("  {state}  n {}", it.step_ms.n), style),
     ]);
     let mut lines = vec![head];
@@ -271,7 +271,7 @@ fn beside_numerals(it: &Throughput, app: &App, theme: &Theme, columns: u16) -> V
         let spread = format!("step {median} ms, middle half {half}, p95 {p95}");
         lines.push(Line::styled(spread, theme.text));
     }
-    let other = app.bench.run.other();
+    let other = app.shown_run().other();
     let was = other.and_then(|other| Some((other, other.throughput.as_ref()?)));
     lines.push(match was {
         Some((other, was)) => {

@@ -1,0 +1,436 @@
+//! Stages shown to an audience: what a presentation has measured, and what each of its beats shows of it.
+//!
+//! A presentation has runs and progress of its own. They begin empty, and the learner's are put away whole until it ends. What a
+//! beat shows is kept once a later beat is shown, if its run has shown enough by then: a beat that is shown again shows that, and
+//! not what was measured later. The screen reads what is shown from `App::shown_bench`, `App::shown_run` and `App::shown_pair`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::beats::{BeatState, VoteState, beats};
+use super::bench::{Asked, Pending};
+use super::comparison::Comparison;
+use super::run::RunState;
+use super::runs::solution;
+use super::study::Study;
+use super::view::View;
+use super::{App, Bench, RequestedRun};
+use crate::course::Stage;
+use protocol::config::RunConfig;
+use protocol::{Command, Pair, Slot};
+
+/// Presentations of this program.
+#[derive(Clone, Debug, Default)]
+pub struct Presenter {
+    pub presentation: Option<Box<Presentation>>,
+    /// How long each beat was shown, by stage and place, in all presentations of this program.
+    pub beat_ms: BTreeMap<(usize, usize), u64>,
+}
+
+/// Stages shown to an audience, beat by beat.
+#[derive(Clone, Debug)]
+pub struct Presentation {
+    /// Index into the beats of the stage.
+    pub beat: usize,
+    pub audience_screen: AudienceScreen,
+    /// Stages whose right choice is marked at the beat of the vote.
+    pub answered: BTreeSet<usize>,
+    /// What beats showed when they were left, by stage and place.
+    kept: BTreeMap<(usize, usize), KeptBeat>,
+    /// The run was paused because a kept beat is shown, and goes on with its own beat.
+    waits: bool,
+    learner: Learner,
+    /// The learner's file, where it was saved meanwhile: it counts once the presentation ends.
+    pub(super) saved: Option<Result<Box<RunConfig>, String>>,
+}
+
+/// What a beat showed when it was left.
+#[derive(Clone, Debug)]
+struct KeptBeat {
+    bench: Bench,
+    pair: Option<Pair>,
+}
+
+/// What is the learner's own, while a presentation is shown.
+#[derive(Clone, Debug)]
+struct Learner {
+    study: Study,
+    /// None while a recording is presented: it fills the bench before, during and after the presentation.
+    bench: Option<Bench>,
+    view: View,
+    /// The device that their figures are of.
+    device: String,
+}
+
+/// Whether the audience sees what happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
+pub enum AudienceScreen {
+    #[default]
+    #[strum(serialize = "")]
+    Live,
+    /// The screen is empty.
+    Blank,
+    /// The screen stays as it was then; the terminal keeps that frame.
+    Frozen,
+}
+
+impl Presentation {
+    /// Forgets what was measured in a stage, or in all stages.
+    pub(super) fn forget(&mut self, stage: Option<usize>) {
+        self.kept
+            .retain(|(at, _), _| stage.is_some_and(|it| it != *at));
+    }
+}
+
+impl Presenter {
+    /// Counts the time for which a beat of the stage `at` is shown.
+    pub(super) fn count_beat(&mut self, at: usize, ms: u64) {
+        if let Some(presentation) = &self.presentation {
+            *self.beat_ms.entry((at, presentation.beat)).or_default() += ms;
+        }
+    }
+}
+
+impl Bench {
+    /// A stage's A, and its solution as B.
+    fn present(&mut self, stage: &Stage) {
+        self.comparison = Comparison::of_stage(stage, self.preset);
+        self.comparison.set_b(solution(stage, self.preset), true);
+    }
+
+    /// A bench on which nothing was measured.
+    fn emptied(&self) -> Self {
+        let mut empty = Self {
+            preset: self.preset,
+            ..Self::default()
+        };
+        // Each request to the engine has a number of its own.
+        empty.pending.request = self.pending.request;
+        empty
+    }
+
+    /// Whether the run of a beat has shown enough of itself to be shown again and not to be made again: `steps` steps, or its end.
+    fn has_shown(&self, beat: BeatState, steps: u64) -> bool {
+        let run = self.comparison.run_of(beat.variant);
+        let shown = self.run.slot(beat.variant);
+        let ended = shown.finished.is_some() || shown.loss.not_finite.is_some();
+        let last = shown.last.as_ref();
+        shown.description.spec().is_some_and(|spec| spec == run)
+            && !shown.of_pairs
+            && (ended || last.is_some_and(|step| step.step >= steps))
+    }
+
+    /// What a beat shows of it: before the beat that shows B, B is not there.
+    fn at_beat(&self, beat: BeatState) -> Self {
+        let mut story = self.run.story.clone();
+        if beat.variant == Slot::A {
+            story.show_b(|_| false);
+        }
+        Self {
+            comparison: self.comparison.clone(),
+            preset: self.preset,
+            pending: Pending::default(),
+            run: RequestedRun {
+                state: RunState::Finished,
+                story,
+                active: beat.variant,
+                wanted: Some(self.comparison.run_of(beat.variant)),
+                ..RequestedRun::default()
+            },
+        }
+    }
+
+    /// Its run has ended because the engine does something else: what it says until the next start is about another run.
+    fn stop(&mut self) {
+        let run = &mut self.run;
+        if run.state.is_active() || run.state.broke_off() {
+            run.state = RunState::Finished;
+        }
+        self.pending.asked = Asked::Leave;
+    }
+}
+
+impl Study {
+    /// A stage as a room sees it at a beat: nothing of a learner's own, and nothing hidden once the vote is over.
+    fn at_beat(beat: BeatState, stage: &Stage, presented: Option<(String, usize)>) -> Self {
+        let mut study = Self::default();
+        study.progress.presented = presented;
+        study.enter(beat.stage, stage);
+        study.of_mut(&stage.id).hints = beat.hints;
+        study.nothing_hidden = beat.vote == VoteState::Closed;
+        study
+    }
+}
+
+impl App {
+    /// A and B as the screen shows them.
+    pub fn shown_bench(&self) -> &Bench {
+        self.kept_beat().map_or(&self.bench, |kept| &kept.bench)
+    }
+
+    /// Their runs.
+    pub fn shown_run(&self) -> &RequestedRun {
+        &self.shown_bench().run
+    }
+
+    /// The result of their pairs.
+    pub fn shown_pair(&self) -> Option<&Pair> {
+        let pair = &self.lesson.study.pair;
+        self.kept_beat().map_or(pair, |kept| &kept.pair).as_ref()
+    }
+
+    /// The learner's own progress, also while a presentation is shown.
+    pub(super) fn own_study(&self) -> &Study {
+        let presentation = self.presenter.presentation.as_ref();
+        presentation.map_or(&self.lesson.study, |it| &it.learner.study)
+    }
+
+    /// What the beat on the screen showed when it was left; none for a beat that is still measured.
+    fn kept_beat(&self) -> Option<&KeptBeat> {
+        let presentation = self.presenter.presentation.as_ref();
+        let presentation = presentation.filter(|_| !self.mode.is_exercise())?;
+        let at = (self.lesson.study.at, presentation.beat);
+        presentation.kept.get(&at)
+    }
+
+    /// Whether the beat on the screen shows what was measured before, and no run.
+    pub fn shows_kept_beat(&self) -> bool {
+        self.kept_beat().is_some()
+    }
+
+    /// Begins a presentation, in which nothing is measured yet. The learner's runs, progress and screen are put away, unless they are
+    /// already because another presentation is shown.
+    pub(super) fn begin_presentation(&mut self, at: usize, beat: usize) {
+        if at >= self.lesson.course.stages.len() {
+            return;
+        }
+        self.view.notice = None;
+        let live = self.mode.is_live();
+        if live {
+            self.end_pairs();
+            self.renew_engine();
+        }
+        let empty = self.bench.emptied();
+        let bench = live.then(|| std::mem::replace(&mut self.bench, empty));
+        let study = std::mem::take(&mut self.lesson.study);
+        self.lesson.study.at = at;
+        self.lesson.study.pair = study.pair.clone().filter(|_| !live);
+        self.lesson.study.progress.presented = study.progress.presented.clone();
+        let learner = match self.presenter.presentation.take() {
+            Some(before) => before.learner,
+            None => Learner {
+                study,
+                bench: bench.map(|mut bench| {
+                    bench.stop();
+                    bench
+                }),
+                view: self.view.clone(),
+                device: self.devices.using.clone(),
+            },
+        };
+        self.presenter.presentation = Some(Box::new(Presentation {
+            beat,
+            audience_screen: AudienceScreen::Live,
+            answered: BTreeSet::new(),
+            kept: BTreeMap::new(),
+            waits: false,
+            learner,
+            saved: None,
+        }));
+        self.show_beat(at, beat);
+    }
+
+    /// Ends the presentation: runs, progress and screen are the learner's again, as they were. Returns false where there is none.
+    pub(super) fn end_presentation(&mut self) -> bool {
+        let Some(presentation) = self.presenter.presentation.take() else {
+            return false;
+        };
+        let learner = presentation.learner;
+        let view = std::mem::replace(&mut self.view, learner.view);
+        // What is of the terminal, and not of what it shows, stays.
+        (self.view.size, self.view.theme, self.view.markers) =
+            (view.size, view.theme, view.markers);
+        (self.view.revision, self.view.unsaved) = (view.revision, view.unsaved);
+        let shown = std::mem::replace(&mut self.lesson.study, learner.study);
+        self.lesson.study.progress.presented = shown.progress.presented;
+        let Some(bench) = learner.bench else {
+            self.lesson.study.pair = shown.pair;
+            return true;
+        };
+        let before = std::mem::replace(&mut self.bench, bench);
+        self.bench.pending.request = before.pending.request;
+        if before.run.state.broke_off() {
+            self.bench.run.state = before.run.state;
+        } else if before.run.state.is_active() {
+            self.send(Command::Stop);
+        }
+        if learner.device != self.devices.using {
+            self.bench.run.story.forget();
+            self.lesson.study.pair = None;
+        }
+        if let Some(config) = presentation.saved {
+            self.take_saved_file(config);
+        }
+        true
+    }
+
+    /// Ends the presentation at the learner's request. A run of theirs that had shown nothing starts now.
+    pub(super) fn stop_presenting(&mut self) {
+        self.end_presentation();
+        if self.mode.is_live() && !self.bench.run.shown().has_begun() {
+            match self.bench.run.wanted.clone() {
+                Some(run) => self.start(run),
+                None => self.enter(self.lesson.study.at),
+            }
+        }
+        let text = "Presenter mode is off; your own progress is as it was";
+        self.tell(text, false);
+    }
+
+    /// Keeps what the beats before this one show, or all beats of a stage that is left, or where B is hidden again, if enough was
+    /// measured for them. When pairs begin, no run of the stage goes on: what it has shown until then is all that there will be.
+    pub(super) fn keep_beats_before(&mut self, to: BeatState) {
+        let (Some(from), true) = (self.beat(), self.mode.is_live()) else {
+            return;
+        };
+        let stays = to.stage == from.stage;
+        let kept = |it: &Presentation| it.kept.contains_key(&(to.stage, to.at));
+        let hides_b =
+            to.variant < from.variant && !self.presenter.presentation.as_deref().is_some_and(kept);
+        let end = if stays && !hides_b { to.at } else { from.of };
+        let stage = self.lesson.course.stages.get(from.stage);
+        let (Some(stage), Some(presentation)) = (stage, &mut self.presenter.presentation) else {
+            return;
+        };
+        let steps = if stays && to.pairs { 0 } else { stage.steps };
+        let pair = self.bench.pairs_of_b();
+        for beat in beats(from.stage, stage).into_iter().take(end) {
+            let has_run = beat.pairs || self.bench.has_shown(beat, steps);
+            if has_run && (pair.is_some() || !beat.paired) {
+                let place = (beat.stage, beat.at);
+                presentation.kept.entry(place).or_insert_with(|| KeptBeat {
+                    bench: self.bench.at_beat(beat),
+                    pair: pair.clone().filter(|_| beat.paired),
+                });
+            }
+        }
+    }
+
+    /// Another stage: its runs are those that its last kept beat shows.
+    pub(super) fn change_presented_stage(&mut self, to: usize) {
+        self.view.notice = None;
+        let (true, Some(presentation)) = (self.mode.is_live(), &self.presenter.presentation) else {
+            return;
+        };
+        let mut kept = presentation.kept.range((to, 0)..(to + 1, 0));
+        let last = kept
+            .next_back()
+            .map(|(_, kept)| kept.bench.run.story.clone());
+        self.bench.run.story = last.unwrap_or_default();
+        self.leave_run();
+    }
+
+    /// Ends the run in progress; later events about it are ignored.
+    fn leave_run(&mut self) {
+        let command = self.bench.leave(self.clock.now_ms);
+        self.send(command);
+    }
+
+    /// Makes the runs and the progress of the presentation those of a beat of this stage.
+    pub(super) fn measure_beat(&mut self, beat: BeatState, stage: &Stage) {
+        let presented = self.lesson.study.progress.presented.take();
+        let pair = self.lesson.study.pair.take();
+        self.lesson.study = Study::at_beat(beat, stage, presented);
+        if !self.mode.is_live() {
+            // The recording goes on, whichever beat is shown.
+            self.lesson.study.pair = pair;
+            if self.bench.run.slot(beat.variant).has_begun() {
+                self.bench.run.active = beat.variant;
+            }
+            return;
+        }
+        self.bench.present(stage);
+        if self.shows_kept_beat() {
+            self.lesson.study.pair = pair.filter(|_| self.bench.pairing());
+            return self.let_run_wait();
+        }
+        match beat.variant {
+            Slot::A => self.hide_b_of_beat(),
+            Slot::B => self.show_present_b(),
+        }
+        let measured = self.bench.pairs_of_b().filter(|_| beat.paired);
+        match beat.pairs {
+            true => self.show_pairs(measured.is_some()),
+            false => self.show_run(beat, stage),
+        }
+        self.lesson.study.pair = match self.bench.pairing() {
+            true => pair.filter(|pair| !pair.done),
+            false => measured,
+        };
+    }
+
+    /// The screen shows what was measured before; the run goes on with its own beat. Pairs do not wait.
+    fn let_run_wait(&mut self) {
+        if self.bench.pairing() || self.bench.run.state.is_paused() {
+            return;
+        }
+        if matches!(self.bench.pending.asked, Asked::Start { .. }) {
+            return self.leave_run();
+        }
+        let moves = self.bench.run.state.is_moving();
+        self.pause();
+        if let Some(presentation) = &mut self.presenter.presentation {
+            presentation.waits |= moves;
+        }
+    }
+
+    /// A beat before B was shown is shown for the first time after it: B and its run are not there.
+    fn hide_b_of_beat(&mut self) {
+        let run = &self.bench.run;
+        if run.wanted.as_ref().is_some_and(|it| it.slot == Slot::B) && run.state.is_active() {
+            self.leave_run();
+        }
+        self.bench.run.story.show_b(|_| false);
+    }
+
+    /// Shows the run of a beat: the one in progress, an earlier one, or else a new one.
+    fn show_run(&mut self, beat: BeatState, stage: &Stage) {
+        let run = self.bench.comparison.run_of(beat.variant);
+        let waits = self.presenter.presentation.as_mut();
+        let waits = waits.is_some_and(|it| std::mem::take(&mut it.waits));
+        let pairing = self.bench.pairing();
+        let wanted = self.bench.run.wanted.as_ref() == Some(&run) && !pairing;
+        let steps = if pairing { 0 } else { stage.steps };
+        if wanted && self.bench.run.state.is_active() {
+            self.bench.run.active = beat.variant;
+            if waits && self.bench.run.state.is_paused() {
+                self.pause();
+            }
+        } else if self.bench.has_shown(beat, steps) {
+            self.bench.run.active = beat.variant;
+            self.let_run_wait();
+        } else if !(wanted && matches!(self.bench.run.state, RunState::Failed { .. })) {
+            self.start(run);
+        }
+    }
+
+    /// Shows the pairs: those that were measured, or else new ones.
+    fn show_pairs(&mut self, measured: bool) {
+        if !measured && !self.bench.pairing() {
+            self.pair();
+        }
+        self.bench.run.active = Slot::B;
+    }
+
+    /// Forgets what the stage of a presentation has measured, and shows its beat anew.
+    pub(super) fn measure_beat_again(&mut self) {
+        let at = self.lesson.study.at;
+        if let Some(presentation) = &mut self.presenter.presentation {
+            presentation.forget(Some(at));
+        }
+        self.bench.run.story.forget();
+        self.end_pairs();
+        (self.bench.run.wanted, self.lesson.study.pair) = (None, None);
+        self.show_beat_again();
+    }
+}
