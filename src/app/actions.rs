@@ -37,7 +37,9 @@ impl App {
         if !self.act_in_mode(action) {
             self.act_anywhere(action);
         }
-        self.note_looks();
+        if let Some(mystery) = self.mode.mystery_mut() {
+            mystery.note_looks(&self.view);
+        }
     }
 
     /// Says why an action is not possible now.
@@ -80,7 +82,9 @@ impl App {
             Action::Restart => self.restart(),
             // Without a stage there is nothing to predict.
             Action::Toggle => self.after_skip(AfterSkip::Toggle),
+            Action::Pair if self.mode.plays_mystery() => self.ask_for_verdict(),
             Action::Pair => self.after_skip(AfterSkip::Pair),
+            Action::LeaveExercise => self.leave_exercise(),
             Action::NextStage | Action::PreviousStage => self.leave_for(self.lesson.study.at),
             Action::Profile => {
                 self.tell("The next step is profiled", false);
@@ -191,7 +195,9 @@ impl App {
             Some(Confirm::Leave { to }) => self.go_to(to),
             Some(Confirm::LeaveMystery { to }) => self.enter_from_mystery(to),
             Some(Confirm::Quit) => self.effects.push(Effect::Quit),
-            Some(Confirm::GiveUp) => self.end_mystery(MysteryEnd::GivenUp),
+            Some(Confirm::GiveUp) => {
+                self.in_mystery(|it, context| it.finish(MysteryEnd::GivenUp, context.now_ms));
+            }
             None => {}
         }
     }

@@ -188,7 +188,9 @@ impl App {
             return;
         }
         let (slot, paired) = (started.run.slot, started.paired);
-        self.note_start(started);
+        if let Some(mystery) = self.mode.mystery_mut() {
+            mystery.note_start(started, self.clock.now_ms);
+        }
         if !(paired && self.hides_pairs()) {
             self.bench.run.story.hear(event, self.clock.now_ms);
         }
@@ -278,7 +280,7 @@ impl App {
         // The summary of a paired comparison is about no single run.
         if of_run {
             self.bench.run.story.hear(event, self.clock.now_ms);
-            self.judge_run(finished);
+            self.in_mystery(|it, context| it.judge_run(finished, context));
         }
         // It ended before it took the change: what was asked for last starts.
         if let Some(run) = self.bench.run.wanted.clone().filter(|_| changes) {
@@ -343,7 +345,7 @@ impl App {
         if done {
             self.bench.pending.asked = Asked::Nothing;
             self.bench.run.state = RunState::Finished;
-            self.judge_pairs();
+            self.in_mystery(|it, context| it.judge_pairs(context));
         } else if matches!(self.bench.run.state, RunState::Starting | RunState::Warming) {
             self.bench.run.state = RunState::Running;
         }

@@ -35,6 +35,8 @@ pub struct Exercises {
 /// What an exercise reads of other parts.
 pub(super) struct ExerciseContext<'a> {
     pub exercise: &'a Exercise,
+    /// Its place in the course.
+    pub at: usize,
     /// It stands in the place of the stage's text.
     pub is_open: bool,
     pub study: &'a Study,

@@ -8,7 +8,7 @@
 //! The score counts panels that were not on the screen anyway, knobs by which a configuration that ran for two seconds differs from the nearest
 //! one tried before, and minutes without those of the judge.
 
-mod play;
+pub(super) mod play;
 
 use std::collections::BTreeSet;
 

@@ -12,10 +12,12 @@
 use super::exercise::{ExerciseContext, ExerciseState, Exercises};
 use super::member::Membership;
 use super::member::share::ClassContext;
+use super::mystery::MysteryRun;
+use super::mystery::play::MysteryContext;
 use super::{Action, App, Confirm, Effect, Overlay, Panel};
 use crate::course::save_file::StageProgress;
-use protocol::Command;
 use protocol::config::RunConfig;
+use protocol::{Command, RunSpec};
 
 /// What has to follow from a change of a part.
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub(super) enum Follow {
         id: String,
         progress: Box<StageProgress>,
     },
+    /// These points were reached in this mystery: its score is noted and saved.
+    KeepScore { name: String, points: u32 },
     /// One more hint for this stage or exercise is shown, if there is one.
     NextHint(String),
     /// The lesson, or what stands in its place, comes into view.
@@ -41,6 +45,12 @@ pub(super) enum Follow {
     Confirm(Confirm),
     /// An action that only changes what is shown is carried out.
     Look(Action),
+    /// A starts to show its values.
+    Reveal,
+    /// This run begins in the place of what is in progress.
+    Run(RunSpec),
+    /// These two run in turns.
+    Pairs([RunSpec; 2]),
     /// The run that makes steps pauses.
     Pause,
     /// The paused run goes on.
@@ -93,11 +103,11 @@ impl App {
         at: Option<usize>,
         to: impl FnOnce(&mut Exercises, &ExerciseContext) -> F,
     ) -> bool {
-        let exercise = at.and_then(|at| self.lesson.course.exercises.get(at));
-        let follows = exercise.and_then(|exercise| {
+        let follows = at.and_then(|at| {
             let context = ExerciseContext {
-                exercise,
-                is_open: self.mode.exercise() == at,
+                exercise: self.lesson.course.exercises.get(at)?,
+                at,
+                is_open: self.mode.exercise() == Some(at),
                 study: &self.lesson.study,
                 bench: &self.bench,
                 devices: &self.devices,
@@ -132,6 +142,21 @@ impl App {
         self.carry_out(follows)
     }
 
+    /// Leads something to the open mystery; returns whether there is one and it concerns it.
+    pub(super) fn in_mystery<F: Into<Option<Vec<Follow>>>>(
+        &mut self,
+        to: impl FnOnce(&mut MysteryRun, &MysteryContext) -> F,
+    ) -> bool {
+        let context = MysteryContext {
+            study: &self.lesson.study,
+            bench: &self.bench,
+            now_ms: self.clock.now_ms,
+        };
+        let mystery = self.mode.mystery_mut();
+        let follows = mystery.and_then(|mystery| to(mystery, &context).into());
+        self.carry_out(follows)
+    }
+
     /// Does what a part asks for, in its order; returns whether the part was concerned.
     fn carry_out(&mut self, follows: Option<Vec<Follow>>) -> bool {
         let concerned = follows.is_some();
@@ -143,6 +168,13 @@ impl App {
                     *self.lesson.study.of_mut(&id) = *progress;
                     self.save(&id);
                 }
+                Follow::KeepScore { name, points } => {
+                    let known = self.lesson.study.progress.mysteries.entry(name.clone());
+                    let score = known.or_default();
+                    (score.last, score.best) = (points, score.best.max(points));
+                    let score = *score;
+                    self.effects.push(Effect::SaveMystery { name, score });
+                }
                 Follow::NextHint(id) => {
                     self.next_hint(&id);
                 }
@@ -153,6 +185,9 @@ impl App {
                 Follow::Card(card) => (self.view.overlay, self.view.overlay_scroll) = (card, 0),
                 Follow::Confirm(confirm) => self.view.confirm = Some(confirm),
                 Follow::Look(action) => self.look(action),
+                Follow::Reveal => self.bench.comparison.hidden = false,
+                Follow::Run(run) => self.start(run),
+                Follow::Pairs([a, b]) => self.run_pairs(a, b),
                 Follow::Pause if self.bench.run.state.is_moving() => self.pause(),
                 Follow::Resume if self.bench.run.state.is_paused() => self.pause(),
                 Follow::Pause | Follow::Resume => {}

@@ -148,7 +148,9 @@ impl App {
         if self.mode.plays_mystery() {
             return self.ask_for_verdict();
         }
-        self.note_pairs_with_a();
+        if let Some(mystery) = self.mode.mystery_mut() {
+            mystery.paired_with_good = false;
+        }
         if self.open_knobs_if_same() {
             return;
         }

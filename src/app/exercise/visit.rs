@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::app::bench::Asked;
-use crate::app::may::neighbour;
 use crate::app::mode::HeldRun;
 use crate::app::runs::PAIRS_ENDED;
 use crate::app::{App, Effect, Mode, Panel, Replay, RequestedRun, RunState};
@@ -69,17 +68,6 @@ impl App {
             self.run_again(engine_gone, held);
         }
         self.show_beat_again();
-    }
-
-    /// The next exercise, or the one before.
-    pub(in crate::app) fn exercise_by(&mut self, by: isize) {
-        let Some(at) = self.mode.exercise() else {
-            return;
-        };
-        let of = self.lesson.course.exercises.len();
-        if let Ok(to) = neighbour(at, by, of, "exercise") {
-            self.open_exercise(to);
-        }
     }
 
     /// Pauses and keeps the stage's run while a recorded one is shown. A run that is starting, or pairs, cannot wait and are ended.

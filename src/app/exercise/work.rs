@@ -95,7 +95,10 @@ impl Exercises {
         let exercise = context.exercise;
         let state = self.of_mut(exercise);
         let in_lanes = context.view.overlay == Some(Overlay::Lanes);
+        let to = |at| vec![Follow::Go(Place::Exercise(at))];
         Some(match action {
+            Action::NextStage => to(context.at + 1),
+            Action::PreviousStage => to(context.at.checked_sub(1)?),
             Action::Answer(choice) => state.answer_question(choice, context),
             Action::Hint => {
                 state.text_first = true;

@@ -11,26 +11,18 @@ impl App {
         if self.act_on_recording(action) {
             return true;
         }
-        let done = match self.mode {
+        let open = self.mode.exercise();
+        match self.mode {
             Mode::Stage | Mode::Replay(_) => {
-                self.with_stage(|app, stage| app.act_in_stage(stage, action))
+                let done = self.with_stage(|app, stage| app.act_in_stage(stage, action));
+                done.unwrap_or(false)
             }
             Mode::Exercise(_) | Mode::Watching { .. } => {
-                match action {
-                    Action::NextStage => self.exercise_by(1),
-                    Action::PreviousStage => self.exercise_by(-1),
-                    Action::LeaveExercise => self.leave_exercise(),
-                    _ => {
-                        let open = self.mode.exercise();
-                        return self.in_exercise(open, |it, context| it.update(action, context));
-                    }
-                }
-                Some(true)
+                self.in_exercise(open, |it, context| it.update(action, context))
             }
-            Mode::Mystery(_) => Some(self.act_in_mystery(action)),
-            Mode::Free => None,
-        };
-        done.unwrap_or(false)
+            Mode::Mystery(_) => self.in_mystery(|it, _| it.update(action)),
+            Mode::Free => false,
+        }
     }
 
     /// Carries out an action on the recording that is shown; false where there is none, and for all other actions.
@@ -90,8 +82,8 @@ impl App {
     pub(in crate::app) fn tick_in_mode(&mut self, before_ms: u64) {
         match self.mode {
             Mode::Replay(_) | Mode::Watching { .. } => {}
-            Mode::Mystery(_) => {
-                self.note_tried();
+            Mode::Mystery(ref mut mystery) => {
+                mystery.note_time(self.clock.now_ms);
                 self.pause_when_idle(before_ms);
             }
             Mode::Stage | Mode::Exercise(_) | Mode::Free => self.pause_when_idle(before_ms),
