@@ -24,11 +24,15 @@ mod votes;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear};
 
 use crate::app::{App, AudienceScreen, DrawnFrame, ScreenSize};
+use layout::Arrangement;
+use panels::header::{self, Header};
+use panels::status::{self, Guide};
 pub use run::{SessionEnd, TerminalSession};
-use surface::Surface;
+use surface::{Fitted, Scroll, Surface};
 use theme::Theme;
 
 /// Draws one frame. The result is how far each panel, and what lies on top, can scroll.
@@ -49,50 +53,74 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     let theme = on_stage.as_ref().unwrap_or(theme);
     let it = layout::arrange(area, app);
     let mut limits = DrawnFrame::default();
-    let mut surface = Surface {
-        frame,
-        area,
-        app,
-        theme,
-        reading: &[],
-    };
-    let s = &mut surface;
     if it.room == Some(ScreenSize::Numbers) {
-        panels::numbers::draw(s);
+        let lines = panels::numbers::lines(app, theme, area);
+        frame.render_widget(Fitted(lines.into()), area);
     } else {
-        panels::status::draw_unsaved(s.at(it.unsaved));
-        panels::header::draw(s.at(it.header));
-        panels::header::draw_vitals(s.at(it.vitals));
-        panels::header::draw_busy(s.at(it.busy));
+        draw_around(&it, frozen.is_some(), app, theme, frame);
         for (panel, area) in &it.panels {
-            let draw = match app.beat() {
-                Some(_) => panels::beat::draw(s.at(*area), *panel),
-                None => panels::draw(*panel, s.at(*area)),
+            let scrolls = match app.beat() {
+                Some(_) => panels::beat::draw(&mut surface(*area, app, theme, frame), *panel),
+                None => panels::draw(*panel, *area, app, theme, frame),
             };
-            limits.panels.push((*panel, draw));
+            limits.panels.push((*panel, scrolls));
             if app.marks_row(*panel) && app.view.overlay.is_none() {
-                limits.rows = mark_row(s.frame, *area, app.view.row, theme);
+                limits.rows = mark_row(frame, *area, app.view.row, theme);
             }
         }
-        panels::status::draw_guide(s.at(it.guide));
-        panels::status::draw(s.at(it.status));
-        match app.beat() {
-            Some(_) => panels::beat::draw_foot(s.at(it.footer)),
-            None => panels::footer::draw(s.at(it.footer)),
-        }
-        if frozen.is_some() {
-            panels::beat::draw_frozen(s.at(it.footer));
-        }
-        match it.overlay {
-            Some((overlay, area)) => {
-                step_back(s.frame, it.body, area, theme);
-                limits.overlay = panels::draw_card(overlay, s.at(area));
-            }
-            None => panels::cards::draw(s.at(it.body)),
+        if let Some((overlay, area)) = it.overlay {
+            step_back(frame, it.body, area, theme);
+            limits.overlay = panels::draw_card(overlay, area, app, theme, frame);
+        } else if let Some((card, area)) = panels::cards::of_failure(app, theme, it.body) {
+            frame.render_stateful_widget(card, area, &mut Scroll::default());
         }
     }
     theme.symbols.finish(frame.buffer_mut());
     limits
+}
+
+/// Draws the lines above and below the panels.
+fn draw_around(it: &Arrangement, frozen: bool, app: &App, theme: &Theme, frame: &mut Frame<'_>) {
+    let unsaved = status::unsaved(app, theme, it.unsaved.width);
+    frame.render_widget(Fitted(unsaved.into()), it.unsaved);
+    frame.render_widget(Header::new(app, theme), it.header);
+    let guide = Guide::new(app, theme, it.guide.width);
+    frame.render_widget(guide, it.guide);
+    let lines: [(LineOf, Rect); 3] = [
+        (header::figures, it.vitals),
+        (header::notice_busy, it.busy),
+        (status::line, it.status),
+    ];
+    for (line, area) in lines.into_iter().filter(|(_, area)| !area.is_empty()) {
+        frame.render_widget(Fitted(line(app, theme, area.width).into()), area);
+    }
+    match app.beat() {
+        Some(_) => panels::beat::draw_foot(&mut surface(it.footer, app, theme, frame)),
+        None => {
+            let footer = panels::footer::line(app, theme, it.footer.width);
+            frame.render_widget(Fitted(footer.into()), it.footer);
+        }
+    }
+    if frozen {
+        panels::beat::draw_frozen(&mut surface(it.footer, app, theme, frame));
+    }
+}
+
+/// One line of so many columns.
+type LineOf = fn(&App, &Theme, u16) -> Line<'static>;
+
+fn surface<'a, 'f>(
+    area: Rect,
+    app: &'a App,
+    theme: &'a Theme,
+    frame: &'a mut Frame<'f>,
+) -> Surface<'a, 'f> {
+    Surface {
+        frame,
+        area,
+        app,
+        theme,
+    }
 }
 
 /// Marks one of a panel's rows that have a figure; the result is what stands in them.

@@ -16,7 +16,9 @@ use super::panels::timeline;
 use super::prose::READING;
 use super::reading;
 use super::run::{self, SessionEnd};
-use super::surface::{boxed, centred, height, put, take_bottom, take_left, take_top, widest};
+use super::surface::{
+    CardFrame, centred, height, inside, put, take_bottom, take_left, take_top, widest,
+};
 use super::table::{Columns, FigureColumn};
 use super::text;
 use super::theme::Theme;
@@ -168,8 +170,14 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
 fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme: &Theme) {
     let columns = widest(&lines).max(20).saturating_add(4);
     let place = centred(frame.area(), columns, height(lines.len() + 2));
-    let within = boxed(frame, place, title, "", theme.border_focused, theme);
-    put(frame, within, lines);
+    let border = CardFrame {
+        title,
+        aside: "",
+        border: theme.border_focused,
+        theme,
+    };
+    frame.render_widget(border, place);
+    put(frame, inside(place), lines);
 }
 
 /// The file and its panels.

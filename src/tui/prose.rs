@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span as Run};
 
@@ -46,6 +47,11 @@ impl<'a> ProseWriter<'a> {
             figures: None,
             lines: Vec::new(),
         }
+    }
+
+    /// Writes as wide as the area.
+    pub fn in_area(app: &'a App, theme: &'a Theme, area: Rect) -> Self {
+        Self::new(app, theme, usize::from(area.width))
     }
 
     /// An empty line.

@@ -1,18 +1,20 @@
 //! The log of attempts: A, and each B that ran, with what it measured. Enter goes back to one.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use crate::app::{App, SlotRun};
 use crate::tui::list::List;
-use crate::tui::surface::joined;
+use crate::tui::surface::{chooses, joined};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::units::number;
 use protocol::{Pair, Slot};
 
 /// The attempts, each with its knobs and its figures.
-pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
-    let mut list = List::default();
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let (mut list, columns) = (List::default(), usize::from(area.width));
     for (at, attempt) in app.attempts().into_iter().enumerate() {
         let mark = theme.symbols.pointer_at(app.is_present(attempt));
         let (name, knobs) = match attempt.slot() {
@@ -35,7 +37,10 @@ pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     if list.lines.is_empty() {
         list.text([Line::styled("nothing has run yet", theme.dim)]);
     }
-    list
+    Content {
+        aside: chooses("makes it B", app),
+        ..Content::list("attempts", list, app.view.selected)
+    }
 }
 
 /// What it measured, the most important first: each figure is whole or left out.

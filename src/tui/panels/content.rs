@@ -1,23 +1,26 @@
-//! What a panel of figures shows: blocks that two renderers draw, `draw` as lines in the panel's box, and `large::draw` for the
-//! back of a room.
+//! What a panel or a card shows: blocks that two renderers draw, as lines inside a box, and `large::draw` for the back of a
+//! room.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::{StatefulWidget, Widget};
 
 use crate::app::App;
-use crate::panel::Panel;
-use crate::tui::list::first_shown;
-use crate::tui::surface::{Surface, height, take_bottom, take_left, take_top};
+use crate::tui::list::List;
+use crate::tui::surface::{
+    CardFrame, Fitted, PanelFrame, Scroll, Scrolled, height, inside, take_bottom, take_left,
+    take_top,
+};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::Slot;
 
-/// What a panel shows now, in an area of this size.
+/// What a panel or a card shows now, in an area of this size.
 pub(super) type ContentOf = for<'a> fn(&'a App, &'a Theme, Rect) -> Content<'a>;
 
-/// What a panel shows.
+/// What a panel or a card shows.
 #[derive(Default)]
 pub struct Content<'a> {
     /// The title, where it is another than the panel's name.
@@ -32,6 +35,10 @@ pub struct Content<'a> {
     pub foot: Vec<Line<'static>>,
     /// The line that is kept in view.
     pub selected: Option<usize>,
+    /// Of a list, the entry that each line belongs to.
+    pub entries: Vec<Option<usize>>,
+    /// Sentences below the lines, as far as rows are free.
+    pub reading: &'static [&'static str],
 }
 
 /// The two renderers.
@@ -135,6 +142,22 @@ impl<'a> Content<'a> {
         }
     }
 
+    /// Lines of a card with a title.
+    pub fn titled(title: impl Into<String>, lines: Vec<Line<'static>>) -> Self {
+        let title = Some(title.into());
+        let text = Self::text("", lines);
+        Self { title, ..text }
+    }
+
+    /// Lines of which some belong to entries, one of them marked.
+    pub(super) fn list(title: &str, list: List, marked: usize) -> Self {
+        Self {
+            selected: Some(list.last_line(marked)),
+            entries: list.entries,
+            ..Self::titled(title, list.lines)
+        }
+    }
+
     /// Nothing, for this reason.
     pub fn missing(reason: &str, theme: &Theme, area: Rect) -> Self {
         Self::text("", missing(reason, theme, area))
@@ -211,68 +234,113 @@ pub(super) fn missing(reason: &str, theme: &Theme, area: Rect) -> Vec<Line<'stat
     text::wrap(&[said], usize::from(area.width), "", "")
 }
 
-/// Draws the panel's box with its lines; the result is how many it can scroll.
-pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel, of: ContentOf) -> u16 {
-    let outer = s.area;
-    s.open(panel, panel.into_str(), "");
-    let mut content = of(s.app, s.theme, s.area);
-    let title = content.title.as_deref().unwrap_or(panel.into_str());
-    s.at(outer).open(panel, title, &content.aside);
-    let lines = lines(content.take_blocks(Size::Normal), s);
-    let [head, area, foot] = content.areas(s.area);
-    let cut = content.head.len() - usize::from(head.height);
-    s.put(head, content.head.split_off(cut));
-    s.put(foot, content.foot);
-    s.area = area;
-    match content.selected {
-        Some(at) => {
-            let from = first_shown(at, lines.len(), area.height);
-            s.show(area, lines, from);
-            0
+/// The first line shown where one of so many lines is kept in view, with the next one where there is room.
+fn first_shown(line: usize, lines: usize, rows: u16) -> u16 {
+    let end = line + 1 + usize::from(rows >= 6);
+    height(end.min(lines)).saturating_sub(rows)
+}
+
+impl Content<'_> {
+    /// The entry of a list on a row of the screen, the list being in `area`.
+    pub fn entry_at(&self, y: u16, area: Rect) -> Option<usize> {
+        let [_, list, _] = self.areas(area);
+        let row = y.checked_sub(list.y).filter(|row| *row < list.height)?;
+        let from = first_shown(self.selected?, self.entries.len(), list.height);
+        *self.entries.get(usize::from(row + from))?
+    }
+
+    /// Draws it into the area inside its frame.
+    fn draw(mut self, mut area: Rect, theme: &Theme, buffer: &mut Buffer, scroll: &mut Scroll) {
+        let mut lines = Vec::new();
+        for block in self.take_blocks(Size::Normal) {
+            let width = usize::from(area.width);
+            match block {
+                Block::Lines(more) => lines.extend(more),
+                Block::Figure(figure) if figure.values.iter().any(|it| it.slot.is_some()) => {
+                    lines.extend(values_of_runs(&figure, width, theme));
+                }
+                Block::Figure(figure) => lines.push(with_bar(&figure, width, theme)),
+                Block::Plot(plot) => {
+                    let captions = match area.height {
+                        0..PLOT => area.height,
+                        rows => height(lines.len()).min(rows - PLOT),
+                    };
+                    let top = take_top(&mut area, captions);
+                    Fitted(std::mem::take(&mut lines).into()).render(top, buffer);
+                    let place = match plot.size {
+                        (columns, _) if columns < area.width => {
+                            let left = take_left(&mut area, columns);
+                            take_left(&mut area, 1);
+                            left
+                        }
+                        (_, rows) => take_top(&mut area, rows),
+                    };
+                    (plot.draw)(place, buffer);
+                }
+            }
         }
-        None => {
-            let below = s.reading_below(lines.len(), panel);
-            let scroll = s.app.view.scroll_of(panel);
-            s.show(area, [lines, below].concat(), scroll)
+        let [head, area, foot] = self.areas(area);
+        let cut = self.head.len() - usize::from(head.height);
+        Fitted(self.head.split_off(cut).into()).render(head, buffer);
+        Fitted(self.foot.into()).render(foot, buffer);
+        match self.selected {
+            Some(at) => scroll.from = first_shown(at, lines.len(), area.height),
+            None => add_reading(self.reading, &mut lines, area, theme),
+        }
+        Scrolled { lines, theme }.render(area, buffer, scroll);
+    }
+}
+
+/// Adds what explains the words of a panel, sentence by sentence, as far as rows are free.
+fn add_reading(reading: &[&str], lines: &mut Vec<Line<'static>>, area: Rect, theme: &Theme) {
+    let (columns, rows) = (usize::from(area.width), usize::from(area.height));
+    for sentence in reading.iter().flat_map(|it| it.split_inclusive(". ")) {
+        let said = Span::styled(sentence.trim_end(), theme.dim);
+        let wrapped = text::wrap(&[said], columns, "", "");
+        if lines.len() + wrapped.len() <= rows {
+            lines.extend(wrapped);
         }
     }
 }
 
-/// Draws what does not scroll, and takes its room; the result is the lines that do.
-fn lines<'a>(
-    blocks: impl Iterator<Item = Block<'a>>,
-    s: &mut Surface<'_, '_>,
-) -> Vec<Line<'static>> {
-    let theme = s.theme;
-    let mut lines = Vec::new();
-    for block in blocks {
-        let width = usize::from(s.area.width);
-        match block {
-            Block::Lines(more) => lines.extend(more),
-            Block::Figure(figure) if figure.values.iter().any(|it| it.slot.is_some()) => {
-                lines.extend(values_of_runs(&figure, width, theme));
-            }
-            Block::Figure(figure) => lines.push(with_bar(&figure, width, theme)),
-            Block::Plot(plot) => {
-                let captions = match s.area.height {
-                    0..PLOT => s.area.height,
-                    rows => height(lines.len()).min(rows - PLOT),
-                };
-                let top = take_top(&mut s.area, captions);
-                s.put(top, std::mem::take(&mut lines));
-                let area = match plot.size {
-                    (columns, _) if columns < s.area.width => {
-                        let area = take_left(&mut s.area, columns);
-                        take_left(&mut s.area, 1);
-                        area
-                    }
-                    (_, rows) => take_top(&mut s.area, rows),
-                };
-                (plot.draw)(area, s.frame.buffer_mut());
-            }
-        }
+/// A panel in its box, or below its rule.
+pub(super) struct PanelWidget<'a> {
+    pub frame: PanelFrame<'a>,
+    pub content: Content<'a>,
+    pub theme: &'a Theme,
+}
+
+impl StatefulWidget for PanelWidget<'_> {
+    type State = Scroll;
+
+    fn render(self, area: Rect, buffer: &mut Buffer, scroll: &mut Scroll) {
+        let (inner, _) = self.frame.inside(area);
+        self.frame.render(area, buffer);
+        self.content.draw(inner, self.theme, buffer, scroll);
     }
-    lines
+}
+
+/// A card over everything.
+pub(crate) struct CardWidget<'a> {
+    pub content: Content<'a>,
+    pub border: Style,
+    pub theme: &'a Theme,
+}
+
+impl StatefulWidget for CardWidget<'_> {
+    type State = Scroll;
+
+    fn render(self, area: Rect, buffer: &mut Buffer, scroll: &mut Scroll) {
+        let (content, theme) = (self.content, self.theme);
+        let frame = CardFrame {
+            title: content.title.as_deref().unwrap_or_default(),
+            aside: &content.aside,
+            border: self.border,
+            theme,
+        };
+        frame.render(area, buffer);
+        content.draw(inside(area), theme, buffer, scroll);
+    }
 }
 
 /// `forward       4.10 ms     31 %  ████`

@@ -1,18 +1,21 @@
 //! The devices that were found, where the run is now, and what each can time.
 
+use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::content::Content;
 use crate::app::App;
 use crate::app::devices::GpuWarmUp;
 use crate::app::guide::gpu_warm_up;
 use crate::tui::list::List;
 use crate::tui::prose::ProseWriter;
+use crate::tui::surface::chooses;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
 /// The devices, and below them what is known about them.
-pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
-    let mut list = List::default();
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let (mut list, columns) = (List::default(), usize::from(area.width));
     let (asked, using) = (&app.devices.asked, &app.devices.using);
     let said = format!("requested: {asked}, computing on: {using}");
     list.text([Line::styled(said, theme.dim), Line::default()]);
@@ -48,5 +51,8 @@ pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let said = "Figures of different devices are never compared.";
     w.line(said, theme.dim);
     list.text(w.lines);
-    list
+    Content {
+        aside: chooses("moves the run", app),
+        ..Content::list("devices", list, app.view.selected)
+    }
 }

@@ -1,49 +1,64 @@
 //! The top lines: the stage, where the figures come from, and the four figures that every run shows.
 
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::Widget;
 
 use super::exercise;
 use crate::app::busy::busy;
 use crate::app::guide::{FigureState, RunFigure, gpu_warm_up, vitals};
 use crate::app::{Action, App, Overlay};
 use crate::tui::prose::sentence;
-use crate::tui::surface::Surface;
+use crate::tui::surface::Fitted;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 use protocol::stats::roofline;
 
-/// Title left, badges right.
-pub fn draw(s: &mut Surface<'_, '_>) {
-    if s.area.is_empty() {
-        return;
+/// The first line: the title left, a badge right where there is room.
+pub struct Header {
+    title: Line<'static>,
+    badges: Vec<Line<'static>>,
+}
+
+impl Header {
+    pub fn new(app: &App, theme: &Theme) -> Self {
+        let mut spans = vec![Span::styled(" perflings ", theme.title_focused)];
+        if let Some(open) = app.exercise() {
+            spans.push(Span::raw(" "));
+            spans.push(exercise::label(open, theme));
+            spans.push(Span::styled(open.title.clone(), theme.strong));
+        } else if let Some(stage) = app.stage() {
+            let number = format!(" {}/{} ", stage.number, app.lesson.course.stages.len());
+            spans.push(Span::styled(number, theme.dim));
+            spans.push(Span::styled(stage.title.clone(), theme.strong));
+        } else if let Some(mystery) = app.mystery() {
+            let (seed, level) = (mystery.mystery.seed, mystery.mystery.level());
+            let said = format!(" mystery {seed}, level {level}");
+            spans.push(Span::styled(said, theme.strong));
+        } else if app.can_edit() {
+            spans.push(Span::styled(" a free run", theme.strong));
+        }
+        Self {
+            title: Line::from(spans),
+            badges: badges(app, theme),
+        }
     }
-    let (app, theme) = (s.app, s.theme);
-    let mut spans = vec![Span::styled(" perflings ", theme.title_focused)];
-    if let Some(open) = app.exercise() {
-        spans.push(Span::raw(" "));
-        spans.push(exercise::label(open, theme));
-        spans.push(Span::styled(open.title.clone(), theme.strong));
-    } else if let Some(stage) = app.stage() {
-        let number = format!(" {}/{} ", stage.number, app.lesson.course.stages.len());
-        spans.push(Span::styled(number, theme.dim));
-        spans.push(Span::styled(stage.title.clone(), theme.strong));
-    } else if let Some(mystery) = app.mystery() {
-        let (seed, level) = (mystery.mystery.seed, mystery.mystery.level());
-        spans.push(Span::styled(
-            format!(" mystery {seed}, level {level}"),
-            theme.strong,
-        ));
-    } else if app.can_edit() {
-        spans.push(Span::styled(" a free run", theme.strong));
-    }
-    let room = usize::from(s.area.width).saturating_sub(text::width_of(&spans) + 2);
-    s.put(s.area, Line::from(spans));
-    let mut badges = badges(app, theme).into_iter();
-    if let Some(badge) = badges.find(|badge| badge.width() <= room) {
-        let wide = badge.width() as u16;
-        let area = Rect::new(s.area.right() - wide, s.area.y, wide, 1);
-        s.put(area, badge);
+}
+
+impl Widget for Header {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        let room = usize::from(area.width).saturating_sub(self.title.width() + 2);
+        Fitted(self.title.into()).render(area, buffer);
+        let mut badges = self.badges.into_iter();
+        if let Some(badge) = badges.find(|badge| badge.width() <= room) {
+            let place = Rect {
+                x: area.right() - badge.width() as u16,
+                width: badge.width() as u16,
+                ..area
+            };
+            Fitted(badge.into()).render(place, buffer);
+        }
     }
 }
 
@@ -112,17 +127,15 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// The four figures every run shows, in the longest wording that fits.
-pub fn draw_vitals(s: &mut Surface<'_, '_>) {
-    let (app, theme) = (s.app, s.theme);
+pub fn figures(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     if app.is_unsolved() {
         let text = match app.mystery() {
             Some(_) => " The checks are shown here once the mystery has ended",
             None => " The checks of this run are shown here once the fault is named",
         };
-        return s.put(s.area, Line::styled(text, theme.dim));
+        return Line::styled(text, theme.dim);
     }
     let all = vitals(app);
-    let room = usize::from(s.area.width);
     // With all words; figures alone; without the latest loss, which the loss panel has as well; without what the speed is a share
     // of; with fewer spaces; without the speed.
     let first = &all[..all.len().saturating_sub(1)];
@@ -135,18 +148,15 @@ pub fn draw_vitals(s: &mut Surface<'_, '_>) {
         line(&all, " ", "", |it| tight(&unnamed(it)), theme),
         line(first, " ", "", |it| tight(&unnamed(it)), theme),
     ];
-    s.put(s.area, text::longest(wordings, room));
+    text::longest(wordings, usize::from(columns))
 }
 
 /// That other programs keep the machine busy, in the longest wording that fits.
-pub fn draw_busy(s: &mut Surface<'_, '_>) {
-    let Some(wordings) = busy(s.app).filter(|_| !s.area.is_empty()) else {
-        return;
-    };
-    let room = usize::from(s.area.width);
-    let mark = s.theme.symbols.warning;
-    let lines = wordings.map(|it| Line::styled(format!(" {mark} {it}"), s.theme.warning));
-    s.put(s.area, text::longest(lines, room));
+pub fn notice_busy(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
+    let mark = theme.symbols.warning;
+    let wordings = busy(app).into_iter().flatten();
+    let lines = wordings.map(|it| Line::styled(format!(" {mark} {it}"), theme.warning));
+    text::longest(lines, usize::from(columns))
 }
 
 /// Figures in one wording, with this gap between them and this space after a mark.

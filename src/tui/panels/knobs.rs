@@ -47,25 +47,18 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     }
     let mut foot = ProseWriter::new(app, theme, columns);
     about(comparison, low, &mut foot);
-    let list = list(app, theme, columns);
-    let selected = Some(list.last_line(comparison.row));
-    let lines = list.lines.into_iter().map(|it| it.1).collect();
     Content {
-        title: Some("knobs".to_owned()),
+        aside: format!("{row} of {all} · {differ}"),
         head: head.lines,
         foot: foot.lines,
-        selected,
-        ..Content::text(format!("{row} of {all} · {differ}"), lines)
+        ..Content::list("knobs", list(app, theme, columns), comparison.row)
     }
 }
 
 /// The row of the knobs on this row of the screen, the panel being in `area`.
 pub fn row_at(y: u16, area: Rect, app: &App) -> Option<usize> {
     let (inner, theme) = (inside(area), Theme::plain(app.view.markers));
-    let [_, list_area, _] = content(app, &theme, inner).areas(inner);
-    let row = y.checked_sub(list_area.y)?;
-    let list = list(app, &theme, usize::from(inner.width));
-    list.entry_at(row, app.bench.comparison.row, list_area.height)
+    content(app, &theme, inner).entry_at(y, inner)
 }
 
 /// The result of the changes so far: the figures that a learner would look for in the covered panels.

@@ -1,14 +1,16 @@
 //! For latecomers: a page for each skipped stage, with its symptom. Each page leads back to its stage; the fault, the fix and what
 //! this machine measured are shown only when the learner asks for them.
 
-use crate::app::Action;
+use ratatui::layout::Rect;
+
+use super::content::Content;
+use crate::app::{Action, App};
 use crate::course::Stage;
 use crate::course::placeholder::{FigureSources, fill_known};
 use crate::tui::prose::ProseWriter;
-use crate::tui::surface::Surface;
+use crate::tui::theme::Theme;
 
-pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
-    let app = s.app;
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let skipped = app.skipped_stages();
     let at = app.view.selected.min(skipped.len().saturating_sub(1));
     let stage = skipped
@@ -16,15 +18,15 @@ pub(super) fn draw(s: &mut Surface<'_, '_>) -> u16 {
         .and_then(|at| app.lesson.course.stages.get(*at));
     let of = skipped.len();
     let title = stage.map(|it| format!("skipped {}/{of}: {} {}", at + 1, it.number, it.title));
-    s.overlay(title.as_deref().unwrap_or("skipped stages"));
-    let mut w = s.writer();
+    let mut w = ProseWriter::in_area(app, theme, area);
     // As much of it as there is room for.
     w.widest = w.columns;
     match stage {
         Some(stage) => page(stage, &mut w),
-        None => w.plain("No stage was skipped.", s.theme.dim),
+        None => w.plain("No stage was skipped.", theme.dim),
     }
-    s.show_card(w.lines)
+    let title = title.unwrap_or_else(|| "skipped stages".to_owned());
+    Content::titled(title, w.lines)
 }
 
 fn page(stage: &Stage, w: &mut ProseWriter<'_>) {

@@ -1,12 +1,14 @@
 //! The list of the course: the state of each stage, which predictions were right, and the score.
 
+use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::content::Content;
 use crate::app::{App, Mode};
 use crate::course::save_file::{Prediction, StageState};
 use crate::course::{Exercise, Stage, UnusableContent};
 use crate::tui::list::List;
-use crate::tui::surface::joined;
+use crate::tui::surface::{chooses, joined};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -17,8 +19,8 @@ const LEVEL: usize = 14;
 const NARROW: usize = 72;
 
 /// The stages, the exercises and the runs without either; the marks' meaning and the score below them.
-pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
-    let mut list = List::default();
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let (mut list, columns) = (List::default(), usize::from(area.width));
     list.text([Line::styled(app.lesson.course.title.clone(), theme.heading)]);
     let (stages, exercises) = (&app.lesson.course.stages, &app.lesson.course.exercises);
     for (at, it) in stages.iter().enumerate() {
@@ -37,8 +39,11 @@ pub(super) fn list(app: &App, theme: &Theme, columns: usize) -> List {
     list.text([Line::default()]);
     runs(app, columns, theme, &mut list);
     let rule = Line::styled(theme.symbols.rule.repeat(columns), theme.border);
-    list.foot = vec![rule, legend(columns, theme), score(app, theme, columns)];
-    list
+    Content {
+        aside: chooses("goes there", app),
+        foot: vec![rule, legend(columns, theme), score(app, theme, columns)],
+        ..Content::list("stages and exercises", list, app.view.selected)
+    }
 }
 
 /// What the marks mean.

@@ -1,8 +1,10 @@
 //! What the learner has done so far, in their own numbers: for each stage the prediction, what was measured, the fix; and
 //! where to go on. After the last stage it is the end of the course.
 
-use ratatui::text::{Line, Span};
+use ratatui::layout::Rect;
+use ratatui::text::Span;
 
+use super::content::Content;
 use super::question::{bounds_with_unit, judged, with_unit};
 use crate::app::estimate::POINTS;
 use crate::app::{Action, App, Overlay};
@@ -26,7 +28,8 @@ pub(super) fn widest(app: &App) -> u16 {
     READING.max(table) as u16 + 4
 }
 
-pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
+    let columns = usize::from(area.width);
     let mut w = ProseWriter::new(app, theme, columns.min(READING));
     let all = &app.lesson.course.stages;
     let passed = |stage: &&Stage| app.lesson.study.of(stage).state == StageState::Passed;
@@ -48,7 +51,7 @@ pub(super) fn lines(app: &App, theme: &Theme, columns: usize) -> Vec<Line<'stati
     let said = "`perflings mystery` trains with faults drawn from a seed, to find and to fix.";
     w.plain(said, theme.text);
     journey(columns, &mut w);
-    w.lines
+    Content::titled("what you have done", w.lines)
 }
 
 /// A stage: its title, the prediction, what was measured, and the fix.
