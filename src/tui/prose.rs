@@ -85,6 +85,16 @@ impl<'a> ProseWriter<'a> {
         self.runs(&[Run::styled(text, style)], "", "");
     }
 
+    /// A text that wraps, in the style of most text.
+    pub fn text(&mut self, text: &str) {
+        self.plain(text, self.theme.text);
+    }
+
+    /// A text that wraps and matters less.
+    pub fn dim(&mut self, text: &str) {
+        self.plain(text, self.theme.dim);
+    }
+
     /// A text behind a marker, its lines indented under each other.
     pub fn item(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
         let first = Run::styled(marker.to_owned(), marked);
@@ -185,7 +195,7 @@ impl<'a> ProseWriter<'a> {
                     }
                     continue;
                 }
-                Some(note) => self.plain(note, self.theme.dim),
+                Some(note) => self.dim(note),
                 None => self.block(block),
             }
             before = note;
@@ -235,7 +245,7 @@ impl<'a> ProseWriter<'a> {
             return self.keys(said, &[Action::Expand]);
         }
         let said = format!("The drawing is cut here; a terminal of {wide} columns shows it whole.");
-        self.plain(&said, self.theme.dim);
+        self.dim(&said);
     }
 
     /// Whether a sentence stands on the page already.
@@ -329,7 +339,7 @@ impl<'a> ProseWriter<'a> {
             .figures
             .and_then(|from| notice(names, from, &pair_key()));
         if let Some(note) = note {
-            self.plain(&format!("{NO_FIGURE} {note}"), self.theme.dim);
+            self.dim(&format!("{NO_FIGURE} {note}"));
         }
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn of_failure<'a>(
     let most = area.height.saturating_sub(6).max(1);
     w.lines.truncate(usize::from(most));
     w.blank();
-    w.plain(&said, theme.text);
+    w.text(&said);
     w.blank();
     w.sentence(&next_move(app), theme.text);
     let place = centred(area, columns, height(w.lines.len() + 2));

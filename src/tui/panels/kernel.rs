@@ -30,15 +30,15 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let on_cpu = started.is_some_and(|it| it.device.kind == "cpu");
     match &app.view.kernel_texts.read {
         _ if on_cpu => of_cpu(row, &mut w),
-        _ if !app.mode.is_live() => w.plain(
-            "A recording contains no kernel texts. `perflings export --kernels DIR` writes the kernels of a configuration.",
-            theme.dim,
+        _ if !app.mode.is_live() => w.dim(
+            "A recording contains no kernel texts. `perflings export --kernels DIR` writes the kernels of a \
+             configuration.",
         ),
-        None => w.plain(
-            "A second engine runs one step to read the texts. It compiles every kernel once more, so this takes longer than the first step took here.",
-            theme.dim,
+        None => w.dim(
+            "A second engine runs one step to read the texts. It compiles every kernel once more, so this takes \
+             longer than the first step took here.",
         ),
-        Some(Err(why)) => w.plain(&format!("The texts cannot be read: {why}"), theme.dim),
+        Some(Err(why)) => w.dim(&format!("The texts cannot be read: {why}")),
         Some(Ok(texts)) => head.extend(of_gpu(row, texts, &mut w)),
     }
     let large = keys::label(Action::Expand, app);
@@ -60,7 +60,7 @@ fn of_cpu(row: &KernelRow, w: &mut ProseWriter<'_>) {
         _ => "Its source is in crates/tiny-llama/src/ops, one file for each operation.",
     };
     let plain = "A function of the CPU: compiled with the program, so there is no text to show.";
-    w.plain(&format!("{plain} {source}"), theme.dim);
+    w.dim(&format!("{plain} {source}"));
 }
 
 /// The texts that the row launches, one after the other; all of its kernel's name where that is not known. The result is the line of
@@ -80,7 +80,7 @@ fn of_gpu(
         &launched
     };
     if own.is_empty() {
-        w.plain("The engine compiled no kernel of this name.", theme.dim);
+        w.dim("The engine compiled no kernel of this name.");
         return None;
     }
     let search = &app.view.search;

@@ -120,7 +120,7 @@ fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
     if let Some(why) = row.idle {
         w.plain(why, theme.warning);
     }
-    w.plain(when, theme.dim);
+    w.dim(when);
 }
 
 /// A line for each knob where A and B fit beside the name, else two.

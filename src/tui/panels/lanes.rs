@@ -31,7 +31,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
                 Some(Err(why)) => why.as_str(),
                 _ => "The kernel runs on the host, all lanes of a workgroup together.",
             };
-            w.plain(said, theme.text);
+            w.text(said);
             return Content::titled("threads", w.lines);
         }
     };
@@ -162,7 +162,7 @@ fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut ProseWriter<'_>)
     let side_by_side = ((w.columns + BETWEEN) / (ROW + BETWEEN)).max(1);
     let sentences = step.accesses.iter().map(|it| {
         let mut own = ProseWriter::new(w.app, theme, w.columns);
-        own.plain(&it.sentence(), theme.text);
+        own.text(&it.sentence());
         own.lines
     });
     let sentences: Vec<Vec<Line<'static>>> = sentences.collect();
@@ -194,7 +194,7 @@ fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut ProseWriter<'_>)
     let said = format!(
         "A row is {LINE_BYTES} bytes, a line of memory; a mark 4 bytes. 2 to 9, +: so many lanes."
     );
-    w.plain(&said, theme.dim);
+    w.dim(&said);
 }
 
 /// The marks of a row of memory.

@@ -18,8 +18,7 @@ pub(super) const READING: &[&str] = &[
 /// Shown instead of what would answer the stage's question.
 pub(super) fn later<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut w = ProseWriter::new(app, theme, usize::from(area.width));
-    let said = "Shown once you have answered what this stage asks.";
-    w.plain(said, theme.dim);
+    w.dim("Shown once you have answered what this stage asks.");
     Content::text("", w.lines)
 }
 

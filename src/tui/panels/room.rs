@@ -25,10 +25,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let mut w = ProseWriter::in_area(app, theme, area);
     match &app.class {
         Some(member) => shares(member, &mut w),
-        None => w.plain(
-            "You are in no room. `perflings --room WHERE` joins one.",
-            theme.text,
-        ),
+        None => w.text("You are in no room. `perflings --room WHERE` joins one."),
     }
     Content::titled("the room", w.lines)
 }
@@ -45,7 +42,7 @@ fn shares(member: &Membership, w: &mut ProseWriter<'_>) {
         }
         Link::Over(why) => format!("left: {why}"),
     };
-    w.plain(&format!("The room at {at} is {state}."), theme.text);
+    w.text(&format!("The room at {at} is {state}."));
     w.heading("What you share, and nothing else");
     for (what, value) in shared(member) {
         w.item(&format!(" {what:<12} "), theme.dim, &value, theme.text);
@@ -56,10 +53,7 @@ fn shares(member: &Membership, w: &mut ProseWriter<'_>) {
         None => format!("as {name}"),
     };
     w.blank();
-    w.plain(
-        &format!("The instructor sees it on a board, {called}."),
-        theme.dim,
-    );
+    w.dim(&format!("The instructor sees it on a board, {called}."));
     if !matches!(member.link, Link::Over(_)) {
         w.keys(
             "{} raises or lowers your hand, {} follows the room's call, {} leaves the room.",
@@ -132,7 +126,7 @@ pub(super) fn vote<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
         w.blank();
         choices_behind(letter, &stage.prediction, &mut w);
     } else {
-        w.plain("No vote is open.", theme.dim);
+        w.dim("No vote is open.");
     }
     Content::titled(title_of_vote(app), w.lines)
 }

@@ -23,7 +23,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     w.widest = w.columns;
     match stage {
         Some(stage) => page(stage, &mut w),
-        None => w.plain("No stage was skipped.", theme.dim),
+        None => w.dim("No stage was skipped."),
     }
     let title = title.unwrap_or_else(|| "skipped stages".to_owned());
     Content::titled(title, w.lines)
@@ -63,13 +63,11 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
 
 /// The stage's rows of the last `perflings run all`, or what the learner measured, or how to.
 fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
-    let theme = w.theme;
     let known = w.app.lesson.study.progress.stage(&stage.id);
     if let Some([ratio, low, high]) = known.ratio {
-        w.plain(
-            &format!("broken over yours: {ratio:.3}x [{low:.3}, {high:.3}]"),
-            theme.text,
-        );
+        w.text(&format!(
+            "broken over yours: {ratio:.3}x [{low:.3}, {high:.3}]"
+        ));
     }
     let journey = w.app.lesson.journey.as_ref();
     let rows = journey.into_iter().flat_map(|it| &it.rows);
@@ -79,16 +77,13 @@ fn measured(stage: &Stage, w: &mut ProseWriter<'_>) {
             let cells = journey.head.iter().zip(&row.cells);
             let cells = cells.filter(|(_, cell)| !cell.is_empty());
             let cells = cells.map(|(head, cell)| format!("{head} {cell}"));
-            w.plain(&cells.collect::<Vec<_>>().join("  "), theme.text);
+            w.text(&cells.collect::<Vec<_>>().join("  "));
         }
-        w.plain(
-            &format!("{}, {}, {}", journey.device, journey.preset, journey.date),
-            theme.dim,
-        );
+        w.dim(&format!(
+            "{}, {}, {}",
+            journey.device, journey.preset, journey.date
+        ));
     } else if known.ratio.is_none() {
-        w.plain(
-            "Not measured yet: `perflings run all` measures every stage, broken and fixed.",
-            theme.dim,
-        );
+        w.dim("Not measured yet: `perflings run all` measures every stage, broken and fixed.");
     }
 }

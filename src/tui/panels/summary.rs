@@ -47,9 +47,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     w.keys(said, &[Action::Open(Overlay::Stages)]);
     let said =
         "`perflings --free` trains without a stage, with every knob: find a faster step than ours.";
-    w.plain(said, theme.text);
-    let said = "`perflings mystery` trains with faults drawn from a seed, to find and to fix.";
-    w.plain(said, theme.text);
+    w.text(said);
+    w.text("`perflings mystery` trains with faults drawn from a seed, to find and to fix.");
     journey(columns, &mut w);
     Content::titled("what you have done", w.lines)
 }
@@ -114,12 +113,11 @@ const WIDEST: usize = 48;
 
 /// The table of `perflings run all`; where there is none, how to make it.
 fn journey(columns: usize, w: &mut ProseWriter<'_>) {
-    let theme = w.theme;
     w.heading("Every stage, broken and fixed");
     let Some(found) = &w.app.lesson.journey else {
         let said = "`perflings run all` measures every stage in turns, broken and fixed, against the plain baseline, and prints one \
                     table, which is then shown here as well.";
-        return w.plain(said, theme.text);
+        return w.text(said);
     };
     let age = match found.days {
         0 => "today".to_owned(),
@@ -144,7 +142,7 @@ fn journey(columns: usize, w: &mut ProseWriter<'_>) {
         "`perflings run all` measured this at {} on {}, {} ({age}).{part}",
         found.preset, found.device, found.date
     );
-    w.plain(&said, theme.text);
+    w.text(&said);
     let words = |text: &String| vec![Words::Text(text.clone())];
     w.columns = columns;
     for shown in parts(&widths(found), columns) {

@@ -25,7 +25,7 @@ const STEPS: [(&str, &str); 5] = [
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut w = ProseWriter::in_area(app, theme, area);
-    w.plain(WHAT, theme.text);
+    w.text(WHAT);
     w.heading("How a stage works");
     for (at, (step, what)) in STEPS.into_iter().enumerate() {
         let marker = format!(" {} {}", at + 1, text::left(step, 11));

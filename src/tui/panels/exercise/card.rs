@@ -40,7 +40,6 @@ fn now(what: &str, since_ms: u64, w: &mut ProseWriter<'_>) {
 }
 
 fn check_of_kernel(known: &ExerciseState, w: &mut ProseWriter<'_>) {
-    let theme = w.theme;
     if let Some(checking) = &known.checking {
         w.rule("checking");
         checking.card.iter().for_each(|line| card_line(line, w));
@@ -63,10 +62,7 @@ fn check_of_kernel(known: &ExerciseState, w: &mut ProseWriter<'_>) {
             _ => "",
         };
         let (seconds, name) = (report.facts.seconds, &device.name);
-        w.plain(
-            &format!("checked in {seconds:.1} s on {name}{slow}"),
-            theme.dim,
-        );
+        w.dim(&format!("checked in {seconds:.1} s on {name}{slow}"));
     }
 }
 
@@ -182,8 +178,10 @@ fn measured(found: &Measurement, answer: &AnswerFile, w: &mut ProseWriter<'_>) {
         return w.keys("{} tries again.", &[Action::Pair]);
     }
     found.lines.iter().for_each(|line| criterion(line, w));
-    let said = format!("measured in {:.1} s on {}", found.seconds, found.device);
-    w.plain(&said, theme.dim);
+    w.dim(&format!(
+        "measured in {:.1} s on {}",
+        found.seconds, found.device
+    ));
     if !found.passed && matches!(answer, AnswerFile::Given(_)) {
         let keys = [Action::OpenEditor, Action::Pair];
         w.keys("{} opens your answer, {} measures again.", &keys);
