@@ -96,7 +96,12 @@ impl<'a> ProseWriter<'a> {
     }
 
     /// A text behind a marker, its lines indented under each other.
-    pub fn item(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
+    pub fn item(&mut self, marker: &str, marked: Style, text: &str) {
+        self.item_in(marker, marked, text, self.theme.text);
+    }
+
+    /// The same in another style.
+    pub fn item_in(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
         let first = Run::styled(marker.to_owned(), marked);
         let rest = " ".repeat(first.width());
         self.runs(&[Run::styled(text, style)], first, rest);
@@ -104,12 +109,17 @@ impl<'a> ProseWriter<'a> {
 
     /// The same behind a mark and a blank.
     pub fn marked(&mut self, (mark, marked): (&str, Style), text: &str, style: Style) {
-        self.item(&format!("{mark} "), marked, text, style);
+        self.item_in(&format!("{mark} "), marked, text, style);
     }
 
     /// A text of the course behind a marker, with its figures. A long marker would take half of a narrow column:
     /// the lines after it are indented by two.
-    pub fn course_text(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
+    pub fn course_text(&mut self, marker: &str, marked: Style, body: &str) {
+        self.course_text_in(marker, marked, body, self.theme.text);
+    }
+
+    /// The same in another style.
+    pub fn course_text_in(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
         let body = match self.figures {
             Some(figures) => told(body, figures, &pair_key()),
             None => body.to_owned(),
@@ -131,19 +141,18 @@ impl<'a> ProseWriter<'a> {
 
     /// A text of the course without a marker.
     pub fn body(&mut self, body: &str, style: Style) {
-        self.course_text("", self.theme.dim, body, style);
+        self.course_text_in("", self.theme.dim, body, style);
     }
 
     /// A text of the course behind the mark of what is right or wrong.
     pub fn judged(&mut self, (mark, style): (&str, Style), body: &str) {
-        let text = self.theme.text;
-        self.course_text(&format!("{mark} "), style, body, text);
+        self.course_text(&format!("{mark} "), style, body);
     }
 
     /// A hint behind its number.
     pub fn hint(&mut self, at: usize, hints: &[String]) {
         let (marker, theme) = (format!("Hint {}/{}  ", at + 1, hints.len()), self.theme);
-        self.course_text(&marker, theme.warning, &hints[at], theme.text);
+        self.course_text(&marker, theme.warning, &hints[at]);
     }
 
     /// A heading under an empty line; nothing where it has no words.
@@ -375,7 +384,7 @@ pub fn told_as_found(
     let found = now.as_ref().map(|now| as_found(app, now));
     let mut w = ProseWriter::new(app, theme, usize::from(columns));
     (w.widest, w.figures) = (w.columns, found.as_ref());
-    w.course_text(marker, marked, body, style);
+    w.course_text_in(marker, marked, body, style);
     w.lines
 }
 

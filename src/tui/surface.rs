@@ -324,6 +324,26 @@ pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &SlotRun)> {
         .filter(|(_, run)| run.started.is_some())
 }
 
+/// What was measured of both runs, or of one of them.
+pub struct Measured<T> {
+    /// A first.
+    pub all: Vec<(Slot, T)>,
+    /// Of the running slot where it has it, else of the other.
+    pub shown: (Slot, T),
+}
+
+/// What the slots have of a kind; none where neither has.
+pub fn measured<'a, T: Copy>(
+    app: &'a App,
+    of: impl Fn(&'a SlotRun) -> Option<T>,
+) -> Option<Measured<T>> {
+    let all = slots(app).filter_map(|(slot, run)| Some((slot, of(run)?)));
+    let all: Vec<(Slot, T)> = all.collect();
+    let shown = all.iter().find(|(slot, _)| *slot == app.bench.run.active);
+    let shown = *shown.or(all.first())?;
+    Some(Measured { all, shown })
+}
+
 /// As many of the parts as fit whole, the first ones first, with a separator between them; nothing where the first does not fit.
 pub fn joined<'p>(
     parts: impl IntoIterator<Item = &'p str>,

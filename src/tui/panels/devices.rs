@@ -41,10 +41,10 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     w.blank();
     for info in app.devices.known.iter().filter(|it| !it.note.is_empty()) {
         let marker = format!("{}: ", info.select);
-        w.item(&marker, theme.dim, &info.note, theme.text);
+        w.item(&marker, theme.dim, &info.note);
     }
     if let GpuWarmUp::Failed { reason } = &app.devices.gpu_warm_up {
-        w.item("gpu: ", theme.bad, reason, theme.text);
+        w.item("gpu: ", theme.bad, reason);
     } else if let Some(light) = gpu_warm_up(app) {
         w.sentence(&light, theme.text);
     }

@@ -7,6 +7,7 @@ use ratatui::widgets::Widget;
 
 use super::content::Content;
 use crate::app::App;
+use crate::tui::surface::measured;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::thresholds::ZEROS_PERCENT;
@@ -25,8 +26,8 @@ pub(super) const READING: &[&str] = &[
 const TALLEST: u16 = 17;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let other = || app.bench.run.other()?.gradients.as_ref();
-    let shown = app.bench.run.shown().gradients.as_ref().or_else(other);
+    let known = measured(app, |run| run.gradients.as_ref());
+    let shown = known.map(|known| known.shown.1);
     let found = shown.and_then(|it| Some((it, it.exponents.as_ref()?)));
     let Some((audit, sizes)) = found.filter(|(_, sizes)| !sizes.counts.is_empty()) else {
         return Content::missing("no gradients were audited yet", theme, area);

@@ -52,8 +52,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
 /// The function and what it computes.
 fn of_cpu(row: &KernelRow, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    w.item("function ", theme.dim, &row.kernel, theme.strong);
-    w.item("formula  ", theme.dim, formula(&row.op), theme.text);
+    w.item_in("function ", theme.dim, &row.kernel, theme.strong);
+    w.item("formula  ", theme.dim, formula(&row.op));
     w.blank();
     let source = match row.kernel.as_str() {
         "library" => "It is of burn-flex, the library's CPU backend.",

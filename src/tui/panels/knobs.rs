@@ -115,8 +115,8 @@ fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
         ];
         return w.runs(&runs, "", "");
     }
-    w.item(&name, theme.key, knob.about, theme.text);
-    w.item("takes ", theme.dim, &allowed, theme.text);
+    w.item(&name, theme.key, knob.about);
+    w.item("takes ", theme.dim, &allowed);
     if let Some(why) = row.idle {
         w.plain(why, theme.warning);
     }

@@ -5,14 +5,14 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::content::{Block, Content, Figure, Picture};
-use crate::app::{App, SlotRun, StepReading};
-use crate::tui::surface::{slot_label, slots};
+use crate::app::{App, SlotRun};
+use crate::tui::surface::{measured, slot_label};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use protocol::PhaseTimes;
 use protocol::config::Sync;
 use protocol::thresholds::PHASES_MISS_STEP;
 use protocol::units::{duration, or_dash, percent};
-use protocol::{PhaseTimes, Slot};
 
 /// How to read it.
 pub(super) const READING: &[&str] = &[
@@ -37,17 +37,15 @@ fn missing(run: &SlotRun) -> &'static str {
 }
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let known = slots(app).filter_map(|(slot, run)| Some((slot, run.ledger?)));
-    let known: Vec<(Slot, StepReading)> = known.collect();
-    // The running slot first: it is the one to look at when there is room for one only.
-    let active = known.iter().find(|(slot, _)| *slot == app.bench.run.active);
-    let Some((slot, reading)) = active.or(known.first()) else {
+    // The running slot is the one to look at when there is room for one only.
+    let Some(known) = measured(app, |run| run.ledger) else {
         return Content::missing(missing(app.bench.run.shown()), theme, area);
     };
-    let aside = format!("{} · step {}", app.slot_name(*slot), reading.step);
+    let (slot, reading) = known.shown;
+    let aside = format!("{} · step {}", app.slot_name(slot), reading.step);
     let mut content = Content::beside(aside);
-    let (run, phases) = (app.bench.run.slot(*slot), &reading.phases);
-    let label = vec![slot_label(*slot, app, theme)];
+    let (run, phases) = (app.bench.run.slot(slot), &reading.phases);
+    let label = vec![slot_label(slot, app, theme)];
     content.lines([stacked(label, phases, area.width, theme)]);
     let started = run.started.as_ref();
     let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
@@ -55,7 +53,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         content.figure(None, part(at, value, phases, once, theme));
     }
     let sum = sum(phases, once, area.width, theme);
-    let others = known.iter().filter(|(other, _)| other != slot);
+    let others = known.all.iter().filter(|(other, _)| *other != slot);
     let others = others.map(|(other, it)| {
         let step = Span::styled(format!(", step {}", it.step), theme.dim);
         let label = vec![slot_label(*other, app, theme), step];

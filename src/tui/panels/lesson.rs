@@ -147,7 +147,7 @@ impl Text<'_> {
 
     fn item(&mut self, marker: &str, text: &str) {
         let theme = self.w.theme;
-        self.w.course_text(marker, theme.dim, text, theme.text);
+        self.w.course_text(marker, theme.dim, text);
     }
 
     /// Where in the stage the learner is. Where room is short, what is done has its mark alone.
@@ -221,8 +221,7 @@ impl Text<'_> {
         let theme = self.w.theme;
         for pointer in &self.stage.evidence {
             let marker = format!("{} {}  ", theme.symbols.pointer, pointer.panel.into_str());
-            self.w
-                .course_text(&marker, theme.key, &pointer.text, theme.text);
+            self.w.course_text(&marker, theme.key, &pointer.text);
         }
     }
 
@@ -292,8 +291,7 @@ impl Text<'_> {
                     format!("{mark} Not correct. The answer is {answer}. ")
                 }
             };
-            self.w
-                .course_text(&marker, style, &question.explanation, theme.text);
+            self.w.course_text(&marker, style, &question.explanation);
         }
     }
 
@@ -381,7 +379,7 @@ impl Text<'_> {
             };
             self.w.judged((mark, style), &verdict);
             let why = &question.explanation;
-            self.w.course_text("  ", style, why, theme.text);
+            self.w.course_text("  ", style, why);
         }
     }
 }

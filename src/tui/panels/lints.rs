@@ -45,8 +45,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     for lint in &run.lints {
         let mark = theme.symbols.warning;
         w.line(format!("{mark} {}", lint.name), theme.bad);
-        w.item("  why:  ", theme.dim, &lint.why, theme.text);
-        w.item("  next: ", theme.dim, &lint.next, theme.text);
+        w.item("  why:  ", theme.dim, &lint.why);
+        w.item("  next: ", theme.dim, &lint.next);
     }
     let found = match run.lints.len() {
         n @ 1.. if !app.is_unsolved() => format!("{n} found"),

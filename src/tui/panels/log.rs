@@ -33,7 +33,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
             text += &format!(" ({} times)", entry.times);
         }
         let plain = entry.why.map_or(theme.text, |_| theme.dim);
-        w.item(&text::left(entry.level.into_str(), 9), style, &text, plain);
+        w.item_in(&text::left(entry.level.into_str(), 9), style, &text, plain);
     }
     if w.lines.is_empty() {
         w.line("the log is empty", theme.dim);

@@ -40,7 +40,7 @@ fn task(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         none if none.is_empty() => "nothing yet".to_owned(),
         some => some,
     };
-    w.item("B: ", theme.b, &changes, theme.text);
+    w.item("B: ", theme.b, &changes);
     let minutes = open.seconds(w.app.clock.now_ms) / 60;
     w.dim(&format!("{}, {minutes} min", so_far(open)));
 }
@@ -98,7 +98,7 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
         };
         w.marked((mark, style), &line.name, theme.text);
         if line.outcome != Outcome::Passed {
-            w.item("  ", theme.dim, &line.measured, theme.dim);
+            w.item_in("  ", theme.dim, &line.measured, theme.dim);
         }
     }
 }

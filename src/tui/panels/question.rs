@@ -50,7 +50,7 @@ pub(super) fn choices_behind(
     w.body(&question.prompt, w.theme.strong);
     for (at, choice) in question.choices.iter().enumerate() {
         let marker = format!(" {}  ", key(at));
-        w.course_text(&marker, w.theme.key, choice, w.theme.text);
+        w.course_text(&marker, w.theme.key, choice);
     }
 }
 

@@ -45,7 +45,7 @@ fn shares(member: &Membership, w: &mut ProseWriter<'_>) {
     w.text(&format!("The room at {at} is {state}."));
     w.heading("What you share, and nothing else");
     for (what, value) in shared(member) {
-        w.item(&format!(" {what:<12} "), theme.dim, &value, theme.text);
+        w.item(&format!(" {what:<12} "), theme.dim, &value);
     }
     let called = match member.class.renamed.get(&member.me.id) {
         Some(other) => format!("as {other}: another participant has your name"),

@@ -53,7 +53,7 @@ fn page(stage: &Stage, w: &mut ProseWriter<'_>) {
     w.heading("Where it shows");
     for pointer in &stage.evidence {
         let marker = format!("{}  ", pointer.panel.into_str());
-        w.course_text(&marker, theme.key, &known(&pointer.text), theme.text);
+        w.course_text(&marker, theme.key, &known(&pointer.text));
     }
     w.heading("The fix");
     w.body(&stage.fix, theme.text);

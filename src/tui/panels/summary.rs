@@ -93,9 +93,9 @@ fn of_stage(stage: &Stage, w: &mut ProseWriter<'_>) {
             "{right} of {of} questions right at the first answer"
         ));
     }
-    w.item("  ", theme.dim, &said.join("; "), theme.text);
+    w.item("  ", theme.dim, &said.join("; "));
     if !stage.fix.is_empty() && !stage.fix.contains("{{") {
-        w.item("  the course's fix: ", theme.dim, &stage.fix, theme.text);
+        w.item("  the course's fix: ", theme.dim, &stage.fix);
     }
 }
 

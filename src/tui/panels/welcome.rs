@@ -29,7 +29,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     w.heading("How a stage works");
     for (at, (step, what)) in STEPS.into_iter().enumerate() {
         let marker = format!(" {} {}", at + 1, text::left(step, 11));
-        w.item(&marker, theme.strong, what, theme.text);
+        w.item(&marker, theme.strong, what);
     }
     w.heading("The five most important keys");
     five_keys(&mut w);

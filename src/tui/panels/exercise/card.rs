@@ -24,7 +24,7 @@ pub(super) fn write(known: &ExerciseState, w: &mut ProseWriter<'_>) {
             w.rule("your answer");
             for (key, word) in words {
                 let marker = format!("{} {key}  ", w.theme.symbols.pointer);
-                w.item(&marker, w.theme.key, word, w.theme.strong);
+                w.item_in(&marker, w.theme.key, word, w.theme.strong);
             }
             let said = "{} measures it; the stage's run waits meanwhile.";
             w.keys(said, &[Action::Pair]);
@@ -112,10 +112,10 @@ fn asked(problems: &[String], w: &mut ProseWriter<'_>) {
 fn answers(choice: &AnswerChoice, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let key = format!("{}: ", choice.key);
-    w.course_text(&key, theme.key, &choice.ask, theme.text);
+    w.course_text(&key, theme.key, &choice.ask);
     if !choice.taken.is_empty() {
         let so_far = format!("{}, then", choice.taken.join(", "));
-        w.course_text("so far: ", theme.dim, &so_far, theme.text);
+        w.course_text("so far: ", theme.dim, &so_far);
     }
     let words = choice.words.iter().enumerate();
     if choice.words.iter().any(|(_, label)| !label.is_empty()) {
@@ -126,7 +126,7 @@ fn answers(choice: &AnswerChoice, w: &mut ProseWriter<'_>) {
             } else {
                 theme.text
             };
-            w.item(&format!("{mark} {word}  "), theme.key, label, style);
+            w.item_in(&format!("{mark} {word}  "), theme.key, label, style);
         }
     } else {
         let words = words.flat_map(|(at, (word, _))| {
@@ -220,13 +220,13 @@ fn table(table: &SweepTable, w: &mut ProseWriter<'_>) {
             let parts: Vec<String> = parts.collect();
             if !parts.is_empty() || row.why.is_none() {
                 let marker = format!("{}  ", row.name);
-                w.course_text(&marker, theme.key, &parts.join(", "), theme.text);
+                w.course_text(&marker, theme.key, &parts.join(", "));
             }
         }
     }
     for row in &table.rows {
         if let Some(why) = &row.why {
-            w.course_text(&format!("{}  ", row.name), theme.warning, why, theme.text);
+            w.course_text(&format!("{}  ", row.name), theme.warning, why);
         }
     }
 }
