@@ -24,15 +24,12 @@ mod votes;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear};
 
 use crate::app::{App, AudienceScreen, DrawnFrame, ScreenSize};
-use layout::Arrangement;
-use panels::header::{self, Header};
-use panels::status::{self, Guide};
+use panels::{header, status};
 pub use run::{SessionEnd, TerminalSession};
-use surface::{Fitted, Scroll, Surface};
+use surface::Surface;
 use theme::Theme;
 
 /// Draws one frame. The result is how far each panel, and what lies on top, can scroll.
@@ -53,74 +50,49 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     let theme = on_stage.as_ref().unwrap_or(theme);
     let it = layout::arrange(area, app);
     let mut limits = DrawnFrame::default();
-    if it.room == Some(ScreenSize::Numbers) {
-        let lines = panels::numbers::lines(app, theme, area);
-        frame.render_widget(Fitted(lines.into()), area);
-    } else {
-        draw_around(&it, frozen.is_some(), app, theme, frame);
-        for (panel, area) in &it.panels {
-            let scrolls = match app.beat() {
-                Some(_) => panels::beat::draw(&mut surface(*area, app, theme, frame), *panel),
-                None => panels::draw(*panel, *area, app, theme, frame),
-            };
-            limits.panels.push((*panel, scrolls));
-            if app.marks_row(*panel) && app.view.overlay.is_none() {
-                limits.rows = mark_row(frame, *area, app.view.row, theme);
-            }
-        }
-        if let Some((overlay, area)) = it.overlay {
-            step_back(frame, it.body, area, theme);
-            limits.overlay = panels::draw_card(overlay, area, app, theme, frame);
-        } else if let Some((card, area)) = panels::cards::of_failure(app, theme, it.body) {
-            frame.render_stateful_widget(card, area, &mut Scroll::default());
-        }
-    }
-    theme.symbols.finish(frame.buffer_mut());
-    limits
-}
-
-/// Draws the lines above and below the panels.
-fn draw_around(it: &Arrangement, frozen: bool, app: &App, theme: &Theme, frame: &mut Frame<'_>) {
-    let unsaved = status::unsaved(app, theme, it.unsaved.width);
-    frame.render_widget(Fitted(unsaved.into()), it.unsaved);
-    frame.render_widget(Header::new(app, theme), it.header);
-    let guide = Guide::new(app, theme, it.guide.width);
-    frame.render_widget(guide, it.guide);
-    let lines: [(LineOf, Rect); 3] = [
-        (header::figures, it.vitals),
-        (header::notice_busy, it.busy),
-        (status::line, it.status),
-    ];
-    for (line, area) in lines.into_iter().filter(|(_, area)| !area.is_empty()) {
-        frame.render_widget(Fitted(line(app, theme, area.width).into()), area);
-    }
-    match app.beat() {
-        Some(_) => panels::beat::draw_foot(&mut surface(it.footer, app, theme, frame)),
-        None => {
-            let footer = panels::footer::line(app, theme, it.footer.width);
-            frame.render_widget(Fitted(footer.into()), it.footer);
-        }
-    }
-    if frozen {
-        panels::beat::draw_frozen(&mut surface(it.footer, app, theme, frame));
-    }
-}
-
-/// One line of so many columns.
-type LineOf = fn(&App, &Theme, u16) -> Line<'static>;
-
-fn surface<'a, 'f>(
-    area: Rect,
-    app: &'a App,
-    theme: &'a Theme,
-    frame: &'a mut Frame<'f>,
-) -> Surface<'a, 'f> {
-    Surface {
+    let s = &mut Surface {
         frame,
         area,
         app,
         theme,
+    };
+    if it.room == Some(ScreenSize::Numbers) {
+        s.put(area, panels::numbers::lines(app, theme, area));
+    } else {
+        let unsaved = status::unsaved(app, theme, it.unsaved.width);
+        s.put(it.unsaved, unsaved);
+        s.put(it.header, header::line(app, theme, it.header.width));
+        s.put(it.vitals, header::vitals_line(app, theme, it.vitals.width));
+        s.put(it.busy, header::busy_line(app, theme, it.busy.width));
+        for (panel, area) in &it.panels {
+            let scrolls = match app.beat() {
+                Some(_) => panels::beat::draw(s.at(*area), *panel),
+                None => panels::draw(*panel, *area, app, theme, s.frame),
+            };
+            limits.panels.push((*panel, scrolls));
+            if app.marks_row(*panel) && app.view.overlay.is_none() {
+                limits.rows = mark_row(s.frame, *area, app.view.row, theme);
+            }
+        }
+        let guide = status::Guide::new(app, theme, it.guide.width);
+        s.frame.render_widget(guide, it.guide);
+        s.put(it.status, status::line(app, theme, it.status.width));
+        match app.beat() {
+            Some(_) => panels::beat::draw_foot(s.at(it.footer)),
+            None => s.put(it.footer, panels::footer::line(app, theme, it.footer.width)),
+        }
+        if frozen.is_some() {
+            panels::beat::draw_frozen(s.at(it.footer));
+        }
+        if let Some((overlay, area)) = it.overlay {
+            step_back(s.frame, it.body, area, theme);
+            limits.overlay = panels::draw_card(overlay, area, app, theme, s.frame);
+        } else {
+            panels::draw_failure(it.body, app, theme, s.frame);
+        }
     }
+    theme.symbols.finish(frame.buffer_mut());
+    limits
 }
 
 /// Marks one of a panel's rows that have a figure; the result is what stands in them.

@@ -39,13 +39,14 @@ mod throughput;
 pub mod timeline;
 mod welcome;
 
-use content::{CardWidget, ContentOf, PanelWidget};
+use content::{Content, ContentOf, Inside};
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use strum::VariantArray;
 
 use super::prose::{FRAME, READING};
-use super::surface::{PanelFrame, Scroll, closes, height, inside, is_strip};
+use super::surface::{CardFrame, PanelFrame, Scroll, closes, height, inside, is_strip};
 use super::theme::Theme;
 use crate::app::{App, Overlay};
 use crate::panel::Panel;
@@ -172,16 +173,9 @@ pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Fram
     border.title = content.title.take().unwrap_or(border.title);
     border.aside = std::mem::take(&mut content.aside);
     let scrolls = content.selected.is_none();
-    let mut scroll = Scroll {
-        from: app.view.scroll_of(panel),
-        limit: 0,
-    };
-    let widget = PanelWidget {
-        frame: border,
-        content,
-        theme,
-    };
-    frame.render_stateful_widget(widget, area, &mut scroll);
+    frame.render_widget(border, area);
+    let mut scroll = Scroll::at(app.view.scroll_of(panel));
+    frame.render_stateful_widget(Inside { content, theme }, inner, &mut scroll);
     if scrolls { scroll.limit } else { 0 }
 }
 
@@ -204,16 +198,34 @@ pub fn draw_card(
         Overlay::Problems => theme.bad,
         _ => theme.border_focused,
     };
-    let mut scroll = Scroll {
-        from: app.view.overlay_scroll,
-        limit: 0,
-    };
-    let widget = CardWidget {
-        content,
+    let scroll = Scroll::at(app.view.overlay_scroll);
+    draw_in_card(content, scroll, area, border, theme, frame)
+}
+
+/// Draws the card of a failure, if there is one.
+pub fn draw_failure(body: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) {
+    if let Some((content, area)) = cards::of_failure(app, theme, body) {
+        draw_in_card(content, Scroll::at(0), area, theme.bad, theme, frame);
+    }
+}
+
+fn draw_in_card(
+    content: Content<'_>,
+    mut scroll: Scroll,
+    area: Rect,
+    border: Style,
+    theme: &Theme,
+    frame: &mut Frame<'_>,
+) -> u16 {
+    let title = content.title.as_deref().unwrap_or_default();
+    let card = CardFrame {
+        title,
+        aside: &content.aside,
         border,
         theme,
     };
-    frame.render_stateful_widget(widget, area, &mut scroll);
+    frame.render_widget(card, area);
+    frame.render_stateful_widget(Inside { content, theme }, inside(area), &mut scroll);
     scroll.limit
 }
 

@@ -25,6 +25,12 @@ pub struct Surface<'a, 'f> {
 }
 
 impl<'a> Surface<'a, '_> {
+    /// The same frame at another rectangle.
+    pub fn at(&mut self, area: Rect) -> &mut Self {
+        self.area = area;
+        self
+    }
+
     /// Lines of text as wide as the area.
     pub fn writer(&self) -> ProseWriter<'a> {
         ProseWriter::new(self.app, self.theme, usize::from(self.area.width))
@@ -59,6 +65,12 @@ impl Widget for Fitted<'_> {
 pub struct Scroll {
     pub from: u16,
     pub limit: u16,
+}
+
+impl Scroll {
+    pub fn at(from: u16) -> Self {
+        Self { from, limit: 0 }
+    }
 }
 
 /// Lines that scroll. Where some are hidden, the rule that closes the area below says how many.

@@ -37,10 +37,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     if list.lines.is_empty() {
         list.text([Line::styled("nothing has run yet", theme.dim)]);
     }
-    Content {
-        aside: chooses("makes it B", app),
-        ..Content::list("attempts", list, app.view.selected)
-    }
+    let aside = chooses("makes it B", app);
+    Content::list("attempts", aside, list, app.view.selected)
 }
 
 /// What it measured, the most important first: each figure is whole or left out.

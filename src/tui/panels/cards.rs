@@ -4,7 +4,7 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::content::{CardWidget, Content};
+use super::content::Content;
 use crate::app::guide::next_move;
 use crate::app::{App, RunState};
 use crate::tui::prose::ProseWriter;
@@ -15,11 +15,7 @@ use protocol::units::{ms, number};
 use protocol::{FailedKind, Look, Pair, Verdict};
 
 /// The card for the present state over an area, and where it lies.
-pub(crate) fn of_failure<'a>(
-    app: &'a App,
-    theme: &'a Theme,
-    area: Rect,
-) -> Option<(CardWidget<'a>, Rect)> {
+pub(super) fn of_failure(app: &App, theme: &Theme, area: Rect) -> Option<(Content<'static>, Rect)> {
     let (title, reason, said) = match &app.bench.run.state {
         RunState::EngineGone { reason } => {
             let step = app.step();
@@ -52,12 +48,7 @@ pub(crate) fn of_failure<'a>(
     w.blank();
     w.sentence(&next_move(app), theme.text);
     let place = centred(area, columns, height(w.lines.len() + 2));
-    let card = CardWidget {
-        content: Content::titled(title, w.lines),
-        border: theme.bad,
-        theme,
-    };
-    Some((card, place))
+    Some((Content::titled(title, w.lines), place))
 }
 
 /// The verdict of a paired run, while it is measured and after: what differs, what was found, the limits, and the interval at

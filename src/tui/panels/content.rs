@@ -9,10 +9,7 @@ use ratatui::widgets::{StatefulWidget, Widget};
 
 use crate::app::App;
 use crate::tui::list::List;
-use crate::tui::surface::{
-    CardFrame, Fitted, PanelFrame, Scroll, Scrolled, height, inside, take_bottom, take_left,
-    take_top,
-};
+use crate::tui::surface::{Fitted, Scroll, Scrolled, height, take_bottom, take_left, take_top};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::Slot;
@@ -150,8 +147,9 @@ impl<'a> Content<'a> {
     }
 
     /// Lines of which some belong to entries, one of them marked.
-    pub(super) fn list(title: &str, list: List, marked: usize) -> Self {
+    pub(super) fn list(title: &str, aside: String, list: List, marked: usize) -> Self {
         Self {
+            aside,
             selected: Some(list.last_line(marked)),
             entries: list.entries,
             ..Self::titled(title, list.lines)
@@ -248,11 +246,21 @@ impl Content<'_> {
         let from = first_shown(self.selected?, self.entries.len(), list.height);
         *self.entries.get(usize::from(row + from))?
     }
+}
 
-    /// Draws it into the area inside its frame.
-    fn draw(mut self, mut area: Rect, theme: &Theme, buffer: &mut Buffer, scroll: &mut Scroll) {
+/// What lies inside the frame of a panel or a card.
+pub(super) struct Inside<'a> {
+    pub content: Content<'a>,
+    pub theme: &'a Theme,
+}
+
+impl StatefulWidget for Inside<'_> {
+    type State = Scroll;
+
+    fn render(self, mut area: Rect, buffer: &mut Buffer, scroll: &mut Scroll) {
+        let (mut content, theme) = (self.content, self.theme);
         let mut lines = Vec::new();
-        for block in self.take_blocks(Size::Normal) {
+        for block in content.take_blocks(Size::Normal) {
             let width = usize::from(area.width);
             match block {
                 Block::Lines(more) => lines.extend(more),
@@ -279,13 +287,13 @@ impl Content<'_> {
                 }
             }
         }
-        let [head, area, foot] = self.areas(area);
-        let cut = self.head.len() - usize::from(head.height);
-        Fitted(self.head.split_off(cut).into()).render(head, buffer);
-        Fitted(self.foot.into()).render(foot, buffer);
-        match self.selected {
+        let [head, area, foot] = content.areas(area);
+        let cut = content.head.len() - usize::from(head.height);
+        Fitted(content.head.split_off(cut).into()).render(head, buffer);
+        Fitted(content.foot.into()).render(foot, buffer);
+        match content.selected {
             Some(at) => scroll.from = first_shown(at, lines.len(), area.height),
-            None => add_reading(self.reading, &mut lines, area, theme),
+            None => add_reading(content.reading, &mut lines, area, theme),
         }
         Scrolled { lines, theme }.render(area, buffer, scroll);
     }
@@ -300,46 +308,6 @@ fn add_reading(reading: &[&str], lines: &mut Vec<Line<'static>>, area: Rect, the
         if lines.len() + wrapped.len() <= rows {
             lines.extend(wrapped);
         }
-    }
-}
-
-/// A panel in its box, or below its rule.
-pub(super) struct PanelWidget<'a> {
-    pub frame: PanelFrame<'a>,
-    pub content: Content<'a>,
-    pub theme: &'a Theme,
-}
-
-impl StatefulWidget for PanelWidget<'_> {
-    type State = Scroll;
-
-    fn render(self, area: Rect, buffer: &mut Buffer, scroll: &mut Scroll) {
-        let (inner, _) = self.frame.inside(area);
-        self.frame.render(area, buffer);
-        self.content.draw(inner, self.theme, buffer, scroll);
-    }
-}
-
-/// A card over everything.
-pub(crate) struct CardWidget<'a> {
-    pub content: Content<'a>,
-    pub border: Style,
-    pub theme: &'a Theme,
-}
-
-impl StatefulWidget for CardWidget<'_> {
-    type State = Scroll;
-
-    fn render(self, area: Rect, buffer: &mut Buffer, scroll: &mut Scroll) {
-        let (content, theme) = (self.content, self.theme);
-        let frame = CardFrame {
-            title: content.title.as_deref().unwrap_or_default(),
-            aside: &content.aside,
-            border: self.border,
-            theme,
-        };
-        frame.render(area, buffer);
-        content.draw(inside(area), theme, buffer, scroll);
     }
 }
 

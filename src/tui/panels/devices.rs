@@ -51,8 +51,6 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let said = "Figures of different devices are never compared.";
     w.line(said, theme.dim);
     list.text(w.lines);
-    Content {
-        aside: chooses("moves the run", app),
-        ..Content::list("devices", list, app.view.selected)
-    }
+    let aside = chooses("moves the run", app);
+    Content::list("devices", aside, list, app.view.selected)
 }

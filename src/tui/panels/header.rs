@@ -1,65 +1,41 @@
 //! The top lines: the stage, where the figures come from, and the four figures that every run shows.
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Widget;
 
 use super::exercise;
 use crate::app::busy::busy;
 use crate::app::guide::{FigureState, RunFigure, gpu_warm_up, vitals};
 use crate::app::{Action, App, Overlay};
 use crate::tui::prose::sentence;
-use crate::tui::surface::Fitted;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 use protocol::stats::roofline;
 
 /// The first line: the title left, a badge right where there is room.
-pub struct Header {
-    title: Line<'static>,
-    badges: Vec<Line<'static>>,
-}
-
-impl Header {
-    pub fn new(app: &App, theme: &Theme) -> Self {
-        let mut spans = vec![Span::styled(" perflings ", theme.title_focused)];
-        if let Some(open) = app.exercise() {
-            spans.push(Span::raw(" "));
-            spans.push(exercise::label(open, theme));
-            spans.push(Span::styled(open.title.clone(), theme.strong));
-        } else if let Some(stage) = app.stage() {
-            let number = format!(" {}/{} ", stage.number, app.lesson.course.stages.len());
-            spans.push(Span::styled(number, theme.dim));
-            spans.push(Span::styled(stage.title.clone(), theme.strong));
-        } else if let Some(mystery) = app.mystery() {
-            let (seed, level) = (mystery.mystery.seed, mystery.mystery.level());
-            let said = format!(" mystery {seed}, level {level}");
-            spans.push(Span::styled(said, theme.strong));
-        } else if app.can_edit() {
-            spans.push(Span::styled(" a free run", theme.strong));
-        }
-        Self {
-            title: Line::from(spans),
-            badges: badges(app, theme),
-        }
+pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
+    let mut spans = vec![Span::styled(" perflings ", theme.title_focused)];
+    if let Some(open) = app.exercise() {
+        spans.push(Span::raw(" "));
+        spans.push(exercise::label(open, theme));
+        spans.push(Span::styled(open.title.clone(), theme.strong));
+    } else if let Some(stage) = app.stage() {
+        let number = format!(" {}/{} ", stage.number, app.lesson.course.stages.len());
+        spans.push(Span::styled(number, theme.dim));
+        spans.push(Span::styled(stage.title.clone(), theme.strong));
+    } else if let Some(mystery) = app.mystery() {
+        let (seed, level) = (mystery.mystery.seed, mystery.mystery.level());
+        let said = format!(" mystery {seed}, level {level}");
+        spans.push(Span::styled(said, theme.strong));
+    } else if app.can_edit() {
+        spans.push(Span::styled(" a free run", theme.strong));
     }
-}
-
-impl Widget for Header {
-    fn render(self, area: Rect, buffer: &mut Buffer) {
-        let room = usize::from(area.width).saturating_sub(self.title.width() + 2);
-        Fitted(self.title.into()).render(area, buffer);
-        let mut badges = self.badges.into_iter();
-        if let Some(badge) = badges.find(|badge| badge.width() <= room) {
-            let place = Rect {
-                x: area.right() - badge.width() as u16,
-                width: badge.width() as u16,
-                ..area
-            };
-            Fitted(badge.into()).render(place, buffer);
-        }
+    let room = usize::from(columns).saturating_sub(text::width_of(&spans));
+    let mut badges = badges(app, theme).into_iter();
+    if let Some(badge) = badges.find(|badge| badge.width() + 2 <= room) {
+        spans.push(Span::raw(" ".repeat(room - badge.width())));
+        spans.extend(badge.spans);
     }
+    Line::from(spans)
 }
 
 /// Where the figures come from, the fullest wording first.
@@ -75,7 +51,8 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
             format!(" RECORDING {date} · {pace} "),
             " RECORDING ".to_owned(),
         ];
-        return wordings.map(|it| Line::styled(it, theme.badge)).to_vec();
+        let badge = |said| Line::from(Span::styled(said, theme.badge));
+        return wordings.map(badge).to_vec();
     }
     let offered = app.devices.offer().is_some();
     let style = if offered { theme.good } else { theme.dim };
@@ -127,7 +104,7 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// The four figures every run shows, in the longest wording that fits.
-pub fn figures(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
+pub fn vitals_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     if app.is_unsolved() {
         let text = match app.mystery() {
             Some(_) => " The checks are shown here once the mystery has ended",
@@ -140,19 +117,19 @@ pub fn figures(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     // of; with fewer spaces; without the speed.
     let first = &all[..all.len().saturating_sub(1)];
     let wordings = [
-        line(&all, "    ", " ", str::to_owned, theme),
-        line(&all, "  ", " ", short, theme),
-        line(&all, "  ", " ", bare, theme),
-        line(&all, "  ", " ", unnamed, theme),
-        line(&all, " ", "", |it| tight(&bare(it)), theme),
-        line(&all, " ", "", |it| tight(&unnamed(it)), theme),
-        line(first, " ", "", |it| tight(&unnamed(it)), theme),
+        wording_of(&all, "    ", " ", str::to_owned, theme),
+        wording_of(&all, "  ", " ", short, theme),
+        wording_of(&all, "  ", " ", bare, theme),
+        wording_of(&all, "  ", " ", unnamed, theme),
+        wording_of(&all, " ", "", |it| tight(&bare(it)), theme),
+        wording_of(&all, " ", "", |it| tight(&unnamed(it)), theme),
+        wording_of(first, " ", "", |it| tight(&unnamed(it)), theme),
     ];
     text::longest(wordings, usize::from(columns))
 }
 
 /// That other programs keep the machine busy, in the longest wording that fits.
-pub fn notice_busy(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
+pub fn busy_line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     let mark = theme.symbols.warning;
     let wordings = busy(app).into_iter().flatten();
     let lines = wordings.map(|it| Line::styled(format!(" {mark} {it}"), theme.warning));
@@ -160,7 +137,7 @@ pub fn notice_busy(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
 }
 
 /// Figures in one wording, with this gap between them and this space after a mark.
-fn line(
+fn wording_of(
     all: &[RunFigure],
     gap: &'static str,
     space: &str,

@@ -47,11 +47,11 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     }
     let mut foot = ProseWriter::new(app, theme, columns);
     about(comparison, low, &mut foot);
+    let aside = format!("{row} of {all} · {differ}");
     Content {
-        aside: format!("{row} of {all} · {differ}"),
         head: head.lines,
         foot: foot.lines,
-        ..Content::list("knobs", list(app, theme, columns), comparison.row)
+        ..Content::list("knobs", aside, list(app, theme, columns), comparison.row)
     }
 }
 

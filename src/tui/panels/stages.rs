@@ -39,10 +39,10 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     list.text([Line::default()]);
     runs(app, columns, theme, &mut list);
     let rule = Line::styled(theme.symbols.rule.repeat(columns), theme.border);
+    let aside = chooses("goes there", app);
     Content {
-        aside: chooses("goes there", app),
         foot: vec![rule, legend(columns, theme), score(app, theme, columns)],
-        ..Content::list("stages and exercises", list, app.view.selected)
+        ..Content::list("stages and exercises", aside, list, app.view.selected)
     }
 }
 
