@@ -55,10 +55,22 @@ pub enum Block<'a> {
 pub struct Plot<'a> {
     /// Columns and rows that it takes in the panel's box; where it does not take all columns, it stands on the left.
     pub size: (u16, u16),
-    pub draw: Drawing<'a>,
+    pub drawing: Box<dyn Drawing + 'a>,
 }
 
-type Drawing<'a> = Box<dyn Fn(Rect, &mut Buffer) + 'a>;
+/// A widget that is drawn by reference, whatever its type.
+pub trait Drawing {
+    fn draw(&self, area: Rect, buffer: &mut Buffer);
+}
+
+impl<W> Drawing for W
+where
+    for<'w> &'w W: Widget,
+{
+    fn draw(&self, area: Rect, buffer: &mut Buffer) {
+        self.render(area, buffer);
+    }
+}
 
 /// A named figure with its values.
 pub struct Figure {
@@ -179,10 +191,10 @@ impl<'a> Content<'a> {
         &mut self,
         of: impl Into<Option<Size>>,
         size: (u16, u16),
-        draw: impl Fn(Rect, &mut Buffer) + 'a,
+        drawing: impl Drawing + 'a,
     ) {
-        let draw = Box::new(draw);
-        self.add(of, Block::Plot(Plot { size, draw }));
+        let drawing = Box::new(drawing);
+        self.add(of, Block::Plot(Plot { size, drawing }));
     }
 
     /// Takes the blocks that a renderer draws.
@@ -283,7 +295,7 @@ impl StatefulWidget for Inside<'_> {
                         }
                         (_, rows) => take_top(&mut area, rows),
                     };
-                    (plot.draw)(place, buffer);
+                    plot.drawing.draw(place, buffer);
                 }
             }
         }

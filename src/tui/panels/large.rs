@@ -108,7 +108,7 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
         s.put(area, lines);
     }
     match plot {
-        Some(plot) => (plot.draw)(s.area, s.frame.buffer_mut()),
+        Some(plot) => plot.drawing.draw(s.area, s.frame.buffer_mut()),
         None => draw_rows(s, rows),
     }
     0
