@@ -6,7 +6,6 @@ pub mod digits;
 mod input;
 pub mod keys;
 pub mod layout;
-mod list;
 pub mod mouse;
 pub mod opened;
 pub mod panels;

@@ -160,8 +160,13 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
         card(frame, &text.title, lines.collect(), theme);
     } else if let Some(row) = it.kernel().filter(|_| it.naming) {
         let wide = wide.saturating_sub(8).clamp(10, 100);
-        let name = Span::styled(sanitize::bounded(&row.name, 4000), theme.text);
-        card(frame, "full name", text::wrap(&[name], wide, "", ""), theme);
+        let name = sanitize::bounded(&row.name, 4000);
+        card(
+            frame,
+            "full name",
+            text::wrapped(&name, theme.text, wide),
+            theme,
+        );
     }
     theme.symbols.finish(frame.buffer_mut());
 }

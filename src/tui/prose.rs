@@ -82,7 +82,7 @@ impl<'a> ProseWriter<'a> {
 
     /// A text that wraps.
     pub fn plain(&mut self, text: &str, style: Style) {
-        self.runs(&[Run::styled(text, style)], "", "");
+        self.lines.extend(text::wrapped(text, style, self.columns));
     }
 
     /// A text that wraps, in the style of most text.

@@ -152,10 +152,8 @@ impl<'a> PanelFrame<'a> {
         let mut inner = inside(area);
         let columns = usize::from(inner.width.min(110));
         let said = self.explained.iter();
-        let said = said.map(|one| [Span::styled(*one, self.theme.dim)]);
-        let mut lines: Vec<Line<'static>> = said
-            .flat_map(|one| text::wrap(&one, columns, "", ""))
-            .collect();
+        let said = said.flat_map(|one| text::wrapped(one, self.theme.dim, columns));
+        let mut lines: Vec<Line<'static>> = said.collect();
         let rows = height(lines.len());
         if rows == 0 || inner.height < rows.saturating_add(1 + KEPT) {
             return (inner, Vec::new());

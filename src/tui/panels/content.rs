@@ -8,7 +8,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{StatefulWidget, Widget};
 
 use crate::app::App;
-use crate::tui::list::List;
 use crate::tui::surface::{Fitted, Scroll, Scrolled, height, take_bottom, take_left, take_top};
 use crate::tui::text;
 use crate::tui::theme::Theme;
@@ -158,14 +157,21 @@ impl<'a> Content<'a> {
         Self { title, ..text }
     }
 
-    /// Lines of which some belong to entries, one of them marked.
-    pub(super) fn list(title: &str, aside: String, list: List, marked: usize) -> Self {
-        Self {
-            aside,
-            selected: Some(list.last_line(marked)),
-            entries: list.entries,
-            ..Self::titled(title, list.lines)
-        }
+    /// Adds a line of a list, of an entry or between entries.
+    pub fn entry(&mut self, entry: impl Into<Option<usize>>, line: Line<'static>) {
+        self.entries.push(entry.into());
+        self.lines([line]);
+    }
+
+    /// Adds lines of a list that belong to no entry.
+    pub fn between(&mut self, lines: impl IntoIterator<Item = Line<'static>>) {
+        lines.into_iter().for_each(|line| self.entry(None, line));
+    }
+
+    /// Keeps the last line of an entry in view.
+    pub fn mark(&mut self, entry: usize) {
+        let last = self.entries.iter().rposition(|of| *of == Some(entry));
+        self.selected = Some(last.unwrap_or(0));
     }
 
     /// Nothing, for this reason.
@@ -240,8 +246,8 @@ const PLOT: u16 = 2;
 
 /// The text where a figure is missing.
 pub(super) fn missing(reason: &str, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
-    let said = Span::styled(format!("not measured: {reason}"), theme.dim);
-    text::wrap(&[said], usize::from(area.width), "", "")
+    let said = format!("not measured: {reason}");
+    text::wrapped(&said, theme.dim, usize::from(area.width))
 }
 
 /// The first line shown where one of so many lines is kept in view, with the next one where there is room.
@@ -315,8 +321,7 @@ impl StatefulWidget for Inside<'_> {
 fn add_reading(reading: &[&str], lines: &mut Vec<Line<'static>>, area: Rect, theme: &Theme) {
     let (columns, rows) = (usize::from(area.width), usize::from(area.height));
     for sentence in reading.iter().flat_map(|it| it.split_inclusive(". ")) {
-        let said = Span::styled(sentence.trim_end(), theme.dim);
-        let wrapped = text::wrap(&[said], columns, "", "");
+        let wrapped = text::wrapped(sentence.trim_end(), theme.dim, columns);
         if lines.len() + wrapped.len() <= rows {
             lines.extend(wrapped);
         }

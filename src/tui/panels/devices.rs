@@ -7,7 +7,6 @@ use super::content::Content;
 use crate::app::App;
 use crate::app::devices::GpuWarmUp;
 use crate::app::guide::gpu_warm_up;
-use crate::tui::list::List;
 use crate::tui::prose::ProseWriter;
 use crate::tui::surface::chooses;
 use crate::tui::text;
@@ -15,10 +14,12 @@ use crate::tui::theme::Theme;
 
 /// The devices, and below them what is known about them.
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let (mut list, columns) = (List::default(), usize::from(area.width));
+    let columns = usize::from(area.width);
+    let mut list = Content::titled("devices", Vec::new());
+    list.aside = chooses("moves the run", app);
     let (asked, using) = (&app.devices.asked, &app.devices.using);
     let said = format!("requested: {asked}, computing on: {using}");
-    list.text([Line::styled(said, theme.dim), Line::default()]);
+    list.between([Line::styled(said, theme.dim), Line::default()]);
     for (at, info) in app.devices.known.iter().enumerate() {
         let here = theme.symbols.pointer_at(info.select == *using);
         let clock = match info.timestamps {
@@ -32,7 +33,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         let line = text::left(&format!("{here} {select}{name}{backend}{clock}"), columns);
         let selected = at == app.view.selected;
         let style = theme.among(selected, theme.text);
-        list.add(at, Line::styled(line, style));
+        list.entry(at, Line::styled(line, style));
     }
     let mut w = ProseWriter::new(app, theme, columns);
     if !app.devices.probed {
@@ -50,7 +51,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     }
     let said = "Figures of different devices are never compared.";
     w.line(said, theme.dim);
-    list.text(w.lines);
-    let aside = chooses("moves the run", app);
-    Content::list("devices", aside, list, app.view.selected)
+    list.between(w.lines);
+    list.mark(app.view.selected);
+    list
 }

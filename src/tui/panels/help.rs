@@ -76,7 +76,7 @@ fn arranged(
         lines
     };
     let blocks: Vec<_> = Group::VARIANTS.iter().map(block).collect();
-    let note = text::wrap(&[Span::styled(NOTE, theme.dim)], each, "", "");
+    let note = text::wrapped(NOTE, theme.dim, each);
     if count < 2 {
         return stacked(&[&blocks[..], &[note]].concat());
     }

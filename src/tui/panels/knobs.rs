@@ -7,7 +7,6 @@ use ratatui::text::{Line, Span};
 use super::content::Content;
 use crate::app::comparison::{Comparison, KnobRow};
 use crate::app::{App, ScreenSize};
-use crate::tui::list::List;
 use crate::tui::prose::ProseWriter;
 use crate::tui::surface::{inside, slots};
 use crate::tui::text;
@@ -47,12 +46,11 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     }
     let mut foot = ProseWriter::new(app, theme, columns);
     about(comparison, low, &mut foot);
-    let aside = format!("{row} of {all} · {differ}");
-    Content {
-        head: head.lines,
-        foot: foot.lines,
-        ..Content::list("knobs", aside, list(app, theme, columns), comparison.row)
-    }
+    let mut list = list(app, theme, columns);
+    list.aside = format!("{row} of {all} · {differ}");
+    (list.head, list.foot) = (head.lines, foot.lines);
+    list.mark(comparison.row);
+    list
 }
 
 /// The row of the knobs on this row of the screen, the panel being in `area`.
@@ -124,7 +122,7 @@ fn about(comparison: &Comparison, low: bool, w: &mut ProseWriter<'_>) {
 }
 
 /// A line for each knob where A and B fit beside the name, else two.
-fn list(app: &App, theme: &Theme, columns: usize) -> List {
+fn list<'a>(app: &App, theme: &Theme, columns: usize) -> Content<'a> {
     let comparison = &app.bench.comparison;
     let typed = app.view.value.as_ref().map(|text| format!("{text}_"));
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "?".to_owned());
@@ -135,16 +133,16 @@ fn list(app: &App, theme: &Theme, columns: usize) -> List {
     let a = widest(&|row| text::width(&shown(&row.a))).max(1);
     let b = widest(&|row| text::width(&shown(&row.b))).max(1);
     let wide = 2 + name + 2 + a + 2 + b + 4 <= columns;
-    let mut list = List::default();
+    let mut list = Content::titled("knobs", Vec::new());
     if wide {
         let head = format!("  {}  {}    B, yours", " ".repeat(name), text::left("A", a));
-        list.add(None, Line::styled(head, theme.dim));
+        list.entry(None, Line::styled(head, theme.dim));
     }
     let mut section = "";
     for (at, row) in comparison.rows().enumerate() {
         let head = row.knob.path.split_once('.').map_or("", |(head, _)| head);
         if comparison.offers.len() > FEW && head != section {
-            list.add(None, Line::styled(head.to_owned(), theme.heading));
+            list.entry(None, Line::styled(head.to_owned(), theme.heading));
             section = head;
         }
         let selected = at == comparison.row;
@@ -178,10 +176,10 @@ fn list(app: &App, theme: &Theme, columns: usize) -> List {
         if row.idle.is_some() && text::width_of(&line) + IDLE.len() <= columns {
             line.push(Span::styled(IDLE, theme.warning));
         }
-        list.add(at, Line::from(line));
+        list.entry(at, Line::from(line));
         if !wide && (row.differs() || selected) {
             let said = Span::styled(format!("    in A: {of_a}"), style(theme.a));
-            list.add(at, Line::from(said));
+            list.entry(at, Line::from(said));
         }
     }
     list

@@ -70,7 +70,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         lines.extend(cards::verdict(app, width, theme));
         lines.extend(sparkline(run, area.width, theme));
         if let Some(means) = means(it) {
-            let means = text::wrap(&[Span::styled(means, theme.dim)], width, "", "");
+            let means = text::wrapped(means, theme.dim, width);
             let fits = lines.len() + means.len() <= height;
             lines.extend(means.into_iter().filter(|_| fits));
         }
