@@ -164,10 +164,10 @@ fn row_of(panel: Panel, app: &App) -> (ContentOf, &'static [&'static str]) {
 pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) -> u16 {
     let (content, reading) = row_of(panel, app);
     let mut border = PanelFrame::new(panel, reading, app, theme);
-    let (inner, explained) = border.inside(area);
+    let (inner, _) = border.inside(area);
     let mut content = content(app, theme, inner);
     // The learner who marks a row sees figures only.
-    if explained.is_empty() && !is_strip(app) && !app.marks_row(panel) {
+    if !border.explains() && !is_strip(app) && !app.marks_row(panel) {
         content.reading = reading;
     }
     border.title = content.title.take().unwrap_or(border.title);

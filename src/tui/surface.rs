@@ -140,6 +140,11 @@ impl<'a> PanelFrame<'a> {
         }
     }
 
+    /// Whether it says how to read the panel, so that nothing else needs to.
+    pub fn explains(&self) -> bool {
+        !self.explained.is_empty()
+    }
+
     /// What lies inside, and at its bottom the lines that explain it, under a rule, where enough rows remain for the panel.
     pub fn inside(&self, area: Rect) -> (Rect, Vec<Line<'static>>) {
         const KEPT: u16 = 9;

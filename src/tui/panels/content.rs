@@ -390,3 +390,38 @@ fn values_of_runs(figure: &Figure, width: usize, theme: &Theme) -> Vec<Line<'sta
     lines.push(Line::from(spans));
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::Markers;
+
+    #[test]
+    fn a_click_finds_the_entry_that_is_drawn_there() {
+        let theme = Theme::plain(Markers::Ascii);
+        let area = Rect::new(0, 0, 20, 8);
+        for marked in 0..30 {
+            let mut content = Content::titled("a list", Vec::new());
+            content.head = vec![Line::raw("head")];
+            content.foot = vec![Line::raw("foot")];
+            for entry in 0..30 {
+                content.between([Line::raw("between")]);
+                content.entry(entry, Line::raw(format!("entry {entry}")));
+            }
+            content.mark(marked);
+            let found = (0..9).map(|y| content.entry_at(y, area));
+            let found: Vec<Option<usize>> = found.collect();
+            let mut buffer = Buffer::empty(area);
+            let theme = &theme;
+            Inside { content, theme }.render(area, &mut buffer, &mut Scroll::at(0));
+            let shown = (0..8).map(|y| {
+                let cells = (0..20).map(|x| buffer[(x, y)].symbol());
+                let line: String = cells.collect();
+                line.trim().strip_prefix("entry ")?.parse::<usize>().ok()
+            });
+            let shown: Vec<Option<usize>> = shown.collect();
+            assert_eq!(found, [shown.as_slice(), &[None]].concat());
+            assert!(shown.contains(&Some(marked)), "{marked}: {shown:?}");
+        }
+    }
+}
