@@ -30,7 +30,6 @@ pub mod opened;
 pub mod pages;
 pub mod run;
 mod runs;
-pub mod series;
 mod silence;
 pub mod source;
 pub mod study;
@@ -51,7 +50,7 @@ use protocol::{Device, Slot};
 pub use crate::panel::Panel;
 pub use message::{Action, DrawnFrame, Effect, Message};
 pub use mode::{AudienceScreen, Mode, Presentation, Replay};
-pub use run::{RequestedRun, RunState, SlotRun, StepReading};
+pub use run::{RequestedRun, RunState};
 pub use runs::spec;
 pub use view::{
     AfterSkip, Axis, Confirm, Markers, Notice, Overlay, ScreenSize, Smoothing, Sort, ThemeName,
@@ -353,7 +352,7 @@ impl App {
     /// The slot's letter and what runs there: `A broken`.
     pub fn slot_name(&self, slot: Slot) -> String {
         let letter = if slot == Slot::A { 'A' } else { 'B' };
-        match self.bench.run.slot(slot).variant() {
+        match &*self.bench.run.slot(slot).description.name {
             "" => letter.to_string(),
             variant => format!("{letter} {variant}"),
         }
@@ -378,12 +377,7 @@ impl App {
 
     /// The device that the run computes on, once it is known.
     pub fn device(&self) -> Option<&Device> {
-        self.bench
-            .run
-            .shown()
-            .started
-            .as_ref()
-            .map(|started| &started.device)
+        self.bench.run.shown().description.device.as_ref()
     }
 
     /// The last step of the running slot.

@@ -36,7 +36,7 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 pub use crate::out::{Exit, ExitError};
 
-use args::{Cli, CliCommand, CourseCommand, CourseTask};
+use args::{Cli, CliCommand, CourseCommand};
 
 use crate::course::embedded;
 use crate::files;
@@ -124,20 +124,7 @@ fn dispatch(cli: Cli, serve_engine: ServeEngine) -> anyhow::Result<Exit> {
         Some(CliCommand::Compare(args)) => compare::compare(&args),
         Some(CliCommand::Bench(args)) => bench::bench(&args),
         Some(CliCommand::Check(args)) => check::check(&args),
-        Some(CliCommand::Course(CourseCommand {
-            task:
-                CourseTask::Check {
-                    measure,
-                    mutants,
-                    seed,
-                    json,
-                    engine,
-                    course,
-                },
-        })) => match mutants {
-            Some(count) => course_check::mutants::check(count, seed, json, &engine, &course),
-            None => course_check::course_check(measure, json, &engine, &course),
-        },
+        Some(CliCommand::Course(CourseCommand::Check(args))) => course_check::check(&args),
         Some(CliCommand::List(args)) => list::list(&args),
         Some(CliCommand::Hint(args)) => list::hint(&args),
         Some(CliCommand::Reset(args)) => list::reset(&args),

@@ -34,6 +34,13 @@ pub struct ExitError {
     pub text: String,
 }
 
+impl ExitError {
+    pub fn new(exit: Exit, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { exit, text }
+    }
+}
+
 impl fmt::Display for ExitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -49,18 +56,11 @@ impl From<&Failed> for ExitError {
             FailedKind::Device => Exit::NoDevice,
             FailedKind::Internal => Exit::Failed,
         };
-        Self {
-            exit,
-            text: failed.reason.clone(),
-        }
+        Self::new(exit, failed.reason.clone())
     }
 }
 
 /// An error in what was typed: arguments, a configuration or a course.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
-    ExitError {
-        exit: Exit::Usage,
-        text: text.into(),
-    }
-    .into()
+    ExitError::new(Exit::Usage, text).into()
 }

@@ -162,6 +162,18 @@ pub fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(json_line(&serde_json::to_string(value)?)?)
 }
 
+/// The result as one JSON object on a line of its own, or as text.
+pub fn json_or_text(
+    as_json: bool,
+    value: &impl serde::Serialize,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    if as_json {
+        return json(value);
+    }
+    Ok(result(text().trim_end())?)
+}
+
 /// Writes a result into a file, whole or not at all, and says so; `-` is stdout.
 pub fn file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if path == Path::new("-") {

@@ -14,7 +14,8 @@ use anyhow::{Context, Result, bail};
 use crate::course::config_file::{FileError, read_text};
 use crate::files::{self, WriteOutcome};
 use crate::sanitize;
-use protocol::{self, Device, Event, Finished, Hello, PROTOCOL, StreamLine};
+use protocol::story::StreamStory;
+use protocol::{self, Device, Event, Finished, PROTOCOL, StreamLine};
 
 /// Largest recording that is read.
 pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -118,9 +119,8 @@ pub struct Recording {
     text: String,
     lines: Vec<(f64, Range<usize>)>,
     pub path: PathBuf,
-    pub hello: Hello,
-    /// The first device a run was started on.
-    pub device: Option<Device>,
+    /// What it shows as a whole.
+    pub story: StreamStory,
     /// What to know before looking: it is cut, or ends without a summary.
     pub notice: Option<String>,
 }
@@ -135,8 +135,7 @@ impl Recording {
     pub fn from_text(text: String, path: &Path) -> Result<Self, FileError> {
         let fail = |line, what| FileError::new(path.display().to_string(), line, what);
         let mut lines = Vec::new();
-        let mut hello = None;
-        let mut device = None;
+        let mut story = StreamStory::default();
         let mut finished = false;
         let mut notice = None;
         for (number, range) in (1..).zip(spans(&text)) {
@@ -163,25 +162,25 @@ impl Recording {
                     break;
                 }
             };
-            match line.event {
-                Event::Hello(said) if number == 1 => {
+            match &line.event {
+                Event::Hello(_) if number == 1 => {
                     if let Some(problem) = newer(piece) {
                         return Err(fail(1, problem));
                     }
-                    hello = Some(said);
                 }
                 _ if number == 1 => {
                     let what = "is not a recording: it does not begin with `hello`";
                     return Err(fail(1, what.to_owned()));
                 }
-                Event::Started(started) if device.is_none() => device = Some(started.device),
                 Event::Finished(_) => finished = true,
                 _ => {}
             }
+            story.hear(&line.event, (line.t * 1e3) as u64);
             lines.push((line.t, range));
         }
-        let hello =
-            hello.ok_or_else(|| fail(0, "is empty, so it is not a recording".to_owned()))?;
+        if lines.is_empty() {
+            return Err(fail(0, "is empty, so it is not a recording".to_owned()));
+        }
         if notice.is_none() && !finished {
             notice = Some(format!(
                 "{}: the recording ends without a summary; its run was cut short",
@@ -192,8 +191,7 @@ impl Recording {
             text,
             lines,
             path: path.to_owned(),
-            hello,
-            device,
+            story,
             notice,
         })
     }
@@ -224,11 +222,13 @@ impl Recording {
 
     /// The stage of its first run, if it belongs to one.
     pub fn stage(&self) -> Option<u32> {
-        let stage = self.iter().find_map(|line| match line.event {
-            Event::Started(started) => Some(started.run.stage),
-            _ => None,
-        });
+        let stage = self.story.first.as_ref().map(|run| run.stage);
         stage.filter(|stage| *stage > 0)
+    }
+
+    /// The device of its first run.
+    pub fn device(&self) -> Option<&Device> {
+        self.story.first.as_ref()?.device.as_ref()
     }
 
     /// The summaries of the runs in it.
@@ -242,9 +242,9 @@ impl Recording {
 
     /// `NVIDIA H100 (Vulkan), 2026-11-21`: where and when, for every screen and report that shows it.
     pub fn badge(&self) -> String {
-        let device = self.device.as_ref();
+        let device = self.device();
         let device = device.map_or("no run", |device| device.name.as_str());
-        let date = match self.hello.date.as_str() {
+        let date = match self.story.hello.date.as_str() {
             "" => "date unknown",
             date => date,
         };

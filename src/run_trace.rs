@@ -6,10 +6,14 @@ use std::collections::BTreeMap;
 
 use crate::sanitize;
 use gputrace::model::{Counter, KernelStat, LaneKind, SliceKind, Trace, TraceBuilder};
+use protocol::story::Phases;
 use protocol::{Event, KernelRow, PhaseTimes, Slot, Step, StepProfile, StreamLine};
 
 /// As `perflings open --json` names it.
 pub const FORMAT: &str = "perflings recording";
+
+/// The phases of our rows, in the order in which they run.
+const PHASES: [&str; 3] = ["forward", "backward", "optimizer"];
 
 /// What to do about a recording without a profiled step.
 const RECORD_AGAIN: &str =
@@ -34,12 +38,8 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
     let (mut latest, mut steps) = (None, Vec::new());
     for line in lines {
         let at = nanoseconds(line.t * 1e3);
-        let slot = match &line.event {
-            Event::Step(step) => step.slot,
-            Event::Kernels(kernels) => kernels.slot,
-            Event::Throughput(throughput) => throughput.slot,
-            Event::Lints { slot, .. } => *slot,
-            _ => continue,
+        let Some(slot) = line.event.slot() else {
+            continue;
         };
         let lanes = slots
             .entry(slot)
@@ -171,20 +171,12 @@ fn host_phases(
     phases: &PhaseTimes,
     (mut from, end): (i128, i128),
 ) {
-    for (name, ms) in named(phases) {
+    for (name, ms) in Phases::from(phases).timed() {
         let to = (from + nanoseconds(ms)).min(end);
-        let name = out.name(name);
+        let name = out.name(name.into_str());
         out.slice(SliceKind::Annotation, lane, name, (from, to), String::new);
         from = to;
     }
-}
-
-fn named(phases: &PhaseTimes) -> [(&'static str, f64); 3] {
-    [
-        ("forward", phases.forward),
-        ("backward", phases.backward),
-        ("optimizer", phases.optimizer),
-    ]
 }
 
 /// Puts the calls of rows where they ran within their phase; a row without their times end to end, `split` into calls of equal length.
@@ -200,7 +192,7 @@ fn place(
 ) -> i128 {
     let begins = phases.map(|it| [0.0, it.forward, it.forward + it.backward].map(nanoseconds));
     let mut at = from;
-    for (number, (phase, _)) in named(&PhaseTimes::default()).into_iter().enumerate() {
+    for (number, phase) in PHASES.into_iter().enumerate() {
         at = begins.map_or(at, |begins| at.max(from + begins[number]));
         let begin = at;
         for row in rows.iter().filter(|row| row.phase == phase) {

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use toml_edit::{Document, DocumentMut, Item, Key, value};
 
 use crate::course::config_file::{FileError, MAX_BYTES, line_of, not_toml, read_text};
+use crate::course::workspace::write;
 use crate::files;
 use protocol::config::nearest;
 
@@ -84,10 +85,6 @@ pub fn keep(key: &str, to: Option<&str>) -> Result<PathBuf> {
             _ => document[key] = value(to),
         },
     }
-    let folder = files::folder(&path);
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("Failed to create {}", folder.display()))?;
-    let written = files::write(&path, document.to_string().as_bytes());
-    written.with_context(|| format!("Failed to write {}", path.display()))?;
+    write(&path, document.to_string())?;
     Ok(path)
 }

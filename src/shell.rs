@@ -26,9 +26,9 @@ use crate::class::member::Member;
 use crate::course::context::CourseContext;
 use crate::course::save_file::Progress;
 use crate::out::notice;
-use crate::pages::report::RunCollector;
 use crate::tui::{SessionEnd, TerminalSession, terminal};
 use protocol::handle::EngineCommand;
+use protocol::story::StreamStory;
 
 use effects::Workshop;
 use speaker::SpeakerServer;
@@ -41,13 +41,13 @@ const REPORTS_AT_ONCE: usize = 4096;
 pub fn show(
     source: &mut dyn EventSource,
     context: CourseContext,
-    collector: Rc<RefCell<RunCollector>>,
+    story: Rc<RefCell<StreamStory>>,
     command: EngineCommand,
     progress: Progress,
     options: Options,
     member: Option<Member>,
 ) -> Result<SessionEnd> {
-    let mut workshop = Workshop::new(context, collector, command, progress.clone());
+    let mut workshop = Workshop::new(context, story, command, progress.clone());
     workshop.member = member;
     let course = workshop.course().clone();
     let (mut app, effects) = App::new(course, progress, options);

@@ -89,6 +89,7 @@ fn started() -> Event {
         roof: None,
         paired: false,
         matrix_cores: false,
+        request: 0,
         device: device(),
         run: RunSpec {
             stage: 0,
@@ -163,5 +164,6 @@ fn failed(kind: FailedKind, reason: &str) -> Event {
     Event::Failed(Failed {
         kind,
         reason: reason.to_owned(),
+        request: 0,
     })
 }

@@ -73,6 +73,7 @@ fn start() -> Command {
     Command::Start {
         device: "cpu".to_owned(),
         run,
+        request: 0,
     }
 }
 
@@ -116,6 +117,7 @@ fn the_configuration_of_a_sealed_run_is_heard_and_not_recorded() {
             roof: None,
             paired: false,
             matrix_cores: false,
+            request: 0,
         });
         let lint = Lint {
             name: "flat-loss".to_owned(),

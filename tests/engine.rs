@@ -92,6 +92,7 @@ impl Engine {
         self.send(&Command::Start {
             device: "cpu".into(),
             run: spec(config, Some(steps)),
+            request: 0,
         });
         let events = self.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
         match events.last() {
@@ -172,6 +173,7 @@ fn heartbeats_tell_the_device_s_progress_while_there_is_work() {
     engine.send(&Command::Start {
         device: "cpu".into(),
         run: spec(small(&[]), None),
+        request: 0,
     });
     engine.until(|event| matches!(event, Event::Step(_)));
     heartbeat(&mut engine);
@@ -301,13 +303,14 @@ fn a_change_in_mid_run_measures_its_own_peak_of_memory() {
     engine.send(&Command::Start {
         device: "cpu".into(),
         run: spec(long("composed"), None),
+        request: 0,
     });
     let composed = peak(&mut engine, Slot::A);
     let run = RunSpec {
         slot: Slot::B,
         ..spec(long("flash"), None)
     };
-    engine.send(&Command::Apply { run });
+    engine.send(&Command::Apply { run, request: 0 });
     let flash = peak(&mut engine, Slot::B);
     assert!(flash < composed, "{flash} of {composed} bytes");
 }
@@ -318,6 +321,7 @@ fn knobs_that_keep_parameters_change_in_mid_run() {
     engine.send(&Command::Start {
         device: "cpu".into(),
         run: spec(small(&[("model.gradient", "detached-norm")]), None),
+        request: 0,
     });
     engine.until(|event| matches!(event, Event::Step(step) if step.step >= 5));
     let fixed = RunSpec {
@@ -325,7 +329,10 @@ fn knobs_that_keep_parameters_change_in_mid_run() {
         variant: "fixed".into(),
         ..spec(small(&[]), None)
     };
-    engine.send(&Command::Apply { run: fixed });
+    engine.send(&Command::Apply {
+        run: fixed,
+        request: 0,
+    });
     let events = engine.until(|event| matches!(event, Event::Gradients(g) if g.slot == Slot::B));
     let started = events.iter().find_map(|event| {
         if let Event::Started(started) = event {
@@ -373,6 +380,7 @@ fn compare_with_itself() -> Pair {
         a: run.clone(),
         b: run,
         pairs: 40,
+        request: 0,
     });
     let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
     let Some(Event::Finished(finished)) = events.last() else {
@@ -421,6 +429,7 @@ fn steps_of_more_tokens_are_compared_per_token() {
         a,
         b,
         pairs: 2,
+        request: 0,
     });
     let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
     let taken = events
@@ -443,6 +452,111 @@ fn steps_of_more_tokens_are_compared_per_token() {
     assert!((pair.ratio / ratio - 1.0).abs() < 1e-9, "{pair:?}, {ratio}");
 }
 
+/// What each answer is, and the number that it has, without repetitions.
+fn answers(events: &[Event]) -> Vec<(&'static str, u64)> {
+    let answer = |event: &Event| {
+        let name = match event {
+            Event::Started(_) => "started",
+            Event::Pair(_) => "pair",
+            Event::Finished(_) => "finished",
+            Event::Failed(_) => "failed",
+            Event::Kernels(profile) if profile.request > 0 => "kernels",
+            _ => return None,
+        };
+        Some((name, event.request()))
+    };
+    let mut answers: Vec<_> = events.iter().filter_map(answer).collect();
+    answers.dedup();
+    answers
+}
+
+fn numbered_start(run: RunSpec, request: u64) -> Command {
+    Command::Start {
+        device: "cpu".into(),
+        run,
+        request,
+    }
+}
+
+#[test]
+fn a_late_answer_to_a_change_has_the_change_s_number_and_not_that_of_the_pairs() {
+    let mut engine = Engine::start();
+    let run = spec(small(&[]), None);
+    let b = RunSpec {
+        slot: Slot::B,
+        ..spec(small(&[("train.learning-rate", "1e-4")]), None)
+    };
+    engine.send(&numbered_start(run.clone(), 1));
+    let mut events = engine.until(|event| matches!(event, Event::Step(_)));
+    engine.send(&Command::Apply {
+        run: b.clone(),
+        request: 2,
+    });
+    engine.send(&Command::Pair {
+        device: "cpu".into(),
+        stage: 0,
+        a: run,
+        b,
+        pairs: 2,
+        request: 3,
+    });
+    let over = |event: &Event| matches!(event, Event::Finished(it) if it.pair.is_some());
+    events.extend(engine.until(|event| over(event) || matches!(event, Event::Failed(_))));
+    assert_eq!(
+        answers(&events),
+        [
+            ("started", 1),
+            ("started", 2),
+            ("finished", 2),
+            ("started", 3),
+            ("pair", 3),
+            ("finished", 3)
+        ]
+    );
+}
+
+#[test]
+fn failures_and_profiles_have_the_number_of_what_asked_for_them() {
+    let mut engine = Engine::start();
+    let failed = |event: &Event| matches!(event, Event::Failed(_));
+    let run = spec(small(&[]), None);
+    // Without a run. One that has no number stays without an answer, as it always was.
+    engine.send(&Command::Profile { request: 0 });
+    engine.send(&Command::Profile { request: 1 });
+    let mut events = engine.until(failed);
+    engine.send(&Command::Apply {
+        run: run.clone(),
+        request: 2,
+    });
+    events.extend(engine.until(failed));
+    let input = engine.input.as_mut().expect("open");
+    writeln!(input, r#"{{"command":"start","request":3}}"#).expect("the engine reads");
+    events.extend(engine.until(failed));
+    let elsewhere = Command::Start {
+        device: "toaster".into(),
+        run: run.clone(),
+        request: 4,
+    };
+    engine.send(&elsewhere);
+    events.extend(engine.until(failed));
+    let named = [1, 2, 3, 4].map(|request| ("failed", request));
+    assert_eq!(answers(&events), named);
+
+    engine.send(&numbered_start(run.clone(), 5));
+    engine.until(|event| matches!(event, Event::Step(_)));
+    // A change does not lose the profile that was asked for before it.
+    engine.send(&Command::Profile { request: 6 });
+    engine.send(&Command::Apply { run, request: 7 });
+    let mut events = engine.until(|event| event.request() == 6);
+    events.extend(engine.until(|event| matches!(event, Event::Step(step) if step.step > 20)));
+    engine.send(&Command::Stop);
+    events.extend(engine.until(|event| matches!(event, Event::Finished(_))));
+    let mut found = answers(&events);
+    // The profile was taken before the change or after it.
+    found.sort_by_key(|(_, request)| *request);
+    assert_eq!(found, [("kernels", 6), ("started", 7), ("finished", 7)]);
+}
+
 #[test]
 fn both_sides_of_a_comparison_say_what_they_are() {
     let mut engine = Engine::start();
@@ -453,6 +567,7 @@ fn both_sides_of_a_comparison_say_what_they_are() {
         a: run.clone(),
         b: run,
         pairs: 2,
+        request: 0,
     });
     let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
     let started: Vec<_> = events
@@ -560,6 +675,7 @@ fn nobody_waits_for_peaks_before_the_first_loss() {
         a: run.clone(),
         b: run,
         pairs: 2,
+        request: 0,
     });
     let events = engine.until(|event| matches!(event, Event::Started(_) | Event::Failed(_)));
     let started = events.last();
@@ -629,6 +745,7 @@ fn what_cannot_run_is_refused_with_a_reason_and_the_engine_goes_on() {
         engine.send(&Command::Start {
             device: device.into(),
             run: spec(config, Some(1)),
+            request: 0,
         });
         let events = engine.until(|event| matches!(event, Event::Finished(_) | Event::Failed(_)));
         let Some(Event::Failed(failed)) = events.last() else {
@@ -645,6 +762,7 @@ fn a_b_that_cannot_run_leaves_the_run_in_progress_as_it_is() {
     let start = |run| Command::Start {
         device: "cpu".into(),
         run,
+        request: 0,
     };
     engine.send(&start(spec(small(&[]), None)));
     engine.until(|event| matches!(event, Event::Step(_)));
@@ -678,6 +796,7 @@ fn nonsense_on_the_input_is_answered_and_the_end_of_input_ends_the_process() {
     engine.send(&Command::Start {
         device: "cpu".into(),
         run: spec(small(&[]), None),
+        request: 0,
     });
     engine.until(|event| matches!(event, Event::Step(_)));
     drop(engine.input.take());

@@ -17,7 +17,7 @@ use perflings::course::exercise::Kernels;
 use perflings::course::save_file::{self, ProgressChange, StageState};
 use perflings::course::validate::{Vocabulary, structure};
 use perflings::course::{Course, CourseFiles};
-use perflings::pages::{csv, perfetto, report::collect};
+use perflings::pages::{csv, perfetto, report::RunReport};
 use perflings::record::Recording;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
@@ -202,7 +202,7 @@ fn a_recording() {
             Ok(recording) => {
                 assert_eq!(recording.iter().count(), recording.len());
                 let sizes = [
-                    perflings::pages::html::page(&collect(&recording).sheet()).len(),
+                    perflings::pages::html::page(&RunReport::of(&recording.story).sheet()).len(),
                     csv::steps(recording.iter()).len(),
                     csv::kernels(recording.iter()).len(),
                     csv::gradients(recording.iter()).len(),
@@ -266,6 +266,7 @@ fn commands() -> Vec<Command> {
         Command::Start {
             device: device(),
             run: run(),
+            request: 1,
         },
         Command::Pair {
             device: device(),
@@ -273,6 +274,7 @@ fn commands() -> Vec<Command> {
             a: run(),
             b: run(),
             pairs: 10,
+            request: 2,
         },
     ]
 }

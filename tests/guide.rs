@@ -509,7 +509,14 @@ fn the_rest(said: &mut Said) {
     let mut failed = at(1);
     let kind = FailedKind::Device;
     let reason = "no adapter of kind gpu; looked for Vulkan, Metal, DX12".to_owned();
-    hear(&mut failed, Event::Failed(Failed { kind, reason }));
+    hear(
+        &mut failed,
+        Event::Failed(Failed {
+            kind,
+            reason,
+            request: 0,
+        }),
+    );
     failed.view.notice = None;
     said.look(&failed);
     let badge = Replay {

@@ -95,6 +95,7 @@ fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
         14 => Event::Failed(Failed {
             kind: FailedKind::Internal,
             reason: "no".to_owned(),
+            request: 0,
         }),
         _ => Event::Compiling {
             kernels: step as u32,

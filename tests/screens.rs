@@ -105,8 +105,8 @@ fn busy() -> App {
         reason: None,
     };
     hear(&mut app, Event::Load(load));
-    let started = app.bench.run.slots[0].started.as_mut().expect("a run");
-    started.roof.as_mut().expect("peaks").flops.load = Some(0.5);
+    let run = &mut app.bench.run.story.slots[0].description;
+    run.roof.as_mut().expect("peaks").flops.load = Some(0.5);
     app
 }
 
@@ -540,6 +540,7 @@ fn cards_and_questions() {
         Event::Failed(Failed {
             kind: FailedKind::Device,
             reason,
+            request: 0,
         }),
     );
     let mut confirm = first();
@@ -840,8 +841,8 @@ fn the_log_of_attempts_has_each_figure_whole() {
         dark("log_of_attempts", &mut app.clone(), width, height);
     }
     // Attempts may differ in the last of many knobs.
-    let started = many.bench.run.slots[1].started.as_mut().expect("B ran");
-    let train = &mut started.run.config.train;
+    let run = &mut many.bench.run.story.slots[1].description;
+    let train = &mut run.config.as_mut().expect("B ran").train;
     (train.batch, train.seed, train.context) = (16, 1234, 96);
     act(&mut many, Action::Open(perflings::app::Overlay::Attempts));
     let drawn = text(&screen::screen(
@@ -1372,9 +1373,9 @@ fn the_cause_is_hidden_until_the_prediction() {
 #[test]
 fn a_row_opens_the_texts_that_it_launches_and_their_lines_are_whole() {
     let mut app = toggled();
-    for run in &mut app.bench.run.slots {
-        if let Some(started) = &mut run.started {
-            started.device.kind = "vulkan".to_owned();
+    for run in &mut app.bench.run.story.slots {
+        if let Some(device) = &mut run.description.device {
+            device.kind = "vulkan".to_owned();
         }
     }
     let row = app.selected_kernel().expect("a profile");

@@ -75,7 +75,7 @@ fn start_of(effects: &[Effect]) -> (&str, &RunSpec) {
     let started: Vec<_> = commands(effects)
         .into_iter()
         .filter_map(|command| {
-            if let Command::Start { device, run } = command {
+            if let Command::Start { device, run, .. } = command {
                 Some((device.as_str(), run))
             } else {
                 None
@@ -227,20 +227,14 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
     act(&mut app, Action::Answer(0));
     solve(&mut app);
     let effects = act(&mut app, Action::Toggle);
-    let [Command::Apply { run }] = commands(&effects)[..] else {
+    let [Command::Apply { run, .. }] = commands(&effects)[..] else {
         panic!("one apply in {effects:?}")
     };
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
     let fixed = run.clone();
     // Until the engine confirms, the old run goes on.
-    let broken = app
-        .bench
-        .run
-        .slot(Slot::A)
-        .started
-        .clone()
-        .expect("A ran")
-        .run;
+    let broken = app.bench.run.slot(Slot::A).description.spec();
+    let broken = broken.expect("A ran");
     hear(&mut app, sample::step(&broken, 21));
     assert_eq!((app.bench.run.active, app.step()), (Slot::A, Some(21)));
     hear(&mut app, sample::started(&fixed, 22));
@@ -253,7 +247,10 @@ fn knobs_that_keep_the_parameters_switch_in_mid_run_and_back() {
         ),
         (Slot::B, Some(22), true)
     );
-    assert_eq!(app.bench.run.other().expect("A stays").variant(), "broken");
+    assert_eq!(
+        app.bench.run.other().expect("A stays").description.name,
+        "broken"
+    );
 
     act(&mut app, Action::Toggle);
     hear(&mut app, sample::started(&broken, 30));
@@ -329,11 +326,7 @@ fn pairs_before_the_toggle_draw_the_side_that_never_ran() {
     assert_eq!(last(&app, Slot::B), Some(2), "the pairs are all it has");
     assert_eq!(app.bench.run.active, Slot::A);
     pair(&mut app, 40, true);
-    let started = &app.bench.run.slot(Slot::B).started;
-    assert_eq!(
-        started.as_ref().map(|it| it.run.config.clone()),
-        Some(b.config)
-    );
+    assert!(app.bench.run.slot(Slot::B).description.has(&b.config));
 }
 
 #[test]
@@ -349,6 +342,7 @@ fn pairs_end_in_a_verdict_and_leave_the_figures_alone() {
             a,
             b,
             pairs,
+            ..
         },
     ] = commands(&effects)[..]
     else {
@@ -412,7 +406,14 @@ fn knobs_that_cannot_be_changed_leave_the_run_alone() {
     act(&mut app, Action::Toggle);
     let reason = "needs 70 GiB".to_owned();
     let kind = FailedKind::Usage;
-    hear(&mut app, Event::Failed(Failed { kind, reason }));
+    hear(
+        &mut app,
+        Event::Failed(Failed {
+            kind,
+            reason,
+            request: 0,
+        }),
+    );
     assert_eq!(app.bench.run.state, RunState::Running);
     assert_eq!(wanted(&app).variant, "broken");
     assert!(app.view.notice.expect("it is said").text.contains("70 GiB"));
@@ -609,6 +610,7 @@ fn a_gpu_that_does_not_open_leaves_the_run_alone() {
         Event::Failed(Failed {
             kind: FailedKind::Device,
             reason: "lost".to_owned(),
+            request: 0,
         }),
     );
     assert_eq!(app.bench.run.state, RunState::Running);
@@ -652,6 +654,7 @@ fn a_run_that_fails_says_why() {
         Event::Failed(Failed {
             kind: FailedKind::Usage,
             reason: "needs 70 GiB".to_owned(),
+            request: 0,
         }),
     );
     assert_eq!(
@@ -1538,8 +1541,8 @@ fn both_slots_are_shown_against_the_best_peaks() {
     hear(&mut app, started(65e9, Slot::A));
     hear(&mut app, started(265e9, Slot::B));
     for slot in [Slot::A, Slot::B] {
-        let started = app.bench.run.slot(slot).started.as_ref().expect("a run");
-        assert_eq!(started.roof.as_ref().map(|it| it.flops.best), Some(265e9));
+        let run = &app.bench.run.slot(slot).description;
+        assert_eq!(run.roof.as_ref().map(|it| it.flops.best), Some(265e9));
     }
 }
 
@@ -1554,15 +1557,8 @@ fn peaks_that_follow_the_first_loss_are_those_of_runs_on_that_device() {
     let device = started.device.clone();
     app.bench.run.pending.clear();
     hear(&mut app, Event::Started(started));
-    let shown = |app: &App| {
-        app.bench
-            .run
-            .shown()
-            .started
-            .as_ref()
-            .map(|it| it.roof.clone())
-    };
-    assert_eq!(shown(&app), Some(None));
+    let shown = |app: &App| app.bench.run.shown().description.roof.clone();
+    assert_eq!(shown(&app), None);
     let roof = sample::roof();
     let other = Device {
         name: "another".to_owned(),
@@ -1571,7 +1567,7 @@ fn peaks_that_follow_the_first_loss_are_those_of_runs_on_that_device() {
     for (device, known) in [(other, None), (device, Some(Box::new(roof.clone())))] {
         let roof = roof.clone();
         hear(&mut app, Event::Calibrated { device, roof });
-        assert_eq!(shown(&app), Some(known));
+        assert_eq!(shown(&app), known);
     }
 }
 

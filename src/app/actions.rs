@@ -77,7 +77,7 @@ impl App {
             Action::NextStage | Action::PreviousStage => self.leave_for(self.lesson.study.at),
             Action::Profile if self.bench.run.state.is_active() => {
                 self.tell("The next step is profiled", false);
-                self.send(Command::Profile);
+                self.send(Command::Profile { request: 0 });
             }
             Action::SwitchDevice => {
                 if let Some(select) = self.devices.offer().map(str::to_owned) {

@@ -14,10 +14,11 @@ use super::pages::LessonPage;
 use super::run::RunState;
 use super::runs::solution;
 use super::study::Study;
-use super::{Action, App, Effect, Overlay, Panel, SlotRun};
+use super::{Action, App, Effect, Overlay, Panel};
 use crate::course::placeholder::fill_known;
 use crate::course::save_file::StageState;
 use crate::course::{Beat, BeatChange, KernelFigure, Stage};
+use protocol::story::RunStory;
 use protocol::{Command, RunSpec, Slot};
 
 /// What the audience sees. It does not depend on what was shown before.
@@ -294,7 +295,7 @@ impl App {
         view.lesson_page = LessonPage::Start;
         self.open_page(beat.page);
         if !self.mode.is_live() {
-            if self.bench.run.slot(beat.variant).started.is_some() {
+            if self.bench.run.slot(beat.variant).has_begun() {
                 self.bench.run.active = beat.variant;
             }
             return;
@@ -320,11 +321,10 @@ impl App {
         let Some(presentation) = &mut self.presenter.presentation else {
             return;
         };
-        let slots = std::mem::take(&mut self.bench.run.slots);
-        self.bench.run.forget();
-        presentation.kept.insert(before, StageRuns { slots, pair });
+        let story = std::mem::take(&mut self.bench.run.story);
+        presentation.kept.insert(before, StageRuns { story, pair });
         if let Some(kept) = presentation.kept.remove(&at) {
-            (self.bench.run.slots, self.lesson.study.pair) = (kept.slots, kept.pair);
+            (self.bench.run.story, self.lesson.study.pair) = (kept.story, kept.pair);
         }
         self.bench.comparison = Comparison::of_stage(stage, self.bench.preset);
         self.leave_run();
@@ -363,7 +363,7 @@ impl App {
     /// Whether pairs go on behind this run: what it has shown stays as it is until their verdict.
     fn pairs_keep(&self, slot: Slot, run: &RunSpec) -> bool {
         let shown = self.bench.run.slot(slot);
-        let same = shown.started.as_ref().is_some_and(|it| it.run == *run);
+        let same = shown.description.spec().as_ref() == Some(run);
         self.bench.run.pairing && same && shown.last.is_some() && !shown.of_pairs
     }
 
@@ -491,11 +491,8 @@ impl App {
 }
 
 /// Whether a run has shown enough of itself not to be made again: as many steps as a check looks at, or its end.
-fn has_shown(shown: &SlotRun, run: &RunSpec, stage: &Stage) -> bool {
-    let same = shown
-        .started
-        .as_ref()
-        .is_some_and(|it| it.run == *run && !shown.of_pairs);
+fn has_shown(shown: &RunStory, run: &RunSpec, stage: &Stage) -> bool {
+    let same = shown.description.spec().as_ref() == Some(run) && !shown.of_pairs;
     let steps = shown.last.as_ref().map_or(0, |step| step.step);
     same && (steps >= stage.steps || shown.finished.is_some() || shown.loss.not_finite.is_some())
 }

@@ -311,8 +311,15 @@ impl App {
             return true;
         }
         let goes_on = self.bench.run.switching.take().is_some() && self.bench.run.state.is_active();
-        match self.bench.run.shown().started.as_ref().filter(|_| goes_on) {
-            Some(started) => self.bench.run.wanted = Some(started.run.clone()),
+        match self
+            .bench
+            .run
+            .shown()
+            .description
+            .spec()
+            .filter(|_| goes_on)
+        {
+            Some(run) => self.bench.run.wanted = Some(run),
             None if self.bench.comparison.same() => self.start(self.bench.comparison.run_a()),
             None => self.start(self.bench.comparison.run_b()),
         }

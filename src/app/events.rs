@@ -6,16 +6,17 @@ use super::bounds::sanitize;
 use super::busy;
 use super::devices::GpuWarmUp;
 use super::estimate::points;
-use super::figures::{figures, summary};
+use super::figures::figures;
 use super::log::LogLevel;
 use super::pages::LessonPage;
 use super::source::FromEngine;
-use super::{App, Effect, Mode, RunState, SlotRun};
+use super::{App, Effect, Mode, RunState};
 use crate::course::Stage;
 use crate::course::check::Starter;
 use crate::course::placeholder::number;
 use crate::course::save_file::{Prediction, StageState};
 use crate::judge::stage::{StageFacts, evaluate};
+use protocol::story::RunStory;
 use protocol::*;
 
 impl App {
@@ -85,7 +86,11 @@ impl App {
 
     fn event(&mut self, event: Event) {
         self.note_progress(&event);
-        match sanitize(event) {
+        let event = sanitize(event);
+        if let Some(started) = event.begins_run() {
+            return self.started(started, &event);
+        }
+        match event {
             Event::Heartbeat { .. } => self.view.revision -= 1,
             Event::Load(load) => {
                 if !busy::changes(self.devices.load.as_ref(), &load) {
@@ -116,23 +121,19 @@ impl App {
                 }
             }
             Event::DeviceReady { device } => {
-                if let Some(started) = &self.bench.run.shown().started
-                    && started.device == device
-                {
-                    return;
+                if self.bench.run.shown().description.device.as_ref() != Some(&device) {
+                    self.devices.note_opened(device);
                 }
-                self.devices.note_opened(device);
             }
-            Event::Calibrated { device, roof } => self.bench.run.note_peaks(&device, &roof),
+            Event::Calibrated { .. } => self.bench.run.story.hear(&event, self.clock.now_ms),
             Event::Compiling { kernels, latest } => self.compiling(kernels, latest),
-            Event::Started(started) => self.started(started),
             Event::KernelUsed {
                 exercise, why_not, ..
             } => self.kernel_used(&exercise, why_not),
-            Event::Step(step) => self.stepped(step),
-            Event::Finished(finished) => self.finished(*finished),
+            Event::Step(_) => self.stepped(&event),
+            Event::Finished(ref finished) => self.finished(finished, &event),
             Event::Failed(failed) => self.failed(failed),
-            Event::Pair(pair) => self.paired(pair),
+            Event::Pair(ref pair) => self.paired(pair, &event),
             Event::Paused { .. } => {
                 if self.bench.run.state == RunState::Pausing {
                     self.bench.run.state = RunState::Paused;
@@ -143,25 +144,17 @@ impl App {
                     self.bench.run.state = RunState::Running;
                 }
             }
-            figure => self.figure(figure),
+            _ => self.figure(&event),
         }
     }
 
     /// Figures of one slot.
-    fn figure(&mut self, event: Event) {
-        if !self.bench.run.is_current() {
+    fn figure(&mut self, event: &Event) {
+        let current = self.bench.run.is_current();
+        let Some(slot) = event.slot().filter(|_| current) else {
             return;
-        }
-        let slot = match &event {
-            Event::Throughput(it) => it.slot,
-            Event::Kernels(it) => it.slot,
-            Event::Gradients(it) => it.slot,
-            Event::Evidence(it) => it.slot,
-            Event::Memory(it) => it.slot,
-            Event::Lints { slot, .. } => *slot,
-            _ => return,
         };
-        self.bench.run.slots[slot as usize].note_figure(event);
+        self.bench.run.story.hear(event, self.clock.now_ms);
         if self.judges(slot) {
             self.judge();
         }
@@ -182,7 +175,7 @@ impl App {
         }
     }
 
-    fn started(&mut self, started: Started) {
+    fn started(&mut self, started: &Started, event: &Event) {
         self.follow_recording(started.run.stage);
         let recorded = !self.mode.is_live();
         let run = &mut self.bench.run;
@@ -210,32 +203,28 @@ impl App {
             run.pairing = started.paired;
         }
         let paired = started.paired;
-        self.note_start(&started);
-        let run = &mut self.bench.run;
-        if paired && matches!(self.mode, Mode::Mystery(_)) {
-            // The known-good configuration is not shown: learners would compare their B with it.
-        } else if paired {
-            run.begin_paired(started, self.clock.now_ms);
-        } else {
-            run.begin(started, self.clock.now_ms);
+        self.note_start(started);
+        if !(paired && self.hides_pairs()) {
+            self.bench.run.story.hear(event, self.clock.now_ms);
+        }
+        if !paired {
+            self.bench.run.active = slot;
         }
         if slot == Slot::A && !paired {
             if self.bench.comparison.same() {
                 self.show_present_b();
             }
             let longer = self.bench.run.longer_a().filter(|_| self.has_attempts());
-            if let Some(steps) = longer.map(SlotRun::steps) {
+            if let Some(steps) = longer.map(RunStory::steps) {
                 let text = format!("A begins again; its run of {steps} steps stays behind it");
                 self.tell(&text, false);
             }
         }
-        let run = &mut self.bench.run;
-        run.share_peaks();
-        run.compiling = None;
+        self.bench.run.compiling = None;
         if slot == Slot::B
-            && let Some(started) = &run.slots[slot as usize].started
+            && let Some(config) = &self.bench.run.slot(slot).description.config
         {
-            self.bench.comparison.confirm(&started.run.config);
+            self.bench.comparison.confirm(config);
         }
         let run = &mut self.bench.run;
         if recorded || run.state == RunState::Starting {
@@ -261,7 +250,12 @@ impl App {
         }
     }
 
-    fn stepped(&mut self, step: Step) {
+    /// Whether sides of pairs are not shown: learners would compare their B with the known-good configuration.
+    fn hides_pairs(&self) -> bool {
+        matches!(self.mode, Mode::Mystery(_))
+    }
+
+    fn stepped(&mut self, event: &Event) {
         if !self.bench.run.is_current() {
             return;
         }
@@ -273,24 +267,20 @@ impl App {
         }
         self.bench.run.step_ms = self.clock.now_ms;
         self.bench.run.replaced = false;
-        // Steps of pairs start at 0 again: they are drawn only where no run has a curve.
-        let slot = &mut self.bench.run.slots[step.slot as usize];
-        if !self.bench.run.pairing || slot.of_pairs {
-            slot.note_step(step, self.clock.now_ms);
+        if !(self.bench.run.pairing && self.hides_pairs()) {
+            self.bench.run.story.hear(event, self.clock.now_ms);
         }
     }
 
-    fn finished(&mut self, finished: Finished) {
+    fn finished(&mut self, finished: &Finished, event: &Event) {
         if !self.bench.run.is_current() {
             return;
         }
         if let Some(why) = &finished.ended
             && why.starts_with("not-finite")
         {
-            self.tell(
-                &format!("The run stopped at step {}: {why}", finished.steps),
-                true,
-            );
+            // The reason names the tensor and the step.
+            self.tell(&format!("The run stopped: {why}"), true);
         }
         // B has changed during these pairs: they start again with the present B.
         if finished.pair.is_some()
@@ -300,16 +290,15 @@ impl App {
             return;
         }
         // The summary of a paired comparison is about no single run.
-        let of_run = finished.pair.is_none().then(|| finished.clone());
-        if let Some(finished) = of_run.clone() {
-            let slot = finished.slot as usize;
-            self.bench.run.slots[slot].finished = Some(finished);
+        let of_run = finished.pair.is_none();
+        if of_run {
+            self.bench.run.story.hear(event, self.clock.now_ms);
         }
         self.bench.run.pairing = false;
         self.bench.run.state = RunState::Finished;
         self.bench.run.switching = None;
-        if let Some(finished) = of_run {
-            self.judge_run(&finished);
+        if of_run {
+            self.judge_run(finished);
         }
     }
 
@@ -337,13 +326,7 @@ impl App {
         }
         // Knobs that could not be changed leave the run as it is.
         if self.bench.run.switching.take().is_some() && self.bench.run.state.is_active() {
-            self.bench.run.wanted = self
-                .bench
-                .run
-                .shown()
-                .started
-                .as_ref()
-                .map(|started| started.run.clone());
+            self.bench.run.wanted = self.bench.run.shown().description.spec();
             self.tell(&failed.reason, true);
             return;
         }
@@ -355,7 +338,7 @@ impl App {
         };
     }
 
-    fn paired(&mut self, pair: Pair) {
+    fn paired(&mut self, pair: &Pair, event: &Event) {
         let live = self.mode.is_live();
         // Pairs of a B that was changed meanwhile say nothing about the present one.
         let changed = !self.bench.run.is_current() || self.bench.comparison.due_ms.is_some();
@@ -365,10 +348,10 @@ impl App {
         self.bench.run.pending.clear();
         self.bench.run.pairing = true;
         let done = pair.done;
-        if done && !self.mode.pairs_with_good() {
-            self.bench.run.slots[Slot::B as usize].pair = Some(pair.clone());
+        if !self.mode.pairs_with_good() {
+            self.bench.run.story.hear(event, self.clock.now_ms);
         }
-        self.lesson.study.note_pair(pair);
+        self.lesson.study.note_pair(pair.clone());
         self.judge();
         if done {
             self.bench.run.pairing = false;
@@ -404,9 +387,9 @@ impl App {
             Slot::B
         };
         let b = self.bench.run.slot(slot);
-        let b = Some(b).filter(|it| !self.mode.compares() || it.ran(slot, present));
-        let config = b.and_then(|it| Some(&it.started.as_ref()?.run.config));
-        let mut finished = b.and_then(summary);
+        let b = Some(b).filter(|it| !self.mode.compares() || it.description.has(present));
+        let config = b.and_then(|it| it.description.config.as_ref());
+        let mut finished = b.and_then(RunStory::summary);
         // The loss that counts is that of the step at which the stage's checks end, as in a run without a screen.
         let counts = stage.steps.saturating_sub(1);
         if let (Some(run), Some(loss)) = (&mut finished, b.and_then(|it| it.loss.at(counts))) {

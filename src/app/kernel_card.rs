@@ -45,12 +45,13 @@ impl App {
         if self.withholds("names") {
             return self.tell("The kernels' names come after your prediction", false);
         }
-        let Some(started) = self.bench.run.slot(slot).started.as_ref() else {
+        let run = &self.bench.run.slot(slot).description;
+        let Some(config) = run.config.clone() else {
             return;
         };
-        let on_cpu = started.device.kind == "cpu";
+        let on_cpu = run.on_cpu();
         let device = self.devices.using.clone();
-        let config = Box::new(started.run.config.clone());
+        let config = Box::new(config);
         self.view.kernel_texts.row = row;
         self.view.overlay = Some(Overlay::Kernel);
         (self.view.overlay_scroll, self.view.search) = (0, Search::default());

@@ -21,9 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison::Comparison;
 use super::mystery::MysteryRun;
-use super::run::{RequestedRun, SlotRun};
+use super::run::RequestedRun;
 use super::study::Study;
 use crate::judge::StageReport;
+use protocol::story::StreamStory;
 use protocol::{Device, Pair};
 
 /// What the screen is used for now.
@@ -76,7 +77,7 @@ pub enum AudienceScreen {
 /// The runs and the pairs of a stage.
 #[derive(Clone, Debug)]
 pub struct StageRuns {
-    pub slots: [SlotRun; 2],
+    pub story: StreamStory,
     pub pair: Option<Pair>,
 }
 

@@ -104,7 +104,11 @@ impl App {
         self.bench.run.active = run.slot;
         self.bench.run.wanted = Some(run.clone());
         let device = self.devices.using.clone();
-        self.send(Command::Start { device, run });
+        self.send(Command::Start {
+            device,
+            run,
+            request: 0,
+        });
     }
 
     /// Where A and B are compared, B shows nothing of another configuration than its present one.
@@ -138,10 +142,11 @@ impl App {
     /// Changes the knobs of a run: at a step boundary where the parameters can stay, else with a restart from the same seed.
     pub(super) fn change_to(&mut self, run: RunSpec) {
         let live = self.bench.run.state.is_active() && self.bench.run.state != RunState::Starting;
-        let same_weights = self.bench.run.shown().started.as_ref().is_some_and(|now| {
-            let begins_again = self.bench.comparison.begins_again(now.run.slot != run.slot);
-            let keeps = now.run.config.keeps_parameters(&run.config);
-            now.run.stage == run.stage && keeps && !begins_again
+        let now = &self.bench.run.shown().description;
+        let same_weights = now.config.as_ref().is_some_and(|config| {
+            let begins_again = self.bench.comparison.begins_again(now.slot != run.slot);
+            let keeps = config.keeps_parameters(&run.config);
+            now.stage == run.stage && keeps && !begins_again
         });
         if !(live
             && same_weights
@@ -153,7 +158,7 @@ impl App {
         }
         self.bench.run.switching = Some(run.clone());
         self.bench.run.wanted = Some(run.clone());
-        self.send(Command::Apply { run });
+        self.send(Command::Apply { run, request: 0 });
         if self.bench.run.state.is_paused() {
             self.bench.run.state = RunState::Resuming;
             self.send(Command::Resume);
@@ -206,6 +211,7 @@ impl App {
             a,
             b,
             pairs: 0,
+            request: 0,
         });
     }
 
@@ -231,8 +237,7 @@ impl App {
         if config.model.matmul == Matmul::Split {
             config.model.matmul = Matmul::Own;
         }
-        let started = self.bench.run.shown().started.as_ref();
-        let on_cores = started.is_some_and(|it| it.matrix_cores);
+        let on_cores = self.bench.run.shown().description.matrix_cores;
         (self.bench.run.state.broke_off() && on_cores).then_some(config)
     }
 

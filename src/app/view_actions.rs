@@ -193,8 +193,8 @@ impl App {
 
     /// Whether the loss is drawn on a logarithmic axis now.
     pub fn log_axis(&self) -> bool {
-        let range = |slot: &super::SlotRun| slot.loss.range();
-        let ranges = self.bench.run.slots.iter().filter_map(range);
+        let slots = self.bench.run.story.slots.iter();
+        let ranges = slots.filter_map(|run| run.loss.range());
         let (low, high) = ranges.fold((f64::INFINITY, 0.0_f64), |(low, high), (l, h)| {
             (low.min(l), high.max(h))
         });

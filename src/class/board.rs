@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{RaceResult, Vote, mystery_of};
+use super::record::{RaceResult, SharedWork, Vote, mystery_of};
 use super::state::{KnownParticipant, RoomState, count};
 use crate::course::{Course, Stage};
 use crate::sanitize;
@@ -161,12 +161,8 @@ impl Board {
                 .filter(|it| here.contains(&it.record.id) && it.record.here == stage.id)
                 .count(),
             passed: people()
-                .filter(|it| {
-                    it.record
-                        .stages
-                        .get(&stage.id)
-                        .is_some_and(|it| it.state == "passed")
-                })
+                .filter_map(|it| it.record.stages.get(&stage.id))
+                .filter(|it| it.is_passed())
                 .count(),
         });
         let votes = course.stages.iter().filter_map(|stage| {
@@ -232,7 +228,7 @@ fn row(
         None => it.here.clone(),
     };
     let shared = it.stages.get(&it.here);
-    let passed = shared.is_some_and(|it| it.state == "passed");
+    let passed = shared.is_some_and(SharedWork::is_passed);
     let at_s = it.here_s.saturating_add(silent_s);
     let ratios = it.stages.values().filter_map(|it| it.ratio);
     let kernels = it.races.values().filter(|it| it.mystery.is_none());

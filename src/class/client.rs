@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ureq::Agent;
 use ureq::http::StatusCode;
@@ -53,7 +54,8 @@ impl Http {
         })
     }
 
-    fn send<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, RoomError> {
+    fn send<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, RoomError> {
+        let body = serde_json::to_vec(body).map_err(|error| RoomError::Never(error.to_string()))?;
         let gone = |error: ureq::Error| {
             let host = self.base.trim_start_matches("http://");
             let why = match error {
@@ -71,7 +73,7 @@ impl Http {
         };
         let request = self.agent.post(format!("{}{path}", self.base));
         let request = request.header("authorization", format!("Bearer {}", self.code));
-        let mut answer = request.send(body).map_err(gone)?;
+        let mut answer = request.send(&body).map_err(gone)?;
         let status = answer.status();
         let text = answer
             .body_mut()
@@ -95,20 +97,17 @@ impl Http {
 
 impl InstructorLink for Http {
     fn board(&mut self) -> Result<Board, RoomError> {
-        self.send("/board", b"")
+        self.send("/board", &())
     }
 
     fn order(&mut self, order: &InstructorRequest) -> Result<(), RoomError> {
-        let body =
-            serde_json::to_vec(order).map_err(|error| RoomError::Never(error.to_string()))?;
-        self.send::<Board>("/order", &body).map(drop)
+        self.send::<Board>("/order", order).map(drop)
     }
 }
 
 impl ParticipantLink for Http {
     fn share(&mut self, me: &Participant) -> Result<ClassState, RoomError> {
-        let body = serde_json::to_vec(me).map_err(|error| RoomError::Never(error.to_string()))?;
-        let class: ClassState = self.send("/join", &body)?;
+        let class: ClassState = self.send("/join", me)?;
         if class.version != super::record::VERSION {
             return Err(RoomError::Never(format!(
                 "the room {}",

@@ -96,18 +96,15 @@ impl RoomFolder {
     /// Reads the record of the class.
     pub fn class(&self) -> Result<ClassState, RoomError> {
         let path = self.dir.join(CLASS);
+        let shown = sanitize::line(&path.display().to_string());
         let bytes = files::read(&path, MOST_CLASS_BYTES).map_err(|error| {
             RoomError::Later(match error.kind() {
                 io::ErrorKind::NotFound => format!("no room is open in {}", self.shown()),
-                _ => format!(
-                    "{}: {}",
-                    sanitize::line(&path.display().to_string()),
-                    in_words(&error)
-                ),
+                _ => format!("{shown}: {}", in_words(&error)),
             })
         })?;
         ClassState::read(&bytes).map_err(|fault| {
-            let what = format!("{} {fault}", sanitize::line(&path.display().to_string()));
+            let what = format!("{shown} {fault}");
             match fault {
                 RecordError::Version(_) => RoomError::Never(what),
                 RecordError::Garbage(_) => RoomError::Later(what),

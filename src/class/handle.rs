@@ -145,13 +145,9 @@ impl FolderSync {
             take(&mut room, found.unwrap_or_default(), &handle.course, now_ms);
             let there =
                 |file: &String| file.is_empty() || self.folder.has(file) || file.starts_with(DOUBT);
-            let gone: Vec<String> = room
-                .faults
-                .keys()
-                .filter(|it| !there(it))
-                .cloned()
-                .collect();
-            gone.into_iter().for_each(|file| room.note(file, None));
+            let before = room.faults.len();
+            room.faults.retain(|file, _| there(file));
+            room.revision += (before - room.faults.len()) as u64;
         } else {
             self.write_participants(handle);
         }

@@ -1,25 +1,17 @@
 //! The links to a room, for participants and for the instructor.
 
-use std::fmt;
-
 use super::board::Board;
 use super::record::{ClassState, InstructorRequest, Participant};
 
 /// Why a room could not be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::Display)]
 pub enum RoomError {
     /// The room cannot be reached now.
+    #[strum(transparent)]
     Later(String),
     /// Trying again would not help.
+    #[strum(transparent)]
     Never(String),
-}
-
-impl fmt::Display for RoomError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Later(why) | Self::Never(why) => f.write_str(why),
-        }
-    }
 }
 
 /// A participant's link to a room.

@@ -238,7 +238,6 @@ impl Participant {
             let choices = stage.prediction.choices.len();
             shared.vote = shared.vote.filter(|it| *it < choices);
             shared.checks = shared.checks.filter(|[met, all]| met <= all && *all < 100);
-            let range = shared.range.take();
             let scale = stage.estimate.as_ref();
             let on_scale = |[low, high]: &[f64; 2]| {
                 // The error of rounding at an end.
@@ -247,8 +246,7 @@ impl Participant {
                     it.from - little <= *low && low <= high && *high <= it.to + little
                 })
             };
-            shared.range = range.filter(on_scale);
-            if let (None, Some([low, high])) = (shared.range, range) {
+            if let Some([low, high]) = shared.range.take_if(|range| !on_scale(range)) {
                 let to = scale.map_or_else(String::new, |it| {
                     format!(", whose scale goes from {} to {}", it.from, it.to)
                 });
@@ -265,14 +263,8 @@ impl Participant {
             }
             let most = scale.map_or(0.0, |it| 1000.0 * it.to.abs());
             shared.measured = shared.measured.filter(|it| it.abs() <= most);
-            if let Some(ratio) = shared.ratio
-                && !holds(ratio, MOST_RATIO)
-            {
-                shared.ratio = None;
-                out.push(format!(
-                    "a ratio of {:.2}x in stage {}",
-                    ratio[0], stage.number
-                ));
+            if let Some([ratio, ..]) = shared.ratio.take_if(|it| !holds(*it, MOST_RATIO)) {
+                out.push(format!("a ratio of {ratio:.2}x in stage {}", stage.number));
             }
         }
         let more = out.len().saturating_sub(1);
@@ -300,7 +292,7 @@ impl Participant {
 
     pub fn passed(&self) -> usize {
         let stages = self.stages.values();
-        stages.filter(|it| it.state == "passed").count()
+        stages.filter(|it| it.is_passed()).count()
     }
 
     /// The ballot in a round of a vote.
@@ -354,6 +346,10 @@ pub fn mystery_of(task: &str) -> Option<(u64, u8)> {
 }
 
 impl SharedWork {
+    pub fn is_passed(&self) -> bool {
+        self.state == "passed"
+    }
+
     /// Whether the learner did more than open it.
     pub fn has_begun(&self) -> bool {
         self.vote.is_some() || !matches!(self.state.as_str(), "" | "new" | "seen" | "skipped")

@@ -82,13 +82,6 @@ struct TokenBucket {
 }
 
 impl TokenBucket {
-    fn full(burst: f64) -> Self {
-        Self {
-            left: burst,
-            at: Instant::now(),
-        }
-    }
-
     fn takes(&mut self, rate: f64, burst: f64) -> bool {
         let passed = self.at.elapsed().as_secs_f64();
         self.at = Instant::now();
@@ -105,7 +98,7 @@ struct Hosted {
     codes: RoomSecrets,
     /// Buckets by participant.
     buckets: Mutex<BTreeMap<String, TokenBucket>>,
-    wrong: Mutex<TokenBucket>,
+    wrong: Mutex<BTreeMap<(), TokenBucket>>,
     /// Buckets for new participants, by address.
     joins: Mutex<BTreeMap<IpAddr, TokenBucket>>,
     viewers: AtomicUsize,
@@ -188,7 +181,7 @@ pub fn host(
         handle,
         codes,
         buckets: Mutex::default(),
-        wrong: Mutex::new(TokenBucket::full(WRONG_RATE)),
+        wrong: Mutex::default(),
         joins: Mutex::default(),
         viewers: AtomicUsize::new(0),
         guests: Mutex::new(Guests {
@@ -280,7 +273,9 @@ impl Hosted {
         let answer = match (request.method.as_str(), request.path.as_str()) {
             ("GET", path) if !path[1..].contains('/') => Ok(Response::page(page::live())),
             ("POST", "/join") => self.join(request, connection.peer()),
-            ("POST", "/board") => self.admit(&request.code, true).map(|()| self.board()),
+            ("POST", "/board") => self
+                .admit(&request.code, true)
+                .map(|()| Response::json(&self.handle.board())),
             ("POST", "/order") => self.order(request),
             _ => Err(Response::refused(404, "there is no such page")),
         };
@@ -296,11 +291,12 @@ impl Hosted {
             };
             Response::refused(status, &format!("the record {fault}"))
         })?;
-        if !self.may_send(&record.id) {
+        if !takes(&self.buckets, record.id.clone(), OWN_RATE, OWN_BURST) {
             return Err(Response::refused(429, "too many requests"));
         }
         let known = self.handle.state().people.contains_key(&record.id);
-        if !known && !self.may_join(peer) {
+        let far = peer.filter(|peer| !known && !peer.is_loopback());
+        if far.is_some_and(|peer| !takes(&self.joins, peer, JOIN_RATE, JOIN_BURST)) {
             let why = "too many new participants at once from this address";
             return Err(Response::refused(429, why));
         }
@@ -314,17 +310,13 @@ impl Hosted {
         Ok(Response::json(&class))
     }
 
-    fn board(&self) -> Response {
-        Response::json(&self.handle.board())
-    }
-
     fn order(&self, request: &Request) -> Result<Response, Response> {
         self.admit(&request.code, true)?;
         let order: InstructorRequest = serde_json::from_slice(&request.body)
             .map_err(|_| Response::refused(400, "not a valid request to a room"))?;
         let obeyed = self.handle.order(&order);
         obeyed.map_err(|why| Response::refused(500, &why))?;
-        Ok(self.board())
+        Ok(Response::json(&self.handle.board()))
     }
 
     /// Sends the board whenever it changes, until the page is gone.
@@ -373,27 +365,11 @@ impl Hosted {
             Some(_) => return Err(Response::refused(403, "this requires the instructor's key")),
             None => {}
         }
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        let takes = wrong.takes(WRONG_RATE, WRONG_RATE);
-        drop(wrong);
-        if !takes {
+        if !takes(&self.wrong, (), WRONG_RATE, WRONG_RATE) {
             return Err(Response::refused(429, "too many wrong room codes"));
         }
         sleep(WRONG_WAIT);
         Err(Response::refused(403, "the room code is wrong"))
-    }
-
-    /// Whether another participant may join from this address now.
-    fn may_join(&self, peer: Option<IpAddr>) -> bool {
-        let Some(peer) = peer.filter(|it| !it.is_loopback()) else {
-            return true;
-        };
-        takes(&self.joins, peer, JOIN_RATE, JOIN_BURST)
-    }
-
-    /// Whether a participant may send a record now.
-    fn may_send(&self, id: &str) -> bool {
-        takes(&self.buckets, id.to_owned(), OWN_RATE, OWN_BURST)
     }
 }
 
@@ -403,7 +379,10 @@ fn takes<K: Ord>(buckets: &Mutex<BTreeMap<K, TokenBucket>>, key: K, rate: f64, b
     if buckets.len() > 2 * super::state::MOST_PEOPLE {
         buckets.clear();
     }
-    let bucket = buckets.entry(key);
-    let bucket = bucket.or_insert_with(|| TokenBucket::full(burst));
+    let full = || TokenBucket {
+        left: burst,
+        at: Instant::now(),
+    };
+    let bucket = buckets.entry(key).or_insert_with(full);
     bucket.takes(rate, burst)
 }

@@ -13,6 +13,7 @@ use crate::course::context::CourseContext;
 use crate::measure::runner::{Runner, engine_command};
 use crate::out::notice;
 use protocol::config::Preset;
+use protocol::handle::EngineCommand;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -71,6 +72,7 @@ pub(super) enum CliCommand {
     /// Check what you have now: one stage, or all of them
     Check(CheckArgs),
     /// Commands for authors of courses
+    #[command(subcommand)]
     Course(CourseCommand),
     /// List the stages and where you are
     List(ListArgs),
@@ -334,33 +336,30 @@ pub(super) struct CheckArgs {
     pub course: CourseArgs,
 }
 
-#[derive(Args, Clone, Debug)]
-pub(super) struct CourseCommand {
-    #[command(subcommand)]
-    pub task: CourseTask,
+#[derive(Clone, Debug, Subcommand)]
+pub(super) enum CourseCommand {
+    /// Every starter runs and fails its check by name, every solution passes
+    Check(CourseCheckArgs),
 }
 
-#[derive(Clone, Debug, Subcommand)]
-pub(super) enum CourseTask {
-    /// Every starter runs and fails its check by name, every solution passes
-    Check {
-        /// Also the checks of speed
-        #[arg(long)]
-        measure: bool,
-        /// Only make N wrong kernels and right variants from the solutions, and check them
-        #[arg(long, value_name = "N", conflicts_with = "measure")]
-        mutants: Option<usize>,
-        /// The seed that chooses them
-        #[arg(long, requires = "mutants", default_value_t = 1, value_parser = seed)]
-        seed: u64,
-        /// One result a line, as JSON
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        engine: EngineArgs,
-        #[command(flatten)]
-        course: CourseArgs,
-    },
+#[derive(Args, Clone, Debug)]
+pub(super) struct CourseCheckArgs {
+    /// Also the checks of speed
+    #[arg(long)]
+    pub measure: bool,
+    /// Only make N wrong kernels and right variants from the solutions, and check them
+    #[arg(long, value_name = "N", conflicts_with = "measure")]
+    pub mutants: Option<usize>,
+    /// The seed that chooses them
+    #[arg(long, requires = "mutants", default_value_t = 1, value_parser = seed)]
+    pub seed: u64,
+    /// One result a line, as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    #[command(flatten)]
+    pub course: CourseArgs,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -608,9 +607,14 @@ pub(super) enum ExportTable {
 }
 
 impl EngineArgs {
-    /// An engine for runs and comparisons.
-    pub(super) fn runner(&self) -> Result<Runner> {
-        Runner::new(engine_command(self.engine.as_deref())?, None)
+    /// The command that starts the engine.
+    pub(super) fn command(&self) -> Result<EngineCommand> {
+        engine_command(self.engine.as_deref())
+    }
+
+    /// An engine for runs and comparisons, whose stream goes into the file `record` as well.
+    pub(super) fn runner(&self, record: Option<&Path>) -> Result<Runner> {
+        Runner::new(self.command()?, record)
     }
 }
 

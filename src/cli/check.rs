@@ -45,7 +45,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
         None => context.course.stages.iter().collect(),
     };
     let known = progress_of(&context);
-    let mut runner = args.engine.runner()?;
+    let mut runner = args.engine.runner(None)?;
     let device = &args.engine.device;
     let mut exit = Exit::Ok;
     let (meter, of) = (ProgressMeter::begin(), stages.len());
@@ -59,16 +59,12 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
             return Ok(Exit::Interrupted);
         };
         if args.json {
-            let times = context.state.as_deref();
-            let times = times
+            let state = context.state.as_deref();
+            let times = state
                 .map(|dir| times_of(dir, &stage.id))
                 .unwrap_or_default();
-            out::json(&with_answers(
-                &report,
-                stage,
-                &known.stage(&stage.id),
-                &times,
-            )?)?;
+            let known = known.stage(&stage.id);
+            out::json(&with_answers(&report, stage, &known, &times)?)?;
         } else {
             let title = format!("stage {} {}", stage.number, stage.title);
             result(&text::text(&title, &report))?;

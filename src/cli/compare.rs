@@ -4,9 +4,9 @@ use anyhow::Result;
 
 use super::args::CompareArgs;
 use super::meter::ProgressMeter;
-use super::variant::{change, named};
+use super::variant::named;
 use crate::course::named::NamedConfig;
-use crate::measure::runner::{EngineTask, Runner, engine_command};
+use crate::measure::runner::EngineTask;
 use crate::out::{self, Exit, notice, result, usage};
 use crate::pages::report::differing;
 use protocol::config::{Changes, Knob};
@@ -14,14 +14,10 @@ use protocol::{Event, Pair, Slot, Spread, Verdict};
 
 pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let context = args.course.load()?;
-    let preset = args.change.preset;
-    let mut a = named(&args.a, &context, preset)?;
-    let mut b = named(&args.b, &context, preset)?;
-    change(&mut a.config, &args.change)?;
-    change(&mut b.config, &args.change)?;
+    let a = named(&args.a, &context, &args.change)?;
+    let b = named(&args.b, &context, &args.change)?;
     refuse_different_work(&a, &b)?;
-    let command = engine_command(args.engine.engine.as_deref())?;
-    let mut runner = Runner::new(command, args.record.as_deref())?;
+    let mut runner = args.engine.runner(args.record.as_deref())?;
     let work = EngineTask::Pair {
         a: a.spec(Slot::A),
         b: b.spec(Slot::B),

@@ -1,11 +1,9 @@
 //! `perflings config`: shows and sets the defaults of flags.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use anyhow::Result;
 use clap::{Arg, Command};
-use strum::VariantArray;
 
 use super::args::ConfigArgs;
 use super::list::print_table;
@@ -97,16 +95,9 @@ pub(super) fn usable() -> Settings {
 /// # Errors
 /// What to write instead, where the key does not take it.
 fn check(key: &str, value: &str) -> Result<(), String> {
-    let named = |found: bool, all: &mut dyn Iterator<Item = &'static str>| match found {
-        true => Ok(()),
-        false => Err(values::unknown(key, value, all)),
-    };
     match key {
-        "theme" => named(ThemeName::from_str(value).is_ok(), &mut values::themes()),
-        "markers" => {
-            let mut all = Markers::VARIANTS.iter().map(Markers::into_str);
-            named(Markers::from_str(value).is_ok(), &mut all)
-        }
+        "theme" => values::named::<ThemeName>(key, value).map(drop),
+        "markers" => values::named::<Markers>(key, value).map(drop),
         "device" => values::device(value).map(drop),
         "editor" => match split_words(value)? {
             words if words.is_empty() => Err("is empty; write a command such as `vim`".to_owned()),

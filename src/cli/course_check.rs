@@ -1,6 +1,6 @@
 //! `perflings course check`: first what reading shows, then every starter and every solution on a device.
 
-pub(super) mod mutants;
+mod mutants;
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::json;
 
-use super::args::{Cli, CourseArgs, EngineArgs};
+use super::args::{Cli, CourseCheckArgs};
 use super::check::text::mark;
 use super::exercise;
 use super::meter::ProgressMeter;
@@ -23,13 +23,11 @@ use protocol::config::{Preset, RunConfig};
 use protocol::handle::split_words;
 use protocol::lints;
 
-pub(super) fn course_check(
-    measure: bool,
-    as_json: bool,
-    engine: &EngineArgs,
-    args: &CourseArgs,
-) -> Result<Exit> {
-    let context = args.load_as_author()?;
+pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
+    let context = args.course.load_as_author()?;
+    if let Some(count) = args.mutants {
+        return mutants::check(count, &context, args);
+    }
     let lints: Vec<String> = lints::names().map(str::to_owned).collect();
     let vocabulary = Vocabulary {
         keys: &keys(),
@@ -38,29 +36,26 @@ pub(super) fn course_check(
     };
     let problems = structure(&context.source, &context.course, &vocabulary);
     for problem in &problems {
-        if as_json {
-            out::json(&json!({
-                "what": problem.path, "line": problem.line, "column": problem.column,
-                "passed": false, "detail": problem.what,
-            }))?;
-        } else {
-            result(&format!("FAIL  {problem}"))?;
-        }
+        let told = json!({
+            "what": problem.path, "line": problem.line, "column": problem.column,
+            "passed": false, "detail": problem.what,
+        });
+        out::json_or_text(args.json, &told, || format!("FAIL  {problem}"))?;
     }
-    let mut tried = try_stages(&context, measure, engine)?;
-    match exercise::try_all(&context, measure, engine)? {
+    let mut tried = try_stages(&context, args)?;
+    match exercise::try_all(&context, args.measure, &args.engine)? {
         Some(more) => tried.extend(more),
         None => return Ok(Exit::Interrupted),
     }
     for tried in &tried {
-        print(tried, as_json)?;
+        print(tried, args.json)?;
     }
     let failed = problems.len()
         + tried
             .iter()
             .filter(|tried| tried.passed == Some(false))
             .count();
-    if !as_json {
+    if !args.json {
         result(&match failed {
             0 => passed(&context, &tried),
             n => format!("not passed: {n} to fix"),
@@ -70,15 +65,13 @@ pub(super) fn course_check(
 }
 
 fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {
-    if as_json {
-        return out::json(tried);
-    }
-    result(&format!("{}  {}", mark(tried.passed), tried.what))?;
-    // One line for each criterion: there may be half a dozen.
-    for part in tried.detail.replace("; `", "\n`").lines() {
-        result(&format!("        {part}"))?;
-    }
-    Ok(())
+    out::json_or_text(as_json, tried, || {
+        // One line for each criterion: there may be half a dozen.
+        let detail = tried.detail.replace("; `", "\n`");
+        let detail = detail.lines().map(|part| format!("\n        {part}"));
+        let (mark, what) = (mark(tried.passed), &tried.what);
+        format!("{mark}  {what}{}", detail.collect::<String>())
+    })
 }
 
 /// The last line; it names what was skipped.
@@ -101,12 +94,8 @@ fn passed(context: &CourseContext, tried: &[CourseTrial]) -> String {
 }
 
 /// What was tried with the stages and the faults of mystery runs; an error where a missing device or ctrl-c makes the rest pointless.
-fn try_stages(
-    context: &CourseContext,
-    timed: bool,
-    engine: &EngineArgs,
-) -> Result<Vec<CourseTrial>> {
-    let (mut runner, mut fatal) = (engine.runner()?, None);
+fn try_stages(context: &CourseContext, args: &CourseCheckArgs) -> Result<Vec<CourseTrial>> {
+    let (mut runner, mut fatal) = (args.engine.runner(None)?, None);
     let meter = ProgressMeter::begin();
     let ask = RefCell::new(
         |what: String, work: EngineTask| -> Result<TaskResult, String> {
@@ -114,10 +103,10 @@ fn try_stages(
                 return Err("not tried".to_owned());
             }
             meter.doing(what);
-            let measured = runner.measure(&engine.device, &work, |_, _| Ok(()));
+            let measured = runner.measure(&args.engine.device, &work, |_, _| Ok(()));
             let error = match measured {
                 Ok(measured) if !measured.interrupted => return Ok(measured),
-                Ok(_) => interrupted(),
+                Ok(_) => ExitError::new(Exit::Interrupted, "interrupted").into(),
                 Err(error) => error,
             };
             let text = format!("{error:#}");
@@ -139,19 +128,14 @@ fn try_stages(
         let measured = ask.borrow_mut()("a paired comparison".to_owned(), work)?;
         Ok(measured.pair.unwrap_or_default())
     };
-    let mut compare: Option<&mut CompareConfigs<'_>> =
-        if timed { Some(&mut compare) } else { None };
+    let mut compare: Option<&mut CompareConfigs<'_>> = if args.measure {
+        Some(&mut compare)
+    } else {
+        None
+    };
     let mut tried = behaviour(&context.course, &mut run, compare.as_deref_mut());
     tried.extend(mysteries(&mut run, compare));
     fatal.map_or(Ok(tried), Err)
-}
-
-fn interrupted() -> anyhow::Error {
-    ExitError {
-        exit: Exit::Interrupted,
-        text: "interrupted".to_owned(),
-    }
-    .into()
 }
 
 /// Whether a lesson names a command line that this program takes.

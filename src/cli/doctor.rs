@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::args::DoctorArgs;
 use crate::measure::runner::engine_command;
-use crate::out::{self, Exit, result, usage};
+use crate::out::{self, Exit, usage};
 use crate::table;
 use crate::tui::terminal;
 use protocol::handle::driver_noise::harmless;
@@ -36,11 +36,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<Exit> {
     }
     found.others = machine::look(LOOK);
     found.advise();
-    if args.json {
-        out::json(&found)?;
-    } else {
-        result(&found.as_text())?;
-    }
+    out::json_or_text(args.json, &found, || found.as_text())?;
     // A machine without a working engine cannot run anything; a missing GPU is not a fault.
     Ok(Exit::of(!found.devices.is_empty()))
 }

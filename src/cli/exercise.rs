@@ -11,9 +11,9 @@ use super::args::{CheckArgs, EngineArgs};
 use super::meter::ProgressMeter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, ExerciseWork};
-use crate::judge::course::CourseTrial;
+use crate::judge::course::{CourseTrial, Found};
 use crate::measure::kernel_checker::Checker;
-use crate::measure::runner::{Runner, engine_command};
+use crate::measure::runner::Runner;
 use crate::out::{Exit, usage};
 
 /// How the detail of what was never checked or measured begins.
@@ -54,7 +54,7 @@ struct Bench<'a> {
     checked: usize,
     of: usize,
     /// The outcome of kernels that are not checked any more.
-    skipped: Option<(Option<bool>, String)>,
+    skipped: Option<Found>,
 }
 
 /// `perflings check k01`.
@@ -84,8 +84,8 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
     let mut bench = Bench {
         device: &engine.device,
         timed,
-        checker: Checker::new(engine_command(engine.engine.as_deref())?),
-        runner: engine.runner()?,
+        checker: Checker::new(engine.command()?),
+        runner: engine.runner(None)?,
         meter: ProgressMeter::begin(),
         checked: 0,
         of: kernels.map(|kernels| 2 + kernels.wrong.len()).sum(),
@@ -106,10 +106,7 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
 }
 
 /// What came of one thing that the course ships: a starter, a solution, an answer.
-fn trial(exercise: &Exercise, what: &str, passed: Option<bool>, detail: String) -> CourseTrial {
-    CourseTrial {
-        what: format!("{} {}, {what}", exercise.label(), exercise.id),
-        passed,
-        detail,
-    }
+fn trial(exercise: &Exercise, what: &str, found: Found) -> CourseTrial {
+    let (label, id) = (exercise.label(), &exercise.id);
+    CourseTrial::new(format!("{label} {id}, {what}"), found)
 }

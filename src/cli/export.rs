@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use super::args::{ExportArgs, ExportFormat, ExportTable, ReportArgs};
 use super::exercise::detective::refuse_as_file;
 use super::saved::progress_of;
-use super::variant::{change, named};
+use super::variant::{changed, named};
 use crate::files;
 use crate::measure::launched_kernels::{read_kernels, write_kernels};
-use crate::measure::runner::{Runner, engine_command};
+use crate::measure::runner::Runner;
 use crate::out::{self, Exit, notice, usage};
-use crate::pages::{csv, html, perfetto, report::collect};
+use crate::pages::{csv, html, perfetto, report::RunReport};
 use crate::record::Recording;
 use crate::run_trace;
 use crate::shell::runs;
@@ -70,10 +70,9 @@ const KERNELS_OF: &str = "--kernels takes a stage variant such as 5:fixed, a ver
 /// Writes the kernels that a step of a configuration launches.
 fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
     let context = args.course.load()?;
-    let preset = args.change.preset;
-    let mut named = match &args.file {
+    let named = match &args.file {
         Some(file) => {
-            let found = named(&file.display().to_string(), &context, preset);
+            let found = named(&file.display().to_string(), &context, &args.change);
             let is_other = file.is_file() && file.extension().is_none_or(|it| it != "toml");
             match is_other {
                 true => found.context(KERNELS_OF)?,
@@ -81,19 +80,14 @@ fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
             }
         }
         None => {
-            let progress = progress_of(&context);
-            let stages = &context.course.stages;
-            let current = stages
-                .iter()
-                .find(|stage| Some(&stage.id) == progress.current.as_ref());
-            let stage = current.or(stages.first());
+            let current = progress_of(&context).current;
+            let current = current.and_then(|id| context.course.stage_by_id(&id));
+            let stage = current.or(context.course.stages.first());
             let stage = stage.ok_or_else(|| usage("name what to run, such as 4:fixed"))?;
-            context.learner(stage, preset)?.0
+            changed(context.learner(stage, args.change.preset)?.0, &args.change)?
         }
     };
-    change(&mut named.config, &args.change)?;
-    let command = engine_command(args.engine.engine.as_deref())?.with_kernel_texts();
-    let mut runner = Runner::new(command, None)?;
+    let mut runner = Runner::new(args.engine.command()?.with_kernel_texts(), None)?;
     let texts = read_kernels(&mut runner, &args.engine.device, &named.config)?;
     let files = write_kernels(folder, &texts)
         .with_context(|| format!("Failed to write to {}", folder.display()))?;
@@ -113,7 +107,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit> {
         Some(file) => {
             refuse_as_file(file, &args.course)?;
             refuse_to_replace(file, args.out.as_deref())?;
-            collect(&open(file)?).sheet()
+            RunReport::of(&open(file)?.story).sheet()
         }
         None => {
             let context = args.course.open()?;

@@ -101,10 +101,7 @@ fn commands_with_course() -> Vec<String> {
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let bytes = files::read(from, MAX_BYTES);
     let bytes = bytes.with_context(|| format!("Failed to read {}", from.display()))?;
-    std::fs::create_dir_all(files::folder(to))
-        .and_then(|()| files::write(to, &bytes))
-        .with_context(|| format!("Failed to write {}", to.display()))?;
-    Ok(())
+    write(to, bytes)
 }
 
 #[cfg(test)]

@@ -10,9 +10,7 @@ use super::saved::{change, progress_of, report_saved, unsaved};
 use super::variant::stage_named;
 use crate::course::CourseFiles;
 use crate::course::placeholder::{FigureSources, told};
-use crate::course::save_file::{
-    self, Prediction, ProgressChange, StageProgress, StageState, letter,
-};
+use crate::course::save_file::{self, Prediction, ProgressChange, StageProgress, letter};
 use crate::course::workspace::write;
 use crate::out::{self, Exit, notice, result, usage};
 use crate::shell::exercise::restore_files;
@@ -130,17 +128,15 @@ pub(super) fn hint(args: &HintArgs) -> Result<Exit> {
     }
     change(&context, id, |known| {
         known.hints = known.hints.max(u32::try_from(wanted).unwrap_or(0));
-        known.state = known.state.max(StageState::Seen);
+        known.note_tried(false);
     });
     Ok(Exit::Ok)
 }
 
 pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
     let context = args.course.open()?;
-    let state = || {
-        let state = context.state.as_ref();
-        state.context("this system names no folder for a program's state")
-    };
+    let state = context.state.as_ref();
+    let state = state.context("this system names no folder for a program's state")?;
     let mut left = None;
     let (name, id, kept) = match context.exercise(&args.stage) {
         Some(exercise) => {
@@ -159,13 +155,10 @@ pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
         Some(_) => "; the first answer stays: after a wrong one a right one counts as seen",
         None => "",
     };
-    let left = left.map(|left| ProgressChange::Stage(id.clone(), Box::new(left)));
-    let changes: Vec<_> = [ProgressChange::Reset(id.clone())]
-        .into_iter()
-        .chain(left)
-        .collect();
+    let mut changes = vec![ProgressChange::Reset(id.clone())];
+    changes.extend(left.map(|left| ProgressChange::Stage(id.clone(), Box::new(left))));
     let (_, aside) =
-        save_file::save(state()?, &changes).map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
+        save_file::save(state, &changes).map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
     report_saved(Ok(aside));
     result(&format!("{name} ({id}) is reset{stays}"))?;
     for path in kept {

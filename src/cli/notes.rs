@@ -94,6 +94,7 @@ pub(super) fn notes(args: &NotesArgs) -> Result<Exit> {
         let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
         drop(writeln!(stream, "{request}"));
     };
+    let clock = || jiff::Zoned::now().strftime("%H:%M").to_string();
     let outcome = crate::tui::speaker::show(&news, args.theme, agenda, clock, send)?;
     if outcome.is_none() {
         notice("the presentation has ended");
@@ -104,10 +105,4 @@ pub(super) fn notes(args: &NotesArgs) -> Result<Exit> {
 #[cfg(not(unix))]
 pub fn notes(_: &NotesArgs) -> Result<Exit> {
     Err(usage("the speaker view needs a Unix system"))
-}
-
-/// The local time of day.
-#[cfg(unix)]
-fn clock() -> String {
-    jiff::Zoned::now().strftime("%H:%M").to_string()
 }

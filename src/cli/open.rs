@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 
 use super::args::OpenArgs;
 use super::exercise::detective::refuse_as_file;
-use super::saved::note_seen;
+use super::meter::ProgressMeter;
+use super::saved::note_tried;
 use super::workshop::{exit_of, markers, theme};
 use crate::app::opened::Opened;
 use crate::course::trace_lints::page_of;
@@ -25,8 +26,8 @@ use gputrace::model::Trace;
 use gputrace::summary::summary;
 use gputrace::{self, OpenError, ReadProgress, TraceSource, write};
 
-/// Bytes of a file below which no progress is shown.
-const LARGE: u64 = 8 * 1024 * 1024;
+/// Progress is shown in millions of bytes.
+const MB: u64 = 1_000_000;
 
 pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
     if let (Some(second), Some(name)) = (args.files.get(1), args.export.first()) {
@@ -146,7 +147,7 @@ fn built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
         let context = short.then(|| args.course.load().ok())??;
         let exercise = context.exercise(name)?;
         let bytes = known(exercise.detective()?.profile.as_deref()?)?.1;
-        note_seen(&context, exercise);
+        note_tried(&context, exercise, false);
         Some(bytes)
     })?;
     let read = gputrace::read(name, std::io::Cursor::new(bytes), bytes.len() as u64);
@@ -169,14 +170,17 @@ fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
         Some(_) => "stdin".to_owned(),
         None => sanitize::line(&path.display().to_string()),
     };
+    let meter = ProgressMeter::begin();
+    meter.doing(format!("MB of {told}"));
     let mut progress = |at: ReadProgress| {
-        out::foot(|| (at.total >= LARGE && out::has_foot()).then(|| bar(&told, at)));
+        let [read, total] = [at.read, at.total].map(|bytes| (bytes / MB) as usize);
+        meter.at(read, total);
     };
     let found = recording(path, &mut progress).transpose();
     let found = found.unwrap_or_else(|| {
         gputrace::open(path, &mut progress).map_err(|error| refused(&told, &error))
     });
-    out::foot(|| Some(String::new()));
+    drop(meter);
     let mut trace = found?;
     if piped.is_some() {
         trace.source = "stdin".to_owned();
@@ -215,13 +219,4 @@ fn recording(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Opti
         counted.truncated.clone_from(&trace.truncated);
     }
     Ok(Some(trace))
-}
-
-/// The progress of reading: `trace.json ████░░░░ 42 %`.
-fn bar(name: &str, at: ReadProgress) -> String {
-    const WIDE: u64 = 30;
-    let total = at.total.max(1);
-    let full = (at.read.min(total) * WIDE / total) as usize;
-    let (done, rest) = ("█".repeat(full), "░".repeat(WIDE as usize - full));
-    format!("{name} {done}{rest} {} %", at.read.min(total) * 100 / total)
 }

@@ -8,7 +8,7 @@ use super::args::DoctorArgs;
 use super::doctor::{DoctorReport, TerminalReport, measure_peaks, probe};
 use super::room::host_name;
 use crate::measure::runner::{EngineTask, Runner, engine_command};
-use crate::out::{self, Exit, result};
+use crate::out::{self, Exit};
 use protocol::config::{Preset, RunConfig};
 use protocol::handle::EngineCommand;
 use protocol::units::show;
@@ -70,10 +70,7 @@ pub(super) fn ready(args: &DoctorArgs) -> Result<Exit> {
     }
     ready.terminal = found.terminal;
     ready.ready = ready.missing.is_empty() && ready.busy.is_empty();
-    match args.json {
-        true => out::json(&ready)?,
-        false => result(&ready.line())?,
-    }
+    out::json_or_text(args.json, &ready, || ready.line())?;
     Ok(Exit::of(ready.ready))
 }
 

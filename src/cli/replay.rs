@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::args::ReplayArgs;
 use super::exercise::detective::refuse_as_file;
 use super::export::open;
-use super::saved::note_seen;
+use super::saved::note_tried;
 use super::summary;
 use super::workshop::{exit_of, markers};
 use crate::app::{Options, Replay};
@@ -18,12 +18,11 @@ use crate::course::context::CourseContext;
 use crate::course::save_file;
 use crate::measure::runner::engine_command;
 use crate::out::{Exit, result};
-use crate::pages::report::collect;
+use crate::pages::report::RunReport;
 use crate::record::Recording;
 use crate::shell::replay::ReplaySource;
 use crate::shell::show;
 use crate::tui::terminal;
-use protocol::Finished;
 
 pub(super) fn replay(args: &ReplayArgs) -> Result<Exit> {
     let context = args.course.load()?;
@@ -42,12 +41,7 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<Exit> {
     if shown {
         return show_recording(args, context, recording, is_detective);
     }
-    let summary = if is_detective {
-        summary::without_lints
-    } else {
-        summary::text
-    };
-    result(&text(&recording, summary))?;
+    result(&text(&recording, !is_detective))?;
     Ok(Exit::Ok)
 }
 
@@ -68,22 +62,22 @@ fn show_recording(
         notice: recording.notice.clone(),
         recording: Some(Replay {
             file: args.file.display().to_string(),
-            device: recording.device.clone().unwrap_or_default(),
-            date: recording.hello.date.clone(),
+            device: recording.device().cloned().unwrap_or_default(),
+            date: recording.story.hello.date.clone(),
             paused: false,
             speed: args.speed,
             unsolved: detective,
         }),
         ..Options::default()
     };
-    let collector = Rc::new(RefCell::new(collect(&recording)));
+    let story = Rc::new(RefCell::new(recording.story.clone()));
     let mut replay = ReplaySource::new(recording, args.speed);
     let progress = save_file::Progress::default();
     let command = engine_command(None)?;
     let outcome = show(
         &mut replay,
         context,
-        collector,
+        story,
         command,
         progress,
         options,
@@ -97,11 +91,11 @@ fn detective(context: &CourseContext, args: &ReplayArgs) -> Option<Result<Record
     let name = args.file.to_str().filter(|_| !args.file.exists())?;
     let exercise = context.exercise(name)?;
     let detective = exercise.recording()?;
-    note_seen(context, exercise);
+    note_tried(context, exercise, false);
     Some(Recording::from_text(detective.shown(), &args.file))
 }
 
-fn text(recording: &Recording, summary: fn(&Finished) -> String) -> String {
+fn text(recording: &Recording, lints: bool) -> String {
     let mut parts = vec![format!(
         "recording of {}, {} lines",
         recording.badge(),
@@ -109,8 +103,9 @@ fn text(recording: &Recording, summary: fn(&Finished) -> String) -> String {
     )];
     let finished = recording.finished();
     if finished.is_empty() {
-        parts.push(collect(recording).sheet().markdown().trim_end().to_owned());
+        let sheet = RunReport::of(&recording.story).sheet();
+        parts.push(sheet.markdown().trim_end().to_owned());
     }
-    parts.extend(finished.iter().map(summary));
+    parts.extend(finished.iter().map(|it| summary::text(it, lints)));
     parts.join("\n\n")
 }

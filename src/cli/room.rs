@@ -37,7 +37,9 @@ pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
                 "a room is in a folder or on the network: write --dir DIR or --listen ADDRESS",
             ));
         }
-        None => default_folder()?,
+        // Where rooms over the network are kept.
+        None => save_file::directory("room")
+            .context("this system names no folder for the room; write --dir DIR")?,
     };
     if let Some(file) = &args.export {
         let dir = latest_room(&base).unwrap_or(base);
@@ -167,12 +169,6 @@ fn latest_room(base: &Path) -> Option<PathBuf> {
     rooms.max().or(itself)
 }
 
-/// Where rooms over the network are kept.
-fn default_folder() -> Result<PathBuf> {
-    save_file::directory("room")
-        .context("this system names no folder for the room; write --dir DIR")
-}
-
 /// The codes of the room in this folder: those it had, so that everybody comes back after a restart.
 fn codes(dir: &Path) -> Result<RoomSecrets> {
     let path = dir.join("codes.json");
@@ -230,12 +226,6 @@ struct Open {
     drawn: Option<Board>,
 }
 
-impl Open {
-    fn course(&self) -> &Course {
-        &self.context.course
-    }
-}
-
 impl RoomControl for Open {
     fn board(&mut self) -> Board {
         let board = self.handle.board();
@@ -251,7 +241,8 @@ impl RoomControl for Open {
     }
 
     fn stage(&self, at: usize) -> Option<String> {
-        self.course().stages.get(at).map(|stage| stage.id.clone())
+        let stage = self.context.course.stages.get(at)?;
+        Some(stage.id.clone())
     }
 
     fn race(&self, named: &str) -> Result<String, String> {
@@ -279,7 +270,7 @@ impl RoomControl for Open {
     }
 
     fn answer(&self, stage: u32) -> Option<(String, String)> {
-        let stage = self.course().stages.iter().find(|it| it.number == stage)?;
+        let stage = self.context.course.stage(stage)?;
         let from = FigureSources::none(&stage.broken);
         let reason = fill_known(&stage.prediction.explanation, &from);
         Some((stage.id.clone(), reason))

@@ -8,10 +8,11 @@ use super::meter::ProgressMeter;
 use super::saved::say_file;
 use super::stage_table::{self, ALL};
 use super::summary;
-use super::variant::{change, stage_named};
+use super::variant::{changed, stage_named};
 use crate::course::named::NamedConfig;
-use crate::measure::runner::{EngineTask, Runner, TaskResult, engine_command};
+use crate::measure::runner::{EngineTask, TaskResult};
 use crate::out::{self, Exit, ExitError, notice, result, usage};
+use protocol::story::StreamStory;
 use protocol::{Event, RunSpec, Slot};
 
 pub(super) fn run(args: &RunArgs) -> Result<Exit> {
@@ -30,7 +31,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         }
     }
     let preset = args.change.preset;
-    let mut named = match (&args.config, &args.stage) {
+    let named = match (&args.config, &args.stage) {
         (Some(file), _) => NamedConfig::file(file, preset)?,
         (None, Some(name)) => {
             let context = args.course.load()?;
@@ -47,23 +48,16 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         }
         (None, None) => return Err(usage("name a stage, or a file with --config")),
     };
-    change(&mut named.config, &args.change)?;
-    let command = engine_command(args.engine.engine.as_deref())?;
-    let mut runner = Runner::new(command, args.record.as_deref())?;
+    let named = changed(named, &args.change)?;
+    let mut runner = args.engine.runner(args.record.as_deref())?;
     let work = EngineTask::Run(RunSpec {
-        stage: named.stage,
-        variant: named.variant,
-        slot: Slot::A,
-        config: named.config,
         steps: Some(args.steps),
-        sealed: false,
+        ..named.spec(Slot::A)
     });
-    let (mut format, mut on_cores) = (None, false);
+    let mut story = StreamStory::default();
     let meter = ProgressMeter::begin();
     let measured = runner.measure(&args.engine.device, &work, |line, text| {
-        if let Event::Started(started) = &line.event {
-            (format, on_cores) = (started.format(), started.matrix_cores);
-        }
+        story.hear(&line.event, 0);
         tell(&meter, args.steps, &line.event);
         match args.json {
             true => out::json_line(text)?,
@@ -71,10 +65,11 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         }
         Ok(())
     });
+    let run = &story.slot(Slot::A).description;
     let measured = measured.inspect_err(|error| {
         let stop = error.downcast_ref::<ExitError>();
         let broke_off = stop.is_some_and(|stop| stop.exit == Exit::Failed);
-        if on_cores && broke_off {
+        if run.matrix_cores && broke_off {
             notice(
                 "--set train.precision=f32 --set model.matmul=own runs it without matrix cores.",
             );
@@ -82,8 +77,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     })?;
     drop(meter);
     if let Some(finished) = measured.finished.as_ref().filter(|_| !args.json) {
-        result(&summary::text(finished))?;
-        if let Some(format) = format {
+        result(&summary::text(finished, true))?;
+        if let Some(format) = run.format() {
             result(&format!("  products  {format}"))?;
         }
     }

@@ -6,15 +6,13 @@ use crate::course::Stage;
 use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::exercise::Exercise;
-use crate::course::save_file::{self, Progress, ProgressChange, StageProgress, StageState};
+use crate::course::save_file::{self, Progress, ProgressChange, StageProgress};
 use crate::out::notice;
 
 /// The learner's progress; a damaged file is reported and set aside.
 pub(super) fn progress_of(context: &CourseContext) -> Progress {
-    let Some(state) = &context.state else {
-        return Progress::default();
-    };
-    let (progress, aside) = save_file::load(state);
+    let state = context.state.as_deref();
+    let (progress, aside) = state.map(save_file::load).unwrap_or_default();
     if let Some(problem) = aside {
         notice(&problem.to_string());
     }
@@ -43,33 +41,9 @@ pub(super) fn say_file(stage: &Stage, path: Option<&Path>) {
     }
 }
 
-/// Notes that an exercise was tried, and whether it passed.
+/// Notes that an exercise was looked at or tried, and whether it passed.
 pub(super) fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
-    change(context, &exercise.id, |known| {
-        let reached = if passed {
-            StageState::Passed
-        } else {
-            StageState::Seen
-        };
-        known.state = known.state.max(reached);
-    });
-}
-
-/// Notes an answer to a recorded run; the first one stays. An answer does not count as a look at the recording.
-pub(super) fn note_answer(
-    context: &CourseContext,
-    exercise: &Exercise,
-    choice: usize,
-    right: bool,
-) {
-    change(context, &exercise.id, |known| {
-        known.note_finding(choice, right);
-    });
-}
-
-/// Notes that an exercise was looked at.
-pub(super) fn note_seen(context: &CourseContext, exercise: &Exercise) {
-    note_tried(context, exercise, false);
+    change(context, &exercise.id, |known| known.note_tried(passed));
 }
 
 /// Changes what is kept of the stage or exercise `id`.

@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::args::RunArgs;
 use super::bench::tables;
+use super::list::ensure_new;
 use super::meter::ProgressMeter;
 use crate::course::journey as kept;
-use crate::files;
+use crate::course::workspace::write;
 use crate::measure::cell::BenchCell;
 use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::measure::stage_table::{self, BASELINE, StageTable, StageTablePlan, StageTiming};
-use crate::out::{self, Exit, notice, result, usage};
+use crate::out::{self, Exit, notice, usage};
 use crate::pages::report::short;
 use crate::pages::sheet::{Sheet, SheetBlock, SheetTable};
 use crate::pages::{csv, perfetto};
@@ -45,7 +46,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         .as_deref()
         .map(RecordingFolder::create)
         .transpose()?;
-    let mut runner = args.engine.runner()?;
+    let mut runner = args.engine.runner(None)?;
     let plan = StageTablePlan {
         preset: args.change.preset.unwrap_or(Preset::Tiny),
         device: args.engine.device.clone(),
@@ -78,15 +79,10 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     {
         notice("the workshop's ending shows this table, too (key J).");
     }
-    let text = match (args.json, args.markdown) {
-        (true, _) => serde_json::to_string(&found)?,
-        (_, true) => sheet(&found).markdown(),
-        _ => sheet(&found).text(),
-    };
-    match args.json {
-        true => out::json_line(&text)?,
-        false => result(text.trim_end())?,
-    }
+    out::json_or_text(args.json, &found, || match args.markdown {
+        true => sheet(&found).markdown(),
+        false => sheet(&found).text(),
+    })?;
     Ok(found.exit())
 }
 
@@ -99,10 +95,7 @@ struct RecordingFolder {
 impl RecordingFolder {
     /// A folder that is not there yet, or is empty: nobody's files are mixed with others.
     fn create(path: &Path) -> Result<Self> {
-        let taken = |path: &Path| match std::fs::read_dir(path) {
-            Ok(mut entries) => entries.next().is_some(),
-            Err(_) => files::is_taken(path),
-        };
+        let taken = |path: &Path| ensure_new(path).is_err();
         if taken(path) {
             let free = (2..).map(|n| PathBuf::from(format!("{}-{n}", path.display())));
             let free = free.into_iter().find(|it| !taken(it)).unwrap_or_default();
@@ -134,27 +127,13 @@ impl RecordingFolder {
         for (name, recorder) in self.recorders {
             let log = recorder.finish()?.path;
             let recording = Recording::read(&log)?;
-            let beside = |end: &str| self.path.join(format!("{name}{end}"));
-            let write = |path: PathBuf, bytes: &[u8]| {
-                let written = files::write(&path, bytes);
-                written.with_context(|| format!("Failed to write {}", path.display()))?;
-                anyhow::Ok(path)
-            };
-            let files = [
-                log,
-                write(
-                    beside("-kernels.csv"),
-                    csv::kernels(recording.iter()).as_bytes(),
-                )?,
-                write(
-                    beside(".pftrace"),
-                    &perfetto::trace(recording.iter(), &recording.badge()),
-                )?,
-            ];
-            let files = files.iter().filter_map(|it| it.file_name());
-            let files = files.map(|it| it.to_string_lossy().into_owned()).collect();
+            let files = [".jsonl", "-kernels.csv", ".pftrace"].map(|end| format!("{name}{end}"));
+            let [_, kernels, trace] = &files;
+            write(&self.path.join(kernels), csv::kernels(recording.iter()))?;
+            let bytes = perfetto::trace(recording.iter(), &recording.badge());
+            write(&self.path.join(trace), bytes)?;
             if let Some(row) = found.rows.iter_mut().find(|row| file_name(row) == name) {
-                row.files = files;
+                row.files = files.into();
             }
         }
         out::file(

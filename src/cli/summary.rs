@@ -9,23 +9,8 @@ use protocol::stats::operations;
 use protocol::units::{Digits, bytes, percent, show, signed_percent};
 use protocol::{Finished, GradSummary, PhaseTimes};
 
-/// The summary, without a line break at its end.
-pub(super) fn text(f: &Finished) -> String {
-    let rows = f.lints.iter().map(|lint| row("lint", in_words(lint)));
-    let mut lints: Vec<_> = rows.collect();
-    if lints.is_empty() {
-        lints.push(row("lints", "none"));
-    }
-    with_figures(f, lints)
-}
-
-/// The same for a recording whose lints are left out, because they would reveal its fault.
-pub(super) fn without_lints(f: &Finished) -> String {
-    let lints = row("lints", "left out: they would reveal the fault");
-    with_figures(f, vec![lints])
-}
-
-fn with_figures(f: &Finished, lints: Vec<Vec<String>>) -> String {
+/// The summary, without a line break at its end. Without `lints` they are left out, because they would reveal a recording's fault.
+pub(super) fn text(f: &Finished, lints: bool) -> String {
     let what = match f.stage {
         0 => f.variant.clone(),
         stage => format!("stage {stage} {}", f.variant),
@@ -56,7 +41,11 @@ fn with_figures(f: &Finished, lints: Vec<Vec<String>>) -> String {
         );
         row("machine", said)
     }));
-    rows.extend(lints);
+    match f.lints.as_slice() {
+        _ if !lints => rows.push(row("lints", "left out: they would reveal the fault")),
+        [] => rows.push(row("lints", "none")),
+        lints => rows.extend(lints.iter().map(|lint| row("lint", in_words(lint)))),
+    }
     let mut text = format!("{what} on {name} ({kind}): {steps} steps{ended}");
     for line in table::lines(&rows, false) {
         text += &format!("\n  {line}");

@@ -1,6 +1,7 @@
 //! Values of flags: what is accepted, and the message for anything else.
 
 use std::ffi::OsStr;
+use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
@@ -25,15 +26,18 @@ pub(super) fn versions() -> Completed<String> {
 
 /// The name of a theme.
 pub(super) fn theme() -> Completed<ThemeName> {
-    Completed(themes().collect(), |name| {
-        name.parse()
-            .map_err(|_: strum::ParseError| unknown("theme", name, &mut themes()))
-    })
+    let names = ThemeName::VARIANTS.iter().map(ThemeName::into_str);
+    Completed(names.collect(), |name| named("theme", name))
 }
 
-/// The names of all themes.
-pub(super) fn themes() -> impl Iterator<Item = &'static str> {
-    ThemeName::VARIANTS.iter().map(ThemeName::into_str)
+/// The value that has this name.
+pub(super) fn named<T>(what: &str, name: &str) -> Result<T, String>
+where
+    T: FromStr + VariantArray,
+    &'static T: Into<&'static str>,
+{
+    let mut all = T::VARIANTS.iter().map(Into::into);
+    name.parse().map_err(|_| unknown(what, name, &mut all))
 }
 
 /// The message for a word that is none of these.
@@ -91,29 +95,34 @@ pub(super) fn device(text: &str) -> Result<String, String> {
 
 /// How many steps a run takes.
 pub(super) fn steps(text: &str) -> Result<u64, String> {
-    let number = text.parse().ok();
-    let number = number.filter(|steps: &u64| *steps > 0);
-    number.ok_or_else(|| "write a whole number of steps, at least 1".to_owned())
+    let why = "write a whole number of steps, at least 1";
+    number(text, |steps| *steps > 0, why)
 }
 
 /// How many of the three hints are shown.
 pub(super) fn hints(text: &str) -> Result<u8, String> {
-    let number = text.parse().ok();
-    let number = number.filter(|hints: &u8| (1..=3).contains(hints));
-    number.ok_or_else(|| "write how many hints to show: 1, 2 or 3".to_owned())
+    let why = "write how many hints to show: 1, 2 or 3";
+    number(text, |hints| (1..=3).contains(hints), why)
 }
 
 /// The number that random numbers are drawn from.
 pub(super) fn seed(text: &str) -> Result<u64, String> {
-    let digits = text.parse().ok();
-    digits.ok_or_else(|| "a seed is a whole number, 0 or larger; write --seed 7".to_owned())
+    let why = "a seed is a whole number, 0 or larger; write --seed 7";
+    number(text, |_| true, why)
 }
 
 /// A number above 0.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok();
-    let number = number.filter(|x: &f64| x.is_finite() && *x > 0.0);
-    number.ok_or_else(|| "write a number above 0".to_owned())
+    number(
+        text,
+        |x: &f64| x.is_finite() && *x > 0.0,
+        "write a number above 0",
+    )
+}
+
+/// A number that fits; else `why` it does not.
+fn number<T: FromStr>(text: &str, fits: impl FnOnce(&T) -> bool, why: &str) -> Result<T, String> {
+    text.parse().ok().filter(fits).ok_or_else(|| why.to_owned())
 }
 
 #[cfg(test)]

@@ -23,12 +23,16 @@ pub(super) fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<
     context.stage(name)
 }
 
-/// `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path.
+/// `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path, with its changes.
 pub(super) fn named(
     text: &str,
     context: &CourseContext,
-    preset: Option<Preset>,
+    change: &ChangeArgs,
 ) -> Result<NamedConfig> {
+    changed(unchanged(text, context, change.preset)?, change)
+}
+
+fn unchanged(text: &str, context: &CourseContext, preset: Option<Preset>) -> Result<NamedConfig> {
     match text.split_once(':') {
         Some((stage, "broken")) => return Ok(NamedConfig::broken(context.stage(stage)?, preset)),
         Some((stage, "fixed")) => return Ok(NamedConfig::fixed(context.stage(stage)?, preset)),
@@ -37,13 +41,7 @@ pub(super) fn named(
     let (named, version) = text.split_once(':').unwrap_or(("tiny", text));
     if let (Some(named), Some(mut config)) = (named.parse().ok(), RunConfig::version(version)) {
         config.set_preset(preset.unwrap_or(named));
-        return Ok(NamedConfig {
-            name: text.to_owned(),
-            stage: 0,
-            variant: version.to_owned(),
-            config,
-            offers: Vec::new(),
-        });
+        return Ok(NamedConfig::loose(text.to_owned(), version, config));
     }
     let path = Path::new(text);
     if path.exists() || text.contains(['/', '\\']) || text.ends_with(".toml") {
@@ -61,12 +59,13 @@ pub(super) fn named(
 }
 
 /// Applies every `--set`, then checks the result.
-pub(super) fn change(config: &mut RunConfig, change: &ChangeArgs) -> Result<()> {
+pub(super) fn changed(mut named: NamedConfig, change: &ChangeArgs) -> Result<NamedConfig> {
     for assignment in &change.sets {
-        set(config, assignment).map_err(|why| usage(format!("--set {assignment}: {why}")))?;
+        set(&mut named.config, assignment)
+            .map_err(|why| usage(format!("--set {assignment}: {why}")))?;
     }
-    match config.problems().first() {
-        None => Ok(()),
+    match named.config.problems().first() {
+        None => Ok(named),
         Some(problem) => Err(usage(problem.what.clone())),
     }
 }
@@ -79,7 +78,12 @@ mod tests {
     #[test]
     fn versions_take_their_preset() {
         let context = CourseContext::load(None).expect("a course");
-        let named = |text| super::named(text, &context, None).expect("known").config;
+        let no_change = ChangeArgs::default();
+        let named = |text| {
+            super::named(text, &context, &no_change)
+                .expect("known")
+                .config
+        };
         assert_eq!(named("v1"), RunConfig::preset(Preset::Tiny));
         assert_eq!(named("small:v1"), RunConfig::preset(Preset::Small));
         assert_eq!(named("small:v3").model.matmul, Matmul::Own);
@@ -88,11 +92,11 @@ mod tests {
             (Qkv::Fused, Attention::Flash)
         );
         assert!(
-            super::named("v5", &context, None)
+            super::named("v5", &context, &no_change)
                 .expect_err("unknown")
                 .to_string()
                 .contains("v1 to v4")
         );
-        assert!(super::named("big:v1", &context, None).is_err());
+        assert!(super::named("big:v1", &context, &no_change).is_err());
     }
 }

@@ -17,9 +17,8 @@ use crate::class::record::clean_name;
 use crate::course::context::CourseContext;
 use crate::course::named::NamedConfig;
 use crate::course::save_file;
-use crate::measure::runner::engine_command;
 use crate::out::{Exit, notice, usage};
-use crate::pages::report::RunCollector;
+use crate::pages::report::RunReport;
 use crate::record::RecordingWriter;
 use crate::sanitize;
 use crate::settings;
@@ -28,6 +27,7 @@ use crate::shell::{runs, show};
 use crate::tui::theme::Theme;
 use crate::tui::{SessionEnd, terminal};
 use protocol::config::RunConfig;
+use protocol::story::StreamStory;
 
 pub(super) fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     match (terminal::is_present(), &args.room) {
@@ -65,23 +65,19 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         .as_deref()
         .map(|name| stage_named(name, &context).map(|stage| stage.number))
         .transpose()?;
-    let (progress, aside) = match &context.state {
-        Some(state) => save_file::load(state),
-        None => Default::default(),
-    };
-    let (room, member) = match &args.room {
-        Some(at) => join(at, args, &context)?,
-        None => (None, None),
-    };
+    let state = context.state.as_deref();
+    let (progress, aside) = state.map(save_file::load).unwrap_or_default();
+    let joined = args.room.as_deref().map(|at| join(at, args, &context));
+    let (room, member) = joined.transpose()?.unzip();
     let recorder = args
         .record
         .as_deref()
         .map(RecordingWriter::create)
         .transpose()
         .map_err(|e| usage(format!("--record: {e:#}")))?;
-    let collector = Rc::new(RefCell::new(RunCollector::default()));
-    let command = engine_command(args.engine.engine.as_deref())?;
-    let mut live = LiveEngine::new(command.clone(), recorder, Rc::clone(&collector))
+    let story = Rc::new(RefCell::new(StreamStory::default()));
+    let command = args.engine.command()?;
+    let mut live = LiveEngine::new(command.clone(), recorder, Rc::clone(&story))
         .map_err(|error| usage(format!("{error:#}")))?;
     let options = Options {
         device: args.engine.device.clone(),
@@ -98,11 +94,11 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         ..Options::default()
     };
     let state = context.state.clone();
-    let session = Rc::clone(&collector);
+    let session = Rc::clone(&story);
     let outcome = show(
-        &mut live, context, collector, command, progress, options, member,
+        &mut live, context, story, command, progress, options, member,
     );
-    if let Some(Err(error)) = state.map(|dir| runs::save(&dir, &session.borrow())) {
+    if let Some(Err(error)) = state.map(|dir| runs::save(&dir, &RunReport::of(&session.borrow()))) {
         notice(&format!("{error:#}"));
     }
     match live.close() {
@@ -114,11 +110,7 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
 }
 
 /// Joins the room; what is wrong with the address is told before the screen.
-fn join(
-    at: &str,
-    args: &WorkshopArgs,
-    context: &CourseContext,
-) -> Result<(Option<JoinSettings>, Option<Member>)> {
+fn join(at: &str, args: &WorkshopArgs, context: &CourseContext) -> Result<(JoinSettings, Member)> {
     let failed = |why: String| usage(format!("--room: {why}"));
     let member = match args.present {
         true => Member::teach(class::instructor_link(at, &context.course).map_err(failed)?)?,
@@ -133,7 +125,7 @@ fn join(
         instructor: args.present,
         at: sanitize::line(shown.unwrap_or(at)),
     };
-    Ok((Some(me), Some(member)))
+    Ok((me, member))
 }
 
 /// What curves are drawn with, where the learner chose it.

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
-use toml_edit::{Document, DocumentMut, Item, Table};
+use toml_edit::{Document, DocumentMut, Item, Key, Table, TableLike};
 
 use crate::files;
 use crate::sanitize;
@@ -112,24 +112,24 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     let document = Document::parse(text)
         .map_err(|error| not_toml(path, text, error.message(), error.span()))?;
 
+    let sections = ["model", "train", "measure"];
+    let line_in = |table: &dyn TableLike, key: &str, item: &Item| {
+        let span = table.key(key).and_then(Key::span).or_else(|| item.span());
+        span.map_or(0, |span| line_of(text, span.start))
+    };
     let mut found: Vec<(String, KnobValue, usize)> = Vec::new();
     for (key, item) in document.as_table() {
-        let line = item_line(
-            document.as_table().key(key).and_then(toml_edit::Key::span),
-            text,
-            item,
-        );
+        let line = line_in(document.as_table(), key, item);
         match item.as_table_like() {
             None => found.push((key.to_owned(), value_of(item), line)),
-            Some(table) if ["model", "train", "measure"].contains(&key) => {
+            Some(table) if sections.contains(&key) => {
                 for (inner, item) in table.iter() {
-                    let line =
-                        item_line(table.key(inner).and_then(toml_edit::Key::span), text, item);
+                    let line = line_in(table, inner, item);
                     found.push((format!("{key}.{inner}"), value_of(item), line));
                 }
             }
             Some(_) => {
-                let near = nearest(key, ["model", "train", "measure"].into_iter());
+                let near = nearest(key, sections.into_iter());
                 return Err(fail(
                     line,
                     format!(
@@ -159,11 +159,11 @@ pub fn parse(text: &str, path: &str) -> Result<RunConfig, FileError> {
     Ok(config)
 }
 
-/// Applies `section.key=value` from a command line.
+/// Applies `section.key=value`.
 pub fn set(config: &mut RunConfig, assignment: &str) -> Result<(), String> {
-    let (path, word) = assignment.split_once('=').ok_or_else(|| {
-        format!("`--set {assignment}` has no `=`; write `--set model.norm=fused`")
-    })?;
+    let (path, word) = assignment
+        .split_once('=')
+        .ok_or_else(|| format!("`{assignment}` has no `=`; write model.norm=fused"))?;
     Knob::find(path.trim())?.set(config, &KnobValue::from_word(word.trim()))
 }
 
@@ -226,11 +226,6 @@ pub fn rewritten(
         }
     }
     Ok(document.to_string())
-}
-
-fn item_line(key: Option<std::ops::Range<usize>>, text: &str, item: &Item) -> usize {
-    key.or_else(|| item.span())
-        .map_or(0, |span| line_of(text, span.start))
 }
 
 fn value_of(item: &Item) -> KnobValue {

@@ -11,7 +11,8 @@ mod read;
 pub use config::{ConfigCheck, ConfigMetric, Configs, RankedChange, Sweep, apply};
 pub use detective::Detective;
 pub use kernel::{DrawnSizes, Kernel, Kernels, WrongSolution};
-pub use read::{KINDS, is_label, read};
+pub(super) use read::two_digits;
+pub use read::{KINDS, is_label, names_exercise, read};
 
 use serde::Deserialize;
 
@@ -74,7 +75,7 @@ fn unread() -> ExerciseWork {
 
 /// What an exercise has its learner do, with its data. Only this file and `cli/exercise.rs` tell one from another; all else asks for
 /// what it needs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, strum::EnumTryAs)]
 pub enum ExerciseWork {
     /// Write kernels that are checked.
     Kernels(Kernels),
@@ -102,26 +103,17 @@ impl Exercise {
 
     /// The kernels to write.
     pub fn kernels(&self) -> Option<&Kernels> {
-        match &self.work {
-            ExerciseWork::Kernels(kernels) => Some(kernels),
-            _ => None,
-        }
+        self.work.try_as_kernels_ref()
     }
 
     /// The runs to predict.
     pub fn configs(&self) -> Option<&Configs> {
-        match &self.work {
-            ExerciseWork::Configs(configs) => Some(configs),
-            _ => None,
-        }
+        self.work.try_as_configs_ref()
     }
 
     /// What was recorded, and the question about it.
     pub fn detective(&self) -> Option<&Detective> {
-        match &self.work {
-            ExerciseWork::Detective(detective) => Some(detective),
-            _ => None,
-        }
+        self.work.try_as_detective_ref()
     }
 
     /// The recorded run that is shown in the place of a live one; `perflings open` shows a profile on a screen of its own.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::course::config_file::read_text;
-use crate::files;
+use crate::course::workspace::write;
 
 const FILE: &str = "last-journey.json";
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -45,12 +45,8 @@ pub fn save(dir: &Path, journey: &LastJourney) -> Result<bool> {
     if journey.rows.is_empty() || journey.interrupted && path.exists() {
         return Ok(false);
     }
-    let written = || -> Result<()> {
-        std::fs::create_dir_all(dir)?;
-        files::write(&path, serde_json::to_string(journey)?.as_bytes())?;
-        Ok(())
-    };
-    written().with_context(|| format!("{}: the table is not kept", path.display()))?;
+    write(&path, serde_json::to_string(journey)?)
+        .with_context(|| format!("{}: the table is not kept", path.display()))?;
     Ok(true)
 }
 

@@ -179,12 +179,10 @@ fn kind(name: &str) -> Option<FolderKind> {
     }
     match exercise::is_label(head) {
         true => Some(FolderKind::Exercise),
-        false => two_digits(head).filter(|n| *n > 0).map(FolderKind::Stage),
+        false => exercise::two_digits(head)
+            .filter(|n| *n > 0)
+            .map(FolderKind::Stage),
     }
-}
-
-fn two_digits(text: &str) -> Option<u32> {
-    (text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
 fn one_stage(loader: &Loader<'_>, folder: &str, number: u32) -> Option<Stage> {

@@ -103,9 +103,8 @@ macro_rules! metrics {
 metrics! {
     "steps" 0 "" "steps of the run" |f| Some(f.steps as f64);
     "loss_first" 2 "nats" "loss of the first step" |f| {
-        let (first, last) = (steps(f)?.loss_first.0, f.loss_last.0);
-        // A run that began without a number cannot end with one: this one began elsewhere.
-        (first.is_finite() || !last.is_finite()).then_some(first)
+        // A run that went on with another's weights has no loss before any update.
+        (steps(f)?.first_step == 0).then_some(f.loss_first.0)
     };
     "loss_last" 3 "nats" "loss of the last step" |f| Some(steps(f)?.loss_last.0);
     "ln_vocab" 3 "nats" "loss of a model that knows nothing" |f| Some(steps(f)?.ln_vocab);

@@ -118,13 +118,9 @@ impl Fault {
 
     /// Whether a configuration has every faulty value.
     pub fn is_in(&self, config: &RunConfig) -> bool {
-        let has = |(path, word): &(&str, &str)| {
-            Knob::known(path).is_some_and(|knob| {
-                let mut faulty = config.clone();
-                knob.set(&mut faulty, &KnobValue::from_word(word)).is_ok() && faulty == *config
-            })
-        };
-        self.sets.iter().all(has)
+        let mut faulty = config.clone();
+        set(&mut faulty, self.sets);
+        faulty == *config
     }
 
     /// Whether both show in one run.

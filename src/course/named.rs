@@ -51,13 +51,19 @@ impl NamedConfig {
         if let Some(preset) = preset {
             config.set_preset(preset);
         }
-        Ok(Self {
-            name: path.display().to_string(),
+        let name = path.display().to_string();
+        Ok(Self::loose(name, "custom", config))
+    }
+
+    /// A configuration that belongs to no stage.
+    pub fn loose(name: String, variant: &str, config: RunConfig) -> Self {
+        Self {
+            name,
             stage: 0,
-            variant: "custom".to_owned(),
+            variant: variant.to_owned(),
             config,
             offers: Vec::new(),
-        })
+        }
     }
 
     /// As one side of a comparison.

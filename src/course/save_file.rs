@@ -73,14 +73,19 @@ impl StageProgress {
             .get_or_insert(Prediction::Choice { choice, right });
         let found = matches!(first, Prediction::Choice { right: true, .. });
         if right {
-            let reached = if found {
-                StageState::Passed
-            } else {
-                StageState::Seen
-            };
-            self.state = self.state.max(reached);
+            self.note_tried(found);
         }
         self.state == StageState::Passed
+    }
+
+    /// Notes that it was looked at or tried, and whether it passed; what was reached before stays.
+    pub fn note_tried(&mut self, passed: bool) {
+        let reached = if passed {
+            StageState::Passed
+        } else {
+            StageState::Seen
+        };
+        self.state = self.state.max(reached);
     }
 
     /// What is left when an exercise is reset: the first answer about a recorded run, because its answer may have been told.
@@ -238,6 +243,14 @@ impl Progress {
             }
         }
         score
+    }
+}
+
+/// The choice with this letter: `b` is the second one.
+pub fn choice_of(letter: &str) -> Option<usize> {
+    match letter.as_bytes() {
+        [letter @ b'a'..=b'd'] => Some(usize::from(letter - b'a')),
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What was measured for a config exercise, and its table: a row for each run or comparison, for a screen or a terminal.
 
-use super::exercise::{ConfigMetric, Configs};
+use super::exercise::Configs;
 use super::metric;
 use crate::table;
 use protocol::units::show;
@@ -66,10 +66,7 @@ pub fn table(configs: &Configs, found: &SweepRuns) -> SweepTable {
     let key = sweep.key.rsplit('.').next().unwrap_or(&sweep.key);
     let mut head = vec![key.to_owned()];
     head.extend(sweep.metrics.iter().map(|name| short(name).to_owned()));
-    let timed = configs
-        .checks
-        .iter()
-        .any(|check| matches!(check.metric, ConfigMetric::Speed { .. }));
+    let timed = configs.compares_speeds();
     if timed && let Some(first) = sweep.values.first() {
         head.push(format!("against {first}"));
     }

@@ -82,9 +82,9 @@ pub fn restore(path: &Path, text: &str) -> Result<Option<PathBuf>> {
 }
 
 /// Writes a file whole or not at all, in a folder that is made where there is none.
-pub fn write(path: &Path, text: &str) -> Result<()> {
+pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
     let context = || format!("Failed to write {}", path.display());
     fs::create_dir_all(files::folder(path)).with_context(context)?;
-    files::write(path, text.as_bytes()).with_context(context)?;
+    files::write(path, text.as_ref()).with_context(context)?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Compares the measurement of a config exercise with the answers that the learner gave before it: one line for each criterion.
 
-use super::truth::{MeasuredAnswer, fitted, law, of};
+use super::truth::{fitted, law, of};
 use super::{CriterionResult, Found, not_measured};
 use crate::course::exercise::config::{Answers, FigureTest};
 use crate::course::exercise::{ConfigCheck, ConfigMetric, Configs};
@@ -69,7 +69,7 @@ pub fn truth(configs: &Configs, found: &SweepRuns) -> Answers {
         .iter()
         .filter_map(|check| {
             let (key, _) = check.answer.as_ref()?;
-            Some((key.clone(), of(configs, check, found)?.answer?))
+            Some((key.clone(), of(configs, check, found)?.1?))
         })
         .collect()
 }
@@ -101,11 +101,8 @@ fn line(
     };
     let found = match of(configs, check, found) {
         None => not_measured("the runs it needs are missing"),
-        Some(MeasuredAnswer { said, answer: None }) => (said, None),
-        Some(MeasuredAnswer {
-            said,
-            answer: Some(right),
-        }) => {
+        Some((said, None)) => (said, None),
+        Some((said, Some(right))) => {
             let (passed, more) = fits(configs, check, found, mine, &right);
             (format!("{said}{more}"), Some(passed))
         }

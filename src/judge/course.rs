@@ -4,7 +4,7 @@
 use super::stage::{StageFacts, evaluate};
 use super::{CriterionResult, Outcome, StageReport, mystery};
 use crate::course::check::{Metric, Starter};
-use crate::course::mystery::{Criterion, FAULTS, Fault, Mystery, all as all_mysteries};
+use crate::course::mystery::{Criterion, FAULTS, Fault, Mystery};
 use crate::course::{Course, Stage};
 use protocol::config::{Preset, RunConfig};
 use protocol::{Finished, Pair};
@@ -24,6 +24,8 @@ pub const WITH_MEASURE: &str = "not measured: its speed is judged with --measure
 /// Steps of a run whose fault shows from the beginning.
 const FEW_STEPS: u64 = 8;
 
+/// What was found: whether it passed, none where nothing was measured that could fail; and the detail.
+pub type Found = (Option<bool>, String);
 /// Runs a configuration for so many steps.
 pub type RunSteps<'a> = dyn FnMut(&RunConfig, u64) -> Result<Finished, String> + 'a;
 /// Compares broken with fixed.
@@ -37,13 +39,9 @@ pub fn behaviour(
 ) -> Vec<CourseTrial> {
     let mut tried = Vec::new();
     for stage in &course.stages {
-        let mut add = |what: &str, (passed, detail): (Option<bool>, String)| {
+        let mut add = |what: &str, found| {
             let what = format!("{} {}, {what}", stage.number, stage.id);
-            tried.push(CourseTrial {
-                what,
-                passed,
-                detail,
-            });
+            tried.push(CourseTrial::new(what, found));
         };
         let pair = match compare.as_mut() {
             None => None,
@@ -66,7 +64,8 @@ pub fn behaviour(
 
 /// Tries each fault of mystery runs alone: it must fail the criterion that it names, and the known-good configuration must meet all.
 /// A fault of speed is tried with `compare` only. Combinations are made of faults at different keys, and every fault fails by
-/// itself: so a combination fails until all are fixed, and then it is the known-good configuration. This is checked on the values.
+/// itself: so a combination fails until all are fixed, and then it is the known-good configuration. A test of `course::mystery`
+/// checks the values.
 pub fn mysteries(
     run: &mut RunSteps<'_>,
     mut compare: Option<&mut CompareConfigs<'_>>,
@@ -80,37 +79,35 @@ pub fn mysteries(
             tried.push(CourseTrial::of(what, known_good(run, &mystery.good)));
             goods.push(mystery.good.clone());
         }
+        let what = format!("mystery, {}", fault.id);
         let tried_fault = match (fault.fails, compare.as_mut()) {
             (Criterion::Speed, None) => {
-                tried.push(CourseTrial {
-                    what: format!("mystery, {}", fault.id),
-                    passed: None,
-                    detail: WITH_MEASURE.to_owned(),
-                });
+                tried.push(CourseTrial::new(what, (None, WITH_MEASURE.to_owned())));
                 continue;
             }
             (Criterion::Speed, Some(compare)) => slower(&mystery, fault, *compare),
             _ => fails_in_run(run, &mystery.broken, fault),
         };
-        tried.push(CourseTrial::of(
-            format!("mystery, {}", fault.id),
-            tried_fault,
-        ));
+        tried.push(CourseTrial::of(what, tried_fault));
     }
-    tried.push(combinations());
     tried
 }
 
 impl CourseTrial {
-    /// A trial that passed with what was found, or failed for a reason.
-    fn of(what: String, tried: Result<String, String>) -> Self {
-        let passed = Some(tried.is_ok());
-        let (Ok(detail) | Err(detail)) = tried;
+    /// A trial, and what was found: whether it passed, and the detail.
+    pub fn new(what: String, (passed, detail): Found) -> Self {
         Self {
             what,
             passed,
             detail,
         }
+    }
+
+    /// A trial that passed with what was found, or failed for a reason.
+    fn of(what: String, tried: Result<String, String>) -> Self {
+        let passed = Some(tried.is_ok());
+        let (Ok(detail) | Err(detail)) = tried;
+        Self::new(what, (passed, detail))
     }
 }
 
@@ -187,37 +184,13 @@ fn told<'a>(lines: impl Iterator<Item = &'a CriterionResult>) -> String {
     lines.map(line).collect::<Vec<_>>().join("; ")
 }
 
-fn combinations() -> CourseTrial {
-    let all = all_mysteries(Preset::Tiny);
-    let broken = all.iter().filter_map(|mystery| {
-        // Fixing all but one fault leaves that one as it was tried; fixing it as well leaves the known-good configuration.
-        let alone = |fault: &&'static Fault| {
-            let one = Mystery::of(0, vec![fault], Preset::Tiny);
-            one.good.differences(&one.broken).len() == fault.sets.len()
-        };
-        let keys: usize = mystery.faults.iter().map(|fault| fault.sets.len()).sum();
-        let apart = mystery.good.differences(&mystery.broken).len() == keys;
-        let runs = mystery.good.problems().is_empty() && mystery.broken.problems().is_empty();
-        (!(apart && runs && mystery.faults.iter().all(alone))).then(|| mystery.name())
-    });
-    let broken: Vec<String> = broken.collect();
-    let what = format!("mystery, {} single faults and combinations", all.len());
-    let tried = match broken.is_empty() {
-        true => Ok(
-            "each fails until all of its faults are fixed, and is then the known-good configuration".to_owned(),
-        ),
-        false => Err(format!("cannot be solved: {}", broken.join("; "))),
-    };
-    CourseTrial::of(what, tried)
-}
-
 fn verdict(
     stage: &Stage,
     config: &RunConfig,
     finished: &Finished,
     pair: Option<&Pair>,
     starter: bool,
-) -> (Option<bool>, String) {
+) -> Found {
     let report = evaluate(
         stage,
         StageFacts {

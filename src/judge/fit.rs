@@ -22,65 +22,51 @@ pub fn quadratic(points: &[(f64, f64)]) -> Result<Fit, String> {
             points.len()
         ));
     }
-    // Powers of a number up to 1 keep the columns comparable; orthonormal ones need no elimination.
+    // Powers of a number up to 1 keep the columns comparable.
     let scale = points.iter().map(|(x, _)| x.abs()).fold(0.0, f64::max);
     if scale == 0.0 {
         return Err("no fit: every x is 0".to_owned());
     }
-    let mut basis: Vec<Vec<f64>> = Vec::new();
-    // Column k of the powers is the sum of r[k][j] · basis[j].
-    let mut r = [[0.0; COUNT]; COUNT];
-    for (k, row) in r.iter_mut().enumerate() {
-        let mut column: Vec<f64> = points
-            .iter()
-            .map(|(x, _)| (x / scale).powi(k as i32))
-            .collect();
-        let before = norm(&column);
-        for (j, direction) in basis.iter().enumerate() {
-            row[j] = dot(&column, direction);
-            for (c, d) in column.iter_mut().zip(direction) {
-                *c -= row[j] * d;
+    // The normal equations: a row for each coefficient, the right side last.
+    let mut rows = [[0.0; COUNT + 1]; COUNT];
+    for (x, y) in points {
+        let powers = [1.0, x / scale, (x / scale).powi(2)];
+        for (row, power) in rows.iter_mut().zip(powers) {
+            for (sum, term) in row.iter_mut().zip(powers.into_iter().chain([*y])) {
+                *sum += power * term;
             }
         }
-        row[k] = norm(&column);
-        if row[k] <= 1e-12 * before {
+    }
+    for k in 0..COUNT {
+        let pivot = rows[k];
+        if pivot[k] <= 1e-12 * points.len() as f64 {
             return Err(format!(
                 "no fit: {FORMULA} needs at least {COUNT} different x"
             ));
         }
-        column.iter_mut().for_each(|c| *c /= row[k]);
-        basis.push(column);
-    }
-    let ys: Vec<f64> = points.iter().map(|(_, y)| *y).collect();
-    let mut left = ys.clone();
-    let mut along = Vec::new();
-    for direction in &basis {
-        let share = dot(&left, direction);
-        for (y, d) in left.iter_mut().zip(direction) {
-            *y -= share * d;
+        for row in &mut rows[k + 1..] {
+            let share = row[k] / pivot[k];
+            row.iter_mut()
+                .zip(pivot)
+                .for_each(|(it, above)| *it -= share * above);
         }
-        along.push(share);
     }
     let mut coefficients = [0.0; COUNT];
     for k in (0..COUNT).rev() {
-        let known: f64 = (k + 1..COUNT).map(|m| coefficients[m] * r[m][k]).sum();
-        coefficients[k] = (along[k] - known) / r[k][k];
+        let known: f64 = (k + 1..COUNT).map(|m| coefficients[m] * rows[k][m]).sum();
+        coefficients[k] = (rows[k][COUNT] - known) / rows[k][k];
     }
     for (k, c) in coefficients.iter_mut().enumerate() {
         *c /= scale.powi(k as i32);
     }
+    let [a, b, c] = coefficients;
+    let misses = points
+        .iter()
+        .map(|(x, y)| (y - (a + b * x + c * x * x)).abs());
     Ok(Fit {
         coefficients,
-        largest: left.iter().map(|y| y.abs()).fold(0.0, f64::max),
+        largest: misses.fold(0.0, f64::max),
     })
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
-}
-
-fn norm(a: &[f64]) -> f64 {
-    dot(a, a).sqrt()
 }
 
 #[cfg(test)]

@@ -33,6 +33,12 @@ pub struct KernelVerdict {
 }
 
 impl KernelVerdict {
+    /// The line of the card that says why it did not pass.
+    pub fn reason(&self) -> Option<&str> {
+        let bad = self.card.iter().find(|line| line.good == Some(false));
+        bad.or(self.card.last()).map(|line| line.text.as_str())
+    }
+
     /// The lines of the card about speed.
     pub fn timing(&self) -> Option<String> {
         let lines = self.card.iter().map(|line| line.text.as_str());

@@ -54,19 +54,22 @@ pub fn line(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> Criterion
 }
 
 fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Found) {
-    let config = measured.config.unwrap_or(&stage.fixed);
     let run = measured.finished;
+    let known = Known {
+        config: measured.config.unwrap_or(&stage.fixed),
+        run,
+    };
     let wanted = check.test == Test::Present;
     match &check.metric {
         Metric::Figure(name) => {
             let decimals = metric::form(name).0.min(4);
-            let asked = format!("{name} {}", asked(&check.test, config, run, decimals));
-            (asked, figure(name, stage, check, measured, config))
+            let asked = format!("{name} {}", known.asked(&check.test, decimals));
+            (asked, known.figure(name, stage, check, measured))
         }
         Metric::Ratio => {
-            let asked = asked(&check.test, config, run, 2);
+            let asked = known.asked(&check.test, 2);
             let found = match measured.pair.filter(|pair| pair.n > 0) {
-                Some(pair) => ratio(pair, check, config, run),
+                Some(pair) => known.ratio(pair, check),
                 None => not_measured("needs a paired comparison"),
             };
             (format!("ratio, its whole interval {asked}"), found)
@@ -102,120 +105,113 @@ fn answer(stage: &Stage, check: &Check, measured: StageFacts<'_>) -> (String, Fo
     }
 }
 
-fn figure(
-    name: &str,
-    stage: &Stage,
-    check: &Check,
-    measured: StageFacts<'_>,
-    config: &RunConfig,
-) -> Found {
-    let Some(run) = measured.finished else {
-        return not_measured("no run yet");
-    };
-    if name == "parity" && measured.config.is_some_and(RunConfig::is_reference) {
-        return ("0, this is the reference itself".to_owned(), Some(true));
+/// What a figure is held against: a configuration, and the run that was made with it.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    config: &'a RunConfig,
+    run: Option<&'a Finished>,
+}
+
+impl Known<'_> {
+    fn figure(self, name: &str, stage: &Stage, check: &Check, measured: StageFacts<'_>) -> Found {
+        let Some(run) = self.run else {
+            return not_measured("no run yet");
+        };
+        if name == "parity" && measured.config.is_some_and(RunConfig::is_reference) {
+            return ("0, this is the reference itself".to_owned(), Some(true));
+        }
+        let ends = run.loss_last.0;
+        if name == "loss_last" && ends.is_finite() && run.steps < stage.steps {
+            return not_measured(format!("{} of {} steps", run.steps, stage.steps));
+        }
+        let Some(found) = metric::value(name, run) else {
+            return not_measured("this run did not measure it");
+        };
+        let shown = placeholder::measured(name, found);
+        match self.passes(&check.test, found) {
+            Some(false) => {
+                let far = self
+                    .distance(&check.test, found)
+                    .map_or_else(String::new, |far| {
+                        let side = if far > 0.0 { "too high" } else { "too low" };
+                        format!(", {} {side}", placeholder::measured(name, far.abs()))
+                    });
+                (shown + &far, Some(false))
+            }
+            Some(passed) => (shown, Some(passed)),
+            None => (format!("{shown}; the other side was not measured"), None),
+        }
     }
-    let ends = run.loss_last.0;
-    if name == "loss_last" && ends.is_finite() && run.steps < stage.steps {
-        return not_measured(format!("{} of {} steps", run.steps, stage.steps));
+
+    fn ratio(self, pair: &Pair, check: &Check) -> Found {
+        // The end of the interval that contradicts the claim decides.
+        let worst = match check.test {
+            Test::Below(_) | Test::AtMost(_) => pair.high,
+            _ => pair.low,
+        };
+        let passed = worst.and_then(|worst| self.passes(&check.test, worst));
+        // An unclear verdict leaves open which side is faster; a whole interval on the right side does not.
+        let open = passed != Some(true) && pair.verdict == Verdict::Unclear;
+        (interval(pair), passed.filter(|_| !open))
     }
-    let Some(found) = metric::value(name, run) else {
-        return not_measured("this run did not measure it");
-    };
-    let shown = placeholder::measured(name, found);
-    match passes(&check.test, found, config, Some(run)) {
-        Some(false) => {
-            let far = distance(&check.test, found, config, Some(run));
-            let far = far.map_or_else(String::new, |far| {
-                let side = if far > 0.0 { "too high" } else { "too low" };
-                format!(", {} {side}", placeholder::measured(name, far.abs()))
+
+    /// The number a target stands for.
+    fn target(self, target: &Target) -> Option<f64> {
+        match target {
+            Target::Number(x) => Some(*x),
+            Target::Named(name) => match name.strip_prefix("formula.") {
+                Some(name) => Some((formula::find(name)?.value)(self.config)),
+                None if name == "ln_vocab" => Some(self.config.ln_vocab()),
+                None => metric::value(name, self.run?),
+            },
+        }
+    }
+
+    fn passes(self, test: &Test, found: f64) -> Option<bool> {
+        let wanted = self.target(test.target()?)?;
+        Some(match test {
+            Test::Within(share, _) => (found - wanted).abs() <= share * wanted.abs(),
+            Test::AtLeast(_) => found >= wanted,
+            Test::AtMost(_) => found <= wanted,
+            Test::Above(_) => found > wanted,
+            Test::Below(_) => found < wanted,
+            Test::Present | Test::Absent | Test::Right => return None,
+        })
+    }
+
+    /// How far a figure that fails is from the nearest one that would pass; above it where positive.
+    fn distance(self, test: &Test, found: f64) -> Option<f64> {
+        let wanted = self.target(test.target()?)?;
+        let far = match test {
+            Test::Within(share, _) => {
+                let room = share * wanted.abs();
+                found - wanted - room.copysign(found - wanted)
+            }
+            _ => found - wanted,
+        };
+        far.is_finite().then_some(far)
+    }
+
+    fn asked(self, test: &Test, decimals: usize) -> String {
+        let target = test
+            .target()
+            .map(|target| match (target, self.target(target)) {
+                (Target::Number(x), _) => x.to_string(),
+                (Target::Named(name), Some(x)) => {
+                    format!("{} ({name})", protocol::units::show(x, decimals))
+                }
+                (Target::Named(name), None) => name.clone(),
             });
-            (shown + &far, Some(false))
+        let target = target.unwrap_or_default();
+        match test {
+            Test::Within(share, _) => format!("within {} % of {target}", share * 100.0),
+            Test::AtLeast(_) => format!("at least {target}"),
+            Test::AtMost(_) => format!("at most {target}"),
+            Test::Above(_) => format!("above {target}"),
+            Test::Below(_) => format!("below {target}"),
+            Test::Present => "present".to_owned(),
+            Test::Absent => "absent".to_owned(),
+            Test::Right => "right".to_owned(),
         }
-        Some(passed) => (shown, Some(passed)),
-        None => (format!("{shown}; the other side was not measured"), None),
-    }
-}
-
-fn ratio(pair: &Pair, check: &Check, config: &RunConfig, run: Option<&Finished>) -> Found {
-    let shown = interval(pair);
-    // The end of the interval that contradicts the claim decides.
-    let worst = match check.test {
-        Test::Below(_) | Test::AtMost(_) => pair.high,
-        _ => pair.low,
-    };
-    let passed = worst.and_then(|worst| passes(&check.test, worst, config, run));
-    // An unclear verdict leaves open which side is faster; a whole interval on the right side does not.
-    let open = passed != Some(true) && pair.verdict == Verdict::Unclear;
-    (shown, passed.filter(|_| !open))
-}
-
-/// The number a target stands for.
-fn target(target: &Target, config: &RunConfig, finished: Option<&Finished>) -> Option<f64> {
-    match target {
-        Target::Number(x) => Some(*x),
-        Target::Named(name) => match name.strip_prefix("formula.") {
-            Some(name) => Some((formula::find(name)?.value)(config)),
-            None if name == "ln_vocab" => Some(config.ln_vocab()),
-            None => metric::value(name, finished?),
-        },
-    }
-}
-
-fn passes(
-    test: &Test,
-    found: f64,
-    config: &RunConfig,
-    finished: Option<&Finished>,
-) -> Option<bool> {
-    let of = |t: &Target| target(t, config, finished);
-    Some(match test {
-        Test::Within(share, t) => {
-            let wanted = of(t)?;
-            (found - wanted).abs() <= share * wanted.abs()
-        }
-        Test::AtLeast(t) => found >= of(t)?,
-        Test::AtMost(t) => found <= of(t)?,
-        Test::Above(t) => found > of(t)?,
-        Test::Below(t) => found < of(t)?,
-        Test::Present | Test::Absent | Test::Right => return None,
-    })
-}
-
-/// How far a figure that fails is from the nearest one that would pass; above it where positive.
-fn distance(
-    test: &Test,
-    found: f64,
-    config: &RunConfig,
-    finished: Option<&Finished>,
-) -> Option<f64> {
-    let wanted = target(test.target()?, config, finished)?;
-    let far = match test {
-        Test::Within(share, _) => {
-            let room = share * wanted.abs();
-            found - wanted - room.copysign(found - wanted)
-        }
-        _ => found - wanted,
-    };
-    far.is_finite().then_some(far)
-}
-
-fn asked(test: &Test, config: &RunConfig, finished: Option<&Finished>, decimals: usize) -> String {
-    let of = |t: &Target| match (t, target(t, config, finished)) {
-        (Target::Number(x), _) => x.to_string(),
-        (Target::Named(name), Some(x)) => {
-            format!("{} ({name})", protocol::units::show(x, decimals))
-        }
-        (Target::Named(name), None) => name.clone(),
-    };
-    match test {
-        Test::Within(share, t) => format!("within {} % of {}", share * 100.0, of(t)),
-        Test::AtLeast(t) => format!("at least {}", of(t)),
-        Test::AtMost(t) => format!("at most {}", of(t)),
-        Test::Above(t) => format!("above {}", of(t)),
-        Test::Below(t) => format!("below {}", of(t)),
-        Test::Present => "present".to_owned(),
-        Test::Absent => "absent".to_owned(),
-        Test::Right => "right".to_owned(),
     }
 }

@@ -11,20 +11,10 @@ use protocol::units::show;
 use protocol::{Pair, Verdict};
 
 /// What the measurement says, in words, and the answer that it makes right; none where it cannot tell.
-pub(super) struct MeasuredAnswer {
-    pub said: String,
-    pub answer: Option<Vec<String>>,
-}
+type MeasuredAnswer = (String, Option<Vec<String>>);
 
-impl MeasuredAnswer {
-    fn new(said: String, answer: &str) -> Option<Self> {
-        let answer = Some(vec![answer.to_owned()]);
-        Some(Self { said, answer })
-    }
-
-    fn unknown(said: String) -> Option<Self> {
-        Some(Self { said, answer: None })
-    }
+fn one_word(said: String, answer: &str) -> Option<MeasuredAnswer> {
+    Some((said, Some(vec![answer.to_owned()])))
 }
 
 pub(super) fn of(
@@ -63,13 +53,13 @@ fn bend(configs: &Configs, found: &SweepRuns, factor: f64) -> Option<MeasuredAns
     let (bend, said) = (bend.unwrap_or(last), said.join(", "));
     let said =
         format!("step time by {key}, each against the one before: {said}; the bend is at {bend}");
-    MeasuredAnswer::new(said, bend)
+    one_word(said, bend)
 }
 
 fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<MeasuredAnswer> {
     let (fit, _) = match fitted(found, with) {
         Ok(fit) => fit,
-        Err(said) => return MeasuredAnswer::unknown(said),
+        Err(said) => return Some((said, None)),
     };
     let [a, b, c] = fit.coefficients;
     let mut values = configs.sweep.as_ref()?.values.iter();
@@ -80,7 +70,7 @@ fn leads(configs: &Configs, found: &SweepRuns, with: &str) -> Option<MeasuredAns
     let answer = first.map_or("none", String::as_str);
     let law = law(&fit);
     let said = format!("peak memory = {law}; the last term dominates from {answer} on");
-    MeasuredAnswer::new(said, answer)
+    one_word(said, answer)
 }
 
 fn order(configs: &Configs, found: &SweepRuns) -> Option<MeasuredAnswer> {
@@ -92,32 +82,31 @@ fn order(configs: &Configs, found: &SweepRuns) -> Option<MeasuredAnswer> {
         match change {
             Ok(pair) if pair.n > 0 => measured.push((letter, pair)),
             Ok(_) => return None,
-            Err(why) => return MeasuredAnswer::unknown(format!("not measured: {letter}: {why}")),
+            Err(why) => return Some((format!("not measured: {letter}: {why}"), None)),
         }
     }
     measured.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
     let said = measured
         .iter()
         .map(|(letter, pair)| format!("{letter} {}", pair.figures()));
-    Some(MeasuredAnswer {
-        said: said.collect::<Vec<_>>().join(", "),
-        answer: Some(measured.into_iter().map(|(letter, _)| letter).collect()),
-    })
+    let said = said.collect::<Vec<_>>().join(", ");
+    let order = measured.into_iter().map(|(letter, _)| letter).collect();
+    Some((said, Some(order)))
 }
 
 fn speed(found: &SweepRuns, of: &str) -> Option<MeasuredAnswer> {
     let point = found.points.iter().find(|point| point.value == of)?;
     if let Err(why) = &point.run {
-        return MeasuredAnswer::new(format!("refused: {why}"), "refused");
+        return one_word(format!("refused: {why}"), "refused");
     }
     let (_, pair) = found.speeds.iter().find(|(value, _)| value == of)?;
     match pair {
-        Err(why) => MeasuredAnswer::unknown(format!("not measured: {why}")),
+        Err(why) => Some((format!("not measured: {why}"), None)),
         Ok(pair) => match pair.verdict {
-            Verdict::Faster => MeasuredAnswer::new(interval(pair), "faster"),
-            Verdict::Slower => MeasuredAnswer::new(interval(pair), "slower"),
-            Verdict::Same => MeasuredAnswer::new(interval(pair), "same"),
-            Verdict::Unclear => MeasuredAnswer::unknown(interval(pair)),
+            Verdict::Faster => one_word(interval(pair), "faster"),
+            Verdict::Slower => one_word(interval(pair), "slower"),
+            Verdict::Same => one_word(interval(pair), "same"),
+            Verdict::Unclear => Some((interval(pair), None)),
         },
     }
 }

@@ -14,17 +14,10 @@ use protocol::{Finished, Pair};
 /// Steps of a run that only shows that its configuration works.
 const SHORT: u64 = 2;
 
-/// What a job measures.
-enum MeasuredPart<'a> {
-    Point {
-        with: Option<&'a str>,
-        value: &'a str,
-    },
-    Speed {
-        value: &'a str,
-    },
-    Change,
-}
+/// The summary and the comparison that a job ends with, or why it was refused.
+type JobResult = Result<(Finished, Pair), String>;
+/// Puts the result of a job among the runs.
+type Keep<'a> = Box<dyn Fn(&mut SweepRuns, JobResult) + 'a>;
 
 /// Makes every run of the exercise; without `timed`, each only as long as it takes to see that it works. None when
 /// interrupted. `tell` hears every progress and what was measured so far.
@@ -35,14 +28,14 @@ pub fn measure_exercise(
     timed: bool,
     mut tell: impl FnMut(PlanProgress<'_>, &SweepRuns),
 ) -> Result<Option<SweepRuns>> {
-    let (parts, jobs): (Vec<_>, Vec<_>) = plan(configs, device, timed)?.into_iter().unzip();
+    let (keep, jobs): (Vec<_>, Vec<_>) = plan(configs, device, timed)?.into_iter().unzip();
     let mut runs = SweepRuns::default();
     let outcome = measure(runner, &jobs, &mut |progress| {
         match progress.news {
             MeasureEvent::Measured(measured) => {
                 let finished = measured.finished.clone().unwrap_or_default();
                 let pair = measured.pair.clone().unwrap_or_default();
-                add(&mut runs, &parts[progress.at], Ok((finished, pair)));
+                keep[progress.at](&mut runs, Ok((finished, pair)));
             }
             // A refusal is a result. A missing device is not, nor is an engine that broke; and without the first
             // value there is nothing to compare with.
@@ -52,9 +45,7 @@ pub fn measure_exercise(
             MeasureEvent::Failed(stop) if runs.points.is_empty() && configs.sweep.is_some() => {
                 return Err(anyhow!(stop.text.clone()));
             }
-            MeasureEvent::Failed(stop) => {
-                add(&mut runs, &parts[progress.at], Err(stop.text.clone()))
-            }
+            MeasureEvent::Failed(stop) => keep[progress.at](&mut runs, Err(stop.text.clone())),
             MeasureEvent::Begins { .. } | MeasureEvent::Line(..) => {}
         }
         tell(progress, &runs);
@@ -63,26 +54,14 @@ pub fn measure_exercise(
     Ok((!outcome.interrupted).then_some(runs))
 }
 
-fn add(runs: &mut SweepRuns, part: &MeasuredPart<'_>, result: Result<(Finished, Pair), String>) {
-    let pair = |result: Result<(Finished, Pair), String>| result.map(|(_, pair)| pair);
-    match part {
-        MeasuredPart::Point { with, value } => runs.points.push(SweepPoint {
-            with: with.map(str::to_owned),
-            value: (*value).to_owned(),
-            run: result.map(|(finished, _)| finished),
-        }),
-        MeasuredPart::Speed { value } => runs.speeds.push(((*value).to_owned(), pair(result))),
-        MeasuredPart::Change => runs.changes.push(pair(result)),
-    }
-}
-
 fn plan<'a>(
     configs: &'a Configs,
     device: &str,
     timed: bool,
-) -> Result<Vec<(MeasuredPart<'a>, MeasureJob)>> {
+) -> Result<Vec<(Keep<'a>, MeasureJob)>> {
     let steps = if timed { configs.steps } else { SHORT };
     let points = configs.points();
+    let key = configs.sweep.as_ref().map_or("", |sweep| &sweep.key);
     let job = |label: String, subject, work, fresh| MeasureJob {
         label,
         subject,
@@ -93,12 +72,21 @@ fn plan<'a>(
     };
     let run = |config: &RunConfig| EngineTask::run("custom", config, steps);
     let pair = |a: &RunConfig, b: &RunConfig| EngineTask::pair(("custom", a), ("custom", b), 0);
-    let mut plan = Vec::new();
+    let mut plan: Vec<(Keep<'a>, MeasureJob)> = Vec::new();
     for (subject, (with, value)) in points.iter().copied().enumerate() {
         let config = at(configs, with, value)?;
         // A fresh engine for each: its memory must not hold what an earlier run kept in its pools.
-        let job = job(label(configs, with, value), subject, run(&config), true);
-        plan.push((MeasuredPart::Point { with, value }, job));
+        let with_set = with.map_or_else(String::new, |set| format!(", {set}"));
+        let label = format!("{key} = {value}{with_set}");
+        let job = job(label, subject, run(&config), true);
+        let keep = move |runs: &mut SweepRuns, result: JobResult| {
+            runs.points.push(SweepPoint {
+                with: with.map(str::to_owned),
+                value: value.to_owned(),
+                run: result.map(|(finished, _)| finished),
+            });
+        };
+        plan.push((Box::new(keep), job));
     }
     let speeds = configs
         .checks
@@ -115,7 +103,11 @@ fn plan<'a>(
         };
         let work = pair(&at(configs, *with, first)?, &at(configs, None, of)?);
         let job = job(format!("pairs: {of}"), subject, work, false);
-        plan.push((MeasuredPart::Speed { value: of }, job));
+        let keep = move |runs: &mut SweepRuns, result: JobResult| {
+            runs.speeds
+                .push((of.to_owned(), result.map(|(_, pair)| pair)));
+        };
+        plan.push((Box::new(keep), job));
     }
     for (nth, change) in configs.rank.iter().enumerate() {
         let changed = change
@@ -129,10 +121,10 @@ fn plan<'a>(
             run(&changed)
         };
         let label = format!("pairs: {}", change.label);
-        plan.push((
-            MeasuredPart::Change,
-            job(label, points.len() + nth, work, false),
-        ));
+        let keep = |runs: &mut SweepRuns, result: JobResult| {
+            runs.changes.push(result.map(|(_, pair)| pair));
+        };
+        plan.push((Box::new(keep), job(label, points.len() + nth, work, false)));
     }
     Ok(plan)
 }
@@ -145,16 +137,5 @@ fn at(configs: &Configs, with: Option<&str>, value: &str) -> Result<RunConfig> {
     match with {
         Some(set) => apply(&config, set).map_err(usage),
         None => Ok(config),
-    }
-}
-
-fn label(configs: &Configs, with: Option<&str>, value: &str) -> String {
-    let key = configs
-        .sweep
-        .as_ref()
-        .map_or("", |sweep| sweep.key.as_str());
-    match with {
-        Some(set) => format!("{key} = {value}, {set}"),
-        None => format!("{key} = {value}"),
     }
 }

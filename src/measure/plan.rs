@@ -103,10 +103,7 @@ pub fn measure(
                 break;
             }
             Ok(measured) => match unfinished(&measured).filter(|_| job.must_finish) {
-                Some(text) => ExitError {
-                    exit: Exit::Failed,
-                    text,
-                },
+                Some(text) => ExitError::new(Exit::Failed, text),
                 None => {
                     let news = MeasureEvent::Measured(&measured);
                     tell(PlanProgress { at, job, news })?;

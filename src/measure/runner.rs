@@ -81,13 +81,18 @@ impl EngineTask {
     fn command(&self, device: &str) -> Command {
         let device = device.to_owned();
         match self.clone() {
-            Self::Run(run) => Command::Start { device, run },
+            Self::Run(run) => Command::Start {
+                device,
+                run,
+                request: 0,
+            },
             Self::Pair { a, b, pairs } => Command::Pair {
                 device,
                 stage: if a.stage == b.stage { a.stage } else { 0 },
                 a,
                 b,
                 pairs,
+                request: 0,
             },
         }
     }

@@ -151,26 +151,13 @@ fn phrase(stage: &Stage, variant: &str) -> String {
     if variant == "fixed" {
         return stage.fix.trim().to_owned();
     }
-    let sentences = stage
-        .fault
-        .split_inclusive([' ', '\n'])
-        .fold(vec![String::new()], clause);
-    let plain = sentences
-        .iter()
-        .map(|it| it.trim().trim_end_matches(['.', ':', ';']));
-    let mut plain = plain.filter(|it| !it.is_empty() && !it.contains("{{"));
-    plain.next().unwrap_or(&stage.title).to_owned()
-}
-
-/// Adds a word to the last clause; one that ends with a mark ends the clause.
-fn clause(mut clauses: Vec<String>, word: &str) -> Vec<String> {
-    if let Some(last) = clauses.last_mut() {
-        *last += word;
-    }
-    if word.trim_end().ends_with(['.', ':', ';']) {
-        clauses.push(String::new());
-    }
-    clauses
+    let marks = ['.', ':', ';'];
+    let words: Vec<&str> = stage.fault.split_whitespace().collect();
+    words
+        .split_inclusive(|word| word.ends_with(marks))
+        .map(|clause| clause.join(" ").trim_end_matches(marks).to_owned())
+        .find(|clause| !clause.is_empty() && !clause.contains("{{"))
+        .unwrap_or_else(|| stage.title.clone())
 }
 
 /// Measures every row in so many rounds. A configuration that does not fit into this machine's memory is a row with its reason.

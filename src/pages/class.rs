@@ -166,7 +166,7 @@ fn everybody(room: &RoomState, course: &Course, people: &[&Participant]) -> Shee
             ("name", &|it| room.name_of(it).to_owned()),
             ("device", &|it| it.device.clone()),
             ("stages passed", &|it| {
-                stages(it, &|_, it| it.state == "passed").to_string()
+                stages(it, &|_, it| it.is_passed()).to_string()
             }),
             ("predictions right", &|it| {
                 let right =
@@ -195,7 +195,7 @@ fn of_stage(
     stage: &Stage,
     begun: &[(&Participant, &SharedWork)],
 ) -> Vec<SheetBlock> {
-    let passed = begun.iter().filter(|(_, it)| it.state == "passed").count();
+    let passed = begun.iter().filter(|(_, it)| it.is_passed()).count();
     // Where the class has not voted, the predictions stand for the votes.
     let predicted = || {
         let mut counts = vec![0; stage.prediction.choices.len()];

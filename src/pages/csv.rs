@@ -4,31 +4,27 @@
 use std::fmt::Display;
 
 use crate::sanitize::csv as cell;
-use protocol::stats::roofline::{self, reached};
-use protocol::{Event, Slot, Started, StreamLine};
+use protocol::stats::roofline::reached;
+use protocol::story::StreamStory;
+use protocol::{Event, Slot, StreamLine};
 
 /// Every step.
 pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
     let mut out = String::from(
         "t_s,slot,stage,variant,step,loss,step_ms,synced,profiled,forward_ms,backward_ms,optimizer_ms,residual_ms\n",
     );
-    let mut runs = [(0, String::new()), (0, String::new())];
+    let mut story = StreamStory::default();
     for line in lines {
-        match line.event {
-            Event::Started(started) => {
-                runs[started.run.slot as usize] = (started.run.stage, cell(&started.run.variant));
-            }
-            Event::Step(s) => {
-                let (stage, variant) = &runs[s.slot as usize];
-                let p = s.phases.as_ref();
-                #[rustfmt::skip] // One line for each group of columns.
-                row(&mut out, &[
-                    &line.t as &dyn Display, &slot(s.slot), stage, variant, &s.step, &s.loss, &s.ms, &s.synced, &s.profiled,
-                    &known(p.map(|p| p.forward)), &known(p.map(|p| p.backward)),
-                    &known(p.map(|p| p.optimizer)), &known(p.map(|p| p.residual)),
-                ]);
-            }
-            _ => {}
+        story.hear(&line.event, 0);
+        if let Event::Step(s) = line.event {
+            let run = &story.slot(s.slot).description;
+            let p = s.phases.as_ref();
+            #[rustfmt::skip] // One line for each group of columns.
+            row(&mut out, &[
+                &line.t as &dyn Display, &slot(s.slot), &run.stage, &cell(&run.name), &s.step, &s.loss, &s.ms, &s.synced, &s.profiled,
+                &known(p.map(|p| p.forward)), &known(p.map(|p| p.backward)),
+                &known(p.map(|p| p.optimizer)), &known(p.map(|p| p.residual)),
+            ]);
         }
     }
     out
@@ -40,26 +36,13 @@ pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
         "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,flop_per_byte,\
          roof_pct,memory_bound,no_work,clock\n",
     );
-    let mut runs: [Option<Started>; 2] = [None, None];
+    let mut story = StreamStory::default();
     for line in lines {
-        let k = match line.event {
-            Event::Started(started) => {
-                let slot = started.run.slot as usize;
-                runs[slot] = Some(started);
-                continue;
-            }
-            // Measured after the first loss of the run.
-            Event::Calibrated { device, roof } => {
-                let runs = runs.iter_mut().flatten();
-                runs.for_each(|run| roofline::note_peaks(run, &device, &roof));
-                continue;
-            }
-            Event::Kernels(k) => k,
-            _ => continue,
+        story.hear(&line.event, 0);
+        let Event::Kernels(k) = line.event else {
+            continue;
         };
-        let roof = runs[k.slot as usize]
-            .as_ref()
-            .and_then(|it| it.roof.as_deref());
+        let roof = story.slot(k.slot).description.roof.as_deref();
         for r in &k.rows {
             let share = (k.device_ms > 0.0).then(|| 100.0 * r.ms / k.device_ms);
             let reached = reached(r, roof);

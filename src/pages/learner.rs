@@ -1,7 +1,7 @@
 //! What a learner did, stage by stage: what was prediction_complete beside what was measured, their own configuration, the score. It
 //! reads what was kept; nothing here measures.
 
-use super::report::RunCollector;
+use super::report::RunReport;
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable};
 use crate::course::check::Starter;
 use crate::course::journey::LastJourney;
@@ -20,8 +20,8 @@ pub fn sheet(
     progress: &Progress,
     mine: OwnConfig<'_>,
     journey: Option<&LastJourney>,
-    kept: &RunCollector,
-    session: Option<&RunCollector>,
+    kept: &RunReport,
+    session: Option<&RunReport>,
 ) -> Sheet {
     let mut blocks = vec![SheetBlock::Title(course.title.clone())];
     if !kept.is_empty() {
@@ -38,7 +38,7 @@ fn of_course(
     course: &Course,
     progress: &Progress,
     mine: OwnConfig<'_>,
-    kept: &RunCollector,
+    kept: &RunReport,
 ) -> Vec<SheetBlock> {
     let passed = |id: &str| progress.stage(id).state == StageState::Passed;
     let stages = course.stages.iter().filter(|it| passed(&it.id)).count();
@@ -76,7 +76,7 @@ fn of_stage(
     stage: &Stage,
     known: &StageProgress,
     mine: OwnConfig<'_>,
-    kept: &RunCollector,
+    kept: &RunReport,
 ) -> Vec<SheetBlock> {
     let passed = known.state == StageState::Passed;
     let state = if passed { "passed" } else { "not passed yet" };
@@ -295,14 +295,7 @@ mod tests {
             let mut progress = Progress::default();
             progress.stages.insert(stage.id.clone(), known.clone());
             let mine = |stage: &Stage| Some(stage.fixed.clone());
-            let sheet = sheet(
-                &course,
-                &progress,
-                &mine,
-                None,
-                &RunCollector::default(),
-                None,
-            );
+            let sheet = sheet(&course, &progress, &mine, None, &RunReport::default(), None);
             [sheet.markdown(), html::page(&sheet)]
         };
         let answer = one_line(&stage.prediction.choices[stage.prediction.answer]);

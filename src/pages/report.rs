@@ -1,65 +1,34 @@
-//! What a stream showed: collected while it passes, so that a live session and a recording give the same report. It keeps the
-//! last figures of each run and a thinned curve of its loss, not the stream.
+//! What a stream showed, as a page: a live session and a recording give the same one. A page has one entry for each configuration of a stage:
+//! its longest run, and of its other runs the figures that this one lacks.
 
 use serde::{Deserialize, Serialize};
 
 use super::sheet::{Curve, Sheet, SheetBlock, SheetChart, SheetTable, absent};
-use crate::record::Recording;
 use crate::sanitize;
-use protocol::stats::roofline::{self, reached};
+use protocol::stats::roofline::reached;
+use protocol::story::{RunDescription, RunStory, StreamStory};
 use protocol::units::{Digits, bytes, or_dash, show};
 use protocol::*;
 
-/// Points of a curve; where there are more, every second one is left out.
-const POINTS: usize = 400;
 /// A run with fewer points does not take the place of one that was kept.
 const FEW: usize = 10;
 /// Rows of a kernel list.
 const ROWS: usize = 10;
 
-/// The last figures of every run of a stream.
+/// What is shown of the runs of a stream. It is also what a file keeps of the last runs of each stage.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RunCollector {
+pub struct RunReport {
     hello: Hello,
     sections: Vec<Section>,
-    /// Which section each slot writes to, and what of the slot's run belongs there.
-    #[serde(skip)]
-    current: [Option<usize>; 2],
-    #[serde(skip)]
-    belongs: [Belongs; 2],
-    /// Starts from step 0 so far.
-    #[serde(skip)]
-    starts: u32,
     /// The last paired comparison of each stage.
     pairs: Vec<(u32, Pair)>,
 }
 
-/// What a recording showed.
-pub fn collect(recording: &Recording) -> RunCollector {
-    let mut collector = RunCollector::default();
-    recording
-        .iter()
-        .for_each(|line| collector.hear(&line.event));
-    collector
-}
-
-/// What of a run belongs to its section. Figures belong there with the curve; of another run a section takes those that it lacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Belongs {
-    /// Its curve is another run's.
-    #[default]
-    Nothing,
-    /// It repeats the curve from step 0, and takes over beyond its end.
-    Beyond,
-    All,
-}
-
+/// What is shown of a configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Section {
-    started: Started,
-    /// Which start its curve goes on from; none where it is made of a comparison's steps.
-    #[serde(skip)]
-    start: Option<u32>,
+    #[serde(rename = "started", with = "as_started")]
+    run: RunDescription,
     /// As the engine's greeting had it.
     date: String,
     first: Option<(u64, Num)>,
@@ -77,136 +46,45 @@ struct Section {
     others: Option<f64>,
 }
 
-impl RunCollector {
-    /// Takes an event in.
-    pub fn hear(&mut self, event: &Event) {
-        match event {
-            Event::Hello(hello) => self.hello = hello.clone(),
-            Event::Started(started) => self.start(started),
-            Event::Calibrated { device, roof } => {
-                let runs = self.sections.iter_mut().map(|it| &mut it.started);
-                runs.for_each(|run| roofline::note_peaks(run, device, roof));
+/// In a file, a run is described by the event that began it.
+mod as_started {
+    use serde::de::Deserializer;
+    use serde::ser::{Error, Serializer};
+    use serde::{Deserialize, Serialize};
+
+    use super::{RunDescription, Started};
+
+    pub(super) fn serialize<S: Serializer>(run: &RunDescription, to: S) -> Result<S::Ok, S::Error> {
+        let started = run.started();
+        let started = started.ok_or_else(|| Error::custom("only runs of our engine are kept"))?;
+        started.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<RunDescription, D::Error> {
+        Ok((&Started::deserialize(from)?).into())
+    }
+}
+
+impl RunReport {
+    /// Of the runs of a stream, in the order in which their configurations began.
+    pub fn of(story: &StreamStory) -> Self {
+        let mut runs: Vec<&RunStory> = story.runs().collect();
+        runs.sort_by_key(|run| run.number);
+        let mut groups: Vec<Vec<&RunStory>> = Vec::new();
+        for run in runs {
+            let same = |group: &&mut Vec<&RunStory>| is_shown_with(group[0], run);
+            match groups.iter_mut().find(same) {
+                Some(group) => group.push(run),
+                None => groups.push(vec![run]),
             }
-            Event::Step(step) => self.step(step),
-            Event::Throughput(it) => self.keep(it.slot, |s, own| put(&mut s.throughput, it, own)),
-            Event::Kernels(it) => self.keep(it.slot, |s, own| put(&mut s.kernels, it, own)),
-            Event::Gradients(it) => self.keep(it.slot, |s, own| put(&mut s.gradients, it, own)),
-            Event::Memory(it) => self.keep(it.slot, |s, own| put(&mut s.memory, it, own)),
-            Event::Lints { slot, lints } => self.keep(*slot, |s, own| {
-                if own {
-                    s.lints.clone_from(lints);
-                }
-            }),
-            Event::Finished(f) => {
-                self.keep(f.slot, |s, own| {
-                    if own {
-                        s.lints.clone_from(&f.lints);
-                        s.ended.clone_from(&f.ended);
-                        s.others = f.others;
-                    }
-                });
-                if let Some(pair) = &f.pair {
-                    self.pair(pair);
-                }
-            }
-            Event::Pair(pair) if pair.n > 0 => self.pair(pair),
-            _ => {}
         }
-    }
-
-    fn start(&mut self, started: &Started) {
-        let same = |s: &Section| {
-            s.started.config == started.config
-                && s.started.device == started.device
-                && s.started.run.stage == started.run.stage
-                && s.started.run.variant == started.run.variant
-        };
-        let at = self.sections.iter().position(same);
-        let at = at.unwrap_or(self.sections.len());
-        let began = started.from_step == 0;
-        self.starts += u32::from(began && !started.paired);
-        let start = (!started.paired).then_some(self.starts);
-        let fresh = Section {
-            started: started.clone(),
-            start,
-            date: self.hello.date.clone(),
-            first: None,
-            last: None,
-            curve: Vec::new(),
-            every: 1,
-            throughput: None,
-            kernels: None,
-            gradients: None,
-            memory: None,
-            lints: Vec::new(),
-            ended: None,
-            others: None,
-        };
-        let slot = started.run.slot as usize;
-        (self.current[slot], self.belongs[slot]) = (Some(at), Belongs::All);
-        let Some(known) = self.sections.get_mut(at) else {
-            return self.sections.push(fresh);
-        };
-        // Seen again: a curve goes on where its weights do, and is never joined with that of other weights.
-        let whole = known.start.is_some() && known.first.is_some_and(|(step, _)| step == 0);
-        // Unless another run has trained these weights since.
-        let joins = known
-            .last
-            .is_none_or(|(last, _)| started.from_step <= last + 1);
-        self.belongs[slot] = match started.paired {
-            true if known.start.is_some() => Belongs::Nothing,
-            true => Belongs::All,
-            false if known.start == start && joins => {
-                (known.started, known.ended) = (started.clone(), None);
-                Belongs::All
-            }
-            false if whole && began => Belongs::Beyond,
-            false if whole || known.start == start => Belongs::Nothing,
-            false => {
-                *known = fresh;
-                Belongs::All
-            }
-        };
-    }
-
-    fn step(&mut self, step: &Step) {
-        let slot = step.slot as usize;
-        let section = self.current[slot].and_then(|at| self.sections.get_mut(at));
-        let belongs = &mut self.belongs[slot];
-        let Some(s) = section.filter(|_| *belongs != Belongs::Nothing) else {
-            return;
-        };
-        if s.last.is_some_and(|(last, _)| step.step <= last) {
-            return;
+        Self {
+            hello: story.hello.clone(),
+            sections: groups.into_iter().map(Section::of).collect(),
+            pairs: story.pairs().to_vec(),
         }
-        if *belongs == Belongs::Beyond {
-            (s.start, s.ended, *belongs) = (Some(self.starts), None, Belongs::All);
-        }
-        s.first.get_or_insert((step.step, step.loss));
-        s.last = Some((step.step, step.loss));
-        s.draw(step.step, step.loss);
-    }
-
-    /// Writes to the section of a slot; `write` hears whether it is told of the run whose curve is drawn there.
-    fn keep(&mut self, slot: Slot, write: impl FnOnce(&mut Section, bool)) {
-        let own = self.belongs[slot as usize] == Belongs::All;
-        let section = self.current[slot as usize].and_then(|at| self.sections.get_mut(at));
-        if let Some(section) = section {
-            write(section, own);
-        }
-    }
-
-    fn pair(&mut self, pair: &Pair) {
-        let stage = self.current[0]
-            .and_then(|at| self.sections.get(at))
-            .map_or(0, |s| s.started.run.stage);
-        self.pairs.retain(|(of, _)| *of != stage);
-        self.pairs.push((stage, pair.clone()));
-    }
-
-    /// The date of the stream; empty where it did not say.
-    pub fn date(&self) -> &str {
-        &self.hello.date
     }
 
     /// The report. Every figure in it is one that the stream carried.
@@ -227,10 +105,7 @@ impl RunCollector {
         let told = |it: &&Section| it.stage() > 0 && it.curve.len() >= FEW;
         let mut sections: Vec<Section> = Vec::new();
         for section in earlier.sections.iter().chain(&self.sections).filter(told) {
-            sections.retain(|it| {
-                it.stage() != section.stage()
-                    || it.started.run.variant != section.started.run.variant
-            });
+            sections.retain(|it| it.stage() != section.stage() || it.run.name != section.run.name);
             sections.push(section.clone());
         }
         let hello = match self.hello.date.is_empty() {
@@ -257,13 +132,8 @@ impl RunCollector {
     pub fn of_stage(&self, stage: u32) -> Vec<SheetBlock> {
         let runs = self.runs(stage);
         let origin = runs.iter().map(|run| {
-            let (variant, device) = (&run.started.run.variant, &run.started.device);
-            SheetBlock::Remark(format!(
-                "{variant}: on {} ({}), {}",
-                device.name,
-                device.kind,
-                dated(&run.date)
-            ))
+            let (name, on) = (&run.run.name, on(&run.run));
+            SheetBlock::Remark(format!("{name}: {on}, {}", dated(&run.date)))
         });
         let curves = curves(stage, &runs);
         curves.into_iter().chain(origin).collect()
@@ -278,10 +148,11 @@ impl RunCollector {
         for stage in stages {
             let runs = self.runs(stage);
             let mut after = curves(stage, &runs).filter(|_| drawn || stage == 0);
-            let found = runs.iter().find(|it| it.started.run.slot == Slot::A);
-            let found = found.map(|it| &it.started.run.config);
+            let found = runs.iter().find(|it| it.run.slot == Slot::A);
+            let found = found.and_then(|it| it.run.config.as_ref());
             for run in &runs {
-                let beside = found.map(|found| run.started.run.config.beside(found));
+                let configs = run.run.config.as_ref().zip(found);
+                let beside = configs.map(|(config, found)| config.beside(found));
                 blocks.extend(run.blocks(&beside.unwrap_or_default()));
                 blocks.extend(after.take());
             }
@@ -301,10 +172,21 @@ impl RunCollector {
     }
 }
 
-/// Puts a figure where it belongs, or where there is none.
-fn put<T: Clone>(place: &mut Option<T>, found: &T, belongs: bool) {
-    if belongs || place.is_none() {
-        *place = Some(found.clone());
+/// Whether both runs are of one configuration of a stage, in whichever slot.
+fn is_shown_with(one: &RunStory, other: &RunStory) -> bool {
+    let slot = one.description.slot;
+    let other = RunDescription {
+        slot,
+        ..other.description.clone()
+    };
+    one.description.is_like(&other) && one.description.name == other.name
+}
+
+/// `on EPYC 9654, 2 threads (cpu)`.
+fn on(run: &RunDescription) -> String {
+    match &run.device {
+        Some(device) => format!("on {} ({})", device.name, device.kind),
+        None => "on a device that is not told".to_owned(),
     }
 }
 
@@ -319,7 +201,7 @@ fn dated(date: &str) -> &str {
 fn curves(stage: u32, runs: &[&Section]) -> Option<SheetBlock> {
     let point = |(step, loss): &(u64, Num)| (*step as f64, loss.0);
     let curve = |run: &&Section| Curve {
-        name: run.started.run.variant.clone(),
+        name: run.run.name.clone(),
         points: run.curve.iter().map(point).collect(),
     };
     let long = runs.iter().filter(|it| it.curve.len() > 1);
@@ -329,9 +211,10 @@ fn curves(stage: u32, runs: &[&Section]) -> Option<SheetBlock> {
         0 => "Loss over steps".to_owned(),
         stage => format!("Loss over steps, stage {stage}"),
     };
-    let floor = first.started.entropy.map(|it| ("entropy".to_owned(), it));
-    let levels = [Some(("ln V".to_owned(), first.started.ln_vocab)), floor];
-    let levels = levels.into_iter().flatten().collect();
+    let level = |name: &str, loss: Option<f64>| loss.map(|loss| (name.to_owned(), loss));
+    let ln_vocab = level("ln V", first.run.ln_vocab);
+    let levels = ln_vocab.into_iter();
+    let levels = levels.chain(level("entropy", first.run.entropy)).collect();
     Some(SheetBlock::Chart(SheetChart {
         name,
         curves,
@@ -340,48 +223,69 @@ fn curves(stage: u32, runs: &[&Section]) -> Option<SheetBlock> {
 }
 
 impl Section {
-    fn stage(&self) -> u32 {
-        self.started.run.stage
+    /// Of the runs of one configuration, at least one, the oldest first.
+    fn of(mut runs: Vec<&RunStory>) -> Self {
+        // A curve from step 0 says more than one that goes on from others' weights, and that more than the steps of pairs. The later ones
+        // repeat the longest; of two that went on, the later one counts.
+        runs.sort_by_key(|run| {
+            let whole = run.first_loss().is_some();
+            let steps = if whole { run.steps() } else { run.number };
+            std::cmp::Reverse((!run.of_pairs, whole, steps))
+        });
+        let shown = runs[0];
+        let point = |(step, loss): (u64, f64)| (step, Num(loss));
+        let others = runs.iter();
+        Self {
+            run: shown.description.clone(),
+            date: shown.date.clone(),
+            first: shown.loss.first().map(point),
+            last: shown.own_loss().map(point),
+            curve: shown.curve.points.clone(),
+            every: shown.curve.every,
+            throughput: others.clone().find_map(|run| run.throughput.clone()),
+            kernels: others.clone().find_map(|run| run.kernels.clone()),
+            gradients: others.clone().find_map(|run| run.own_gradients().cloned()),
+            memory: others
+                .clone()
+                .find_map(|run| Some(run.memory.as_ref()?.figure.clone())),
+            lints: shown.lints.clone(),
+            ended: shown.finished.as_ref().and_then(|it| it.ended.clone()),
+            others: shown.finished.as_ref().and_then(|it| it.others),
+        }
     }
 
-    /// Takes a point in, and thins the curve out where it has too many.
-    fn draw(&mut self, step: u64, loss: Num) {
-        if !step.is_multiple_of(self.every) {
-            return;
-        }
-        self.curve.push((step, loss));
-        if self.curve.len() > POINTS {
-            self.every *= 2;
-            let every = self.every;
-            self.curve.retain(|(step, _)| step.is_multiple_of(every));
-        }
+    fn stage(&self) -> u32 {
+        self.run.stage
     }
 
     /// Its figures; `beside` names what it has that the stage as found has not.
     fn blocks(&self, beside: &str) -> Vec<SheetBlock> {
-        let run = &self.started.run;
+        let run = &self.run;
         let mut title = match run.stage {
-            0 => run.variant.clone(),
-            stage => format!("Stage {stage}, {}", run.variant),
+            0 => run.name.clone(),
+            stage => format!("Stage {stage}, {}", run.name),
         };
+        if let Some(rank) = run.rank {
+            title += &format!(", rank {rank}");
+        }
         if !beside.is_empty() {
             title += &format!(": {beside}");
         }
         // A mystery's stream does not tell its configuration.
-        let config = match run.sealed {
-            true => String::new(),
-            false => format!("; configuration {}", sanitize::line(&self.started.config)),
-        };
+        let hash = run.hash.as_ref().filter(|_| !run.sealed);
+        let config = hash.map(|hash| format!("; configuration {}", sanitize::line(hash)));
+        let parameters = run.parameters.map_or_else(
+            || "Parameters: not reported".to_owned(),
+            |it| format!("{} parameters", show(it as f64, 0)),
+        );
         let early = self.ended.as_ref();
         let early = early.map(|why| format!(" Ended early: {why}."));
-        let device = &self.started.device;
+        let on = on(run).replacen("on", "On", 1);
         let mut blocks = vec![
             SheetBlock::Heading(title),
             SheetBlock::Intro(format!(
-                "On {} ({}). {} parameters{config}.{}",
-                device.name,
-                device.kind,
-                show(self.started.parameters as f64, 0),
+                "{on}. {parameters}{}.{}",
+                config.unwrap_or_default(),
                 early.unwrap_or_default()
             )),
             SheetBlock::Table(SheetTable::figures(["figure", "value"], self.figures())),
@@ -399,12 +303,15 @@ impl Section {
                 format!("{} at step {step}", short(x))
             })
         };
-        let entropy = self.started.entropy.map(|h| format!("{:.3}", Digits(h)));
+        let nats = |loss: Option<f64>| {
+            let known = loss.map(|loss| format!("{:.3}", Digits(loss)));
+            known.unwrap_or(absent("unknown"))
+        };
         let mut rows = vec![
             ("loss, first", loss(self.first)),
             ("loss, last", loss(self.last)),
-            ("ln V", format!("{:.3}", Digits(self.started.ln_vocab))),
-            ("entropy of the data", entropy.unwrap_or(absent("unknown"))),
+            ("ln V", nats(self.run.ln_vocab)),
+            ("entropy of the data", nats(self.run.entropy)),
         ];
         match &self.throughput {
             Some(t) => {
@@ -454,7 +361,7 @@ impl Section {
         if let Some(reason) = &k.reason {
             return vec![SheetBlock::Intro(format!("Kernels: {}.", absent(reason)))];
         }
-        let roof = self.started.roof.as_deref();
+        let roof = self.run.roof.as_deref();
         let figure = |value: Option<f64>, digits: usize| {
             or_dash(value, |it| format!("{:.digits$}", Digits(it)))
         };
@@ -565,14 +472,16 @@ mod tests {
     use super::*;
     use protocol::config::{Preset, RunConfig};
 
-    fn begun(from_step: u64, paired: bool) -> Event {
+    fn begun(learning_rate: f64, from_step: u64, paired: bool) -> Event {
+        let mut config = RunConfig::preset(Preset::Tiny);
+        config.train.learning_rate = learning_rate;
         let run = RunSpec {
             stage: 1,
-            ..RunSpec::new("broken", &RunConfig::preset(Preset::Tiny))
+            ..RunSpec::new("broken", &config)
         };
         Event::Started(Started {
             run,
-            config: String::new(),
+            config: config.hash(),
             device: Device::default(),
             parameters: 1,
             tensors: 1,
@@ -583,32 +492,40 @@ mod tests {
             roof: None,
             paired,
             matrix_cores: false,
+            request: 0,
         })
     }
 
-    #[test]
-    fn peaks_that_were_measured_after_the_first_loss_are_in_the_report() {
-        let mut collector = RunCollector::default();
-        collector.hear(&begun(0, false));
-        collector.hear(&Event::Calibrated {
-            device: Device::default(),
-            roof: Roof::default(),
-        });
-        assert!(collector.sections[0].started.roof.is_some());
+    /// Plays runs with two learning rates: where each begins, whether it is a side of pairs, and the steps that it makes.
+    fn played(runs: &[(f64, u64, bool, std::ops::Range<u64>)]) -> StreamStory {
+        let mut story = StreamStory::default();
+        for (peak, (rate, from, paired, made)) in (1..).zip(runs.iter().cloned()) {
+            story.hear(&begun(rate, from, paired), 0);
+            steps(&mut story, made);
+            story.hear(
+                &Event::Memory(Memory {
+                    peak_bytes: Some(peak),
+                    ..Memory::default()
+                }),
+                0,
+            );
+        }
+        story
     }
 
-    fn steps(collector: &mut RunCollector, steps: std::ops::Range<u64>) {
+    fn steps(story: &mut StreamStory, steps: std::ops::Range<u64>) {
         for step in steps {
-            collector.hear(&Event::Step(Step {
+            let step = Step {
                 step,
                 loss: Num(7.0 - step as f64 / 1000.0),
                 ..Step::default()
-            }));
+            };
+            story.hear(&Event::Step(step), 0);
         }
     }
 
-    fn points(collector: &RunCollector) -> Vec<(f64, f64)> {
-        let blocks = collector.blocks(true);
+    fn points(report: &RunReport) -> Vec<(f64, f64)> {
+        let blocks = report.blocks(true);
         let chart = blocks.iter().find_map(|block| match block {
             SheetBlock::Chart(chart) => Some(chart),
             _ => None,
@@ -617,62 +534,90 @@ mod tests {
     }
 
     #[test]
+    fn peaks_that_were_measured_after_the_first_loss_are_in_the_report() {
+        let mut story = played(&[(0.1, 0, false, 0..1)]);
+        let calibrated = Event::Calibrated {
+            device: Device::default(),
+            roof: Roof::default(),
+        };
+        story.hear(&calibrated, 0);
+        assert!(RunReport::of(&story).sections[0].run.roof.is_some());
+    }
+
+    #[test]
     fn a_curve_never_runs_back() {
-        let mut collector = RunCollector::default();
-        let runs = [
-            (0, false, 0..50),
+        let mut runs = vec![
+            (0.1, 0, false, 0..50),
             // Pairs begin at step 0 and are no part of the curve.
-            (0, true, 0..20),
-            (50, false, 50..60),
-            // Another run has trained these weights in between.
-            (90, false, 90..99),
-            // Begun again: the same numbers, until it gets further.
-            (0, false, 0..30),
-            (0, false, 0..80),
+            (0.1, 0, true, 0..20),
+            (0.1, 50, false, 50..60),
+            // Another run trains these weights in between.
+            (0.2, 60, false, 60..90),
+            (0.1, 90, false, 90..99),
+            // Begun again: the same numbers, and not as far.
+            (0.1, 0, false, 0..30),
         ];
-        for (from, paired, made) in runs {
-            collector.hear(&begun(from, paired));
-            steps(&mut collector, made);
-        }
-        let points = points(&collector);
-        assert!(points.is_sorted_by(|a, b| a.0 < b.0), "{points:?}");
-        assert_eq!(points.last().map(|it| it.0), Some(79.0));
-        assert_eq!(collector.sections.len(), 1);
-        assert_eq!(collector.sections[0].last.map(|it| it.0), Some(79));
+        let ends = |runs: &[(f64, u64, bool, std::ops::Range<u64>)]| {
+            let report = RunReport::of(&played(runs));
+            let points = points(&report);
+            assert!(points.is_sorted_by(|a, b| a.0 < b.0), "{points:?}");
+            assert_eq!(report.sections.len(), 2);
+            let last = report.sections[0].last.map(|it| it.0);
+            (points.last().map(|it| it.0), last)
+        };
+        assert_eq!(ends(&runs), (Some(59.0), Some(59)));
+        runs.push((0.1, 0, false, 0..80));
+        assert_eq!(ends(&runs), (Some(79.0), Some(79)));
     }
 
     #[test]
     fn figures_are_those_of_the_run_whose_curve_is_drawn() {
-        let mut collector = RunCollector::default();
-        let shown = |collector: &RunCollector| {
-            let memory = collector.sections[0].memory.as_ref();
-            memory.and_then(|it| it.peak_bytes)
-        };
-        // The third goes on from weights of another run; the last repeats the first and gets further.
-        for (from, made, peak, expected) in [
-            (0, 0..50, 1, 1),
-            (0, 0..30, 2, 1),
-            (30, 30..90, 3, 1),
-            (0, 0..60, 4, 4),
-        ] {
-            collector.hear(&begun(from, false));
-            steps(&mut collector, made);
-            collector.hear(&Event::Memory(Memory {
-                peak_bytes: Some(peak),
-                ..Memory::default()
-            }));
-            assert_eq!(shown(&collector), Some(expected));
+        let runs = [
+            (0.1, 0, false, 0..50),
+            (0.1, 0, false, 0..30),
+            (0.2, 30, false, 30..60),
+            // It goes on with weights that another run has trained.
+            (0.1, 60, false, 60..90),
+            // It repeats the first one and gets further.
+            (0.1, 0, false, 0..60),
+        ];
+        for (number, expected) in [(1, 1), (2, 1), (3, 1), (4, 1), (5, 5)] {
+            let report = RunReport::of(&played(&runs[..number]));
+            let memory = report.sections[0].memory.as_ref();
+            assert_eq!(memory.and_then(|it| it.peak_bytes), Some(expected));
         }
     }
 
     #[test]
-    fn a_long_curve_is_thinned_and_keeps_its_ends() {
-        let mut collector = RunCollector::default();
-        collector.hear(&begun(0, false));
-        steps(&mut collector, 0..5_000);
-        let points = points(&collector);
-        assert!(points.len() <= POINTS, "{}", points.len());
-        assert_eq!(points.first(), Some(&(0.0, 7.0)));
-        assert!(points.last().is_some_and(|it| it.0 > 4_950.0), "{points:?}");
+    fn what_a_run_did_not_tell_has_its_reason() {
+        let mut story = StreamStory::default();
+        let run = RunDescription {
+            name: "train.py".to_owned(),
+            rank: Some(3),
+            ..RunDescription::default()
+        };
+        story.begin(run, 0);
+        steps(&mut story, 0..3);
+        let text = RunReport::of(&story).sheet().markdown();
+        assert!(text.contains("train.py, rank 3"), "{text}");
+        let row = text.lines().find(|line| line.contains("ln V"));
+        assert!(
+            row.is_some_and(|row| row.contains(&absent("unknown"))),
+            "{text}"
+        );
+    }
+
+    /// A file of the version before this one.
+    #[test]
+    fn runs_that_were_kept_are_read_back() {
+        let kept = r#"{"hello":{"protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"},"sections":[{"started":STARTED,"date":"2026-11-20","first":[0,6.9],"last":[40,"NaN"],"curve":[[0,6.9],[2,6.8]],"every":2,"throughput":null,"kernels":null,"gradients":null,"memory":null,"lints":[],"ended":null,"others":null}],"pairs":[]}"#;
+        let Event::Started(started) = begun(0.1, 0, false) else {
+            unreachable!()
+        };
+        let started = serde_json::to_string(&started).expect("plain data");
+        let kept = kept.replace("STARTED", &started);
+        let report: RunReport = serde_json::from_str(&kept).expect("a file of today");
+        assert_eq!(report.sections[0].curve[1], (2, Num(6.8)));
+        assert_eq!(serde_json::to_string(&report).expect("plain data"), kept);
     }
 }

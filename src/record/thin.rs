@@ -18,6 +18,9 @@ impl Thinning {
     /// Whether the line goes into the file. At most 10 steps a second and a profile every 5 s make an hour about
     /// 10 + 19 MB at 250 bytes a step and 26 KB a profile with its calls and gradients.
     pub(super) fn keeps(&mut self, t: f64, event: &Event) -> bool {
+        if event.begins_run().is_some() {
+            self.last.clear();
+        }
         let (kind, slot, gap) = match event {
             Event::Heartbeat { .. } => return false,
             Event::Step(step) => ("step", step.slot, 0.1),
@@ -27,10 +30,6 @@ impl Thinning {
             Event::Evidence(evidence) => ("evidence", evidence.slot, 5.0),
             Event::Memory(memory) => ("memory", memory.slot, 5.0),
             Event::Load(_) => ("load", Slot::A, 2.0),
-            Event::Started(_) => {
-                self.last.clear();
-                return true;
-            }
             Event::Pair(pair) if !pair.done => ("pair", Slot::A, 1.0),
             _ => return true,
         };

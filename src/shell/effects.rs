@@ -30,11 +30,12 @@ use crate::course::workspace;
 use crate::course::{Course, CourseFiles, Exercise, Stage};
 use crate::files;
 use crate::pages::html;
-use crate::pages::report::RunCollector;
+use crate::pages::report::RunReport;
 use crate::record::Recording;
 use crate::settings;
 use crate::tui::terminal;
 use protocol::handle::EngineCommand;
+use protocol::story::StreamStory;
 
 /// What the running workshop has beside the screen: the learner's files, watched; their editor; the open exercise.
 pub(super) struct Workshop {
@@ -45,7 +46,7 @@ pub(super) struct Workshop {
     /// Why progress is not on the disk.
     unsaved: Option<String>,
     /// What the stream has shown so far, for a report.
-    collector: Rc<RefCell<RunCollector>>,
+    story: Rc<RefCell<StreamStory>>,
     editor: Option<Editor>,
     watch: FileWatch,
     exercise: ExerciseRunner,
@@ -66,7 +67,7 @@ pub(super) struct Workshop {
 impl Workshop {
     pub(super) fn new(
         context: CourseContext,
-        collector: Rc<RefCell<RunCollector>>,
+        story: Rc<RefCell<StreamStory>>,
         engine: EngineCommand,
         progress: Progress,
     ) -> Self {
@@ -79,7 +80,7 @@ impl Workshop {
             saving,
             knobs: Knobs::default(),
             unsaved: None,
-            collector,
+            story,
             editor: Editor::find(|name| {
                 let chosen = || settings::load().ok()?.get("editor");
                 let first = (name == "VISUAL").then(chosen).flatten();
@@ -252,7 +253,7 @@ impl Workshop {
 
     /// Keeps the curves so far, in case this program is killed; the screen does not wait. At the end they are kept anyway.
     fn keep_runs(&self) {
-        let session = self.collector.borrow().kept(&RunCollector::default());
+        let session = RunReport::of(&self.story.borrow()).kept(&RunReport::default());
         if let Some(dir) = self.context.state.clone().filter(|_| !session.is_empty()) {
             let save = move || drop(runs::save(&dir, &session));
             let _ = Builder::new().name("runs".to_owned()).spawn(save);
@@ -344,11 +345,10 @@ impl Workshop {
             .reports
             .as_ref()
             .context("this system names no folder for a program's data; set XDG_DATA_HOME")?;
-        let collector = self.collector.borrow();
-        let date = if collector.date().is_empty() {
-            "undated"
-        } else {
-            collector.date()
+        let story = self.story.borrow();
+        let date = match &*story.hello.date {
+            "" => "undated",
+            date => date,
         };
         let name =
             |n: u32| ["md", "html"].map(|kind| folder.join(format!("report-{date}-{n}.{kind}")));
@@ -356,7 +356,7 @@ impl Workshop {
         let Some(paths) = (1..10_000).map(name).find(free) else {
             bail!("{} is full of reports", folder.display());
         };
-        let sheet = runs::learner_sheet(&self.context, progress, Some(&collector))?;
+        let sheet = runs::learner_sheet(&self.context, progress, Some(&story))?;
         let [text, page] = &paths;
         workspace::write(text, &sheet.markdown())?;
         workspace::write(page, &html::page(&sheet))?;

@@ -8,9 +8,9 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use crate::app::source::{EventSource, FromEngine};
-use crate::pages::report::RunCollector;
 use crate::record::{FinishedRecording, RecordingWriter};
 use protocol::handle::{Client, ClientEvent, EngineCommand};
+use protocol::story::StreamStory;
 use protocol::{Command, Device, Event, Failed, FailedKind, RunSpec, StreamLine};
 
 /// Steps that compile a run's kernels and fill the caches.
@@ -31,7 +31,7 @@ pub struct LiveEngine {
     own: VecDeque<FromEngine>,
     recorder: Option<RecordingWriter>,
     /// What the stream has shown so far, for a report.
-    collector: Rc<RefCell<RunCollector>>,
+    story: Rc<RefCell<StreamStory>>,
 }
 
 struct WarmUpEngine {
@@ -46,7 +46,7 @@ impl LiveEngine {
     pub fn new(
         command: EngineCommand,
         recorder: Option<RecordingWriter>,
-        collector: Rc<RefCell<RunCollector>>,
+        story: Rc<RefCell<StreamStory>>,
     ) -> anyhow::Result<Self> {
         let main = Client::spawn(command.clone())?;
         Ok(Self {
@@ -57,7 +57,7 @@ impl LiveEngine {
             last_run: None,
             own: VecDeque::new(),
             recorder,
-            collector,
+            story,
         })
     }
 
@@ -148,12 +148,11 @@ impl LiveEngine {
     fn record(&mut self, line: &StreamLine, text: &str) {
         // A report names no fault of a mystery either.
         let asked = self.last_run.as_ref().map(|run| run.sealed);
+        let at_ms = (line.t * 1e3) as u64;
+        let mut story = self.story.borrow_mut();
         match line.event.begins_sealed().or(asked) {
-            Some(true) => self
-                .collector
-                .borrow_mut()
-                .hear(&line.event.clone().covered()),
-            _ => self.collector.borrow_mut().hear(&line.event),
+            Some(true) => story.hear(&line.event.clone().covered(), at_ms),
+            _ => story.hear(&line.event, at_ms),
         }
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.add(line, text)
@@ -184,6 +183,7 @@ impl WarmUpEngine {
                 self.client.send(Command::Start {
                     device: self.select.clone(),
                     run,
+                    request: 0,
                 });
                 None
             }
@@ -208,7 +208,7 @@ impl EventSource for LiveEngine {
             {
                 self.warm_up(device.clone());
             }
-            Command::Start { device, run } | Command::Pair { device, b: run, .. } => {
+            Command::Start { device, run, .. } | Command::Pair { device, b: run, .. } => {
                 self.last_run = Some(run.clone());
                 let device = device.clone();
                 self.work(&device, command);
@@ -255,6 +255,7 @@ fn failed(reason: String) -> FromEngine {
     let event = Event::Failed(Failed {
         kind: FailedKind::Device,
         reason,
+        request: 0,
     });
     FromEngine::Line(StreamLine { t: 0.0, event })
 }

@@ -76,8 +76,9 @@ impl ExerciseRunner {
 
     /// A command goes to the engine. Where it changes the sizes of the model, the open kernel is checked at the new ones.
     pub fn heard(&mut self, context: &CourseContext, command: &Command) -> Result<()> {
-        let (Command::Start { run, .. } | Command::Apply { run } | Command::Pair { b: run, .. }) =
-            command
+        let (Command::Start { run, .. }
+        | Command::Apply { run, .. }
+        | Command::Pair { b: run, .. }) = command
         else {
             return Ok(());
         };
@@ -472,7 +473,7 @@ exec sleep 1000"#;
                 steps: None,
                 sealed: false,
             };
-            Command::Apply { run }
+            Command::Apply { run, request: 0 }
         };
         let tokens_ffn = |batch: usize| {
             let config = RunConfig::preset(Preset::Tiny);

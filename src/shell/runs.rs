@@ -10,13 +10,14 @@ use crate::course::save_file::Progress;
 use crate::course::{Stage, journey};
 use crate::files;
 use crate::pages::learner;
-use crate::pages::report::RunCollector;
+use crate::pages::report::RunReport;
 use crate::pages::sheet::Sheet;
+use protocol::story::StreamStory;
 
 const FILE: &str = "last-runs.json";
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-pub fn load(dir: &Path) -> RunCollector {
+pub fn load(dir: &Path) -> RunReport {
     let bytes = files::read(&dir.join(FILE), MAX_BYTES).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
@@ -25,7 +26,7 @@ pub fn load(dir: &Path) -> RunCollector {
 ///
 /// # Errors
 /// Where the folder or the file cannot be written.
-pub fn save(dir: &Path, session: &RunCollector) -> Result<()> {
+pub fn save(dir: &Path, session: &RunReport) -> Result<()> {
     let kept = session.kept(&load(dir));
     if !kept.is_empty() {
         let path = dir.join(FILE);
@@ -42,12 +43,14 @@ pub fn save(dir: &Path, session: &RunCollector) -> Result<()> {
 pub fn learner_sheet(
     context: &CourseContext,
     progress: &Progress,
-    session: Option<&RunCollector>,
+    session: Option<&StreamStory>,
 ) -> Result<Sheet> {
     let mine = |stage: &Stage| Some(context.learner(stage, None).ok()?.0.config);
     let state = context.state.as_deref();
     let journey = state.map(journey::load).transpose()?.flatten();
     let earlier = state.map(load).unwrap_or_default();
+    let session = session.map(RunReport::of);
+    let session = session.as_ref();
     let kept = session.map_or_else(|| earlier.clone(), |session| session.kept(&earlier));
     let (course, journey) = (&context.course, journey.as_ref());
     Ok(learner::sheet(

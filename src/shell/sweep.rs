@@ -18,8 +18,9 @@ use crate::judge::{StageReport, configs as judge};
 use crate::measure::exercise::measure_exercise;
 use crate::measure::plan::MeasureEvent;
 use crate::measure::runner::Runner;
-use protocol::Event;
 use protocol::handle::EngineCommand;
+use protocol::story::StreamStory;
+use protocol::{Event, Slot};
 
 /// Begins a measurement; it ends with a `Measurement`.
 ///
@@ -67,33 +68,34 @@ fn measure(
 ) -> Option<Measurement> {
     let began = Instant::now();
     let mut sweep = Sweep::default();
-    let (mut steps, mut paired, mut name) = (0, false, String::new());
+    let (mut story, mut device_name) = (StreamStory::default(), String::new());
     let found = measure_exercise(&mut runner, configs, device, true, |now, runs| {
         match now.news {
             MeasureEvent::Begins { number, of } => {
                 (sweep.number, sweep.of) = (number, of);
+                story = StreamStory::default();
                 sweep.what.clone_from(&now.job.label);
                 "starts".clone_into(&mut sweep.done);
             }
-            MeasureEvent::Line(line, _) => match &line.event {
-                Event::Started(started) => {
-                    (steps, paired) = (0, started.paired);
-                    name.clone_from(&started.device.name);
-                    return;
+            MeasureEvent::Line(line, _) => {
+                story.hear(&line.event, 0);
+                let run = story.slot(Slot::A);
+                if let Some(device) = &run.description.device {
+                    device_name.clone_from(&device.name);
                 }
-                // Of two runs in turns the pairs count.
-                Event::Step(_) if !paired => {
-                    steps += 1;
-                    sweep.done = format!("step {} of {}", configs.steps.min(steps), configs.steps);
-                }
-                Event::Pair(pair) if pair.n > 0 => {
-                    sweep.done = format!("{} pairs, {:.2}x so far", pair.n, pair.ratio);
-                }
-                Event::Compiling { kernels, .. } => {
-                    sweep.done = format!("{kernels} kernels compiled");
-                }
-                _ => return,
-            },
+                sweep.done = match &line.event {
+                    // Of two runs in turns the pairs count.
+                    Event::Step(_) if !run.of_pairs => {
+                        let (steps, of) = (run.steps(), configs.steps);
+                        format!("step {} of {of}", of.min(steps))
+                    }
+                    Event::Pair(pair) if pair.n > 0 => {
+                        format!("{} pairs, {:.2}x so far", pair.n, pair.ratio)
+                    }
+                    Event::Compiling { kernels, .. } => format!("{kernels} kernels compiled"),
+                    _ => return,
+                };
+            }
             MeasureEvent::Measured(_) | MeasureEvent::Failed(_) => {
                 sweep.table = table(configs, runs)
             }
@@ -118,7 +120,7 @@ fn measure(
         passed: report.passed(),
         lines: report.lines,
         table: table(configs, &runs),
-        device: name,
+        device: device_name,
         seconds: began.elapsed().as_secs_f64(),
         failed: None,
     })

@@ -13,10 +13,10 @@ use ratatui::widgets::Widget;
 
 use super::text;
 use super::theme::Theme;
-use crate::app::series::Bucket;
 use axis::Scale;
 use grid::{CurveStyle, Grid, Plot, put};
 use protocol::Slot;
+use protocol::story::Bucket;
 
 /// A horizontal line at a value, with its name and, where there is room, what it means.
 pub struct ReferenceLine {

@@ -12,9 +12,10 @@ use super::keys;
 use super::prose::ProseWriter;
 use super::text::{self, fit};
 use super::theme::Theme;
-use crate::app::{Action, App, ScreenSize, SlotRun};
+use crate::app::{Action, App, ScreenSize};
 use crate::panel::Panel;
 use protocol::Slot;
+use protocol::story::RunStory;
 
 /// A rectangle of the frame for what fills the screen at a beat.
 pub struct Surface<'a, 'f> {
@@ -332,11 +333,11 @@ fn label(slot: Slot, name: &str, app: &App, theme: &Theme) -> Span<'static> {
 }
 
 /// The slots that have something to show, A first.
-pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &SlotRun)> {
+pub fn slots(app: &App) -> impl Iterator<Item = (Slot, &RunStory)> {
     [Slot::A, Slot::B]
         .into_iter()
         .map(|slot| (slot, app.bench.run.slot(slot)))
-        .filter(|(_, run)| run.started.is_some())
+        .filter(|(_, run)| run.has_begun())
 }
 
 /// What was measured of both runs, or of one of them.
@@ -350,7 +351,7 @@ pub struct Measured<T> {
 /// What the slots have of a kind; none where neither has.
 pub fn measured<'a, T: Copy>(
     app: &'a App,
-    of: impl Fn(&'a SlotRun) -> Option<T>,
+    of: impl Fn(&'a RunStory) -> Option<T>,
 ) -> Option<Measured<T>> {
     let all = slots(app).filter_map(|(slot, run)| Some((slot, of(run)?)));
     let all: Vec<(Slot, T)> = all.collect();

@@ -243,6 +243,7 @@ pub(crate) fn started(run: &RunSpec, from_step: u64) -> Event {
         roof: Some(Box::new(roof())),
         paired: false,
         matrix_cores: false,
+        request: 0,
     })
 }
 
@@ -389,6 +390,7 @@ pub(crate) fn kernels(run: &RunSpec, step: u64) -> Event {
         clock: "host".to_owned(),
         launches_by_phase: [96, 226, 76],
         reason: None,
+        request: 0,
     })
 }
 
@@ -536,6 +538,7 @@ pub(crate) fn pair(n: u32, done: bool) -> Event {
         limit_s: 48.0,
         looks: looks.to_vec(),
         tokens: None,
+        request: 0,
     })
 }
 

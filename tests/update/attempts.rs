@@ -3,11 +3,12 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::app::{
-    App, Effect, Markers, Message, Options, Overlay, RunState, SlotRun, ThemeName, update,
+    App, Effect, Markers, Message, Options, Overlay, RunState, ThemeName, update,
 };
 use perflings::judge::CriterionResult;
 use perflings::tui::keys;
 use protocol::config::{Init, RunConfig};
+use protocol::story::RunStory;
 use protocol::*;
 
 use super::session::{begin, hear};
@@ -104,7 +105,7 @@ impl Play {
                     self.work = Work::Run(run.clone());
                     self.say(sample::started(&run, 0));
                 }
-                Command::Apply { run } => {
+                Command::Apply { run, .. } => {
                     self.work = Work::Run(run.clone());
                     self.say(sample::started(&run, self.step));
                 }
@@ -176,7 +177,7 @@ impl Play {
         }
     }
 
-    fn slot(&self, slot: Slot) -> &SlotRun {
+    fn slot(&self, slot: Slot) -> &RunStory {
         self.app.bench.run.slot(slot)
     }
 
@@ -184,10 +185,9 @@ impl Play {
     fn holds(&self) {
         for slot in [Slot::A, Slot::B] {
             let shown = self.slot(slot);
-            let Some(started) = &shown.started else {
+            let Some(config) = &shown.description.config else {
                 continue;
             };
-            let config = &started.run.config;
             let present = &self.app.bench.comparison;
             let now = match present.same() {
                 true => present.run_a(),
@@ -222,10 +222,7 @@ impl Play {
     /// Whether pairs were measured with this B.
     fn measured(&self, b: &RunConfig) -> bool {
         let mut attempts = self.app.attempts().into_iter();
-        attempts.any(|it| {
-            let same = it.started.as_ref().is_some_and(|it| it.run.config == *b);
-            same && self.app.pair_of_attempt(it).is_some()
-        })
+        attempts.any(|it| it.description.has(b) && self.app.pair_of_attempt(it).is_some())
     }
 }
 
@@ -319,7 +316,7 @@ fn a_b_that_is_again_the_same_as_a_shows_nothing_of_its_own() {
         play.turn(path, KeyCode::Right);
         play.wait(600);
         play.train(80);
-        assert!(play.slot(Slot::B).started.is_some() && play.app.lesson.study.report.is_some());
+        assert!(play.slot(Slot::B).has_begun() && play.app.lesson.study.report.is_some());
         play.turn(path, KeyCode::Left);
         // The engine is still at the old B.
         play.train(3);
@@ -338,7 +335,7 @@ fn a_b_that_is_again_the_same_as_a_shows_nothing_of_its_own() {
         let report = play.app.lesson.study.report.as_ref().expect("judged");
         let ran = |it: &CriterionResult| it.measured != "no run yet";
         assert!(report.lines.iter().all(ran), "{path}: {:?}", report.lines);
-        assert!(play.slot(Slot::B).started.is_none(), "{path}");
+        assert!(!play.slot(Slot::B).has_begun(), "{path}");
         assert_eq!(play.app.attempts().len(), 2, "the log keeps it");
         let figures = perflings::app::figures::figures(&play.app).expect("a stage");
         assert!(figures.slots[1].is_some(), "the lesson looks back at it");

@@ -53,7 +53,7 @@ impl Engine {
     fn take(&mut self, effects: &[Effect]) {
         for command in commands(effects) {
             match command {
-                Command::Start { run, .. } | Command::Apply { run } => {
+                Command::Start { run, .. } | Command::Apply { run, .. } => {
                     self.asked.push((run.stage, Some(run.slot as u8)));
                     self.said.push_back((sample::started(run, 0), None));
                     self.work = Some((Work::Run(run.clone()), 0));
@@ -197,8 +197,10 @@ proptest! {
             // What is on the screen is the run that the beat names, or nothing yet.
             let number = app.lesson.course.stages[here.0].number;
             prop_assert_eq!(app.bench.run.active, beat.variant);
-            if let Some(started) = &app.bench.run.shown().started {
-                prop_assert_eq!((started.run.stage, started.run.slot), (number, beat.variant));
+            let shown = app.bench.run.shown();
+            if shown.has_begun() {
+                let run = &shown.description;
+                prop_assert_eq!((run.stage, run.slot), (number, beat.variant));
             }
             // Entered twice, nothing changes.
             if here.1 == 0 {

@@ -79,7 +79,7 @@ fn a_recorded_run_is_looked_at_named_and_left() {
             Message::Engine(FromEngine::Line(StreamLine { t: 0.0, event })),
         );
     }
-    assert!(app.bench.run.shown().started.is_none());
+    assert!(!app.bench.run.shown().has_begun());
     assert!(play_recording(&mut app) > 100);
     let shown = app.bench.run.shown();
     assert_eq!(shown.gradients.as_ref().map(|it| it.with_grad), Some(1));

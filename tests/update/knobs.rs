@@ -90,7 +90,7 @@ fn a_knob_that_keeps_the_weights_changes_b_at_the_next_step() {
     act(&mut app, Action::Knobs);
     select(&mut app, "model.norm");
     let effects = act(&mut app, Action::KnobTurn(1));
-    let [Command::Apply { run }] = sent(&effects)[..] else {
+    let [Command::Apply { run, .. }] = sent(&effects)[..] else {
         panic!("{effects:?}");
     };
     assert_eq!((run.variant.as_str(), run.slot), ("custom", Slot::B));
@@ -230,6 +230,7 @@ fn what_the_device_cannot_do_is_said_on_its_row_and_b_runs_on_as_it_was() {
         Event::Failed(Failed {
             kind: FailedKind::Usage,
             reason: "this device has no room".to_owned(),
+            request: 0,
         }),
     );
     assert!(matches!(sent(&effects)[..], [Command::Start { .. }]));
@@ -262,6 +263,7 @@ fn a_refused_change_leaves_the_run_and_its_curve_as_they_were() {
     let failed = Failed {
         kind: FailedKind::Refused,
         reason: "this device has no room".to_owned(),
+        request: 0,
     };
     let effects = hear(&mut app, Event::Failed(failed));
     assert_eq!(

@@ -142,8 +142,8 @@ impl Side {
 impl Paired {
     /// Builds both models and warms both up.
     pub(crate) fn new(
-        a: RunSpec,
-        b: RunSpec,
+        request: u64,
+        [a, b]: [RunSpec; 2],
         pairs: u32,
         opened: &OpenDevice,
         outlet: EventSender,
@@ -173,7 +173,7 @@ impl Paired {
             let tensors = queue.ask(|worker| worker.model.parameters().len() as u32)?;
             outlet.send(Event::Started(Started {
                 paired: true,
-                ..started(&side.spec, opened, tensors, &side.source)
+                ..started(request, &side.spec, opened, tensors, &side.source)
             }));
         }
         let mut pace = 0.0;
@@ -202,6 +202,7 @@ impl Paired {
             looks,
             differs,
             tokens,
+            request,
             ..Pair::default()
         };
         outlet.send(Event::Pair(last.clone()));

@@ -40,6 +40,17 @@ enum Work {
     Comparing(Box<Paired>, Box<OpenDevice>),
 }
 
+impl Work {
+    /// The number of the last command that it took.
+    fn request(&self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Training(trainer) | Self::Paused(trainer, _) => trainer.request,
+            Self::Comparing(paired, _) => paired.last.request,
+        }
+    }
+}
+
 struct Session<'a> {
     outlet: &'a EventSender,
     /// Devices opened so far: a runtime can be set up once per process.
@@ -110,25 +121,35 @@ impl Session<'_> {
                 Ok(opened) => self.outlet.send(Event::DeviceReady {
                     device: opened.info,
                 }),
-                Err(error) => self.fail(FailedKind::Device, &error),
+                Err(error) => self.fail(0, FailedKind::Device, &error),
             },
             Command::Calibrate { device } => self.calibrate(&device),
-            Command::Start { device, run } => self.start(&device, run),
-            Command::Apply { run } => self.apply(run),
+            Command::Start {
+                device,
+                run,
+                request,
+            } => self.start(request, &device, run),
+            Command::Apply { run, request } => self.apply(request, run),
             Command::Pair {
                 device,
                 a,
                 b,
                 pairs,
+                request,
                 ..
-            } => self.pair(&device, a, b, pairs),
+            } => self.pair(request, &device, [a, b], pairs),
             Command::Pause => self.pause(),
             Command::Resume => self.resume(),
-            Command::Profile => {
-                if let Work::Training(trainer) = &mut self.work {
-                    trainer.request_profile();
+            Command::Profile { request } => match &mut self.work {
+                Work::Training(trainer) | Work::Paused(trainer, _) => {
+                    trainer.request_profile(request);
                 }
-            }
+                _ if request == 0 => {}
+                _ => {
+                    let error = anyhow!("nothing is running whose steps are profiled");
+                    self.fail(request, FailedKind::Refused, &error);
+                }
+            },
             Command::Stop => self.end(Some("stopped")),
             Command::CheckKernel { device, job } => {
                 super::kernel_check::serve(&job, &device, |event| self.outlet.send(event));
@@ -169,7 +190,7 @@ impl Session<'_> {
             let reason = format!(
                 "the reader speaks protocol {protocol}, this engine {PROTOCOL}; update the older of the two programs"
             );
-            self.fail(FailedKind::Usage, &anyhow!(reason));
+            self.fail(0, FailedKind::Usage, &anyhow!(reason));
         }
     }
 
@@ -225,12 +246,17 @@ impl Session<'_> {
         });
         match measured {
             Ok((device, roof)) => self.outlet.send(Event::Calibrated { device, roof }),
-            Err(error) => self.fail(FailedKind::Device, &error),
+            Err(error) => self.fail(0, FailedKind::Device, &error),
         }
     }
 
     /// Ends what is running and opens the device for these runs, as [`Self::open_without_peaks`] does; reports what cannot run.
-    fn prepare(&mut self, device: &str, runs: &[&RunSpec]) -> Option<(OpenDevice, bool)> {
+    fn prepare(
+        &mut self,
+        request: u64,
+        device: &str,
+        runs: &[RunSpec],
+    ) -> Option<(OpenDevice, bool)> {
         self.end(None);
         let (opened, due) = match self.open_without_peaks(device) {
             Ok(opened) => opened,
@@ -240,12 +266,12 @@ impl Session<'_> {
                     true => FailedKind::Usage,
                     false => FailedKind::Device,
                 };
-                self.fail(kind, &error);
+                self.fail(request, kind, &error);
                 return None;
             }
         };
         if let Err(error) = runs.iter().try_for_each(|run| refuse(run, &opened, 0)) {
-            self.fail(FailedKind::Usage, &error);
+            self.fail(request, FailedKind::Usage, &error);
             return None;
         }
         self.began = machine::read();
@@ -265,21 +291,21 @@ impl Session<'_> {
         }
     }
 
-    fn start(&mut self, device: &str, run: RunSpec) {
+    fn start(&mut self, request: u64, device: &str, run: RunSpec) {
         if let Err(error) = self.refuse_change(device, &run) {
-            return self.fail(FailedKind::Refused, &error);
+            return self.fail(request, FailedKind::Refused, &error);
         }
-        let Some((opened, due)) = self.prepare(device, &[&run]) else {
+        let Some((opened, due)) = self.prepare(request, device, std::slice::from_ref(&run)) else {
             return;
         };
         self.outlet.expect(run.steps.is_none());
-        match Trainer::new(run, opened, due, self.outlet.clone()) {
+        match Trainer::new(request, run, opened, due, self.outlet.clone()) {
             Ok(trainer) => self.work = Work::Training(Box::new(trainer)),
-            Err(error) => self.fail(FailedKind::Internal, &error),
+            Err(error) => self.fail(request, FailedKind::Internal, &error),
         }
     }
 
-    fn apply(&mut self, run: RunSpec) {
+    fn apply(&mut self, request: u64, run: RunSpec) {
         let result = (|| match &mut self.work {
             Work::Training(trainer) | Work::Paused(trainer, _) => {
                 ensure!(
@@ -287,24 +313,24 @@ impl Session<'_> {
                     "this change needs new parameters; start a run instead"
                 );
                 first_problem(&run)?;
-                trainer.apply(run)
+                trainer.apply(request, run)
             }
             _ => bail!("nothing is running that could change"),
         })();
         if let Err(error) = result {
-            self.fail(FailedKind::Usage, &error);
+            self.fail(request, FailedKind::Usage, &error);
         }
     }
 
-    fn pair(&mut self, device: &str, a: RunSpec, b: RunSpec, pairs: u32) {
-        let Some((opened, due)) = self.prepare(device, &[&a, &b]) else {
+    fn pair(&mut self, request: u64, device: &str, sides: [RunSpec; 2], pairs: u32) {
+        let Some((opened, due)) = self.prepare(request, device, &sides) else {
             return;
         };
         let opened = self.with_peaks(opened, due);
         self.outlet.expect(false);
-        match Paired::new(a, b, pairs, &opened, self.outlet.clone()) {
+        match Paired::new(request, sides, pairs, &opened, self.outlet.clone()) {
             Ok(paired) => self.work = Work::Comparing(Box::new(paired), Box::new(opened)),
-            Err(error) => self.fail(FailedKind::Usage, &error),
+            Err(error) => self.fail(request, FailedKind::Usage, &error),
         }
     }
 
@@ -344,8 +370,9 @@ impl Session<'_> {
             Work::Nothing | Work::Paused(..) => Ok(()),
         };
         if let Err(error) = result {
+            let request = self.work.request();
             self.work = Work::Nothing;
-            return self.fail(FailedKind::Internal, &error);
+            return self.fail(request, FailedKind::Internal, &error);
         }
         let on_cpu = match &self.work {
             Work::Training(trainer) => trainer.on_cpu(),
@@ -379,6 +406,7 @@ impl Session<'_> {
                     clock: "host-sync".to_owned(),
                     pair: Some(paired.last.clone()),
                     ended: why.map(str::to_owned),
+                    request: paired.last.request,
                     ..Finished::default()
                 }
             }
@@ -393,10 +421,11 @@ impl Session<'_> {
         }
     }
 
-    fn fail(&self, kind: FailedKind, error: &anyhow::Error) {
+    fn fail(&self, request: u64, kind: FailedKind, error: &anyhow::Error) {
         self.outlet.send(Event::Failed(Failed {
             kind,
             reason: format!("{error:#}"),
+            request,
         }));
     }
 }

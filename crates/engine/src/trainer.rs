@@ -22,13 +22,10 @@ use super::queue::Queue;
 use super::wire::EventSender;
 use super::worker::{TO_RECORD, Worker};
 use protocol::config::{RunConfig, Sync};
-use protocol::lints::RunFacts;
 use protocol::stats::robust::StepTimes;
 use protocol::stats::roofline;
-use protocol::{
-    Device, Event, Evidence, GradSummary, Lint, Memory, Num, PhaseTimes, Roof, RunSpec, Slot,
-    Started, Step, StepClocks, StepProfile, Throughput,
-};
+use protocol::story::RunStory;
+use protocol::{Device, Event, Num, PhaseTimes, Roof, RunSpec, Slot, Started, Step, StepClocks};
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::format::Format;
 
@@ -47,8 +44,9 @@ const FIRST_ON_DEVICE: u64 = 12;
 /// Rows in the summary.
 const TOP: usize = 40;
 
-/// A run that begins on an opened device with a fresh model of so many tensors.
+/// A run that begins on an opened device with a fresh model of so many tensors, for the command of this number.
 pub(crate) fn started(
+    request: u64,
     spec: &RunSpec,
     opened: &OpenDevice,
     tensors: u32,
@@ -68,6 +66,7 @@ pub(crate) fn started(
         roof: opened.roof.clone().map(Box::new),
         paired: false,
         matrix_cores: Format::of(config, opened.matrix_cores).on_matrix_cores(),
+        request,
     }
 }
 
@@ -118,32 +117,31 @@ impl UnsyncedTiming {
 /// The state that is reset when the run continues with changed knobs.
 #[derive(Default)]
 pub(crate) struct Statistics {
-    lints: Vec<Lint>,
     /// Unprofiled steps.
     counted: u64,
     /// Steps that count in no statistic.
     uncounted: u64,
     times: StepTimes,
     phases: Vec<PhaseTimes>,
-    loss_first: Option<f64>,
     /// Wall time spent paused.
     pub paused: Duration,
     pub drained: UnsyncedTiming,
     profile_due: bool,
     last_profile: Option<(Instant, u64)>,
-    kernels: Option<StepProfile>,
-    /// Of a run with a last step: its summary has their medians.
-    profiles: Vec<StepProfile>,
-    evidence: Option<Evidence>,
+    /// Profiles taken so far.
+    profiles: usize,
     clocks: Option<StepClocks>,
     /// Milliseconds of a step that waits for the device at its end only.
     end_synced_ms: Option<f64>,
-    throughput: Option<Throughput>,
 }
 
 /// A run in progress.
 pub(crate) struct Trainer {
     pub spec: RunSpec,
+    /// The number of the last command that started or changed it.
+    pub request: u64,
+    /// The number of the command that wants the next step profiled.
+    profile_asked: Option<u64>,
     pub stats: Statistics,
     opened: OpenDevice,
     /// Whether peaks are measured after the first loss, so that nobody waits for them before it.
@@ -151,7 +149,8 @@ pub(crate) struct Trainer {
     queue: Queue,
     source: BatchSource,
     outlet: EventSender,
-    facts: RunFacts,
+    /// What it has shown since it began or its knobs changed.
+    story: RunStory,
     /// Optimizer steps so far, profiled ones included.
     step: u64,
     /// Steps whose losses were not read yet.
@@ -166,8 +165,7 @@ pub(crate) struct Trainer {
     compiling: Option<Arc<Compiling>>,
     /// Until the first step was taken.
     compile_ahead: Option<CompileAhead>,
-    gradients: GradSummary,
-    memory: Memory,
+    tensors: u32,
     /// Bytes that the process had in use before, such as those of a device that another run opened.
     memory_before: u64,
     ended: Option<String>,
@@ -186,6 +184,7 @@ impl Trainer {
 
     /// Builds the model on the device and reports that the run started.
     pub(crate) fn new(
+        request: u64,
         spec: RunSpec,
         opened: OpenDevice,
         peaks_due: bool,
@@ -203,8 +202,10 @@ impl Trainer {
         let now = Instant::now();
         let compiling = (!opened.queued).then(|| Arc::new(Compiling::new(outlet.clone())));
         let mut trainer = Self {
-            facts: RunFacts::new(&spec.config, Some(source.entropy())),
+            story: RunStory::default(),
             spec,
+            request,
+            profile_asked: None,
             stats: Statistics::default(),
             opened,
             peaks_due,
@@ -221,11 +222,7 @@ impl Trainer {
             last_step_line: now - STEP_PAUSE,
             compiling,
             compile_ahead,
-            gradients: GradSummary {
-                tensors,
-                ..GradSummary::default()
-            },
-            memory: Memory::default(),
+            tensors,
             memory_before,
             ended: None,
         };
@@ -234,20 +231,25 @@ impl Trainer {
         Ok(trainer)
     }
 
-    fn announce(&self) {
-        self.outlet.send(Event::Started(Started {
+    fn announce(&mut self) {
+        let started = Started {
             from_step: self.step,
             ..started(
+                self.request,
                 &self.spec,
                 &self.opened,
-                self.gradients.tensors,
+                self.tensors,
                 &self.source,
             )
-        }));
+        };
+        self.story = RunStory::of((&started).into());
+        self.outlet.send(Event::Started(started));
     }
 
-    /// Continues with changed knobs that keep the parameters.
-    pub(crate) fn apply(&mut self, spec: RunSpec) -> Result<()> {
+    /// Continues with changed knobs that keep the parameters. A run that turns out to be over takes the number, but not the knobs: its end is
+    /// the answer.
+    pub(crate) fn apply(&mut self, request: u64, spec: RunSpec) -> Result<()> {
+        self.request = request;
         self.queue.sync()?;
         if !self.pending.is_empty() && !self.read_losses()? {
             return self.stop_not_finite();
@@ -257,7 +259,6 @@ impl Trainer {
         // What the earlier configuration took at its peak says nothing about this one.
         allocator::reset_peak();
         self.source = BatchSource::new(&spec.config);
-        self.facts = RunFacts::new(&spec.config, Some(self.source.entropy()));
         self.spec = spec;
         self.stats = Statistics::default();
         self.began = Instant::now();
@@ -265,9 +266,9 @@ impl Trainer {
         Ok(())
     }
 
-    /// Profiles the next step.
-    pub(crate) fn request_profile(&mut self) {
-        self.stats.profile_due = true;
+    /// Profiles the next step. Its profile has the number of the last one of several commands that wait for it.
+    pub(crate) fn request_profile(&mut self, request: u64) {
+        self.profile_asked = Some(request);
     }
 
     fn slot(&self) -> Slot {
@@ -290,8 +291,7 @@ impl Trainer {
 
     /// Whether nothing is left to do.
     pub(crate) fn done(&self) -> bool {
-        self.ended.is_some()
-            || self.all_counted() && self.stats.profiles.len() >= self.profiles_wanted()
+        self.ended.is_some() || self.all_counted() && self.stats.profiles >= self.profiles_wanted()
     }
 
     /// Profiles that a run with a last step takes. One where a driver computes on the cores: its steps take seconds.
@@ -305,7 +305,8 @@ impl Trainer {
 
     /// Takes one step, profiled when one is due.
     pub(crate) fn advance(&mut self) -> Result<()> {
-        if self.stats.profile_due || self.all_counted() || self.profile_is_due() {
+        let due = self.profile_asked.is_some() || self.stats.profile_due;
+        if due || self.all_counted() || self.profile_is_due() {
             self.profiled_step()
         } else {
             self.load()?;
@@ -397,7 +398,6 @@ impl Trainer {
         let last = pending.len().saturating_sub(1);
         self.last_step_line = Instant::now();
         for (index, ((step, timing), loss)) in pending.into_iter().zip(losses).enumerate() {
-            self.stats.loss_first.get_or_insert(loss);
             self.loss_last = loss;
             let event = Event::Step(Step {
                 slot: self.slot(),
@@ -409,7 +409,7 @@ impl Trainer {
                 phases: timing.phases,
                 clocks: timing.clocks,
             });
-            self.facts.observe(&event);
+            self.story.note(&event, 0);
             if all || index == last || timing.clocks.is_some() || !loss.is_finite() {
                 self.outlet.send(event);
             }
@@ -436,7 +436,7 @@ impl Trainer {
     }
 
     fn emit(&mut self, event: Event) {
-        self.facts.observe(&event);
+        self.story.note(&event, 0);
         self.outlet.send(event);
     }
 
@@ -489,7 +489,7 @@ impl Trainer {
         };
         let first = self.stats.clocks.is_none();
         // The evidence has one device time for every device: that of the latest profiled step.
-        let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
+        let device = self.profiled_device_ms();
         self.stats.clocks = Some(StepClocks { device, ..clocks });
         if first || self.stats.counted.is_multiple_of(AUDIT_EVERY) {
             self.send_clocks();
@@ -498,16 +498,22 @@ impl Trainer {
 
     /// The profiled step's device time joins the two of the host, and the evidence goes out with them.
     fn send_clocks(&mut self) {
-        let device = self.stats.kernels.as_ref().map(|kernels| kernels.device_ms);
+        let device = self.profiled_device_ms();
         let clocks = self.stats.clocks.as_mut().map(|clocks| {
             clocks.device = device.or(clocks.device);
             *clocks
         });
-        if let (Some(evidence), Some(clocks)) = (&mut self.stats.evidence, clocks) {
+        if let (Some(mut evidence), Some(clocks)) = (self.story.evidence.clone(), clocks) {
             // The rest of it stays what was seen at its own step.
             evidence.clocks = Some(clocks);
-            self.outlet.send(Event::Evidence(evidence.clone()));
+            self.emit(Event::Evidence(evidence));
         }
+    }
+
+    /// Sum over the kernels of the latest profiled step.
+    fn profiled_device_ms(&self) -> Option<f64> {
+        let kernels = self.story.kernels.as_ref();
+        kernels.map(|kernels| kernels.device_ms)
     }
 }
 

@@ -9,6 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
 
 use super::texts;
 use protocol::machine::LoadMeter;
@@ -129,6 +130,7 @@ pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)>
                 Err(why) => errors.send(Event::Failed(Failed {
                     kind: FailedKind::Usage,
                     reason: format!("not a command: {why}"),
+                    request: read::<Numbered>(&line).map_or(0, |line| line.request),
                 })),
             }
         }
@@ -138,9 +140,15 @@ pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)>
     Ok((outlet, commands, writer))
 }
 
-/// What the next one of its kind replaces.
+/// What a line that is no command still tells: its number.
+#[derive(Deserialize)]
+struct Numbered {
+    request: u64,
+}
+
+/// What the next one of its kind replaces. An answer that is waited for has no next one.
 fn is_figure(event: &Event) -> bool {
-    matches!(
+    let replaced = matches!(
         event,
         Event::Heartbeat { .. }
             | Event::Step(_)
@@ -150,7 +158,8 @@ fn is_figure(event: &Event) -> bool {
             | Event::Evidence(_)
             | Event::Memory(_)
             | Event::Load(_)
-    )
+    );
+    replaced && event.request() == 0
 }
 
 fn write(

@@ -17,10 +17,6 @@ impl Event {
     #[must_use]
     pub fn covered(mut self) -> Self {
         match &mut self {
-            Self::Started(started) => {
-                let plain = RunConfig::preset(started.run.config.preset);
-                (started.config, started.run.config) = (plain.hash(), plain);
-            }
             Self::Lints { lints, .. } => lints.clear(),
             Self::Pair(pair) => pair.differs.clear(),
             Self::Finished(finished) => {
@@ -32,14 +28,21 @@ impl Event {
             }
             _ => {}
         }
+        self.with_config(|config| *config = RunConfig::preset(config.preset))
+    }
+
+    /// Changes the configuration of the run that begins with this event, if one does.
+    #[must_use]
+    pub fn with_config(mut self, change: impl FnOnce(&mut RunConfig)) -> Self {
+        if let Self::Started(started) = &mut self {
+            change(&mut started.run.config);
+            started.config = started.run.config.hash();
+        }
         self
     }
 
     /// The run that begins is sealed, or is not; none where the event begins none.
     pub fn begins_sealed(&self) -> Option<bool> {
-        match self {
-            Self::Started(started) => Some(started.run.sealed),
-            _ => None,
-        }
+        self.begins_run().map(|started| started.run.sealed)
     }
 }

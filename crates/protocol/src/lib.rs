@@ -1,5 +1,19 @@
 //! Everything that crosses between the engine and its readers: commands in, events out, one JSON object a line.
 //! Plain data only. Screens, `--json`, recordings, replays, checks and tests read these same events.
+//!
+//! # Which answer belongs to which question
+//!
+//! Commands and events cross each other on their way: an event that arrives after a command was sent may answer an earlier one. So the commands
+//! `start`, `apply`, `pair` and `profile` carry a number, `request`, and what answers them repeats it:
+//!
+//! - `start` and `apply` are answered by `started`, `pair` by two `started` and by each `pair`, `profile` by the `kernels` of the step that was
+//!   profiled for it. Each of them may be answered by `failed` instead.
+//! - `finished`, and a `failed` that ends a run, have the number of the last `start`, `apply` or `pair` that the run took. A run that ended while
+//!   it took an `apply` answers with `finished` alone; a `profile` that the run did not come to has no other answer either.
+//! - Every other event has no number. It belongs to the run that started last.
+//!
+//! Whoever asks counts: numbers begin at 1 and rise, so that an answer with a smaller number than the question's is an older one's. 0, which is
+//! not written, says that nobody counts: a script that sends none gets none, and recordings of older versions have none.
 
 pub mod config;
 mod covered;
@@ -15,6 +29,7 @@ mod roof;
 mod run;
 mod size;
 pub mod stats;
+pub mod story;
 pub mod template;
 pub mod thresholds;
 pub mod units;
@@ -58,10 +73,14 @@ pub enum Command {
     Start {
         device: String,
         run: RunSpec,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        request: u64,
     },
     /// Changes knobs that keep the parameters, at the next step boundary; the run goes on in the spec's slot.
     Apply {
         run: RunSpec,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        request: u64,
     },
     /// Both configurations in turn, until a look gives a clear verdict, or at most `pairs` pairs (0: as many as the pace of
     /// the warm-up allows).
@@ -71,11 +90,16 @@ pub enum Command {
         a: RunSpec,
         b: RunSpec,
         pairs: u32,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        request: u64,
     },
     Pause,
     Resume,
-    /// Profiles the next step.
-    Profile,
+    /// Profiles the next step. Without a run only one with a number is answered, by `failed`.
+    Profile {
+        #[serde(default, skip_serializing_if = "is_zero")]
+        request: u64,
+    },
     /// Ends the run; answered by `finished`.
     Stop,
     /// Checks a learner's kernels; answered by `kernel-checking` on the way and one `kernel-checked`. Meant for an engine process of its own, because a
@@ -176,6 +200,40 @@ pub enum Event {
 }
 
 impl Event {
+    /// The run that begins with this event.
+    pub fn begins_run(&self) -> Option<&Started> {
+        match self {
+            Self::Started(started) => Some(started),
+            _ => None,
+        }
+    }
+
+    /// The slot that a step or a figure is about.
+    pub fn slot(&self) -> Option<Slot> {
+        match self {
+            Self::Step(it) => Some(it.slot),
+            Self::Throughput(it) => Some(it.slot),
+            Self::Kernels(it) => Some(it.slot),
+            Self::Gradients(it) => Some(it.slot),
+            Self::Evidence(it) => Some(it.slot),
+            Self::Memory(it) => Some(it.slot),
+            Self::Lints { slot, .. } => Some(*slot),
+            _ => None,
+        }
+    }
+
+    /// The number of the command that it answers; 0 where it has none.
+    pub fn request(&self) -> u64 {
+        match self {
+            Self::Started(started) => started.request,
+            Self::Kernels(profile) => profile.request,
+            Self::Pair(pair) => pair.request,
+            Self::Finished(finished) => finished.request,
+            Self::Failed(failed) => failed.request,
+            _ => 0,
+        }
+    }
+
     /// How many seconds ago the work on the device made progress, as far as this event tells.
     pub fn progress_s(&self) -> Option<f64> {
         match self {

@@ -1,12 +1,12 @@
 //! Plausibility lints on a run: what cannot be true, or should not be, with the reason and what to look at next.
-//! Each is a function of the facts so far; none knows a device or a screen.
-
-use std::collections::VecDeque;
+//! Each is a function of what the run showed so far; none knows a device or a screen. One that needs a part of the description holds
+//! for no run without it.
 
 use crate::config::{Attention, Data, Loss, RunConfig, Sync};
+use crate::story::RunStory;
 use crate::thresholds;
 use crate::units::{parity, rate, show, signed_percent};
-use crate::{Event, Evidence, Gradients, Lint, PhaseTimes, StepProfile, Throughput};
+use crate::{Lint, Throughput};
 
 /// Losses kept for the lints on training progress.
 const RECENT: usize = 64;
@@ -16,7 +16,7 @@ const STUCK_AFTER_STEPS: u64 = 300;
 /// Why a lint holds, and what to look at next.
 type LintReason = (String, &'static str);
 /// Says whether a lint holds.
-type Rule = fn(&RunFacts) -> Option<LintReason>;
+type Rule = fn(&RunStory) -> Option<LintReason>;
 
 /// Every lint there is: its name, and the function that says whether it holds. Shown in this order.
 const LINTS: [(&str, Rule); 13] = [
@@ -40,95 +40,29 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     LINTS.iter().map(|(name, _)| *name)
 }
 
-/// What is known about a run.
-#[derive(Clone, Debug)]
-pub struct RunFacts {
-    config: RunConfig,
-    entropy: Option<f64>,
-    steps: u64,
-    losses: VecDeque<f64>,
-    first_loss: Option<f64>,
-    phases: Option<PhaseTimes>,
-    throughput: Option<Throughput>,
-    gradients: Option<Gradients>,
-    kernels: Option<StepProfile>,
-    evidence: Option<Evidence>,
-    not_finite: Option<(u64, String)>,
+/// Every lint that holds for what a run showed so far.
+pub fn lints(run: &RunStory) -> Vec<Lint> {
+    let holds = |(name, lint): &(&str, Rule)| {
+        let (why, next) = lint(run)?;
+        Some(Lint {
+            name: (*name).to_owned(),
+            why,
+            next: next.to_owned(),
+        })
+    };
+    LINTS.iter().filter_map(holds).collect()
 }
 
-impl RunFacts {
-    /// Before the first event.
-    pub fn new(config: &RunConfig, entropy: Option<f64>) -> Self {
-        Self {
-            config: config.clone(),
-            entropy,
-            steps: 0,
-            losses: VecDeque::new(),
-            first_loss: None,
-            phases: None,
-            throughput: None,
-            gradients: None,
-            kernels: None,
-            evidence: None,
-            not_finite: None,
-        }
-    }
-
-    /// Notes an event of this run.
-    pub fn observe(&mut self, event: &Event) {
-        match event {
-            Event::Step(step) => {
-                self.steps = self.steps.max(step.step + 1);
-                if self.losses.len() == RECENT {
-                    self.losses.pop_front();
-                }
-                self.losses.push_back(step.loss.0);
-                if step.step == 0 {
-                    self.first_loss = Some(step.loss.0);
-                }
-                if step.phases.is_some() && !step.profiled {
-                    self.phases = step.phases;
-                }
-            }
-            Event::Throughput(throughput) => self.throughput = Some(throughput.clone()),
-            Event::Gradients(gradients) => self.gradients = Some(gradients.clone()),
-            Event::Kernels(kernels) => self.kernels = Some(kernels.clone()),
-            Event::Evidence(evidence) => self.evidence = Some(evidence.clone()),
-            _ => {}
-        }
-    }
-
-    /// The first tensor that was not finite, and when.
-    pub fn stopped_at(&mut self, step: u64, tensor: &str) {
-        self.not_finite = Some((step, tensor.to_owned()));
-    }
-
-    /// Every lint that holds.
-    pub fn lints(&self) -> Vec<Lint> {
-        let holds = |(name, lint): &(&str, Rule)| {
-            let (why, next) = lint(self)?;
-            Some(Lint {
-                name: (*name).to_owned(),
-                why,
-                next: next.to_owned(),
-            })
-        };
-        LINTS.iter().filter_map(holds).collect()
-    }
-
-    /// Typical phases where there are some, else those of the last measured step.
-    fn ledger(&self) -> Option<PhaseTimes> {
-        self.throughput
-            .as_ref()
-            .and_then(|t| t.phases)
-            .or(self.phases)
-    }
+/// The latest losses, as many as are kept for the lints on training progress.
+fn recent(run: &RunStory) -> Vec<f64> {
+    let losses = run.loss.latest(RECENT).into_iter();
+    losses.map(|it| it.mean).collect()
 }
 
 /// A uniform prediction over V tokens loses ln V for every target; only confident wrong predictions lose more.
-fn first_loss(f: &RunFacts) -> Option<LintReason> {
-    let first = f.first_loss.filter(|first| first.is_finite())?;
-    let uniform = f.config.ln_vocab();
+fn first_loss(run: &RunStory) -> Option<LintReason> {
+    let first = run.first_loss().filter(|first| first.is_finite())?;
+    let uniform = run.description.ln_vocab?;
     if first <= thresholds::FIRST_LOSS_HIGH * uniform {
         return None;
     }
@@ -140,16 +74,16 @@ fn first_loss(f: &RunFacts) -> Option<LintReason> {
     ))
 }
 
-fn not_finite(f: &RunFacts) -> Option<LintReason> {
-    let (step, tensor) = f.not_finite.as_ref()?;
+fn not_finite(run: &RunStory) -> Option<LintReason> {
+    let (step, tensor) = run.not_finite.as_ref()?;
     Some((
         format!("{tensor} holds NaN or infinity at step {step}; the run stopped there."),
         "Look at the loss just before, and at the learning rate and the initial weights.",
     ))
 }
 
-fn gradient_coverage(f: &RunFacts) -> Option<LintReason> {
-    let g = f.gradients.as_ref().filter(|g| g.with_grad < g.tensors)?;
+fn gradient_coverage(run: &RunStory) -> Option<LintReason> {
+    let g = run.gradients.as_ref().filter(|g| g.with_grad < g.tensors)?;
     Some((
         format!(
             "Only {:.1} % of the parameters received a gradient: {} of {} tensors.",
@@ -160,12 +94,11 @@ fn gradient_coverage(f: &RunFacts) -> Option<LintReason> {
 }
 
 /// With the loss in parts, the forward pass also computes the gradients of the head's product.
-fn backward_too_short(f: &RunFacts) -> Option<LintReason> {
-    if f.config.measure.sync != Sync::PerPhase {
-        return None;
-    }
-    let (all, head) = (f.config.forward_flops(), f.config.head_flops());
-    let (expected, said) = match f.config.model.loss {
+fn backward_too_short(run: &RunStory) -> Option<LintReason> {
+    let config = run.description.config.as_ref();
+    let config = config.filter(|it| it.measure.sync == Sync::PerPhase)?;
+    let (all, head) = (config.forward_flops(), config.head_flops());
+    let (expected, said) = match config.model.loss {
         Loss::InParts => {
             let expected = 2.0 * (all - head) / (all + 2.0 * head);
             let about = show(expected, 1);
@@ -177,7 +110,7 @@ fn backward_too_short(f: &RunFacts) -> Option<LintReason> {
             "with twice the products it should take about 2".to_owned(),
         ),
     };
-    let p = f.ledger().filter(|p| {
+    let p = run.phases().filter(|p| {
         p.forward > 0.0 && p.backward / p.forward < thresholds::BACKWARD_SHORT * expected / 2.0
     })?;
     Some((
@@ -190,12 +123,12 @@ fn backward_too_short(f: &RunFacts) -> Option<LintReason> {
 }
 
 /// Where the host waits once, at the end of a step, phases are times of submitting and need not add up.
-fn ledger_open(f: &RunFacts) -> Option<LintReason> {
-    if f.config.measure.sync == Sync::PerStep {
+fn ledger_open(run: &RunStory) -> Option<LintReason> {
+    if run.description.waits_once() {
         return None;
     }
-    let p = f
-        .ledger()
+    let p = run
+        .phases()
         .filter(|p| p.step > 0.0 && p.residual.abs() > thresholds::PHASES_MISS_STEP * p.step)?;
     Some((
         format!(
@@ -209,20 +142,20 @@ fn ledger_open(f: &RunFacts) -> Option<LintReason> {
 }
 
 /// FLOP/s that the step times claim, where they are above the peak, and that peak.
-fn claimed(f: &RunFacts, t: &Throughput) -> Option<(f64, f64)> {
+fn claimed(run: &RunStory, t: &Throughput) -> Option<(f64, f64)> {
     let reached = match t.flops {
         Some(flops) => flops,
-        None => 3.0 * f.config.forward_flops() / (t.step_ms.median * 1e-3),
+        None => 3.0 * run.description.forward_flops? / (t.step_ms.median * 1e-3),
     };
     let peak = t.peak_flops.filter(|peak| reached > 1.05 * peak)?;
     Some((reached, peak))
 }
 
 /// A peak that was measured beside other programs proves nothing.
-fn peak_too_low(f: &RunFacts) -> Option<LintReason> {
-    let t = f.throughput.as_ref()?;
+fn peak_too_low(run: &RunStory) -> Option<LintReason> {
+    let t = run.throughput.as_ref()?;
     let load = t.peak_load?;
-    let (reached, peak) = claimed(f, t)?;
+    let (reached, peak) = claimed(run, t)?;
     Some((
         format!(
             "{} are above the peak of {}, which was measured while other programs used {:.0} % of this machine.",
@@ -234,9 +167,9 @@ fn peak_too_low(f: &RunFacts) -> Option<LintReason> {
     ))
 }
 
-fn above_peak(f: &RunFacts) -> Option<LintReason> {
-    let t = f.throughput.as_ref().filter(|t| t.peak_load.is_none())?;
-    let (reached, peak) = claimed(f, t)?;
+fn above_peak(run: &RunStory) -> Option<LintReason> {
+    let t = run.throughput.as_ref().filter(|t| t.peak_load.is_none())?;
+    let (reached, peak) = claimed(run, t)?;
     Some((
         format!(
             "{} claimed; the most this device was measured to do is {}.",
@@ -247,50 +180,50 @@ fn above_peak(f: &RunFacts) -> Option<LintReason> {
     ))
 }
 
-fn wrong_logits(f: &RunFacts) -> Option<LintReason> {
-    let far = f
-        .evidence
-        .as_ref()?
-        .parity
-        .filter(|p| p.0.is_nan() || p.0 > f.config.rounding())?;
+fn wrong_logits(run: &RunStory) -> Option<LintReason> {
+    let config = run.description.config.as_ref()?;
+    let parity_of = run.evidence.as_ref()?.parity;
+    let far = parity_of.filter(|p| p.0.is_nan() || p.0 > config.rounding())?;
     Some((
         format!(
             "The logits differ from the plain reference's by {} of the largest; rounding in {} stays below {:.0e}.",
             parity(far.0),
-            f.config.train.precision,
-            f.config.rounding()
+            config.train.precision,
+            config.rounding()
         ),
         "The loss may still look right. Compare what the operation reads with what is in memory.",
     ))
 }
 
-fn stuck_at_ln_vocab(f: &RunFacts) -> Option<LintReason> {
-    if f.config.train.data != Data::Markov || f.steps < STUCK_AFTER_STEPS || f.losses.len() < RECENT
-    {
+fn stuck_at_ln_vocab(run: &RunStory) -> Option<LintReason> {
+    let config = run.description.config.as_ref();
+    let can_be_learned = config.is_none_or(|it| it.train.data == Data::Markov);
+    let (losses, steps) = (recent(run), run.loss.last()?.0.saturating_add(1));
+    if !can_be_learned || steps < STUCK_AFTER_STEPS || losses.len() < RECENT {
         return None;
     }
-    let mean = f.losses.iter().sum::<f64>() / f.losses.len() as f64;
-    let uniform = f.config.ln_vocab();
+    let mean = losses.iter().sum::<f64>() / losses.len() as f64;
+    let uniform = run.description.ln_vocab?;
     if (mean - uniform).abs() > thresholds::LOSS_STUCK * uniform {
         return None;
     }
     Some((
         format!(
-            "After {} steps the loss is still {mean:.3}, the {uniform:.3} of guessing, on data that can be learned.",
-            f.steps
+            "After {steps} steps the loss is still {mean:.3}, the {uniform:.3} of guessing, on data that can be learned."
         ),
         "Check that gradients arrive and that the optimizer changes the weights.",
     ))
 }
 
-fn below_entropy(f: &RunFacts) -> Option<LintReason> {
-    let entropy = f.entropy?;
-    if f.losses.len() < RECENT / 2 {
+fn below_entropy(run: &RunStory) -> Option<LintReason> {
+    let entropy = run.description.entropy?;
+    let losses = recent(run);
+    if losses.len() < RECENT / 2 {
         return None;
     }
-    let n = f.losses.len() as f64;
-    let mean = f.losses.iter().sum::<f64>() / n;
-    let error = (f.losses.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
+    let n = losses.len() as f64;
+    let mean = losses.iter().sum::<f64>() / n;
+    let error = (losses.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt();
     if mean + 4.0 * error >= entropy {
         return None;
     }
@@ -302,8 +235,8 @@ fn below_entropy(f: &RunFacts) -> Option<LintReason> {
     ))
 }
 
-fn no_kernels(f: &RunFacts) -> Option<LintReason> {
-    let k = f.kernels.as_ref().filter(|k| k.rows.is_empty())?;
+fn no_kernels(run: &RunStory) -> Option<LintReason> {
+    let k = run.kernels.as_ref().filter(|k| k.rows.is_empty())?;
     Some((
         format!(
             "Steps ran, but the profile is empty: {}.",
@@ -314,13 +247,13 @@ fn no_kernels(f: &RunFacts) -> Option<LintReason> {
 }
 
 /// Where no flash kernel fits a shape, the composed version computes instead.
-fn attention_composed(f: &RunFacts) -> Option<LintReason> {
-    let rows = &f.kernels.as_ref()?.rows;
+fn attention_composed(run: &RunStory) -> Option<LintReason> {
+    let model = &run.description.config.as_ref()?.model;
+    let rows = &run.kernels.as_ref()?.rows;
     let mut of_attention = rows.iter().filter(|row| row.op == "attention").peekable();
     of_attention.peek()?;
     let composed = of_attention.all(|row| !row.kernel.contains("flash"));
-    (f.config.model.attention == Attention::Flash && composed).then(|| {
-        let model = &f.config.model;
+    (model.attention == Attention::Flash && composed).then(|| {
         (
             format!(
                 "model.attention is flash, but no flash kernel of this device takes heads of {} values: the composed version ran.",
@@ -332,17 +265,19 @@ fn attention_composed(f: &RunFacts) -> Option<LintReason> {
 }
 
 /// The longest time of all kernels of a step: more is impossible while the device's clock is constant. Under the profiler launches do not
-/// follow each other as closely as replayed ones: 0.4 to 1.4 µs each on an H100.
-pub fn longest_kernels_ms(config: &RunConfig, launches: u32, step_ms: f64) -> f64 {
-    let apart = if config.records() { 1.2e-3 } else { 0.0 };
+/// follow each other as closely as `recorded` ones that are replayed: 0.4 to 1.4 µs each on an H100.
+pub fn longest_kernels_ms(recorded: bool, launches: u32, step_ms: f64) -> f64 {
+    let apart = if recorded { 1.2e-3 } else { 0.0 };
     1.05 * step_ms + apart * f64::from(launches)
 }
 
-fn coverage_above_step(f: &RunFacts) -> Option<LintReason> {
+fn coverage_above_step(run: &RunStory) -> Option<LintReason> {
     // This profile was kept although it does not agree with the steps around it, because none did.
-    let k = f.kernels.as_ref().filter(|k| k.discarded > 0)?;
+    let k = run.kernels.as_ref().filter(|k| k.discarded > 0)?;
     let step_ms = k.step_ms?;
-    (k.device_ms > longest_kernels_ms(&f.config, k.launches, step_ms)).then(|| {
+    let config = run.description.config.as_ref();
+    let recorded = config.is_some_and(RunConfig::records);
+    (k.device_ms > longest_kernels_ms(recorded, k.launches, step_ms)).then(|| {
         let (kernels, step) = (show(k.device_ms, 2), show(step_ms, 2));
         let tried = k.discarded + 1;
         (
@@ -356,14 +291,22 @@ fn coverage_above_step(f: &RunFacts) -> Option<LintReason> {
 mod tests {
     use super::*;
     use crate::config::{Launches, Preset};
-    use crate::{KernelRow, Step};
+    use crate::story::RunDescription;
+    use crate::{Event, KernelRow, PhaseTimes, Step, StepProfile};
+
+    fn story(config: &RunConfig) -> RunStory {
+        RunStory::of(RunDescription {
+            config: Some(config.clone()),
+            ..RunDescription::default()
+        })
+    }
 
     #[test]
     fn phases_that_are_times_of_handing_over_are_no_fault_where_the_step_ends_at_a_wait() {
         let said = |sync| {
             let mut config = RunConfig::preset(Preset::Tiny);
             config.measure.sync = sync;
-            let mut facts = RunFacts::new(&config, None);
+            let mut run = story(&config);
             let phases = PhaseTimes {
                 forward: 1.0,
                 backward: 1.0,
@@ -371,11 +314,12 @@ mod tests {
                 residual: 37.0,
                 step: 40.0,
             };
-            facts.observe(&Event::Step(Step {
+            let event = Event::Step(Step {
                 phases: Some(phases),
                 ..Step::default()
-            }));
-            facts.lints().iter().any(|it| it.name == "ledger-open")
+            });
+            run.note(&event, 0);
+            lints(&run).iter().any(|it| it.name == "ledger-open")
         };
         assert!(said(Sync::PerPhase) && said(Sync::Never));
         assert!(!said(Sync::PerStep));
@@ -386,8 +330,8 @@ mod tests {
         let said = |device_ms: f64, discarded, launches| {
             let mut config = RunConfig::preset(Preset::Tiny);
             config.train.launches = launches;
-            let mut facts = RunFacts::new(&config, None);
-            facts.observe(&Event::Kernels(StepProfile {
+            let mut run = story(&config);
+            let event = Event::Kernels(StepProfile {
                 rows: vec![KernelRow::default()],
                 launches: 1000,
                 device_ms,
@@ -395,9 +339,9 @@ mod tests {
                 coverage: device_ms / 8.0,
                 discarded,
                 ..StepProfile::default()
-            }));
-            facts
-                .lints()
+            });
+            run.note(&event, 0);
+            lints(&run)
                 .into_iter()
                 .map(|lint| lint.name)
                 .collect::<Vec<_>>()
@@ -417,17 +361,18 @@ mod tests {
         let said = |attention, kernels: &[&str]| {
             let mut config = RunConfig::preset(Preset::Tiny);
             config.model.attention = attention;
-            let mut facts = RunFacts::new(&config, None);
+            let mut run = story(&config);
             let row = |kernel: &&str| KernelRow {
                 op: "attention".to_owned(),
                 kernel: (*kernel).to_owned(),
                 ..KernelRow::default()
             };
-            facts.observe(&Event::Kernels(StepProfile {
+            let event = Event::Kernels(StepProfile {
                 rows: kernels.iter().map(row).collect(),
                 ..StepProfile::default()
-            }));
-            let lints = facts.lints().into_iter();
+            });
+            run.note(&event, 0);
+            let lints = lints(&run).into_iter();
             lints.filter(|it| it.name == "attention-composed").count()
         };
         assert_eq!(said(Attention::Flash, &["MatmulEntry", "SoftmaxKernel"]), 1);
@@ -442,14 +387,15 @@ mod tests {
     #[test]
     fn a_disturbed_peak_accuses_nobody() {
         let said = |flops: f64, peak_load: Option<f64>| {
-            let mut facts = RunFacts::new(&RunConfig::preset(Preset::Tiny), None);
-            facts.observe(&Event::Throughput(Throughput {
+            let mut run = story(&RunConfig::preset(Preset::Tiny));
+            let event = Event::Throughput(Throughput {
                 flops: Some(flops),
                 peak_flops: Some(65e9),
                 peak_load,
                 ..Throughput::default()
-            }));
-            facts.lints()
+            });
+            run.note(&event, 0);
+            lints(&run)
         };
         assert_eq!(said(60e9, None), []);
         assert_eq!(said(60e9, Some(0.6)), []);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::run::Slot;
+use super::run::{Slot, is_zero};
 
 /// The time and the work of one kernel in one operation, part and phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,6 +82,9 @@ pub struct StepProfile {
     pub launches_by_phase: [u32; 3],
     /// Why there are no rows, where there are none.
     pub reason: Option<String>,
+    /// The number of the `profile` that asked for it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,10 +101,6 @@ pub struct KernelSummary {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub discarded: u32,
     pub reason: Option<String>,
-}
-
-fn is_zero(n: &u32) -> bool {
-    *n == 0
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::profile::KernelSummary;
 use super::roof::Roof;
-use super::run::{Device, Num, RunSpec, Slot, Spread};
-use crate::config::{Matmul, Precision};
+use super::run::{Device, Num, RunSpec, Slot, Spread, is_zero};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
@@ -66,24 +65,9 @@ pub struct Started {
     /// Products run on matrix cores. A format that wants them is emulated without: operands are rounded, products are f32's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub matrix_cores: bool,
-}
-
-impl Started {
-    /// The number format of the products and whether it is emulated; `None` for plain f32.
-    pub fn format(&self) -> Option<String> {
-        let (short, matmul) = (
-            self.run.config.train.precision,
-            self.run.config.model.matmul,
-        );
-        let said = match (short, self.matrix_cores) {
-            (Precision::F32, _) if matmul != Matmul::Split => return None,
-            (Precision::F32, false) => "f32, not split: no matrix cores here".to_owned(),
-            (Precision::F32, true) => "f32 as two f16".to_owned(),
-            (_, false) => format!("{short}, emulated: numbers true, speed not"),
-            (_, true) => short.to_string(),
-        };
-        Some(said)
-    }
+    /// The number of the command that it answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request: u64,
 }
 
 /// One optimizer step.
@@ -334,6 +318,9 @@ pub struct Pair {
     /// Tokens of a step of A and of B, where these differ in batch or context: the ratio is that of times per token then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<[u64; 2]>,
+    /// The number of the command that it answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request: u64,
 }
 
 /// A look at so many pairs, and the interval it gave, once it was made.
@@ -371,6 +358,9 @@ pub struct Finished {
     pub device: Device,
     pub steps: u64,
     pub loss_first: Num,
+    /// The step of that loss: above 0 where the knobs were changed in mid-run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_step: u64,
     pub loss_last: Num,
     pub ln_vocab: f64,
     pub entropy: Option<f64>,
@@ -395,6 +385,9 @@ pub struct Finished {
     pub others: Option<f64>,
     /// Why the run ended before its steps were done: `stopped`, `not-finite: <tensor>`.
     pub ended: Option<String>,
+    /// The number of the last command that the run took.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -436,6 +429,9 @@ impl From<&Gradients> for GradSummary {
 pub struct Failed {
     pub kind: FailedKind,
     pub reason: String,
+    /// The number of the command that it answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::config::RunConfig;
 
+/// Whether a count or a number is left out of the JSON, because nothing was counted.
+pub(crate) fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
+    *n == N::default()
+}
+
 /// A number that may be NaN or infinite; JSON has no such numbers, so those travel as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Num(pub f64);

@@ -41,6 +41,21 @@ proptest! {
 }
 
 #[test]
+fn what_nobody_numbered_is_read_and_written_without_a_number() {
+    let text = r#"{"command":"profile"}"#;
+    let profile = Command::Profile { request: 0 };
+    assert_eq!(read::<Command>(text).as_ref(), Ok(&profile));
+    assert_eq!(serde_json::to_string(&profile).expect("plain data"), text);
+    let old = r#"{"t":1.5,"event":"failed","kind":"device","reason":"lost"}"#;
+    let line = read::<StreamLine>(old).expect("an older recording is read");
+    assert_eq!(line.event.request(), 0);
+    assert_eq!(serde_json::to_string(&line).expect("plain data"), old);
+    let numbered = old.replace("lost\"", "lost\",\"request\":7");
+    let line = read::<StreamLine>(&numbered).expect("reads");
+    assert_eq!(line.event.request(), 7);
+}
+
+#[test]
 fn values_that_are_not_numbers_are_written_as_text() {
     let step = Step {
         slot: Slot::A,

@@ -1,7 +1,6 @@
 //! The four figures that every run shows in the header, and how a figure is written in few characters.
 
 use crate::app::App;
-use protocol::config::Sync;
 use protocol::thresholds;
 use protocol::units::{number, percent, signed_percent};
 use protocol::{Throughput, TimingState};
@@ -41,9 +40,8 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
     let residual = phases.map(|phases| {
         let share = 100.0 * phases.residual / phases.step;
         let value = format!("{} % of the step", signed_percent(share));
-        let started = slot.started.as_ref();
         // One wait a step: the phases are times of submitting.
-        let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
+        let once = slot.description.waits_once();
         let most = 100.0 * thresholds::PHASES_MISS_STEP;
         match share > most && once {
             true => (value, FigureState::Open),
@@ -80,11 +78,11 @@ fn good(is_good: bool) -> FigureState {
 
 fn loss(app: &App) -> RunFigure {
     let slot = app.bench.run.shown();
-    let (Some(loss), Some(started)) = (slot.latest_loss(), &slot.started) else {
+    let (Some(loss), Some(ln_vocab)) = (slot.latest_loss(), slot.description.ln_vocab) else {
         return vital("loss", None);
     };
-    let limit = thresholds::FIRST_LOSS_HIGH * started.ln_vocab;
-    let of = format!("of ln V {:.2}", started.ln_vocab);
+    let limit = thresholds::FIRST_LOSS_HIGH * ln_vocab;
+    let of = format!("of ln V {ln_vocab:.2}");
     // A later loss below ln V does not make up for a bad start: steps were spent on correcting the weights.
     if let Some(first) = app.bench.run.first_loss()
         && !(first.is_finite() && first <= limit)
@@ -92,12 +90,11 @@ fn loss(app: &App) -> RunFigure {
         let value = format!("{} {of}, now {}", number(first), number(loss));
         return vital("first loss", Some((value, FigureState::Bad)));
     }
-    let below_floor = started
-        .entropy
-        .is_some_and(|floor| loss < floor - thresholds::LOSS_MOVED);
+    let floor = slot.description.entropy;
+    let below_floor = floor.is_some_and(|floor| loss < floor - thresholds::LOSS_MOVED);
     let mark = match loss {
         _ if !loss.is_finite() || loss > limit || below_floor => FigureState::Bad,
-        _ if loss < started.ln_vocab => FigureState::Good,
+        _ if loss < ln_vocab => FigureState::Good,
         _ => FigureState::Open,
     };
     vital("loss", Some((format!("{} {of}", number(loss)), mark)))

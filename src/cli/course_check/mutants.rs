@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::cli::args::{CourseArgs, EngineArgs};
+use crate::cli::args::CourseCheckArgs;
 use crate::cli::exercise::kernels::{Text, check as check_kernel, job};
 use crate::cli::meter::ProgressMeter;
+use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::judge::course::CourseTrial;
 use crate::measure::equal::equal;
 use crate::measure::kernel_checker::Checker;
-use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, result};
 use protocol::{KernelJob, KernelShape, template};
 use wgsl_lockstep::Shader;
@@ -104,16 +104,9 @@ impl Subject<'_> {
     }
 }
 
-pub(crate) fn check(
-    count: usize,
-    seed: u64,
-    as_json: bool,
-    engine: &EngineArgs,
-    args: &CourseArgs,
-) -> Result<Exit> {
-    let context = args.load_as_author()?;
-    let mut checker = Checker::new(engine_command(engine.engine.as_deref())?);
-    let device = engine.device.as_str();
+pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArgs) -> Result<Exit> {
+    let (device, seed) = (args.engine.device.as_str(), args.seed);
+    let mut checker = Checker::new(args.engine.command()?);
     let mut subjects = Vec::new();
     for exercise in &context.course.exercises {
         let Some(kernels) = exercise.kernels() else {
@@ -123,12 +116,8 @@ pub(crate) fn check(
         job.timed = false;
         // What this device cannot run is left out.
         if let Some(why) = check_kernel(&mut checker, device, job).facts.failed {
-            let trial = CourseTrial {
-                what: format!("{} {}", exercise.label(), exercise.id),
-                passed: None,
-                detail: why,
-            };
-            super::print(&trial, as_json)?;
+            let what = format!("{} {}", exercise.label(), exercise.id);
+            super::print(&CourseTrial::new(what, (None, why)), args.json)?;
             continue;
         }
         subjects.extend((0..kernels.kernels.len()).map(|number| Subject {
@@ -152,14 +141,12 @@ pub(crate) fn check(
             let row = rows.entry((mutant.kernel, mutant.operator)).or_default();
             try_one(subject, mutant, right, (seed, number), row, |job| {
                 let report = check_kernel(&mut checker, device, job);
-                let bad = report.card.iter().find(|line| line.good == Some(false));
-                let why = bad.or(report.card.last());
-                (!report.passed).then(|| why.map_or(String::new(), |line| line.text.clone()))
+                (!report.passed).then(|| report.reason().unwrap_or_default().to_owned())
             });
         }
         done += made.len();
         for ((kernel, operator), outcomes) in &rows {
-            print_row(&subjects[*kernel], operator, right, outcomes, as_json)?;
+            print_row(&subjects[*kernel], operator, right, outcomes, args.json)?;
             sums[usize::from(right)].add(outcomes);
         }
     }
@@ -177,7 +164,7 @@ pub(crate) fn check(
         right.refused,
         right.made
     );
-    if !as_json {
+    if !args.json {
         result(&said)?;
     }
     Ok(Exit::of(good))
@@ -254,11 +241,8 @@ fn print_row(
     }
     let kind = if right { "right" } else { "wrong" };
     let (label, id) = (subject.exercise.label(), &subject.exercise.id);
-    let trial = CourseTrial {
-        what: format!("{label} {id}, {kind}: {operator}"),
-        passed: Some(outcomes.unexpected.is_empty()),
-        detail,
-    };
+    let what = format!("{label} {id}, {kind}: {operator}");
+    let trial = CourseTrial::new(what, (Some(outcomes.unexpected.is_empty()), detail));
     match as_json {
         true => out::json(&Row { trial, outcomes }),
         false => super::print(&trial, false),

@@ -10,7 +10,7 @@ use crate::cli::saved::note_tried;
 use crate::course::config_file::{MAX_BYTES, read_text};
 use crate::course::context::CourseContext;
 use crate::course::exercise::config::{self, ANSWERS, Answers};
-use crate::course::exercise::{ConfigMetric, Configs, Exercise};
+use crate::course::exercise::{Configs, Exercise};
 use crate::course::sweep::{self, SweepRuns};
 use crate::judge::course::WITH_MEASURE;
 use crate::judge::{CriterionResult, Outcome, StageReport, configs as judge};
@@ -22,7 +22,7 @@ impl Commands for Configs {
         let answers = answers(context, exercise, self, &args.answer)?;
         let mut lines = judge::unanswered(self, &answers);
         if lines.is_empty() {
-            let mut runner = args.engine.runner()?;
+            let mut runner = args.engine.runner(None)?;
             let device = &args.engine.device;
             let meter = ProgressMeter::begin();
             let measured = measure_exercise(&mut runner, self, device, true, |now, _| {
@@ -44,12 +44,8 @@ impl Commands for Configs {
             stage: exercise.id.clone(),
             lines,
         };
-        if args.json {
-            out::json(&report)?;
-        } else {
-            let title = format!("{} {}", exercise.label(), exercise.title);
-            result(&text::text(&title, &report))?;
-        }
+        let title = format!("{} {}", exercise.label(), exercise.title);
+        out::json_or_text(args.json, &report, || text::text(&title, &report))?;
         note_tried(context, exercise, report.passed());
         Ok(Exit::of(report.passed()))
     }
@@ -63,7 +59,7 @@ impl Commands for Configs {
         };
         let shipped = judge::unanswered(self, &Answers::new());
         let detail = told(&shipped.iter().collect::<Vec<_>>());
-        let starter = trial(exercise, "starter", Some(!shipped.is_empty()), detail);
+        let starter = trial(exercise, "starter", (Some(!shipped.is_empty()), detail));
         bench.meter = ProgressMeter::begin();
         let (runner, meter) = (&mut bench.runner, &bench.meter);
         let measured = measure_exercise(runner, self, bench.device, timed, |now, _| {
@@ -74,7 +70,7 @@ impl Commands for Configs {
             Ok(None) => return Ok(None),
             Err(error) => Err(format!("{error:#}")),
         };
-        let (passed, detail) = match found {
+        let found = match found {
             Err(why) => (Some(false), format!("{NOT_RUN}: {why}")),
             Ok(found) => {
                 let right = judge::truth(self, &found);
@@ -100,8 +96,7 @@ impl Commands for Configs {
                 }
             }
         };
-        let solution = trial(exercise, "solution", passed, detail);
-        Ok(Some(vec![starter, solution]))
+        Ok(Some(vec![starter, trial(exercise, "solution", found)]))
     }
 }
 
@@ -161,7 +156,7 @@ fn from_words(configs: &Configs, given: &[String]) -> Result<Answers> {
 
 /// The runs, or why some of them were refused although no answer of the exercise is a refusal.
 fn all_ran(configs: &Configs, found: SweepRuns) -> Result<SweepRuns, String> {
-    let points = found.points.iter().filter(|_| !expects_refusal(configs));
+    let points = found.points.iter().filter(|_| !configs.compares_speeds());
     let refused = points.filter_map(|point| {
         let why = point.run.as_ref().err()?;
         Some(format!("{}: {why}", point.value))
@@ -173,10 +168,4 @@ fn all_ran(configs: &Configs, found: SweepRuns) -> Result<SweepRuns, String> {
         true => Ok(found),
         false => Err(why.join("; ")),
     }
-}
-
-/// Whether a refusal is one of the answers that the exercise knows.
-fn expects_refusal(configs: &Configs) -> bool {
-    let mut checks = configs.checks.iter();
-    checks.any(|check| matches!(check.metric, ConfigMetric::Speed { .. }))
 }

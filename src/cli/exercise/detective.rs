@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::{Asked, Bench, Commands, Tried, trial};
 use crate::cli::args::CourseArgs;
-use crate::cli::saved::{note_answer, progress_of};
+use crate::cli::saved::{change, progress_of};
 use crate::course::exercise::config::split;
-use crate::course::exercise::{Detective, Exercise, is_label};
+use crate::course::exercise::{Detective, Exercise, names_exercise};
 use crate::course::placeholder::{FigureSources, NOT_MEASURED, fill};
-use crate::course::save_file::{StageState, letter};
+use crate::course::save_file::{StageState, choice_of, letter};
 use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 
@@ -26,22 +26,16 @@ impl Commands for Detective {
         let Some(choice) = chosen else {
             // An answer given on the screen, or here before, still counts.
             let passed = known.state == StageState::Passed;
-            match (passed, args.json) {
-                (true, true) => out::json(&json!({
-                    "exercise": id, "answered": true, "passed": true, "answer": truth,
-                    "right": truth, "why": why,
-                }))?,
-                (true, false) => {
-                    let named = &question.choices[question.answer];
-                    result(&format!(
-                        "{label} {title}: passed, you named it: {truth} {named}"
-                    ))?;
-                }
-                (false, true) => {
-                    out::json(&json!({ "exercise": id, "passed": false, "answered": false }))?;
-                }
-                (false, false) => result(&task(exercise, self))?,
+            let mut told = json!({ "exercise": id, "passed": passed, "answered": passed });
+            if passed {
+                (told["answer"], told["right"]) = (json!(truth), json!(truth));
+                told["why"] = json!(why);
             }
+            let named = &question.choices[question.answer];
+            out::json_or_text(args.json, &told, || match passed {
+                true => format!("{label} {title}: passed, you named it: {truth} {named}"),
+                false => task(exercise, self),
+            })?;
             return Ok(Exit::of(passed));
         };
         let right = choice == question.answer;
@@ -81,7 +75,10 @@ impl Commands for Detective {
                 "{label} {title}: {verdict}\n  {mark}  {prompt} {said}"
             ))?;
         }
-        note_answer(context, exercise, choice, right);
+        // The first answer stays. An answer does not count as a look at the recording.
+        change(context, id, |known| {
+            known.note_finding(choice, right);
+        });
         Ok(Exit::of(passed && right))
     }
 
@@ -100,7 +97,7 @@ impl Commands for Detective {
                 self.question.choices[self.question.answer]
             ),
         };
-        let tried = trial(exercise, "answer", Some(sound), detail);
+        let tried = trial(exercise, "answer", (Some(sound), detail));
         Ok(Some(vec![tried]))
     }
 }
@@ -109,13 +106,10 @@ fn choice(given: &[String]) -> Result<Option<usize>> {
     let words: Vec<String> = given.iter().flat_map(|text| split(text)).collect();
     match words.as_slice() {
         [] => Ok(None),
-        [word] => match (0..4).find(|choice| letter(*choice) == *word) {
-            Some(choice) => Ok(Some(choice)),
-            None => {
-                let word = crate::sanitize::line(word);
-                Err(usage(format!("--answer {word}: write a, b, c or d")))
-            }
-        },
+        [word] => choice_of(word).map(Some).ok_or_else(|| {
+            let word = crate::sanitize::line(word);
+            usage(format!("--answer {word}: write a, b, c or d"))
+        }),
         _ => Err(usage("--answer: one letter, a, b, c or d")),
     }
 }
@@ -146,9 +140,8 @@ fn shows(detective: &Detective) -> &'static str {
 
 /// Refuses the name of an exercise where a file is read: says which command shows it, or which recorded runs there are.
 pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
-    let is_exercise = |name: &&str| name.split('-').next().is_some_and(is_label);
     let name = path.to_str().filter(|_| !files::is_taken(path));
-    let Some(name) = name.filter(is_exercise) else {
+    let Some(name) = name.filter(|name| names_exercise(name)) else {
         return Ok(());
     };
     let context = course.load()?;

@@ -9,11 +9,11 @@ use super::{Asked, Bench, Commands, NOT_RUN, Tried, trial};
 use crate::cli::meter::ProgressMeter;
 use crate::cli::saved::note_tried;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
+use crate::judge::course::Found;
 use crate::judge::kernel::{self, KernelVerdict};
 use crate::lanes::LanesWanted;
 use crate::measure::kernel_checker::Checker;
 use crate::measure::lanes;
-use crate::measure::runner::engine_command;
 use crate::out::{self, Exit, ExitError, notice, result, usage};
 use crate::shell::exercise::in_folder;
 use protocol::random;
@@ -33,7 +33,7 @@ impl Commands for Kernels {
             )));
         }
         let job = own_job(self, asked);
-        let mut checker = Checker::new(engine_command(args.engine.engine.as_deref())?);
+        let mut checker = Checker::new(args.engine.command()?);
         let meter = ProgressMeter::begin();
         let report = checker.check_with_progress(&args.engine.device, job, |job, progress| {
             meter.doing(kernel::checking(job, progress).now);
@@ -64,11 +64,7 @@ impl Commands for Kernels {
         }
         note_tried(asked.0, exercise, report.passed);
         match &report.facts.failed {
-            Some(why) => Err(ExitError {
-                exit: Exit::NoDevice,
-                text: why.clone(),
-            }
-            .into()),
+            Some(why) => Err(ExitError::new(Exit::NoDevice, why.clone()).into()),
             None => Ok(Exit::of(report.passed)),
         }
     }
@@ -78,7 +74,7 @@ impl Commands for Kernels {
         let texts = texts.chain(self.wrong.iter().map(Text::Wrong));
         let tried = texts.map(|text| {
             let name = text.name();
-            let (passed, detail) = match bench.skipped.clone() {
+            let found = match bench.skipped.clone() {
                 Some(outcome) => outcome,
                 None => {
                     bench.meter.at(bench.checked, bench.of);
@@ -91,12 +87,12 @@ impl Commands for Kernels {
                 }
             };
             bench.checked += 1;
-            if bench.skipped.is_none() && detail.starts_with(NOT_RUN) {
+            if bench.skipped.is_none() && found.1.starts_with(NOT_RUN) {
                 // After one that did not answer, no further one is tried.
                 let why = "not tried, after the one that did not run";
                 bench.skipped = Some((Some(false), why.to_owned()));
             }
-            trial(exercise, &name, passed, detail)
+            trial(exercise, &name, found)
         });
         Ok(Some(tried.collect()))
     }
@@ -105,17 +101,13 @@ impl Commands for Kernels {
 /// The job for the learner's files, else for the starters; says which.
 fn own_job(kernels: &Kernels, (context, exercise, args): Asked<'_>) -> KernelJob {
     let folder = context.exercise_folder(exercise);
-    match &folder {
-        Some(folder) => notice(&format!(
-            "{}: your files in {}",
-            exercise.label(),
-            folder.display()
-        )),
-        None => notice(&format!(
-            "{}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop",
-            exercise.label()
-        )),
-    }
+    let label = exercise.label();
+    notice(&match &folder {
+        Some(folder) => format!("{label}: your files in {}", folder.display()),
+        None => format!(
+            "{label}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop"
+        ),
+    });
     in_folder(
         exercise,
         kernels,
@@ -186,13 +178,12 @@ pub(crate) fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> Ker
 
 /// What a report says of a starter, which must fail the checks that say so and no others, of a solution, or of a wrong one,
 /// which must be refused with the words that it names.
-fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> (Option<bool>, String) {
+fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> Found {
     if let Some(why) = &report.facts.failed {
         return (Some(false), format!("{NOT_RUN}: {why}"));
     }
     if let Text::Wrong(wrong) = text {
-        let (passed, detail) = refused(wrong, report);
-        return (Some(passed), detail);
+        return refused(wrong, report);
     }
     let starter = matches!(text, Text::Starter);
     let mut files = report.facts.files.iter();
@@ -214,9 +205,7 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> (Option
         }
     }
     if wrong.is_empty() && !starter && !report.passed {
-        let line = report.card.iter().find(|line| line.good == Some(false));
-        let last = line.or(report.card.last());
-        wrong.push(last.map_or("did not pass".to_owned(), |line| line.text.clone()));
+        wrong.push(report.reason().unwrap_or("did not pass").to_owned());
     }
     match wrong.is_empty() {
         true => (Some(true), said.join("; ")),
@@ -225,22 +214,17 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> (Option
 }
 
 /// A wrong solution has to be refused with its words.
-fn refused(wrong: &WrongSolution, report: &KernelVerdict) -> (bool, String) {
+fn refused(wrong: &WrongSolution, report: &KernelVerdict) -> Found {
     let said = report.card.iter().filter(|line| line.good != Some(true));
     let said = said.map(|line| line.text.as_str()).collect::<Vec<_>>();
-    match report.passed {
-        true => (false, "passes, and must be refused".to_owned()),
-        false if said.iter().any(|line| line.contains(&wrong.refused)) => {
-            (true, format!("refused: {}", wrong.refused))
-        }
-        false => {
-            let (words, said) = (&wrong.refused, said.join(" / "));
-            (
-                false,
-                format!("is refused without the words “{words}”: {said}"),
-            )
-        }
-    }
+    let words = &wrong.refused;
+    let named = said.iter().any(|line| line.contains(words));
+    let detail = match said.join(" / ") {
+        _ if report.passed => "passes, and must be refused".to_owned(),
+        _ if named => format!("refused: {words}"),
+        said => format!("is refused without the words “{words}”: {said}"),
+    };
+    (Some(!report.passed && named), detail)
 }
 
 #[cfg(test)]

@@ -36,26 +36,19 @@ pub(super) fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<Strin
         let (Some(original), Ok(text)) = (embedded::text(&file), source.read(&file)) else {
             continue;
         };
-        let Ok(config) = parse(&text, &source.shown(&file)) else {
+        let config = parse(&text, &source.shown(&file)).ok();
+        let Some(config) = config.filter(|config| *config != stage.broken) else {
             continue;
         };
-        if config == stage.broken {
-            continue;
+        let instead = [(file.clone(), original.clone())].into();
+        if again(course, source, &stage.path, instead) {
+            let edit = EditedStarter {
+                path: root.join(&file),
+                config,
+                original,
+            };
+            found.insert(stage.id.clone(), edit);
         }
-        if !again(
-            course,
-            source,
-            &stage.path,
-            [(file.clone(), original.clone())].into(),
-        ) {
-            continue;
-        }
-        let edit = EditedStarter {
-            path: root.join(&file),
-            config,
-            original,
-        };
-        found.insert(stage.id.clone(), edit);
     }
     for exercise in &builtin.exercises {
         let files = exercise.files().into_iter();

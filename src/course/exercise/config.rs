@@ -14,10 +14,10 @@ use toml::de::{DeTable, DeValue};
 use toml_edit::{DocumentMut, value};
 
 use crate::course::StageFile;
-use crate::course::config_file::{FileError, line_of, not_toml};
+use crate::course::config_file::{FileError, line_of, not_toml, set};
 use crate::course::save_file::letter;
 use crate::sanitize;
-use protocol::config::{Knob, KnobValue, RunConfig};
+use protocol::config::RunConfig;
 
 /// Name of the learner's file.
 pub const ANSWERS: &str = "answer.toml";
@@ -68,6 +68,12 @@ impl Configs {
         (0..self.rank.len()).map(letter).collect()
     }
 
+    /// Whether values are compared with the first one; that a device refuses one is then an answer, too.
+    pub fn compares_speeds(&self) -> bool {
+        let is_speed = |check: &ConfigCheck| matches!(check.metric, ConfigMetric::Speed { .. });
+        self.checks.iter().any(is_speed)
+    }
+
     /// Every run of the sweep, in order: the setting it is repeated with, and the value.
     pub fn points(&self) -> Vec<(Option<&str>, &str)> {
         let Some(sweep) = &self.sweep else {
@@ -85,11 +91,8 @@ impl Configs {
 
 /// The configuration with `section.key=value` applied, if it can run.
 pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> {
-    let (path, word) = assignment
-        .split_once('=')
-        .ok_or_else(|| format!("`{assignment}` has no `=`; write model.norm=fused"))?;
     let mut changed = config.clone();
-    Knob::find(path.trim())?.set(&mut changed, &KnobValue::from_word(word.trim()))?;
+    set(&mut changed, assignment)?;
     match changed.problems().first() {
         None => Ok(changed),
         Some(problem) => Err(problem.what.clone()),
@@ -98,18 +101,10 @@ pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> 
 
 /// Reads a list of numbers or words, each as written on a command line.
 fn words_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "it takes a list of numbers or quoted words")]
-    enum Word {
-        Integer(i64),
-        Number(f64),
-        Text(String),
-    }
-    let words = Vec::<Word>::deserialize(deserializer)?.into_iter();
+    let words = Vec::<toml::Value>::deserialize(deserializer)?.into_iter();
     let written = words.map(|word| match word {
-        Word::Integer(n) => n.to_string(),
-        Word::Number(x) => x.to_string(),
-        Word::Text(text) => text,
+        toml::Value::String(text) => text,
+        number => number.to_string(),
     });
     Ok(written.collect())
 }

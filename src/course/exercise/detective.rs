@@ -10,7 +10,7 @@ use crate::course::Question;
 use crate::course::config_file::FileError;
 use crate::course::stage::{check_keys, check_question, plain_file};
 use protocol::config::{Knob, KnobValue, RunConfig};
-use protocol::{self, Device, Event, Finished, RunSpec, StreamLine};
+use protocol::{self, Device, Event, Finished, StreamLine};
 
 /// A recorded run, and the question about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,10 +46,7 @@ impl Detective {
                 "is not a recording; write one with `perflings run --config FILE --record FILE`";
             return Err(FileError::new(file, 1, what));
         };
-        let device = head.find_map(|event| match event {
-            Event::Started(started) => Some(started.device),
-            _ => None,
-        });
+        let device = head.find_map(|event| Some(event.begins_run()?.device.clone()));
         let what = "starts no run; record one with `perflings run --config FILE --record FILE`";
         Ok(Self {
             question,
@@ -92,13 +89,10 @@ impl Detective {
             };
             match &mut line.event {
                 Event::Lints { .. } => continue,
-                Event::Started(started) => {
-                    self.cover(&mut started.run);
-                    started.config = started.run.config.hash();
-                }
                 Event::Finished(finished) => finished.lints.clear(),
                 _ => {}
             }
+            line.event = line.event.with_config(|config| self.cover(config));
             if let Ok(text) = serde_json::to_string(&line) {
                 out.push_str(&text);
                 out.push('\n');
@@ -119,17 +113,14 @@ impl Detective {
     /// The recorded configuration.
     pub fn config(&self) -> Option<RunConfig> {
         let mut events = self.recording.lines().filter_map(event);
-        events.find_map(|event| match event {
-            Event::Started(started) => Some(started.run.config),
-            _ => None,
-        })
+        events.find_map(|event| Some(event.begins_run()?.run.config.clone()))
     }
 
-    fn cover(&self, run: &mut RunSpec) {
-        let plain = RunConfig::preset(run.config.preset);
+    fn cover(&self, config: &mut RunConfig) {
+        let plain = RunConfig::preset(config.preset);
         for knob in self.knobs() {
             // A key accepts every value of a preset.
-            let _ = knob.set(&mut run.config, &KnobValue::from_word(&(knob.get)(&plain)));
+            let _ = knob.set(config, &KnobValue::from_word(&(knob.get)(&plain)));
         }
     }
 

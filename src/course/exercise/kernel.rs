@@ -8,10 +8,11 @@ pub use drawn::{DrawnSizes, SizeRange};
 pub(super) use read::read;
 
 use crate::course::StageFile;
-use crate::course::config_file::FileError;
-use crate::course::placeholder::{TextPiece, pieces};
+use crate::course::config_file::{FileError, line_of};
 use protocol::config::{RunConfig, nearest};
-use protocol::{KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, Sizes};
+use protocol::{
+    KernelCheck, KernelError, KernelFile, KernelJob, KernelShape, KernelSpec, template,
+};
 
 /// Seed of checks that have to be the same every time.
 const SEED: u64 = 42;
@@ -60,10 +61,16 @@ impl Kernels {
                 let what = "and its solution say the same; the starter must hold a task";
                 fail(format!("{name} {what}"));
             }
-            let sizes = self.shapes.first().map(|shape| &shape.sizes);
             for text in [&file.starter, &file.solution] {
-                if let Some((line, what)) = sizes.and_then(|sizes| unknown_size(text, sizes)) {
-                    fail(format!("{name} or its solution, line {line}: {what}"));
+                if let Some(shape) = self.shapes.first()
+                    && let Err(unknown) = template::fill(text, &shape.sizes)
+                {
+                    let near = nearest(&unknown.name, shape.sizes.keys().map(String::as_str));
+                    fail(format!(
+                        "{name} or its solution, line {}: unknown size `{}`; the nearest known one is `{near}`",
+                        line_of(text, unknown.place.start),
+                        unknown.name
+                    ));
                 }
             }
         }
@@ -161,21 +168,4 @@ impl Kernels {
             thorough: false,
         }
     }
-}
-
-/// The first placeholder of a WGSL text that is not a size: its line, from 1, and a message.
-fn unknown_size(text: &str, sizes: &Sizes) -> Option<(usize, String)> {
-    let mut lines = 0;
-    pieces(text).into_iter().find_map(|piece| match piece {
-        TextPiece::Text(text) => {
-            lines += text.matches('\n').count();
-            None
-        }
-        TextPiece::Name(name) if sizes.contains_key(name) => None,
-        TextPiece::Name(name) => {
-            let near = nearest(name, sizes.keys().map(String::as_str));
-            let what = format!("unknown size `{name}`; the nearest known one is `{near}`");
-            Some((lines + 1, what))
-        }
-    })
 }

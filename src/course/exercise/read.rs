@@ -20,7 +20,17 @@ pub static KINDS: [ExerciseKind; 3] = [
 /// Whether a text is the label of an exercise, such as `k03`: the letter of a kind and two digits.
 pub fn is_label(text: &str) -> bool {
     let digits = text.strip_prefix(|letter: char| KINDS.iter().any(|row| row.letter == letter));
-    digits.is_some_and(|it| it.len() == 2 && it.bytes().all(|b| b.is_ascii_digit()))
+    digits.and_then(two_digits).is_some()
+}
+
+/// Whether a text begins with a label: `k03-copy`, `k03`.
+pub fn names_exercise(text: &str) -> bool {
+    text.split('-').next().is_some_and(is_label)
+}
+
+/// The number that two digits are.
+pub(in crate::course) fn two_digits(text: &str) -> Option<u32> {
+    (text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
 #[derive(Deserialize)]

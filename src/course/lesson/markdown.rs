@@ -6,7 +6,7 @@ use strum::VariantNames;
 
 use super::{Lesson, LessonSection, SectionKind, TextBlock, TextSpan, plain};
 use crate::course::config_file::{FileError, line_of};
-use crate::course::exercise::is_label;
+use crate::course::exercise::names_exercise;
 use crate::course::placeholder::{self, TextPiece};
 use crate::course::text;
 use protocol::config::nearest;
@@ -349,9 +349,4 @@ impl Builder<'_> {
         let problem = FileError::new(self.path, self.line(), what);
         self.out.problems.push(problem);
     }
-}
-
-/// `k03`, `c01-batch`: a label, and perhaps a name.
-fn names_exercise(text: &str) -> bool {
-    text.split('-').next().is_some_and(is_label)
 }

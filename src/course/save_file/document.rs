@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use super::{
-    MysteryScore, Prediction, Progress, ProgressChange, StageProgress, StageState, Times, letter,
+    MysteryScore, Prediction, Progress, ProgressChange, StageProgress, StageState, Times,
+    choice_of, letter,
 };
 use crate::sanitize;
 
@@ -113,7 +114,7 @@ impl StageEntry {
         let right = self.prediction_right.unwrap_or(false);
         let prediction = self.prediction.as_deref().and_then(|it| match it {
             "skipped" => Some(Prediction::Skipped),
-            letter => choice(letter).map(|choice| Prediction::Choice { choice, right }),
+            letter => choice_of(letter).map(|choice| Prediction::Choice { choice, right }),
         });
         let positive = |ratio: &[f64; 3]| ratio.iter().all(|x| x.is_finite() && *x > 0.0);
         let answers = self.quiz_answers.iter();
@@ -127,7 +128,7 @@ impl StageEntry {
             found: self.found.as_deref().map(sanitize::one_line),
             hints: self.hints.min(3),
             solution_shown: self.solution_shown,
-            answers: answers.map_while(|it| choice(it)).collect(),
+            answers: answers.map_while(|it| choice_of(it)).collect(),
             quiz: self.quiz_right.clone(),
         }
     }
@@ -165,12 +166,4 @@ impl StageEntry {
 fn seconds_now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |it| it.as_secs() as i64)
-}
-
-/// `b` is the second choice.
-fn choice(word: &str) -> Option<usize> {
-    match word.as_bytes() {
-        [letter @ b'a'..=b'd'] => Some(usize::from(letter - b'a')),
-        _ => None,
-    }
 }

@@ -50,6 +50,7 @@ fn start(device: &str) -> Command {
     Command::Start {
         device: device.to_owned(),
         run,
+        request: 0,
     }
 }
 
@@ -109,6 +110,7 @@ fn a_gpu_that_does_not_open_leaves_the_run_alone() {
     let failed = Failed {
         kind: FailedKind::Device,
         reason: "lost".to_owned(),
+        request: 0,
     };
     let mut live = live(&Event::Failed(failed.clone()));
     live.send(start("cpu"));

@@ -4,10 +4,11 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::content::Content;
-use crate::app::{App, SlotRun};
+use crate::app::App;
 use crate::tui::surface::{chooses, joined};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use protocol::story::RunStory;
 use protocol::units::number;
 use protocol::{Pair, Slot};
 
@@ -18,9 +19,9 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     list.aside = chooses("makes it B", app);
     for (at, attempt) in app.attempts().into_iter().enumerate() {
         let mark = theme.symbols.pointer_at(app.is_present(attempt));
-        let (name, knobs) = match attempt.slot() {
-            Some(Slot::B) => (format!("B {at}"), app.knobs_of_attempt(attempt)),
-            _ => ("A".to_owned(), "as found".to_owned()),
+        let (name, knobs) = match attempt.description.slot {
+            Slot::B => (format!("B {at}"), app.knobs_of_attempt(attempt)),
+            Slot::A => ("A".to_owned(), "as found".to_owned()),
         };
         let selected = at == app.view.selected;
         let style = theme.among(selected, theme.text);
@@ -43,7 +44,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
 }
 
 /// What it measured, the most important first: each figure is whole or left out.
-fn figures(attempt: &SlotRun, pair: Option<&Pair>, now_ms: u64) -> Vec<String> {
+fn figures(attempt: &RunStory, pair: Option<&Pair>, now_ms: u64) -> Vec<String> {
     let first = match (attempt.first_loss(), attempt.loss.first()) {
         (Some(loss), _) => format!("first loss {}", number(loss)),
         (None, Some((step, _))) => format!("continued from step {step}"),

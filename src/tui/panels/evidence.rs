@@ -10,6 +10,7 @@ use crate::app::App;
 use crate::tui::surface::measured;
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use protocol::config::RunConfig;
 use protocol::thresholds::PARITY_F32;
 use protocol::units::{duration, number, parity, show};
 use protocol::{Evidence, Num, Slot};
@@ -42,8 +43,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         figure.values = values.collect();
         (!figure.values.is_empty()).then_some((size, Block::Figure(figure)))
     };
-    let started = app.bench.run.shown().started.as_ref();
-    let most = started.map_or(PARITY_F32, |it| it.run.config.rounding());
+    let config = app.bench.run.shown().description.config.as_ref();
+    let most = config.map_or(PARITY_F32, RunConfig::rounding);
     let figures = [
         figure(None, "logits' spread", &|it| {
             Some(number(it.logit_std?.0).into())

@@ -57,9 +57,8 @@ fn badges(app: &App, theme: &Theme) -> Vec<Line<'static>> {
     let offered = app.devices.offer().is_some();
     let style = if offered { theme.good } else { theme.dim };
     let light = gpu_warm_up(app).map(|light| sentence(&light, app, theme, style).spans);
-    let started = app.bench.run.shown().started.as_ref();
-    let peak = started.and_then(|it| Some(roofline::words(it.roof.as_deref()?)));
-    let format = started.and_then(|it| it.format());
+    let run = &app.bench.run.shown().description;
+    let (peak, format) = (run.roof.as_deref().map(roofline::words), run.format());
     let line = |with_peak: bool, with_name: bool, with_light: bool, with_log: bool| {
         let mut spans = Vec::new();
         if let Some(light) = light.as_ref().filter(|_| with_light) {

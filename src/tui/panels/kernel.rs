@@ -26,8 +26,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let mut w = ProseWriter::in_area(app, theme, area);
     let mut head = Vec::new();
     let slot = app.profiled().map(|(slot, _)| slot);
-    let started = slot.and_then(|slot| app.bench.run.slot(slot).started.as_ref());
-    let on_cpu = started.is_some_and(|it| it.device.kind == "cpu");
+    let on_cpu = slot.is_some_and(|slot| app.bench.run.slot(slot).description.on_cpu());
     match &app.view.kernel_texts.read {
         _ if on_cpu => of_cpu(row, &mut w),
         _ if !app.mode.is_live() => w.dim(

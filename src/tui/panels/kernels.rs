@@ -7,13 +7,14 @@ use ratatui::text::{Line, Span};
 
 use super::content::{Block, Content, Figure, Picture, Size, missing};
 use crate::app::kernel_rows::{name, sorted};
-use crate::app::{App, SlotRun, Sort};
+use crate::app::{App, Sort};
 use crate::course::KernelFigure;
 use crate::tui::surface::joined;
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::stats::roofline::{RowRates, reached};
+use protocol::story::RunStory;
 use protocol::units::{bytes, duration, ms, number, or_dash, percent};
 use protocol::{KernelRow, Roof, Slot, StepProfile};
 
@@ -45,8 +46,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let run = app.bench.run.slot(slot);
     let beside = app.bench.run.slot(slot.other()).typical();
     let beside = beside.as_ref().filter(|it| it.reason.is_none());
-    let started = run.started.as_ref();
-    let roof = started.and_then(|it| it.roof.as_deref());
+    let roof = run.description.roof.as_deref();
     let (width, names) = (area.width, !app.withholds("names"));
     let table = Table::new((slot, run), &kernels, beside, roof, width, names, theme);
     content.head = vec![summary, table.head()];
@@ -161,7 +161,7 @@ const BAR: usize = 12;
 /// The rows of a slot's profile beside those of the other.
 struct Table<'a> {
     slot: Slot,
-    run: &'a SlotRun,
+    run: &'a RunStory,
     kernels: &'a StepProfile,
     beside: Option<&'a StepProfile>,
     roof: Option<&'a Roof>,
@@ -175,7 +175,7 @@ struct Table<'a> {
 
 impl<'a> Table<'a> {
     fn new(
-        (slot, run): (Slot, &'a SlotRun),
+        (slot, run): (Slot, &'a RunStory),
         kernels: &'a StepProfile,
         beside: Option<&'a StepProfile>,
         roof: Option<&'a Roof>,

@@ -5,12 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::content::{Block, Content, Figure, Picture};
-use crate::app::{App, SlotRun};
+use crate::app::App;
 use crate::tui::surface::{measured, slot_label};
 use crate::tui::text;
 use crate::tui::theme::Theme;
-use protocol::PhaseTimes;
-use protocol::config::Sync;
+use protocol::config::RunConfig;
+use protocol::story::{PhaseName, Phases, RunStory};
 use protocol::thresholds::PHASES_MISS_STEP;
 use protocol::units::{duration, or_dash, percent};
 
@@ -22,14 +22,13 @@ pub(super) const READING: &[&str] = &[
     "All of one step; the header's is a mean over many, without the extremes.",
 ];
 
-const NAMES: [&str; 4] = ["forward", "backward", "optimizer", "residual"];
 /// Columns of a run's name.
 const NAME: usize = 11;
 
 /// Why there is no ledger.
-fn missing(run: &SlotRun) -> &'static str {
-    let started = run.started.as_ref();
-    if started.is_some_and(|it| it.run.config.records() && it.device.kind != "cpu") {
+fn missing(run: &RunStory) -> &'static str {
+    let run = &run.description;
+    if run.config.as_ref().is_some_and(RunConfig::records) && !run.on_cpu() {
         "a step that is replayed as a whole has no phases; set launches = \"each-step\" to see them"
     } else {
         "no step has reported its phases yet"
@@ -44,24 +43,23 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let (slot, reading) = known.shown;
     let aside = format!("{} · step {}", app.slot_name(slot), reading.step);
     let mut content = Content::beside(aside);
-    let (run, phases) = (app.bench.run.slot(slot), &reading.phases);
+    let (run, phases) = (app.bench.run.slot(slot), &Phases::from(&reading.phases));
     let label = vec![slot_label(slot, app, theme)];
     content.lines([stacked(label, phases, area.width, theme)]);
-    let started = run.started.as_ref();
-    let once = started.is_some_and(|it| it.run.config.measure.sync == Sync::PerStep);
-    for (at, value) in values(phases).into_iter().enumerate() {
-        content.figure(None, part(at, value, phases, once, theme));
+    let once = run.description.waits_once();
+    for (name, ms) in &phases.parts {
+        content.figure(None, part(*name, *ms, phases.step, once, theme));
     }
     let sum = sum(phases, once, area.width, theme);
     let others = known.all.iter().filter(|(other, _)| *other != slot);
     let others = others.map(|(other, it)| {
         let step = Span::styled(format!(", step {}", it.step), theme.dim);
         let label = vec![slot_label(*other, app, theme), step];
-        stacked(label, &it.phases, area.width, theme)
+        stacked(label, &Phases::from(&it.phases), area.width, theme)
     });
     let others: Vec<Line<'static>> = others.collect();
     // Three lines of clocks and their heading, where they displace nothing else.
-    let taken = 1 + NAMES.len() + sum.len() + others.len();
+    let taken = 1 + phases.parts.len() + sum.len() + others.len();
     let left = usize::from(area.height).saturating_sub(taken);
     content.add(None, Block::Lines(sum));
     if app.withholds("clocks") {
@@ -77,32 +75,40 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     content
 }
 
-/// Forward, backward, optimizer and residual.
-fn values(p: &PhaseTimes) -> [f64; 4] {
-    [p.forward, p.backward, p.optimizer, p.residual]
+/// Which of the theme's fillings a part has.
+fn filling(name: PhaseName) -> usize {
+    match name {
+        PhaseName::Forward => 0,
+        PhaseName::Backward => 1,
+        PhaseName::Optimizer => 2,
+        PhaseName::Data | PhaseName::Communication | PhaseName::Rest => 3,
+    }
 }
 
 /// A phase, or the residual; where the host waits once a step, this one may be of any size.
-fn part(at: usize, value: f64, phases: &PhaseTimes, once: bool, theme: &Theme) -> Figure {
-    let share = value / phases.step;
-    let wrong = at == 3 && share.abs() > PHASES_MISS_STEP && !once;
-    let sign = match at {
-        3 if value < 0.0 => "-",
-        3 => "+",
-        _ => "",
+fn part(name: PhaseName, ms: f64, step: f64, once: bool, theme: &Theme) -> Figure {
+    let (at, share, rest) = (filling(name), ms / step, name == PhaseName::Rest);
+    let wrong = rest && share.abs() > PHASES_MISS_STEP && !once;
+    let sign = if !rest {
+        ""
+    } else if ms < 0.0 {
+        "-"
+    } else {
+        "+"
     };
     let ink = if wrong { theme.bad } else { theme.phases[at] };
-    let time = format!("{sign}{}", duration(value.abs()));
-    let mut figure = Figure::new(NAMES[at], time, Picture::Phase(at, share.abs()), ink);
+    let time = format!("{sign}{}", duration(ms.abs()));
+    let picture = Picture::Phase(at, share.abs());
+    let mut figure = Figure::new(name.into_str(), time, picture, ink);
     figure.share = format!("{sign}{} %", percent(100.0 * share.abs()));
     figure.values[0].good = wrong.then_some(false);
     figure
 }
 
 /// Whether the phases add up.
-fn sum(phases: &PhaseTimes, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-    let share = phases.residual / phases.step;
-    let sum = phases.forward + phases.backward + phases.optimizer;
+fn sum(phases: &Phases, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+    let share = phases.of(PhaseName::Rest).unwrap_or_default() / phases.step;
+    let sum: f64 = phases.timed().map(|(_, ms)| ms).sum();
     let (good, says) = match share {
         s if s > PHASES_MISS_STEP && once => {
             (None, "one wait a step: the phases are times of submitting")
@@ -123,7 +129,7 @@ fn sum(phases: &PhaseTimes, once: bool, width: u16, theme: &Theme) -> Vec<Line<'
 /// The step as one bar, whose parts have their own fillings.
 fn stacked(
     mut spans: Vec<Span<'static>>,
-    phases: &PhaseTimes,
+    phases: &Phases,
     width: u16,
     theme: &Theme,
 ) -> Line<'static> {
@@ -131,14 +137,18 @@ fn stacked(
     spans.push(Span::raw(" ".repeat(NAME.saturating_sub(used) + 1)));
     let room = usize::from(width).saturating_sub(used.max(NAME) + 13);
     // Bars are cut from one length, so that rounding neither gains nor loses a cell.
-    let parts = values(phases).map(|part| if part.is_finite() { part.max(0.0) } else { 0.0 });
-    let sum: f64 = parts.iter().sum();
+    let drawn_ms = |ms: f64| if ms.is_finite() { ms.max(0.0) } else { 0.0 };
+    let sum: f64 = phases.parts.iter().map(|(_, ms)| drawn_ms(*ms)).sum();
     let whole = sum.max(phases.step).max(f64::MIN_POSITIVE);
     let (mut until, mut drawn) = (0.0, 0);
-    for (at, part) in parts.into_iter().enumerate() {
-        until += part;
+    for (name, ms) in &phases.parts {
+        until += drawn_ms(*ms);
+        let at = filling(*name);
         let end = ((until / whole * room as f64).round() as usize).min(room);
-        let style = if at == 3 { theme.bad } else { theme.phases[at] };
+        let style = match name {
+            PhaseName::Rest => theme.bad,
+            _ => theme.phases[at],
+        };
         let bar = theme.symbols.fills[at].repeat(end.saturating_sub(drawn));
         spans.push(Span::styled(bar, style));
         drawn = end.max(drawn);
@@ -151,7 +161,7 @@ fn stacked(
 const NO_CLOCKS: &str = "three clocks: not measured yet";
 
 /// The step of the ledger by three clocks.
-fn clocks(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+fn clocks(run: &RunStory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let Some((it, same)) = run.clocks() else {
         return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };
@@ -188,7 +198,7 @@ fn clocks(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 /// The same in a line, or two where it is too narrow, for the evidence and for where there is little room.
-pub(super) fn clocks_in_short(run: &SlotRun, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn clocks_in_short(run: &RunStory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let Some((it, _)) = run.clocks() else {
         return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };

@@ -25,7 +25,7 @@ pub(super) fn later<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.bench.run.shown();
     let mut w = ProseWriter::new(app, theme, usize::from(area.width));
-    if run.started.is_none() || run.last.is_none() {
+    if run.last.is_none() {
         w.line("no step to judge yet", theme.dim);
     } else if app.mode.plays_mystery() {
         let said = "left out in a mystery: find out what they would report";

@@ -5,13 +5,13 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::content::Content;
-use crate::app::series::{Bucket, Series};
-use crate::app::{App, SlotRun, Smoothing, Window};
+use crate::app::{App, Smoothing, Window};
 use crate::tui::chart::{Chart, ReferenceLine};
 use crate::tui::surface::{slot_label, slots};
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::Slot;
+use protocol::story::{Bucket, RunStory, Series};
 use protocol::units::number;
 
 /// How to read it.
@@ -67,11 +67,11 @@ fn legend(app: &App, theme: &Theme, words: u8) -> Line<'static> {
             .run
             .longer_a()
             .filter(|_| slot == Slot::A && words > 0);
-        if let Some((step, loss)) = longer.and_then(SlotRun::own_loss) {
+        if let Some((step, loss)) = longer.and_then(RunStory::own_loss) {
             after += &format!(", earlier {} at step {step}", number(loss));
         }
         // Trained by another run in between.
-        if let Some((_, then)) = run.loss.last().filter(|_| run.left.is_some()) {
+        if let Some((_, then)) = run.loss.last().filter(|_| run.was_left()) {
             let whose = if words > 1 {
                 "on weights of both"
             } else {
@@ -151,22 +151,21 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
         behind.push((Slot::A, points(&longer.loss, Window::All)));
     }
     let mut references = Vec::new();
-    if let Some(started) = app.bench.run.shown().started.as_ref() {
-        references.push(ReferenceLine {
-            value: started.ln_vocab,
-            name: format!("ln V {:.2}", started.ln_vocab),
-            means: "knows nothing",
-            symbol: theme.symbols.reference,
-            style: theme.reference,
-        });
-        references.extend(started.entropy.map(|entropy| ReferenceLine {
-            value: entropy,
-            name: format!("entropy {entropy:.2}"),
-            means: "the floor",
-            symbol: theme.symbols.floor,
-            style: theme.floor,
-        }));
-    }
+    let run = &app.bench.run.shown().description;
+    references.extend(run.ln_vocab.map(|ln_vocab| ReferenceLine {
+        value: ln_vocab,
+        name: format!("ln V {ln_vocab:.2}"),
+        means: "knows nothing",
+        symbol: theme.symbols.reference,
+        style: theme.reference,
+    }));
+    references.extend(run.entropy.map(|entropy| ReferenceLine {
+        value: entropy,
+        name: format!("entropy {entropy:.2}"),
+        means: "the floor",
+        symbol: theme.symbols.floor,
+        style: theme.floor,
+    }));
     let moments = slots(app).filter_map(|(slot, run)| {
         let (step, value) = run.loss.not_finite?;
         let name = format!("{}: {} at step {step}", slot.into_str(), number(value));
@@ -185,7 +184,7 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
 #[cfg(test)]
 mod tests {
     use super::smoothed;
-    use crate::app::series::Series;
+    use protocol::story::Series;
 
     #[test]
     fn an_average_swings_less_and_ends_where_the_loss_does() {

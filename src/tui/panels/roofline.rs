@@ -40,7 +40,7 @@ const SHORT: u16 = 7;
 const LOW: u16 = 3;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let roof = slots(app).find_map(|(_, run)| run.started.as_ref()?.roof.as_deref());
+    let roof = slots(app).find_map(|(_, run)| run.description.roof.as_deref());
     let aside = roof.map_or(String::new(), |it| {
         let load = it.load().map_or("", |_| " under load");
         format!("{} clock · peaks measured {}{load}", it.clock, it.date)

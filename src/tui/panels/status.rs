@@ -243,7 +243,7 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
         text += &format!(", profiled step {} ms", ms(step.ms));
     }
     let mut spans = vec![Span::styled(text, style)];
-    if !run.variant().is_empty() {
+    if !run.description.name.is_empty() {
         let name = format!(" {}", app.slot_name(app.bench.run.active));
         spans.push(Span::styled(name, theme.slot(app.bench.run.active)));
     }

@@ -7,12 +7,13 @@ use ratatui::text::{Line, Span};
 
 use super::cards;
 use super::content::{Block, Content, Size, missing};
-use crate::app::{App, SlotRun, ThemeName};
+use crate::app::{App, ThemeName};
 use crate::tui::digits::{self, Numerals};
 use crate::tui::surface::{is_strip, joined, slot_label, slots};
 use crate::tui::table::{Columns, FigureColumn};
 use crate::tui::text;
 use crate::tui::theme::Theme;
+use protocol::story::RunStory;
 use protocol::units::{duration, ms, number, percent};
 use protocol::{Throughput, TimingState};
 
@@ -137,7 +138,7 @@ const COLUMNS: [FigureColumn; 6] = [
 
 fn row(
     label: Span<'static>,
-    run: &SlotRun,
+    run: &RunStory,
     pairing: bool,
     columns: &Columns<6>,
     theme: &Theme,
@@ -198,7 +199,7 @@ fn means(it: &Throughput) -> Option<&'static str> {
 }
 
 /// Tokens, the share of the peak and the wall average, as many as fit.
-fn rates(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
+fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(it) = &run.throughput else {
         return Line::default();
     };
@@ -231,7 +232,7 @@ fn rates(run: &SlotRun, columns: usize, theme: &Theme) -> Line<'static> {
 }
 
 /// Recent step times, each at its height between the shortest and the longest.
-fn sparkline(run: &SlotRun, width: u16, theme: &Theme) -> Option<Line<'static>> {
+fn sparkline(run: &RunStory, width: u16, theme: &Theme) -> Option<Line<'static>> {
     const NAMED: &str = "step times ";
     let room = usize::from(width).saturating_sub(NAMED.len() + 22);
     let skip = run.step_ms.recent().len().saturating_sub(room);
@@ -246,7 +247,7 @@ fn sparkline(run: &SlotRun, width: u16, theme: &Theme) -> Option<Line<'static>> 
     } else {
         format!("  {}–{} ms", ms(low), ms(high))
     };
-    let style = theme.slot(run.started.as_ref()?.run.slot);
+    let style = theme.slot(run.description.slot);
     Some(Line::from(vec![
         Span::styled(NAMED, theme.dim),
         Span::styled(curve.collect::<String>(), style),
@@ -275,8 +276,7 @@ fn beside_numerals(it: &Throughput, app: &App, theme: &Theme, columns: u16) -> V
     let was = other.and_then(|other| Some((other, other.throughput.as_ref()?)));
     lines.push(match was {
         Some((other, was)) => {
-            let started = other.started.as_ref();
-            let slot = started.map_or(app.bench.run.active, |it| it.run.slot);
+            let slot = other.description.slot;
             let rate = number(was.samples_per_s);
             let said = format!("  {rate} samples/s, n {}", was.step_ms.n);
             let label = slot_label(slot, app, theme);

@@ -20,7 +20,7 @@ use super::Trainer;
 use protocol::config::Sync;
 use protocol::lints::longest_kernels_ms;
 use protocol::stats::robust::median;
-use protocol::{Event, GradSummary, Gradients, Memory, Num, Step, StepProfile};
+use protocol::{Event, Gradients, Memory, Num, Step, StepProfile};
 
 /// Steps taken to see how long the device alone takes.
 const END_SYNCED_STEPS: usize = 3;
@@ -66,7 +66,6 @@ impl Trainer {
 
             audit.slot = self.slot();
             audit.step = self.step;
-            self.gradients = GradSummary::from(&audit);
             let step = self.step;
             self.uncounted_step(loss, total_ms);
             if let Some(tensor) = overflowed(&audit) {
@@ -79,8 +78,9 @@ impl Trainer {
             }
             let device_ms: f64 = looked.profiled.rows.iter().map(|row| row.ms).sum();
             let around = before.transpose()?.flatten().zip(self.stats.end_synced_ms);
-            let (config, launches) = (&self.spec.config, looked.profiled.launches);
-            let longest = |step_ms| longest_kernels_ms(config, launches, step_ms);
+            let launches = looked.profiled.launches;
+            let recorded = self.spec.config.records();
+            let longest = |step_ms| longest_kernels_ms(recorded, launches, step_ms);
             let agrees =
                 around.is_none_or(|(before, after)| agree(before, after, device_ms, longest));
             if agrees || discarded == MOST_DISCARDED || self.bad_step.is_some() {
@@ -118,11 +118,9 @@ impl Trainer {
             launches_by_phase: p.launches_by_phase,
             reason: p.rows.is_empty().then(unseen),
             rows: p.rows,
+            request: self.profile_asked.take().unwrap_or_default(),
         };
-        self.stats.kernels = Some(kernels.clone());
-        if self.spec.steps.is_some() {
-            self.stats.profiles.push(kernels.clone());
-        }
+        self.stats.profiles += 1;
         self.emit(Event::Kernels(kernels));
         self.send_clocks();
     }
@@ -200,7 +198,6 @@ impl Trainer {
         evidence.slot = self.slot();
         evidence.step = self.step;
         evidence.clocks = self.stats.clocks;
-        self.stats.evidence = Some(evidence.clone());
         self.emit(Event::Evidence(evidence));
         Ok(())
     }
@@ -224,7 +221,7 @@ impl Trainer {
             Ok(roof) => {
                 self.opened.roof = Some(roof.clone());
                 let device = self.opened.info.clone();
-                self.outlet.send(Event::Calibrated { device, roof });
+                self.emit(Event::Calibrated { device, roof });
             }
             Err(error) => warn(format!("no peaks of {}: {error:#}", self.opened.info.name)),
         }
@@ -239,7 +236,9 @@ impl Trainer {
             let weights = 4 * values.sum::<usize>() as u64;
             (weights, worker.optimizer.moment_bytes(&parameters))
         })?;
-        let gradients = (weights as f64 * self.gradients.params_pct / 100.0) as u64;
+        let audit = self.story.gradients.as_ref();
+        let share = audit.map_or(0.0, |audit| audit.params_pct / 100.0);
+        let gradients = (weights as f64 * share) as u64;
         let (current_bytes, peak_bytes, reason) = if self.on_cpu() {
             let own = |all: u64| Some(all.saturating_sub(self.memory_before));
             (own(allocator::current()), own(allocator::peak()), None)
@@ -253,7 +252,7 @@ impl Trainer {
             };
             (audit::in_use(&self.opened.device), kept, Some(reason))
         };
-        self.memory = Memory {
+        let memory = Memory {
             slot: self.slot(),
             peak_bytes,
             current_bytes,
@@ -262,7 +261,7 @@ impl Trainer {
             moments,
             reason: reason.map(str::to_owned),
         };
-        self.outlet.send(Event::Memory(self.memory.clone()));
+        self.emit(Event::Memory(memory));
         Ok(())
     }
 
@@ -272,7 +271,7 @@ impl Trainer {
             None => self.queue.ask(|worker| audit::not_finite(worker))?,
         };
         let step = self.bad_step.unwrap_or(self.step.saturating_sub(1));
-        self.facts.stopped_at(step, &tensor);
+        self.story.stopped_at(step, &tensor);
         self.ended = Some(format!("not-finite: {tensor} at step {step}"));
         self.check_lints();
         Ok(())

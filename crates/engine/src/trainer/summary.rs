@@ -3,17 +3,15 @@
 use std::time::Instant;
 
 use super::{TOP, Trainer, roof};
+use protocol::lints::lints;
 use protocol::stats::robust::typical_phases;
-use protocol::stats::roofline::top;
-use protocol::stats::typical::typical;
-use protocol::{Event, Finished, KernelSummary, Num, StepProfile, Throughput};
+use protocol::{Event, Finished, Num, Throughput};
 
 impl Trainer {
     /// Statistics so far.
     pub(super) fn report(&mut self) {
         self.last_report = Instant::now();
         if let Some(throughput) = self.statistics() {
-            self.stats.throughput = Some(throughput.clone());
             self.emit(Event::Throughput(throughput));
         }
         self.check_lints();
@@ -63,13 +61,10 @@ impl Trainer {
     }
 
     pub(super) fn check_lints(&mut self) {
-        let lints = self.facts.lints();
-        if lints != self.stats.lints {
-            self.stats.lints.clone_from(&lints);
-            self.outlet.send(Event::Lints {
-                slot: self.slot(),
-                lints,
-            });
+        let lints = lints(&self.story);
+        if lints != self.story.lints {
+            let slot = self.slot();
+            self.emit(Event::Lints { slot, lints });
         }
     }
 
@@ -80,57 +75,22 @@ impl Trainer {
             let _ = self.read_losses();
         }
         self.check_lints();
-        let throughput = self.statistics();
-        let throughput = throughput.as_ref();
-        let profiles = std::mem::take(&mut self.stats.profiles);
-        let kernels = match self.stats.kernels.take() {
-            Some(latest) => typical(&latest, profiles.iter()),
-            None => StepProfile {
-                reason: Some("no step was profiled".to_owned()),
-                ..StepProfile::default()
-            },
-        };
-        let config = &self.spec.config;
-        let roof = self.opened.roof.as_ref();
-        let rows = kernels.rows.iter().take(TOP).map(|row| top(row, roof));
+        if let Some(throughput) = self.statistics() {
+            self.story.note(&Event::Throughput(throughput), 0);
+        }
+        let throughput = self.story.throughput.as_ref();
+        let mut summary = self.story.summed_up(self.spec.config.ln_vocab());
+        summary.kernels.top.truncate(TOP);
+        summary.grad.tensors = self.tensors;
         Finished {
-            stage: self.spec.stage,
-            variant: self.spec.variant.clone(),
-            slot: self.spec.slot,
-            config: config.hash(),
-            device: self.opened.info.clone(),
             steps: self.stats.counted,
-            loss_first: Num(self.stats.loss_first.unwrap_or(f64::NAN)),
             loss_last: Num(self.loss_last),
-            ln_vocab: config.ln_vocab(),
-            entropy: Some(self.source.entropy()),
-            samples_per_s: throughput.map(|t| t.samples_per_s),
-            tokens_per_s: throughput.map(|t| t.tokens_per_s),
-            enqueue_samples_per_s: throughput.and_then(|t| t.enqueue_samples_per_s),
-            step_ms: throughput.map(|t| t.step_ms),
-            phases_ms: throughput.and_then(|t| t.phases),
+            phases_ms: throughput.and_then(|it| it.phases),
             clock: self.clock().to_owned(),
-            state: throughput.map(|t| t.state).unwrap_or_default(),
-            grad: self.gradients,
-            kernels: KernelSummary {
-                launches_per_step: kernels.launches,
-                unique: kernels.unique,
-                device_ms: kernels.device_ms,
-                coverage: kernels.coverage,
-                top: rows.collect(),
-                profiles: match profiles.len() {
-                    0 | 1 => 0,
-                    several => several as u32,
-                },
-                discarded: profiles.iter().map(|it| it.discarded).sum(),
-                reason: kernels.reason,
-            },
-            memory: self.memory,
-            evidence: self.stats.evidence,
-            lints: self.stats.lints,
-            pair: None,
-            others: None,
-            ended: self.ended.or_else(|| why.map(str::to_owned)),
+            evidence: self.story.evidence.clone(),
+            ended: self.ended.clone().or_else(|| why.map(str::to_owned)),
+            request: self.request,
+            ..summary
         }
     }
 }

@@ -2,8 +2,9 @@
 //! with measured roofs, and how near a kernel comes. Pure arithmetic.
 
 use super::robust::spread;
+use crate::story::RunDescription;
 use crate::units;
-use crate::{Device, KernelRow, Rate, Roof, Started, TopKernel};
+use crate::{Device, KernelRow, Rate, Roof, TopKernel};
 
 /// No existing device reaches these rates; a stopped clock or a kernel that did not run would show them.
 const MOST_FLOPS: f64 = 1e15;
@@ -83,8 +84,8 @@ pub fn better(before: Roof, now: Roof) -> Roof {
 }
 
 /// Gives a run on `device` the peaks that were measured since it began; higher ones that it has are kept.
-pub fn note_peaks(run: &mut Started, device: &Device, roof: &Roof) {
-    if run.device == *device {
+pub fn note_peaks(run: &mut RunDescription, device: &Device, roof: &Roof) {
+    if run.device.as_ref() == Some(device) {
         let before = run.roof.take().map(|it| *it);
         let roof = match before {
             Some(before) => better(before, roof.clone()),

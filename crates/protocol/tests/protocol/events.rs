@@ -111,6 +111,7 @@ fn kernels() -> impl Strategy<Value = StepProfile> {
                 clock: "host".to_owned(),
                 launches_by_phase,
                 reason,
+                request: step,
             },
         )
 }
@@ -216,6 +217,7 @@ fn pair() -> impl Strategy<Value = Pair> {
                     high: interval.map(|it| it[1]),
                 }],
                 tokens: done.then_some([64, 8]),
+                request: u64::from(n),
             },
         )
 }
@@ -319,6 +321,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                 roof: entropy.map(roof).map(Box::new),
                 paired: tensors % 2 == 1,
                 matrix_cores: tensors % 3 == 1,
+                request: u64::from(tensors),
             }
         });
     let step = (
@@ -418,6 +421,12 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         slot().prop_map(|slot| Event::Paused { slot }),
         slot().prop_map(|slot| Event::Resumed { slot }),
         finished().prop_map(|f| Event::Finished(Box::new(f))),
-        (failed_kind, text()).prop_map(|(kind, reason)| Event::Failed(Failed { kind, reason })),
+        (failed_kind, text(), any::<u64>()).prop_map(|(kind, reason, request)| {
+            Event::Failed(Failed {
+                kind,
+                reason,
+                request,
+            })
+        }),
     ]
 }

@@ -80,20 +80,25 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
             .prop_map(|(protocol, threads)| Command::Hello { protocol, threads }),
         Just(Command::Probe),
         text().prop_map(|device| Command::Open { device }),
-        (text(), run()).prop_map(|(device, run)| Command::Start { device, run }),
-        run().prop_map(|run| Command::Apply { run }),
+        (text(), run(), any::<u64>()).prop_map(|(device, run, request)| Command::Start {
+            device,
+            run,
+            request
+        }),
+        (run(), any::<u64>()).prop_map(|(run, request)| Command::Apply { run, request }),
         (text(), any::<u32>(), run(), run(), any::<u32>()).prop_map(
             |(device, stage, a, b, pairs)| Command::Pair {
                 device,
                 stage,
                 a,
                 b,
-                pairs
+                pairs,
+                request: u64::from(pairs)
             }
         ),
         Just(Command::Pause),
         Just(Command::Resume),
-        Just(Command::Profile),
+        any::<u64>().prop_map(|request| Command::Profile { request }),
         Just(Command::Stop),
         Just(Command::Quit),
     ]

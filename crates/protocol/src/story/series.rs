@@ -3,8 +3,10 @@
 
 use std::collections::VecDeque;
 
+use crate::Num;
+
 /// Points of the recent past.
-pub const RECENT: usize = 512;
+const RECENT: usize = 512;
 /// Buckets over the whole run; when they are full, neighbours merge and each then covers twice as many points.
 const BUCKETS: usize = 1024;
 
@@ -36,6 +38,11 @@ impl Bucket {
     }
 }
 
+/// Whether no step is missing between the two.
+fn follows(step: u64, before: u64) -> bool {
+    before.checked_add(1) == Some(step)
+}
+
 /// What was recorded of one figure.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
@@ -61,7 +68,8 @@ impl Series {
             self.recent.pop_front();
         }
         self.recent.push_back((step, value));
-        let gap = previous.is_some_and(|(last, before)| step != last + 1 || !before.is_finite());
+        let gap =
+            previous.is_some_and(|(last, before)| !follows(step, last) || !before.is_finite());
         self.per_bucket = self.per_bucket.max(1);
         match self.all.last_mut() {
             Some(bucket) if !gap && bucket.points < self.per_bucket => {
@@ -130,7 +138,7 @@ impl Series {
         let skip = self.recent.len().saturating_sub(points);
         let mut before = None;
         let bucket = |(step, value): (u64, f64)| {
-            let gap = before.replace(step).is_some_and(|it: u64| it + 1 != step);
+            let gap = before.replace(step).is_some_and(|it| !follows(step, it));
             Bucket::new(step, value, gap)
         };
         self.recent().skip(skip).map(bucket).collect()
@@ -164,6 +172,33 @@ impl Series {
     }
 }
 
+/// Points of a thinned curve; where there are more, every second one is left out.
+const THIN: usize = 400;
+
+/// A figure at every so many steps, finite or not, for a page that shows the whole run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThinCurve {
+    pub points: Vec<(u64, Num)>,
+    /// Only steps that this divides are kept; 0 stands for 1.
+    pub every: u64,
+}
+
+impl ThinCurve {
+    /// Adds a point.
+    pub fn push(&mut self, step: u64, value: Num) {
+        let keeps = |every: u64, step: u64| step.is_multiple_of(every.max(1));
+        if !keeps(self.every, step) {
+            return;
+        }
+        self.points.push((step, value));
+        if self.points.len() > THIN {
+            self.every = 2 * self.every.max(1);
+            let every = self.every;
+            self.points.retain(|(step, _)| keeps(every, *step));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +218,15 @@ mod tests {
         assert_eq!(series.recent().len(), RECENT);
         let points: u64 = series.all().iter().map(|b| b.points).sum();
         assert_eq!(points, 1_000_000);
+    }
+
+    #[test]
+    fn a_long_curve_is_thinned_and_keeps_its_ends() {
+        let mut curve = ThinCurve::default();
+        (0..5_000).for_each(|step| curve.push(step, Num(step as f64)));
+        assert!(curve.points.len() <= THIN, "{}", curve.points.len());
+        assert_eq!(curve.points[0], (0, Num(0.0)));
+        assert!(curve.points.last().is_some_and(|it| it.0 > 4_950));
     }
 
     #[test]

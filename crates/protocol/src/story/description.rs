@@ -1,0 +1,139 @@
+//! What a run says of itself when it begins.
+
+use crate::config::{Matmul, Precision, RunConfig, Sync};
+use crate::{Device, Roof, RunSpec, Slot, Started};
+
+/// What is known of a run when it begins. Our engine tells each part; another program's run lacks those that it does not know, and what
+/// follows from them is absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunDescription {
+    /// The stage's number; 0 when the run belongs to none.
+    pub stage: u32,
+    /// `broken`, `fixed`, `custom`, or what another program calls its run.
+    pub name: String,
+    pub slot: Slot,
+    /// Which of several processes that train together.
+    pub rank: Option<u32>,
+    pub config: Option<RunConfig>,
+    /// Content hash of the configuration.
+    pub hash: Option<String>,
+    pub device: Option<Device>,
+    pub parameters: Option<u64>,
+    pub tensors: Option<u32>,
+    /// Loss in nats of a model that gives each token the same probability.
+    pub ln_vocab: Option<f64>,
+    /// Lowest reachable loss in nats.
+    pub entropy: Option<f64>,
+    pub forward_flops: Option<f64>,
+    /// What the device was measured to do at most.
+    pub roof: Option<Box<Roof>>,
+    /// Products run on matrix cores.
+    pub matrix_cores: bool,
+    /// Steps that were asked for; none: it runs until it is stopped.
+    pub steps: Option<u64>,
+    /// Step at which it begins.
+    pub from_step: u64,
+    /// One of two that are measured in turns.
+    pub paired: bool,
+    /// The configuration is not to be read off a recording or a report.
+    pub sealed: bool,
+    /// The number of the command that asked for it; 0 where there was none.
+    pub request: u64,
+}
+
+impl From<&Started> for RunDescription {
+    fn from(started: &Started) -> Self {
+        let run = started.run.clone();
+        Self {
+            stage: run.stage,
+            name: run.variant,
+            slot: run.slot,
+            rank: None,
+            config: Some(run.config),
+            hash: Some(started.config.clone()),
+            device: Some(started.device.clone()),
+            parameters: Some(started.parameters),
+            tensors: Some(started.tensors),
+            ln_vocab: Some(started.ln_vocab),
+            entropy: started.entropy,
+            forward_flops: Some(started.forward_flops),
+            roof: started.roof.clone(),
+            matrix_cores: started.matrix_cores,
+            steps: run.steps,
+            from_step: started.from_step,
+            paired: started.paired,
+            sealed: run.sealed,
+            request: started.request,
+        }
+    }
+}
+
+impl RunDescription {
+    /// What to ask the engine for to get this run; none where it is another program's.
+    pub fn spec(&self) -> Option<RunSpec> {
+        Some(RunSpec {
+            stage: self.stage,
+            variant: self.name.clone(),
+            slot: self.slot,
+            config: self.config.clone()?,
+            steps: self.steps,
+            sealed: self.sealed,
+        })
+    }
+
+    /// As the engine tells it; none where a part is missing that it always tells.
+    pub fn started(&self) -> Option<Started> {
+        Some(Started {
+            run: self.spec()?,
+            config: self.hash.clone()?,
+            device: self.device.clone()?,
+            parameters: self.parameters?,
+            tensors: self.tensors?,
+            ln_vocab: self.ln_vocab?,
+            entropy: self.entropy,
+            forward_flops: self.forward_flops?,
+            from_step: self.from_step,
+            roof: self.roof.clone(),
+            paired: self.paired,
+            matrix_cores: self.matrix_cores,
+            request: self.request,
+        })
+    }
+
+    /// Whether both are of one configuration in one slot and stage, on the same device.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.hash, &self.device, self.rank) == (&other.hash, &other.device, other.rank)
+            && (self.stage, self.slot) == (other.stage, other.slot)
+            && (self.hash.is_some() || self.name == other.name)
+    }
+
+    /// Whether it runs this configuration.
+    pub fn has(&self, config: &RunConfig) -> bool {
+        self.config.as_ref() == Some(config)
+    }
+
+    /// Whether the host waits for the device once a step, at its end: its phases are times of submitting.
+    pub fn waits_once(&self) -> bool {
+        let config = self.config.as_ref();
+        config.is_some_and(|it| it.measure.sync == Sync::PerStep)
+    }
+
+    /// Whether it computes on the CPU device of ours.
+    pub fn on_cpu(&self) -> bool {
+        self.device.as_ref().is_some_and(|it| it.kind == "cpu")
+    }
+
+    /// The number format of the products and whether it is emulated; `None` for plain f32, and where it is not known.
+    pub fn format(&self) -> Option<String> {
+        let config = self.config.as_ref()?;
+        let short = config.train.precision;
+        let said = match (short, self.matrix_cores) {
+            (Precision::F32, _) if config.model.matmul != Matmul::Split => return None,
+            (Precision::F32, false) => "f32, not split: no matrix cores here".to_owned(),
+            (Precision::F32, true) => "f32 as two f16".to_owned(),
+            (_, false) => format!("{short}, emulated: numbers true, speed not"),
+            (_, true) => short.to_string(),
+        };
+        Some(said)
+    }
+}

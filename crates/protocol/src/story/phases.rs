@@ -1,0 +1,56 @@
+//! The parts of a step as a list, so that steps of other programs can have other parts than ours.
+
+use crate::PhaseTimes;
+
+/// A part of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
+pub enum PhaseName {
+    /// Waiting for the next batch.
+    Data,
+    Forward,
+    Backward,
+    /// Exchanging gradients or weights with other processes.
+    Communication,
+    Optimizer,
+    /// The step's time that no other part explains; below 0 where the parts claim more than the step took.
+    #[strum(serialize = "residual")]
+    Rest,
+}
+
+/// The parts of one step in milliseconds, in the order in which they ran.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Phases {
+    /// The rest is the last one, where the step's own length is known.
+    pub parts: Vec<(PhaseName, f64)>,
+    /// Length of the step.
+    pub step: f64,
+}
+
+impl From<&PhaseTimes> for Phases {
+    fn from(times: &PhaseTimes) -> Self {
+        Self {
+            parts: vec![
+                (PhaseName::Forward, times.forward),
+                (PhaseName::Backward, times.backward),
+                (PhaseName::Optimizer, times.optimizer),
+                (PhaseName::Rest, times.residual),
+            ],
+            step: times.step,
+        }
+    }
+}
+
+impl Phases {
+    /// Milliseconds of a part.
+    pub fn of(&self, name: PhaseName) -> Option<f64> {
+        let found = self.parts.iter().find(|(part, _)| *part == name);
+        found.map(|(_, ms)| *ms)
+    }
+
+    /// The parts that ran, without the rest.
+    pub fn timed(&self) -> impl Iterator<Item = (PhaseName, f64)> + '_ {
+        let parts = self.parts.iter().copied();
+        parts.filter(|(name, _)| *name != PhaseName::Rest)
+    }
+}

@@ -1,0 +1,375 @@
+//! What one run showed.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+
+use super::description::RunDescription;
+use super::series::{Series, ThinCurve};
+use crate::stats::robust::{quantile, sorted};
+use crate::stats::roofline::{note_peaks, top};
+use crate::stats::typical::{times_of, typical};
+use crate::{
+    Event, Evidence, Finished, GradSummary, Gradients, KernelRow, KernelSummary, Lint, Memory, Num,
+    Pair, PhaseTimes, Slot, Step, StepClocks, StepProfile, Throughput,
+};
+
+/// Most profiles kept of one run.
+const PROFILES: usize = 16;
+/// How long the ledger stays at one step, so that it can be read.
+const HOLD_MS: u64 = 1000;
+
+/// A figure whose event does not name the step that it is of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told<T> {
+    /// The latest step when it was told.
+    pub step: u64,
+    pub figure: T,
+}
+
+impl<T> Deref for Told<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.figure
+    }
+}
+
+/// One step, and what its clocks said: every line of a ledger is of this step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepReading {
+    pub step: u64,
+    pub phases: PhaseTimes,
+    /// None in recordings of older versions.
+    pub clocks: Option<StepClocks>,
+    /// When it was first shown.
+    at_ms: u64,
+}
+
+/// What a run had shown when another run began to train its weights further.
+#[derive(Clone, Debug, PartialEq)]
+struct Left {
+    step: u64,
+    loss: f64,
+    gradients: Option<Gradients>,
+}
+
+/// What one run showed. The latest of each figure counts, and names the step and the clock that it is from.
+#[derive(Clone, Debug, Default)]
+pub struct RunStory {
+    pub description: RunDescription,
+    /// Which run of its stream, counted from 1; 0 where nothing ran.
+    pub number: u64,
+    /// When it began: the date of the engine's greeting, and the reader's clock in milliseconds.
+    pub date: String,
+    pub began_ms: u64,
+    /// Which start its weights come from. A run that went on with another's weights has that one's.
+    pub weights: u32,
+    /// The slot whose weights it went on with, where it did not begin with weights of its own.
+    pub went_on_from: Option<Slot>,
+    /// It is a side of pairs: no run of its own was here.
+    pub of_pairs: bool,
+    /// The loss of every step that was told.
+    pub loss: Series,
+    /// The same thinned out, as far as no other run has trained the weights.
+    pub curve: ThinCurve,
+    /// Unprofiled step times in milliseconds.
+    pub step_ms: Series,
+    pub last: Option<Step>,
+    /// Phases of the latest unprofiled step that has them.
+    last_phases: Option<PhaseTimes>,
+    pub throughput: Option<Throughput>,
+    pub kernels: Option<StepProfile>,
+    /// The latest profiles, oldest first.
+    pub profiles: VecDeque<StepProfile>,
+    /// The step that the ledger shows.
+    pub ledger: Option<StepReading>,
+    pub gradients: Option<Gradients>,
+    pub evidence: Option<Evidence>,
+    pub memory: Option<Told<Memory>>,
+    pub lints: Vec<Lint>,
+    /// The first tensor that was not finite, and when, where the run ended for it.
+    pub not_finite: Option<(u64, String)>,
+    /// What pairs measured of it.
+    pub pair: Option<Pair>,
+    /// How it ended.
+    pub finished: Option<Finished>,
+    /// The step up to which it trained its weights, once another start followed.
+    pub(super) trained_to: Option<u64>,
+    left: Option<Left>,
+}
+
+impl RunStory {
+    /// The story of one run that is not read from a stream, before its first event.
+    pub fn of(description: RunDescription) -> Self {
+        Self {
+            description,
+            number: 1,
+            ..Self::default()
+        }
+    }
+
+    /// Whether anything ran.
+    pub fn has_begun(&self) -> bool {
+        self.number > 0
+    }
+
+    /// Whether both are of one configuration.
+    pub fn is_like(&self, other: &Self) -> bool {
+        other.has_begun() && self.is_of(&other.description)
+    }
+
+    /// Whether it is of the configuration that is described.
+    pub(super) fn is_of(&self, description: &RunDescription) -> bool {
+        self.has_begun() && self.description.is_like(description)
+    }
+
+    /// It begins or goes on. Summary, ledger and lints are measured again; the rest is of this configuration.
+    pub(super) fn begin(&mut self, description: RunDescription) {
+        let by_another = self.trained_to.is_some_and(|to| description.from_step > to);
+        if let (None, Some((step, loss))) = (&self.left, self.loss.last().filter(|_| by_another)) {
+            self.left = Some(Left {
+                step,
+                loss,
+                gradients: self.gradients.clone(),
+            });
+        }
+        (self.finished, self.ledger) = (None, None);
+        self.lints.clear();
+        self.description = description;
+    }
+
+    /// Takes in an event of this run. `at_ms` is the reader's clock in milliseconds.
+    pub fn note(&mut self, event: &Event, at_ms: u64) {
+        match event {
+            Event::Step(step) => self.note_step(step, at_ms),
+            Event::Throughput(it) => self.throughput = Some(it.clone()),
+            Event::Kernels(it) => {
+                if it.reason.is_none() {
+                    if self.profiles.len() == PROFILES {
+                        self.profiles.pop_front();
+                    }
+                    self.profiles.push_back(it.clone());
+                }
+                self.kernels = Some(it.clone());
+            }
+            Event::Gradients(it) => self.gradients = Some(it.clone()),
+            // Its figures are of the first look. A later one, after a toggle, would change what the lesson quotes.
+            Event::Evidence(it) => match &mut self.evidence {
+                Some(seen) => seen.clocks = it.clocks.or(seen.clocks),
+                None => self.evidence = Some(it.clone()),
+            },
+            Event::Memory(it) => {
+                self.memory = Some(Told {
+                    step: self.last.as_ref().map_or(0, |step| step.step),
+                    figure: it.clone(),
+                });
+            }
+            Event::Lints { lints, .. } => self.lints.clone_from(lints),
+            Event::Calibrated { device, roof } => note_peaks(&mut self.description, device, roof),
+            Event::Finished(it) => {
+                self.lints.clone_from(&it.lints);
+                self.finished = Some((**it).clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn note_step(&mut self, step: &Step, at_ms: u64) {
+        self.update_ledger(step, at_ms);
+        self.loss.push(step.step, step.loss.0);
+        if self.left.is_none() {
+            self.curve.push(step.step, step.loss);
+        }
+        if !step.profiled {
+            self.step_ms.push(step.step, step.ms);
+            self.last_phases = step.phases.or(self.last_phases);
+        }
+        self.last = Some(step.clone());
+    }
+
+    /// Shows a step in the ledger, if the one before was shown long enough to be read.
+    fn update_ledger(&mut self, step: &Step, at_ms: u64) {
+        let Some(phases) = step.phases.filter(|phases| phases.step > 0.0) else {
+            return;
+        };
+        let fresh = self.ledger.is_none_or(|it| {
+            // A step without clocks does not replace one that has them.
+            let as_full = step.clocks.is_some() || it.clocks.is_none();
+            let fuller = step.clocks.is_some() && it.clocks.is_none();
+            fuller || as_full && at_ms.saturating_sub(it.at_ms) >= HOLD_MS
+        });
+        if fresh {
+            self.ledger = Some(StepReading {
+                step: step.step,
+                phases,
+                clocks: step.clocks,
+                at_ms,
+            });
+        }
+    }
+
+    /// The run ended because a tensor was not finite.
+    pub fn stopped_at(&mut self, step: u64, tensor: &str) {
+        self.not_finite = Some((step, tensor.to_owned()));
+    }
+
+    /// Its latest loss of weights that no other run has trained since it began, with the step.
+    pub fn own_loss(&self) -> Option<(u64, f64)> {
+        let left = self.left.as_ref().map(|it| (it.step, it.loss));
+        left.or(self.loss.last())
+    }
+
+    /// Its latest audit of gradients of weights that no other run has trained since it began.
+    pub fn own_gradients(&self) -> Option<&Gradients> {
+        let left = self.left.as_ref().and_then(|it| it.gradients.as_ref());
+        left.or(self.gradients.as_ref())
+    }
+
+    /// Whether another run has trained its weights since it began.
+    pub fn was_left(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// Steps that it made by itself, counted from step 0 of its weights.
+    pub fn steps(&self) -> u64 {
+        self.own_loss()
+            .map_or(0, |(step, _)| step.saturating_add(1))
+    }
+
+    /// The loss before any update, where it began at step 0.
+    pub fn first_loss(&self) -> Option<f64> {
+        let first = self.loss.first().filter(|(step, _)| *step == 0);
+        first.map(|(_, loss)| loss)
+    }
+
+    /// The latest loss, finite or not.
+    pub fn latest_loss(&self) -> Option<f64> {
+        self.loss.last().map(|(_, loss)| loss)
+    }
+
+    /// Typical phases where there are some, else those of the last measured step.
+    pub fn phases(&self) -> Option<PhaseTimes> {
+        let typical = self.throughput.as_ref().and_then(|it| it.phases);
+        typical.or(self.last_phases)
+    }
+
+    /// Three clocks, and whether they are of the step that the ledger shows: recordings of older versions have only those that came
+    /// with the evidence. Where a step has no device time, that of the latest profile is used.
+    pub fn clocks(&self) -> Option<(StepClocks, bool)> {
+        let seen = self.evidence.as_ref().and_then(|it| it.clocks);
+        match self.ledger.and_then(|it| it.clocks) {
+            Some(read) => {
+                let device = read.device.or_else(|| seen?.device);
+                Some((StepClocks { device, ..read }, true))
+            }
+            None => Some((seen?, false)),
+        }
+    }
+
+    /// The latest profile, each row's time the median over the profiles at hand.
+    pub fn typical(&self) -> Option<StepProfile> {
+        Some(typical(self.kernels.as_ref()?, self.profiles.iter()))
+    }
+
+    /// Whether a row's time swings: the middle half of its profiles spans more than a quarter of the median.
+    pub fn swings(&self, row: &KernelRow) -> bool {
+        let times = sorted(&times_of(self.profiles.iter(), row));
+        if times.len() < 4 {
+            return false;
+        }
+        let spread = quantile(&times, 0.75) - quantile(&times, 0.25);
+        spread > 0.25 * quantile(&times, 0.5)
+    }
+
+    /// Whether the times that are shown end at a device sync.
+    pub fn synced(&self) -> bool {
+        self.last.as_ref().is_none_or(|step| step.synced)
+    }
+
+    /// Its summary, or what it has shown so far; none before its first step, and where it is another program's.
+    pub fn summary(&self) -> Option<Finished> {
+        if let Some(finished) = &self.finished {
+            // The engine's first loss is that since its last start, which may have been in mid-run.
+            let told = (finished.first_step, finished.loss_first.0);
+            let (first_step, first) = self.loss.first().unwrap_or(told);
+            return Some(Finished {
+                loss_first: Num(first),
+                first_step,
+                ..finished.clone()
+            });
+        }
+        let ln_vocab = self.description.ln_vocab?;
+        self.loss.first().map(|_| self.summed_up(ln_vocab))
+    }
+
+    /// What it has shown so far, as the summary of a run with this ln V.
+    pub fn summed_up(&self, ln_vocab: f64) -> Finished {
+        let run = &self.description;
+        let throughput = self.throughput.as_ref().filter(|t| t.step_ms.n > 0);
+        let (first_step, first) = self.loss.first().unwrap_or((0, f64::NAN));
+        Finished {
+            stage: run.stage,
+            variant: run.name.clone(),
+            slot: run.slot,
+            config: run.hash.clone().unwrap_or_default(),
+            device: run.device.clone().unwrap_or_default(),
+            steps: self.last.as_ref().map_or(0, |it| it.step.saturating_add(1)),
+            loss_first: Num(first),
+            first_step,
+            loss_last: Num(self.own_loss().map_or(f64::NAN, |it| it.1)),
+            ln_vocab,
+            entropy: run.entropy,
+            samples_per_s: throughput.map(|t| t.samples_per_s),
+            tokens_per_s: throughput.map(|t| t.tokens_per_s),
+            enqueue_samples_per_s: throughput.and_then(|t| t.enqueue_samples_per_s),
+            step_ms: throughput.map(|t| t.step_ms),
+            phases_ms: self.phases(),
+            clock: throughput.map(|t| t.clock.clone()).unwrap_or_default(),
+            state: throughput.map(|t| t.state).unwrap_or_default(),
+            grad: self
+                .own_gradients()
+                .map(GradSummary::from)
+                .unwrap_or_default(),
+            kernels: self.kernel_summary(),
+            memory: self
+                .memory
+                .as_ref()
+                .map(|it| it.figure.clone())
+                .unwrap_or_default(),
+            evidence: self.evidence.clone().map(|it| Evidence {
+                clocks: self.clocks().map(|(clocks, _)| clocks),
+                ..it
+            }),
+            lints: self.lints.clone(),
+            pair: None,
+            others: None,
+            ended: None,
+            request: run.request,
+        }
+    }
+
+    fn kernel_summary(&self) -> KernelSummary {
+        let Some(kernels) = self.typical() else {
+            return KernelSummary {
+                reason: Some("no step was profiled".to_owned()),
+                ..KernelSummary::default()
+            };
+        };
+        let roof = self.description.roof.as_deref();
+        let profiles = self.profiles.iter();
+        KernelSummary {
+            launches_per_step: kernels.launches,
+            unique: kernels.unique,
+            device_ms: kernels.device_ms,
+            coverage: kernels.coverage,
+            top: kernels.rows.iter().map(|row| top(row, roof)).collect(),
+            // The times of a single profile are no medians.
+            profiles: match self.profiles.len() {
+                0 | 1 => 0,
+                several => several as u32,
+            },
+            discarded: profiles.map(|it| it.discarded).sum(),
+            reason: kernels.reason,
+        }
+    }
+}
