@@ -161,12 +161,8 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
     } else if let Some(row) = it.kernel().filter(|_| it.naming) {
         let wide = wide.saturating_sub(8).clamp(10, 100);
         let name = sanitize::bounded(&row.name, 4000);
-        card(
-            frame,
-            "full name",
-            text::wrapped(&name, theme.text, wide),
-            theme,
-        );
+        let lines = text::wrapped(&name, theme.text, wide);
+        card(frame, "full name", lines, theme);
     }
     theme.symbols.finish(frame.buffer_mut());
 }
@@ -175,13 +171,7 @@ pub fn draw(frame: &mut Frame<'_>, it: &Opened, theme: &Theme) {
 fn card(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'static>>, theme: &Theme) {
     let columns = widest(&lines).max(20).saturating_add(4);
     let place = centred(frame.area(), columns, height(lines.len() + 2));
-    let border = CardFrame {
-        title,
-        aside: "",
-        border: theme.border_focused,
-        theme,
-    };
-    frame.render_widget(border, place);
+    frame.render_widget(CardFrame::new(title, theme), place);
     put(frame, inside(place), lines);
 }
 

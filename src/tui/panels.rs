@@ -219,10 +219,9 @@ fn draw_in_card(
 ) -> u16 {
     let title = content.title.as_deref().unwrap_or_default();
     let card = CardFrame {
-        title,
         aside: &content.aside,
         border,
-        theme,
+        ..CardFrame::new(title, theme)
     };
     frame.render_widget(card, area);
     frame.render_stateful_widget(Inside { content, theme }, inside(area), &mut scroll);

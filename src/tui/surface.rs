@@ -222,6 +222,17 @@ pub struct CardFrame<'a> {
     pub theme: &'a Theme,
 }
 
+impl<'a> CardFrame<'a> {
+    pub fn new(title: &'a str, theme: &'a Theme) -> Self {
+        Self {
+            title,
+            aside: "",
+            border: theme.border_focused,
+            theme,
+        }
+    }
+}
+
 impl Widget for CardFrame<'_> {
     fn render(self, area: Rect, buffer: &mut Buffer) {
         let (title, theme) = (format!(" {} ", self.title), self.theme);
